@@ -54,7 +54,7 @@ def spoken(capsys) -> tuple[dict, str]:
 def test_faces_as_json_and_in_words(pair, capsys):
     assert run(["faces", str(pair), "--json"]) == 0
     document, _ = spoken(capsys)
-    assert list(document) == ["faces", "smallest"]
+    assert list(document) == ["faces", "smallest", "doubtful"]
     boxes = [face["box"] for face in document["faces"]]
     expected = Faces().detect(dpveil.read(pair))
     assert boxes == [[f.box.x, f.box.y, f.box.w, f.box.h] for f in expected]
@@ -82,7 +82,7 @@ def test_no_face_is_exit_1_and_one_document(wall, tmp_path, capsys):
     preview = tmp_path / "out.png"
     assert run(["faces", str(wall), "--json", "--preview", str(preview)]) == 1
     document, err = spoken(capsys)
-    assert document == {"faces": [], "smallest": 24}
+    assert document == {"faces": [], "smallest": 24, "doubtful": []}
     assert "no face was found" in err
     out = tmp_path / "private.png"
     assert run(["obfuscate", str(wall), "--out", str(out), *SPENDING, "--regions", "faces", "--json"]) == 1

@@ -179,7 +179,7 @@ def test_the_network_that_was_hashed_is_the_one_that_every_thread_runs(tmp_path)
     finder = Faces(detector="yunet", model=path)
     named = finder.description
     path.write_bytes(b"another network")
-    with finder._borrowed() as first, finder._borrowed() as second:
+    with finder._search.borrowed() as first, finder._search.borrowed() as second:
         assert first.digest == second.digest
         assert f"sha256:{second.digest}" in named
 

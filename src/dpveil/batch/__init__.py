@@ -4,7 +4,7 @@ from dpveil.batch.choices import Choices
 from dpveil.batch.manifest import check_manifest, write_manifest
 from dpveil.batch.report import Entry, Failure, Promise, Report
 from dpveil.batch.run import release_all
-from dpveil.batch.tasks import Task, among_originals, linked_folders, plan_tasks
+from dpveil.batch.tasks import Task, among_originals, linked_folders, photos_in, plan_tasks
 
 __all__ = [
     "Choices",
@@ -16,6 +16,7 @@ __all__ = [
     "among_originals",
     "check_manifest",
     "linked_folders",
+    "photos_in",
     "plan_tasks",
     "release_all",
     "write_manifest",

@@ -79,6 +79,11 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> lis
     return _checked(tasks, [source for source, _ in photos])
 
 
+def photos_in(inputs: Iterable[Path]) -> list[Path]:
+    """Return the photos among files and folders in a fixed order, as `plan_tasks` finds them."""
+    return sorted((source for source, _ in _photos(inputs, None)), key=str)
+
+
 def linked_folders(inputs: Iterable[Path], out: Path) -> list[Path]:
     """Return the links to folders inside the input folders, which `plan_tasks` does not follow."""
     folders = (start for start in inputs if is_folder(start))
@@ -115,7 +120,7 @@ def _into_a_file(given: Sequence[Path], out: Path, names: str) -> Task:
     return Task(given[0], out, out.name)
 
 
-def _photos(given: Iterable[Path], out: Path) -> list[tuple[Path, Path]]:
+def _photos(given: Iterable[Path], out: Path | None) -> list[tuple[Path, Path]]:
     """Return every photo once, with its path relative to the input in which it was found."""
     found: dict[Path, tuple[Path, Path]] = {}
     links: dict[Path, tuple[Path, Path]] = {}
@@ -144,11 +149,11 @@ def _numbered(photos: Sequence[tuple[Path, Path]], out: Path) -> list[Task]:
     return tasks
 
 
-def _images(start: Path, out: Path) -> Iterator[tuple[Path, Path]]:
+def _images(start: Path, out: Path | None) -> Iterator[tuple[Path, Path]]:
     if not is_folder(start):
         yield start, Path(start.name)
         return
-    for path, problem in walk(start, real(out)):
+    for path, problem in walk(start, None if out is None else real(out)):
         own = os.path.lexists(certificate_path(path)) or path.name.endswith(SUFFIX)
         if (path.suffix.lower() in UNWRITTEN.union(FORMATS) and not own) or problem:
             yield path, path.relative_to(start)

@@ -1,20 +1,25 @@
-"""`dpveil faces`: finds and numbers the faces in a photo."""
+"""`dpveil faces`: finds and numbers the faces in photos."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.options import AsJson, MaxPixels, is_default, takes_method
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
+from dpveil.errors import DPVeilError, OutputError, PhotoError, RegionError, UsageError
 
 if TYPE_CHECKING:
     from dpveil.cli.preview import Shown
+    from dpveil.core.photo import Photo
     from dpveil.mechanisms.method import Method
+    from dpveil.regions import Faces
 
 
 OTHERWISE: Final = (
@@ -28,11 +33,15 @@ BOXES: Final = (
 )
 
 
+NONE: Final = "no face was found: lower --threshold or --smallest, and check yourself"
+DOUBTFUL: Final = "may be a face, and stays in the clear: {place}"
+
+
 @partial(takes_regions, search_only=True)
 @takes_method
 def faces_command(
     context: typer.Context,
-    photo: Annotated[Path, typer.Argument(metavar="PHOTO", help="One photo.")],
+    photos: Annotated[list[Path], typer.Argument(metavar="PHOTO", help="Photos, and folders of them.")],
     method: Method,
     preview: Annotated[
         Path | None,
@@ -43,56 +52,181 @@ def faces_command(
     json: AsJson = False,
     max_pixels: MaxPixels = 100_000_000,
 ) -> int:
-    """Find the faces of a photo, and number them for --only and --except of dpveil obfuscate.
+    """Find the faces of photos, and number them for --only and --except of dpveil obfuscate.
 
     \b
     Examples:
       dpveil faces group.jpg --preview numbered.png
       dpveil faces group.jpg --method attributes --preview planned.png
+      dpveil faces photos
 
     With --method or one of its options, the boxes are what it would replace; without, the detected boxes with
     their margin.
     Scores are between 0 and 1. A face without a box would stay in the clear: lower --threshold or --smallest,
-    or give its box yourself. Exit code 1: no face was found.
+    or give its box yourself. Exit code 1: in a photo no face was found.
     """
-    from dpveil.cli.preview import Shown, check_name, draw_preview
-    from dpveil.errors import OutputError
-    from dpveil.io import encode, read, write_together
-    from dpveil.release.plan import plan
-    from dpveil.release.words import not_searched
+    from dpveil.io import read
+    from dpveil.io.folders import is_folder
 
     finder = regions.faces()
     finder.prepare()
+    several = len(photos) > 1 or is_folder(photos[0])
     if preview is not None:
-        check_name(preview)
-        if preview.exists() and photo.exists() and preview.samefile(photo):
-            raise OutputError(f"{preview} is the photo itself", hint="give the preview another name")
-    picture = read(photo, max_pixels=max_pixels)
-    alone, detected = is_default(context), finder.detect(picture, method.order)
-    found = [Shown(n, face.box, face.score) for n, face in enumerate(detected, 1)]
-    if found and not alone:
-        planned = plan(picture, method, regions=finder)
-        found = [Shown(r.origin.number or 1, r.box, r.score, r.mask) for r in planned.regions]
+        _check_preview(preview, photos, several=several)
+    alone, looks, failed = is_default(context), list[_Look](), list[tuple[Path, DPVeilError]]()
+    for path in _listed(photos) if several else photos:
+        try:
+            picture = read(path, max_pixels=max_pixels)
+            looks.append(_Look.at(path, picture, finder, None if alone else method, method))
+        except (PhotoError, RegionError) as error:
+            if not several:
+                raise
+            failed.append((path, error))
     if preview is not None:
-        write_together([(preview, encode(draw_preview(picture, found), "png"))], replace=force)
-        say.note(f"wrote {preview}: it shows the original photo, so keep it as private")
+        looks[0].draw(picture, preview, replace=force)
     if json:
-        entries = [{"number": f.number, "box": _box(f), "score": f.score} for f in found]
-        say.document({"faces": entries, "smallest": finder.smallest_in(picture)})
-    for face in found:
-        box = face.box
-        line = f"face {face.number}: {box.w}×{box.h} pixels at {box.x},{box.y}, score {face.score or 0:.2f}"
-        (say.note if json else say.answer)(line)
+        say.document(_document(looks, failed) if several else looks[0].to_json())
+    for look in looks:
+        for line in look.faces():
+            (say.note if json else say.answer)(f"{look.path}: {line}" if several else line)
+    _tell(looks, failed, finder, several=several, boxes=alone and preview is not None)
+    if not looks and all(isinstance(error, PhotoError) for _, error in failed):
+        return exits.IMPOSSIBLE
+    return exits.INCOMPLETE if failed or not all(look.found for look in looks) else exits.DONE
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What is found in one photo: its faces, and the places that may be faces and stay in the clear.
+
+    `smallest` is the height in pixels below which no face was looked for. `otherwise` says that methods of
+    pixels number the faces in another order.
+    """
+
+    path: Path
+    found: list[Shown]
+    doubtful: list[Shown]
+    smallest: int
+    otherwise: bool
+
+    @classmethod
+    def at(cls, path: Path, photo: Photo, finder: Faces, planned: Method | None, numbered: Method) -> _Look:
+        """Return what is found: what the method `planned` replaces, or the boxes of the detector.
+
+        The faces have the numbers of the method `numbered`.
+        """
+        from dpveil.cli.preview import Shown
+        from dpveil.core.region import Region
+        from dpveil.release.overlooked import doubtful
+        from dpveil.release.plan import plan
+
+        detected = finder.detect(photo, numbered.order)
+        regions = [Region(face.box, score=face.score) for face in detected]
+        found = [Shown(n, face.box, face.score) for n, face in enumerate(detected, 1)]
+        if found and planned is not None:
+            regions = list(plan(photo, planned, regions=finder).regions)
+            found = [Shown(r.origin.number or 1, r.box, r.score, r.mask) for r in regions]
+        places = [Shown(None, r.box, r.score) for r in doubtful(photo, [finder], regions)]
+        other = planned is None and finder.detect(photo) != detected
+        return cls(path, found, places, finder.smallest_in(photo), other)
+
+    def faces(self) -> Iterator[str]:
+        """Yield a line about every face."""
+        for face in self.found:
+            yield f"face {face.number}: {_place(face)}"
+
+    def notes(self) -> Iterator[str]:
+        """Yield a line about everything else that is to be known about this photo."""
+        if not self.found:
+            yield NONE
+        for place in self.doubtful:
+            yield DOUBTFUL.format(place=_place(place))
+
+    def draw(self, photo: Photo, preview: Path, *, replace: bool) -> None:
+        """Write the preview. Raises `OutputError`."""
+        from dpveil.cli.preview import draw_preview
+        from dpveil.io import encode, write_together
+
+        drawn = draw_preview(photo, [*self.doubtful, *self.found])
+        write_together([(preview, encode(drawn, "png"))], replace=replace)
+        say.note(f"wrote {preview}: it shows the original photo, so keep it as private")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON object of one photo."""
+        return {
+            "faces": [{"number": f.number, "box": _box(f), "score": f.score} for f in self.found],
+            "smallest": self.smallest,
+            "doubtful": [{"box": _box(place), "score": place.score} for place in self.doubtful],
+        }
+
+
+def _check_preview(preview: Path, photos: Sequence[Path], *, several: bool) -> None:
+    """Raise any error that would prevent writing the preview, before a photo is read."""
+    from dpveil.cli.preview import check_name
+
+    if several:
+        hint = "name one photo, or use --review of dpveil obfuscate, which shows all of them"
+        raise UsageError("--preview is for one photo, and there may be several", hint=hint)
+    check_name(preview)
+    if preview.exists() and photos[0].exists() and preview.samefile(photos[0]):
+        raise OutputError(f"{preview} is the photo itself", hint="give the preview another name")
+
+
+def _listed(photos: Sequence[Path]) -> list[Path]:
+    """Return the photos among files and folders. Raises `PhotoError` if there are none."""
+    from dpveil.batch import photos_in
+
+    found = photos_in(photos)
+    if not found:
+        raise PhotoError("there are no photos", hint="name image files, or folders that contain some")
+    return found
+
+
+def _document(looks: Sequence[_Look], failed: Sequence[tuple[Path, DPVeilError]]) -> dict[str, Any]:
+    """Return the JSON document about several photos."""
+    wrong = [{"photo": str(path), "error": e.message, "hint": e.hint} for path, e in failed]
+    return {"photos": [{"photo": str(look.path), **look.to_json()} for look in looks], "failed": wrong}
+
+
+def _tell(
+    looks: Sequence[_Look],
+    failed: Sequence[tuple[Path, DPVeilError]],
+    finder: Faces,
+    *,
+    several: bool,
+    boxes: bool,
+) -> None:
+    """Print everything but the faces to stderr; what concerns several photos is said once."""
+    from dpveil.cli.run_report import several as names_of
+    from dpveil.core.guarantee import counted
+    from dpveil.io.names import shown
+    from dpveil.release.words import not_searched
+
     for text in finder.notes:
         say.note(f"warning: {text}")
-    if alone and found and preview is not None:
+    if boxes and looks[0].found:
         say.note(BOXES)
-    say.note(not_searched(finder.kind, finder.smallest_in(picture)))
-    if alone and finder.detect(picture) != detected:
+    sizes: dict[int, list[str]] = {}
+    for look in looks:
+        sizes.setdefault(look.smallest, []).append(shown(look.path))
+    for size, paths in sizes.items():
+        text = not_searched(finder.kind, size)
+        say.note(text if len(sizes) == 1 else f"{names_of(paths)}: {text}")
+    if any(look.otherwise for look in looks):
         say.note(OTHERWISE)
-    if not found:
-        say.note(f"{photo}: no face was found: lower --threshold or --smallest, and check yourself")
-    return exits.DONE if found else exits.INCOMPLETE
+    for look in looks:
+        for text in look.notes():
+            say.note(f"{look.path}: {text}")
+    for path, error in failed:
+        say.note(f"{path}: {say.one_line(error)}")
+    if several:
+        faces = counted(sum(len(look.found) for look in looks), "face")
+        say.note(f"{faces} in {counted(len(looks), 'photo')}, failed {len(failed)}")
+
+
+def _place(face: Shown) -> str:
+    box = face.box
+    return f"{box.w}×{box.h} pixels at {box.x},{box.y}, score {face.score or 0:.2f}"
 
 
 def _box(face: Shown) -> list[int]:

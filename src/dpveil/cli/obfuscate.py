@@ -23,7 +23,7 @@ from dpveil.cli.options import (
 )
 from dpveil.cli.progress import bar
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
-from dpveil.cli.usual import tell, tell_chosen, tell_costs, tell_drawn, tell_unsure
+from dpveil.cli.usual import Doubts, tell, tell_chosen, tell_costs, tell_drawn
 from dpveil.errors import PhotoError
 
 if TYPE_CHECKING:
@@ -125,8 +125,8 @@ def obfuscate_command(
         check_manifest(manifest, tasks, replace=force)
     if review is not None:
         check_review(review, tasks, out, replace=force)
-    pages, unsure = Review(), dict[str, int]()
-    released = _watching(unsure, None if review is None else pages)
+    pages, doubts = Review(), Doubts()
+    released = _watching(doubts, None if review is None else pages)
     with bar(len(tasks), "releasing") as step:
         report = release_all(tasks, choices, step=step, released=released, options=options_of(context))
     report.notes += notes
@@ -135,16 +135,16 @@ def obfuscate_command(
         _written(review, partial(write_review, pages, report)),
     )
     print_report(report, json)
-    _tell_faces(context, method, report, unsure, seeded=seed is not None)
+    _tell_faces(context, method, report, doubts, seeded=seed is not None)
     return max(exit_code(report), listed)
 
 
-def _watching(unsure: dict[str, int], pages: Review | None) -> Callable[[Task, Plan, Release], None]:
-    """Return what is called with each release: it counts unsure faces and adds the release to `pages`."""
+def _watching(doubts: Doubts, pages: Review | None) -> Callable[[Task, Plan, Release], None]:
+    """Return what is called with each release: it adds it to `doubts` and to `pages`."""
     from dpveil.io.names import shown
 
     def released(task: Task, plan: Plan, release: Release) -> None:
-        unsure[shown(task.source)] = len(plan.unsure)
+        doubts.add(shown(task.source), plan)
         if pages is not None:
             pages.add(task, plan, release)
 
@@ -152,12 +152,12 @@ def _watching(unsure: dict[str, int], pages: Review | None) -> Callable[[Task, P
 
 
 def _tell_faces(
-    context: typer.Context, method: Method, report: Report, unsure: dict[str, int], *, seeded: bool
+    context: typer.Context, method: Method, report: Report, doubts: Doubts, *, seeded: bool
 ) -> None:
     """Say what was unsure, what is promised, and what the user chose; and what else the default could do, or
     else that heads are drawn where nobody asked for it.
     """
-    tell_unsure(unsure)
+    doubts.tell()
     promises = [entry.promise for entry in report.released if entry.promise]
     if not seeded:
         tell(method, promises)

@@ -49,7 +49,8 @@ def takes_method(command: Callable[..., int]) -> Callable[..., int]:
     """Return `command` with an option for the method's name, instead of its parameter `method`.
 
     `MethodCommand` adds the method's own options. `command` gets the method built from all of them; the
-    default method if none is named. The name of one in the place of `photo` is refused before that.
+    default method if none is named. The name of one in the place of `photo`, or among `photos`, is refused
+    before that.
     """
     del command.__annotations__["method"]  # a type that is only imported for type checkers
     given = inspect.signature(command, eval_str=True)
@@ -62,8 +63,9 @@ def takes_method(command: Callable[..., int]) -> Callable[..., int]:
     @wraps(command)
     def with_method(context: typer.Context, method: Text = None, **arguments: Any) -> int:
         own = context.meta.get(GIVEN, {})
-        if method is None and isinstance(photo := arguments.get("photo"), Path):
-            _check_no_method(photo)
+        for photo in arguments.get("photos", [arguments.get("photo")]) if method is None else ():
+            if isinstance(photo, Path):
+                _check_no_method(photo)
         chosen = build_method(method, **own)
         if "context" in given.parameters:
             arguments["context"] = context

@@ -24,9 +24,12 @@ INK: Final = (20, 20, 20)
 
 @dataclass(frozen=True)
 class Shown:
-    """One region of the preview: number, box, score if any, and the mask of replaced pixels in the box."""
+    """One region of the preview: number, box, score if any, and the mask of replaced pixels in the box.
 
-    number: int
+    A place that may be a face, and is not replaced, has no number.
+    """
+
+    number: int | None
     box: Box
     score: float | None
     mask: Bool[np.ndarray, "h w"] | None = None
@@ -48,7 +51,8 @@ def draw_preview(photo: Photo, faces: Sequence[Shown]) -> UInt8[np.ndarray, "h w
     # Labels are drawn last, those of small faces on top, so that numbers are not hidden.
     places = [_outline(draw, face, times, line) for face in faces]
     for face, place in sorted(zip(faces, places, strict=True), key=lambda entry: -entry[0].box.w):
-        _label(draw, f"{face.number}", "" if face.score is None else f"{face.score:.2f}", place, page.size)
+        number = "?" if face.number is None else f"{face.number}"
+        _label(draw, number, "" if face.score is None else f"{face.score:.2f}", place, page.size)
     return np.asarray(page)
 
 

@@ -32,6 +32,8 @@ CLOSE: Final = 160
 """Longer side of a region on the page, in pixels."""
 QUALITY: Final = 60
 """WebP quality of the pictures, out of 100."""
+LEFT: Final = "may be a face, and stays in the clear"
+"""What a place that the detector was not sure of is called."""
 START: Final = b"<!doctype html><!-- dpveil review -->"
 """The first bytes of the page (review.html)."""
 
@@ -74,20 +76,21 @@ class Review:
 
     def _entry(self, task: Task, plan: Plan, release: Release) -> _Entry:
         rows = sorted(plan.regions, key=_doubt)
+        left = sorted(plan.doubtful, key=_doubt)
         name = html.escape(str(task.source))
         missing = "".join(
             f"<p class=missing>Not found, and left as it is: {html.escape(text)}</p>"
             for text in release.certificate.missing
         )
-        whole = _image(_framed(plan.photo, plan.regions), "original") + _image(
+        whole = _image(_framed(plan.photo, plan.regions, left), "original") + _image(
             _shrunk(release.image, LONG_SIDE), "release"
         )
-        close = "".join(_close(plan.photo.image, release.image, region) for region in rows)
+        shown = [(region, region.label) for region in rows] + [(place, LEFT) for place in left]
+        close = "".join(_close(plan.photo.image, release.image, *each) for each in shown)
         close = f"<ul>{close}</ul>" if close else ""
         text = f"<article><h2>{name}</h2>{missing}<div class=whole>{whole}</div>{close}</article>\n"
-        return _Entry(
-            _doubt(rows[0]) if rows and not missing else 0.0, text.encode("utf-8", "backslashreplace")
-        )
+        doubt = 0.0 if missing else min(map(_doubt, (*rows, *left)), default=0.0)
+        return _Entry(doubt, text.encode("utf-8", "backslashreplace"))
 
 
 def _doubt(region: Region) -> float:
@@ -130,8 +133,13 @@ def write_review(review: Review, report: Report, path: Path) -> None:
         say.note(f"{shown(path)} shows {on_it} of {photos}: {earlier} released by an earlier run")
 
 
-def _framed(photo: Photo, regions: Sequence[Region]) -> UInt8[np.ndarray, "h w 3"]:
-    """Return a photo downscaled for the page, with every region outlined and numbered, and masks tinted."""
+def _framed(
+    photo: Photo, regions: Sequence[Region], doubtful: Sequence[Region] = ()
+) -> UInt8[np.ndarray, "h w 3"]:
+    """Return a photo downscaled for the page, with every region outlined and numbered, and masks tinted.
+
+    What is `doubtful`, and stays in the clear, has a question mark for a number.
+    """
     import cv2
 
     from dpveil.cli.preview import Shown, draw_preview
@@ -139,7 +147,8 @@ def _framed(photo: Photo, regions: Sequence[Region]) -> UInt8[np.ndarray, "h w 3
     small = _shrunk(photo.image, LONG_SIDE)
     down, across = small.shape[0] / photo.height, small.shape[1] / photo.width
     frames = []
-    for number, region in enumerate(regions, start=1):
+    numbers = [region.origin.number or n for n, region in enumerate(regions, start=1)]
+    for number, region in zip([*[None] * len(doubtful), *numbers], (*doubtful, *regions), strict=True):
         left, right = round(region.box.x * across), round((region.box.x + region.box.w) * across)
         top, bottom = round(region.box.y * down), round((region.box.y + region.box.h) * down)
         left, top = min(left, small.shape[1] - 1), min(top, small.shape[0] - 1)
@@ -149,11 +158,13 @@ def _framed(photo: Photo, regions: Sequence[Region]) -> UInt8[np.ndarray, "h w 3
             mask = (
                 cv2.resize(region.mask.astype(np.uint8), (box.w, box.h), interpolation=cv2.INTER_NEAREST) > 0
             )
-        frames.append(Shown(region.origin.number or number, box, None, mask))
+        frames.append(Shown(number, box, None, mask))
     return _shrunk(draw_preview(Photo(small), frames), LONG_SIDE)
 
 
-def _close(before: UInt8[np.ndarray, "h w c"], after: UInt8[np.ndarray, "h w c"], region: Region) -> str:
+def _close(
+    before: UInt8[np.ndarray, "h w c"], after: UInt8[np.ndarray, "h w c"], region: Region, label: str
+) -> str:
     """Return the HTML of a region before and after, with a quarter of its size around it."""
     box = region.box
     aside, above = box.w // 4 + 2, box.h // 4 + 2
@@ -162,7 +173,7 @@ def _close(before: UInt8[np.ndarray, "h w c"], after: UInt8[np.ndarray, "h w c"]
         _image(_shrunk(image[part], CLOSE), word) for image, word in ((before, "before"), (after, "after"))
     ]
     sure = "" if region.score is None else f", score {region.score:.2f}"
-    return f"<li>{''.join(pictures)}<br>{html.escape(region.label)}: {box.w}×{box.h} pixels{sure}</li>"
+    return f"<li>{''.join(pictures)}<br>{html.escape(label)}: {box.w}×{box.h} pixels{sure}</li>"
 
 
 def _shrunk(image: UInt8[np.ndarray, "h w c"], long_side: int) -> UInt8[np.ndarray, "r q 3"]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.cli import say
@@ -12,7 +12,9 @@ from dpveil.core.guarantee import counted
 if TYPE_CHECKING:
     from dpveil.batch import Promise
     from dpveil.core.guarantee import Guarantee
+    from dpveil.core.region import Region
     from dpveil.mechanisms.method import Method
+    from dpveil.release.plan import Plan
     from dpveil.release.quote import Quote
 
 PROMISED: Final = "promised: {cost}; in the clear: {clear}"
@@ -25,6 +27,9 @@ WORST: Final = "in the worst of {} photos, "
 UNSURE: Final = (
     "unsure: replaced {faces} with a score below {least}, in {photos}: --review shows them, --except leaves"
     " one as it is, and --threshold {least} all"
+)
+LEFT: Final = (
+    "left in the clear: {places}, in {photos}: --review shows {them}, and --threshold {least} replaces {them}"
 )
 KEPT: Final = "gender=1", "gender=1,age=1"
 DRAWN: Final = (
@@ -53,15 +58,37 @@ def tell(method: Method, promises: Sequence[Promise]) -> None:
     say.note(PROMISED.format(cost=told, clear=clear if worst.faces else "; ".join(total.scope.in_the_clear)))
 
 
-def tell_unsure(unsure: Mapping[str, int]) -> None:
-    """Print how many faces were replaced without being sure of them, from their number by photo, if any."""
-    from dpveil.cli.run_report import several
-    from dpveil.release.words import UNSURE as LEAST
+@dataclass
+class Doubts:
+    """What the detector was not sure of in a run, by photo: how many faces that were replaced, and the places
+    that may be faces and were not.
+    """
 
-    photos = [photo for photo, count in unsure.items() if count]
-    if photos:
-        faces = counted(sum(unsure.values()), "face")
-        say.note(UNSURE.format(faces=faces, least=LEAST, photos=several(photos)))
+    replaced: dict[str, int] = field(default_factory=dict)
+    left: dict[str, Sequence[Region]] = field(default_factory=dict)
+
+    def add(self, photo: str, plan: Plan) -> None:
+        """Take note of the plan by which a photo was released."""
+        if plan.unsure:
+            self.replaced[photo] = len(plan.unsure)
+        if plan.doubtful:
+            self.left[photo] = plan.doubtful
+
+    def tell(self) -> None:
+        """Print one line about each kind, if there are any."""
+        from dpveil.cli.run_report import several
+        from dpveil.release.words import UNSURE as LEAST
+        from dpveil.release.words import lowest
+
+        if self.replaced:
+            faces = counted(sum(self.replaced.values()), "face")
+            say.note(UNSURE.format(faces=faces, least=LEAST, photos=several([*self.replaced])))
+        if places := [place for left in self.left.values() for place in left]:
+            photos, one = several([*self.left]), len(places) == 1
+            many = "one place that may be a face" if one else f"{len(places)} places that may be faces"
+            say.note(
+                LEFT.format(places=many, photos=photos, least=lowest(places), them="it" if one else "them")
+            )
 
 
 def tell_costs(method: Method, faces: int, *, of: int = 1) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property
@@ -12,7 +11,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Bool, Float
 
 from dpveil.core.guarantee import counted
 from dpveil.core.numbers import to_json
@@ -23,12 +22,12 @@ from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
 from dpveil.regions.boxes import box_around
 from dpveil.regions.detectors import DETECTORS, Detector, choose
-from dpveil.regions.detectors.suppress import REMEDY
 from dpveil.regions.detectors.table import AUTO, check
+from dpveil.regions.face_search import Detections, Search
 from dpveil.regions.finder import Finder
 from dpveil.regions.grow import reach
 from dpveil.regions.numbering import Numbers, Order, reading_order
-from dpveil.regions.tiling import Tiling, centred, join, pieces, plausible, resized, shrunk
+from dpveil.regions.tiling import Tiling
 
 MARGIN: Final = Fraction(3, 10)
 """Default margin: a detected box covers forehead to chin, without the ears, which reached up to 0.27 of its
@@ -43,7 +42,7 @@ LONG_SIDE: Final = 1920
 LONG_SIDES: Final = range(64, 8193)
 """A search in 4096 × 3072 pixels takes 3 GB and 6 s on two cores, both proportional to the pixels."""
 
-CACHE: Final[WeakKeyDictionary[Photo, dict[object, tuple[np.ndarray, np.ndarray]]]] = WeakKeyDictionary()
+CACHE: Final[WeakKeyDictionary[Photo, dict[object, Detections]]] = WeakKeyDictionary()
 """Detections of photos in memory, by settings, so that several plans of one photo search it once."""
 
 
@@ -188,7 +187,7 @@ class Faces(Finder):
 
     def _check_inside(self, photo: Photo, left: Mapping[int, Box]) -> None:
         """Raise `RegionError` if a face without a number lies in one of `left`, which stay in the clear."""
-        inside = [box_around(row, photo, Fraction(0)) for row in self._detections(photo)[1]]
+        inside = [box_around(row, photo, Fraction(0)) for row in self._detections(photo).inside]
         for n, other in left.items():
             if any(other.overlaps(box) for box in inside):
                 raise RegionError(
@@ -211,12 +210,24 @@ class Faces(Finder):
 
     def _rows(self, photo: Photo, order: Order | None = None) -> Float[np.ndarray, "n 5"]:
         """Return the detections of at least `min_face` pixels, in the order of their numbers."""
-        found, _ = self._detections(photo)
-        found = found[found[:, 2:4].max(axis=1) >= self.min_face]
+        found = self._detections(photo).faces
+        found = found[self._large(found)]
         if order is None:
             return np.asarray(found[reading_order(found)])
         boxes = [box_around(row, photo, Fraction(0)) for row in found]
         return np.asarray(found[np.array(order(photo, boxes), np.int64)])
+
+    def _large(self, rows: Float[np.ndarray, "n 5"]) -> Bool[np.ndarray, " n"]:
+        return np.asarray(rows[:, 2:4].max(axis=1, initial=0) >= self.min_face)
+
+    def doubtful_in(self, photo: Photo) -> list[Region]:
+        """Return what looks a little like a face and scores less than `threshold`, the best first.
+
+        It has no number and is not replaced. Empty for detectors without a `doubtful` score.
+        """
+        rows = self._detections(photo).doubtful
+        found = [self._found(row, photo) for row in rows[self._large(rows)]]
+        return [Region(one.box, origin=Origin(FACE, found=True), score=one.score) for one in found]
 
     def smallest_in(self, photo: Photo) -> int:
         """Return the height in pixels below which no face of `photo` is searched for or accepted."""
@@ -228,29 +239,14 @@ class Faces(Finder):
             photo.height, photo.width, long_side=self.long_side, seen=seen, smallest=self.smallest
         )
 
-    def _detections(self, photo: Photo) -> tuple[Float[np.ndarray, "n 5"], Float[np.ndarray, "i 5"]]:
-        """Return the detections in pixels of the photo, and those inside others, as `join` does; cached."""
+    def _detections(self, photo: Photo) -> Detections:
+        """Return what the detector sees in a photo; cached."""
         own = CACHE.setdefault(photo, {})
         tiling = self._tiling(photo)
         asked = (self._detector.name, self._detector.digest, self._threshold, self.long_side, tiling)
         if asked not in own:
-            small = shrunk(photo.image, self.long_side)
-            found = self._searched(small, Box(0, 0, photo.width, photo.height))
-            tiles = [self._searched_tile(photo, found, *t) for t in tiling.tiles(photo.height, photo.width)]
-            own[asked] = join(found, np.concatenate(tiles)) if tiles else (found, found[:0])
+            own[asked] = self._search.of(photo, long_side=self.long_side, tiling=tiling)
         return own[asked]
-
-    def _searched_tile(
-        self, photo: Photo, known: Float[np.ndarray, "k 5"], part: Box, size: tuple[int, int], core: Box
-    ) -> Float[np.ndarray, "n 5"]:
-        """Return faces with centres in the core of a tile, without pieces of `known` ones that it cuts."""
-        found = self._searched(resized(photo.image[part.slices], *size), part)
-        return np.asarray(found[centred(found, core) & ~pieces(found, known, part, photo)])
-
-    def _searched(self, image: UInt8[np.ndarray, "h w 3"], part: Box) -> Float[np.ndarray, "n 5"]:
-        """Return the detections in `image`, a resized part of the photo, in pixels of the photo."""
-        ratios = part.w / image.shape[1], part.h / image.shape[0]
-        return np.asarray(self._run(image) * [*ratios, *ratios, 1] + [part.x, part.y, 0, 0, 0])
 
     @property
     def _model(self) -> Path | None:
@@ -264,34 +260,6 @@ class Faces(Finder):
     def _detector(self) -> Detector:
         return choose(self.detector, self._model)
 
-    @contextmanager
-    def _borrowed(self) -> Iterator[Detector]:
-        """Lend a detector to one thread, from a pool that grows to the number of concurrent threads."""
-        spare: list[Detector] = self.__dict__.setdefault("_spare", [self._detector])
-        try:
-            detector = spare.pop()
-        except IndexError:
-            detector = self._detector.another()
-        try:
-            yield detector
-        finally:
-            spare.append(detector)
-
-    def _run(self, image: UInt8[np.ndarray, "h w 3"]) -> Float[np.ndarray, "n 5"]:
-        """Return the detector's output, checked; any failure of it becomes a `RegionError`."""
-        try:
-            with self._borrowed() as detector:
-                found = np.asarray(detector(image, float(self._threshold)), np.float64)
-        except RegionError:
-            raise
-        except Exception as error:
-            raise RegionError(
-                f"the face detector {self._detector.name} failed ({type(error).__name__})", hint=REMEDY
-            ) from error
-        height, width = image.shape[:2]
-        whole = found.ndim == 2 and found.shape[1] == 5 and bool(np.isfinite(found).all())
-        if not whole or not all(plausible(row, width, height) for row in found):
-            raise RegionError(
-                "the face detector returned something that is not a face in this photo", hint=REMEDY
-            )
-        return found
+    @cached_property
+    def _search(self) -> Search:
+        return Search(self._detector, self._threshold)

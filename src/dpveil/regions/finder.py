@@ -43,6 +43,10 @@ class Finder(ABC):
         """Return the height in pixels below which nothing is searched for in `photo`; None: no limit."""
         return None
 
+    def doubtful_in(self, photo: Photo) -> list[Region]:
+        """Return places that look a little like what is searched for in `photo`, and are not replaced."""
+        return []
+
     def in_order(self, photo: Photo, order: Order) -> list[Region]:
         """Return the regions of `photo`, numbered in another `order` if what is found depends on its pixels.
 

@@ -22,7 +22,7 @@ from dpveil.noise.bits import BitSource, SecureBits, check_bits, kind_of
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec, check_if_none, parse, search
 from dpveil.regions.numbering import Order
-from dpveil.release import words
+from dpveil.release import overlooked, words
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.requests import FACES
 from dpveil.release.saving import Release
@@ -43,7 +43,8 @@ class Plan:
 
     `request` describes the requested regions, as in a certificate, and `missing` those of them that were not
     found and stay in the clear. `notes` are warnings of finders. `grown` says which given regions became
-    larger, and why. `smallest` is the height in pixels below which none was searched for, by kind of region.
+    larger, and why. `smallest` is the height in pixels below which none was searched for, by kind of region;
+    `doubtful` are places that look a little like what was searched for, and stay in the clear.
     `quote` and `placement` are None if the photo would be copied without any protection.
     """
 
@@ -57,6 +58,7 @@ class Plan:
     quote: Quote | None
     grown: tuple[str, ...] = ()
     smallest: Mapping[str, int] = field(default_factory=dict)
+    doubtful: tuple[Region, ...] = ()
 
     def __repr__(self) -> str:
         """Return the method and the guarantee only: a representation ends up in logs."""
@@ -97,9 +99,10 @@ class Plan:
     @property
     def warnings(self) -> tuple[str, ...]:
         """All that is to be known before a release: the certificate's warnings, except those about the bit
-        source, the `remarks`, and how many regions are `unsure`.
+        source, the `remarks`, how many regions are `unsure`, and how many places are `doubtful`.
         """
-        return (*self._cautions, *self.remarks, *words.unsure_note(len(self.unsure)))
+        unsure = (*words.unsure_note(len(self.unsure)), *words.doubtful_note(self.doubtful))
+        return (*self._cautions, *self.remarks, *unsure)
 
     @property
     def _cautions(self) -> tuple[str, ...]:
@@ -230,17 +233,11 @@ def plan(
         placement=placement,
         quote=None if placement is None else _quote(chosen, placement, given),
         grown=() if placement is None else _grown(chosen, found, placement.regions),
-        smallest=_smallest(given, finders),
+        smallest=overlooked.smallest(given, finders),
+        doubtful=overlooked.doubtful(given, finders, () if placement is None else placement.regions),
     )
     made.check_strength(at_least)
     return made
-
-
-def _smallest(photo: Photo, finders: Sequence[Finder]) -> dict[str, int]:
-    """Return the height in pixels below which no region of a kind was searched for, by any finder."""
-    heights = [(finder.kind, finder.smallest_in(photo)) for finder in finders]
-    falling = sorted(((n, kind) for kind, n in heights if n is not None), reverse=True)
-    return {kind: n for n, kind in falling}
 
 
 def _grown(method: Method, asked: Sequence[Region], placed: Sequence[Region]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ Raise `core.certificate.WORDING` when one changes: `verify` does not compare sen
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
@@ -13,10 +14,10 @@ from typing import Final
 from dpveil.accounting.meaning import NONE, strength
 from dpveil.core.certificate import SCHEMA, SEEDED, WORDING, Certificate
 from dpveil.core.guarantee import Guarantee, counted, pixels
-from dpveil.core.notes import Aside
+from dpveil.core.notes import Aside, Note
 from dpveil.core.numbers import show
 from dpveil.core.origin import FACE, ROUNDED, SAME
-from dpveil.core.region import Box, RegionRecord, first_overlap
+from dpveil.core.region import Box, Region, RegionRecord, first_overlap
 from dpveil.mechanisms.method import Method
 
 WEAK: Final = (
@@ -229,6 +230,27 @@ def unsure_note(count: int) -> tuple[str, ...]:
     was = "was" if count == 1 else "were"
     text = f"{counted(count, 'region')} {was} found with a score below {UNSURE} and may be something else"
     return (text,) * bool(count)
+
+
+def doubtful_note(places: Sequence[Region]) -> tuple[Note, ...]:
+    """Return the note on places that may be faces and stay in the clear, if any.
+
+    >>> doubtful_note([Region(Box(40, 52, 10, 10), score=0.1875)])[0].told({"threshold": "--threshold"})
+    'one place that may be a face stays in the clear: look there, and replace it too with --threshold 0.18'
+    """
+    if not places:
+        return ()
+    one = len(places) == 1
+    what = "one place that may be a face stays" if one else f"{len(places)} places that may be faces stay"
+    them = "it" if one else "them"
+    form = f"{what} in the clear: look there, and replace {them} too with {{threshold}}"
+    return (Note(form, threshold=lowest(places)),)
+
+
+def lowest(places: Sequence[Region]) -> str:
+    """Return a threshold with which all of these places would have been found, in two digits."""
+    least = min(place.score or 0.0 for place in places)
+    return f"{max(0.01, math.floor(100 * least) / 100):.2g}"
 
 
 def exposure(guarantee: Guarantee) -> str:

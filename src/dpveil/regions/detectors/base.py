@@ -22,6 +22,11 @@ class Detector(ABC):
     threshold: ClassVar[Fraction]
     """Default of the least score that counts as a face."""
 
+    doubtful: ClassVar[Fraction | None] = None
+    """Least score of what looks a little like a face, which runs count and leave as it is; None: nothing.
+
+    Only for detectors that find the same faces, in the same order, if they are asked for lower scores too."""
+
     smallest: ClassVar[int] = 24
     """Least height in pixels at which it reliably finds faces."""
 

@@ -40,6 +40,7 @@ class CenterFace(Detector):
 
     name = "centerface"
     threshold = Fraction(1, 5)
+    doubtful = Fraction(1, 10)
 
     def __init__(self) -> None:
         path = network_path()

@@ -27,6 +27,7 @@ class DlibHOG(Detector):
 
     name = "dlib"
     threshold = Fraction(1, 2)
+    doubtful = Fraction(2, 5)
     smallest = 80
     notes = (
         "faces were found by dlib, which misses faces that are small, turned or tilted; CenterFace misses"

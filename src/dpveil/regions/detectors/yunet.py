@@ -25,6 +25,7 @@ class YuNet(Detector):
 
     name = "yunet"
     threshold = Fraction(3, 10)
+    doubtful = Fraction(3, 20)
 
     def __init__(self, model: Path | None = None) -> None:
         if model is None:

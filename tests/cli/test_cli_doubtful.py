@@ -1,0 +1,139 @@
+"""What may be a face and stays in the clear: every command that searches for faces says so, in one line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dpveil.cli.preview import EDGE
+from dpveil.regions import faces as faces_file
+from dpveil.regions.detectors import Detector
+
+Shell = Callable[..., tuple[int, str, str]]
+FILL = ("--method", "fill", "--level", "200", "--regions", "faces", "--margin", "0")
+
+
+class ByWidth(Detector):
+    """Sees one face in every photo, and places that may be faces in those wider than 100 pixels."""
+
+    name = "by-width"
+    threshold = Fraction(3, 10)
+    doubtful = Fraction(1, 10)
+
+    @classmethod
+    def installed(cls) -> bool:
+        return True
+
+    def __call__(self, image: np.ndarray, threshold: float) -> np.ndarray:
+        rows = np.array([[10, 10, 20, 30, 0.9], [60, 20, 10, 12, 0.17], [40, 60, 6, 6, 0.12]])
+        rows = rows[: 1 if image.shape[1] <= 100 else 2 if image.shape[1] <= 120 else 3]
+        return rows[(rows[:, 4] >= threshold) & (image.max() > 10)]
+
+
+@pytest.fixture(autouse=True)
+def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder "in" with photos of 100, 120 and 140 pixels, and a black one without a face."""
+    monkeypatch.setattr(faces_file, "choose", lambda name, model: ByWidth())
+    (tmp_path / "in").mkdir()
+    for width, name in ((100, "a"), (120, "b"), (140, "c")):
+        Image.new("RGB", (width, 80), (90, 120, 60)).save(tmp_path / "in" / f"{name}.png")
+    Image.new("RGB", (90, 80), (0, 0, 0)).save(tmp_path / "dark.png")
+
+
+def test_a_run_says_how_many_in_which_photos_and_how_to_replace_them(shell: Shell) -> None:
+    code, out, err = shell("obfuscate", "in", "--out", "out", *FILL)
+    assert (code, len(out.splitlines())) == (0, 3)
+    (line,) = (line for line in err.splitlines() if "may be" in line)
+    assert line.startswith("left in the clear: 3 places that may be faces, in in/b.png and 1 more: --review")
+    threshold = re.search(r"--threshold ([0-9.]+)", line)
+    assert threshold
+    _, out, err = shell("obfuscate", "in", "--out", "all", *FILL, "--threshold", threshold[1])
+    assert out.count("3 regions") + out.count("3 faces") == 1
+    assert "may be" not in err
+    err = shell("obfuscate", "in/b.png", "--out", "one.png", *FILL)[2]
+    assert "left in the clear: one place that may be a face, in in/b.png" in err
+    assert "left in the clear" not in shell("obfuscate", "in/a.png", "--out", "none.png", *FILL)[2]
+
+
+def test_of_whole_photos_nothing_is_said(shell: Shell) -> None:
+    settings = ("--method", "fill", "--level", "200", "--regions", "whole")
+    assert "may be" not in shell("obfuscate", "in", "--out", "out", *settings)[2]
+
+
+def test_explain_warns_of_them(shell: Shell) -> None:
+    _, out, err = shell("explain", "in/c.png", *FILL)
+    assert "warning: 2 places that may be faces stay in the clear" in err
+    assert "--threshold 0.12" in err
+    assert "may be" not in out
+
+
+def test_the_review_shows_them_beside_the_regions(shell: Shell) -> None:
+    shell("obfuscate", "in", "--out", "out", "--review", "r.html", *FILL)
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert page.count("may be a face, and stays in the clear: 10×12 pixels, score 0.17") == 2
+    assert page.count("may be a face, and stays in the clear: 6×6 pixels, score 0.12") == 1
+    assert page.index("in/c.png") < page.index("in/b.png") < page.index("in/a.png"), "least certain first"
+
+
+def test_faces_lists_and_draws_them(shell: Shell) -> None:
+    code, out, err = shell("faces", "in/c.png", "--margin", "0", "--preview", "p.png")
+    assert (code, out) == (0, "face 1: 20×30 pixels at 10,10, score 0.90\n")
+    assert "in/c.png: may be a face, and stays in the clear: 10×12 pixels at 60,20, score 0.17" in err
+    drawn = np.asarray(Image.open("p.png"))
+    times = drawn.shape[1] // 140
+    assert (drawn[20 * times : 32 * times, 60 * times] == EDGE).all(axis=1).mean() > 0.8
+    document = json.loads(shell("faces", "in/c.png", "--margin", "0", "--json")[1])
+    assert document["doubtful"] == [
+        {"box": [60, 20, 10, 12], "score": 0.17},
+        {"box": [40, 60, 6, 6], "score": 0.12},
+    ]
+
+
+def test_faces_takes_several_photos_and_folders(shell: Shell) -> None:
+    code, out, err = shell("faces", "in", "in/a.png", "dark.png", "--margin", "0")
+    assert code == 1
+    assert out.splitlines() == [
+        f"in/{name}.png: face 1: 20×30 pixels at 10,10, score 0.90" for name in ("a", "b", "c")
+    ]
+    assert "dark.png: no face was found" in err
+    assert err.count("were not looked for") == 1
+    assert err.splitlines()[-1] == "3 faces in 4 photos, failed 0"
+    assert shell("faces", "in")[0] == 0
+
+
+def test_several_photos_are_one_json_document(shell: Shell) -> None:
+    Path("in/d.png").write_bytes(b"no photo")
+    code, out, err = shell("faces", "in", "--json")
+    document = json.loads(out)
+    assert code == 1
+    assert [entry["photo"] for entry in document["photos"]] == ["in/a.png", "in/b.png", "in/c.png"]
+    assert [len(entry["doubtful"]) for entry in document["photos"]] == [0, 1, 2]
+    assert [entry["photo"] for entry in document["failed"]] == ["in/d.png"]
+    assert "in/d.png: " in err
+
+
+def test_several_of_which_none_is_a_photo_are_refused(shell: Shell) -> None:
+    for name in ("x.png", "y.png"):
+        Path(name).write_bytes(b"no photo")
+    assert shell("faces", "x.png", "y.png")[0] == 4
+    Path("empty").mkdir()
+    code, _, err = shell("faces", "empty")
+    assert (code, err.count("\n")) == (4, 1)
+    assert "there are no photos" in err
+    code, _, err = shell("faces", "in/a.png", "attributes")
+    assert (code, "write --method attributes" in err) == (2, True)
+
+
+def test_a_preview_is_of_one_photo(shell: Shell) -> None:
+    code, _, err = shell("faces", "in", "--preview", "p.png")
+    assert code == 2
+    assert "--preview is for one photo" in err
+    assert "--review" in err
+    assert not Path("p.png").exists()
