@@ -26,6 +26,7 @@ ROWS = np.array(
         [60, 12, 20, 20, 0.5],
         [14, 24, 10, 8, 0.25],  # on the first face
         [62, 60, 8, 10, 0.25],
+        [60, 64, 9, 3, 0.12],  # on the place before it, though they have little in common
         [40, 70, 6, 6, 0.15],
         [80, 70, 6, 6, 0.05],
     ]

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from jaxtyping import Bool, Float, UInt8
+from jaxtyping import Float, UInt8
 
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import RegionError
 from dpveil.regions.detectors import Detector
-from dpveil.regions.detectors import suppress as suppressing
 from dpveil.regions.detectors.suppress import REMEDY
+from dpveil.regions.detectors.suppress import suppress as suppress_overlaps
 from dpveil.regions.tiling import Tiling, centred, join, pieces, plausible, resized, shrunk
 
 Rows = Float[np.ndarray, "_ 5"]
@@ -27,7 +27,7 @@ class Detections:
     """What a detector sees in a photo, in its pixels.
 
     `inside` are faces inside other faces, as `join` has them. What is `doubtful` looks a little like a face:
-    it scores less than the threshold, and its middle is on no face.
+    it scores less than the threshold, and its middle is on no face, nor on anything that scores better.
     """
 
     faces: Rows
@@ -54,8 +54,8 @@ class Search:
         tiles = [self._tile(photo, found, *tile) for tile in tiling.tiles(photo.height, photo.width)]
         more, lower = self._split(np.concatenate([found[:0], *tiles]))
         faces, inside = join(found, more) if tiles else (found, found[:0])
-        doubtful = suppressing.suppress(np.concatenate([low, lower]))
-        return Detections(faces, inside, doubtful[_beside(doubtful, np.concatenate([faces, inside]))])
+        doubtful = _apart(np.concatenate([low, lower]), np.concatenate([faces, inside]))
+        return Detections(faces, inside, doubtful)
 
     def _split(self, found: Rows) -> tuple[Rows, Rows]:
         """Return the detections that count as faces, and the others."""
@@ -113,8 +113,11 @@ class Search:
             self._spare.append(detector)
 
 
-def _beside(rows: Rows, faces: Rows) -> Bool[np.ndarray, " n"]:
-    """Return which boxes have their middle in none of the faces' boxes."""
-    middle = rows[:, None, :2] + rows[:, None, 2:4] / 2
-    within = (faces[:, :2] <= middle) & (middle <= faces[:, :2] + faces[:, 2:4])
-    return np.asarray(~within.all(axis=2).any(axis=1))
+def _apart(doubtful: Rows, faces: Rows) -> Rows:
+    """Return what is doubtful, the best first, but nothing with its middle on a face or on what is better."""
+    taken = faces
+    for row in suppress_overlaps(doubtful):
+        away = np.abs(row[:2] + row[2:4] / 2 - taken[:, :2] - taken[:, 2:4] / 2)
+        if not (away <= taken[:, 2:4] / 2).all(axis=1).any():
+            taken = np.vstack([taken, row])
+    return np.asarray(taken[len(faces) :])
