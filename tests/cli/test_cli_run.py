@@ -315,6 +315,48 @@ def test_verify_tells_every_state(cli):
     assert "MISSING       out/bare.png  the file has no certificate" in cli("verify", "out")[1]
 
 
+def test_verify_names_originals_among_releases_apart_from_failures(cli):
+    cli("obfuscate", "in", "--out", "out", *GOOD)
+    code, out, err = cli("verify", ".")
+    assert code == 1
+    originals = [line for line in out.splitlines() if line.startswith("MISSING")]
+    assert len(originals) == len(list(Path("in").iterdir()))
+    first, summary = err.splitlines()[-2:]
+    assert first.startswith(f"without a certificate: in/{min(path.name for path in Path('in').iterdir())}")
+    assert "may be originals" in first
+    sound = len(list(Path("out").glob("*.png")))
+    assert summary.startswith(
+        f"consistent {sound}, publishable {sound}, no certificate {len(originals)}, failed 0; "
+    )
+    Path("out/a.png").write_bytes(b"broken")
+    _, _, err = cli("verify", ".", "no.png")
+    assert (
+        f"consistent {sound - 1}, publishable {sound - 1}, no certificate {len(originals)}, failed 2;" in err
+    )
+
+
+def test_verify_fails_where_no_release_is(cli):
+    code, _, err = cli("verify", "in")
+    many = len(list(Path("in").iterdir()))
+    assert code == 1
+    assert err.splitlines()[0].startswith("no release is here: ")
+    assert f"consistent 0, publishable 0, no certificate {many}, failed 0; " in err
+    code, out, _ = cli("verify", "in", "--json")
+    assert (code, {entry["status"] for entry in json.loads(out)["failed"]}) == (1, {"missing"})
+
+
+def test_verify_says_so_where_nothing_is_publishable(cli):
+    """It is no failure: the file is what its certificate says, and --at-least asks for more."""
+    cli("obfuscate", "in/a.png", "--out", "out", *GOOD, "--seed", "1")
+    code, _, err = cli("verify", "out")
+    assert (code, err.splitlines()[0]) == (
+        0,
+        "nothing here is publishable, although it is what its certificate says",
+    )
+    code, _, err = cli("verify", "out", "--at-least", "weak")
+    assert (code, "nothing here" in err) == (1, False)
+
+
 def test_verify_fails_for_unprotected_copies(cli, monkeypatch):
     from dpveil import obfuscate as release
     from dpveil import read

@@ -25,9 +25,9 @@ DETAILS: Final = {
     DONE: "",
     INCOMPLETE: (
         "Some or all photos were not released, because their regions do not fit or are not found, or because"
-        " something else lies at their output; `verify` found a release that is missing, inconsistent or"
-        " weaker than asked for; `audit` failed; `train` left images out;"
-        " `install` installed nothing"
+        " something else lies at their output; `verify` found a file without a certificate, or a"
+        " release that is missing, inconsistent or weaker than asked for; `audit` failed; `train` left images"
+        " out; `install` installed nothing"
     ),
     USAGE: "An option is missing, unknown or out of range; nothing was read",
     BUDGET: "Nothing was drawn for a photo that would cost too much, or promise less than `--at-least`",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +26,8 @@ HINTS = {
     "missing": f"{INTACT}, and keep both side by side",
     "unprotected": UNPROTECTED_HINT,
 }
+KEEP_APART = "they may be originals, so keep them apart from what you publish"
+UNPUBLISHABLE = "nothing here is publishable, although it is what its certificate says"
 LINK = "it is a symbolic link, and links are not followed"
 
 
@@ -41,7 +45,8 @@ def verify_command(
     Example:
       dpveil verify private.png
 
-    Finds inconsistency, not forgery: certificates are not signed.
+    Finds inconsistency, not forgery: certificates are not signed. Exit code 1: a file has no certificate, or
+    does not match it, or promises less than --at-least. Without --at-least any promise will do.
     """
     from dpveil.accounting.meaning import check_strength_name
     from dpveil.release.verification import NOT_FORGERY
@@ -49,22 +54,64 @@ def verify_command(
     least = None if at_least is None else check_strength_name(at_least)
     good: list[dict[str, Any]] = []
     bad: list[dict[str, Any]] = []
-    publishable = 0
+    counts = _Counts()
     for result in _results(outputs, max_pixels, least):
-        publishable += result.publishable
+        counts.add(result)
         if not json:
             say.answer(_line(result, least))
-        sound = result.status == "consistent" and not result.refused
-        (good if sound else bad).append(_entry(result) if json else {})
+        (good if _sound(result) else bad).append(_entry(result) if json else {})
     if not good and not bad:
         raise PhotoError(
             "there is nothing to verify", hint="name released images, or folders that contain some"
         )
     if json:
         say.document({"verified": good, "failed": bad, "note": NOT_FORGERY})
-    passed = f"consistent {len(good)}, publishable" if least is None else f"at least {least}"
-    say.note(f"{passed} {publishable}, failed {len(bad)}; {NOT_FORGERY}")
+    for line in counts.lines(least):
+        say.note(line)
+    say.note(f"{counts.summary(least)}; {NOT_FORGERY}")
     return exits.INCOMPLETE if bad else exits.DONE
+
+
+@dataclass
+class _Counts:
+    """How many files are sound, publishable and not sound; `bare` are those that have no certificate."""
+
+    sound: int = 0
+    publishable: int = 0
+    failed: int = 0
+    bare: list[Path] = field(default_factory=list)
+
+    def add(self, result: Verification) -> None:
+        """Count one file."""
+        bare = result.status == "missing" and os.path.lexists(result.path)
+        self.sound += _sound(result)
+        self.publishable += result.publishable
+        self.failed += not bare and not _sound(result)
+        self.bare += [result.path] * bare
+
+    def summary(self, least: str | None) -> str:
+        """Return all numbers in one line."""
+        passed = f"consistent {self.sound}, publishable" if least is None else f"at least {least}"
+        bare = f", no certificate {len(self.bare)}" if self.bare else ""
+        return f"{passed} {self.publishable}{bare}, failed {self.failed}"
+
+    def lines(self, least: str | None) -> Iterator[str]:
+        """Yield what is to be known before the files are published, if anything."""
+        from dpveil.cli.run_report import several
+        from dpveil.core.guarantee import counted
+        from dpveil.io.names import quoted, shown
+
+        if self.bare and not self.sound and not self.failed:
+            yield f"no release is here: {counted(len(self.bare), 'file')} without a certificate"
+        elif self.bare:
+            files = several([quoted(shown(path)) for path in self.bare])
+            yield f"without a certificate: {files}: {KEEP_APART}"
+        if least is None and self.sound and not self.publishable:
+            yield UNPUBLISHABLE
+
+
+def _sound(result: Verification) -> bool:
+    return result.status == "consistent" and not result.refused
 
 
 def _results(outputs: Iterable[Path], max_pixels: int, least: str | None) -> Iterator[Verification]:
