@@ -142,7 +142,7 @@ def test_verify_at_least(release, cli):
     [
         (
             ("--epsilon", "50"),
-            "practically none about any 16 pixels: not publishable (below weak)  WEAK",
+            "practically none about any 16 pixels: not publishable (below weak)  PRACTICALLY NO",
         ),
         (("--seed", "1"), "moderate about any 16 pixels: not publishable (seeded bits)  NOT FOR PUBLICATION"),
         (("--method", "blur"), "no formal guarantee  not publishable  "),

@@ -53,7 +53,7 @@ def test_a_photo_is_released_with_another_face_and_verifies(call: Any, capsys: A
     code, document, err = call("astronaut.png", "--out", "out.png", *GOOD)
     assert code == 0
     assert [entry["output"] for entry in document["released"]] == ["out.png"]
-    assert "WEAK PROMISE" in err
+    assert "PRACTICALLY NO PROMISE" in err
     certificate = json.loads(Path("out.png.certificate.json").read_text(encoding="utf-8"))
     assert certificate["request"] == ["faces margin=0"]
     assert certificate["guarantees"][0]["relation"] == {"name": "latent-cell"}

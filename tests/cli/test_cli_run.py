@@ -16,6 +16,7 @@ from dpveil.cli.options import method_options
 from dpveil.cli.run_report import SHOWN_WARNINGS
 from dpveil.io import MAX_PIXELS
 from dpveil.mechanisms.latent import TABLE as LATENT
+from dpveil.release.words import LOW
 from heic_samples import heic
 
 COMMANDS = (
@@ -181,7 +182,8 @@ def test_a_release_is_told_to_people(cli):
     few = f"warning: in/a.png: {FEW}"
     overlap = "warning: in/a.png: box 1 and box 2 overlap: each reads the original, so their costs add"
     told, promised = err.split("promised: ")
-    assert told == f"{few}\n{overlap}\nreleased 1, failed 0, skipped 0, no region 0\n"
+    weak = f"warning: in/a.png: {LOW['weak']}"
+    assert told == f"{few}\n{weak}\n{overlap}\nreleased 1, failed 0, skipped 0, no region 0\n"
     clear = "position and size of the region; everything outside the region"
     assert promised == f"{out.partition('  ')[2].strip()}; in the clear: {clear}\n"
 

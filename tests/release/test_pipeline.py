@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 import dpveil
+from dpveil.accounting.meaning import NONE
 from dpveil.core.certificate import SEEDED, UNPROTECTED
 from dpveil.core.photo import Grid
 from dpveil.errors import (
@@ -25,7 +26,7 @@ from dpveil.errors import (
 from dpveil.mechanisms.pixel import DPPix, PixelMethod
 from dpveil.noise.bits import BitSource
 from dpveil.regions import Finder
-from dpveil.release.words import COUNT, FEW, PLACE, TRACES, WEAK
+from dpveil.release.words import COUNT, FEW, LOW, PLACE, TRACES
 
 
 class Watched(BitSource):
@@ -196,7 +197,7 @@ def test_regions_of_a_jpeg_grow_and_say_so():
     )
     assert "that the input was a JPEG, and its block grid" in certificate.guarantees[0].scope.in_the_clear
     assert "that the input was a JPEG, and its block grid" in certificate.composition.scope.in_the_clear
-    assert certificate.warnings == (SEEDED, WEAK)  # what else was done to it is nobody else's business
+    assert certificate.warnings == (SEEDED, LOW[NONE])  # what else was done to it is nobody else's business
     converted, grew = release.notes
     assert converted == "its colour profile was applied"
     assert grew.startswith("the box 20,20,4,4 became 15,15,18,18: whole JPEG blocks are replaced")
@@ -211,7 +212,7 @@ def test_traces_that_prediction_spreads_are_named_in_the_clear(codec):
         assert any(f"lossy {codec} leaves traces" in text for text in certificate.warnings)
     whole = private("whole", photo=photo, epsilon=20).certificate
     assert TRACES.format(codec) not in whole.guarantees[0].scope.in_the_clear
-    assert whole.warnings == (SEEDED, WEAK)
+    assert whole.warnings == (SEEDED, LOW[NONE])
 
 
 def test_each_region_is_charged_for_its_own_size(monkeypatch):
@@ -385,11 +386,32 @@ def test_where_nothing_is_found_nothing_is_released_unless_it_was_chosen():
 
 def test_pure_noise_is_announced_with_its_scale_and_the_alternative():
     weak, text = dpveil.obfuscate(ramp(100, 100), "dp-pix", epsilon=20, block=16).certificate.warnings
-    assert weak == WEAK
+    assert weak == LOW[NONE]
     assert "noise, of scale 1,494 grey levels" in text
     assert "a neighbourhood of 256 pixels would have 38," in text
-    [few] = dpveil.obfuscate(ramp(), "dp-pix", epsilon=9, block=16, neighbourhood=16).certificate.warnings
-    assert few == FEW.format("16 PIXELS")
+    settings = {"block": 16, "neighbourhood": 16}
+    warned = dpveil.obfuscate(ramp(), "dp-pix", epsilon=9, **settings).certificate.warnings
+    assert warned == (FEW.format("16 PIXELS"), LOW["weak"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "strength", "said"),
+    [
+        ({"epsilon": 1}, "strong", ""),
+        ({"epsilon": 2}, "moderate", ""),
+        ({"epsilon": 8}, "weak", "WEAK PROMISE"),
+        ({"epsilon": "0.1", "delta": "0.05"}, "weak", "WEAK PROMISE"),
+        ({"epsilon": 20}, "practically none", "PRACTICALLY NO PROMISE"),
+    ],
+)
+def test_a_warning_names_the_strength_that_it_is_about(settings, strength, said, tmp_path):
+    release = dpveil.obfuscate(ramp(8, 8), "dp-pix", block=8, bits=dpveil.SecureBits(), **settings)
+    assert release.certificate.strength == strength
+    told = [text.partition(": ")[0] for text in release.certificate.warnings if " PROMISE: " in text]
+    assert told == [said] * bool(said)
+    path, _ = release.save(tmp_path / "a.png")
+    notes = [text.partition(": ")[0] for text in dpveil.verify(path).notes if " PROMISE: " in text]
+    assert notes == told
     few, text = dpveil.obfuscate(ramp(), "dp-pix", epsilon=1, neighbourhood=1).certificate.warnings
     assert few == FEW.format("ONE PIXEL")
     assert "a larger block or epsilon, means less" in text

@@ -15,7 +15,7 @@ from dpveil.core.region import Box, RegionRecord
 from dpveil.faces import Attributes, Gallery, Latent
 from dpveil.mechanisms.pixel import DPSVD, Blur, DPPix, Fill, Snow
 from dpveil.release.quote import Quote
-from dpveil.release.words import MISSING, bit_cautions
+from dpveil.release.words import LOW, MISSING, bit_cautions
 
 HASH = "sha256:" + 64 * "0"
 METHODS = [
@@ -49,10 +49,13 @@ SENTENCES = {
     5: "78348e184087e0b1bae8c6da047929abf6e7f1333348fd1c6f5c70ba91025d64",
     6: "6c509483c7e6e936e4904afdad0eb7cf71010a3fdce7649075e4bc8bb4726713",
     7: "288ecd1d4eedf8791771ad6ace4836a3b389a53124352b6a252f08e6a14d3f47",
+    8: "076dc0ec7f31120711d5b53c476d32aa7399a1c6fa772097520a81e116cd2e71",
 }
 """Version of the wording to the SHA-256 of all sentences about these quotes."""
 SINCE_3 = [DPPix(epsilon=2, block=4, neighbourhood=1), DPPix(epsilon=2, block=4, neighbourhood=16)]
 """Methods whose releases have a warning since wording 3."""
+SINCE_8 = [DPPix(epsilon=8, block=4), DPPix(epsilon=9, block=4, neighbourhood=16)]
+"""Methods whose releases have a warning since wording 8."""
 SINCE_6 = [
     Attributes(attributes="gender=female,tone=medium", gallery="drawn"),
     Gallery(epsilon=8, gallery=f"gallery {HASH}", protect="face"),
@@ -62,7 +65,7 @@ SINCE_6 = [
 
 def sentences(wording: int) -> list[str]:
     told = [*bit_cautions("seeded"), *bit_cautions("mine"), MISSING]
-    methods = METHODS + SINCE_3 * (wording > 2) + SINCE_6 * (wording > 5)
+    methods = METHODS + SINCE_3 * (wording > 2) + SINCE_6 * (wording > 5) + SINCE_8 * (wording > 7)
     for method, origin in product(methods, ORIGINS + [IN_A_CELL] * (wording > 4)):
         box = Box(0, 0, 90, 60) if origin.kind == "whole" else Box(0, 0, 20, 20)
         masked = 99 if origin.kind == "mask" or origin.outlined else None
@@ -91,6 +94,14 @@ def test_a_release_of_an_older_wording_still_verifies(name: str) -> None:
     assert (result.status, result.problems, result.publishable) == ("consistent", (), True)
     assert result.certificate is not None
     assert f"wording-{result.certificate.wording}-" in name
+
+
+def test_an_older_wording_hides_no_weak_promise() -> None:
+    """Its certificate did not warn of it; what `verify` says is recomputed."""
+    result = verify(OLDER / "wording-7-weak.png")
+    assert result.certificate is not None
+    assert not any("PROMISE" in text for text in result.certificate.warnings)
+    assert LOW["weak"] in result.notes
 
 
 def test_a_chosen_value_is_stated_as_not_covered_since_6() -> None:

@@ -20,9 +20,25 @@ from dpveil.core.origin import FACE, ROUNDED, SAME
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap
 from dpveil.mechanisms.method import Method
 
-WEAK: Final = (
-    "WEAK PROMISE: an observer may tell two neighbouring photos apart almost surely (see dpveil explain)"
-)
+LOW: Final = {
+    "weak": (
+        "WEAK PROMISE: an observer may tell two neighbouring photos apart in most cases, or in a few cases"
+        " for certain (see dpveil explain)"
+    ),
+    NONE: (
+        "PRACTICALLY NO PROMISE: an observer may tell two neighbouring photos apart almost surely (see dpveil"
+        " explain)"
+    ),
+}
+"""The warning about a photo's total guarantee, by its strength."""
+LOW_SINCE: Final = 8
+"""The first wording with these warnings."""
+FORMER_LOW: Final = {
+    NONE: (
+        "WEAK PROMISE: an observer may tell two neighbouring photos apart almost surely (see dpveil explain)"
+    )
+}
+"""Those of older wordings, which called the strength below weak by the name of weak."""
 HEURISTIC: Final = "NO FORMAL GUARANTEE: this method is heuristic and nothing is promised"
 TRACES: Final = "traces of the region that lossy {} spread over the rest of the photo"
 SPREAD: Final = (
@@ -140,7 +156,7 @@ def cautions(
     Regions are checked for pure noise only if they have one of the first `sizes` different sizes (None: all),
     because calibrating for a size takes up to seconds.
     """
-    notes = [*verdict(total)]
+    notes = [*verdict(total, wording=wording)]
     pairs, (a, b) = first_overlap([record.box for record in records])
     more = f" ({pairs - 1} more pairs do)" if pairs > 1 else ""
     if pairs and not (wording >= FREE_SINCE and total.free):
@@ -153,9 +169,10 @@ def cautions(
     return (*notes, *(f"{label}: {text}" for label, text in told if text))
 
 
-def verdict(total: Guarantee) -> tuple[str, ...]:
+def verdict(total: Guarantee, *, wording: int = WORDING) -> tuple[str, ...]:
     """Return the warnings about a photo's total guarantee."""
-    said = HEURISTIC if not total.formal else WEAK if strength(total) == NONE else ""
+    low = LOW if wording >= LOW_SINCE else FORMER_LOW
+    said = low.get(strength(total), "") if total.formal else HEURISTIC
     return tuple(text for text in (said, exposure(total)) if text)
 
 
