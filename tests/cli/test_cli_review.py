@@ -125,10 +125,38 @@ def test_copies_come_first_and_what_was_not_released_is_listed(shell, photos):
     assert "r.html: it exists: choose another name, as --force releases every photo anew" in err
     assert Path("r.html").read_text(encoding="utf-8") == page
     err = shell("obfuscate", "in", "--review", "s.html", *again)[2]
-    assert "s.html shows 0 of 4 photos: 3 released by an earlier run\n" in err
-    assert "in/d.png: released by an earlier run, not shown here" in Path("s.html").read_text(
-        encoding="utf-8"
-    )
+    assert "s.html shows 3 of 4 photos, 3 as an earlier run released them\n" in err
+    rerun = Path("s.html").read_text(encoding="utf-8")
+    assert re.findall(r"<h2>(.*?)</h2>", rerun) == names
+    assert rerun.count("Not found, and left as it is: faces") == 2
+    assert rerun.count("Released by an earlier run") == 3
+
+
+def test_a_rerun_shows_the_regions_of_the_certificates(shell, photos):
+    """The same pictures as the run that released them, and a tint where a masked region was replaced."""
+    mask = np.zeros((120, 200), np.uint8)
+    mask[20:70, 30:70] = 255 * (np.indices((50, 40)).sum(axis=0) < 50)
+    Image.fromarray(mask).save("mask.png")
+    given = ("--regions", "mask.png", "--regions", "120,30,40,50")
+    for page in ("r.html", "s.html"):
+        code, _, err = shell("obfuscate", "in", "--out", "out", "--review", page, *SETTINGS, *given)
+        assert code == 0
+    assert "skipped in/a.png and 1 more: released before" in err
+    first, again = (pictures(Path(page).read_text(encoding="utf-8")) for page in ("r.html", "s.html"))
+    assert len(first) == 12
+    for (word, one), (same, other) in zip(first, again, strict=True):
+        assert (word, one.shape) == (same, other.shape)
+        assert np.abs(one.astype(int) - other).max() < 40
+
+
+def test_an_earlier_release_that_cannot_be_shown_is_listed(shell, photos, monkeypatch):
+    given = ("--out", "out", *SETTINGS, "--regions", "20,30,40,50")
+    shell("obfuscate", "in", *given)
+    monkeypatch.setattr("dpveil.release.saving.read_certificate", lambda path: 1 / 0)
+    code, _, err = shell("obfuscate", "in", "--review", "r.html", *given)
+    assert (code, "r.html shows 0 of 2 photos" in err) == (0, True)
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert "in/a.png: cannot be shown (ZeroDivisionError): look at it yourself" in page
 
 
 @pytest.mark.parametrize(

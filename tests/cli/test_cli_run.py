@@ -199,7 +199,10 @@ def test_a_release_is_told_to_programs(cli):
     assert (code, json.loads(out)) == (0, {"released": [entry], **others})
     code, out, err = cli(*arguments)
     assert json.loads(out)["skipped"] == [entry]
-    assert (code, err) == (0, "released 0, failed 0, skipped 1, no region 0\n")
+    why, counts = err.splitlines()
+    assert (code, counts) == (0, "released 0, failed 0, skipped 1, no region 0")
+    assert why.startswith("skipped in/a.png: released before with these settings, and the certificate is")
+    assert "--force" in why
     code, out, _ = cli(*last(*arguments, "--epsilon", "3"))
     [failure] = json.loads(out)["failed"]
     assert (code, set(failure)) == (1, {"input", "error", "hint"})

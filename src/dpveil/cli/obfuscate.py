@@ -132,7 +132,7 @@ def obfuscate_command(
     report.notes += notes
     listed = max(
         _written(manifest, partial(write_manifest, report)),
-        _written(review, partial(write_review, pages, report)),
+        _written(review, partial(write_review, pages, report, max_pixels)),
     )
     print_report(report, json)
     _tell_faces(context, method, report, doubts, seeded=seed is not None)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import html
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -18,7 +19,7 @@ from jaxtyping import UInt8
 from dpveil.cli import say
 from dpveil.core.guarantee import counted
 from dpveil.core.photo import Photo
-from dpveil.core.region import Box, Region
+from dpveil.core.region import Box, Region, RegionRecord
 from dpveil.errors import InvalidParameter, UsageError
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ QUALITY: Final = 60
 """WebP quality of the pictures, out of 100."""
 LEFT: Final = "may be a face, and stays in the clear"
 """What a place that the detector was not sure of is called."""
+EARLIER: Final = (
+    "Released by an earlier run: the regions are those of its certificate, and of one with a mask, what"
+    " differs from the original is tinted. Scores, and what may be a face, are not known."
+)
 START: Final = b"<!doctype html><!-- dpveil review -->"
 """The first bytes of the page (review.html)."""
 
@@ -54,18 +59,34 @@ class Review:
 
     def add(self, task: Task, plan: Plan, release: Release) -> None:
         """Add one release; errors are listed on the page."""
+        with self._listing(task.source):
+            here = _OnPage(task.source, plan.photo, release.image, plan.regions, plan.doubtful)
+            self.entries.append(here.entry(release.certificate.missing))
+
+    def add_earlier(self, source: Path, output: Path, max_pixels: int) -> None:
+        """Add the release of an earlier run, from its file and its certificate."""
+        from dpveil.io import read
+        from dpveil.release.saving import read_certificate
+
+        with self._listing(source):
+            certificate = read_certificate(output)
+            photo, after = read(source, max_pixels=max_pixels), read(output, max_pixels=max_pixels).image
+            regions = [_placed(record, photo.image, after) for record in certificate.regions]
+            here = _OnPage(source, photo, after, regions, earlier=True)
+            self.entries.append(here.entry(certificate.missing))
+
+    @contextmanager
+    def _listing(self, source: Path) -> Iterator[None]:
+        """List the photo on the page if it cannot be shown: its release is written and stands."""
         try:
-            self.entries.append(self._entry(task, plan, release))
-        except Exception as error:  # noqa: BLE001  the release is written and stands
-            self.problems.append(
-                f"{task.source}: cannot be shown ({type(error).__name__}): look at it yourself"
-            )
+            yield
+        except Exception as error:  # noqa: BLE001
+            self.problems.append(f"{source}: cannot be shown ({type(error).__name__}): look at it yourself")
 
     def page(self, report: Report) -> bytes:
         """Return the page as HTML in UTF-8."""
         rest = [f"{e.source}: {e.failure.message}" for e in report.entries if e.failure is not None]
-        skipped = [f"{e.source}: released by an earlier run, not shown here" for e in report.skipped]
-        notes = "".join(f"<li>{html.escape(text)}</li>" for text in (*self.problems, *rest, *skipped))
+        notes = "".join(f"<li>{html.escape(text)}</li>" for text in (*self.problems, *rest))
         template = files("dpveil.cli").joinpath("review.html").read_text(encoding="utf-8")
         page = Template(template).substitute(
             count=counted(len(self.entries), "release"),
@@ -74,23 +95,47 @@ class Review:
         shown = [entry.text for entry in sorted(self.entries, key=lambda entry: entry.doubt)]
         return b"".join([page.encode("utf-8", "backslashreplace"), *shown, b"</html>\n"])
 
-    def _entry(self, task: Task, plan: Plan, release: Release) -> _Entry:
-        rows = sorted(plan.regions, key=_doubt)
-        left = sorted(plan.doubtful, key=_doubt)
-        name = html.escape(str(task.source))
-        missing = "".join(
-            f"<p class=missing>Not found, and left as it is: {html.escape(text)}</p>"
-            for text in release.certificate.missing
+
+@dataclass(frozen=True)
+class _OnPage:
+    """What is shown of one photo: before and `after`, with its regions and the places that may be faces.
+
+    Of a release by an `earlier` run only what its certificate states is known.
+    """
+
+    source: Path
+    photo: Photo
+    after: UInt8[np.ndarray, "h w c"]
+    regions: Sequence[Region]
+    doubtful: Sequence[Region] = ()
+    earlier: bool = False
+
+    def entry(self, missing: Sequence[str]) -> _Entry:
+        """Return the photo's part of the page; `missing` are the requests of which nothing was found."""
+        rows, left = sorted(self.regions, key=_doubt), sorted(self.doubtful, key=_doubt)
+        lacks = "".join(
+            f"<p class=missing>Not found, and left as it is: {html.escape(text)}</p>" for text in missing
         )
-        whole = _image(_framed(plan.photo, plan.regions, left), "original") + _image(
-            _shrunk(release.image, LONG_SIDE), "release"
+        whole = _image(_framed(self.photo, self.regions, left), "original") + _image(
+            _shrunk(self.after, LONG_SIDE), "release"
         )
         shown = [(region, region.label) for region in rows] + [(place, LEFT) for place in left]
-        close = "".join(_close(plan.photo.image, release.image, *each) for each in shown)
+        close = "".join(_close(self.photo.image, self.after, *each) for each in shown)
         close = f"<ul>{close}</ul>" if close else ""
-        text = f"<article><h2>{name}</h2>{missing}<div class=whole>{whole}</div>{close}</article>\n"
+        name, before = html.escape(str(self.source)), f"<p>{EARLIER}</p>" * self.earlier
+        text = f"<article><h2>{name}</h2>{lacks}{before}<div class=whole>{whole}</div>{close}</article>\n"
         doubt = 0.0 if missing else min(map(_doubt, (*rows, *left)), default=0.0)
         return _Entry(doubt, text.encode("utf-8", "backslashreplace"))
+
+
+def _placed(
+    record: RegionRecord, before: UInt8[np.ndarray, "h w c"], after: UInt8[np.ndarray, "h w c"]
+) -> Region:
+    """Return a region of a certificate; of one with a mask, the pixels that changed stand for the mask."""
+    if record.masked is None:
+        return Region(record.box, origin=record.origin)
+    changed = (before[record.box.slices] != after[record.box.slices]).any(axis=2)
+    return Region(record.box, changed if changed.any() else None, record.origin)
 
 
 def _doubt(region: Region) -> float:
@@ -119,18 +164,18 @@ def check_review(path: Path, tasks: Sequence[Task], out: Path, *, replace: bool)
     check_private(path, tasks, what="review", start=None, replace=replace)
 
 
-def write_review(review: Review, report: Report, path: Path) -> None:
-    """Write the page, readable by the user only, and say how many photos earlier runs keep off it.
-
-    Raises `OutputError`.
-    """
+def write_review(review: Review, report: Report, max_pixels: int, path: Path) -> None:
+    """Write the page, readable by the user only, with what earlier runs released; raises `OutputError`."""
     from dpveil.io import write_together
     from dpveil.io.names import shown
 
+    for entry in report.skipped:
+        if entry.output is not None:
+            review.add_earlier(entry.source, entry.output, max_pixels)
     write_together([(path, review.page(report))], replace=True, private=True)
     if earlier := len(report.skipped):
         on_it, photos = len(review.entries), counted(len(report.entries), "photo")
-        say.note(f"{shown(path)} shows {on_it} of {photos}: {earlier} released by an earlier run")
+        say.note(f"{shown(path)} shows {on_it} of {photos}, {earlier} as an earlier run released them")
 
 
 def _framed(

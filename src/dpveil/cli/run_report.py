@@ -15,6 +15,10 @@ from dpveil.release.words import worth
 
 SHOWN_WARNINGS: Final = 5
 """Most warnings that are printed."""
+SKIPPED: Final = (
+    "skipped {photos}: released before with these settings, and the certificate is valid; --force releases"
+    " anew"
+)
 STOPPED: Final = {INTERRUPTED: exits.INTERRUPTED, UNWRITABLE: exits.IMPOSSIBLE}
 """Exit codes of runs that ended early, by reason."""
 
@@ -43,6 +47,8 @@ def print_report(report: Report, json: bool) -> None:
     for text in report.notes:
         say.note(f"warning: {text}")
     _warn(report.released)
+    if report.skipped:
+        say.note(SKIPPED.format(photos=several([shown(entry.source) for entry in report.skipped])))
     counts = (len(report.released), len(report.failed), len(report.skipped), len(report.no_region))
     untried = f", not tried {len(report.untried)}" if report.untried else ""
     say.note("released {}, failed {}, skipped {}, no region {}".format(*counts) + untried)
