@@ -237,3 +237,13 @@ def test_what_also_holds_is_of_the_same_release(cli):
     lines = [line for line in cli(*USUAL, *SIZE)[1].splitlines() if line.startswith("also holds    ")]
     assert len(lines) == 2
     assert len({line.index(" of the same release: the true one of 2 at most ") for line in lines}) == 1
+
+
+def test_a_size_for_a_method_of_faces_is_said_to_change_nothing(cli):
+    asked = ("--method", "attributes", "--gallery", "drawn")
+    plain, sized = cli(*asked), cli(*asked, "--size", "640x480")
+    assert plain[:2] == sized[:2]
+    assert "--size" not in plain[2]
+    assert "--size changes nothing here: what attributes promises about a face" in sized[2]
+    assert "--size" not in cli(*USUAL, *SIZE)[2]
+    assert cli(*asked, "--size", "640")[0] == 2

@@ -29,6 +29,8 @@ MOST_PIXELS = 2**31
 USUAL = "128x128"
 """Default size for face methods, whose guarantee does not depend on it."""
 
+SIZELESS = "--size changes nothing here: what {method} promises about a face does not depend on its size"
+
 
 @takes_regions
 @takes_method
@@ -71,12 +73,15 @@ def explain_command(
                 option, None, "cannot be combined with a photo", hint="leave one of them out"
             )
         _tell_release(photo)
-        faces = _of_photo(context, read(photo, max_pixels=max_pixels), method, regions, json)
-        _tell_usual(context, method, faces)
+        count = _of_photo(context, read(photo, max_pixels=max_pixels), method, regions, json)
+        _tell_usual(context, method, count)
         return 0
     for option in regions.given:
         raise InvalidParameter(option, None, "is for a photo", hint="name one, or give --size alone")
-    width, height = _size(USUAL if size is None and method.regions == "faces" else size)
+    faces = method.regions == "faces"
+    width, height = _size(USUAL if size is None and faces else size)
+    if faces and size is not None:
+        say.note(SIZELESS.format(method=method.name))
     if channels not in (1, 3):
         raise InvalidParameter("--channels", channels, "is neither 1 nor 3", hint="1 is grey, 3 is colour")
     explanation = explain(method, height=height, width=width, channels=channels)
