@@ -14,7 +14,8 @@ from PIL import Image
 from dpveil.catalogue import DEFAULT
 from dpveil.cli.compare_sheet import NOT_PRIVATE
 from dpveil.cli.grid import USUAL, Choice, lines, neighbourhoods
-from dpveil.cli.sheet import ALARM
+from dpveil.cli.sheet import ALARM, PAPER, Row, Section, Sheet, Tile, draw_sheet, page_size
+from dpveil.cli.wrapped_sheet import TALL, draw_wrapped
 from dpveil.core.registry import METHODS
 from dpveil.errors import InvalidParameter, UnknownName
 from dpveil.mechanisms import pixel
@@ -46,14 +47,14 @@ def test_every_method_and_budget_is_on_the_sheet(cli):
     assert code == 0
     columns, *told = out.splitlines()
     assert columns.split("  ", 1)[0] == "METHOD"
+    assert re.match(f"{DEFAULT} +{USUAL} +0-DP, any-image: strong", told[0])
     for name, words in (("SETTINGS", "epsilon 1"), ("PROMISE", "1-DP"), ("NOISE", "noise scale")):
-        assert told[0].index(words) == columns.index(name)
-    assert told[0].index("SSIM") == columns.index("NEARNESS TO THE ORIGINAL")
+        assert told[1].index(words) == columns.index(name)
+    assert told[1].index("SSIM") == columns.index("NEARNESS TO THE ORIGINAL")
     assert len(told) == 2 + sum(shown(name, budgets=3) for name in METHODS)
-    assert re.match(f"{DEFAULT} +{USUAL} +0-DP, any-image: strong", told[-2])
     assert told[-1] == "wrote compare.png"
     for name in METHODS:
-        assert sum(line.startswith(name + " ") for line in told[:-2]) == shown(name, budgets=3)
+        assert sum(line.startswith(name + " ") for line in told[1:-1]) == shown(name, budgets=3)
     for words in ("1-DP, any-image", "20-DP, m-pixels (m = 256)", "(5, 1e-06)-DP, any-image"):
         assert sum(words in line for line in told) >= 1
     for line in told:
@@ -64,6 +65,8 @@ def test_every_method_and_budget_is_on_the_sheet(cli):
     assert err == f"compare.png: {NOT_PRIVATE}\n"
     sheet = np.asarray(Image.open("compare.png"))
     assert (sheet[:50] == RED).all(axis=2).mean() > 0.5  # the warning stands at the top
+    assert max(sheet.shape) < 3800
+    assert sheet.shape[0] <= TALL
 
 
 def test_a_photo_without_a_face_is_for_the_other_methods(cli):
@@ -71,9 +74,9 @@ def test_a_photo_without_a_face_is_for_the_other_methods(cli):
     assert code == 0
     assert "dp-pix " in out
     assert DEFAULT not in out
-    left = [line for line in err.splitlines() if f"{DEFAULT} " in line and " left out: " in line]
+    left = [line for line in err.splitlines() if DEFAULT in line and " left out: " in line]
     assert len(left) == 1  # with all others that need a face
-    assert left[0].startswith("note: latent, ")
+    assert left[0].startswith(f"note: {DEFAULT}, latent")
     assert "if_none" not in err
     assert "face" in left[0]
     assert "--threshold" in left[0] or "install" in left[0]
@@ -221,14 +224,14 @@ def test_delta_goes_to_those_that_need_it_or_to_all_where_chosen():
     made, notes = lines(choice(names=names), every=True)
     assert notes == []
     assert [(line.name, line.neighbourhood) for line in made] == [
-        *((name, m) for name in names for m in (256, None)),
         (DEFAULT, None),
+        *((name, m) for name in names for m in (256, None)),
     ]
-    assert made[0].methods[0] == DPPix(epsilon=1, block=16, neighbourhood=256)
-    assert made[3].methods[1] == DPPixGaussian(epsilon=5, delta="1e-6", block=16)
+    assert made[1].methods[0] == DPPix(epsilon=1, block=16, neighbourhood=256)
+    assert made[4].methods[1] == DPPixGaussian(epsilon=5, delta="1e-6", block=16)
     chosen, _ = lines(choice(names=names, delta="1e-9"), every=True)
-    assert chosen[0].methods[0] == DPPix(epsilon=1, delta="1e-9", block=16, neighbourhood=256)
-    assert chosen[3].methods[1] == DPPixGaussian(epsilon=5, delta="1e-9", block=16)
+    assert chosen[1].methods[0] == DPPix(epsilon=1, delta="1e-9", block=16, neighbourhood=256)
+    assert chosen[4].methods[1] == DPPixGaussian(epsilon=5, delta="1e-9", block=16)
 
 
 def test_a_new_method_needs_no_edit_here(monkeypatch):
@@ -256,8 +259,8 @@ def test_a_new_method_needs_no_edit_here(monkeypatch):
     monkeypatch.setitem(METHODS.rows, "fixed", Fixed)
     monkeypatch.setitem(METHODS.rows, "demanding", Demanding)
     made, notes = lines(choice(names=("fixed", "demanding", "dp-pix")), every=True)
-    assert [line.name for line in made] == ["fixed", "dp-pix", "dp-pix", DEFAULT]
-    assert [method.epsilon for method in made[0].methods] == ["1", "5"]
+    assert [line.name for line in made] == [DEFAULT, "fixed", "dp-pix", "dp-pix"]
+    assert [method.epsilon for method in made[1].methods] == ["1", "5"]
     assert notes == ["demanding is left out: rank is missing: give it a value"]
     with pytest.raises(InvalidParameter, match="rank"):
         lines(choice(names=("demanding",)), every=False)
@@ -272,3 +275,71 @@ def test_names_and_neighbourhoods_are_checked():
     for bad in ({"budgets": ("-1",)}, {"delta": "3"}, {"block": 0}, {"neighbourhoods": (0,)}):
         with pytest.raises(InvalidParameter):
             lines(choice(**bad), every=True)
+
+
+def made_sheet(counts, cell=(340, 340)):
+    """A sheet with a row for each number of pictures; every picture has a colour of its own."""
+    most, colours, rows = max(counts), iter(range(1, 200)), []
+    for count in counts:
+        tiles = [
+            Tile(np.full((cell[1], cell[0], 3), (0, next(colours), 200), np.uint8), ("1-DP", "no noise"))
+            for _ in range(count)
+        ]
+        rows.append(Row("method", ("neighbours differ", "in any way"), (*tiles, *[None] * (most - count))))
+    columns = tuple(f"epsilon = {n}" for n in range(most))
+    return Sheet("Title", ("text",), np.zeros((40, 60, 3), np.uint8), (), (Section("All", columns),),
+                 tuple(rows), "warning", cell)  # fmt: skip
+
+
+def places(page, count):
+    """Where the pictures are: their left and top, width and height, in the order of their colours."""
+    found = []
+    for n in range(1, count + 1):
+        rows, columns = np.nonzero((page == (0, n, 200)).all(axis=2))
+        left, top = columns.min(), rows.min()
+        found.append((left, top, columns.max() - left + 1, rows.max() - top + 1))
+        assert len(rows) == found[-1][2] * found[-1][3], "nothing is drawn over it"
+    return found
+
+
+@pytest.mark.parametrize("cell", [(340, 340), (480, 240), (340, 520)])
+def test_a_sheet_of_many_rows_is_wrapped_and_shows_every_picture_in_order(cell):
+    sheet = made_sheet([1, *[3] * 14, 1, 1, 2], cell)
+    assert page_size(sheet)[1] > 2 * TALL
+    page = draw_wrapped(sheet)
+    assert page.shape[0] <= TALL
+    assert page.shape[1] < 4000
+    there = places(page, 47)
+    assert {(w, h) for *_, w, h in there} == {there[0][2:]}
+    assert abs(there[0][2] / there[0][3] / (cell[0] / cell[1]) - 1) < 0.02
+    assert [(y, x) for x, y, *_ in there] == sorted((y, x) for x, y, *_ in there)
+    firsts = [1 + 3 * n for n in range(14)]
+    assert all(there[n][1] == there[n + 1][1] == there[n + 2][1] for n in firsts), "a group stays together"
+    inside = (page != PAPER).any(axis=2)
+    assert not inside[52:, :40].any()
+    assert not inside[52:, -40:].any()
+    assert not inside[-40:].any()
+
+
+def test_few_rows_stay_one_below_another():
+    sheet = made_sheet([3, 1])
+    assert page_size(sheet)[1] < TALL
+    page = draw_sheet(sheet)
+    assert page.shape[1::-1] == page_size(sheet)
+    there = places(page, 4)
+    assert there[3][0] == there[0][0]
+    assert there[3][1] > there[0][1]
+
+
+def test_a_long_caption_is_broken_and_a_red_one_is_red_in_all_of_its_lines():
+    row = [np.full((340, 340, 3), 9, np.uint8)] * 12
+    long = "(20, 1e-06)-DP, m-pixels (m = 256): practically none"
+    rows = tuple(
+        Row("m", ("a", "b"), (Tile(one, (long, "noise"), frozenset({0}), "epsilon = 1"),)) for one in row
+    )
+    page = draw_wrapped(Sheet("T", ("text",), row[0], (), (Section("All", ("",)),), rows))
+    red = (page == RED).all(axis=2).any(axis=1)
+    lines = np.flatnonzero(np.diff(red.astype(int)) == 1)
+    assert len(lines) >= 2
+    columns = np.flatnonzero((page == RED).all(axis=2).any(axis=0))
+    assert columns.max() < page.shape[1] - 40

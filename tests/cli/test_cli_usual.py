@@ -187,8 +187,8 @@ def test_compared_without_regions_methods_take_their_own_and_the_default_is_amon
     for each in made:
         boxes = [region["box"] for region in each["regions"]]
         assert len(boxes) == (2 if each["method"] in ("latent", "gallery", DEFAULT) else 1), each["method"]
-    assert [region["box"] for region in made[-1]["regions"]] == found
-    assert made[-1]["parameters"] == build(None, {}).parameters()
+    assert [region["box"] for region in made[0]["regions"]] == found
+    assert made[0]["parameters"] == build(None, {}).parameters()
 
 
 def test_python_has_the_same_default(photo):

@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Final
 
 import numpy as np
 from jaxtyping import UInt8
 
+from dpveil.catalogue import build
+from dpveil.cli.compare_view import all_of, around, cell_of, fitted
 from dpveil.cli.grid import Line, left_out, settings
-from dpveil.cli.sheet import Row, Section, Sheet, Tile, draw_sheet, loud, noise_line, resized
+from dpveil.cli.sheet import Row, Section, Sheet, Tile, draw_sheet, loud, noise_line, page_size, resized
+from dpveil.cli.wrapped_sheet import TALL, draw_wrapped
 from dpveil.core.guarantee import Guarantee, pixels
 from dpveil.core.numbers import Json, show
 from dpveil.core.parameters import ALL
@@ -28,11 +32,6 @@ from dpveil.release.saving import Release
 NOT_PRIVATE: Final = "for the eyes of whoever holds the original: NOT FOR PUBLICATION"
 UNITS: Final = {"psnr": " dB"}
 """Units of the measures that have one."""
-WIDE: Final = 340
-"""Width in pixels of a square picture on the sheet; others have about the same area."""
-CONTEXT: Final = 0.4
-"""Margin shown around the regions, relative to their extent."""
-
 Levels = UInt8[np.ndarray, "h w c"]
 
 
@@ -121,27 +120,27 @@ class Comparison:
             yield "  ".join((*cells, *measures))
 
     def draw(self) -> UInt8[np.ndarray, "H W 3"]:
-        """Return the sheet as an image."""
+        """Return the sheet as an image: one row a line if that is not too tall for a screen."""
         count = sum(made is not None for _, row in self.lines for made in row)
-        first = next(line for line, _ in self.lines)
-        budgets = [getattr(method, "epsilon", None) for method in first.methods]
         each = " per region" if len(self.boxes) > 1 else ""
-        columns = tuple("" if e is None else f"epsilon = {show(e)}{each}" for e in budgets)
-        return draw_sheet(
-            Sheet(
-                warning=f"{NOT_PRIVATE.partition(': ')[2]}: {NOT_PRIVATE.partition(': ')[0]}",
-                title=f"One photo, {count} ways to release it" if count > 1 else "One photo and a release",
-                lines=WORDS,
-                original=np.asarray(resized(self.photo.image, _fitted(self.photo.image, 256))),
-                boxes=() if self.view == _all_of(self.photo) else self._outlines(),
-                sections=(Section(self._covered(), columns),),
-                rows=tuple(_row(line, row) for line, row in self.lines),
-                cell=self.cell,
-            )
+        columns = [
+            next((e for e in budgets if e is not None), None)
+            for budgets in zip(*(map(_budget, line.methods) for line, _ in self.lines), strict=True)
+        ]
+        sheet = Sheet(
+            warning=f"{NOT_PRIVATE.partition(': ')[2]}: {NOT_PRIVATE.partition(': ')[0]}",
+            title=f"One photo, {count} ways to release it" if count > 1 else "One photo and a release",
+            lines=WORDS,
+            original=np.asarray(resized(self.photo.image, fitted(self.photo.image, 256))),
+            boxes=() if self.view == all_of(self.photo) else self._outlines(),
+            sections=(Section(self._covered(), tuple(_head(e, each) for e in columns)),),
+            rows=tuple(_row(line, row, each) for line, row in self.lines),
+            cell=self.cell,
         )
+        return draw_sheet(sheet) if page_size(sheet)[1] <= TALL else draw_wrapped(sheet)
 
     def _outlines(self) -> tuple[Box, ...]:
-        width = _fitted(self.photo.image, 256)[0]
+        width = fitted(self.photo.image, 256)[0]
         ratio = width / self.photo.width
         edges = [(b.x * ratio, b.y * ratio, b.w * ratio, b.h * ratio) for b in self.boxes]
         return tuple(Box(int(x), int(y), max(1, round(w)), max(1, round(h))) for x, y, w, h in edges)
@@ -156,7 +155,7 @@ class Comparison:
         size = f"{box.w} by {box.h} pixels"
         return (
             f"The whole photo, {size}"
-            if box == _all_of(self.photo)
+            if box == all_of(self.photo)
             else f"{self.labels[0][:1].upper()}{self.labels[0][1:]}, {size}"
         )
 
@@ -197,9 +196,10 @@ def compare(
         none = NoRegion("no method takes these regions", hint="see --regions of dpveil compare")
         raise next(unfound, none)
     plans = [made for _, row in planned for made in row if made]
-    boxes = {region.box: region.origin.in_words() for region in plans[0].regions}
-    view = _around([region.box for made in plans for region in made.regions], photo)
-    cell = _cell(view)
+    first = next((made for made in plans if made.method != build(None, {})), plans[0])
+    boxes = {region.box: region.origin.in_words() for region in first.regions}
+    view = around([region.box for made in plans for region in made.regions], photo)
+    cell = cell_of(view)
     rows = tuple(
         (line, tuple(None if p is None else _compared(p, p.release(bits=bits), view, cell) for p in row))
         for line, row in planned
@@ -240,7 +240,7 @@ def _compared(planned: Plan, release: Release, view: Box, cell: tuple[int, int])
             name: sum(measure(a, b, data_range=255) for a, b in crops) / len(crops)
             for name, measure in METRICS.items()
         },
-        picture=np.asarray(resized(seen, _fitted(seen, *cell))) if smaller else seen.copy(),
+        picture=np.asarray(resized(seen, fitted(seen, *cell))) if smaller else seen.copy(),
     )
 
 
@@ -250,10 +250,27 @@ def _chosen(method: Method) -> str:
     return ", ".join(text for text in (settings(method), f"neighbourhood {ALL}" * every) if text)
 
 
-def _row(line: Line, row: Sequence[Compared | None]) -> Row:
+def _budget(method: Method | None) -> Fraction | None:
+    """Return the epsilon of a method that has one."""
+    epsilon: Fraction | None = getattr(method, "epsilon", None)
+    return epsilon
+
+
+def _head(epsilon: Fraction | None, each: str) -> str:
+    return "" if epsilon is None else f"epsilon = {show(epsilon)}{each}"
+
+
+def _row(line: Line, row: Sequence[Compared | None], each: str) -> Row:
     made = next(entry for entry in row if entry is not None)
     tiles = (
-        None if e is None else Tile(e.picture, e.lines(), loud=loud(e.plan.strength, e.noise_scale))
+        None
+        if e is None
+        else Tile(
+            e.picture,
+            e.lines(),
+            loud=loud(e.plan.strength, e.noise_scale),
+            head=_head(_budget(e.plan.method), each),
+        )
         for e in row
     )
     # The column's head has epsilon, and the row's label the neighbourhood.
@@ -272,29 +289,3 @@ def _neighbours(guarantee: Guarantee) -> tuple[str, str]:
     if relation.name == "singular-values":
         return "neighbours share", "U and V"
     return "neighbours differ", "in any way"
-
-
-def _all_of(photo: Photo) -> Box:
-    return Box(0, 0, photo.width, photo.height)
-
-
-def _around(boxes: Sequence[Box], photo: Photo) -> Box:
-    """Return the part of the photo to show: the bounding box of all regions with a margin."""
-    left, top = min(b.x for b in boxes), min(b.y for b in boxes)
-    right, bottom = max(b.x + b.w for b in boxes), max(b.y + b.h for b in boxes)
-    more = round(CONTEXT * max(right - left, bottom - top))
-    x, y = max(0, left - more), max(0, top - more)
-    return Box(x, y, min(photo.width, right + more) - x, min(photo.height, bottom + more) - y)
-
-
-def _cell(view: Box) -> tuple[int, int]:
-    """Return the width and height of a picture on the sheet: wide enough for captions, and not too tall."""
-    stretch = math.sqrt(view.w / view.h)
-    width = min(round(WIDE * stretch), 640)
-    return max(WIDE, width), min(max(1, round(width * view.h / view.w)), 520)
-
-
-def _fitted(image: Levels, width: int, height: int | None = None) -> tuple[int, int]:
-    """Return the largest (width, height) with the aspect ratio of `image` within width × height."""
-    ratio = min(width / image.shape[1], (height or width) / image.shape[0])
-    return max(1, round(image.shape[1] * ratio)), max(1, round(image.shape[0] * ratio))

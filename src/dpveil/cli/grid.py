@@ -62,7 +62,7 @@ def lines(
     A parameter is passed to the methods that have it; a default δ only to those that require it. With
     `every`, methods that require other parameters, or files that are missing, are left out with a note;
     otherwise they raise `InvalidParameter` or `ModelError`, and so does a gallery that no method takes. The
-    last of all methods is the default, as `plan` has it. Raises `UnknownName` for an unknown method.
+    first of all methods is the default, as `plan` has it. Raises `UnknownName` for an unknown method.
     """
     made: list[Line] = []
     notes: list[str] = []
@@ -84,7 +84,7 @@ def lines(
     if choice.gallery and refused and not taken:
         raise refused
     if every:
-        made.append(Line(DEFAULT, None, (build(None, {}), *[None] * (len(choice.budgets) - 1))))
+        made.insert(0, Line(DEFAULT, None, (build(None, {}), *[None] * (len(choice.budgets) - 1))))
     return made, notes
 
 

@@ -44,13 +44,20 @@ LOUD: Final = 128
 """Noise scale in grey levels above which a caption is red, because hardly anything is visible."""
 
 
+Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
+
+
 @dataclass(frozen=True)
 class Tile:
-    """One release: its picture and the lines of its caption; `loud` are the indices of red lines."""
+    """One release: its picture and the lines of its caption; `loud` are the indices of red lines.
+
+    `head` is its budget, for sheets without columns.
+    """
 
     picture: UInt8[np.ndarray, "h w c"]
     lines: tuple[str, ...]
     loud: frozenset[int] = frozenset()
+    head: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,17 +103,19 @@ def noise_line(scale: float | None) -> str:
     return f"noise scale {digits} grey levels"
 
 
+def page_size(sheet: Sheet) -> tuple[int, int]:
+    """Return the width and height of the page."""
+    width = max(_lefts(sheet)[-1] + sheet.cell[0] + MARGIN, LEAST_WIDTH)
+    return width, header_height(sheet, width) + HEADS + len(sheet.rows) * _step(sheet) + MARGIN
+
+
 def draw_sheet(sheet: Sheet) -> UInt8[np.ndarray, "H W 3"]:
     """Return the page as an image."""
-    labels = _label_width(sheet.rows)
-    captions = max(len(tile.lines) for row in sheet.rows for tile in row.tiles if tile) * LINE + 12
-    step = max(sheet.cell[1] + captions, LABEL) + GAP
-    lefts = _lefts(sheet, MARGIN + labels)
-    width = max(lefts[-1] + sheet.cell[0] + MARGIN, LEAST_WIDTH)
-    header = _header_height(sheet, width)
-    page = Image.new("RGB", (width, header + HEADS + len(sheet.rows) * step + MARGIN), PAPER)
+    labels, step, lefts, size = _label_width(sheet.rows), _step(sheet), _lefts(sheet), page_size(sheet)
+    header = header_height(sheet, size[0])
+    page = Image.new("RGB", size, PAPER)
     draw = ImageDraw.Draw(page)
-    _header(page, sheet, header)
+    draw_header(page, sheet, header)
     _column_heads(draw, sheet, lefts, header)
     for number, row in enumerate(sheet.rows):
         top = header + HEADS + number * step
@@ -117,24 +126,31 @@ def draw_sheet(sheet: Sheet) -> UInt8[np.ndarray, "H W 3"]:
     return np.asarray(page)
 
 
-def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+def font(size: int) -> Font:
+    """Return the font of this size."""
     return ImageFont.load_default(size)
 
 
-def _fitting(text: str, size: int, width: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+def fitting(text: str, size: int, width: int) -> Font:
     """Return the font of `size`, or the largest smaller one in which `text` is at most `width` wide."""
-    while size > 9 and _font(size).getlength(text) > width:
+    while size > 9 and font(size).getlength(text) > width:
         size -= 1
-    return _font(size)
+    return font(size)
 
 
 def _label_width(rows: Sequence[Row]) -> int:
-    return max([LABELS, *(24 + round(_font(30).getlength(row.title)) for row in rows)])
+    return max([LABELS, *(24 + round(font(30).getlength(row.title)) for row in rows)])
 
 
-def _lefts(sheet: Sheet, first: int) -> list[int]:
+def _step(sheet: Sheet) -> int:
+    """Return the distance of two rows."""
+    captions = max(len(tile.lines) for row in sheet.rows for tile in row.tiles if tile) * LINE + 12
+    return max(sheet.cell[1] + captions, LABEL) + GAP
+
+
+def _lefts(sheet: Sheet) -> list[int]:
     """Return the left edge of each column in pixels."""
-    lefts, x = [], first
+    lefts, x = [], MARGIN + _label_width(sheet.rows)
     for section in sheet.sections:
         for _ in section.columns:
             lefts.append(x)
@@ -156,40 +172,44 @@ def _thumbnail(sheet: Sheet) -> Image.Image:
     return small
 
 
+def broken(text: str, letters: Font, room: int) -> list[str]:
+    """Return the lines of a text that is at most `room` wide, as far as its words allow."""
+    now, *words = text.split(" ")
+    lines: list[str] = []
+    for word in words:
+        if letters.getlength(f"{now} {word}") > room:
+            lines.append(now)
+            now = word
+        else:
+            now = f"{now} {word}"
+    return [*lines, now]
+
+
 def _header_lines(sheet: Sheet, width: int) -> list[str]:
     """Return the text of the header, wrapped to the page's width."""
-    room, font = width - 2 * MARGIN - _thumbnail(sheet).width - 32, _font(21)
-    broken: list[str] = []
-    for line in sheet.lines:
-        words = line.split(" ")
-        now = words[0]
-        for word in words[1:]:
-            if font.getlength(f"{now} {word}") > room:
-                broken.append(now)
-                now = word
-            else:
-                now = f"{now} {word}"
-        broken.append(now)
-    return broken
+    room = width - 2 * MARGIN - _thumbnail(sheet).width - 32
+    return [part for line in sheet.lines for part in broken(line, font(21), room)]
 
 
-def _header_height(sheet: Sheet, width: int) -> int:
+def header_height(sheet: Sheet, width: int) -> int:
+    """Return the height of the header of a page of this width."""
     lines = len(_header_lines(sheet, width)) - 4
     return HEADER + 32 * max(0, lines) + (42 if sheet.warning else 0)
 
 
-def _header(page: Image.Image, sheet: Sheet, height: int) -> None:
+def draw_header(page: Image.Image, sheet: Sheet, height: int) -> None:
+    """Draw the warning, the original, the title and the text of a sheet."""
     draw, small, top = ImageDraw.Draw(page), _thumbnail(sheet), MARGIN
     if sheet.warning:
         draw.rectangle((0, 0, page.width, 50), fill=ALARM)
-        font = _fitting(sheet.warning, 24, page.width - 2 * MARGIN)
-        draw.text((MARGIN, 25), sheet.warning, font=font, fill=PAPER, anchor="lm")
+        letters = fitting(sheet.warning, 24, page.width - 2 * MARGIN)
+        draw.text((MARGIN, 25), sheet.warning, font=letters, fill=PAPER, anchor="lm")
         top += 42
     page.paste(small, (MARGIN, top - 10))
     x = MARGIN + small.width + 32
-    draw.text((x, top - 14), sheet.title, font=_fitting(sheet.title, 38, page.width - MARGIN - x), fill=INK)
+    draw.text((x, top - 14), sheet.title, font=fitting(sheet.title, 38, page.width - MARGIN - x), fill=INK)
     for number, line in enumerate(_header_lines(sheet, page.width)):
-        draw.text((x, top + 46 + number * 32), line, font=_font(21), fill=SOFT)
+        draw.text((x, top + 46 + number * 32), line, font=font(21), fill=SOFT)
     draw.line((MARGIN, height - 8, page.width - MARGIN, height - 8), fill=RULE, width=2)
 
 
@@ -199,27 +219,33 @@ def _column_heads(draw: ImageDraw.ImageDraw, sheet: Sheet, lefts: Sequence[int],
         for number, column in enumerate(section.columns):
             x = next(places)
             if number == 0:
-                draw.text((x, top + 4), section.title, font=_font(25), fill=INK)
-            draw.text((x, top + 46), column, font=_fitting(column, 22, sheet.cell[0]), fill=SOFT)
+                draw.text((x, top + 4), section.title, font=font(25), fill=INK)
+            draw.text((x, top + 46), column, font=fitting(column, 22, sheet.cell[0]), fill=SOFT)
 
 
 def _row_label(draw: ImageDraw.ImageDraw, row: Row, y: int, width: int) -> None:
-    draw.text((MARGIN, y), row.title, font=_font(30), fill=INK)
+    draw.text((MARGIN, y), row.title, font=font(30), fill=INK)
     for number, line in enumerate(row.words):
-        draw.text((MARGIN, y + 44 + 26 * number), line, font=_fitting(line, 20, width - 16), fill=SOFT)
+        draw.text((MARGIN, y + 44 + 26 * number), line, font=fitting(line, 20, width - 16), fill=SOFT)
 
 
 def _tile(page: Image.Image, x: int, y: int, tile: Tile, cell: tuple[int, int]) -> None:
-    height, width = tile.picture.shape[:2]
-    ratio = min(cell[0] / width, cell[1] / height)
-    picture = resized(tile.picture, (max(1, round(width * ratio)), max(1, round(height * ratio))))
-    page.paste(picture, (x, y))
+    paste(page, tile.picture, (x, y), cell)
     draw = ImageDraw.Draw(page)
     for number, line in enumerate(tile.lines):
         colour = ALARM if number in tile.loud else INK
         draw.text(
-            (x, y + cell[1] + 6 + LINE * number), line, font=_fitting(line, 19, cell[0] + 4), fill=colour
+            (x, y + cell[1] + 6 + LINE * number), line, font=fitting(line, 19, cell[0] + 4), fill=colour
         )
+
+
+def paste(
+    page: Image.Image, picture: UInt8[np.ndarray, "h w c"], place: tuple[int, int], cell: tuple[int, int]
+) -> None:
+    """Draw a picture as large as it fits into a cell of this width and height."""
+    height, width = picture.shape[:2]
+    ratio = min(cell[0] / width, cell[1] / height)
+    page.paste(resized(picture, (max(1, round(width * ratio)), max(1, round(height * ratio)))), place)
 
 
 def loud(strength: str | None, noise_scale: float | None) -> frozenset[int]:
