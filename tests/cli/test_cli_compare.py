@@ -14,7 +14,7 @@ from PIL import Image
 from dpveil.catalogue import DEFAULT
 from dpveil.cli.compare_sheet import NOT_PRIVATE
 from dpveil.cli.grid import USUAL, Choice, lines, neighbourhoods
-from dpveil.cli.sheet import ALARM, PAPER, Row, Section, Sheet, Tile, draw_sheet, page_size
+from dpveil.cli.sheet import ALARM, PAPER, RULE, Row, Section, Sheet, Tile, draw_sheet, page_size
 from dpveil.cli.wrapped_sheet import TALL, draw_wrapped
 from dpveil.core.registry import METHODS
 from dpveil.errors import InvalidParameter, UnknownName
@@ -332,14 +332,36 @@ def test_few_rows_stay_one_below_another():
 
 
 def test_a_long_caption_is_broken_and_a_red_one_is_red_in_all_of_its_lines():
-    row = [np.full((340, 340, 3), 9, np.uint8)] * 12
+    picture = np.full((340, 340, 3), 9, np.uint8)
     long = "(20, 1e-06)-DP, m-pixels (m = 256): practically none"
-    rows = tuple(
-        Row("m", ("a", "b"), (Tile(one, (long, "noise"), frozenset({0}), "epsilon = 1"),)) for one in row
-    )
-    page = draw_wrapped(Sheet("T", ("text",), row[0], (), (Section("All", ("",)),), rows))
-    red = (page == RED).all(axis=2).any(axis=1)
-    lines = np.flatnonzero(np.diff(red.astype(int)) == 1)
-    assert len(lines) >= 2
-    columns = np.flatnonzero((page == RED).all(axis=2).any(axis=0))
-    assert columns.max() < page.shape[1] - 40
+    tile = Tile(picture, (long, "noise"), frozenset({0}), "epsilon = 1")
+    rows = (Row("m", ("a", "b"), (tile,)),)
+    page = draw_wrapped(Sheet("T", ("text",), picture, (), (Section("All", ("",)),), rows))
+    red = (page == RED).all(axis=2)
+    assert np.count_nonzero(np.diff(red.any(axis=1).astype(int)) == 1) >= 2
+    columns = np.flatnonzero(red.any(axis=0))
+    (left, _, width, _), *_ = [*places_of(page, (9, 9, 9))]
+    assert left <= columns.min()
+    assert columns.max() < left + width
+
+
+def places_of(page, colour):
+    rows, columns = np.nonzero((page[300:] == colour).all(axis=2))
+    yield columns.min(), rows.min(), np.ptp(columns) + 1, np.ptp(rows) + 1
+
+
+def test_groups_on_a_wrapped_sheet_stand_apart():
+    """Between the caption above a group's rule and the rule the page is empty; so it is beside a group."""
+    counts = [3, 3, 3, 1, *[3] * 12]
+    page = draw_wrapped(made_sheet(counts))
+    rules = np.flatnonzero(np.diff((page == RULE).all(axis=2).sum(axis=1)) > 150)
+    assert len(rules) >= 4
+    for rule in rules[2:]:
+        assert (page[rule - 10 : rule - 1] == PAPER).all()
+    there = places(page, sum(counts))
+    ends = np.cumsum(counts)
+    inside = {there[n + 1][0] - there[n][0] - there[n][2] for n in range(2)}
+    between = {
+        there[n][0] - there[n - 1][0] - there[n - 1][2] for n in ends[:-1] if there[n][1] == there[n - 1][1]
+    }
+    assert 0 < max(inside) < min(between)

@@ -23,10 +23,8 @@ def smallest(photo: Photo, finders: Sequence[Finder]) -> dict[str, int]:
 def doubtful(photo: Photo, finders: Sequence[Finder], placed: Sequence[Region]) -> tuple[Region, ...]:
     """Return the places that no finder was sure of and of which the middle is not replaced.
 
-    Of a photo that is replaced as a whole there are none.
+    So there are none in a photo that is replaced as a whole.
     """
-    if any(region.covers(photo) for region in placed):
-        return ()
     seen = (place for finder in finders for place in finder.doubtful_in(photo))
     return tuple(place for place in seen if not any(region.touches(_middle(place.box)) for region in placed))
 
