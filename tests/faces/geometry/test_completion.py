@@ -341,6 +341,29 @@ def test_of_heads_without_surroundings_the_network_sees_the_face_alone(
     assert beside.min() > 200, "behind the person is the background that the photo continues"
 
 
+def test_a_head_without_surroundings_stays_in_its_region_if_others_have_some(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else its shoulders shine through at the edge of the region of a larger head before it, as a line."""
+    photo = Photo(np.full((300, 300, 3), 128, np.uint8))
+    small, large = heads(Box(140, 150, 16, 20), Box(90, 90, 100, 125), photo=photo)
+    network, alone = made(), []
+    run: Callable[[np.ndarray], np.ndarray] = network._run
+
+    def person(_: Completion, planes: np.ndarray) -> np.ndarray:
+        out = run(planes).copy()
+        alone.append(not planes[0, 3].any())
+        out[0, :3], out[0, 3] = (1.0, 0.0) if alone[-1] else (0.0, 1.0)
+        return out
+
+    monkeypatch.setattr(Completion, "_run", person)
+    out = recombine(photo.image, [small, large], [np.full((128, 128, 3), 128, np.uint8)] * 2, filling=network)
+    assert sorted(alone) == [False, True]
+    there = np.zeros((300, 300), np.bool_)
+    there[small.region.box.slices] = True
+    assert np.abs(out[~there].astype(int) - 128).max() <= 4
+
+
 def test_shoulders_without_surroundings_go_on_beyond_the_frame_and_up_to_the_edge_of_the_photo() -> None:
     """Whatever is no background is the person: where nothing is, neither filling nor wall shows."""
     (face,) = heads(Box(30, 20, 24, 30), photo=Photo(np.zeros((200, 80, 3), np.uint8)))

@@ -111,7 +111,8 @@ def _put(
     view = _around([part.region.box for part in group], filling.around, *hidden.shape)
     inner = _around([part.region.box for part in group], 0.0, *hidden.shape)
     known, hole = outside[view.slices], hidden[view.slices]
-    heads = [_head(part, outside, hidden, match, filling, inner) for part in group]
+    room = inner if hole.all() else None
+    heads = [_head(part, outside, hidden, match, filling, room) for part in group]
     shown = [_worn(part, *head) for part, head in zip(group, heads, strict=True)]
     if hole.all():
         filled = wall(group[-1].number, inner.h, inner.w)
@@ -145,11 +146,11 @@ def _head(
     hidden: Bool[np.ndarray, "H W"],
     match: ColourMatch,
     filling: Filling,
-    group: Box,
+    room: Box | None,
 ) -> Head:
     """Return a head, completed by a network or drawn: where it is shown, alpha (0 to 1) and levels.
 
-    That is the box of its region; of one that was painted alone, the box of the `group`.
+    That is the box of its region; of one that was painted alone in front of a wall, all the `room` before it.
     """
     channels, box, crop, toned = outside.shape[2], part.region.box, part.crop, part.toned
     if isinstance(crop, Figure):
@@ -168,9 +169,9 @@ def _head(
         shown, face = drawn_head(crop, part.frame, part.pose, part.turn).on(box, channels, match)
         return box, faded(shown, part.region, SEAM * part.unit, hidden.shape), face
     if painted.alone:
-        shown, face = painted.on(group, channels)
-        region = Region(group, hidden[group.slices])
-        return group, faded(shown, region, SEAM * part.unit, hidden.shape), face
+        region = part.region if room is None else Region(room, hidden[room.slices])
+        shown, face = painted.on(region.box, channels)
+        return region.box, faded(shown, region, SEAM * part.unit, hidden.shape), face
     shown, face = painted.on(box, channels)
     return box, *_finished(shown, face, part, outside, hidden)
 
