@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -109,6 +110,23 @@ def read_faces(
         hint = f"give at least {LEAST}, and thousands to learn from"
         raise InvalidParameter("images", None, f"are only {len(crops)}", hint=hint)
     return np.stack(crops), np.array(about, np.float32), failed
+
+
+def costs(trainer: Learner, images: int) -> dict[str, Json]:
+    """Return what a card says of a training: pictures, hours, and the most memory that its process took."""
+    about: dict[str, Json] = {"images": images, "hours": round(trainer.spent / 3600, 2)}
+    peak = peak_memory()
+    return about if peak is None else {**about, "peak memory in MiB": peak}
+
+
+def peak_memory() -> int | None:
+    """Return the most memory that this process has had resident, in MiB; None where that is not known."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(most >> (20 if sys.platform == "darwin" else 10))
 
 
 def learned(trainer: Learner, order: PlannedOrder, kind: str, images: int, progress: Progress) -> Path:

@@ -25,6 +25,7 @@ from dpveil.training.completion.frames import write_frames
 from dpveil.training.completion.layouts import write_layouts
 from dpveil.training.completion.styles import hair_of
 from dpveil.training.completion.trainer import EVERY, Plan, Trainer, measured, run
+from dpveil.training.network_orders import peak_memory
 
 
 def main() -> None:
@@ -57,7 +58,7 @@ def main() -> None:
         terms=asked.terms,
         seed=plan.seed,
         settings={**asdict(plan), "steps": trainer.done, **_begun(begun)},
-        metrics=measured(trainer),
+        metrics={**measured(trainer), "peak memory in MiB": peak_memory()},
     )
     save(
         completion_of(trainer.shipped(), plan.side, card, hair_of(frames, layouts)),

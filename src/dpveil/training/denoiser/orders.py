@@ -22,7 +22,7 @@ from dpveil.postprocessing.denoiser import JOB, DenoiserNetwork
 from dpveil.training.denoiser.network import UNet
 from dpveil.training.denoiser.releases import Draws, cut, released
 from dpveil.training.devices import best, compiled, halves
-from dpveil.training.network_orders import PlannedOrder, learned, read_faces
+from dpveil.training.network_orders import PlannedOrder, costs, learned, read_faces
 from dpveil.training.onnx_export import exported, halved
 from dpveil.training.order import Progress, Trained, silent
 
@@ -131,8 +131,8 @@ def train(order: NetworkOrder, progress: Progress = silent) -> Trained[DenoiserN
     plan = replace(order.plan, seed=order.seed)
     trainer = Trainer(plan, crops)
     kept = learned(trainer, order, DenoiserNetwork.name, len(crops), progress)
-    about = {"images": len(trainer.rows), "hours": round(trainer.spent / 3600, 2)}
-    card = Card(DenoiserNetwork.name, order.data, order.terms, order.seed, {**order.settings(), **about})
+    settings = {**order.settings(), **costs(trainer, len(trainer.rows))}
+    card = Card(DenoiserNetwork.name, order.data, order.terms, order.seed, settings)
     model = network_of(trainer, card)
     model = model.with_card(replace(card, metrics=measured(model, trainer)))
     digest = save(model, order.out, replace=order.replace)

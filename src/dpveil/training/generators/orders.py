@@ -10,7 +10,7 @@ from dpveil.codecs import GAN
 from dpveil.training.generators.export import codec_of, measured
 from dpveil.training.generators.plan import PLANS, Plan
 from dpveil.training.generators.trainer import Trainer
-from dpveil.training.network_orders import PlannedOrder, learned, read_faces
+from dpveil.training.network_orders import PlannedOrder, costs, learned, read_faces
 from dpveil.training.order import Progress, Trained, silent
 
 
@@ -31,8 +31,7 @@ def train(order: NetworkOrder, progress: Progress = silent) -> Trained[GAN]:
     plan = replace(order.plan, seed=order.seed, posed=order.plan.posed and order.landmarks is not None)
     trainer = Trainer(plan, crops, conditions)
     kept = learned(trainer, order, GAN.name, len(crops), progress)
-    about = {"images": len(trainer.faces.rows), "hours": round(trainer.spent / 3600, 2)}
-    settings = {**order.settings(), **about}
+    settings = {**order.settings(), **costs(trainer, len(trainer.faces.rows))}
     codec = codec_of(trainer, Card(GAN.name, order.data, order.terms, order.seed, settings))
     codec = codec.with_card(replace(codec.card, metrics=measured(codec, trainer.faces)))
     digest = save(codec, order.out, replace=order.replace)

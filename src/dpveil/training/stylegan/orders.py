@@ -17,7 +17,7 @@ from dpveil.core.numbers import Json
 from dpveil.errors import InvalidParameter
 from dpveil.io.writing import refusal
 from dpveil.training.generators.export import measured
-from dpveil.training.network_orders import PlannedOrder, learned, read_faces
+from dpveil.training.network_orders import PlannedOrder, costs, learned, read_faces
 from dpveil.training.order import Progress, Trained, silent
 from dpveil.training.stylegan.conversion import read_generator
 from dpveil.training.stylegan.export import codec_of
@@ -75,8 +75,7 @@ def train(order: NetworkOrder, progress: Progress = silent) -> Trained[StyleGAN]
     crops, conditions, failed = read_faces(order, progress)
     trainer = Trainer(replace(order.plan, seed=order.seed), crops, conditions, generator)
     kept = learned(trainer, order, StyleGAN.name, len(crops), progress)
-    about = {"images": len(trainer.faces.rows), "hours": round(trainer.spent / 3600, 2)}
-    settings = {**order.settings(), **about}
+    settings = {**order.settings(), **costs(trainer, len(trainer.faces.rows))}
     codec = codec_of(trainer, Card(StyleGAN.name, order.data, order.terms, order.seed, settings))
     codec = codec.with_card(replace(codec.card, metrics=measured(codec, trainer.faces)))
     digest = save(codec, order.out, replace=order.replace)

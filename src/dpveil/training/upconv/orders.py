@@ -16,7 +16,7 @@ from dpveil.core.numbers import Json
 from dpveil.metrics import psnr, ssim
 from dpveil.training.attribute_models import looks
 from dpveil.training.landmarks import Finder
-from dpveil.training.network_orders import PlannedOrder, learned, read_faces
+from dpveil.training.network_orders import PlannedOrder, costs, learned, read_faces
 from dpveil.training.order import Progress, Trained, silent
 from dpveil.training.upconv.export import codec_of
 from dpveil.training.upconv.plan import PLANS, Plan
@@ -44,8 +44,8 @@ def train(order: NetworkOrder, progress: Progress = silent) -> Trained[UpConv]:
     plan = replace(order.plan, seed=order.seed, expressive=expressive)
     trainer = Trainer(plan, crops, conditions)
     kept = learned(trainer, order, UpConv.name, len(crops), progress)
-    about = {"images": len(trainer.faces.rows), "hours": round(trainer.spent / 3600, 2)}
-    settings = {**order.settings(), "people": len(trainer.faces.people), **about}
+    about = {"people": len(trainer.faces.people), **costs(trainer, len(trainer.faces.rows))}
+    settings = {**order.settings(), **about}
     codec = codec_of(trainer, Card(UpConv.name, order.data, order.terms, order.seed, settings))
     codec = codec.with_card(replace(codec.card, metrics=measured(codec, trainer)))
     digest = save(codec, order.out, replace=order.replace)
