@@ -9,8 +9,10 @@ import pytest
 
 from dpveil import audit
 from dpveil.audit import mutation
-from dpveil.audit.networks.table import networks
-from dpveil.codecs import neural
+from dpveil.audit.networks.case import NetworkLevel, NetworkVersion
+from dpveil.audit.networks.mutants import INTACT, MUTANTS
+from dpveil.audit.networks.table import MIXED, networks
+from dpveil.codecs import UpConv, neural
 from dpveil.codecs.neural import EncoderDecoder
 from dpveil.faces import TABLE, Latent
 from dpveil.faces.told import Told
@@ -69,3 +71,22 @@ def test_an_encoder_that_sees_the_whole_batch_is_seen(monkeypatch: pytest.Monkey
         EncoderDecoder, "_encode", lambda self, crops: (c := own(self, crops)) - c.mean(axis=0) / 4
     )
     assert broken() >= {"alone"}
+
+
+def test_a_mixture_that_sees_the_whole_batch_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`upconv` has no encoder network: it mixes people, one linear program for each face."""
+    own = UpConv.rows_of
+    monkeypatch.setattr(UpConv, "rows_of", lambda self, crops: (r := own(self, crops)) - r.mean(axis=0) / 4)
+    assert broken() >= {"alone"}
+
+
+@pytest.mark.parametrize(
+    "mutant", [one for one in MUTANTS if one.gates != ("bound",)], ids=lambda one: one.name
+)
+def test_mutants_of_upconv_die_by_their_gate(mutant: NetworkVersion) -> None:
+    level = NetworkLevel((MIXED,))
+    found = []
+    for version in (INTACT, mutant):
+        checks = networks()["latent"].checks(level, lambda stream: SeededBits(SEED, stream))
+        found.append(set(mutation.killers(networks()["latent"], version, checks)))
+    assert found == [set(), set(mutant.gates)]

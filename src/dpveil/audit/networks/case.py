@@ -13,9 +13,10 @@ from jaxtyping import Float32, Int64, UInt8
 from dpveil.assets import Card, Reference
 from dpveil.assets.network import Network
 from dpveil.audit.entry import Drawn, Level, Variant
-from dpveil.codecs import CODEC
-from dpveil.codecs.neural import EncoderDecoder, shown
+from dpveil.codecs import CODEC, UpConv
+from dpveil.codecs.neural import EncoderDecoder, pictures, shown
 from dpveil.codecs.statistics import Statistics
+from dpveil.codecs.upconv import CONDITIONS
 from dpveil.core.numbers import show
 from dpveil.faces import Latent
 from dpveil.faces.attribute_model import VALUES
@@ -39,6 +40,7 @@ Row = tuple[int, int, int]
 """A crop: its levels of red, green and blue, the same in every pixel."""
 Planes = Float32[np.ndarray, "..."]
 Crops = UInt8[np.ndarray, "n s s 3"]
+Audited = EncoderDecoder | UpConv
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -83,14 +85,40 @@ def crops_of(rows: Int64[np.ndarray, "n 3"]) -> Crops:
     )
 
 
-def linear(kind: type[EncoderDecoder], encode: Any = light, decode: Any = coloured) -> EncoderDecoder:
+def linear(kind: type[Audited], encode: Any = light, decode: Any = coloured) -> Audited:
     """Return a codec of this kind whose networks are functions."""
-    given = LENGTH + len(kind.conditions)
     planes = (1, 3, SIDE, SIDE)
+    back = Stub(b"", (1, LENGTH + len(conditions_of(kind))), planes, "decodes faces", function=decode)
+    if issubclass(kind, UpConv):
+        return _mixing(kind, encode, back)
     there = Stub(b"", planes, (1, LENGTH), "encodes faces", function=encode)
-    back = Stub(b"", (1, given), planes, "decodes faces", function=decode)
     mean, basis = np.zeros(LENGTH, np.float32), np.eye(LENGTH, dtype=np.float32)
     return kind(there, back, mean, basis, np.ones(LENGTH), _statistics(), (SIDE, SIDE, 3), CARD)
+
+
+def conditions_of(kind: type[Audited]) -> tuple[str, ...]:
+    """Return what the decoder of this kind is given beside a code."""
+    return CONDITIONS if issubclass(kind, UpConv) else kind.conditions
+
+
+def _mixing(kind: type[UpConv], encode: Any, back: Network) -> UpConv:
+    """Return a codec that mixes four people, whose faces are as dark and as light as any in red and green.
+
+    Its embedding is `light`, so that it encodes as that does; with another function, that takes its place.
+    """
+    seen = np.broadcast_to(shown(SIDE), (SIDE, SIDE)).astype(np.float32)
+    axes = np.zeros((LENGTH, 3, SIDE, SIDE), np.float32)
+    axes[range(LENGTH), range(LENGTH)] = seen / seen.sum()
+    corners = np.array([(x, y) for x in (-1, 1) for y in (-1, 1)], np.float32)
+    if encode is not light:
+
+        def rows_of(_: UpConv, crops: Crops) -> np.ndarray:
+            return np.array([encode(one[None]) for one in pictures(crops)], np.float64)
+
+        kind = type(kind.__name__, (kind,), {"rows_of": rows_of})
+    flat = axes.reshape(LENGTH, -1)
+    mean, energy = np.zeros(flat.shape[1], np.float32), np.ones(LENGTH)
+    return kind(back, corners, corners, mean, flat, energy, _statistics(), (SIDE, SIDE, 3), CARD)
 
 
 CARD: Final = Card("audit", data="made levels", terms="none", seed=1)
@@ -112,11 +140,11 @@ class NetworkCase:
     hides most of what a code says.
     """
 
-    kind: type[EncoderDecoder]
+    kind: type[Audited]
     given: tuple[tuple[str, Any], ...]
     likely: bool = False
 
-    def method(self, codec: EncoderDecoder) -> Latent:
+    def method(self, codec: Audited) -> Latent:
         """Return the method with a codec of this kind."""
         object.__setattr__(codec, "likely", self.likely)
         own = Reference(self.kind.name, UNUSED, LENGTH, CODEC, codec)

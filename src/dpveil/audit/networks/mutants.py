@@ -10,6 +10,7 @@ import numpy as np
 from dpveil.audit.networks.case import (
     LENGTH,
     SIDE,
+    Audited,
     Crops,
     NetworkCase,
     NetworkVersion,
@@ -19,13 +20,12 @@ from dpveil.audit.networks.case import (
     light,
     linear,
 )
-from dpveil.codecs.neural import EncoderDecoder
 from dpveil.codecs.statistics import Statistics
 from dpveil.faces import Latent
 
 PART: Final = 0.05
 """How much of what it should not see a faulty network adds."""
-Made = Callable[[NetworkCase], EncoderDecoder]
+Made = Callable[[NetworkCase], Audited]
 
 
 class Memory:
@@ -44,7 +44,7 @@ class Memory:
         return coloured(given) + PART * self.planes[-1]
 
     def turned(self, given: Planes) -> Planes:
-        """Decode in the pose of the last picture, which its brightness stands for."""
+        """Decode in the pose, or with the expression, that the brightness of the last picture stands for."""
         told = given.copy()
         told[:, LENGTH + 1 if told.shape[1] > LENGTH + 1 else -1] += PART * self.planes[-1].mean()
         return coloured(told)
@@ -80,25 +80,25 @@ def _codec(name: str, make: Made, gates: tuple[str, ...]) -> NetworkVersion:
     return NetworkVersion(name=name, make=lambda case: case.method(make(case)), gates=gates)
 
 
-def _skipping(case: NetworkCase) -> EncoderDecoder:
+def _skipping(case: NetworkCase) -> Audited:
     memory = Memory()
     return linear(case.kind, memory.encode, memory.skipping)
 
 
-def _turned(case: NetworkCase) -> EncoderDecoder:
+def _turned(case: NetworkCase) -> Audited:
     memory = Memory()
     return linear(case.kind, memory.encode, memory.turned)
 
 
-def _normalised(case: NetworkCase) -> EncoderDecoder:
+def _normalised(case: NetworkCase) -> Audited:
     return linear(case.kind, Memory().normalised)
 
 
-def _mixing(case: NetworkCase) -> EncoderDecoder:
+def _mixing(case: NetworkCase) -> Audited:
     return linear(case.kind, decode=Memory().mixing)
 
 
-def _wide(case: NetworkCase) -> EncoderDecoder:
+def _wide(case: NetworkCase) -> Audited:
     """Return a codec that reads and draws the whole crop."""
     kind = type(case.kind.__name__, (case.kind,), {"_encode": _whole, "_rendered": _everywhere})
     return linear(kind)
@@ -110,8 +110,9 @@ def _whole(codec: Any, crops: Crops) -> Any:
 
 
 def _everywhere(codec: Any, codes: Any, conditions: Any) -> Crops:
-    drawn = [codec.decoder(np.concatenate([code, conditions])[None].astype(np.float32))[0] for code in codes]
-    return np.clip(np.rint((np.stack(drawn).transpose(0, 2, 3, 1) + 1) * 127.5), 0, 255).astype(np.uint8)
+    given = [np.concatenate([code, conditions])[None].astype(np.float32) for code in codes]
+    drawn = np.array([codec.decoder(one)[0] for one in given]).reshape(-1, 3, SIDE, SIDE)
+    return np.clip(np.rint((drawn.transpose(0, 2, 3, 1) + 1) * 127.5), 0, 255).astype(np.uint8)
 
 
 def _own(name: str, release: Callable[..., Any]) -> NetworkVersion:
@@ -170,7 +171,7 @@ def _unread(name: str) -> NetworkVersion:
 INTACT: Final = NetworkVersion(name="intact", make=lambda case: case.method(linear(case.kind)))
 MUTANTS: Final = (
     _codec("skip connection", _skipping, ("around",)),
-    _codec("pose of the original", _turned, ("around",)),
+    _codec("pose or expression of the original", _turned, ("around",)),
     _codec("batch statistics in the encoder", _normalised, ("alone",)),
     _codec("faces of a batch mixed in the decoder", _mixing, ("alone",)),
     _codec("what is beyond the ellipse read", _wide, ("beyond",)),

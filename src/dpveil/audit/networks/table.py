@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from dpveil.audit.entry import Bits, Check, Entry, computed, drawn
 from dpveil.audit.networks.case import NetworkCase, NetworkDrawn, NetworkLevel, NetworkVersion, Row
 from dpveil.audit.networks.gates import alone_gate, around_gate, beyond_gate, bound_gate
 from dpveil.audit.networks.mutants import INTACT, MUTANTS
-from dpveil.codecs import GAN, StyleGAN
+from dpveil.codecs import GAN, StyleGAN, UpConv
 from dpveil.faces import Latent
 
 DRAWS: Final = 1500
@@ -37,16 +37,25 @@ class NetworkAudit(Entry[NetworkVersion, NetworkLevel]):
 TOLD: Final = NetworkCase(GAN, (("epsilon", "0.5"), ("attributes", "gender=0.5")))
 CLIPPED: Final = NetworkCase(GAN, (("epsilon", 1), ("mechanism", "box-laplace")))
 STYLED: Final = NetworkCase(StyleGAN, (("epsilon", 1),), likely=True)
+MIXED: Final = NetworkCase(UpConv, (("epsilon", "0.5"), ("attributes", "gender=0.5")))
 MORE: Final = (
     NetworkCase(StyleGAN, (("epsilon", 4), ("mechanism", "box-laplace"), ("clip", 10))),
     NetworkCase(GAN, (("epsilon", 8), ("attributes", "gender=0.5")), likely=True),
 )
 QUICK: Final = NetworkLevel(
-    (TOLD, CLIPPED, STYLED), tuple(NetworkDrawn(case, DRAWS, pairs=PAIRS) for case in (TOLD, CLIPPED))
+    (TOLD, CLIPPED, STYLED, MIXED),
+    tuple(NetworkDrawn(case, DRAWS, pairs=PAIRS) for case in (TOLD, CLIPPED)),
 )
+DEEP: Final = QUICK.more(MORE)
+"""With draws of `upconv`, too, whose encoder solves a linear program for every face."""
 AUDITS: Final = {
     Latent.name: NetworkAudit(
-        intact=INTACT, mutants=MUTANTS, levels={"quick": QUICK, "deep": QUICK.more(MORE)}
+        intact=INTACT,
+        mutants=MUTANTS,
+        levels={
+            "quick": QUICK,
+            "deep": replace(DEEP, drawn=(*DEEP.drawn, NetworkDrawn(MIXED, DRAWS, pairs=PAIRS))),
+        },
     )
 }
 
