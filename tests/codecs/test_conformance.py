@@ -59,6 +59,22 @@ def test_shapes_and_types(codecs, crops, case):
 
 
 @each
+def test_codes_outside_the_range_are_clipped_or_refused_in_one_line(codecs, crops, case):
+    codec = codecs[case]
+    low, high = codec.statistics.quantiles[:, 0]
+    ends = np.stack([low, high])
+    assert np.array_equal(codec.decode(ends, strict=True), codec.decode(ends))
+    for row, end, way in ((0, low, -1), (1, high, 1)):
+        codes = ends.copy()
+        codes[row, 1] = end[1] + way * 0.01 * (high[1] - low[1])
+        assert np.array_equal(codec.decode(codes), codec.decode(ends))
+        with pytest.raises(InvalidParameter, match=rf"codes\[{row}, 1\] = .* outside the range") as raised:
+            codec.decode(codes, strict=True)
+        assert f"{low[1]:.6g} to {high[1]:.6g}" in str(raised.value)
+        assert "\n" not in str(raised.value)
+
+
+@each
 def test_more_than_a_chunk_is_the_same(codecs, crops, case):
     codec = codecs[case]
     many = np.concatenate([of_channels(crops, case[1])] * 4)  # above the 256 of a chunk

@@ -96,11 +96,12 @@ class Codec(ABC):
             )
         return self._encode(crops)
 
-    def decode(self, codes: Codes) -> Crops:
+    def decode(self, codes: Codes, *, strict: bool = False) -> Crops:
         """Return the crops of codes, n × h × w × c, uint8. Codes outside the training range are clipped
-        first.
+        first: of a private code, a refusal would tell where it lies.
 
-        Raises `InvalidParameter` for codes of another shape, or that are not finite.
+        Raises `InvalidParameter` for codes of another shape, or that are not finite; and if `strict`, for
+        codes outside the training range, such as those of another codec.
         """
         if codes.ndim != 2 or codes.shape[1] != self.length or not np.isfinite(codes).all():
             raise InvalidParameter(
@@ -110,6 +111,15 @@ class Codec(ABC):
                 hint="codes of this codec",
             )
         low, high = self.statistics.quantiles[:, 0]
+        outside = np.argwhere((codes < low) | (codes > high)) if strict else ()
+        if len(outside):
+            row, at = (int(one) for one in outside[0])
+            raise InvalidParameter(
+                f"codes[{row}, {at}]",
+                float(codes[row, at]),
+                f"is outside the range of training codes, {low[at]:.6g} to {high[at]:.6g}",
+                hint="give codes of this codec, or leave strict out to clip them",
+            )
         return self._decode(np.clip(codes.astype(np.float64), low, high))
 
 
