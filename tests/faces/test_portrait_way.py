@@ -19,6 +19,7 @@ from dpveil.faces.base import DURATION
 from dpveil.faces.geometry import Predictor, align
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
+from dpveil.regions.face_search import Search
 from dpveil.regions.faces import FaceFound
 from dpveil.release.quote import Quote
 from records import record
@@ -108,7 +109,7 @@ def fails(*_: object, **__: object) -> Any:
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(Faces, "_run"), (dpveil.faces.portrait, "check"), (dpveil.faces.portrait, "of_points")],
+    [(Search, "_run"), (dpveil.faces.portrait, "check"), (dpveil.faces.portrait, "of_points")],
 )
 def test_what_fails_takes_the_same_steps(
     steps: list[str], monkeypatch: pytest.MonkeyPatch, owner: object, name: str

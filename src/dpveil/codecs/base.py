@@ -111,9 +111,9 @@ class Codec(ABC):
                 hint="codes of this codec",
             )
         low, high = self.statistics.quantiles[:, 0]
-        outside = np.argwhere((codes < low) | (codes > high)) if strict else ()
-        if len(outside):
-            row, at = (int(one) for one in outside[0])
+        outside = (codes < low) | (codes > high)
+        if strict and outside.any():
+            row, at = (int(one) for one in np.argwhere(outside)[0])
             raise InvalidParameter(
                 f"codes[{row}, {at}]",
                 float(codes[row, at]),
