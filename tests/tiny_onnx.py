@@ -99,14 +99,14 @@ def completion(*, side: int = 64, gain: float = 1.0, channels: int = 7, behind: 
 
     Its layout has `behind` of background in every pixel but those of the face, and nothing else.
     """
-    picture = np.eye(channels, 10)[:, :, None, None] * gain
+    picture = np.eye(channels, 18)[:, :, None, None] * gain
     picture[3:] = 0
     picture[3:4, 4] = -behind
     layout = np.where(np.arange(channels) == 3, behind, 0)
     tensors = field(5, tensor("w", picture)) + field(5, tensor("b", layout))
     nodes = field(1, node("Conv", ("seen", "w", "b"), "painted", kernel_shape=(1, 1)))
     output = field(12, value("painted", (1, channels, side, side)))
-    return model(nodes, tensors, (value("seen", (1, 10, side, side)),), output)
+    return model(nodes, tensors, (value("seen", (1, 18, side, side)),), output)
 
 
 def encoder(weights: np.ndarray, bias: np.ndarray) -> bytes:

@@ -37,7 +37,7 @@ def test_the_operators_of_a_network_are_told() -> None:
     ]
     assert graph.nodes[0].attributes == {"kernel_shape": (1, 1)}
     assert (graph.input.name, graph.output.name, set(graph.arrays)) == ("seen", "painted", {"w", "b"})
-    assert (graph.input.shape, graph.output.shape) == ((1, 10, 64, 64), (1, 7, 64, 64))
+    assert (graph.input.shape, graph.output.shape) == ((1, 18, 64, 64), (1, 7, 64, 64))
 
 
 def test_what_is_written_gives_the_same_numbers_and_nothing_else_is_in_it() -> None:

@@ -39,8 +39,8 @@ def of(nodes: bytes, tensors: bytes = b"") -> Measured:
 
 
 def test_a_convolution_is_measured() -> None:
-    found = measured(read(completion(side=SIDE)), (1, 10, SIDE, SIDE), (1, 7, SIDE, SIDE))
-    assert found == Measured(17 * SIDE**2 + 1, 10 * 7 + 7, 2 * 10 * 7 * SIDE**2)
+    found = measured(read(completion(side=SIDE)), (1, 18, SIDE, SIDE), (1, 7, SIDE, SIDE))
+    assert found == Measured(25 * SIDE**2 + 1, 18 * 7 + 7, 2 * 18 * 7 * SIDE**2)
 
 
 def test_encoders_and_decoders_are_measured() -> None:

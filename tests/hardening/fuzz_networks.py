@@ -51,7 +51,7 @@ def sound() -> list[Sound]:
     one = np.ones((5, 3, 8, 8), np.float32)
     made = [
         (repainter(), (1, 3, 32, 32), (1, 3, 32, 32)),
-        (completion(), (1, 10, 64, 64), (1, 7, 64, 64)),
+        (completion(), (1, 18, 64, 64), (1, 7, 64, 64)),
         (encoder(one, np.zeros(5)), (1, 3, 8, 8), (1, 5)),
         (decoder(one, np.zeros((3, 8, 8))), (1, 5), (1, 3, 8, 8)),
         *((it.contents, it.takes, it.gives) for it in (gan.encoder, gan.decoder)),

@@ -6,61 +6,31 @@ import copy
 import dataclasses
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs pip install 'dpveil[train]'")
 pytest.importorskip("onnx", reason="needs pip install 'dpveil[train]'")
 
+from hair_made import flat_hair  # noqa: E402
+
+from completion_made import PLAN, drawn, layouts, photos, trainer, yaws  # noqa: E402
 from dpveil.assets import Card  # noqa: E402
 from dpveil.errors import ModelError  # noqa: E402
 from dpveil.faces.geometry.completion import PLANES  # noqa: E402
-from dpveil.faces.geometry.hair import Hair, features  # noqa: E402
 from dpveil.faces.geometry.head_frame import in_head, pixel_grid  # noqa: E402
 from dpveil.faces.geometry.layout import BACKGROUND, CLOTHES, HAIR, SKIN  # noqa: E402
+from dpveil.faces.geometry.looks import LOOK  # noqa: E402
 from dpveil.training.completion.export import completion_of  # noqa: E402
 from dpveil.training.completion.frames import wedges  # noqa: E402
 from dpveil.training.completion.jitter import Jitter  # noqa: E402
 from dpveil.training.completion.layouts import layout_of  # noqa: E402
 from dpveil.training.completion.losses import laid_out  # noqa: E402
 from dpveil.training.completion.network import UNKNOWN, sharpened  # noqa: E402
-from dpveil.training.completion.scenes import INNER, STORED, Maker, cut, in_blocks, soft  # noqa: E402
-from dpveil.training.completion.styles import STYLES, _colours, hair_of  # noqa: E402
-from dpveil.training.completion.trainer import (  # noqa: E402
-    Plan,
-    Trainer,
-    keep,
-    measured,
-    run,
-)
+from dpveil.training.completion.running import keep, measured, run  # noqa: E402
+from dpveil.training.completion.scenes import STORED, Maker, cut, in_blocks, soft  # noqa: E402
+from dpveil.training.completion.trainer import Plan, Trainer  # noqa: E402
 from dpveil.training.onnx_export import exported, halved  # noqa: E402
-
-PLAN = Plan(steps=4, batch=4, side=64, critic_from=0.5)
-
-
-def photos(count: int = 44) -> np.ndarray:
-    made = np.random.default_rng(0).integers(0, 256, (count, 12, 12, 4), np.uint8)
-    large = np.kron(made, np.ones((1, 16, 16, 1), np.uint8))
-    large[..., 3] = 255
-    return large
-
-
-def layouts(count: int = 44) -> np.ndarray:
-    """Quarters of frames: background, hair, skin and clothes, in another order for each."""
-    orders = np.array([np.roll(np.arange(4, dtype=np.uint8), k) for k in range(count)]).reshape(count, 2, 2)
-    return np.kron(orders, np.ones((1, STORED // 2, STORED // 2), np.uint8))
-
-
-def styles() -> Hair:
-    size = len(features(np.zeros((64, 64, 3), np.float32))) + 1
-    planes = (np.zeros((1, 4, 8, 8)), np.zeros((1, size)), np.zeros((3, size)))
-    return Hair(*(one.astype(np.float32) for one in planes))
-
-
-def trainer(plan: Plan = PLAN) -> Trainer:
-    faces = np.full((3, 128, 128, 3), (200, 150, 100), np.uint8)
-    return Trainer(plan, photos(), np.arange(44), faces, layouts())
 
 
 def test_a_training_that_was_taken_up_is_the_one_that_was_not_stopped(tmp_path: Path) -> None:
@@ -81,7 +51,7 @@ def test_a_training_that_was_taken_up_is_the_one_that_was_not_stopped(tmp_path: 
 def test_it_learns_to_paint_one_colour(tmp_path: Path) -> None:
     plan = Plan(steps=30, batch=4, side=64, critic_from=1.0, average=0.5)
     flat = np.full((24, STORED, STORED, 4), (180, 90, 60, 255), np.uint8)
-    made = Trainer(plan, flat, np.arange(24), np.empty((0, 128, 128, 3), np.uint8), layouts(24))
+    made = Trainer(plan, flat, np.arange(24), np.empty((0, 128, 128, 3), np.uint8), layouts(24), yaws(24))
     before = measured(made)
     lines: list[str] = []
     run(made, tmp_path, minutes=5, log=lines.append)
@@ -95,7 +65,7 @@ def test_it_learns_to_paint_one_colour(tmp_path: Path) -> None:
 
 def test_scenes_show_the_network_nothing_of_what_is_hidden() -> None:
     maker = trainer().maker
-    scenes = maker.random(8, 4)
+    scenes = maker.random(8, 4, 2)
     assert not (scenes.known * scenes.hidden).any()
     assert ((scenes.oval * scenes.hidden) == scenes.oval).all()
     nothing = (scenes.known == 0) & (scenes.oval == 0)
@@ -120,7 +90,7 @@ def test_blocks_hold_the_shape_and_jitters_move_it() -> None:
     assert grown.sum() > shape.sum()
     assert in_blocks(shape, [0.95, 0.9, 0.3, 0.6]) is shape
     none, dice = np.empty((0, 128, 128, 3), np.uint8), torch.Generator()
-    maker = Maker(photos(2), np.arange(2), none, 64, dice, layouts(2))
+    maker = Maker(photos(2), np.arange(2), none, 64, dice, layouts(2), yaws(2))
     moved = maker.hidden(Jitter(right=0.1), 0)
     columns = [np.flatnonzero(mask.any(axis=0)).mean() for mask in (shape, moved)]
     assert columns[1] - columns[0] == pytest.approx(6.4, abs=1)
@@ -147,35 +117,12 @@ def test_the_exported_network_gives_in_opencv_what_it_gives_in_torch() -> None:
     with torch.no_grad():
         for weights in network.parameters():
             weights.copy_(weights.half().float())
-    completion = completion_of(network, 64, Card("completion", "made by a test", "any", 0), styles())
+    completion = completion_of(network, 64, Card("completion", "made by a test", "any", 0), flat_hair())
     assert len(completion.network) < 9_000_000
-    seen = torch.randn(1, 10, 64, 64, generator=torch.Generator().manual_seed(1))
+    seen = torch.randn(1, PLANES, 64, 64, generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         wanted = network(seen).numpy()
     assert np.abs(completion._run(seen.numpy()) - wanted).max() < 1e-4
-
-
-def drawn(long: bool, *, other: bool = True) -> tuple[np.ndarray, np.ndarray]:
-    """Return a frame with a head that is drawn, and its layout; an `other` head looks in from the right."""
-    layout = np.full((STORED, STORED), BACKGROUND, np.uint8)
-    if other:
-        cv2.ellipse(layout, (185, 80), (16, 24), 0, 0, 360, UNKNOWN, -1)
-    cv2.ellipse(layout, (96, 215), (80, 62), 0, 0, 360, CLOTHES, -1)
-    cv2.ellipse(layout, (96, 85), (36, 48), 0, 0, 360, HAIR, -1)
-    if long:
-        cv2.rectangle(layout, (60, 85), (132, 160), HAIR, -1)
-    cv2.rectangle(layout, (80, 110), (112, 155), SKIN, -1)
-    cv2.ellipse(layout, (96, 100), (26, 34), 0, 0, 360, SKIN, -1)
-    colours = np.zeros((256, 3), np.float64)
-    colours[[BACKGROUND, HAIR, SKIN, CLOTHES, UNKNOWN]] = (
-        (90, 120, 90),
-        (70, 40, 20),
-        (210, 160, 130),
-        (40, 60, 150),
-        (180, 120, 90),
-    )
-    noise = np.random.default_rng(0).normal(0, 4, (STORED, STORED, 3))
-    return (colours[layout] + noise).clip(0, 255).astype(np.uint8), layout
 
 
 @pytest.mark.parametrize("long", [False, True])
@@ -236,28 +183,20 @@ def test_a_side_of_some_faces_is_hidden_as_of_turned_ones() -> None:
     assert moved.min() < at.right < moved.max()
 
 
-def test_hair_is_measured_darker_where_it_is_darker() -> None:
-    """Constants alone, as all faces are alike: black hair beside grey faces."""
-    frames = np.full((6, INNER, INNER, 4), 130, np.uint8)
-    layout = np.full((INNER, INNER), SKIN, np.uint8)
-    layout[:40] = HAIR
-    frames[:, :40, :, :3] = 30
-    found = _colours(list(frames), [layout] * 6)
-    assert found[:, -1] == pytest.approx(np.log((30 + 8) / (130 + 8)), abs=0.01)
-
-
 def test_a_painter_follows_its_layout() -> None:
     """Where two layouts of one scene differ, a painter that was trained a little paints other colours."""
     plan = Plan(steps=40, batch=4, side=64, critic_from=1.0, average=0.5)
     colours = np.array([(30, 30, 30), (220, 40, 40), (40, 220, 40), (40, 40, 220)], np.uint8)
     shown = layouts(24)
     frames = np.concatenate([colours[shown], np.full((*shown.shape, 1), 255, np.uint8)], axis=-1)
-    made = Trainer(plan, frames, np.arange(24), np.empty((0, 128, 128, 3), np.uint8), shown)
+    made = Trainer(plan, frames, np.arange(24), np.empty((0, 128, 128, 3), np.uint8), shown, yaws(24))
     for _ in range(40):
         made.step()
     scenes = made.maker.plain([1], None, None)
     with torch.no_grad():
-        one, two = (made.mean.painter(scenes.seen, x) for x in (scenes.layout, scenes.layout.roll(1, 1)))
+        look = torch.zeros(1, LOOK, 64, 64)
+        ways = (scenes.layout, scenes.layout.roll(1, 1))
+        one, two = (made.mean.painter(scenes.seen, x, look) for x in ways)
     apart = ((one - two).abs() * scenes.hidden).sum() / scenes.hidden.sum()
     assert apart > 0.2
 
@@ -276,25 +215,3 @@ def test_a_quarter_of_the_network_kept_is_that_before_the_critics() -> None:
     assert any(not torch.equal(old, new) for old, new in zip(before, after, strict=True))
     for own, new in zip(kept.layout.parameters(), made.mean.layout.parameters(), strict=True):
         assert torch.equal(own, new)
-
-
-def test_styles_are_those_of_the_layouts_and_suit_the_faces_that_wear_them() -> None:
-    """Heads with long hair have faces that get darker downwards, those with short hair lighter ones."""
-    frames, shown = [], []
-    for number in range(80):
-        long = number % 2 == 0
-        _, layout = drawn(long, other=False)
-        shade = np.linspace(90, -90, STORED) * (1 if long else -1)
-        noise = np.random.default_rng(number).normal(0, 20, (STORED, STORED, 4))
-        frames.append((128 + shade[:, None, None] + noise).clip(0, 255).astype(np.uint8))
-        layout[8 + number % 5] = HAIR  # no two groups alike, else k-means finds fewer than asked
-        shown.append(layout)
-    _, hidden = drawn(False, other=True)
-    hair = hair_of(np.stack([*frames, frames[0]]), np.stack([*shown, hidden]))
-    assert hair.styles.shape == (STYLES, 4, 36, 36)
-    beside = hair.styles[:, HAIR, 26, 11]
-    assert beside.max() > 0.5 > -0.5 > beside.min()
-    for face, wanted in zip(frames[:2], (beside.max(), beside.min()), strict=True):
-        own = np.asarray(face[6:186, 6:186, :3], np.float32)
-        chosen = [hair.of(own, number)[HAIR, 130, 57] for number in range(20)]
-        assert np.median(chosen) == pytest.approx(wanted, abs=0.3)

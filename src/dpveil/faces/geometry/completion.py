@@ -23,6 +23,7 @@ from dpveil.faces.geometry.hair import Hair
 from dpveil.faces.geometry.head import between, inside
 from dpveil.faces.geometry.head_frame import OVAL, HeadFrame, in_head, pixel_grid
 from dpveil.faces.geometry.layout import BACKGROUND, CLASSES, neck
+from dpveil.faces.geometry.looks import LOOK, STRIDE
 from dpveil.faces.geometry.painted import Painted, healed, seen, shrunk
 from dpveil.faces.geometry.studio import dyed, seen_below
 from dpveil.faces.geometry.tone import follow
@@ -44,7 +45,7 @@ PROMISE: Final = (
 
 JOB: Final = "completes heads"
 """What the network does, in errors."""
-PLANES: Final = 6 + CLASSES
+PLANES: Final = 6 + CLASSES + LOOK
 """Channels of a network's input."""
 OFF: Final = 6
 """Pixels at the edge of a frame that are not used where it is continued: networks err beside nothing."""
@@ -64,10 +65,11 @@ class Completion(Stored, Filling):
     light.
 
     `network` is an ONNX file, run from these bytes by the `fastest` engine, on one thread. Its input is
-    1 × 10 × `side` × `side`: RGB from -1 to 1 of the photo outside and of the face, and 0 elsewhere; the
-    masks of both, 0 or 1; `noise`, which is public and constant; and what is added to the logits of the
-    layout's classes: a style of `hair`, and a `neck`. Its output is 1 × 7 × `side` × `side`: RGB from -1 to
-    1, and the shares of the classes of `layout`, from 0 to 1. It is run once when it is loaded.
+    1 × 18 × `side` × `side`: RGB from -1 to 1 of the photo outside and of the face, and 0 elsewhere; the
+    masks of both, 0 or 1; `noise`, which is public and constant; what is added to the logits of the layout's
+    classes; and how hair and skin look. The last two are those of an example of `hair`. Its output is
+    1 × 7 × `side` × `side`: RGB from -1 to 1, and the shares of the classes of `layout`, from 0 to 1. It is
+    run once when it is loaded.
     Source: docs, "Face geometry".
     """
 
@@ -101,14 +103,15 @@ class Completion(Stored, Filling):
         toned: bool = False,
         around: bool = True,
         turn: Turned | None = None,
+        yaw: float = 0.0,
         number: int | None = None,
     ) -> Painted | None:
         """Return a head around the released face `crop`; `place` maps the photo to the crop's `frame`.
 
         With `toned`, its skin stays as light as that of the crop: networks draw dark faces lighter. Without
         `around`, what is seen of the head itself stays as it is. `turn` turns the face, if one is painted.
-        `number` says which style of hair it gets: released, or public; heads that are turned get what the
-        network guesses, and so do all if it is None.
+        `number` says which example of hair it gets, among those turned by about `yaw` degrees: both are
+        released, or public. If it is None, the network guesses.
 
         `outside` is the photo with 0 under `hidden`: no pixel under `hidden` influences the result. If hardly
         anything of the frame is outside, the network sees the face alone, and only the person is shown; or,
@@ -130,14 +133,11 @@ class Completion(Stored, Filling):
         oval = inside(OVAL, grid) & ~known & (there[..., 3] > SHOWS)
         levels = np.where(known[..., None], light, np.where(oval[..., None], face, 127.5))
         planes = [*(levels / 127.5 - 1).transpose(2, 0, 1), known, oval, QUIET * self.noise]
-        style = neck(self.side)
-        if number is not None and turn is None:
-            style = style + self.hair.of(face, number)
-        out = self._run(np.stack([*planes, *style]).astype(np.float32)[None])
+        out = self._as_example(np.stack(planes).astype(np.float32), face, number, yaw)
         painted = (out[0, :3].transpose(1, 2, 0) + 1) * np.float32(127.5)
         painted = calmed(painted, light, known, grid)
         layout = out[0, 3:].clip(0, 1)
-        if around and number is not None:
+        if number is not None:
             painted = self.hair.coloured(painted, layout, number)
         if not alone:
             painted = continued(painted, light, known, layout, skin=not around)
@@ -149,7 +149,18 @@ class Completion(Stored, Filling):
         painted = follow(painted, face) if toned else painted
         return Painted(painted, pose, face, crop, frame, layout, oval, alone, number or 0)
 
-    def _run(self, planes: Float32[np.ndarray, "1 10 s s"]) -> Float32[np.ndarray, "1 _ _ _"]:
+    def _as_example(
+        self, planes: Float32[np.ndarray, "6 s s"], face: Levels, number: int | None, yaw: float
+    ) -> Float32[np.ndarray, "1 7 s s"]:
+        """Return the network's output with the hair of an example, mirrored if that is."""
+        example, way = np.concatenate([neck(self.side), np.zeros((LOOK, *face.shape[:2]), np.float32)]), 1
+        if number is not None:
+            example, mirrored = self.hair.of(face, number, yaw)
+            way = -1 if mirrored else 1
+        given = np.concatenate([planes[..., ::way], example])
+        return self._run(np.ascontiguousarray(given[None]))[..., ::way]
+
+    def _run(self, planes: Float32[np.ndarray, "1 18 s s"]) -> Float32[np.ndarray, "1 _ _ _"]:
         """Return the network's output; raises `ModelError` for any other than finite colours."""
         return self._held(planes)
 
@@ -168,22 +179,19 @@ class Completion(Stored, Filling):
         return {
             "network": np.frombuffer(self.network, np.uint8),
             "noise": self.noise.astype(np.float16),
-            "styles": self.hair.styles.astype(np.float16),
-            "likely": self.hair.likely.astype(np.float16),
-            "colours": self.hair.colours.astype(np.float16),
+            **self.hair.tensors(),
         }
 
     @classmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Completion:
         """Return the network stored in a file; raises `ModelError` for contents that do not fit together."""
         data = tensors["network"]
-        noise, *hair = (tensors[name].astype(np.float32) for name in ("noise", "styles", "likely", "colours"))
-        side = facts["side"]
+        noise, side = tensors["noise"].astype(np.float32), facts["side"]
         if side not in SIDES or noise.shape != (side, side) or not (np.abs(noise) <= LOUD).all():
             raise ModelError(f"the network's frame is none of {SIDES[0]} to {SIDES[-1]} pixels")
         if data.dtype != np.uint8 or data.ndim != 1 or not 0 < len(data) <= MOST:
             raise ModelError(f"the network is not an ONNX file of at most {MOST >> 20} MiB")
-        made = cls(data.tobytes(), noise, Hair.of_arrays(*hair), card)
+        made = cls(data.tobytes(), noise, Hair.of_arrays(tensors), card)
         _ = made.tried
         return made
 
@@ -198,7 +206,11 @@ class Completion(Stored, Filling):
         return CardWords(
             what=f"A dpveil network that completes heads, in frames of {self.side} × {self.side} pixels.",
             facts=[f"ONNX, {len(self.network) / 1e6:.1f} MB"],
-            origin=("Hair, ears and clothes that it paints are guesses from many people, and nobody's own.",),
+            origin=(
+                "Ears, necks and clothes that it paints are guesses from many people, and nobody's own. Hair"
+                f" is laid out and coloured as in one of {len(self.hair.yaws)} photos, in squares of {STRIDE}"
+                f" × {STRIDE} pixels; its strands are made up.",
+            ),
             promise=PROMISE,
         )
 

@@ -163,7 +163,15 @@ def _head(
     if isinstance(filling, Completion):
         turn = None if part.turn is None else partial(part.turn.of, frame=part.frame)
         painted = filling.complete(
-            outside, hidden, part.pose, crop, part.frame, toned=toned, turn=turn, number=part.number
+            outside,
+            hidden,
+            part.pose,
+            crop,
+            part.frame,
+            toned=toned,
+            turn=turn,
+            yaw=float(part.yaw or 0),
+            number=part.number,
         )
     if painted is None:
         shown, face = drawn_head(crop, part.frame, part.pose, part.turn).on(box, channels, match)

@@ -1,8 +1,8 @@
 """Train the completion network: `python -m dpveil.training.completion SHARDS... --out FOLDER`.
 
-Frames and their layouts are made first and kept in the folder; training resumes from a checkpoint there. The
-result is `completion.safetensors` with its card. Needs torch and onnx, `pip install 'dpveil[train]'`, and
-mediapipe 0.10.14 for the layouts.
+Frames, their layouts and turns are made first and kept in the folder; training resumes from a checkpoint
+there. The result is `completion.safetensors` with its card. Needs torch and onnx, `pip install
+'dpveil[train]'`, and mediapipe 0.10.14 for the layouts.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from dpveil.assets.defaults import default_path
 from dpveil.core.numbers import Json
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.faces.geometry.completion import Completion
+from dpveil.training.completion.choosing import hair_of
 from dpveil.training.completion.export import completion_of
 from dpveil.training.completion.frames import write_frames
 from dpveil.training.completion.layouts import write_layouts
-from dpveil.training.completion.styles import hair_of
-from dpveil.training.completion.trainer import EVERY, Plan, Trainer, measured, run
+from dpveil.training.completion.running import measured, run
+from dpveil.training.completion.trainer import EVERY, Plan, Trainer
+from dpveil.training.completion.turns import write_turns
 from dpveil.training.network_orders import peak_memory
 
 
@@ -41,10 +43,12 @@ def main() -> None:
     frames = np.load(folder / "frames.npy", mmap_mode="r")[: len(people)]
     if not (folder / "layouts.npy").is_file():
         write_layouts(folder)
-    layouts = np.load(folder / "layouts.npy", mmap_mode="r")
+    if not (folder / "turns.npy").is_file():
+        write_turns(folder)
+    layouts, turns = np.load(folder / "layouts.npy", mmap_mode="r"), np.load(folder / "turns.npy")
     faces = FaceGallery.load(asked.gallery or default_path("gallery"))
     plan = Plan(**{field.name: getattr(asked, field.name) for field in fields(Plan)})
-    trainer = Trainer(plan, frames, people, np.array(faces.faces), layouts)
+    trainer = Trainer(plan, frames, people, np.array(faces.faces), layouts, turns[:, 0])
     if (folder / "checkpoint.pt").is_file():
         trainer.take_up(torch.load(folder / "checkpoint.pt", weights_only=True))
     elif begun is not None:
@@ -61,7 +65,7 @@ def main() -> None:
         metrics={**measured(trainer), "peak memory in MiB": peak_memory()},
     )
     save(
-        completion_of(trainer.shipped(), plan.side, card, hair_of(frames, layouts)),
+        completion_of(trainer.shipped(), plan.side, card, hair_of(trainer, frames, layouts, turns)),
         folder / "completion.safetensors",
         replace=True,
     )

@@ -44,10 +44,8 @@ def taken_up(network: nn.Module, data: bytes, takes: tuple[int, ...]) -> None:
 
 def completion_of(network: nn.Module, side: int, card: Card, hair: Hair, *, seed: int = 0) -> Completion:
     """Return the network for frames of `side` × `side` pixels, with public noise from this seed."""
-    noise = torch.randn(side, side, generator=torch.Generator().manual_seed(seed)).numpy()
-    given = (noise, hair.styles, hair.likely, hair.colours)
-    noise, *arrays = (a.astype(np.float16).astype(np.float32) for a in given)
+    noise = torch.randn(side, side, generator=torch.Generator().manual_seed(seed)).half().float().numpy()
     contents = halved(exported(network, (1, PLANES, side, side)))
-    made = Completion(contents, noise, Hair.of_arrays(*arrays), card)
+    made = Completion(contents, noise, Hair.of_arrays(hair.tensors()), card)
     _ = made.tried
     return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+import torch
 from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool2d, avg_pool2d, max_pool2d
 
@@ -44,18 +45,21 @@ def laid_out(scenes: Scenes, logits: Tensor) -> Tensor:
     return mean
 
 
-def reconstruction(scenes: Scenes, painted: Tensor, guessed: Tensor | None = None) -> dict[str, Tensor]:
+def reconstruction(
+    scenes: Scenes, painted: Tensor, looked: Tensor, guessed: Tensor | None = None
+) -> dict[str, Tensor]:
     """Return the reconstruction losses: of levels, of gradients, and of the given face's gradients.
 
     Around a face that is not the photo's own, only hair and background at some distance from it count; in
-    scenes with a `guessed` layout, nothing but the face does.
+    scenes with a `guessed` layout, nothing but the face does. Where the network is told how the head looks,
+    in scenes `looked` at (n), all of it has one right answer.
     """
     own = each(scenes.own).float()
     near = widened(scenes.oval, BESIDE)
     where = scenes.hidden * scenes.counts * (own + (1 - own) * (1 - near))
     if guessed is not None:
         where = where * each(~guessed).float()
-    sure = where * (FAR + (1 - FAR) * given(scenes))
+    sure = where * torch.where(each(looked), torch.ones_like(where), FAR + (1 - FAR) * given(scenes))
     level = ((painted - scenes.truth).abs() * sure).sum() / (3 * sure.sum()).clamp(min=1)
     whole = scenes.truth + scenes.hidden * (painted - scenes.truth)
     slope = _slopes(whole, scenes.truth, where)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, interpolate
 
 from dpveil.faces.geometry.layout import CLASSES, SKIN
+from dpveil.faces.geometry.looks import LOOK, STRIDE
 
 WIDTHS: Final = (32, 64, 128)
 """Channels at a half, a quarter and an eighth of the frame's side."""
@@ -21,6 +22,7 @@ DILATIONS: Final = (1, 2, 4, 2, 1, 4, 2, 1)
 """Dilations of the residual blocks at the lowest resolution."""
 AGAIN: Final = 2
 """Residual blocks at each finer resolution after it."""
+LOOK_WIDTHS: Final = (24, 48, 64)
 LAYOUT_WIDTHS: Final = (24, 48, 96)
 LAYOUT_DILATIONS: Final = (1, 2, 4, 8, 2, 1)
 UNKNOWN: Final = 255
@@ -62,13 +64,14 @@ def blocks(width: int) -> list[Block]:
 
 
 class Completer(nn.Module):  # type: ignore[misc,unused-ignore]
-    """Lays out the hidden part of a head and paints it: n × 10 × s × s in, n × 7 × s × s out.
+    """Lays out the hidden part of a head and paints it: n × 18 × s × s in, n × 7 × s × s out.
 
     The output channels are RGB from -1 to 1, and the share of each class of the layout.
 
     The input channels are RGB of the outside and of the released face, 0 elsewhere; the mask of the outside;
-    the mask of the face; noise; and what is added to the logits of each class of the layout, such as one of
-    the `styles`. s is a multiple of 8.
+    the mask of the face; noise; what is added to the logits of each class of the layout; and the `LOOK`
+    channels of an example's look, each number repeated in a square of `STRIDE` pixels, or 0 for none. s is a
+    multiple of 8.
     """
 
     def __init__(self) -> None:
@@ -78,9 +81,42 @@ class Completer(nn.Module):  # type: ignore[misc,unused-ignore]
 
     def forward(self, given: Tensor) -> Tensor:
         """Return the completed frame, of which only the hidden part is used, and its layout."""
-        seen, style = given[:, :-CLASSES], given[:, -CLASSES:]
+        seen, style, look = given[:, :6], given[:, 6 : 6 + CLASSES], given[:, 6 + CLASSES :]
         layout = sharpened(self.layout(seen) + style)
-        return torch.cat([self.painter(seen, layout), layout], dim=1)
+        return torch.cat([self.painter(seen, layout, look), layout], dim=1)
+
+
+class Looks(nn.Module):  # type: ignore[misc,unused-ignore]
+    """Encodes how an example's hair, neck and clothes look: n × 7 × s × s in, n × `LOOK` × s/8 × s/8 out.
+
+    The input is that of `examples.example_of`, without the example's face. The output is from -1 to 1. It is
+    trained together with the painter, so that this has nothing to guess, and is not part of the file:
+    examples are.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        fine, middle, deep = LOOK_WIDTHS
+        self.layers = nn.Sequential(
+            nn.Conv2d(3 + CLASSES, fine, 4, stride=2, padding=1),
+            Block(fine),
+            nn.Conv2d(fine, middle, 4, stride=2, padding=1),
+            Block(middle),
+            nn.Conv2d(middle, deep, 4, stride=2, padding=1),
+            Block(deep),
+            nn.Conv2d(deep, LOOK, 1),
+            nn.Tanh(),
+        )
+
+    def forward(self, example: Tensor) -> Tensor:
+        """Return the look."""
+        out: Tensor = self.layers(example)
+        return out
+
+
+def spread(look: Tensor) -> Tensor:
+    """Return a look as planes of the frame's size."""
+    return interpolate(look, scale_factor=float(STRIDE), mode="nearest")
 
 
 def sharpened(logits: Tensor) -> Tensor:
@@ -121,7 +157,9 @@ class Layout(nn.Module):  # type: ignore[misc,unused-ignore]
 
 
 class Painter(nn.Module):  # type: ignore[misc,unused-ignore]
-    """Paints a head to a layout: n × 6 × s × s and n × `CLASSES` × s × s in, n × 3 × s × s out."""
+    """Paints a head to a layout, as it looks: n × 6, n × `CLASSES` and n × `LOOK` planes of s × s pixels in,
+    n × 3 × s × s out.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -131,7 +169,9 @@ class Painter(nn.Module):  # type: ignore[misc,unused-ignore]
         self.to_middle = nn.Conv2d(fine, middle, 3, stride=2, padding=1)
         self.middle = Block(middle)
         self.to_deep = nn.Conv2d(middle, deep, 3, stride=2, padding=1)
+        self.look = nn.Conv2d(LOOK, deep, 1, stride=STRIDE, bias=False)
         self.deep = nn.Sequential(*(Block(deep, dilation) for dilation in DILATIONS))
+        self.look_again = nn.Conv2d(LOOK, deep, 1, stride=STRIDE, bias=False)
         self.from_deep = nn.Conv2d(deep, middle, 1)
         self.middle_again = nn.Sequential(nn.Conv2d(2 * middle, middle, 3, padding=1), *blocks(middle))
         self.from_middle = nn.Conv2d(middle, fine, 1)
@@ -145,12 +185,12 @@ class Painter(nn.Module):  # type: ignore[misc,unused-ignore]
             nn.Conv2d(16, 3, 3, padding=1),
         )
 
-    def forward(self, seen: Tensor, layout: Tensor) -> Tensor:
+    def forward(self, seen: Tensor, layout: Tensor, look: Tensor) -> Tensor:
         """Return the completed frame."""
         given = torch.cat([seen, layout], dim=1)
         fine = self.fine(self.stem(given))
         middle = self.middle(self.to_middle(fine))
-        x = self.deep(self.to_deep(middle))
+        x = self.deep(self.to_deep(middle) + self.look(look)) + self.look_again(look)
         x = interpolate(self.from_deep(x), scale_factor=2.0, mode="nearest")
         x = self.middle_again(torch.cat([x, middle], dim=1))
         x = interpolate(self.from_middle(x), scale_factor=2.0, mode="nearest")

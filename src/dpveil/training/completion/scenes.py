@@ -9,7 +9,7 @@ from typing import Final
 import cv2
 import numpy as np
 import torch
-from jaxtyping import Int64, UInt8
+from jaxtyping import Float32, Int64, UInt8
 from torch import Tensor
 
 from dpveil.faces.geometry.cell import Cell
@@ -17,7 +17,9 @@ from dpveil.faces.geometry.completion import QUIET
 from dpveil.faces.geometry.head import inside
 from dpveil.faces.geometry.head_frame import OVAL, frame_parts, pixel_grid
 from dpveil.faces.geometry.layout import CLASSES
+from dpveil.training.completion.examples import example_of
 from dpveil.training.completion.jitter import Jitter, from_centres, jitter, shift_of
+from dpveil.training.completion.lit import coloured
 
 STORED: Final = 192
 """Side of the stored images in pixels: a frame with a margin of a thirtieth on each side."""
@@ -31,6 +33,8 @@ TURNED: Final = ((0.55, 0), (0.92, 1), (1.0, 2))
 
 ALL: Final = 0.07
 """Share of scenes in which nothing of the photo is seen, as of a box around a large head."""
+TRIES: Final = 12
+"""Photos among which that is taken as an example whose head is turned most alike."""
 CUT: Final = (0.35, 0.16)
 """Share of scenes in which a side of the face is hidden, too, as of faces that are turned; and up to which
 part of the oval's width."""
@@ -45,6 +49,7 @@ class Scenes:
     `truth` is the photo. The masks are `hidden`, the part to paint; `known`, the outside that is given;
     `oval`, the part with the given `face`; and `counts`, where `truth` is a photograph. `noise` is the public
     noise. `own` (n) says which faces are the photo's own. `layout` (4 channels) is the photo's layout.
+    `example` (7 channels) is that of the photo, or where `swapped` (n) of another one; `other` is its layout.
     """
 
     truth: Tensor
@@ -56,6 +61,9 @@ class Scenes:
     noise: Tensor
     own: Tensor
     layout: Tensor
+    example: Tensor
+    other: Tensor
+    swapped: Tensor
 
     @property
     def seen(self) -> Tensor:
@@ -84,17 +92,22 @@ class Maker:
         side: int,
         generator: torch.Generator,
         layouts: UInt8[np.ndarray, "n 192 192"],
+        yaws: Float32[np.ndarray, " n"],
     ) -> None:
         self.photos, self.rows, self.faces, self.side = photos, rows, faces, side
-        self.layouts = layouts
+        self.layouts, self.yaws = layouts, yaws
         self.generator = generator
         self.grid = pixel_grid(side)
 
-    def random(self, count: int, others: int) -> Scenes:
-        """Return `count` augmented scenes; the last `others` of them have a face that is not the photo's."""
+    def random(self, count: int, others: int, swapped: int = 0) -> Scenes:
+        """Return `count` augmented scenes; the last `others` of them have a face that is not the photo's.
+
+        The first `swapped` have the example of another photo.
+        """
         picks = self.rows[self._whole(len(self.rows), 2 * count)]
+        tries = self.rows[self._whole(len(self.rows), TRIES * count)].reshape(count, TRIES)
         numbers = self._whole(len(self.faces), count) if len(self.faces) else None
-        chance = torch.rand(count, 28, generator=self.generator, dtype=torch.float64).tolist()
+        chance = torch.rand(count, 32, generator=self.generator, dtype=torch.float64).tolist()
         parts = []
         for row in range(count):
             u, other = chance[row], row >= count - others
@@ -114,14 +127,36 @@ class Maker:
             if u[26] < ALL:
                 shape, known = np.ones_like(shape), np.zeros_like(known)
             shown = self.oval(oval) & self.oval(cut(oval, u[27]))
-            parts.append((photo, given, shape, shown, known, self.layout(int(picks[row]), where)))
+            like = int(picks[row]), where
+            if row < swapped:
+                like = self._alike(*like, tries[row], u[28:32])
+            layout = self.layout(int(picks[row]), where)
+            parts.append((photo, given, shape, shown, known, layout, *self.like(*like)))
         own = torch.arange(count) < count - others
-        return self._batch(parts, own, vary=True)
+        return self._batch(parts, own, torch.arange(count) < swapped, vary=True)
 
-    def plain(self, photos: list[int], faces: list[int] | None, others: list[int] | None) -> Scenes:
+    def _alike(self, number: int, where: Jitter, tries: np.ndarray, u: list[float]) -> tuple[int, Jitter]:
+        """Return which of some photos shows a head turned as that of another one, and its jitter."""
+        wanted = self.yaws[number] * (-1 if where.mirrored else 1)
+        far = [np.abs(sign * self.yaws[tries] - wanted) for sign in (1, -1)]
+        mirrored = bool(far[1].min() < far[0].min())
+        at = replace(jitter([*u, 0.9], 0.06, 0.04, 0.01), mirrored=mirrored)
+        return int(tries[far[mirrored].argmin()]), at
+
+    def like(self, number: int, at: Jitter) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return what an example is made from: a photo, its layout, and the oval of its face."""
+        return self.photo(number, at), self.layout(number, at), self.oval(Jitter(0.0, 1.0, *shift_of(at)))
+
+    def plain(
+        self,
+        photos: list[int],
+        faces: list[int] | None,
+        others: list[int] | None,
+        examples: list[int] | None = None,
+    ) -> Scenes:
         """Return scenes without augmentation, with faces of the gallery, of other photos, or their own.
 
-        `photos`, `faces` and `others` are indices; only the noise is random.
+        `photos`, `faces`, `others` and `examples` are indices; only the noise is random.
         """
         parts, at = [], Jitter()
         for place, number in enumerate(photos):
@@ -130,9 +165,10 @@ class Maker:
                 given = self.gallery(faces[place], at)
             else:
                 given = self.photo((others or photos)[place], at)[..., :3]
-            shown = self.layout(number, at)
-            parts.append((photo, given, self.hidden(at, 0), self.oval(at), photo[..., 3] > 0, shown))
-        return self._batch(parts, torch.full((len(photos),), not (faces or others)), vary=False)
+            shown, like = self.layout(number, at), self.like((examples or photos)[place], at)
+            parts.append((photo, given, self.hidden(at, 0), self.oval(at), photo[..., 3] > 0, shown, *like))
+        own, swapped = (torch.full((len(photos),), one) for one in (not (faces or others), bool(examples)))
+        return self._batch(parts, own, swapped, vary=False)
 
     def photo(self, number: int, at: Jitter) -> UInt8[np.ndarray, "s s 4"]:
         """Return the frame of one stored photo, jittered, with its mask channel."""
@@ -193,13 +229,15 @@ class Maker:
         turned[:wide] = False
         return known
 
-    def _batch(self, parts: Sequence[tuple[np.ndarray, ...]], own: Tensor, *, vary: bool) -> Scenes:
-        photo, given, hidden, oval, known, layout = (np.stack(one) for one in zip(*parts, strict=True))
+    def _batch(
+        self, parts: Sequence[tuple[np.ndarray, ...]], own: Tensor, swapped: Tensor, *, vary: bool
+    ) -> Scenes:
+        photo, given, hidden, oval, known, layout, *like = (np.stack(one) for one in zip(*parts, strict=True))
         levels = _planes(photo[..., :3])
         face = _planes(given)
         oval_mask, hidden_mask = _mask(oval & hidden), _mask(hidden)
         if vary:
-            levels, face = self._coloured(levels, face, own, oval_mask)
+            levels, face = coloured(levels, face, own, oval_mask, self.generator)
         noise = torch.randn(len(photo), 1, self.side, self.side, generator=self.generator)
         counts = _mask(photo[..., 3] == 255)
         return Scenes(
@@ -212,33 +250,10 @@ class Maker:
             noise=noise,
             own=own,
             layout=soft(layout),
+            example=example_of(_planes(like[0][..., :3]), soft(like[1]), _mask(like[2])),
+            other=soft(like[1]),
+            swapped=swapped,
         )
-
-    def _coloured(self, photo: Tensor, face: Tensor, own: Tensor, oval: Tensor) -> tuple[Tensor, Tensor]:
-        """Return photos with a slight colour augmentation, and faces with one that often differs from it."""
-        n = len(photo)
-        u = torch.rand(n, 16, 1, 1, 1, generator=self.generator)
-        gain, gamma = 0.85 + 0.3 * u[:, 0], 0.85 + 0.35 * u[:, 1]
-        tint = 1 + 0.12 * (u[:, 2:5, 0] - 0.5)
-        some, grey = (u[:, 5] < 0.5).float(), (u[:, 6] < 0.05).float()
-
-        def lit(x: Tensor) -> Tensor:
-            out = (x.clamp(1e-4, 1) ** gamma * gain * tint).clamp(0, 1)
-            out = x + some * (out - x)
-            return out + grey * (out.mean(dim=1, keepdim=True) - out)
-
-        photo, face = lit(photo), torch.where(own[:, None, None, None], lit(face), face)
-        other = (face.roll(1, 0) * oval.roll(1, 0)).sum((2, 3), keepdim=True)
-        other = other / oval.roll(1, 0).sum((2, 3), keepdim=True).clamp(min=1)
-        mean = (face * oval).sum((2, 3), keepdim=True) / oval.sum((2, 3), keepdim=True).clamp(min=1)
-        recolour = (other + 0.02) / (mean + 0.02)
-        face = face * torch.where(u[:, 7] < 0.3, recolour.clamp(0.4, 2.5), torch.ones_like(recolour))
-        gain, gamma = 0.7 + 0.6 * u[:, 8], 0.75 + 0.5 * u[:, 9]
-        tint = 1 + 0.2 * (u[:, 10:13, 0] - 0.5)
-        moved = face.clamp(1e-4, 1) ** gamma * gain * tint
-        face = torch.where(u[:, 13] < 0.5, moved, face).clamp(0, 1)
-        soft = torch.nn.functional.avg_pool2d(face, 3, stride=1, padding=1, count_include_pad=False)
-        return photo, torch.where(u[:, 14] < 0.3, soft, face)
 
 
 def cut(at: Jitter, u: float) -> Jitter:

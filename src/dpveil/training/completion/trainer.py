@@ -5,23 +5,22 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Final
 
-import cv2
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import relu
+from torch.nn.functional import avg_pool2d, relu
 
 from dpveil.faces.geometry.completion import PLANES
-from dpveil.faces.geometry.layout import neck
+from dpveil.faces.geometry.layout import HAIR, neck
+from dpveil.faces.geometry.looks import LOOK, STRIDE
+from dpveil.training.completion.examples import example_of, style_of, usual_of
 from dpveil.training.completion.export import taken_up
 from dpveil.training.completion.losses import each, laid_out, over, reconstruction
-from dpveil.training.completion.network import Completer, Critics, sharpened
-from dpveil.training.completion.scenes import Maker, Scenes
+from dpveil.training.completion.network import Completer, Critics, Looks, sharpened, spread
+from dpveil.training.completion.scenes import Maker, Scenes, soft
 
 EVERY: Final = 20
 """People whose number is a multiple of this are held out."""
@@ -34,6 +33,8 @@ class Plan:
     `side` is that of the frame in pixels. The adversarial loss starts at the fraction `critic_from` of
     `steps`. `slope`, `kept`, `adversarial` and `features` are weights relative to the loss of levels, which
     alone would paint unknown areas without texture. `average` is the decay of the exponential moving average.
+    `swapped` is the share of scenes with the example of another photo, where the critics judge alone, and
+    `same`, the weight of how much its look is missed there. `unlooked` is the share without any example.
     `others` is the share of scenes with another person's face or one of the gallery while there is a critic:
     beside such faces nothing but the critic says what is right, and with a third of them, and a critic that
     weighs 0.15, it painted patterns there. `guessed` is the share of scenes that are painted to the layout
@@ -43,7 +44,7 @@ class Plan:
     steps: int = 4000
     batch: int = 16
     side: int = 144
-    critic_from: float = 0.25
+    critic_from: float = 0.33
     rate: float = 1e-3
     critic_rate: float = 8e-4
     slope: float = 0.2
@@ -51,7 +52,10 @@ class Plan:
     adversarial: float = 0.12
     features: float = 0.5
     others: float = 0.0
-    guessed: float = 0.25
+    swapped: float = 0.25
+    same: float = 0.5
+    unlooked: float = 0.2
+    look_rate: float = 2e-3
     layout_rate: float = 1e-3
     average: float = 0.999
     seed: int = 1
@@ -61,18 +65,26 @@ class Trainer:
     """The state of a training: networks, optimisers and random generator, for checkpoints."""
 
     def __init__(
-        self, plan: Plan, photos: np.ndarray, people: np.ndarray, faces: np.ndarray, layouts: np.ndarray
+        self,
+        plan: Plan,
+        photos: np.ndarray,
+        people: np.ndarray,
+        faces: np.ndarray,
+        layouts: np.ndarray,
+        yaws: np.ndarray,
     ) -> None:
         torch.manual_seed(plan.seed)
         self.plan, self.done, self.spent = plan, 0, 0.0
         self.net = Completer().to(memory_format=torch.channels_last)
         self.critic = Critics().to(memory_format=torch.channels_last)
+        self.looks = Looks().to(memory_format=torch.channels_last)
         self.mean = copy.deepcopy(self.net).requires_grad_(requires_grad=False)
         self.before = copy.deepcopy(self.mean)
         self.optimiser = torch.optim.Adam(
             [
                 {"params": list(self.net.painter.parameters()), "rate": plan.rate, "against": 0.3},
                 {"params": list(self.net.layout.parameters()), "rate": plan.layout_rate, "against": 1.0},
+                {"params": list(self.looks.parameters()), "rate": plan.look_rate, "against": 0.15},
             ],
             lr=plan.rate,
             betas=(0.5, 0.99),
@@ -83,7 +95,8 @@ class Trainer:
         self.generator = torch.Generator().manual_seed(plan.seed)
         held = people % EVERY == 0
         self.held_out = np.flatnonzero(held)
-        self.maker = Maker(photos, np.flatnonzero(~held), faces, plan.side, self.generator, layouts)
+        self.usual = usual_of(soft(np.asarray(layouts[:: max(1, len(layouts) // 500)])))
+        self.maker = Maker(photos, np.flatnonzero(~held), faces, plan.side, self.generator, layouts, yaws)
 
     def state(self) -> dict[str, Any]:
         """Return the state for a checkpoint."""
@@ -109,25 +122,30 @@ class Trainer:
         started, plan = time.monotonic(), self.plan
         against = self.done >= plan.critic_from * plan.steps
         self._rates()
-        scenes = self.maker.random(plan.batch, int(plan.others * plan.batch) if against else 0)
-        layout, guessed = scenes.layout, torch.zeros(plan.batch, dtype=torch.bool)
+        swapped = int(plan.swapped * plan.batch) if against else 0
+        scenes = self.maker.random(plan.batch, int(plan.others * plan.batch) if against else 0, swapped)
+        looked = torch.arange(plan.batch) < plan.batch - int(plan.unlooked * plan.batch)
         seen = scenes.seen.contiguous(memory_format=torch.channels_last)
         with torch.autocast("cpu", torch.bfloat16):
+            look = self.looks(scenes.example).float()
+            look = (look + ROUGH * torch.randn(look.shape, generator=self.generator)) * each(looked)
             logits = self.net.layout(seen).float()
-            if against:
-                guessed[: int(plan.guessed * plan.batch)] = True
-                layout = torch.where(each(guessed), self.guess(logits), layout)
-            painted = self.net.painter(seen, layout).float()
-        losses = reconstruction(scenes, painted, guessed) | {"layout": laid_out(scenes, logits)}
+            layout = torch.where(each(scenes.swapped), self.styled(logits, scenes.other), scenes.layout)
+            painted = self.net.painter(seen, layout, spread(look)).float()
+        losses = reconstruction(scenes, painted, looked, scenes.swapped)
+        losses |= {"layout": laid_out(scenes, logits)}
         total = losses["level"] + plan.slope * losses["slope"] + plan.kept * losses["kept"] + losses["layout"]
         if against:
             given = torch.cat([scenes.hidden, layout], dim=1)
-            losses |= self._adversarial(scenes, painted, given, ~guessed)
+            losses |= self._adversarial(scenes, painted, given, ~scenes.swapped)
+            losses["same"] = self._same(scenes, painted, layout, look)
             total = total + plan.adversarial * losses["fools"] + plan.features * losses["features"]
+            total = total + plan.same * losses["same"]
         self.optimiser.zero_grad(set_to_none=True)
         total.backward()
         torch.nn.utils.clip_grad_norm_(self.net.painter.parameters(), 1.0)
         torch.nn.utils.clip_grad_norm_(self.net.layout.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(self.looks.parameters(), 1.0)
         self.optimiser.step()
         if against:
             losses["critic"] = self._criticise(scenes, painted.detach(), given)
@@ -141,6 +159,22 @@ class Trainer:
     def guess(self, logits: Tensor) -> Tensor:
         """Return the layout that the painter is given for these logits of the network."""
         return sharpened(logits.detach() + torch.from_numpy(neck(self.plan.side)))
+
+    def styled(self, logits: Tensor, layout: Tensor) -> Tensor:
+        """Return the layout that the painter is given for these logits and an example's layout."""
+        return sharpened(logits.detach() + style_of(layout, self.usual))
+
+    def _same(self, scenes: Scenes, painted: Tensor, layout: Tensor, look: Tensor) -> Tensor:
+        """Return how much the look of what is painted misses that of another photo's example."""
+        rows = scenes.swapped
+        whole = scenes.composed(painted)[rows]
+        self.looks.requires_grad_(requires_grad=False)
+        with torch.autocast("cpu", torch.bfloat16):
+            again = self.looks(example_of((whole + 1) / 2, layout[rows], scenes.oval[rows])).float()
+        self.looks.requires_grad_(requires_grad=True)
+        weight = avg_pool2d((layout[:, HAIR : HAIR + 1] * scenes.hidden)[rows], STRIDE)
+        apart = ((again - look[rows].detach()).abs() * weight).sum()
+        return apart / (LOOK * weight.sum()).clamp(min=1)
 
     def _adversarial(
         self, scenes: Scenes, painted: Tensor, given: Tensor, certain: Tensor
@@ -198,86 +232,18 @@ class Trainer:
         return out
 
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
-    def painted(self, scenes: Scenes) -> Tensor:
-        """Return the scenes with their hidden part painted by the averaged network."""
-        net = self.shipped()
-        out: Tensor = net.painter(scenes.seen, self.guess(net.layout(scenes.seen))).clamp(-1, 1)
+    def painted(self, scenes: Scenes, *, looked: bool = True) -> Tensor:
+        """Return the scenes with their hidden part painted by the averaged network, as their examples."""
+        net, look = self.shipped(), spread(self.looks(scenes.example))
+        logits = net.layout(scenes.seen)
+        layout = self.styled(logits, scenes.other) if looked else self.guess(logits)
+        out: Tensor = net.painter(scenes.seen, layout, look if looked else 0 * look).clamp(-1, 1)
         return scenes.truth + scenes.hidden * (out - scenes.truth)
 
 
+ROUGH: Final = 0.05
+"""Standard deviation of the noise that is added to looks in training."""
 BEFORE: Final = 0.25
 """Weight of the weights before the critics in the network that is kept."""
-PARTS: Final = ("net", "critic", "mean", "before", "optimiser", "critic_optimiser")
+PARTS: Final = ("net", "looks", "critic", "mean", "before", "optimiser", "critic_optimiser")
 """Attributes of `Trainer` whose state is in a checkpoint."""
-
-
-def sheet(trainer: Trainer, rows: list[int]) -> np.ndarray:
-    """Return a contact sheet of held-out photos: original, then input and completion for each kind of
-    face.
-    """
-    maker = trainer.maker
-    kept = maker.generator
-    maker.generator = torch.Generator().manual_seed(0)
-    plain = [maker.plain(rows, None, None), maker.plain(rows, None, rows[5:] + rows[:5])]
-    if len(maker.faces):
-        chosen = [7 * k % len(maker.faces) for k in range(len(rows))]
-        plain.append(maker.plain(rows, chosen, None))
-    maker.generator = kept
-    bands = [plain[0].truth, *(x for s in plain for x in (s.seen[:, :3], trainer.painted(s)))]
-    levels = [((band.clamp(-1, 1) + 1) * 127.5).round().byte().permute(0, 2, 3, 1).numpy() for band in bands]
-    return np.concatenate([np.concatenate(list(band), axis=1) for band in levels])
-
-
-def run(trainer: Trainer, folder: Path, *, minutes: float, log: Callable[[str], None]) -> None:
-    """Train until the plan's end or for this many minutes, writing checkpoints and sheets to `folder`."""
-    began = shown = saved = time.monotonic()
-    held = trainer.held_out
-    rows = held[:: max(1, len(held) // 12)][:12].tolist()
-    sums: dict[str, list[float]] = {}
-    while trainer.done < trainer.plan.steps and time.monotonic() - began < 60 * minutes:
-        for name, value in trainer.step().items():
-            sums.setdefault(name, []).append(value)
-        now = time.monotonic()
-        if trainer.done % 20 == 0:
-            means = " ".join(f"{name} {np.mean(values):.4f}" for name, values in sums.items())
-            log(f"step {trainer.done} spent {trainer.spent:.0f} s {means}")
-            sums = {}
-        if now - saved > 180:
-            keep(trainer, folder)
-            saved = now
-        if now - shown > 600 or trainer.done in (100, 300):
-            picture = sheet(trainer, rows)
-            cv2.imwrite(str(folder / f"sheet-{trainer.done:05d}.png"), picture[..., ::-1])
-            shown = now
-    keep(trainer, folder)
-    cv2.imwrite(str(folder / f"sheet-{trainer.done:05d}.png"), sheet(trainer, rows)[..., ::-1])
-
-
-def keep(trainer: Trainer, folder: Path) -> None:
-    """Write the checkpoint atomically."""
-    new = folder / "checkpoint.new"
-    torch.save(trainer.state(), new)
-    new.replace(folder / "checkpoint.pt")
-
-
-@torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
-def measured(trainer: Trainer, most: int = 320) -> dict[str, float]:
-    """Return the errors of the network that is kept on held-out people."""
-    network = trainer.shipped()
-    rows = trainer.held_out[:most].tolist()
-    sums: dict[str, float] = {}
-    for start in range(0, len(rows), 16):
-        part = rows[start : start + 16]
-        scenes = trainer.maker.plain(part, None, None)
-        logits = network.layout(scenes.seen)
-        losses = reconstruction(scenes, network.painter(scenes.seen, trainer.guess(logits)))
-        right = (logits.argmax(dim=1) == scenes.layout.argmax(dim=1)).float() * scenes.hidden[:, 0]
-        losses["right"] = right.sum() / scenes.hidden.sum()
-        for name in ("level", "slope", "right"):
-            sums[name] = sums.get(name, 0.0) + float(losses[name]) * len(part)
-    return {
-        "photos": len(rows),
-        "mean error of what is painted, in levels": round(127.5 * sums["level"] / len(rows), 2),
-        "mean error of slopes": round(sums["slope"] / len(rows), 4),
-        "hidden pixels whose class is guessed": round(sums["right"] / len(rows), 4),
-    }
