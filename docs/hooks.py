@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import make_architecture
 import make_attributes
+import make_evaluate
 import make_gallery
 import make_mechanism_pictures
 import make_pictures
@@ -261,6 +262,8 @@ PARTS = {
     "certificate_schema": certificate_schema,
     "attributes": make_attributes.results,
     "gallery": make_gallery.results,
+    "attacks": make_evaluate.attacks,
+    "att": make_evaluate.att,
     **make_architecture.PARTS,
     **reproduced.PARTS,
 }

@@ -16,6 +16,7 @@ from plugin_packages import again, install
 
 import dpveil
 from dpveil.assets.store import save
+from dpveil.attacks import Background, View
 from dpveil.catalogue import build, methods, stated
 from dpveil.cli import run
 from dpveil.codecs import PCA, load
@@ -31,8 +32,10 @@ METHOD = BLOCK.partition("\n\nmethod = ")[0]
 FAULTY, ALIAS = METHOD.replace("noisy-mean", "faulty"), "\n\nThing = NoisyMean\n"
 RUIN = "raise RuntimeError('this module was imported')"
 PARTS = """
+from dataclasses import dataclass
 from fractions import Fraction
 import numpy as np
+from dpveil.attacks.vectors import VectorAttack
 from dpveil.codecs import PCA
 from dpveil.regions.detectors import Detector
 
@@ -50,14 +53,19 @@ class Middle(Detector):
 class Other(PCA):
     name = "other-pca"
 
-def guess(released, people):
-    distances = {name: abs(face.astype(int) - released).mean() for name, face in people.items()}
-    return min(distances, key=distances.get)
+@dataclass(frozen=True)
+class Guess(VectorAttack):
+    name = "guess"
+    summary = "the mean level"
+    sees = ("pixels",)
+
+    def vectors(self, views):
+        return np.array([[view.image.mean()] for view in views])
 """
 GROUPS = {
     "dpveil.detectors": {"middle": "plugin_parts:Middle"},
     "dpveil.codecs": {"other-pca": "plugin_parts:Other"},
-    "dpveil.attacks": {"guess": "plugin_parts:guess"},
+    "dpveil.attacks": {"guess": "plugin_parts:Guess"},
 }
 
 
@@ -179,9 +187,13 @@ def test_a_codec_releases_and_is_missed_by_name(parts, photo, trained, tmp_path,
 
 
 def test_an_attack_runs_and_is_missed_by_name(parts, trained):
-    people = {name: np.full((8, 8, 1), level, np.uint8) for name, level in (("anna", 20), ("bob", 200))}
-    release = dpveil.obfuscate(people["bob"], "dp-pix", epsilon=1000, block=8, bits=dpveil.SeededBits(1))
-    assert ATTACKS["guess"](release.image, people) == "bob"
+    views = [
+        View(np.full((8, 8, 1), level, np.uint8), np.ones((8, 8), np.bool_)) for level in (20, 24, 200, 190)
+    ]
+    release = dpveil.obfuscate(views[2].image, "dp-pix", epsilon=1000, block=8, bits=dpveil.SeededBits(1))
+    attacker = ATTACKS["guess"]().fit(Background(tuple(views), tuple(views), ("anna", "anna", "bob", "bob")))
+    scores = attacker.score([View(release.image, views[2].hidden)])
+    assert scores.names[int(scores.likeness.argmax())] == "bob"
     parts()
     with pytest.raises(UnknownName, match="unknown attack 'guess'"):
         ATTACKS["guess"]

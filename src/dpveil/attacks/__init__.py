@@ -1,16 +1,26 @@
 """The adversary's side: recognising people in released pictures. No release code imports it."""
 
+from dpveil.attacks.base import Attack, Background, Fitted, Scores, View
 from dpveil.attacks.identify import Identified, identify
+from dpveil.attacks.outcomes import equal_error_rate, named, passed
 from dpveil.attacks.parrot import parrot, strongest
 from dpveil.attacks.real_or_made import ToldApart, real_or_made
 from dpveil.attacks.verification import Verified, verify
 
 __all__ = [
+    "Attack",
+    "Background",
+    "Fitted",
     "Identified",
+    "Scores",
     "ToldApart",
     "Verified",
+    "View",
+    "equal_error_rate",
     "identify",
+    "named",
     "parrot",
+    "passed",
     "real_or_made",
     "strongest",
     "verify",

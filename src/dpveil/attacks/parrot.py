@@ -26,11 +26,11 @@ def parrot(
     """
     check_named("probes", probes, people)
     everybody = means_of(known, known_people)
-    turn = _whitening(known, known_people)
+    turn = whitening(known, known_people)
     return nearest(Known(everybody.names, everybody.means @ turn), probes @ turn, people)
 
 
-def _whitening(known: Embeddings, people: Sequence[str]) -> Float64[np.ndarray, "d d"]:
+def whitening(known: Embeddings, people: Sequence[str]) -> Float64[np.ndarray, "d d"]:
     """Return the map that whitens the scatter within people.
 
     The scatter is shrunk towards a multiple of the identity, by an estimate of the optimal amount. Source:

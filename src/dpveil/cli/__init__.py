@@ -17,6 +17,7 @@ from dpveil.cli.audit import audit_command
 from dpveil.cli.command import Command
 from dpveil.cli.compare import compare_command
 from dpveil.cli.demo import demo_command
+from dpveil.cli.evaluate import evaluate_command
 from dpveil.cli.explain import explain_command
 from dpveil.cli.faces import faces_command
 from dpveil.cli.install import install_command
@@ -47,6 +48,9 @@ app.command("verify", cls=Command, short_help="Check releases against their cert
 app.command("faces", cls=MethodCommand, short_help="Find the faces of a photo and number them.")(
     faces_command
 )
+app.command("evaluate", cls=Command, short_help="Attack releases of people's photos, and compare methods.")(
+    evaluate_command
+)
 app.command("train", cls=Command, short_help="Learn a model of faces from public images.")(train_command)
 app.command("audit", cls=Command, short_help="Check that the code keeps what it promises.")(audit_command)
 app.command("install", cls=Command, short_help="Install what finds faces and their landmarks.")(
@@ -64,6 +68,7 @@ EMPTY: Final[dict[str, dict[str, list[str]]]] = {
     "faces": {"faces": []},
     "audit": {"audited": []},
     "compare": {"compared": []},
+    "evaluate": {"results": []},
     "train": {"trained": [], "failed": []},
 }
 """Keys of the JSON document of each command, for calls that fail before there is any result."""

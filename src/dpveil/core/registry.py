@@ -218,9 +218,14 @@ DETECTORS: Final = Table(
 ATTACKS: Final = Table(
     "attack",
     {
-        "identify": "dpveil.attacks.identify:identify",
-        "verify": "dpveil.attacks.verification:verify",
-        "parrot": "dpveil.attacks.parrot:parrot",
+        "pixels": "dpveil.attacks.pixels:PixelDiscriminant",
+        "restored": "dpveil.attacks.restored:Restored",
+        "embedding": "dpveil.attacks.faces:Embedding",
+        "embedding-parrot": "dpveil.attacks.faces:EmbeddingParrot",
+        "network": "dpveil.attacks.network:NetworkParrot",
+        "placement": "dpveil.attacks.around:Placement",
+        "context": "dpveil.attacks.around:Context",
     },
     group="dpveil.attacks",
+    base="dpveil.attacks.base:Attack",
 )

@@ -20,6 +20,7 @@ from dpveil_research import (
     li_clifton_2021,
     naive_bayes,
     reilly_fan_2021,
+    reilly_fan_risk,
 )
 from dpveil_research.grid import Grid, measure
 
@@ -29,6 +30,7 @@ GRIDS: Final[dict[str, Grid]] = {module.GRID.name: module.GRID for module in (re
 ON_DATA: Final[dict[str, Callable[[Path, int | None, Callable[[str], None]], dict[str, bytes]]]] = {
     **{name: partial(measure, grid) for name, grid in GRIDS.items()},
     "naive-bayes": naive_bayes.make,
+    "reilly-fan-2021-risk": reilly_fan_risk.make,
     "faceidp": faceidp.make,
     "li-clifton-2021": li_clifton_2021.make,
     "croft-2022-ksame": ksame.make,

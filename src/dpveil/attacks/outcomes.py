@@ -1,0 +1,72 @@
+"""What scores come to: who is named right, and who passes for himself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from dpveil.attacks.base import Scores
+from dpveil.attacks.verification import Verified
+from dpveil.errors import InvalidParameter
+
+
+def named(scores: Scores, people: Sequence[str], *, rank: int = 1) -> Float64[np.ndarray, " n"]:
+    """Return the probability that each release's person is among the `rank` likeliest, 0 to 1.
+
+    People who are equally likely are put in random order, so that an attacker who says the same of everybody
+    succeeds by chance. A release about which it says nothing counts as its failure. Raises
+    `InvalidParameter` for people who have no column, and a number of people that is not that of the scores.
+    """
+    own = _columns(scores, people)
+    if not 1 <= rank <= len(scores.names):
+        raise InvalidParameter(
+            "rank", rank, "is not a place among the people", hint=f"1 to {len(scores.names)}"
+        )
+    there = np.isfinite(scores.likeness).all(axis=1)
+    true = scores.likeness[np.arange(len(own)), own][:, None]
+    above, alike = (scores.likeness > true).sum(axis=1), (scores.likeness == true).sum(axis=1)
+    return np.where(there, ((rank - above) / np.maximum(alike, 1)).clip(0, 1), 0.0)
+
+
+def passed(scores: Scores, people: Sequence[str], *, far: float) -> Verified:
+    """Return how often releases pass for their own person where a share `far` of the others' do.
+
+    Raises `InvalidParameter` as `named` does.
+    """
+    own = _columns(scores, people)
+    away = np.where(np.isfinite(scores.likeness).all(axis=1)[:, None], -scores.likeness, np.inf)
+    mine = np.zeros(away.shape, bool)
+    mine[np.arange(len(own)), own] = True
+    return Verified(away[mine], away[~mine].reshape(len(own), -1), tuple(people), far)
+
+
+def equal_error_rate(verified: Verified) -> float:
+    """Return the rate at which as many releases are refused for their own person as pass for another.
+
+    Between two thresholds the mean of both rates at the better one. Without an answer, half.
+    """
+    levels = np.unique(np.append(verified.genuine, verified.impostors))
+    levels = levels[np.isfinite(levels)]
+    if not len(levels):
+        return 0.5
+    missed = 1 - np.searchsorted(np.sort(verified.genuine), levels, side="right") / verified.genuine.size
+    wrong = (
+        np.searchsorted(np.sort(verified.impostors.ravel()), levels, side="right") / verified.impostors.size
+    )
+    best = int(np.abs(missed - wrong).argmin())
+    return float(min(0.5, (missed[best] + wrong[best]) / 2))
+
+
+def _columns(scores: Scores, people: Sequence[str]) -> Int64[np.ndarray, " n"]:
+    """Return the column of each release's person."""
+    if len(people) != len(scores.likeness) or not len(people):
+        problem = f"of {len(people)} releases do not match {len(scores.likeness)} rows of scores"
+        raise InvalidParameter("people", None, problem, hint="give one name for each release")
+    columns = {name: column for column, name in enumerate(scores.names)}
+    missing = sorted(set(people) - set(columns))
+    if missing:
+        problem = f"of the releases are not all known to the attacker: {len(missing)} are missing"
+        raise InvalidParameter("people", None, problem, hint="closed-set attacks need photos of everybody")
+    return np.array([columns[name] for name in people], np.int64)

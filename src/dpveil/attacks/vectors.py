@@ -1,0 +1,118 @@
+"""Attacks that compare vectors of releases with those of photos that the attacker has."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64, Int64
+from scipy.spatial.distance import cdist
+
+from dpveil.attacks.base import Attack, Background, Fitted, Scores, View
+from dpveil.attacks.parrot import whitening
+from dpveil.errors import InvalidParameter
+
+Vectors = Float64[np.ndarray, "n d"]
+
+MOST: Final = 200
+"""Most principal components of vectors that are learnt from."""
+FLAT: Final = 1e-9
+"""Added to standard deviations before they divide."""
+
+
+class VectorAttack(Attack):
+    """An attack that compares vectors: those of `clean` photos, or of the attacker's releases of them.
+
+    It names the person whose mean is nearest after whitening the scatter within people (Fisher's linear
+    discriminant with shrinkage), or without it the person of the nearest mean.
+    """
+
+    @abstractmethod
+    def vectors(self, views: Sequence[View]) -> Vectors:
+        """Return a row for each view, n × d; NaN where nothing is found."""
+
+    @property
+    def learns(self) -> bool:
+        """Whether it learns from releases by the method under attack, as a parrot does."""
+        return True
+
+    def fit(self, background: Background) -> Fitted:
+        """Return the attacker that knows everybody's vectors.
+
+        Raises `InvalidParameter` for a background without two people.
+        """
+        if len(background.names) < 2:
+            raise InvalidParameter("background", None, "shows fewer than two people", hint="add people")
+        known = self.vectors(background.released if self.learns else background.clean)
+        return _Seeing(self, Known.of(known, background, whiten=self.learns))
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """A linear map of vectors, less a `mean`: principal components, then whitened scatter within people."""
+
+    mean: Float64[np.ndarray, " d"]
+    turn: Float64[np.ndarray, "d e"] | None
+
+    @classmethod
+    def of(cls, known: Vectors, owners: Int64[np.ndarray, " n"], *, whiten: bool) -> Space:
+        """Return the space that known vectors and their owners span; without `whiten`, the vectors' own."""
+        there = np.isfinite(known).all(axis=1)
+        if not whiten or not there.any():
+            return cls(np.zeros(known.shape[1]), None)
+        rows = known[there]
+        mean, turn = rows.mean(axis=0), np.eye(known.shape[1])
+        if known.shape[1] > MOST:
+            _, sizes, axes = np.linalg.svd(rows - mean, full_matrices=False)
+            turn = axes[: min(MOST, max(1, np.count_nonzero(sizes > FLAT)))].T
+        inner = (rows - mean) @ turn
+        return cls(mean, turn @ whitening(inner, [str(owner) for owner in owners[there]]))
+
+    def of_vectors(self, vectors: Vectors) -> Vectors:
+        """Return vectors in this space."""
+        return vectors if self.turn is None else (vectors - self.mean) @ self.turn
+
+
+@dataclass(frozen=True, eq=False)
+class _Seeing(Fitted):
+    attack: VectorAttack
+    known: Known
+
+    def score(self, releases: Sequence[View]) -> Scores:
+        return self.known.scores(self.attack.vectors(releases))
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Everybody's mean vector in a space: the nearest is the likeliest."""
+
+    names: tuple[str, ...]
+    space: Space
+    means: Vectors
+
+    @classmethod
+    def of(cls, vectors: Vectors, background: Background, *, whiten: bool) -> Known:
+        """Return what vectors of a background's photos tell of its people."""
+        space = Space.of(vectors, background.owners, whiten=whiten)
+        return cls(background.names, space, means_of(space.of_vectors(vectors), background.owners))
+
+    def scores(self, vectors: Vectors) -> Scores:
+        """Return the negative distances of vectors to everybody's mean; NaN where nothing was found."""
+        away = cdist(self.space.of_vectors(vectors), self.means)
+        lost = ~np.isfinite(away).any(axis=1)
+        likeness = np.where(np.isfinite(away), -away, -1e300)
+        likeness[lost] = np.nan
+        return Scores(likeness, self.names)
+
+
+def means_of(known: Vectors, owners: Int64[np.ndarray, " n"]) -> Vectors:
+    """Return everybody's mean vector, NaN without one."""
+    there = np.isfinite(known).all(axis=1)
+    count = int(owners.max()) + 1
+    sums, times = np.zeros((count, known.shape[1])), np.bincount(owners[there], minlength=count)
+    np.add.at(sums, owners[there], known[there])
+    with np.errstate(invalid="ignore"):
+        return np.asarray(sums / times[:, None])

@@ -1,0 +1,1 @@
+"""The benchmark: data sets × methods × attacks, with intervals, bounds, and a folder that can be checked."""

@@ -1,0 +1,177 @@
+"""A cell: one data set, setting and attack, and what came of each release."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import dpveil
+from dpveil.attacks.base import Attack
+from dpveil.bench.data import Dataset
+from dpveil.bench.settings import Setting
+from dpveil.core.guarantee import KINDS, Relation
+from dpveil.core.numbers import Json
+from dpveil.core.registry import NAME
+from dpveil.errors import DataError, InvalidParameter
+
+FORMAT: Final = "dpveil.cell/1"
+MOST_BYTES: Final = 32 << 20
+"""Largest file of a cell that is read."""
+MOST_RELEASES: Final = 1_000_000
+DIGITS: Final = 9
+"""Decimals of what is stored."""
+LONGEST: Final = 500
+"""Longest text in a cell, in characters."""
+MEASURES: Final = ("mse", "psnr", "ssim")
+SHARES: Final = ("right", "near")
+ERRORS: Final = ("equal_error", "accepted_2", "accepted_3")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What one attack made of the releases by one setting.
+
+    `of` is all that the cell depends on. `people` are numbers, one for each release, in place of names.
+    `right` and `near` are the probabilities that the release's person is the likeliest, or among the five
+    likeliest; `answered` says whether the attacker said anything about it. `equal_error` is its equal error
+    rate, and `accepted_2` and `accepted_3` the shares that pass for their own person where 1 % and 0.1 % of
+    the others do. `guarantee` is that of a release, and `bound` the highest success that it allows.
+    `utility` has each measure of each release, None where there is none.
+    """
+
+    of: Mapping[str, Json]
+    people: tuple[int, ...]
+    right: tuple[float, ...]
+    near: tuple[float, ...]
+    answered: tuple[bool, ...]
+    chance: float
+    equal_error: float
+    accepted_2: float
+    accepted_3: float
+    guarantee: Mapping[str, Json] | None
+    bound: float | None
+    utility: Mapping[str, tuple[float | None, ...]]
+
+    @property
+    def key(self) -> str:
+        """The SHA-256 of `of`, in hexadecimal digits: the name of the cell's file."""
+        return key_of(self.of)
+
+    def text(self) -> str:
+        """Return the file's contents: the same for equal cells."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, sort_keys=True, allow_nan=False) + "\n"
+
+
+def depends_on(dataset: Dataset, setting: Setting, attack: Attack, seed: int) -> dict[str, Json]:
+    """Return all that a cell depends on: data, method, regions, attack, seed, and dpveil's own code."""
+    return {
+        "data": dataset.name,
+        "data_sha256": dataset.digest,
+        "most_people": dataset.most_people,
+        "most_photos": dataset.most_photos,
+        "method": setting.name,
+        "parameters": setting.parameters,
+        "attack": attack.name,
+        "attack_settings": {name: str(value) for name, value in vars(attack).items()},
+        "seed": seed,
+        "version": dpveil.__version__,
+        "code_sha256": code_digest(),
+    }
+
+
+def key_of(of: Mapping[str, Json]) -> str:
+    """Return the name of a cell that depends on this."""
+    return hashlib.sha256(json.dumps(of, sort_keys=True).encode()).hexdigest()
+
+
+@cache
+def code_digest() -> str:
+    """Return the SHA-256 of dpveil's Python files, names and contents."""
+    root, whole = Path(dpveil.__file__).parent, hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        held = hashlib.sha256(path.read_bytes()).hexdigest()
+        whole.update(f"{path.relative_to(root).as_posix()} {held}\n".encode())
+    return whole.hexdigest()
+
+
+def parse(data: bytes, name: str) -> Cell:
+    """Return the cell of a file called `name`; raises `DataError` for anything that is none."""
+    try:
+        found = json.loads(data.decode("utf-8"))
+        if not isinstance(found, dict) or found.pop("format", None) != FORMAT:
+            raise ValueError("it is no cell")
+        cell = _checked(found)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, InvalidParameter) as error:
+        told = str(error) if type(error) is ValueError else "its contents do not fit together"
+        raise DataError(f"{name} is not a cell of this version: {told}", hint="run it again") from error
+    return cell
+
+
+def _checked(found: dict[str, Any]) -> Cell:
+    lists: dict[str, Any] = {name: tuple(found[name]) for name in ("people", *SHARES, "answered")}
+    count = len(lists["people"])
+    if not 0 < count <= MOST_RELEASES or any(len(values) != count for values in lists.values()):
+        raise ValueError("its lists differ in length")
+    if any(type(person) is not int or not 0 <= person < count for person in lists["people"]):
+        raise ValueError("its people are not numbers")
+    if any(type(said) is not bool for said in lists["answered"]):
+        raise ValueError("it does not say what was answered")
+    shares = [value for name in SHARES for value in lists[name]]
+    rates = [found[name] for name in (*ERRORS, "chance")] + [found["bound"]] * (found["bound"] is not None)
+    if not all(_is_share(value) for value in (*shares, *rates)):
+        raise ValueError("a share is not between 0 and 1")
+    utility = {name: tuple(values) for name, values in found["utility"].items()}
+    if any(name not in MEASURES or len(values) != count for name, values in utility.items()):
+        raise ValueError("its measures are not those of its releases")
+    if not all(value is None or _is_finite(value) for values in utility.values() for value in values):
+        raise ValueError("a measure is not finite")
+    _check_told(found["of"], found["guarantee"])
+    kept = {name: found[name] for name in ("of", "chance", "guarantee", "bound", *ERRORS)}
+    return Cell(**kept, **lists, utility=utility)
+
+
+def _check_told(of: Any, guarantee: Any) -> None:
+    """Raise `ValueError` unless these say what a cell is of, and what is promised, as cells do."""
+    kinds = {"data": str, "data_sha256": str, "method": str, "parameters": dict, "attack": str, "seed": int}
+    if not isinstance(of, dict) or any(not isinstance(of.get(name), kind) for name, kind in kinds.items()):
+        raise ValueError("it does not say what it is of")
+    names = (of["method"], of["attack"])
+    if any(not NAME.fullmatch(name) for name in names) or not _is_plain([of, guarantee]):
+        raise ValueError("it does not say what it is of")
+    if guarantee is not None:
+        relation = guarantee["relation"]
+        Relation(relation["name"], relation.get("m"))
+        if guarantee["kind"] not in KINDS:
+            raise ValueError("its guarantee is none")
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether all texts in lists and objects are short and printable."""
+    return all(text.isprintable() and len(text) <= LONGEST for text in _texts(value))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    inner = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
+    for one in inner:
+        yield from _texts(one)
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def rounded(values: Iterable[float]) -> tuple[float, ...]:
+    """Return numbers as they are stored."""
+    return tuple(round(float(value), DIGITS) for value in values)

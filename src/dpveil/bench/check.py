@@ -1,0 +1,136 @@
+"""Checking the folder of a run: what its cells say is what its tables say, and a slice comes out the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from dpveil.bench.cells import MOST_BYTES, Cell, code_digest
+from dpveil.bench.data import LEAST, Dataset, load
+from dpveil.bench.folder import ABOUT, FORMAT, MEASURES, RESULTS, tables
+from dpveil.bench.measuring import cells as cells_of
+from dpveil.bench.report import alarm
+from dpveil.bench.run import one_thread, read_cell
+from dpveil.bench.settings import NOTHING, Setting
+from dpveil.bench.table import rows, utility
+from dpveil.core.numbers import Json
+from dpveil.core.registry import ATTACKS, METHODS
+from dpveil.errors import DataError, DPVeilError
+from dpveil.io import received
+from dpveil.io.refused import Refused
+
+MOST_CELLS: Final = 100_000
+
+
+def check(folder: Path) -> tuple[list[Cell], list[str]]:
+    """Return the cells of a run, and what does not fit together in its folder, a line each.
+
+    The cells are read, and the tables made again from them. Raises `DataError` for a folder of no run.
+    """
+    about = _about(folder)
+    problems: list[str] = []
+    cells: list[Cell] = []
+    for key in about["cells"]:
+        try:
+            cell = read_cell(folder, key)
+        except DataError as error:
+            problems.append(str(error))
+            continue
+        if cell is None:
+            problems.append(f"the cell {key} is missing")
+        else:
+            cells.append(cell)
+    if problems or not cells:
+        return cells, problems or ["the run has no cells yet: it was not finished"]
+    table = rows(cells)
+    made = tables(table, utility(cells), about)
+    problems += [
+        f"{name} is not what the cells say"
+        for name in (RESULTS, MEASURES)
+        if _held(folder / name) != made[name].encode()
+    ]
+    problems += [alarm(row) for row in table if row.above]
+    return cells, problems
+
+
+def again(cells: Sequence[Cell], folders: Sequence[Path]) -> tuple[int, list[str]]:
+    """Compute a slice of the cells anew, and return their number, and those that come out otherwise.
+
+    The slice is the first cell of each method on data that is there, of those that this code computed.
+    """
+    slices: dict[tuple[str, str], Cell] = {}
+    limits = {(_count(cell.of, "most_people"), _count(cell.of, "most_photos")) for cell in cells}
+    sets = [load(folder, people=people, photos=photos) for folder in folders for people, photos in limits]
+    there = {one.digest: one for one in sets}
+    for cell in cells:
+        of = cell.of
+        if of["data_sha256"] in there and of.get("code_sha256") == code_digest():
+            slices.setdefault((str(of["data_sha256"]), str(of["method"])), cell)
+    if not slices:
+        return 0, ["no cell is of these data and this code, so none was computed again"]
+    problems = []
+    for cell in slices.values():
+        with one_thread():
+            made = repeated(cell, there[str(cell.of["data_sha256"])])
+        if made.text() != cell.text():
+            problems.append(
+                f"{cell.of['method']} against {cell.of['attack']} comes out otherwise: {cell.key}"
+            )
+    return len(slices), problems
+
+
+def _count(of: Mapping[str, Json], name: str) -> int | None:
+    value = of.get(name)
+    return value if isinstance(value, int) and value >= LEAST else None
+
+
+def repeated(cell: Cell, dataset: Dataset) -> Cell:
+    """Return the cell computed anew from what it says it is of.
+
+    Raises `DataError` if it names no method, parameters or attack of dpveil.
+    """
+    of: Any = cell.of
+    try:
+        given = dict(of["parameters"])
+        regions, after = given.pop("regions", None), tuple(given.pop("after", ()))
+        method = None if of["method"] == NOTHING else METHODS[of["method"]].stated(given)
+        if regions not in (None, "whole", "faces"):
+            raise ValueError
+        attack = ATTACKS[of["attack"]]()
+        (made,) = cells_of(dataset, Setting(method, regions, after), [attack], of["seed"])
+    except (DPVeilError, ValueError, TypeError, KeyError) as error:
+        raise DataError(
+            f"{cell.key}.json is of no method or attack of dpveil", hint="run it again"
+        ) from error
+    return made
+
+
+def other_code(cells: Sequence[Cell]) -> bool:
+    """Whether some cells were computed by other code than this."""
+    return any(cell.of.get("code_sha256") != code_digest() for cell in cells)
+
+
+def _about(folder: Path) -> dict[str, Any]:
+    data = _held(folder / ABOUT)
+    try:
+        found = json.loads(data.decode("utf-8"))
+        keys = found["cells"]
+        fits = found["format"] == FORMAT and isinstance(keys, list) and len(keys) <= MOST_CELLS
+        if not fits or not all(isinstance(key, str) and _is_key(key) for key in keys):
+            raise ValueError
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise DataError(f"{folder / ABOUT} is not that of a run", hint="give the folder of a run") from error
+    return dict(found)
+
+
+def _is_key(text: str) -> bool:
+    return len(text) == 64 and set(text) <= set("0123456789abcdef")
+
+
+def _held(path: Path) -> bytes:
+    try:
+        return received(path, MOST_BYTES)
+    except Refused as error:
+        raise DataError(f"{path} {error.problem}", hint="give the folder of a finished run") from error

@@ -1,0 +1,129 @@
+"""The league table: methods ranked within one kind of promise about one relation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from dpveil.bench.settings import NOTHING
+from dpveil.bench.table import STRONGEST, Row
+from dpveil.core.guarantee import Relation
+
+PROMISES: Final = {
+    "pure": "ε-differential privacy",
+    "approximate": "(ε, δ)-differential privacy",
+    "zcdp": "ρ-zero-concentrated differential privacy",
+    "metric": "metric privacy: ε times the distance of two codes",
+    "heuristic": "no promise",
+    "none": "photos as they are",
+}
+"""What each kind of guarantee is called."""
+ABOUT: Final = {
+    "heuristic": "Blur, mosaics and the like promise nothing: the next attacker may name everybody.",
+    "none": "Nothing is hidden: how much the attackers know at best.",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """One setting in a league: risk by the strongest attack, called `by`, and the mean SSIM."""
+
+    method: str
+    settings: str
+    kind: str
+    risk: float
+    low: float
+    high: float
+    by: str
+    ssim: float
+    bound: float | None
+    best: bool = False
+
+
+@dataclass(frozen=True)
+class League:
+    """The settings on one data set with one kind of promise and relation, the lowest risk first."""
+
+    dataset: str
+    title: str
+    promise: str
+    places: tuple[Place, ...]
+
+
+def leagues(table: Sequence[Row], measures: Sequence[Mapping[str, str]]) -> list[League]:
+    """Return the leagues of a run, formal guarantees first."""
+    order = list(PROMISES)
+    groups: dict[tuple[str, int, str], list[Place]] = {}
+    for rows in _settings(table):
+        values = rows[0].values
+        relation = "" if values["kind"] in ABOUT else values["relation"]
+        key = values["dataset"], order.index(values["kind"]), relation
+        groups.setdefault(key, []).append(_place(rows, measures))
+    made = []
+    for (dataset, kind, relation), places in sorted(groups.items()):
+        title, promise = _titles(order[kind], relation)
+        made.append(League(dataset, title, promise, _ranked(places)))
+    return made
+
+
+def settings_in_words(values: Mapping[str, str]) -> str:
+    """Return the parameters of a row of results in words, without those that are not set.
+
+    >>> settings_in_words({"parameters": '{"block": 8, "epsilon": 1, "rho": null}'})
+    'block 8, epsilon 1'
+    """
+    given = json.loads(values["parameters"])
+    told = {name: value for name, value in given.items() if value not in (None, False, "")}
+    words = [
+        name if value is True else f"{name} {value}"
+        for name, value in told.items()
+        if "sha256:" not in str(value)
+    ]
+    return ", ".join(word.replace("_", " ") for word in words)
+
+
+def _settings(table: Sequence[Row]) -> list[list[Row]]:
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in table:
+        key = row.values["dataset"], row.values["method"], row.values["parameters"]
+        groups.setdefault(key, []).append(row)
+    return list(groups.values())
+
+
+def _place(rows: Sequence[Row], measures: Sequence[Mapping[str, str]]) -> Place:
+    values = rows[0].values
+    own = [row for row in rows if row.cell is not None]
+    top = max(own, key=lambda row: row.success)
+    risk = next((row for row in rows if row.values["attack"] == STRONGEST), top)
+    same = ("dataset", "method", "parameters")
+    kept = [one for one in measures if one["measure"] == "ssim" and all(one[n] == values[n] for n in same)]
+    bounds = [row.bound for row in own if row.bound is not None]
+    return Place(
+        method="nothing hidden" if values["method"] == NOTHING else values["method"],
+        settings=settings_in_words(values),
+        kind=values["kind"],
+        risk=risk.success,
+        low=risk.low,
+        high=risk.high,
+        by=top.values["attack"],
+        ssim=float(kept[0]["mean"]) if kept else float("nan"),
+        bound=min(bounds, default=None),
+    )
+
+
+def _ranked(places: Sequence[Place]) -> tuple[Place, ...]:
+    """Return places by risk; marked is the one with the most SSIM of those no riskier than the first."""
+    ranked = sorted(places, key=lambda place: (place.risk, -place.ssim))
+    safe = [place for place in ranked if place.low <= ranked[0].high]
+    best = max(safe, key=lambda place: place.ssim)
+    return tuple(replace(place, best=place is best and len(ranked) > 1) for place in ranked)
+
+
+def _titles(kind: str, relation: str) -> tuple[str, str]:
+    if kind in ABOUT:
+        return PROMISES[kind], ABOUT[kind]
+    name, _, m = relation.partition(" ")
+    about = Relation(name, int(m) if m else None)
+    return f"{PROMISES[kind]}, {about}", f"It is about {about.in_words()}."

@@ -1,0 +1,141 @@
+"""Computing cells: release, attack, measure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from dpveil.attacks.base import Attack, Background, Scores, View
+from dpveil.attacks.outcomes import equal_error_rate, named, passed
+from dpveil.bench.bounds import bound
+from dpveil.bench.cells import Cell, depends_on, rounded
+from dpveil.bench.data import Dataset, Item
+from dpveil.bench.settings import Setting, all_shown
+from dpveil.bench.split import split
+from dpveil.core.guarantee import Guarantee
+from dpveil.core.photo import Photo
+from dpveil.metrics import mse, psnr, ssim
+
+NEAR: Final = 5
+"""Rank up to which a person counts as nearly named."""
+FARS: Final = (0.01, 0.001)
+"""False accept rates."""
+MEASURES: Final = {"mse": mse, "psnr": psnr, "ssim": ssim}
+HIGHEST: Final = 100.0
+"""PSNR in decibels of a photo that was left as it is."""
+Shown = tuple[View, Guarantee | None] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """The releases of a setting: `own` of the attacker's photos, `shown` of others; None for no release."""
+
+    known: tuple[Item, ...]
+    probes: tuple[Item, ...]
+    clean: tuple[View, ...]
+    own: tuple[Shown, ...]
+    shown: tuple[Shown, ...]
+
+
+def released(dataset: Dataset, setting: Setting, seed: int) -> Released:
+    """Return the releases of all photos by a setting, each with bits of its own."""
+    parts, nothing = split(dataset), Setting(None)
+    clean = tuple(one[0] for one in all_shown(nothing, parts.known, seed) if one is not None)
+    own, shown = (tuple(all_shown(setting, items, seed)) for items in (parts.known, parts.probes))
+    return Released(parts.known, parts.probes, clean, own, shown)
+
+
+def cells(dataset: Dataset, setting: Setting, attacks: Sequence[Attack], seed: int) -> Iterator[Cell]:
+    """Yield the cell of each attack on the releases by one setting."""
+    releases = released(dataset, setting, seed)
+    utility = _utility(releases)
+    for attack in attacks:
+        yield cell_of(dataset, setting, attack, releases, utility, seed)
+
+
+def cell_of(
+    dataset: Dataset,
+    setting: Setting,
+    attack: Attack,
+    releases: Released,
+    utility: Mapping[str, tuple[float | None, ...]],
+    seed: int,
+) -> Cell:
+    """Return what one attack makes of releases; those that do not exist count as its failures."""
+    pairs = [(a, b, i.person) for a, b, i in zip(releases.clean, releases.own, releases.known, strict=True)]
+    there = [(a, b[0], person) for a, b, person in pairs if b is not None]
+    names = dataset.people
+    background = Background(*(tuple(column) for column in zip(*there, strict=True))) if there else None
+    likeness = np.full((len(releases.probes), len(names)), np.nan)
+    rows = [row for row, one in enumerate(releases.shown) if one is not None]
+    if background is not None and rows and len(background.names) > 1:
+        found = attack.fit(background).score([one[0] for one in releases.shown if one is not None])
+        likeness[np.ix_(rows, [names.index(name) for name in found.names])] = found.likeness
+        unknown = [column for column, name in enumerate(names) if name not in found.names]
+        likeness[np.ix_(rows, unknown)] = np.where(np.isnan(found.likeness[:, :1]), np.nan, -np.inf)
+    return _outcome(dataset, setting, attack, releases, Scores(_finite(likeness), names), utility, seed)
+
+
+def _finite(likeness: np.ndarray) -> np.ndarray:
+    """Return likenesses with the lowest float for people of whom the attacker knows nothing."""
+    return np.where(likeness == -np.inf, np.finfo(np.float64).min, likeness)
+
+
+def _outcome(
+    dataset: Dataset,
+    setting: Setting,
+    attack: Attack,
+    releases: Released,
+    scores: Scores,
+    utility: Mapping[str, tuple[float | None, ...]],
+    seed: int,
+) -> Cell:
+    people = [item.person for item in releases.probes]
+    verified = [passed(scores, people, far=far) for far in FARS]
+    shown = [one for one in releases.shown if one is not None]
+    guarantees = [one[1] for one in shown]
+    pixels = max((one[0].hidden.size for one in shown), default=1)
+    whole = (
+        all(bool(one[0].hidden.all()) for one in shown) and len({one[0].image.shape for one in shown}) == 1
+    )
+    least = (
+        None if setting.method is None else bound(guarantees, people, attack.sees, pixels=pixels, whole=whole)
+    )
+    stated = next((one.to_json() for one in guarantees if one is not None), None)
+    return Cell(
+        of=depends_on(dataset, setting, attack, seed),
+        people=tuple(dataset.people.index(person) for person in people),
+        right=rounded(named(scores, people)),
+        near=rounded(named(scores, people, rank=min(NEAR, len(scores.names)))),
+        answered=tuple(bool(np.isfinite(row).all()) for row in scores.likeness),
+        chance=round(scores.chance, 9),
+        equal_error=round(equal_error_rate(verified[0]), 9),
+        accepted_2=round(verified[0].rate, 9),
+        accepted_3=round(verified[1].rate, 9),
+        guarantee=stated,
+        bound=None if least is None else round(min(1.0, least), 9),
+        utility=utility,
+    )
+
+
+def _utility(releases: Released) -> dict[str, tuple[float | None, ...]]:
+    """Return each measure of every release under attack; None for one that does not exist."""
+    found: dict[str, list[float | None]] = {name: [] for name in MEASURES}
+    for item, one in zip(releases.probes, releases.shown, strict=True):
+        for name, values in found.items():
+            values.append(None if one is None else _measured(name, item.read(), one[0]))
+    return {name: tuple(values) for name, values in found.items()}
+
+
+def _measured(name: str, photo: Photo, view: View) -> float:
+    value = MEASURES[name](_grey_too(photo, view), view.image, data_range=255)
+    return round(min(value, HIGHEST) if name == "psnr" else value, 9)
+
+
+def _grey_too(photo: Photo, view: View) -> np.ndarray:
+    """Return the photo with as many channels as the release."""
+    image = photo.image
+    return image if image.shape == view.image.shape else np.broadcast_to(image, view.image.shape)

@@ -1,0 +1,135 @@
+"""Running a benchmark: every setting in a process of its own, resumable cell by cell."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from dpveil.attacks.base import Attack
+from dpveil.bench.cells import MOST_BYTES, Cell, depends_on, key_of, parse
+from dpveil.bench.data import Dataset
+from dpveil.bench.measuring import cells
+from dpveil.bench.settings import Setting
+from dpveil.errors import DataError
+from dpveil.io import is_present, make_folder, received, write_together
+from dpveil.io.refused import Refused
+
+CELLS: Final = "cells"
+"""The folder of cells in that of a run."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One setting on one data set, and the attacks whose cells are missing."""
+
+    dataset: Dataset
+    setting: Setting
+    attacks: tuple[Attack, ...]
+    seed: int
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The names of the cells, in the order of the attacks."""
+        return tuple(
+            key_of(depends_on(self.dataset, self.setting, attack, self.seed)) for attack in self.attacks
+        )
+
+
+def run(
+    jobs: Sequence[Job], folder: Path, *, processes: int, step: Callable[[], None] = lambda: None
+) -> list[Cell]:
+    """Compute the cells that are not in `folder` yet, and return all, in the order of the jobs.
+
+    `step` is called after each job. A cell that is there is read and checked; one that is damaged, or not of
+    this version, is computed again. Raises `OutputError` if a cell cannot be written, and what a method, an
+    attack or a photo raises.
+    """
+    make_folder(folder / CELLS)
+    missing = [job for job in (_without(job, folder) for job in jobs) if job.attacks]
+    for _ in range(len(jobs) - len(missing)):
+        step()
+    for _ in _done(missing, folder, processes):
+        step()
+    return [cell for job in jobs for cell in kept(job, folder)]
+
+
+def kept(job: Job, folder: Path) -> list[Cell]:
+    """Return the cells of a job that is finished; raises `DataError` if one is missing or damaged."""
+    found = [read_cell(folder, key) for key in job.keys]
+    return [cell for cell in found if cell is not None]
+
+
+def read_cell(folder: Path, key: str) -> Cell | None:
+    """Return the cell of this name, or None if there is none; raises `DataError` for anything else."""
+    path = folder / CELLS / f"{key}.json"
+    if not is_present(path):
+        return None
+    try:
+        cell = parse(received(path, MOST_BYTES), path.name)
+    except Refused as error:
+        raise DataError(f"{path.name} {error.problem}", hint=error.remedy) from error
+    if cell.key != key:
+        raise DataError(f"{path.name} is the cell of another run", hint="delete it, and run it again")
+    return cell
+
+
+def _without(job: Job, folder: Path) -> Job:
+    """Return the job without the attacks whose cells are there."""
+    missing = []
+    for attack, key in zip(job.attacks, job.keys, strict=True):
+        try:
+            there = read_cell(folder, key) is not None
+        except DataError:
+            there = False
+        if not there:
+            missing.append(attack)
+    return Job(job.dataset, job.setting, tuple(missing), job.seed)
+
+
+def _done(jobs: Sequence[Job], folder: Path, processes: int) -> Iterator[None]:
+    if processes == 1 or len(jobs) < 2:
+        for job in jobs:
+            compute(job, folder)
+            yield
+        return
+    context = multiprocessing.get_context("spawn")
+    others = set(multiprocessing.active_children())
+    with ProcessPoolExecutor(min(processes, len(jobs)), mp_context=context) as pool:
+        waiting = [pool.submit(compute, job, folder) for job in jobs]
+        try:
+            for one in as_completed(waiting):
+                one.result()
+                yield
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in set(multiprocessing.active_children()) - others:
+                child.terminate()  # a cell is written whole or not at all
+            raise
+
+
+def compute(job: Job, folder: Path) -> None:
+    """Compute the cells of a job on one thread, and write each as soon as it is there."""
+    with one_thread():
+        for cell in cells(job.dataset, job.setting, job.attacks, job.seed):
+            path = folder / CELLS / f"{cell.key}.json"
+            write_together([(path, cell.text().encode())], replace=True)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep linear algebra and OpenCV to one thread, so that sums do not depend on the machine's cores."""
+    import cv2
+    from threadpoolctl import threadpool_limits
+
+    before = cv2.getNumThreads()
+    cv2.setNumThreads(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        cv2.setNumThreads(before)

@@ -1,0 +1,227 @@
+"""`dpveil evaluate`: data sets × methods × attacks, in a folder that another machine can check."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from dpveil.cli import exits, say
+from dpveil.cli.command import options_of
+from dpveil.cli.options import AsJson, Text, number
+from dpveil.cli.progress import bar
+from dpveil.core.registry import ATTACKS
+from dpveil.errors import UnknownName, UsageError
+
+if TYPE_CHECKING:
+    from dpveil.attacks.base import Attack
+    from dpveil.bench.data import Dataset
+    from dpveil.bench.settings import Setting
+    from dpveil.bench.table import Row
+
+QUICK: Final = {
+    "methods": ("dp-pix", "dp-samp", "dp-svd", "snow"),
+    "budgets": ("0.5", "1", "5", "20", "100"),
+    "attacks": ("pixels", "restored", "embedding", "network"),
+}
+"""What a run compares unless it is told; `--full` takes all methods and attacks that are installed."""
+PLAIN: Final = ("blur", "mosaic", "fill")
+"""Methods that promise nothing, which every run shows beside the others."""
+SLOW: Final = ("1", "10", "100")
+"""Budgets of a full run."""
+
+
+def evaluate_command(
+    context: typer.Context,
+    data: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[DATA]...", help="Folders with one folder of photos for each person."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="The run's folder; one that was stopped goes on.")
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full/--quick", help="All methods and attacks, in hours; or a few, in minutes.")
+    ] = False,
+    method: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="See `dpveil methods`; repeatable.")
+    ] = None,
+    epsilon: Annotated[
+        list[str] | None, typer.Option(metavar="E", help="Repeatable. Default: 0.5, 1, 5, 20 and 100.")
+    ] = None,
+    attack: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help=f"Repeatable: {', '.join(ATTACKS.rows)}.")
+    ] = None,
+    delta: Annotated[Text, typer.Option(metavar="D", help="δ, for methods that take it.")] = None,
+    block: Annotated[str, typer.Option(metavar="B", help="Side of a block in pixels.")] = "8",
+    neighbourhood: Annotated[
+        list[str] | None,
+        typer.Option(metavar="M", help="A number of pixels, or all; repeatable. Default: 16."),
+    ] = None,
+    regions: Annotated[
+        Text, typer.Option(metavar="KIND", help="whole or faces. Default: each method's own.")
+    ] = None,
+    people: Annotated[
+        int | None, typer.Option(metavar="N", min=2, help="Of each data set at most N.")
+    ] = None,
+    photos: Annotated[
+        int | None, typer.Option(metavar="N", min=2, help="Of each person at most N photos.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", min=1, max=512, help="Processes. Default: one a core.")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the noise.")] = 0,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Check a run: its tables follow from its cells; with DATA, some anew."
+        ),
+    ] = None,
+    json: AsJson = False,
+) -> int:
+    """Attack releases of people's photos by several methods, and measure what is left of the photos.
+
+    \b
+    Examples:
+      dpveil evaluate att_faces --out results
+      dpveil evaluate faces --out results --method dp-pix --epsilon 1 --epsilon 10 --attack pixels
+      dpveil evaluate --check results
+
+    The folder gets results.csv, utility.csv, results.json and report.html, which needs no network. Noise is
+    seeded so that the run can be made again: nothing in it is for publication but the numbers.
+    """
+    if check is not None:
+        return _check(check, data or [], json)
+    if not data or out is None:
+        missing = "DATA" if not data else "--out"
+        raise UsageError(f"{missing} is missing", hint="dpveil evaluate DATA... --out FOLDER")
+    from dpveil.bench.data import check_readable, load
+    from dpveil.bench.folder import begin, finish
+    from dpveil.bench.run import Job, run
+
+    settings, notes = _settings(
+        method, epsilon, delta, block, neighbourhood, regions, full=full, options=options_of(context)
+    )
+    attacks, left = _attacks(attack, full=full)
+    sets = [load(folder, people=people, photos=photos) for folder in data]
+    _check_names(sets)
+    for one in sets:
+        check_readable(one)
+    begin(out)
+    for text in (*notes, *left):
+        say.note(f"note: {text}")
+    work = [Job(one, setting, attacks, seed) for one in sets for setting in settings]
+    with bar(len(work), "settings") as step:
+        cells = run(work, out, processes=jobs or _cores(), step=step)
+    table = finish(out, cells, _command([*data, out]), (*notes, *left))
+    return _told(table, out, json)
+
+
+def _settings(
+    names: Sequence[str] | None,
+    budgets: Sequence[str] | None,
+    delta: Text,
+    block: str,
+    neighbourhoods: Sequence[str] | None,
+    regions: Text,
+    *,
+    full: bool,
+    options: dict[str, str],
+) -> tuple[list[Setting], list[str]]:
+    """Return the settings, of photos as they are first, and notes on methods that are left out."""
+    from dpveil.bench.settings import Setting
+    from dpveil.cli import grid
+    from dpveil.core.registry import METHODS
+
+    chosen = tuple(dict.fromkeys(names or (METHODS.rows if full else QUICK["methods"])))
+    choice = grid.Choice(
+        names=(*(name for name in PLAIN if name not in chosen), *chosen),
+        budgets=tuple(dict.fromkeys(budgets or (SLOW if full else QUICK["budgets"]))),
+        neighbourhoods=grid.neighbourhoods(neighbourhoods or ("16",)),
+        delta=delta,
+        block=number(block),
+    )
+    lines, notes = grid.lines(choice, every=full and not names, options=options)
+    methods = dict.fromkeys(one for line in lines for one in line.methods if one is not None)
+    return [Setting(None), *(Setting(one, regions) for one in methods)], notes
+
+
+def _attacks(names: Sequence[str] | None, *, full: bool) -> tuple[tuple[Attack, ...], list[str]]:
+    """Return the attacks, and notes on those that cannot run; one that was asked for is refused."""
+    from dpveil.attacks.base import installed
+
+    made: list[Attack] = []
+    notes: list[str] = []
+    for name in dict.fromkeys(names or (ATTACKS if full else QUICK["attacks"])):
+        if name not in ATTACKS:
+            raise UnknownName("attack", name, ATTACKS)
+        kind = ATTACKS[name]
+        if installed(kind.needs):
+            made.append(kind())
+        elif names:
+            raise UsageError(
+                f"the attack {name} needs what is not installed", hint=f"pip install 'dpveil[{kind.needs}]'"
+            )
+        else:
+            notes.append(f"{name} is left out: pip install 'dpveil[{kind.needs}]'")
+    return tuple(made), notes
+
+
+def _check_names(sets: Sequence[Dataset]) -> None:
+    names = [one.name for one in sets]
+    if len(set(names)) < len(names):
+        raise UsageError("two data sets have the same name", hint="rename one folder, or run them apart")
+
+
+def _told(table: Sequence[Row], out: Path, json: bool) -> int:
+    from dpveil.bench.league import settings_in_words
+    from dpveil.bench.report import alarm
+
+    broken = [alarm(row) for row in table if row.above]
+    if json:
+        say.document({"out": str(out), "results": [dict(row.values) for row in table], "broken": broken})
+    else:
+        for row in table:
+            values = row.values
+            rate = f"{values['success']} [{values['low']}, {values['high']}]"
+            told = f"{values['method']} ({settings_in_words(values)})"
+            say.answer(f"{values['dataset']}  {rate}  {values['attack']:<16}  {told}")
+        say.answer(f"wrote {out / 'report.html'}")
+    for text in broken:
+        say.note(text)
+    return exits.INCOMPLETE if broken else exits.DONE
+
+
+def _check(folder: Path, data: Sequence[Path], json: bool) -> int:
+    from dpveil.bench.check import again, check, other_code
+
+    cells, problems = check(folder)
+    repeated = 0
+    if not problems and data:
+        repeated, problems = again(cells, data)
+    if other_code(cells):
+        say.note("note: some cells were computed by other code than this")
+    if json:
+        say.document({"cells": len(cells), "repeated": repeated, "problems": problems})
+    elif not problems:
+        more = f", and {repeated} were computed again and are the same" if data else ""
+        say.answer(f"{folder}: the tables are what {len(cells)} cells say{more}")
+    for text in problems:
+        say.note(text)
+    return exits.INCOMPLETE if problems else exits.DONE
+
+
+def _cores() -> int:
+    import os
+
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _command(folders: Sequence[Path]) -> str:
+    """Return the command line with the names of folders alone: where they lie is nobody's business."""
+    names = {str(folder): folder.name for folder in folders}
+    return f"dpveil {shlex.join(names.get(word, word) for word in sys.argv[1:])}"

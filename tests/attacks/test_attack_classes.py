@@ -1,0 +1,157 @@
+"""Every attack of the table: it names people, guesses about nothing, and keeps to what it sees."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from dpveil.attacks import Attack, Background, View, named
+from dpveil.attacks.around import Context, Placement
+from dpveil.attacks.base import CONTEXT, PIXELS, PLACEMENT, SEES, installed
+from dpveil.attacks.faces import Embedding, largest_face
+from dpveil.attacks.pixels import PixelDiscriminant
+from dpveil.attacks.restored import Inverse, Restored
+from dpveil.core.registry import ATTACKS
+from dpveil.errors import InvalidParameter
+from people_made import background, picture, view
+
+PEOPLE = 8
+OF_PIXELS = [
+    "pixels",
+    "restored",
+    pytest.param(
+        "network",
+        marks=pytest.mark.skipif(find_spec("torch") is None, reason="needs pip install 'dpveil[train]'"),
+    ),
+]
+
+
+def probes() -> tuple[list[View], list[str]]:
+    return [view(picture(p, 90 + k)) for p in range(PEOPLE) for k in range(2)], [
+        f"person {p}" for p in range(PEOPLE) for _ in range(2)
+    ]
+
+
+@pytest.mark.parametrize("name", list(ATTACKS.rows))
+def test_every_attack_says_what_it_is_and_what_it_sees(name: str) -> None:
+    kind = ATTACKS[name]
+    assert issubclass(kind, Attack)
+    assert kind.name == name
+    assert kind.summary
+    assert kind.sees
+    assert set(kind.sees) <= set(SEES)
+    assert isinstance(installed(kind.needs), bool)
+
+
+@pytest.mark.parametrize("name", OF_PIXELS)
+def test_people_are_named_by_clean_pictures_and_guessed_from_grey_ones(name: str) -> None:
+    seen, people = probes()
+    fitted = ATTACKS[name]().fit(background(PEOPLE))
+    assert named(fitted.score(seen), people).mean() == 1
+    grey = [view(np.full_like(one.image, 128)) for one in seen]
+    assert named(fitted.score(grey), people).mean() <= 0.25
+
+
+@pytest.mark.parametrize("name", OF_PIXELS)
+def test_the_same_background_gives_the_same_scores(name: str) -> None:
+    seen, _ = probes()
+    one, two = (ATTACKS[name]().fit(background(PEOPLE)).score(seen).likeness for _ in range(2))
+    assert (one == two).all()
+
+
+@pytest.mark.parametrize("name", OF_PIXELS)
+def test_one_person_is_nobody_to_tell_apart(name: str) -> None:
+    with pytest.raises(InvalidParameter, match="fewer than two people"):
+        ATTACKS[name]().fit(background(1))
+
+
+def test_a_parrot_learns_from_releases_and_names_by_them() -> None:
+    """Releases are upside down here: who knows clean photos alone is no better than a guess."""
+    clean = background(PEOPLE)
+    turned = tuple(view(255 - one.image[::-1]) for one in clean.clean)
+    seen, people = probes()
+    released = [view(255 - one.image[::-1]) for one in seen]
+    for attack in (PixelDiscriminant(), Restored()):
+        knows = attack.fit(Background(clean.clean, turned, clean.people))
+        assert named(knows.score(released), people).mean() == 1
+        naive = attack.fit(clean)
+        assert named(naive.score(released), people).mean() < 0.5
+
+
+def test_an_inverse_undoes_a_linear_map() -> None:
+    rng = np.random.default_rng(0)
+    clean, mixed = rng.normal(size=(300, 6)), rng.normal(size=(6, 6))
+    inverse = Inverse.of(clean @ mixed + 3, clean)
+    found = inverse.undo(clean[:20] @ mixed + 3)
+    assert np.abs(found - clean[:20]).mean() < 0.3 * np.abs(clean[:20]).mean()
+
+
+def framed(person: int, box: tuple[int, int, int, int], *, inside: int = 0, outside: int = 100) -> View:
+    """Return a photo with one region, whose surroundings have the pattern of a person."""
+    image = np.full((40, 48, 3), outside, np.uint8)
+    image[:, :12] = np.random.default_rng(person).integers(0, 256, (40, 12, 3))
+    x, y, w, h = box
+    hidden = np.zeros((40, 48), np.bool_)
+    hidden[y : y + h, x : x + w] = True
+    image[hidden] = inside
+    return View(image, hidden, {"regions": [{"box": list(box)}, {"box": [0, 0, 1, 1]}]})
+
+
+def around(inside: int) -> tuple[Background, list[View], list[str]]:
+    boxes = [(14 + p, 4 + p, 12 + 2 * p, 16 + p) for p in range(6)]
+    known = tuple(framed(p, boxes[p], inside=inside) for p in range(6) for _ in range(3))
+    people = tuple(f"person {p}" for p in range(6) for _ in range(3))
+    return (
+        Background(known, known, people),
+        [framed(p, boxes[p], inside=inside) for p in range(6)],
+        [f"person {p}" for p in range(6)],
+    )
+
+
+@pytest.mark.parametrize("attack", [Placement(), Context()])
+def test_place_and_surroundings_name_people_whatever_the_regions_show(attack: Attack) -> None:
+    found = []
+    for inside in (0, 255):
+        known, seen, people = around(inside)
+        found.append(attack.fit(known).score(seen).likeness)
+        assert named(attack.fit(known).score(seen), people).mean() == 1
+    assert (found[0] == found[1]).all(), "what the regions show changes nothing"
+    assert PIXELS not in attack.sees
+
+
+def test_the_context_is_not_the_place_and_the_place_is_not_the_context() -> None:
+    assert Placement.sees == (PLACEMENT,)
+    assert Context.sees == (CONTEXT,)
+    boxes = [(14, 4, 12, 16), (20, 10, 20, 24)]
+    place = Placement().vectors([framed(p, boxes[0]) for p in range(2)])
+    assert (place[0] == place[1]).all()
+    assert (Placement().vectors([framed(0, box) for box in boxes])[0] != place[0]).sum() == 0
+    assert np.isnan(Placement().vectors([view(picture(0, 0))])).all()
+    everything = Context().vectors([view(picture(p, 0)) for p in range(2)])
+    assert not everything.any(), "nothing of these photos is outside"
+
+
+@pytest.mark.skipif(not installed("faces"), reason="needs dpveil install faces")
+def test_an_embedding_is_of_the_largest_face_and_missing_without_one() -> None:
+    """Kept embeddings are those of the same picture alone."""
+    data = pytest.importorskip("skimage.data", reason="needs pip install 'dpveil[demo]'")
+    photo = np.asarray(data.astronaut())
+    noise = np.random.default_rng(0).integers(0, 256, photo.shape, np.uint8)
+    lighter = np.minimum(photo.astype(int) + 25, 255).astype(np.uint8)
+    first, none, other, again = Embedding().vectors([view(one) for one in (photo, noise, lighter, photo)])
+    assert np.isnan(none).all()
+    assert (first == again).all()
+    assert 0 < np.linalg.norm(first - other) < 0.6
+    box = largest_face(view(photo))
+    assert box is not None
+    assert box.x < 230 < box.x + box.w
+    assert largest_face(view(noise)) is None
+    known = Background(
+        *2 * (tuple(view(one) for one in (photo, lighter, noise, noise)),), ("a", "a", "b", "b")
+    )
+    scores = Embedding().fit(known).score([view(photo), view(noise)])
+    assert scores.names == ("a", "b")
+    assert scores.likeness[0, 0] > scores.likeness[0, 1], "nobody has a face of b"
+    assert np.isnan(scores.likeness[1]).all()

@@ -1,0 +1,104 @@
+"""The league table: who is compared with whom, and which method a reader is told to take."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dpveil.bench.league import leagues, settings_in_words
+from dpveil.bench.table import COLUMNS, STRONGEST, Row, to_csv
+
+
+def row(
+    method: str,
+    kind: str,
+    relation: str,
+    success: float,
+    *,
+    attack: str = "pixels",
+    spread: float = 0.05,
+    epsilon: int = 1,
+    bound: float | None = None,
+) -> Row:
+    values = dict.fromkeys(COLUMNS, "") | {
+        "dataset": "made",
+        "method": method,
+        "parameters": json.dumps({"epsilon": epsilon}),
+        "kind": kind,
+        "relation": relation,
+        "attack": attack,
+        "success": f"{success:.4f}",
+        "chance": "0.1000",
+    }
+    cell = None if attack == STRONGEST else object()
+    return Row(values, success, success - spread, success + spread, bound, cell)  # type: ignore[arg-type]
+
+
+def ssim(method: str, mean: float, epsilon: int = 1) -> dict[str, str]:
+    told = {"dataset": "made", "method": method, "parameters": json.dumps({"epsilon": epsilon})}
+    return {**told, "measure": "ssim", "mean": str(mean)}
+
+
+def test_promises_about_other_neighbours_are_never_mixed() -> None:
+    table = [
+        row("a", "pure", "any-image", 0.1),
+        row("b", "pure", "m-pixels 16", 0.1),
+        row("c", "pure", "m-pixels 1", 0.1),
+        row("d", "approximate", "any-image", 0.1),
+        row("e", "heuristic", "any-image", 0.1),
+        row("f", "heuristic", "m-pixels 1", 0.1),
+        row("nothing", "none", "", 0.9),
+    ]
+    found = leagues(table, [ssim(name, 0.5) for name in "abcdef"])
+    members = [[place.method for place in league.places] for league in found]
+    assert sorted(members) == [["a"], ["b"], ["c"], ["d"], ["e", "f"], ["nothing hidden"]]
+    assert [league.title for league in found][-2:] == ["no promise", "photos as they are"]
+    assert "at most 16 pixels" in next(one for one in found if one.places[0].method == "b").promise
+    assert "one pixel" in next(one for one in found if one.places[0].method == "c").promise
+
+
+def test_the_risk_is_that_of_the_strongest_attack_and_the_lowest_comes_first() -> None:
+    table = [
+        row("a", "pure", "any-image", 0.5),
+        row("a", "pure", "any-image", 0.7, attack="restored", bound=0.9),
+        row("a", "pure", "any-image", 0.6, attack=STRONGEST),
+        row("b", "pure", "any-image", 0.2),
+    ]
+    (league,) = leagues(table, [ssim("a", 0.9), ssim("b", 0.1)])
+    assert [(place.method, place.risk, place.by) for place in league.places] == [
+        ("b", 0.2, "pixels"),
+        ("a", 0.6, "restored"),
+    ]
+    assert league.places[1].bound == 0.9
+
+
+def test_the_tinted_row_keeps_most_of_those_that_are_no_riskier_than_the_first() -> None:
+    table = [
+        row("a", "pure", "any-image", 0.10),
+        row("b", "pure", "any-image", 0.15),
+        row("c", "pure", "any-image", 0.50),
+    ]
+    (league,) = leagues(table, [ssim("a", 0.2), ssim("b", 0.4), ssim("c", 0.9)])
+    assert [place.best for place in league.places] == [False, True, False]
+    (alone,) = leagues(table[:1], [ssim("a", 0.2)])
+    assert not alone.places[0].best
+
+
+def test_settings_are_said_without_what_is_not_set() -> None:
+    given = {"block": 8, "private_clusters": True, "rho": None, "codec": "pca sha256:ab", "x": False}
+    assert settings_in_words({"parameters": json.dumps(given)}) == "block 8, private clusters"
+
+
+def test_a_row_is_above_its_bound_only_beyond_its_interval() -> None:
+    assert not row("a", "pure", "any-image", 0.5, bound=0.46).above
+    assert row("a", "pure", "any-image", 0.5, bound=0.44).above
+    assert not row("a", "heuristic", "any-image", 1.0).above
+
+
+@pytest.mark.parametrize("text", ['say "x"', "a,b", "line\nbreak"])
+def test_what_is_written_as_csv_is_one_field(text: str) -> None:
+    import csv
+
+    made = to_csv(["method", "attack"], [{"method": text, "attack": "b"}])
+    assert list(csv.reader(made.splitlines(keepends=True)))[1] == [text, "b"]

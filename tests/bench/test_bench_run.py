@@ -1,0 +1,268 @@
+"""A benchmark from photos to tables: splits, cells, resuming, and what the bench must notice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from dpveil.attacks.base import PIXELS, View
+from dpveil.attacks.pixels import PixelDiscriminant
+from dpveil.attacks.restored import Restored
+from dpveil.attacks.vectors import VectorAttack
+from dpveil.bench.cells import Cell, depends_on, key_of, parse
+from dpveil.bench.data import Dataset, load
+from dpveil.bench.measuring import cells
+from dpveil.bench.run import CELLS, Job, compute, run
+from dpveil.bench.settings import Setting
+from dpveil.bench.split import split
+from dpveil.bench.table import STRONGEST, rows, strongest, to_csv, utility
+from dpveil.errors import UsageError
+from dpveil.mechanisms.pixel import DPPix, Fill, Mosaic
+from dpveil.release.plan import Plan
+from dpveil.release.saving import Release
+from people_made import folder
+
+MOSAIC, NOTHING = Setting(Mosaic(block=8)), Setting(None)
+NOISE = Setting(DPPix(epsilon=1, block=8))
+"""About any two photos: what it lets attackers do is bounded, and little."""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    return load(folder(tmp_path_factory.mktemp("data") / "made"))
+
+
+def one(data: Dataset, setting: Setting, attack: VectorAttack | None = None, seed: int = 0) -> Cell:
+    (cell,) = cells(data, setting, [attack or PixelDiscriminant()], seed)
+    return cell
+
+
+def test_a_fifth_of_everybodys_photos_is_attacked_and_the_attacker_has_the_others(data: Dataset) -> None:
+    parts = split(data)
+    assert {item.person for item in parts.probes} == {item.person for item in parts.known} == set(data.people)
+    assert not {item.name for item in parts.probes} & {item.name for item in parts.known}
+    assert len(parts.probes) == 6
+    assert len(parts.known) == 24
+    reordered = replace(data, items=data.items[::-1])
+    assert split(reordered) == parts, "no order of files decides"
+
+
+def test_limits_choose_by_hash_and_say_so(data: Dataset, tmp_path: Path) -> None:
+    root = folder(tmp_path / "made", people=6, photos=5)
+    few = load(root, people=3, photos=2)
+    assert (len(few.people), len(few.items)) == (3, 6)
+    assert few.people != data.people[:3], "not the first by name"
+    assert few.digest != data.digest
+    (root / few.items[0].name).write_bytes((root / few.items[1].name).read_bytes())
+    assert load(root, people=3, photos=2).digest != few.digest
+    assert (few.most_people, few.most_photos) == (3, 2)
+
+
+def test_folders_that_are_no_data_sets_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is not a folder"):
+        load(tmp_path / "nowhere")
+    root = folder(tmp_path / "made", people=2, photos=1)
+    (root / "person 0" / "link.png").symlink_to(root / "person 1" / "0.png")
+    (root / "person 1" / "notes.txt").write_text("no photo")
+    with pytest.raises(UsageError, match="fewer than two people"):
+        load(root)
+
+
+def test_clean_photos_and_mosaics_are_named_and_grey_ones_are_not(data: Dataset) -> None:
+    assert np.mean(one(data, NOTHING).right) == 1
+    assert np.mean(one(data, MOSAIC).right) == 1
+    grey = one(data, Setting(Fill()))
+    assert grey.right == pytest.approx([1 / 6] * 6)
+    assert grey.bound == pytest.approx(1 / 6)
+    assert set(grey.utility) == {"mse", "psnr", "ssim"}
+    assert one(data, NOTHING).utility["ssim"] == (1.0,) * 6
+
+
+def test_noise_bounds_its_attackers_and_a_method_that_copies_breaks_its_bound(
+    data: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bench's mutant: `release` returns the photo, and goes on to promise ε = 1."""
+    cell = one(data, NOISE)
+    assert cell.bound is not None
+    assert cell.bound < 0.6
+    assert not any(row.above for row in rows([cell]))
+
+    def copied(plan: Plan, *, bits: object) -> Release:
+        assert plan.quote is not None
+        return Release(plan.photo.image, plan._certificate(plan.quote, "seeded"))
+
+    monkeypatch.setattr("dpveil.release.plan.Plan.release", copied)
+    (row,) = rows([one(data, NOISE)])
+    assert row.success == 1
+    assert row.above
+
+
+def test_an_attacker_that_is_given_the_labels_is_noticed(data: Dataset) -> None:
+    """The bench's mutant: it knows who is who by the order of the releases, whatever they show."""
+    (row,) = rows([one(data, NOISE, Told())])
+    assert row.success == 1
+    assert row.above
+
+
+@dataclass(frozen=True)
+class Told(VectorAttack):
+    name: ClassVar[str] = "told"
+    summary: ClassVar[str] = "cheats"
+    sees: ClassVar[tuple[str, ...]] = (PIXELS,)
+
+    def vectors(self, views: tuple[View, ...]) -> np.ndarray:
+        each = len(views) // 6
+        return np.arange(len(views))[:, None] // each * 100.0 + np.zeros((1, 3))
+
+
+def test_a_release_in_which_nothing_is_found_is_a_failure_that_counts(data: Dataset) -> None:
+    """The bench's mutant drops it: the rate would be that of the others."""
+
+    @dataclass(frozen=True)
+    class Blind(PixelDiscriminant):
+        name: ClassVar[str] = "blind"
+
+        def vectors(self, views: tuple[View, ...]) -> np.ndarray:
+            out = super().vectors(views)
+            if len(views) == 6:
+                out[::2] = np.nan
+            return out
+
+    cell = one(data, MOSAIC, Blind())
+    assert cell.answered == (False, True) * 3
+    (row,) = rows([cell])
+    assert (row.success, row.values["failures"], row.values["releases"]) == (0.5, "3", "6")
+
+
+def test_photos_without_a_region_are_failures_too(data: Dataset) -> None:
+    nowhere = Setting(Mosaic(block=8), "900,900,8,8")
+    cell = one(data, nowhere)
+    assert cell.answered == (False,) * 6
+    assert cell.right == (0,) * 6
+    assert cell.utility == dict.fromkeys(("mse", "psnr", "ssim"), (None,) * 6)
+    assert rows([cell])[0].values["failures"] == "6"
+    assert utility([cell]) == []
+
+
+def test_every_photo_has_noise_of_its_own_and_every_seed_another(data: Dataset) -> None:
+    """The bench's mutant is a method with a seed of its own, in which all photos share a pattern."""
+    shown = [NOISE.shown(item, 0) for item in data.items[:2]]
+    again = NOISE.shown(data.items[0], 0)
+    other = NOISE.shown(data.items[0], 1)
+    images = [pair[0].image for pair in (*shown, again, other) if pair is not None]
+    assert (images[0] == images[2]).all()
+    assert (images[0] != images[3]).any()
+    differences = [image.astype(int) for image in images]
+    assert np.abs(differences[0] - differences[1]).max() > 20
+
+
+def test_a_cell_is_named_by_all_that_it_depends_on(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bench's mutant is a cache that ignores a parameter."""
+    attack = PixelDiscriminant()
+    keys = [
+        key_of(depends_on(data, setting, attack, seed))
+        for setting, seed in (
+            (NOISE, 0),
+            (NOISE, 1),
+            (replace(NOISE, regions="whole"), 0),
+            (Setting(DPPix(epsilon=2, block=8)), 0),
+            (Setting(DPPix(epsilon=1, block=4)), 0),
+            (Setting(DPPix(epsilon=1, block=8, neighbourhood=16)), 0),
+        )
+    ]
+    keys.append(key_of(depends_on(data, NOISE, Restored(), 0)))
+    keys.append(key_of(depends_on(replace(data, items=data.items[1:]), NOISE, attack, 0)))
+    monkeypatch.setattr("dpveil.bench.cells.code_digest", lambda: "other code")
+    keys.append(key_of(depends_on(data, NOISE, attack, 0)))
+    assert len(set(keys)) == len(keys)
+
+
+def test_a_stopped_run_goes_on_and_damaged_cells_are_made_again(data: Dataset, tmp_path: Path) -> None:
+    jobs = [Job(data, setting, (PixelDiscriminant(), Restored()), 0) for setting in (NOTHING, MOSAIC)]
+    whole = run(jobs, tmp_path / "whole", processes=1)
+    part = tmp_path / "part"
+    run(jobs[:1], part, processes=1)
+    kept = sorted((part / CELLS).iterdir())
+    before = [path.stat().st_mtime_ns for path in kept]
+    kept[0].write_text("{")
+    resumed = run(jobs, part, processes=2)
+    assert [cell.text() for cell in resumed] == [cell.text() for cell in whole]
+    assert kept[1].stat().st_mtime_ns == before[1], "it was not computed again"
+    assert len(list((part / CELLS).iterdir())) == 4
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+sys.path[:0] = [{tests!r}]
+from dpveil.attacks.pixels import PixelDiscriminant
+from dpveil.attacks.restored import Restored
+from dpveil.bench.data import load
+from dpveil.bench.run import Job, run
+from dpveil.bench.settings import Setting
+from dpveil.mechanisms.pixel import Mosaic
+data = load(Path({data!r}))
+settings = [Setting(None), *(Setting(Mosaic(block=block)) for block in (2, 4, 8, 16))]
+jobs = [Job(data, one, (PixelDiscriminant(), Restored()), 0) for one in settings]
+print("ready", flush=True)
+run(jobs, Path({out!r}), processes=1)
+print("done", flush=True)
+"""
+
+
+@pytest.mark.parametrize("times", [3, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_run_that_is_killed_gives_the_same_tables(data: Dataset, tmp_path: Path, times: int) -> None:
+    """Killed when it has written one more cell than before, at whatever it does then."""
+    root, out = data.items[0].path.parent.parent, tmp_path / "killed"
+    text = SCRIPT.format(tests=str(Path(__file__).parent.parent), data=str(root), out=str(out))
+    for number in range(times):
+        command = [sys.executable, "-c", text]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ}) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            while process.poll() is None and len(list((out / CELLS).glob("*.json"))) <= number % 9:
+                time.sleep(0.001)
+            process.send_signal(signal.SIGKILL)
+    settings = [Setting(None), *(Setting(Mosaic(block=block)) for block in (2, 4, 8, 16))]
+    jobs = [Job(data, setting, (PixelDiscriminant(), Restored()), 0) for setting in settings]
+    assert len(list((out / CELLS).glob("*.json"))) > 0
+    made = []
+    for place in (out, tmp_path / "whole"):
+        table = rows(run(jobs, place, processes=1))
+        made.append(to_csv(list(table[0].values), [row.values for row in table]))
+    assert made[0] == made[1]
+
+
+def test_the_strongest_attack_is_chosen_on_others_than_it_is_counted_on(data: Dataset) -> None:
+    """Of many attackers who guess, the best looks good: chosen on the same people it names half of them."""
+    rng = np.random.default_rng(5)
+    cell, people = one(data, NOTHING), tuple(range(40))
+    drawn = (rng.random((60, 40)) < 0.25).astype(float).tolist()
+    guesses = [replace(cell, people=people, right=tuple(right), near=tuple(right)) for right in drawn]
+    assert max(np.mean(guess.right) for guess in guesses) >= 0.4
+    assert abs(strongest(guesses).mean() - 0.25) < 0.2
+    strong = replace(guesses[0], right=(1.0,) * 40)
+    assert strongest([*guesses, strong]).mean() == 1
+    weak = replace(cell, people=people, right=(0.0,) * 40, near=(0.0,) * 40)
+    nearly = replace(weak, right=(0.0, 0.0, 1.0, 1.0) * 10, near=(1.0,) * 40)
+    other = replace(weak, right=(1.0, 1.0, 0.0, 0.0) * 10)
+    assert (strongest([other, nearly]) == np.array(nearly.right)).all(), "of equals the one that is nearer"
+    assert rows(guesses[:2])[-1].values["attack"] == STRONGEST
+
+
+def test_a_cell_is_written_as_soon_as_it_is_there(data: Dataset, tmp_path: Path) -> None:
+    job = Job(data, MOSAIC, (PixelDiscriminant(),), 0)
+    (tmp_path / CELLS).mkdir()
+    compute(job, tmp_path)
+    (path,) = (tmp_path / CELLS).iterdir()
+    assert path.stem == job.keys[0]
+    assert parse(path.read_bytes(), path.name).key == path.stem

@@ -1,0 +1,181 @@
+"""`dpveil evaluate`: a folder with tables and a report, resumed, checked, and refused in one line."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dpveil.bench.data import load
+from dpveil.bench.report import alarm, page
+from dpveil.bench.run import CELLS
+from dpveil.bench.table import COLUMNS
+from people_made import folder
+
+BUDGETS = ("--method", "dp-pix", "--epsilon", "1", "--epsilon", "100")
+FEW = (*BUDGETS, "--attack", "pixels", "--attack", "restored")
+Shell = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return folder(tmp_path_factory.mktemp("data") / "made")
+
+
+@pytest.fixture(scope="module")
+def made(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from dpveil.cli import run
+
+    out = tmp_path_factory.mktemp("out") / "results"
+    assert run(["evaluate", str(data), "--out", str(out), *FEW, "--jobs", "1"]) == 0
+    return out
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_tables_have_what_is_promised(made: Path) -> None:
+    table = read(made / "results.csv")
+    assert list(table[0]) == list(COLUMNS)
+    assert {row["method"] for row in table} == {"nothing", "blur", "mosaic", "fill", "dp-pix"}
+    assert {row["attack"] for row in table} == {"pixels", "restored", "strongest"}
+    named = {(row["method"], row["epsilon"], row["attack"]): row for row in table}
+    assert float(named["nothing", "", "pixels"]["success"]) == 1
+    assert float(named["fill", "0", "pixels"]["success"]) == pytest.approx(1 / 6, abs=1e-4)
+    pix = named["dp-pix", "100", "pixels"]
+    assert (pix["kind"], pix["relation"], pix["dataset"], pix["failures"]) == (
+        "pure",
+        "m-pixels 16",
+        "made",
+        "0",
+    )
+    assert float(pix["low"]) <= float(pix["success"]) <= float(pix["high"])
+    assert json.loads(pix["parameters"])["block"] == 8
+    measures = read(made / "utility.csv")
+    assert {row["measure"] for row in measures} == {"mse", "psnr", "ssim"}
+    document = json.loads((made / "results.json").read_text(encoding="utf-8"))
+    assert document["results"] == table
+    assert document["utility"] == measures
+
+
+def test_the_report_needs_nothing_else_and_holds_no_person(made: Path) -> None:
+    text = (made / "report.html").read_text(encoding="utf-8")
+    assert "Content-Security-Policy" in text
+    assert not re.search(r"(?:src|href)=(?!['\"]?data:)", text)
+    assert "<script" not in text
+    assert "person 0" not in text + (made / "results.json").read_text(encoding="utf-8")
+    assert str(made.parent) not in text, "no path of this machine"
+    for cell in (made / CELLS).iterdir():
+        assert "person 0" not in cell.read_text(encoding="utf-8")
+    assert text.count("dp-pix") > 4
+    assert "$" not in re.sub(r"base64,[^']*'", "", text)
+
+
+def test_a_second_run_computes_nothing(made: Path, data: Path, shell: Shell) -> None:
+    before = {path.name: path.stat().st_mtime_ns for path in (made / CELLS).iterdir()}
+    tables = {name: (made / name).read_bytes() for name in ("results.csv", "utility.csv")}
+    code, out, _ = shell("evaluate", data, "--out", made, *FEW, "--jobs", 1, "--json")
+    assert code == 0
+    assert json.loads(out)["broken"] == []
+    assert before == {path.name: path.stat().st_mtime_ns for path in (made / CELLS).iterdir()}
+    assert tables == {name: (made / name).read_bytes() for name in tables}
+
+
+def test_a_run_is_checked_and_a_changed_number_is_noticed(made: Path, data: Path, shell: Shell) -> None:
+    code, out, _ = shell("evaluate", "--check", made, data)
+    assert (code, "computed again and are the same" in out) == (0, True)
+    code, out, _ = shell("evaluate", "--check", made, "--json")
+    assert (code, json.loads(out)["problems"]) == (0, [])
+    results = made / "results.csv"
+    kept = results.read_bytes()
+    results.write_bytes(kept.replace(b",1.0000,", b",0.0000,", 1))
+    code, _, err = shell("evaluate", "--check", made)
+    assert (code, "results.csv is not what the cells say" in err) == (1, True)
+    results.write_bytes(kept)
+
+
+def test_a_cell_that_was_made_up_is_noticed_where_the_data_are(
+    made: Path, data: Path, shell: Shell, tmp_path: Path
+) -> None:
+    """Tables that follow from a made-up cell are consistent; computing it again shows it."""
+    import shutil
+
+    from dpveil.bench.check import check
+    from dpveil.bench.folder import finish
+
+    other = tmp_path / "other"
+    shutil.copytree(made, other)
+    cells, _ = check(other)
+    first = next(cell for cell in cells if cell.of["method"] == "dp-pix")
+    path = other / CELLS / f"{first.key}.json"
+    found = json.loads(path.read_text(encoding="utf-8"))
+    found["right"] = [0.0] * len(found["right"])
+    path.write_text(json.dumps(found), encoding="utf-8")
+    again, _ = check(other)
+    finish(other, again, "made up", [])
+    assert shell("evaluate", "--check", other)[0] == 0
+    code, _, err = shell("evaluate", "--check", other, data)
+    assert (code, "dp-pix against pixels comes out otherwise" in err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("run.json", "{}", "is not that of a run"),
+        ("run.json", "[" * 99_999, "is not that of a run"),
+        ("run.json", json.dumps({"format": "dpveil.run/1", "cells": ["../../x"]}), "is not that of a run"),
+        ("run.json", json.dumps({"format": "dpveil.run/1", "cells": ["a" * 64]}), "is missing"),
+        ("run.json", json.dumps({"format": "dpveil.run/1", "cells": []}), "was not finished"),
+        (None, None, "cannot be read"),
+    ],
+)
+def test_what_is_no_run_is_refused_in_one_line(
+    name: str | None, text: str | None, said: str, shell: Shell, tmp_path: Path
+) -> None:
+    place = tmp_path / "bad"
+    place.mkdir()
+    if name is not None and text is not None:
+        (place / name).write_text(text, encoding="utf-8")
+    code, _, err = shell("evaluate", "--check", place)
+    assert code in (1, 4)
+    assert said in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_wrong_calls_are_refused_before_anything_is_written(data: Path, shell: Shell, tmp_path: Path) -> None:
+    out = tmp_path / "new"
+    for arguments, said in (
+        ((), "DATA is missing"),
+        ((data,), "--out is missing"),
+        ((data, "--out", out, "--attack", "magic"), "unknown attack 'magic'"),
+        ((data, "--out", out, "--method", "magic"), "unknown method 'magic'"),
+        ((data, data, "--out", out), "two data sets have the same name"),
+        ((tmp_path, "--out", out), "fewer than two people"),
+        ((tmp_path / "nowhere", "--out", out), "is not a folder"),
+    ):
+        code, _, err = shell("evaluate", *arguments)
+        assert (code, said in err) == (2, True), err
+    assert not out.exists()
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "thesis.txt").write_text("precious")
+    code, _, err = shell("evaluate", data, "--out", tmp_path / "own", *FEW)
+    assert (code, "holds something else than a run" in err) == (4, True)
+
+
+def test_a_broken_guarantee_ends_the_run_with_1_and_names_the_method(
+    made: Path, data: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("dpveil.bench.measuring.bound", lambda *_, **__: 0.01)
+    code, _, err = shell("evaluate", data, "--out", tmp_path / "broken", *FEW, "--jobs", 1)
+    assert code == 1
+    assert "dp-pix (block 8, epsilon 100, neighbourhood 16) breaks its guarantee" in err
+    assert "breaks its guarantee" in (tmp_path / "broken" / "report.html").read_text(encoding="utf-8")
+    assert callable(alarm)
+    assert callable(page)
+    assert load(data).name == "made"
