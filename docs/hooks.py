@@ -264,6 +264,7 @@ PARTS = {
     "gallery": make_gallery.results,
     "attacks": make_evaluate.attacks,
     "att": make_evaluate.att,
+    "layouts": make_evaluate.layouts,
     **make_architecture.PARTS,
     **reproduced.PARTS,
 }

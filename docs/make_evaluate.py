@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+from dpveil.bench.layouts import LAYOUTS
 from dpveil.bench.league import PROMISES, settings_in_words
 from dpveil.bench.table import STRONGEST
 from dpveil.core.registry import ATTACKS
@@ -21,6 +22,12 @@ def attacks() -> str:
         (f"`{one.name}`", one.summary, ", ".join(one.sees), one.needs and f"`{one.needs}`") for one in kinds
     )
     return head + "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def layouts() -> str:
+    """Return the table of layouts of data sets."""
+    head = "| layout | whom a photo shows |\n|---|---|\n"
+    return head + "\n".join(f"| {one.name} | {one.identity} |" for one in LAYOUTS)
 
 
 def att() -> str:

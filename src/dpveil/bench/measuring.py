@@ -12,7 +12,8 @@ from dpveil.attacks.base import Attack, Background, Scores, View
 from dpveil.attacks.outcomes import equal_error_rate, named, passed
 from dpveil.bench.bounds import bound
 from dpveil.bench.cells import Cell, depends_on, rounded
-from dpveil.bench.data import Dataset, Item
+from dpveil.bench.data import Dataset
+from dpveil.bench.items import Item
 from dpveil.bench.settings import Setting, all_shown
 from dpveil.bench.split import split
 from dpveil.core.guarantee import Guarantee

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from dpveil.attacks.base import View
-from dpveil.bench.data import Item
+from dpveil.bench.items import Item
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json
 from dpveil.errors import RegionError

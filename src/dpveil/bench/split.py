@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from dpveil.bench.data import Dataset, Item, rank
+from dpveil.bench.data import Dataset
+from dpveil.bench.items import Item
 
 PROBES: Final = 5
 """Of so many photos of a person, one is released and attacked, rounded up."""
@@ -27,7 +28,7 @@ def split(dataset: Dataset) -> Split:
     known: list[Item] = []
     probes: list[Item] = []
     for person in dataset.people:
-        own = sorted((item for item in dataset.items if item.person == person), key=rank)
+        own = sorted((item for item in dataset.items if item.person == person), key=lambda one: one.rank)
         count = -(-len(own) // PROBES)
         probes += sorted(own[:count], key=lambda item: item.name)
         known += sorted(own[count:], key=lambda item: item.name)

@@ -39,7 +39,10 @@ def evaluate_command(
     context: typer.Context,
     data: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[DATA]...", help="Folders with one folder of photos for each person."),
+        typer.Argument(
+            metavar="[DATA]...",
+            help="Folders of photos by person; or drawn, for people drawn by dpveil.",
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="The run's folder; one that was stopped goes on.")

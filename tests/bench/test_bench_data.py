@@ -1,0 +1,138 @@
+"""Data sets: layouts of others' folders, on tiny trees, and people who are drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dpveil.bench.data import Dataset, check_readable, load
+from dpveil.bench.drawn import SIZE, drawn
+from dpveil.bench.layouts import LAYOUTS, items_of
+from dpveil.errors import PhotoError, UsageError
+
+
+def write(path: Path, level: int = 100) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(np.full((6, 5), level, np.uint8)).save(path)
+
+
+def people(data: Dataset) -> dict[str, int]:
+    return {name: sum(item.person == name for item in data.items) for name in data.people}
+
+
+TREES = {
+    "AT&T": (["s1/1.pgm", "s1/2.pgm", "s2/1.pgm", "s2/2.pgm"], {"s1": 2, "s2": 2}),
+    "FaceScrub": (
+        ["actors/a.txt", "Ann/face/1.png", "Ann/face/2.png", "Bob/face/1.png", "Bob/face/2.png"],
+        {"Ann": 2, "Bob": 2},
+    ),
+    "RaFD": (
+        [
+            f"Rafd090_0{who}_Caucasian_female_{look}_frontal.jpg"
+            for who in (1, 2)
+            for look in ("angry", "happy")
+        ],
+        {"01": 2, "02": 2},
+    ),
+    "KDEF": (
+        ["AF01/AF01ANS.JPG", "BF01/BF01ANS.JPG", "AM02/AM02ANS.JPG", "BM02/BM02HAS.JPG"],
+        {"F01": 2, "M02": 2},
+    ),
+    "CASIA-Iris": (
+        [f"{who}/{side}/{shot}.png" for who in ("001", "002") for side in "LR" for shot in (1, 2)],
+        {"001-L": 2, "001-R": 2, "002-L": 2, "002-R": 2},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(TREES))
+def test_photos_of_a_layout_are_those_of_their_people(name: str, tmp_path: Path) -> None:
+    files, wanted = TREES[name]
+    for number, file in enumerate(files):
+        write(tmp_path / "set" / file, 40 + number) if not file.endswith(".txt") else None
+    found = load(tmp_path / "set")
+    assert people(found) == wanted
+    check_readable(found)
+
+
+def celeba(root: Path, lines: str) -> Path:
+    for number in (1, 2, 3, 4, 5):
+        write(root / "img_align_celeba" / f"00000{number}.jpg", 40 * number)
+    (root / "identity_CelebA.txt").write_text(lines, encoding="utf-8")
+    return root
+
+
+def test_celeba_is_read_by_its_list(tmp_path: Path) -> None:
+    """A photo that is not there is left out, and so is one that is in no line."""
+    lines = "000001.jpg 7\n000002.jpg 8\n000003.jpg 7\n000004.jpg 8\n000009.jpg 8\n"
+    assert people(load(celeba(tmp_path, lines))) == {"7": 2, "8": 2}
+
+
+@pytest.mark.parametrize(
+    "line", ["../../secret.jpg 7", "/etc/hosts.jpg 7", "000001.jpg", "000001.jpg x", ".a.jpg 3"]
+)
+def test_a_list_that_leads_elsewhere_is_refused(line: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="line 2, is not a photo and a number"):
+        load(celeba(tmp_path, f"000001.jpg 7\n{line}\n"))
+
+
+def test_links_hidden_files_and_other_files_are_left_out(tmp_path: Path) -> None:
+    for who in ("a", "b"):
+        for shot in (1, 2):
+            write(tmp_path / "set" / who / f"{shot}.png", 50 * shot)
+    write(tmp_path / "elsewhere" / "c" / "1.png")
+    (tmp_path / "set" / "c").symlink_to(tmp_path / "elsewhere" / "c")
+    (tmp_path / "set" / "a" / "3.png").symlink_to(tmp_path / "elsewhere" / "c" / "1.png")
+    write(tmp_path / "set" / ".cache" / "1.png")
+    write(tmp_path / "set" / "a" / ".4.png")
+    (tmp_path / "set" / "a" / "notes.txt").write_text("nothing")
+    assert people(load(tmp_path / "set")) == {"a": 2, "b": 2}
+
+
+def test_a_photo_that_cannot_be_read_ends_a_run_before_it_begins(tmp_path: Path) -> None:
+    for who in ("a", "b"):
+        for shot in (1, 2):
+            write(tmp_path / "set" / who / f"{shot}.png", 50 * shot)
+    (tmp_path / "set" / "b" / "2.png").write_bytes(b"no photo")
+    with pytest.raises(PhotoError, match=r"2\.png"):
+        check_readable(load(tmp_path / "set"))
+
+
+def test_too_many_photos_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for shot in range(4):
+        write(tmp_path / "a" / f"{shot}.png")
+    monkeypatch.setattr("dpveil.bench.layouts.MOST", 3)
+    with pytest.raises(UsageError, match="more than 3 photos"):
+        items_of(tmp_path)
+
+
+def test_every_layout_says_what_its_identities_are() -> None:
+    assert [one.name for one in LAYOUTS][-1] == "folders", "what fits everything comes last"
+    assert all(one.identity for one in LAYOUTS)
+
+
+def test_people_are_drawn_anew_in_every_photo_and_the_same_in_every_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = load(Path("drawn"), people=3, photos=4)
+    assert people(data) == {"0000": 4, "0001": 4, "0002": 4}
+    images = [item.read().image for item in data.items]
+    assert {image.shape for image in images} == {(*SIZE, 3)}
+    again = [item.read().image for item in drawn(3, 4)]
+    assert all((a == b).all() for a, b in zip(images, again, strict=True))
+    assert len({image.tobytes() for image in images}) == 12
+    assert load(Path("drawn"), people=3, photos=4).digest == data.digest
+    assert load(Path("drawn"), people=3, photos=3).digest != data.digest
+    own = folder_named_drawn(tmp_path)
+    assert people(load(Path("drawn"))) == own, "a folder of that name is that folder"
+
+
+def folder_named_drawn(root: Path) -> dict[str, int]:
+    for who in ("a", "b"):
+        for shot in (1, 2):
+            write(root / "drawn" / who / f"{shot}.png", 50 * shot)
+    return {"a": 2, "b": 2}
