@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import ClassVar, Final
 
@@ -28,13 +28,15 @@ PACKAGES: Final = {"faces": ("dlib", "face_recognition_models"), "train": ("torc
 class View:
     """What an adversary sees of one photo: its pixels, its certificate, and the size of its file in bytes.
 
-    `certificate` is None for a photo that was not released. `hidden` says which pixels are in regions.
+    `certificate` is None for a photo that was not released. `hidden` says which pixels are in regions. `more`
+    are other releases of the same photo, with bits of their own, or by another method.
     """
 
     image: UInt8[np.ndarray, "h w c"]
     hidden: Bool[np.ndarray, "h w"]
     certificate: Mapping[str, Json] | None = None
     size: int = 0
+    more: tuple[View, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +50,12 @@ class Background:
     clean: tuple[View, ...]
     released: tuple[View, ...]
     people: tuple[str, ...]
+
+    @property
+    def originals(self) -> tuple[View, ...]:
+        """The clean photos, with the regions of their releases."""
+        pairs = zip(self.clean, self.released, strict=True)
+        return tuple(replace(clean, hidden=released.hidden) for clean, released in pairs)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -88,6 +96,21 @@ class Attack(ABC):
     sees: ClassVar[tuple[str, ...]]
     needs: ClassVar[str] = ""
     """The extra that it needs, such as "train", or an empty string."""
+
+    @property
+    def label(self) -> str:
+        """What tables call it: its name, and for an attack made of others theirs too."""
+        return self.name
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """What it reads with its settings; never more than `sees`."""
+        return self.sees
+
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """The extras that it needs with its settings."""
+        return (self.needs,) if self.needs else ()
 
     @abstractmethod
     def fit(self, background: Background) -> Fitted:
