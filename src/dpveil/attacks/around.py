@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 
 from dpveil.attacks.base import CONTEXT, PLACEMENT, View
+from dpveil.attacks.patches import largest_box
 from dpveil.attacks.vectors import VectorAttack, Vectors
 
 SIDE: Final = 16
@@ -20,8 +21,10 @@ COLOURS: Final = [(0.0, 255.0), (96.0, 160.0), (96.0, 160.0)]
 """Their ranges, in OpenCV's L*a*b* of 8 bits."""
 HELD: Final = 0.05
 """Least share of a thumbnail's pixel that is seen, by which its mean is divided."""
-FACTS: Final = 5
-"""Numbers of a placement: the logarithm of its area, its middle, and its height and width."""
+CELL: Final = 5
+"""Numbers of a head's cell in a certificate."""
+FACTS: Final = 5 + CELL
+"""Numbers of a placement: the logarithm of its area, its middle, its height and width, and the cell."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +57,21 @@ class Context(VectorAttack):
 
 
 def _placed(view: View) -> list[float]:
-    regions: Any = (view.certificate or {}).get("regions")
-    if not regions:
+    box, cell = largest_box(view), _cell(view)
+    if box is None:
         return [float("nan")] * FACTS
     height, width = view.hidden.shape
-    x, y, w, h = max((one["box"] for one in regions), key=lambda box: box[2] * box[3])
-    middle = ((x + w / 2) / width, (y + h / 2) / height)
-    return [float(np.log(w * h / (width * height))), *middle, h / height, w / width]
+    middle = ((box.x + box.w / 2) / width, (box.y + box.h / 2) / height)
+    area = float(np.log(box.w * box.h / (width * height)))
+    return [area, *middle, box.h / height, box.w / width, *cell]
+
+
+def _cell(view: View) -> list[float]:
+    """Return the cell of the head's placement as the certificate states it: place, size, roll and turn."""
+    regions: Any = (view.certificate or {}).get("regions") or ()
+    cells = [one.get("origin", {}).get("cell") for one in regions]
+    known = [cell for cell in cells if isinstance(cell, list | tuple) and len(cell) == CELL]
+    return [float(part) for part in known[0]] if known else [0.0] * CELL
 
 
 def _outside(view: View) -> np.ndarray:

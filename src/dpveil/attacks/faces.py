@@ -2,43 +2,91 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import ClassVar, Final
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, UInt8
 
-from dpveil.attacks.base import PIXELS, View
+from dpveil.assets.network import Network
+from dpveil.attacks.base import CONTEXT, PIXELS, View
+from dpveil.attacks.patches import largest_box
 from dpveil.attacks.vectors import VectorAttack, Vectors
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
+from dpveil.errors import RegionError, UsageError
+from dpveil.faces.geometry.align import Frame, of_points
+from dpveil.faces.geometry.landmarks import predictor
 
 EXTRA: Final = "faces"
 """The extra with the network and the detector."""
-MOST: Final = 20_000
-"""Most embeddings that are kept, 1 KB each."""
-_KEPT: Final[dict[bytes, np.ndarray]] = {}
+ARCFACE: Final = Frame(112, 0.1)
+LOWER: Final = 14.5
+"""ArcFace's crop: that frame with the face so many pixels lower, which puts the eyes at (38, 52) and (74, 52)."""
+NUMBERS: Final = 512
+"""Numbers of an embedding by a user's network."""
+LARGE: Final = 12
+"""Size of a user's network, relative to `Network`'s limits."""
+LARGEST: Final = 1e4
+"""Largest mean absolute number of an embedding of nothing."""
+Numbers = Float64[np.ndarray, " d"]
 
 
 class _Embedded(VectorAttack):
-    """Finds the largest face of each release and embeds it by dlib's network; none found is a failure."""
+    """Finds the largest face of each view and embeds it."""
 
-    sees: ClassVar[tuple[str, ...]] = (PIXELS,)
+    sees: ClassVar[tuple[str, ...]] = (PIXELS, CONTEXT)
     needs: ClassVar[str] = EXTRA
+    everywhere: ClassVar[bool] = False
+    """Whether a region without a face that can be found is taken for one, instead of giving up."""
+
+    network: str = ""
+
+    @property
+    def label(self) -> str:
+        """Its name, and that of the user's network."""
+        return f"{self.name}:{Path(self.network).stem}" if self.network else self.name
+
+    @classmethod
+    def of(cls, text: str) -> _Embedded:
+        """Return the attack with the network in this file."""
+        return cls(text)  # type: ignore[call-arg]
 
     def vectors(self, views: Sequence[View]) -> Vectors:
-        """Return the embeddings, n × 128; NaN without a face."""
-        return np.stack([_known(view) for view in views])
+        """Return the embeddings, n × d; NaN without a face. Raises `UsageError` and `ModelError`."""
+        embed = _embed(self.network)
+        found = [embed(view.image, box) if (box := self._face(view)) else None for view in views]
+        length = next((len(one) for one in found if one is not None), 1)
+        out = np.full((len(views), length), np.nan)
+        for row, one in enumerate(found):
+            if one is not None:
+                out[row] = one
+        return out
+
+    def _face(self, view: View) -> Box | None:
+        found = largest_face(view)
+        if found is None and self.everywhere:
+            height, width = view.image.shape[:2]
+            return largest_box(view) or Box(0, 0, width, height)
+        return found
 
 
 @dataclass(frozen=True)
 class Embedding(_Embedded):
-    """Names the person whose clean photos are nearest: an attacker who uses a recogniser as it is."""
+    """Names the person whose clean photos are nearest: an attacker who uses a recogniser as it is.
+
+    A release in which no face is found is a failure. `network` is the path of an ONNX file that embeds faces
+    as ArcFace does: 1 × 3 × 112 × 112 pixels from -1 to 1, RGB, to 512 numbers; empty for dlib's network.
+    Sources: King 2009 (dlib); Deng et al. 2019 (ArcFace), for the crop.
+    """
 
     name: ClassVar[str] = "embedding"
-    summary: ClassVar[str] = "dlib's embedding of the face found, nearest mean of clean photos"
+    summary: ClassVar[str] = "embedding of the face found, nearest mean of clean photos"
+
+    network: str = ""
 
     @property
     def learns(self) -> bool:
@@ -48,28 +96,17 @@ class Embedding(_Embedded):
 
 @dataclass(frozen=True)
 class EmbeddingParrot(_Embedded):
-    """Learns from the attacker's own releases what of an embedding stays. Source: Newton et al. 2005."""
+    """Learns from the attacker's own releases what of an embedding stays.
+
+    A region without a face that can be found is taken for one. `network` is as in `Embedding`. Sources:
+    Newton, Sweeney & Malin 2005; McPherson, Shokri & Shmatikov 2016.
+    """
 
     name: ClassVar[str] = "embedding-parrot"
-    summary: ClassVar[str] = "linear discriminant of dlib's embedding, learnt from releases"
+    summary: ClassVar[str] = "linear discriminant of the face's embedding, learnt from releases"
+    everywhere: ClassVar[bool] = True
 
-
-def _known(view: View) -> Float64[np.ndarray, 128]:
-    """Return the embedding of a picture, which is kept: clean photos are seen again with every method."""
-    key = hashlib.sha256(repr(view.image.shape).encode() + view.image.tobytes()).digest()
-    if key not in _KEPT:
-        if len(_KEPT) >= MOST:
-            _KEPT.clear()
-        _KEPT[key] = _embedded(view)
-    return _KEPT[key]
-
-
-def _embedded(view: View) -> Float64[np.ndarray, 128]:
-    from dpveil.faces.embedding import LENGTH, aligned, embedder
-
-    box = largest_face(view)
-    chip = None if box is None else aligned(view.image, box)
-    return np.full(LENGTH, np.nan) if chip is None else np.asarray(embedder()(chip[None])[0], np.float64)
+    network: str = ""
 
 
 def largest_face(view: View) -> Box | None:
@@ -78,3 +115,48 @@ def largest_face(view: View) -> Box | None:
 
     boxes = [found.box for found in Faces(margin=0).detect(Photo(view.image))]
     return max(boxes, key=lambda box: box.w * box.h, default=None)
+
+
+def landmarked(
+    image: UInt8[np.ndarray, "h w c"], box: Box, frame: Frame, *, lower: float = 0.0
+) -> UInt8[np.ndarray, "s s 3"] | None:
+    """Return the crop of a face by its landmarks, `lower` pixels down in the frame; None if they coincide."""
+    try:
+        points = predictor().near(image, box).points
+        return of_points(points, frame.points() + [0.0, lower]).crop(image, frame)
+    except RegionError:
+        return None
+
+
+def _embed(network: str) -> Callable[[np.ndarray, Box], Numbers | None]:
+    return _by_file(_loaded(network)) if network else _by_dlib
+
+
+def _by_dlib(image: np.ndarray, box: Box) -> Numbers | None:
+    from dpveil.faces.embedding import aligned, embedder
+
+    chip = aligned(image, box)
+    return None if chip is None else np.asarray(embedder()(chip[None])[0])
+
+
+def _by_file(network: Network) -> Callable[[np.ndarray, Box], Numbers | None]:
+    def embed(image: np.ndarray, box: Box) -> Numbers | None:
+        crop = landmarked(image, box, ARCFACE, lower=LOWER)
+        if crop is None:
+            return None
+        planes = crop.transpose(2, 0, 1)[None].astype(np.float32) / np.float32(127.5) - 1
+        found = network(planes)[0].astype(np.float64)
+        return np.asarray(found / max(float(np.linalg.norm(found)), 1e-12))
+
+    return embed
+
+
+@lru_cache(maxsize=2)
+def _loaded(path: str) -> Network:
+    """Return the network in a file; raises `UsageError` if it cannot be read, and `ModelError`."""
+    try:
+        contents = np.fromfile(path, np.uint8)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read", hint="give the path of an ONNX file") from error
+    shape = (1, 3, ARCFACE.size, ARCFACE.size)
+    return Network.of(contents, shape, (1, NUMBERS), "embeds faces", LARGEST, LARGE)

@@ -19,7 +19,7 @@ def named(scores: Scores, people: Sequence[str], *, rank: int = 1) -> Float64[np
     succeeds by chance. A release about which it says nothing counts as its failure. Raises
     `InvalidParameter` for people who have no column, and a number of people that is not that of the scores.
     """
-    own = _columns(scores, people)
+    own = columns_of(scores, people)
     if not 1 <= rank <= len(scores.names):
         raise InvalidParameter(
             "rank", rank, "is not a place among the people", hint=f"1 to {len(scores.names)}"
@@ -35,7 +35,7 @@ def passed(scores: Scores, people: Sequence[str], *, far: float) -> Verified:
 
     Raises `InvalidParameter` as `named` does.
     """
-    own = _columns(scores, people)
+    own = columns_of(scores, people)
     away = np.where(np.isfinite(scores.likeness).all(axis=1)[:, None], -scores.likeness, np.inf)
     mine = np.zeros(away.shape, bool)
     mine[np.arange(len(own)), own] = True
@@ -43,24 +43,12 @@ def passed(scores: Scores, people: Sequence[str], *, far: float) -> Verified:
 
 
 def equal_error_rate(verified: Verified) -> float:
-    """Return the rate at which as many releases are refused for their own person as pass for another.
-
-    Between two thresholds the mean of both rates at the better one. Without an answer, half.
-    """
-    levels = np.unique(np.append(verified.genuine, verified.impostors))
-    levels = levels[np.isfinite(levels)]
-    if not len(levels):
-        return 0.5
-    missed = 1 - np.searchsorted(np.sort(verified.genuine), levels, side="right") / verified.genuine.size
-    wrong = (
-        np.searchsorted(np.sort(verified.impostors.ravel()), levels, side="right") / verified.impostors.size
-    )
-    best = int(np.abs(missed - wrong).argmin())
-    return float(min(0.5, (missed[best] + wrong[best]) / 2))
+    """Return `Verified.equal_error`: half without an answer."""
+    return verified.equal_error
 
 
-def _columns(scores: Scores, people: Sequence[str]) -> Int64[np.ndarray, " n"]:
-    """Return the column of each release's person."""
+def columns_of(scores: Scores, people: Sequence[str]) -> Int64[np.ndarray, " n"]:
+    """Return the column of each release's person; raises `InvalidParameter`."""
     if len(people) != len(scores.likeness) or not len(people):
         problem = f"of {len(people)} releases do not match {len(scores.likeness)} rows of scores"
         raise InvalidParameter("people", None, problem, hint="give one name for each release")
