@@ -12,18 +12,29 @@ from dpveil.attacks.vectors import Space, VectorAttack, Vectors
 
 SIDE: Final = (23, 28)
 """Columns and rows to which a picture is reduced: those of 4 × 4 pixels of AT&T's photos."""
+COMPONENTS: Final = 60
+"""Principal components that are kept."""
 
 
 @dataclass(frozen=True)
 class PixelDiscriminant(VectorAttack):
     """Learns from the attacker's own releases which small pictures show whom.
 
-    Means of blocks average a method's noise out. Source: Belhumeur, Hespanha & Kriegman 1997 (Fisherfaces).
+    Means of blocks average a method's noise out, and so does the projection on the first principal components
+    of the clean photos, in which the discriminant of the releases is computed. Source: Belhumeur, Hespanha &
+    Kriegman 1997 (Fisherfaces).
     """
 
     name: ClassVar[str] = "pixels"
     summary: ClassVar[str] = "linear discriminant of the picture, 23 × 28 pixels, learnt from releases"
     sees: ClassVar[tuple[str, ...]] = (PIXELS,)
+
+    components: int = COMPONENTS
+
+    def space(self, known: Vectors, background: Background) -> Space:
+        """Return the discriminant of releases in the principal components of clean pictures."""
+        axes = Space.principal(grey(background.originals), self.components)
+        return axes.then(Space.discriminant(axes.of_vectors(known), background.owners))
 
     def vectors(self, views: Sequence[View]) -> Vectors:
         """Return the grey levels of the reduced pictures, 0 to 1."""
@@ -41,7 +52,7 @@ class Eigenfaces(VectorAttack):
     summary: ClassVar[str] = "principal components of the picture, 23 × 28 pixels, nearest mean of clean photos"
     sees: ClassVar[tuple[str, ...]] = (PIXELS,)
 
-    components: int = 60
+    components: int = COMPONENTS
 
     @property
     def learns(self) -> bool:

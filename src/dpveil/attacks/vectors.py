@@ -90,6 +90,12 @@ class Space:
         inner = (known[there] - mean) @ turn
         return cls(mean, turn @ whitening(inner, [str(owner) for owner in owners[there]]))
 
+    def then(self, inner: Space) -> Space:
+        """Return the space of vectors that are taken to this space, and from there to an inner one."""
+        if self.turn is None or inner.turn is None:
+            return inner if self.turn is None else self
+        return Space(self.mean + np.linalg.pinv(self.turn.T) @ inner.mean, self.turn @ inner.turn)
+
     def of_vectors(self, vectors: Vectors) -> Vectors:
         """Return vectors in this space."""
         return vectors if self.turn is None else (vectors - self.mean) @ self.turn
