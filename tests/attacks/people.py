@@ -43,7 +43,7 @@ def released(image, method, key, *, times=1):
     """Return the view of a release by a method, None for nothing, with further releases in `more`."""
     if method is None:
         return view(image, hidden=False)
-    shown = [view(method.release(image, bits=SeededBits(3, f"{key} {n}")).image) for n in range(times)]
+    shown = [view(method.release(image, bits=SeededBits(3, f"{key} {n}"))) for n in range(times)]
     return replace(shown[0], more=tuple(shown[1:]))
 
 

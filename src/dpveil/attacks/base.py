@@ -71,6 +71,13 @@ class Background:
         """The place in `names` of the person whom each photo shows."""
         return np.searchsorted(np.array(self.names), np.array(self.people)).astype(np.int64)
 
+    @property
+    def places(self) -> Int64[np.ndarray, " n"]:
+        """The number of each photo among its person's, from 0."""
+        owners = self.owners
+        before = [np.count_nonzero(owners[:row] == owner) for row, owner in enumerate(owners)]
+        return np.array(before, np.int64)
+
 
 @dataclass(frozen=True, eq=False)
 class Scores:

@@ -18,6 +18,7 @@ from dpveil.attacks.vectors import VectorAttack, Vectors
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import RegionError, UsageError
+from dpveil.faces.embedding import LENGTH
 from dpveil.faces.geometry.align import Frame, of_points
 from dpveil.faces.geometry.landmarks import predictor
 
@@ -59,8 +60,7 @@ class _Embedded(VectorAttack):
         """Return the embeddings, n × d; NaN without a face. Raises `UsageError` and `ModelError`."""
         embed = _embed(self.network)
         found = [embed(view.image, box) if (box := self._face(view)) else None for view in views]
-        length = next((len(one) for one in found if one is not None), 1)
-        out = np.full((len(views), length), np.nan)
+        out = np.full((len(views), NUMBERS if self.network else LENGTH), np.nan)
         for row, one in enumerate(found):
             if one is not None:
                 out[row] = one

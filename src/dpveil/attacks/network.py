@@ -10,7 +10,7 @@ from dpveil.attacks.networks import SIDE, NetworkAttack
 if TYPE_CHECKING:
     import torch
 
-WIDTHS: Final = (32, 64, 64)
+WIDTHS: Final = (16, 32, 64)
 """Channels after each convolution."""
 HIDDEN: Final = 256
 """Units of the layer before the last."""
@@ -27,7 +27,7 @@ class NetworkParrot(NetworkAttack):
     summary: ClassVar[str] = "convolutional network of the picture, 46 × 56 pixels, trained on releases"
 
     seed: int = 0
-    epochs: int = 30
+    epochs: int = 25
 
     def network(self, people: int) -> torch.nn.Module:
         """Return three convolutions with pooling, and two layers with dropout."""

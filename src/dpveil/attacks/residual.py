@@ -10,7 +10,7 @@ from dpveil.attacks.networks import NetworkAttack
 if TYPE_CHECKING:
     import torch
 
-WIDTHS: Final = (32, 64, 128)
+WIDTHS: Final = (16, 32, 64)
 """Channels of the blocks; each halves the picture."""
 
 

@@ -8,10 +8,11 @@ from typing import ClassVar, Final
 
 import cv2
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Float64
 
 from dpveil.attacks.base import Background, View
 from dpveil.attacks.patches import TOP, largest_box, small
+from dpveil.attacks.vectors import check_people
 from dpveil.attacks.wrapped import Undo, Wrapped
 
 SIDE: Final = (46, 56)
@@ -19,7 +20,7 @@ SIDE: Final = (46, 56)
 RIDGE: Final = 0.1
 """Penalty of the inverse, relative to the mean variance of what it reads."""
 FOLDS: Final = 5
-"""Parts of the people of whom each is restored by an inverse that was learnt from the others."""
+"""Parts of the photos of which each is restored by an inverse that was learnt from the others."""
 
 
 @dataclass(frozen=True)
@@ -28,20 +29,26 @@ class Restored(Wrapped):
 
     The map is a ridge regression of clean regions on released ones, by the attacker's own photos: the linear
     case of learning to undo a method before recognition (Todt, Hanisch & Strufe 2024, "Fantômas"). What the
-    inner attack learns from is restored by inverses of other people, as the map knows its own too well.
+    inner attack learns from is restored by inverses of other photos, as the map knows its own too well.
     """
 
     name: ClassVar[str] = "restored"
     summary: ClassVar[str] = "linear inverse of the method, learnt from releases, then another attack"
 
     def undo(self, background: Background) -> Undo:
-        """Return the inverse that all photos of a background teach."""
+        """Return the inverse that all photos of a background teach; raises `InvalidParameter`."""
+        check_people(background)
         inverse = Inverse.of(_rows(background.released), _rows(background.originals))
         return lambda views: _restored(views, inverse)
 
     def held_out(self, background: Background, undo: Undo) -> tuple[View, ...]:
-        """Return own releases, each restored by an inverse learnt from other people."""
-        fold: Int64[np.ndarray, " n"] = background.owners % min(FOLDS, len(background.names))
+        """Return own releases, each restored by an inverse learnt from other photos.
+
+        These show the same people, as the attacker has photos of everybody whom releases show.
+        """
+        fold = background.places % FOLDS
+        if not fold.any():  # one photo of each person
+            fold = background.owners % min(FOLDS, len(background.names))
         seen, clean = _rows(background.released), _rows(background.originals)
         out = list(background.released)
         for one in np.unique(fold):
