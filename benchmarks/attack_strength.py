@@ -3,7 +3,8 @@
 Of each of 40 people the first 8 photos are the attacker's, who has their releases by the same method, and
 the other 2 are attacked: chance is 2.5 %. `nothing` shows the photos as they are; blur, mosaics and DP-SVD
 must visibly fail. b = 4, k = 48, i = 4 and m = 1 are Reilly & Fan's (2021, table I), of whose table IV the
-paper's attackers name 0.68 for DP-Pix at ε = 0.5, about 0.6 for DP-SVD and 0.04 for Snow at δ = 0.1. Intervals are 95 %, by bootstrap over people. A face that is not found is not named.
+paper's attackers name 0.68 for DP-Pix at ε = 0.5, about 0.6 for DP-SVD and 0.04 for Snow at δ = 0.1.
+Intervals are 95 %, by bootstrap over people. A face that is not found is not named.
 
     python benchmarks/attack_strength.py [quick] [ATTACK...]
 """
@@ -45,6 +46,21 @@ SETTINGS: dict[str, tuple[str, dict[str, object]]] = {
     "DP-Pix, b = 16, any image, ε = 1": ("dp-pix", {"block": 16, "epsilon": 1}),
     "fill": ("fill", {}),
 }
+ATTACKS = (
+    "pixels",
+    "eigenfaces",
+    "shown",
+    "subspaces",
+    "network",
+    "residual",
+    "embedding",
+    "embedding-parrot",
+    "restored(pixels)",
+    "restored(embedding-parrot)",
+    "averaged(pixels)",
+    "composed(pixels)",
+)
+"""What lies around a region and where it is tells nothing here: all of a photo is its region."""
 MORE = 4
 """Releases of each photo that the attacker of `averaged` has."""
 
@@ -101,7 +117,10 @@ def rows(attacks: Sequence[Attack], settings: Sequence[str]) -> list[dict[str, o
             rate = identification(attack.fit(background).score(releases), people)
             lost = f", {rate.failures} without an answer" if rate.failures else ""
             row[attack.label] = f"{rate.value:.3f} [{rate.low:.3f}, {rate.high:.3f}]{lost}"
-            print(f"{setting}: {attack.label} {row[attack.label]} {time.perf_counter() - start:.1f} s", flush=True)
+            print(
+                f"{setting}: {attack.label} {row[attack.label]} {time.perf_counter() - start:.1f} s",
+                flush=True,
+            )
         made.append({**row, "chance": 1 / 40})
     return made
 
@@ -113,7 +132,7 @@ def main() -> None:
     asked = [word for word in sys.argv[1:] if word != "quick"]
     quick = "quick" in sys.argv[1:]
     settings = list(SETTINGS)[:3] if quick else list(SETTINGS)
-    table = rows(usable(asked or None), settings)
+    table = rows(usable(asked or ATTACKS), settings)
     if not asked:
         report("attack_strength-quick" if quick else "attack_strength", table, notes=(load_note(),))
 

@@ -29,8 +29,8 @@ from pathlib import Path
 import numpy as np
 
 from dpveil.attacks import real_or_made
-from dpveil.attacks.resampling import by_person
 from dpveil.attacks.around import outside
+from dpveil.attacks.resampling import by_person
 from heads_attackers import attacks, measured, placements, told
 from heads_classifier import mixed, published
 from heads_classifier import seen as seen_in

@@ -1,4 +1,4 @@
-"""Made people for tests of attacks: simple faces by numbers of each person, with other light in each photo."""
+"""Made people for tests of attacks: simple faces by numbers of each person, other light in each photo."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def face(person, photo, *, height=HEIGHT, width=WIDTH, channels=1):
     own, random = np.random.default_rng(1000 + person), np.random.default_rng((person, photo, 7))
     skin, hair, back = own.integers(90, 220), own.integers(10, 200), own.integers(0, 255)
     image = np.full((112, 92), back, np.uint8)
-    x, y = (random.normal(scale=1.0, size=2) + (46, 58)).astype(int)
+    x, y = (random.normal(scale=1.0, size=2) + np.array([46, 58])).astype(int)
     wide, high = int(own.integers(24, 36)), int(own.integers(36, 48))
     cv2.ellipse(image, (x, y - 8), (wide + 6, high), 0, 0, 360, int(hair), -1)
     cv2.ellipse(image, (x, y), (wide, high), 0, 0, 360, int(skin), -1)

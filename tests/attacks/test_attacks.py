@@ -77,7 +77,7 @@ def test_what_shows_nothing_names_nobody(name):
 @pytest.mark.parametrize("name", ["pixels", "eigenfaces", "shown", "subspaces", "restored", "network"])
 def test_attacks_of_pixels_see_nothing_around_a_region(name):
     """The guarantee bounds them, so nothing that was not replaced may change what they say."""
-    background, shown, people = sides(None, people=3, known=3, probes=1)
+    background, shown, _ = sides(None, people=3, known=3, probes=1)
     mask = np.zeros(shown[0].hidden.shape, bool)
     mask[10:40, 8:38] = True
     one, scores = made(name), []

@@ -72,8 +72,8 @@ def test_reversal_helps_who_knows_clean_photos_only():
 
 
 def test_own_releases_are_restored_by_inverses_of_other_photos():
-    """An inverse knows what it learnt from, so the inner attacker would learn from pictures that are too good."""
-    background, shown, _ = sides(DPPix(epsilon=1, block=8, neighbourhood=64), people=6)
+    """An inverse knows what it learnt from: the inner attacker would learn from pictures that are too good."""
+    background, _, _ = sides(DPPix(epsilon=1, block=8, neighbourhood=64), people=6)
     wrapper = Restored()
     undo = wrapper.undo(background)
     known = np.stack([one.image for one in undo(background.released)]).astype(float)

@@ -78,7 +78,9 @@ class Context(VectorAttack):
     def vectors(self, views: Sequence[View]) -> Vectors:
         """Return the outside as numbers, 0 where nothing of a photo is outside."""
         found = [outside(view.image, view.hidden) for view in views]
-        return np.stack([np.concatenate([WEIGHTS[name] * one[name] for name in self._kinds]) for one in found])
+        return np.stack(
+            [np.concatenate([WEIGHTS[name] * one[name] for name in self._kinds]) for one in found]
+        )
 
 
 def _placed(view: View) -> list[float]:

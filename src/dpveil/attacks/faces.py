@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -13,6 +13,7 @@ from jaxtyping import Float64, UInt8
 
 from dpveil.assets.network import Network
 from dpveil.attacks.base import CONTEXT, PIXELS, View
+from dpveil.attacks.memo import Memo
 from dpveil.attacks.patches import largest_box
 from dpveil.attacks.vectors import VectorAttack, Vectors
 from dpveil.core.photo import Photo
@@ -26,7 +27,7 @@ EXTRA: Final = "faces"
 """The extra with the network and the detector."""
 ARCFACE: Final = Frame(112, 0.1)
 LOWER: Final = 14.5
-"""ArcFace's crop: that frame with the face so many pixels lower, which puts the eyes at (38, 52) and (74, 52)."""
+"""Pixels by which the face is lower in ArcFace's crop, where the eyes are at (38, 52) and (74, 52)."""
 NUMBERS: Final = 512
 """Numbers of an embedding by a user's network."""
 LARGE: Final = 12
@@ -34,6 +35,8 @@ LARGE: Final = 12
 LARGEST: Final = 1e4
 """Largest mean absolute number of an embedding of nothing."""
 Numbers = Float64[np.ndarray, " d"]
+FOUND: Final[Memo[Box | None]] = Memo()
+EMBEDDED: Final[Memo[Numbers | None]] = Memo()
 
 
 class _Embedded(VectorAttack):
@@ -59,7 +62,13 @@ class _Embedded(VectorAttack):
     def vectors(self, views: Sequence[View]) -> Vectors:
         """Return the embeddings, n × d; NaN without a face. Raises `UsageError` and `ModelError`."""
         embed = _embed(self.network)
-        found = [embed(view.image, box) if (box := self._face(view)) else None for view in views]
+        faces = [self._face(view) for view in views]
+        found = [
+            None
+            if box is None
+            else EMBEDDED(view.image, f"{box} {self.network}", partial(embed, view.image, box))
+            for view, box in zip(views, faces, strict=True)
+        ]
         out = np.full((len(views), NUMBERS if self.network else LENGTH), np.nan)
         for row, one in enumerate(found):
             if one is not None:
@@ -111,9 +120,13 @@ class EmbeddingParrot(_Embedded):
 
 def largest_face(view: View) -> Box | None:
     """Return the box of the largest face in what an attacker sees, forehead to chin, or None without one."""
+    return FOUND(view.image, "", lambda: _largest(view.image))
+
+
+def _largest(image: UInt8[np.ndarray, "h w c"]) -> Box | None:
     from dpveil.regions import Faces
 
-    boxes = [found.box for found in Faces(margin=0).detect(Photo(view.image))]
+    boxes = [found.box for found in Faces(margin=0).detect(Photo(image))]
     return max(boxes, key=lambda box: box.w * box.h, default=None)
 
 
@@ -123,7 +136,7 @@ def landmarked(
     """Return the crop of a face by its landmarks, `lower` pixels down in the frame; None if they coincide."""
     try:
         points = predictor().near(image, box).points
-        return of_points(points, frame.points() + [0.0, lower]).crop(image, frame)
+        return of_points(points, frame.points() + np.array([0.0, lower])).crop(image, frame)
     except RegionError:
         return None
 

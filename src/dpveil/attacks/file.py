@@ -20,7 +20,9 @@ class FileFacts(VectorAttack):
     """
 
     name: ClassVar[str] = "file"
-    summary: ClassVar[str] = "size of the file and of the photo, number and size of regions in the certificate"
+    summary: ClassVar[str] = (
+        "size of the file and of the photo, number and size of regions in the certificate"
+    )
     sees: ClassVar[tuple[str, ...]] = SEES
 
     def vectors(self, views: Sequence[View]) -> Vectors:

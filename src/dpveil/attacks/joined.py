@@ -31,7 +31,9 @@ class Joint(Attack):
     """
 
     name: ClassVar[str] = "joint"
-    summary: ClassVar[str] = "the weighted sum of several attacks' scores, of placement and context by default"
+    summary: ClassVar[str] = (
+        "the weighted sum of several attacks' scores, of placement and context by default"
+    )
     sees: ClassVar[tuple[str, ...]] = SEES
 
     parts: tuple[Attack, ...] = field(default_factory=lambda: (Placement(), Context()))
@@ -116,7 +118,7 @@ def _held(background: Background) -> Bool[np.ndarray, " n"]:
     """Return which photos are held out: of each person every third, and of two the second."""
     place, owners = background.places, background.owners
     count = np.bincount(owners)[owners]
-    return np.where(count < 3, place == 1, place % 3 == 2)
+    return np.asarray(np.where(count < 3, place == 1, place % 3 == 2))
 
 
 def _everybody(background: Background, kept: Bool[np.ndarray, " n"]) -> bool:

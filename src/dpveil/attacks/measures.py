@@ -74,7 +74,9 @@ def open_set(scores: Scores, people: Sequence[str], *, far: float) -> Rate:
     """
     stranger = ~np.isin(np.array(people), np.array(scores.names))
     if stranger.all() or not stranger.any() or len(people) != len(scores.likeness):
-        problem = f"show {int((~stranger).sum())} times known people and {int(stranger.sum())} times strangers"
+        problem = (
+            f"show {int((~stranger).sum())} times known people and {int(stranger.sum())} times strangers"
+        )
         raise InvalidParameter("people", None, problem, hint="open sets need both, a name for each release")
     if not 0 <= far < 1:
         raise InvalidParameter("far", far, "is not at least 0 and below 1", hint="such as 0.01")

@@ -69,15 +69,17 @@ class NetworkAttack(Attack):
 
         pictures = _small(background.released)
         mean, spread = float(pictures.mean()), float(pictures.std()) + 1e-6
-        x, y = torch.from_numpy((pictures - mean) / spread), torch.from_numpy(background.owners)
+        x: torch.Tensor = torch.from_numpy((pictures - mean) / spread)
+        y = torch.from_numpy(background.owners)
         net = self.network(len(background.names))
         optimiser = torch.optim.AdamW(net.parameters(), lr=RATE, weight_decay=DECAY)
         steps = self.epochs * -(-len(x) // BATCH)
         rates = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=steps)
         for _ in range(self.epochs):
-            for rows in torch.randperm(len(x)).split(BATCH):
+            order: Any = torch.randperm(len(x))
+            for rows in order.split(BATCH):
                 found = net(_moved(x[rows]))
-                loss = torch.nn.functional.cross_entropy(found, y[rows], label_smoothing=0.1)
+                loss: Any = torch.nn.functional.cross_entropy(found, y[rows], label_smoothing=0.1)
                 optimiser.zero_grad()
                 loss.backward()
                 optimiser.step()
@@ -95,7 +97,7 @@ class _Network(Fitted):
     def score(self, releases: Sequence[View]) -> Scores:
         import torch
 
-        x = torch.from_numpy((_small(releases) - self.mean) / self.spread)
+        x: Any = torch.from_numpy((_small(releases) - self.mean) / self.spread)
         with torch.no_grad():
             both = [(self.net(part) + self.net(part.flip(3))) / 2 for part in x.split(256)]
         logs = torch.cat(both).double().log_softmax(1) if both else torch.empty(0, len(self.names))

@@ -49,7 +49,9 @@ class Eigenfaces(VectorAttack):
     """
 
     name: ClassVar[str] = "eigenfaces"
-    summary: ClassVar[str] = "principal components of the picture, 23 × 28 pixels, nearest mean of clean photos"
+    summary: ClassVar[str] = (
+        "principal components of the picture, 23 × 28 pixels, nearest mean of clean photos"
+    )
     sees: ClassVar[tuple[str, ...]] = (PIXELS,)
 
     components: int = COMPONENTS

@@ -32,7 +32,11 @@ class ResidualParrot(NetworkAttack):
         """Return the stem, the blocks, and a linear layer on means of 3 × 3 places."""
         from torch import nn
 
-        stem = [nn.Conv2d(1, WIDTHS[0], 5, stride=2, padding=2, bias=False), nn.BatchNorm2d(WIDTHS[0]), nn.ReLU()]
+        stem = [
+            nn.Conv2d(1, WIDTHS[0], 5, stride=2, padding=2, bias=False),
+            nn.BatchNorm2d(WIDTHS[0]),
+            nn.ReLU(),
+        ]
         before, blocks = WIDTHS[0], []
         for width in WIDTHS:
             blocks.append(_block(before, width))

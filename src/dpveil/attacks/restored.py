@@ -87,7 +87,7 @@ def _rows(views: Sequence[View]) -> Float64[np.ndarray, "n d"]:
 
 
 def _restored(views: Sequence[View], inverse: Inverse) -> tuple[View, ...]:
-    """Return views in whose largest region stands what the inverse gives, or in all of a photo without one."""
+    """Return views with what the inverse gives in their largest region, or in all of a photo without one."""
     levels = inverse.undo(_rows(views)).reshape(-1, SIDE[1], SIDE[0]) * TOP
     pictures = np.clip(np.rint(levels), 0, TOP).astype(np.uint8)
     return tuple(painted(view, picture) for view, picture in zip(views, pictures, strict=True))

@@ -42,9 +42,7 @@ class ShownPixels(VectorAttack):
         return np.stack([_of(patch(view)) for view in views]).astype(np.float64)
 
 
-def filled(
-    levels: Float32[np.ndarray, "h w"], seen: Bool[np.ndarray, "h w"]
-) -> Float32[np.ndarray, "h w"]:
+def filled(levels: Float32[np.ndarray, "h w"], seen: Bool[np.ndarray, "h w"]) -> Float32[np.ndarray, "h w"]:
     """Return levels with those not seen filled by means of seen ones, as narrow as hold enough of them."""
     out, lacking = np.where(seen, levels, np.float32(0)), ~seen
     sigma = 1.0

@@ -35,7 +35,9 @@ class Subspaces(VectorAttack):
 
     def _of(self, seen: np.ndarray) -> np.ndarray:
         left, _, right = np.linalg.svd(seen.mean(axis=2, dtype=np.float64), full_matrices=False)
-        return np.concatenate([_projection(left[:, : self.rank], SIDE[1]), _projection(right[: self.rank].T, SIDE[0])])
+        return np.concatenate(
+            [_projection(left[:, : self.rank], SIDE[1]), _projection(right[: self.rank].T, SIDE[0])]
+        )
 
 
 def _projection(basis: np.ndarray, side: int) -> np.ndarray:
