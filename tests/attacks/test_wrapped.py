@@ -11,9 +11,10 @@ from test_attacks import made, rate
 
 from dpveil.attacks.averaged import Averaged, Composed
 from dpveil.attacks.base import Attack, Background, Scores
-from dpveil.attacks.joined import Joint, standard, weighed
+from dpveil.attacks.joined import Joint, weighed
 from dpveil.attacks.labels import attack, usable
 from dpveil.attacks.measures import identification
+from dpveil.attacks.outcomes import standard
 from dpveil.attacks.pixels import PixelDiscriminant
 from dpveil.attacks.restored import Inverse, Restored
 from dpveil.attacks.vectors import UNKNOWN
@@ -72,7 +73,7 @@ def test_reversal_helps_who_knows_clean_photos_only():
 
 
 def test_own_releases_are_restored_by_inverses_of_other_photos():
-    """An inverse knows what it learnt from: the inner attacker would learn from pictures that are too good."""
+    """An inverse knows what it learnt from: the inner attack would learn from pictures that are too good."""
     background, _, _ = sides(DPPix(epsilon=1, block=8, neighbourhood=64), people=6)
     wrapper = Restored()
     undo = wrapper.undo(background)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpveil.attacks.base import Background, Fitted, Scores, View
-from dpveil.attacks.joined import standard
+from dpveil.attacks.outcomes import standard
 from dpveil.attacks.wrapped import Undo, Wrapped
 
 

@@ -13,11 +13,10 @@ from scipy.special import logsumexp
 
 from dpveil.attacks.around import Context, Placement
 from dpveil.attacks.base import SEES, Attack, Background, Fitted, Scores, View
-from dpveil.attacks.vectors import UNKNOWN, check_people
+from dpveil.attacks.outcomes import standard
+from dpveil.attacks.vectors import check_people
 from dpveil.errors import InvalidParameter
 
-FLAT: Final = 1e-9
-"""Least standard deviation of a row of scores that divides."""
 MOST: Final = 20.0
 """Largest weight of an attacker."""
 
@@ -84,18 +83,6 @@ class _Joint(Fitted):
         silent = np.all([~np.isfinite(one.likeness).all(axis=1) for one in found], axis=0)
         whole[silent] = np.nan
         return Scores(whole, self.names)
-
-
-def standard(scores: Scores) -> Float64[np.ndarray, "releases people"]:
-    """Return scores less their mean over people, in units of their deviation; 0 of releases without any.
-
-    People of whom the attacker knows nothing get the least of the others' scores.
-    """
-    likeness = np.where(scores.likeness > UNKNOWN / 2, scores.likeness, np.inf)
-    least = np.where(np.isfinite(likeness), likeness, np.inf).min(axis=1, keepdims=True)
-    likeness = np.where(np.isfinite(likeness), likeness, np.where(np.isfinite(least), least, 0.0))
-    away = likeness - likeness.mean(axis=1, keepdims=True)
-    return np.asarray(away / np.maximum(away.std(axis=1, keepdims=True), FLAT))
 
 
 def weighed(

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from jaxtyping import Float64, Int64
 
 from dpveil.attacks.base import Scores
+from dpveil.attacks.vectors import UNKNOWN
 from dpveil.attacks.verification import Verified
 from dpveil.errors import InvalidParameter
+
+FLAT: Final = 1e-9
+"""Least standard deviation of a row of scores that divides."""
 
 
 def named(scores: Scores, people: Sequence[str], *, rank: int = 1) -> Float64[np.ndarray, " n"]:
@@ -33,13 +38,26 @@ def named(scores: Scores, people: Sequence[str], *, rank: int = 1) -> Float64[np
 def passed(scores: Scores, people: Sequence[str], *, far: float) -> Verified:
     """Return how often releases pass for their own person where a share `far` of the others' do.
 
-    Raises `InvalidParameter` as `named` does.
+    Scores are standardised over people before, as some releases resemble everybody. Raises `InvalidParameter`
+    as `named` does. Source: Auckenthaler, Carey & Lloyd-Thomas 2000 (test normalisation).
     """
     own = columns_of(scores, people)
-    away = np.where(np.isfinite(scores.likeness).all(axis=1)[:, None], -scores.likeness, np.inf)
+    away = np.where(np.isfinite(scores.likeness).all(axis=1)[:, None], -standard(scores), np.inf)
     mine = np.zeros(away.shape, bool)
     mine[np.arange(len(own)), own] = True
     return Verified(away[mine], away[~mine].reshape(len(own), -1), tuple(people), far)
+
+
+def standard(scores: Scores) -> Float64[np.ndarray, "releases people"]:
+    """Return scores less their mean over people, in units of their deviation; 0 of releases without any.
+
+    People of whom the attacker knows nothing get the least of the others' scores.
+    """
+    likeness = np.where(scores.likeness > UNKNOWN / 2, scores.likeness, np.inf)
+    least = np.where(np.isfinite(likeness), likeness, np.inf).min(axis=1, keepdims=True)
+    likeness = np.where(np.isfinite(likeness), likeness, np.where(np.isfinite(least), least, 0.0))
+    away = likeness - likeness.mean(axis=1, keepdims=True)
+    return np.asarray(away / np.maximum(away.std(axis=1, keepdims=True), FLAT))
 
 
 def equal_error_rate(verified: Verified) -> float:
