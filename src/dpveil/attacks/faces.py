@@ -3,37 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
+import cv2
 import numpy as np
 from jaxtyping import Float64, UInt8
 
-from dpveil.assets.network import Network
 from dpveil.attacks.base import CONTEXT, PIXELS, View
 from dpveil.attacks.memo import Memo
 from dpveil.attacks.patches import largest_box
 from dpveil.attacks.vectors import VectorAttack, Vectors
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
-from dpveil.errors import RegionError, UsageError
+from dpveil.errors import ModelError, RegionError, UsageError
 from dpveil.faces.embedding import LENGTH
 from dpveil.faces.geometry.align import Frame, of_points
 from dpveil.faces.geometry.landmarks import predictor
 
+HINT: Final = "give an ONNX file that takes 1 × 3 × 112 × 112 pixels, such as one of ArcFace"
 EXTRA: Final = "faces"
 """The extra with the network and the detector."""
 ARCFACE: Final = Frame(112, 0.1)
 LOWER: Final = 14.5
 """Pixels by which the face is lower in ArcFace's crop, where the eyes are at (38, 52) and (74, 52)."""
-NUMBERS: Final = 512
-"""Numbers of an embedding by a user's network."""
-LARGE: Final = 12
-"""Size of a user's network, relative to `Network`'s limits."""
-LARGEST: Final = 1e4
-"""Largest mean absolute number of an embedding of nothing."""
+SHORTEST, LONGEST = 16, 4096
+"""Numbers of an embedding by a user's network, at least and at most."""
+MOST: Final = 1 << 30
+"""Largest file of a user's network, in bytes."""
 Numbers = Float64[np.ndarray, " d"]
 FOUND: Final[Memo[Box | None]] = Memo()
 EMBEDDED: Final[Memo[Numbers | None]] = Memo()
@@ -61,7 +60,7 @@ class _Embedded(VectorAttack):
 
     def vectors(self, views: Sequence[View]) -> Vectors:
         """Return the embeddings, n × d; NaN without a face. Raises `UsageError` and `ModelError`."""
-        embed = _embed(self.network)
+        length, embed = (own.length, _by_file(own)) if (own := self._own()) else (LENGTH, _by_dlib)
         faces = [self._face(view) for view in views]
         found = [
             None
@@ -69,11 +68,14 @@ class _Embedded(VectorAttack):
             else EMBEDDED(view.image, f"{box} {self.network}", partial(embed, view.image, box))
             for view, box in zip(views, faces, strict=True)
         ]
-        out = np.full((len(views), NUMBERS if self.network else LENGTH), np.nan)
+        out = np.full((len(views), length), np.nan)
         for row, one in enumerate(found):
             if one is not None:
                 out[row] = one
         return out
+
+    def _own(self) -> Own | None:
+        return _loaded(self.network) if self.network else None
 
     def _face(self, view: View) -> Box | None:
         found = largest_face(view)
@@ -88,7 +90,8 @@ class Embedding(_Embedded):
     """Names the person whose clean photos are nearest: an attacker who uses a recogniser as it is.
 
     A release in which no face is found is a failure. `network` is the path of an ONNX file that embeds faces
-    as ArcFace does: 1 × 3 × 112 × 112 pixels from -1 to 1, RGB, to 512 numbers; empty for dlib's network.
+    as ArcFace does: 1 × 3 × 112 × 112 pixels from -1 to 1, RGB, to 16 to 4096 numbers; empty for dlib's
+    network. OpenCV reads it, which hostile files may crash: take one that you trust.
     Sources: King 2009 (dlib); Deng et al. 2019 (ArcFace), for the crop.
     """
 
@@ -141,10 +144,6 @@ def landmarked(
         return None
 
 
-def _embed(network: str) -> Callable[[np.ndarray, Box], Numbers | None]:
-    return _by_file(_loaded(network)) if network else _by_dlib
-
-
 def _by_dlib(image: np.ndarray, box: Box) -> Numbers | None:
     from dpveil.faces.embedding import aligned, embedder
 
@@ -152,24 +151,46 @@ def _by_dlib(image: np.ndarray, box: Box) -> Numbers | None:
     return None if chip is None else np.asarray(embedder()(chip[None])[0])
 
 
-def _by_file(network: Network) -> Callable[[np.ndarray, Box], Numbers | None]:
+def _by_file(network: Own) -> Callable[[np.ndarray, Box], Numbers | None]:
     def embed(image: np.ndarray, box: Box) -> Numbers | None:
         crop = landmarked(image, box, ARCFACE, lower=LOWER)
-        if crop is None:
-            return None
-        planes = crop.transpose(2, 0, 1)[None].astype(np.float32) / np.float32(127.5) - 1
-        found = network(planes)[0].astype(np.float64)
-        return np.asarray(found / max(float(np.linalg.norm(found)), 1e-12))
+        return None if crop is None else network(crop)
 
     return embed
 
 
-@lru_cache(maxsize=2)
-def _loaded(path: str) -> Network:
-    """Return the network in a file; raises `UsageError` if it cannot be read, and `ModelError`."""
-    try:
-        contents = np.fromfile(path, np.uint8)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read", hint="give the path of an ONNX file") from error
-    shape = (1, 3, ARCFACE.size, ARCFACE.size)
-    return Network.of(contents, shape, (1, NUMBERS), "embeds faces", LARGEST, LARGE)
+@dataclass(frozen=True, eq=False)
+class Own:
+    """A user's network, run by OpenCV, with the number of its outputs."""
+
+    net: Any
+    length: int
+
+    @classmethod
+    def of(cls, path: str) -> Own:
+        """Return the network in an ONNX file; raises `UsageError` if it cannot be read, and `ModelError`."""
+        try:
+            if Path(path).stat().st_size > MOST:
+                raise ModelError(f"{path} is larger than {MOST >> 20} MiB", hint=HINT)
+            contents = np.fromfile(path, np.uint8)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be read", hint="give the path of an ONNX file") from error
+        try:
+            made = cls(cv2.dnn.readNetFromONNX(contents), 0)
+            length = len(made(np.zeros((ARCFACE.size, ARCFACE.size, 3), np.uint8)))
+        except cv2.error as error:
+            problem = f"{path} is no network that embeds crops of {ARCFACE.size} × {ARCFACE.size} pixels"
+            raise ModelError(problem, hint=HINT) from error
+        if not SHORTEST <= length <= LONGEST:
+            raise ModelError(f"{path} gives {length} numbers, which are no embedding", hint=HINT)
+        return replace(made, length=length)
+
+    def __call__(self, crop: UInt8[np.ndarray, "112 112 3"]) -> Numbers:
+        """Return the embedding of a crop, of length 1."""
+        planes = crop.transpose(2, 0, 1)[None].astype(np.float32) / np.float32(127.5) - 1
+        self.net.setInput(np.ascontiguousarray(planes))
+        found = self.net.forward().astype(np.float64).ravel()
+        return np.asarray(found / max(float(np.linalg.norm(found)), 1e-12))
+
+
+_loaded = lru_cache(maxsize=2)(Own.of)
