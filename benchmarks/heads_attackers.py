@@ -9,17 +9,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 
-import cv2
 import numpy as np
 from scipy.spatial.distance import cdist
 
 from dpveil.attacks import Identified, identify, parrot, strongest
 from heads_releases import Kept, Look
 
-SIDE = 16
-"""Side of the thumbnail of the outside, in pixels."""
-BINS = 6
-HOG = cv2.HOGDescriptor((64, 64), (16, 16), (8, 8), (8, 8), 8)
 MOST = 200
 """Most dimensions of what attackers see of the context, by principal components of their own photos."""
 
@@ -48,22 +43,6 @@ def measured(look: Look) -> Features:
     across = eyes[1] - eyes[0]
     size = np.hypot(*across)
     return np.array([np.log(size), np.arctan2(across[1], across[0]), *eyes.mean(axis=0), look.yaw, *look.box])
-
-
-def context(image: np.ndarray, hidden: np.ndarray) -> dict[str, Features]:
-    """Return a thumbnail, colours and gradients of what a release does not replace."""
-    open_ = ~hidden
-    seen = np.where(open_[..., None], image, 0).astype(np.float32)
-    weight = cv2.resize(open_.astype(np.float32), (SIDE, SIDE), interpolation=cv2.INTER_AREA)
-    small = cv2.resize(seen, (SIDE, SIDE), interpolation=cv2.INTER_AREA) / np.maximum(weight, 0.05)[..., None]
-    lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)[open_]
-    colours, _ = np.histogramdd(lab, BINS, [(0, 255), (96, 160), (96, 160)])
-    filled = cv2.inpaint(image, hidden.astype(np.uint8), 3, cv2.INPAINT_TELEA)
-    return {
-        "thumbnail": small.ravel(),
-        "colours": np.sqrt(colours.ravel() / max(1.0, colours.sum())),
-        "gradients": HOG.compute(cv2.resize(filled, (64, 64), interpolation=cv2.INTER_AREA)).ravel(),
-    }
 
 
 def standard(known: Features, probes: Features) -> tuple[Features, Features]:

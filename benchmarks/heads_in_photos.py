@@ -29,8 +29,9 @@ from pathlib import Path
 import numpy as np
 
 from dpveil.attacks import real_or_made
+from dpveil.attacks.around import outside
 from dpveil.attacks.resampling import by_person
-from heads_attackers import attacks, context, measured, placements, told
+from heads_attackers import attacks, measured, placements, told
 from heads_classifier import mixed, published
 from heads_classifier import seen as seen_in
 from heads_releases import SETTINGS, Kept, Look, Shot, looks_of, planned, release, shots
@@ -136,7 +137,7 @@ def named(
         "placement, certified": np.stack([placements(kept) for _, kept in pairs]),
         "placement, measured": np.stack([measured(look) for look in seen]),
     }
-    around = [context(kept.image, kept.hidden) for _, kept in pairs]
+    around = [outside(kept.image, kept.hidden) for _, kept in pairs]
     of_made |= {f"context, {kind}": np.stack([one[kind] for one in around]) for kind in around[0]}
     sides = [{name: part[side] for name, part in both.items()} for both, side in
              ((of_clean, known), (of_made, known), (of_made, ~known))]  # fmt: skip
@@ -158,7 +159,7 @@ def unprotected(taken: Sequence[Shot], folder: Path) -> str:
     """Return what the attackers name in the originals, with nothing hidden, as a sentence."""
     pairs = [(shot, Kept(shot.path, {})) for shot in taken]
     faces = np.stack([look.embedding for look in looks_of(folder / "originals", pairs)])
-    around = [context(shot.image, np.zeros(shot.image.shape[:2], np.bool_)) for shot in taken]
+    around = [outside(shot.image, np.zeros(shot.image.shape[:2], np.bool_)) for shot in taken]
     seen = {"face": faces} | {f"context, {k}": np.stack([one[k] for one in around]) for k in around[0]}
     known = np.array([shot.known for shot in taken])
     owners, people = ([s.person for s in taken if s.known == side] for side in (True, False))

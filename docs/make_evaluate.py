@@ -17,9 +17,10 @@ KEY = ("method", "parameters")
 def attacks() -> str:
     """Return the table of attacks."""
     head = "| attack | what it does | reads | needs |\n|---|---|---|---|\n"
-    kinds = (ATTACKS[name] for name in ATTACKS.rows)
+    made = (ATTACKS[name]() for name in ATTACKS.rows)
     rows = (
-        (f"`{one.name}`", one.summary, ", ".join(one.sees), one.needs and f"`{one.needs}`") for one in kinds
+        (f"`{one.name}`", one.summary, ", ".join(one.reads), ", ".join(f"`{extra}`" for extra in one.extras))
+        for one in made
     )
     return head + "\n".join(f"| {' | '.join(row)} |" for row in rows)
 

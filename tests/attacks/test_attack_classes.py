@@ -128,7 +128,8 @@ def test_the_context_is_not_the_place_and_the_place_is_not_the_context() -> None
     place = Placement().vectors([framed(p, boxes[0]) for p in range(2)])
     assert (place[0] == place[1]).all()
     assert (Placement().vectors([framed(0, box) for box in boxes])[0] != place[0]).sum() == 0
-    assert np.isnan(Placement().vectors([view(picture(0, 0))])).all()
+    nowhere = View(picture(0, 0), np.zeros(picture(0, 0).shape[:2], np.bool_))
+    assert np.isnan(Placement().vectors([nowhere])).all()
     everything = Context().vectors([view(picture(p, 0)) for p in range(2)])
     assert not everything.any(), "nothing of these photos is outside"
 

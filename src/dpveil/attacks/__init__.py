@@ -2,6 +2,8 @@
 
 from dpveil.attacks.base import Attack, Background, Fitted, Scores, View
 from dpveil.attacks.identify import Identified, identify
+from dpveil.attacks.labels import attack, usable
+from dpveil.attacks.measures import Rate, equal_error, identification, open_set, verification
 from dpveil.attacks.outcomes import equal_error_rate, named, passed
 from dpveil.attacks.parrot import parrot, strongest
 from dpveil.attacks.real_or_made import ToldApart, real_or_made
@@ -12,16 +14,23 @@ __all__ = [
     "Background",
     "Fitted",
     "Identified",
+    "Rate",
     "Scores",
     "ToldApart",
     "Verified",
     "View",
+    "attack",
+    "equal_error",
     "equal_error_rate",
+    "identification",
     "identify",
     "named",
+    "open_set",
     "parrot",
     "passed",
     "real_or_made",
     "strongest",
+    "usable",
+    "verification",
     "verify",
 ]

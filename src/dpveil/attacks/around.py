@@ -8,9 +8,12 @@ from typing import Any, ClassVar, Final
 
 import cv2
 import numpy as np
+from jaxtyping import Bool, Float64, UInt8
 
 from dpveil.attacks.base import CONTEXT, PLACEMENT, View
+from dpveil.attacks.patches import largest_box
 from dpveil.attacks.vectors import VectorAttack, Vectors
+from dpveil.errors import InvalidParameter
 
 SIDE: Final = 16
 """Side of the thumbnail of the outside, in pixels."""
@@ -20,8 +23,12 @@ COLOURS: Final = [(0.0, 255.0), (96.0, 160.0), (96.0, 160.0)]
 """Their ranges, in OpenCV's L*a*b* of 8 bits."""
 HELD: Final = 0.05
 """Least share of a thumbnail's pixel that is seen, by which its mean is divided."""
-FACTS: Final = 5
-"""Numbers of a placement: the logarithm of its area, its middle, and its height and width."""
+WEIGHTS: Final = {"thumbnail": 1.0, "colours": 6.0, "gradients": 1.0}
+"""By how much the parts are multiplied, so that their variances are of one size."""
+CELL: Final = 5
+"""Numbers of a head's cell in a certificate."""
+FACTS: Final = 5 + CELL
+"""Numbers of a placement: the logarithm of its area, its middle, its height and width, and the cell."""
 
 
 @dataclass(frozen=True)
@@ -41,30 +48,67 @@ class Placement(VectorAttack):
 class Context(VectorAttack):
     """Knows the surroundings of people: a thumbnail, colours and gradients of what was not replaced.
 
-    Nothing under the regions is read.
+    `part` is "all" of them, or one. Nothing under the regions is read. Raises `InvalidParameter`.
     """
 
     name: ClassVar[str] = "context"
     summary: ClassVar[str] = "thumbnail, colours and gradients of what lies outside the regions"
     sees: ClassVar[tuple[str, ...]] = (CONTEXT,)
 
+    part: str = "all"
+
+    def __post_init__(self) -> None:
+        if self.part not in ("all", *WEIGHTS):
+            raise InvalidParameter("part", self.part, "is no part of the context", hint=", ".join(WEIGHTS))
+
+    @classmethod
+    def of(cls, text: str) -> Context:
+        """Return the attack by this part."""
+        return cls(text)
+
+    @property
+    def label(self) -> str:
+        """Its name, and the part that it reads alone."""
+        return self.name if self.part == "all" else f"{self.name}:{self.part}"
+
+    @property
+    def _kinds(self) -> tuple[str, ...]:
+        return tuple(WEIGHTS) if self.part == "all" else (self.part,)
+
     def vectors(self, views: Sequence[View]) -> Vectors:
         """Return the outside as numbers, 0 where nothing of a photo is outside."""
-        return np.stack([_outside(view) for view in views])
+        found = [outside(view.image, view.hidden) for view in views]
+        return np.stack(
+            [np.concatenate([WEIGHTS[name] * one[name] for name in self._kinds]) for one in found]
+        )
 
 
 def _placed(view: View) -> list[float]:
-    regions: Any = (view.certificate or {}).get("regions")
-    if not regions:
+    box, cell = largest_box(view), _cell(view)
+    if box is None:
         return [float("nan")] * FACTS
     height, width = view.hidden.shape
-    x, y, w, h = max((one["box"] for one in regions), key=lambda box: box[2] * box[3])
-    middle = ((x + w / 2) / width, (y + h / 2) / height)
-    return [float(np.log(w * h / (width * height))), *middle, h / height, w / width]
+    middle = ((box.x + box.w / 2) / width, (box.y + box.h / 2) / height)
+    area = float(np.log(box.w * box.h / (width * height)))
+    return [area, *middle, box.h / height, box.w / width, *cell]
 
 
-def _outside(view: View) -> np.ndarray:
-    open_, image = ~view.hidden, _coloured(view.image)
+def _cell(view: View) -> list[float]:
+    """Return the cell of the head's placement as the certificate states it: place, size, roll and turn."""
+    regions: Any = (view.certificate or {}).get("regions") or ()
+    cells = [one.get("origin", {}).get("cell") for one in regions]
+    known = [cell for cell in cells if isinstance(cell, list | tuple) and len(cell) == CELL]
+    return [float(part) for part in known[0]] if known else [0.0] * CELL
+
+
+def outside(
+    image: UInt8[np.ndarray, "h w c"], hidden: Bool[np.ndarray, "h w"]
+) -> dict[str, Float64[np.ndarray, " d"]]:
+    """Return what tells of a photo without its hidden pixels: its `thumbnail`, `colours` and `gradients`.
+
+    The thumbnail is 0 to 1, and 0 where all is hidden; colours are square roots of shares.
+    """
+    open_, image = ~hidden, _coloured(image)
     seen = np.where(open_[..., None], image, 0).astype(np.float32)
     weight = cv2.resize(open_.astype(np.float32), (SIDE, SIDE), interpolation=cv2.INTER_AREA)
     small = cv2.resize(seen, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
@@ -72,7 +116,8 @@ def _outside(view: View) -> np.ndarray:
     lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)[open_]
     counts, _ = np.histogramdd(lab, BINS, COLOURS)
     colours = np.sqrt(counts.ravel() / max(1.0, counts.sum()))
-    return np.concatenate([small.ravel(), colours, _gradients(image, view.hidden)]).astype(np.float64)
+    parts = {"thumbnail": small.ravel(), "colours": colours, "gradients": _gradients(image, hidden)}
+    return {name: part.astype(np.float64) for name, part in parts.items()}
 
 
 def _gradients(image: np.ndarray, hidden: np.ndarray) -> np.ndarray:

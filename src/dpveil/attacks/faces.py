@@ -2,43 +2,103 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Final
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, ClassVar, Final
 
+import cv2
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, UInt8
 
-from dpveil.attacks.base import PIXELS, View
+from dpveil.attacks.base import CONTEXT, PIXELS, View
+from dpveil.attacks.memo import Memo
+from dpveil.attacks.patches import largest_box
 from dpveil.attacks.vectors import VectorAttack, Vectors
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
+from dpveil.errors import ModelError, RegionError, UsageError
+from dpveil.faces.embedding import LENGTH
+from dpveil.faces.geometry.align import Frame, of_points
+from dpveil.faces.geometry.landmarks import predictor
 
+HINT: Final = "give an ONNX file that takes 1 × 3 × 112 × 112 pixels, such as one of ArcFace"
 EXTRA: Final = "faces"
 """The extra with the network and the detector."""
-MOST: Final = 20_000
-"""Most embeddings that are kept, 1 KB each."""
-_KEPT: Final[dict[bytes, np.ndarray]] = {}
+ARCFACE: Final = Frame(112, 0.1)
+LOWER: Final = 14.5
+"""Pixels by which the face is lower in ArcFace's crop, where the eyes are at (38, 52) and (74, 52)."""
+SHORTEST, LONGEST = 16, 4096
+"""Numbers of an embedding by a user's network, at least and at most."""
+MOST: Final = 1 << 30
+"""Largest file of a user's network, in bytes."""
+Numbers = Float64[np.ndarray, " d"]
+FOUND: Final[Memo[Box | None]] = Memo()
+EMBEDDED: Final[Memo[Numbers | None]] = Memo()
 
 
 class _Embedded(VectorAttack):
-    """Finds the largest face of each release and embeds it by dlib's network; none found is a failure."""
+    """Finds the largest face of each view and embeds it."""
 
-    sees: ClassVar[tuple[str, ...]] = (PIXELS,)
+    sees: ClassVar[tuple[str, ...]] = (PIXELS, CONTEXT)
     needs: ClassVar[str] = EXTRA
+    everywhere: ClassVar[bool] = False
+    """Whether a region without a face that can be found is taken for one, instead of giving up."""
+
+    network: str = ""
+
+    @property
+    def label(self) -> str:
+        """Its name, and that of the user's network."""
+        return f"{self.name}:{Path(self.network).stem}" if self.network else self.name
+
+    @classmethod
+    def of(cls, text: str) -> _Embedded:
+        """Return the attack with the network in this file."""
+        return cls(text)  # type: ignore[call-arg]
 
     def vectors(self, views: Sequence[View]) -> Vectors:
-        """Return the embeddings, n × 128; NaN without a face."""
-        return np.stack([_known(view) for view in views])
+        """Return the embeddings, n × d; NaN without a face. Raises `UsageError` and `ModelError`."""
+        length, embed = (own.length, _by_file(own)) if (own := self._own()) else (LENGTH, _by_dlib)
+        faces = [self._face(view) for view in views]
+        found = [
+            None
+            if box is None
+            else EMBEDDED(view.image, f"{box} {self.network}", partial(embed, view.image, box))
+            for view, box in zip(views, faces, strict=True)
+        ]
+        out = np.full((len(views), length), np.nan)
+        for row, one in enumerate(found):
+            if one is not None:
+                out[row] = one
+        return out
+
+    def _own(self) -> Own | None:
+        return _loaded(self.network) if self.network else None
+
+    def _face(self, view: View) -> Box | None:
+        found = largest_face(view)
+        if found is None and self.everywhere:
+            height, width = view.image.shape[:2]
+            return largest_box(view) or Box(0, 0, width, height)
+        return found
 
 
 @dataclass(frozen=True)
 class Embedding(_Embedded):
-    """Names the person whose clean photos are nearest: an attacker who uses a recogniser as it is."""
+    """Names the person whose clean photos are nearest: an attacker who uses a recogniser as it is.
+
+    A release in which no face is found is a failure. `network` is the path of an ONNX file that embeds faces
+    as ArcFace does: 1 × 3 × 112 × 112 pixels from -1 to 1, RGB, to 16 to 4096 numbers; empty for dlib's
+    network. OpenCV reads it, which hostile files may crash: take one that you trust.
+    Sources: King 2009 (dlib); Deng et al. 2019 (ArcFace), for the crop.
+    """
 
     name: ClassVar[str] = "embedding"
-    summary: ClassVar[str] = "dlib's embedding of the face found, nearest mean of clean photos"
+    summary: ClassVar[str] = "embedding of the face found, nearest mean of clean photos"
+
+    network: str = ""
 
     @property
     def learns(self) -> bool:
@@ -48,33 +108,89 @@ class Embedding(_Embedded):
 
 @dataclass(frozen=True)
 class EmbeddingParrot(_Embedded):
-    """Learns from the attacker's own releases what of an embedding stays. Source: Newton et al. 2005."""
+    """Learns from the attacker's own releases what of an embedding stays.
+
+    A region without a face that can be found is taken for one. `network` is as in `Embedding`. Sources:
+    Newton, Sweeney & Malin 2005; McPherson, Shokri & Shmatikov 2016.
+    """
 
     name: ClassVar[str] = "embedding-parrot"
-    summary: ClassVar[str] = "linear discriminant of dlib's embedding, learnt from releases"
+    summary: ClassVar[str] = "linear discriminant of the face's embedding, learnt from releases"
+    everywhere: ClassVar[bool] = True
 
-
-def _known(view: View) -> Float64[np.ndarray, 128]:
-    """Return the embedding of a picture, which is kept: clean photos are seen again with every method."""
-    key = hashlib.sha256(repr(view.image.shape).encode() + view.image.tobytes()).digest()
-    if key not in _KEPT:
-        if len(_KEPT) >= MOST:
-            _KEPT.clear()
-        _KEPT[key] = _embedded(view)
-    return _KEPT[key]
-
-
-def _embedded(view: View) -> Float64[np.ndarray, 128]:
-    from dpveil.faces.embedding import LENGTH, aligned, embedder
-
-    box = largest_face(view)
-    chip = None if box is None else aligned(view.image, box)
-    return np.full(LENGTH, np.nan) if chip is None else np.asarray(embedder()(chip[None])[0], np.float64)
+    network: str = ""
 
 
 def largest_face(view: View) -> Box | None:
     """Return the box of the largest face in what an attacker sees, forehead to chin, or None without one."""
+    return FOUND(view.image, "", lambda: _largest(view.image))
+
+
+def _largest(image: UInt8[np.ndarray, "h w c"]) -> Box | None:
     from dpveil.regions import Faces
 
-    boxes = [found.box for found in Faces(margin=0).detect(Photo(view.image))]
+    boxes = [found.box for found in Faces(margin=0).detect(Photo(image))]
     return max(boxes, key=lambda box: box.w * box.h, default=None)
+
+
+def landmarked(
+    image: UInt8[np.ndarray, "h w c"], box: Box, frame: Frame, *, lower: float = 0.0
+) -> UInt8[np.ndarray, "s s 3"] | None:
+    """Return the crop of a face by its landmarks, `lower` pixels down in the frame; None if they coincide."""
+    try:
+        points = predictor().near(image, box).points
+        return of_points(points, frame.points() + np.array([0.0, lower])).crop(image, frame)
+    except RegionError:
+        return None
+
+
+def _by_dlib(image: np.ndarray, box: Box) -> Numbers | None:
+    from dpveil.faces.embedding import aligned, embedder
+
+    chip = aligned(image, box)
+    return None if chip is None else np.asarray(embedder()(chip[None])[0])
+
+
+def _by_file(network: Own) -> Callable[[np.ndarray, Box], Numbers | None]:
+    def embed(image: np.ndarray, box: Box) -> Numbers | None:
+        crop = landmarked(image, box, ARCFACE, lower=LOWER)
+        return None if crop is None else network(crop)
+
+    return embed
+
+
+@dataclass(frozen=True, eq=False)
+class Own:
+    """A user's network, run by OpenCV, with the number of its outputs."""
+
+    net: Any
+    length: int
+
+    @classmethod
+    def of(cls, path: str) -> Own:
+        """Return the network in an ONNX file; raises `UsageError` if it cannot be read, and `ModelError`."""
+        try:
+            if Path(path).stat().st_size > MOST:
+                raise ModelError(f"{path} is larger than {MOST >> 20} MiB", hint=HINT)
+            contents = np.fromfile(path, np.uint8)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be read", hint="give the path of an ONNX file") from error
+        try:
+            made = cls(cv2.dnn.readNetFromONNX(contents), 0)
+            length = len(made(np.zeros((ARCFACE.size, ARCFACE.size, 3), np.uint8)))
+        except cv2.error as error:
+            problem = f"{path} is no network that embeds crops of {ARCFACE.size} × {ARCFACE.size} pixels"
+            raise ModelError(problem, hint=HINT) from error
+        if not SHORTEST <= length <= LONGEST:
+            raise ModelError(f"{path} gives {length} numbers, which are no embedding", hint=HINT)
+        return replace(made, length=length)
+
+    def __call__(self, crop: UInt8[np.ndarray, "112 112 3"]) -> Numbers:
+        """Return the embedding of a crop, of length 1."""
+        planes = crop.transpose(2, 0, 1)[None].astype(np.float32) / np.float32(127.5) - 1
+        self.net.setInput(np.ascontiguousarray(planes))
+        found = self.net.forward().astype(np.float64).ravel()
+        return np.asarray(found / max(float(np.linalg.norm(found)), 1e-12))
+
+
+_loaded = lru_cache(maxsize=2)(Own.of)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from jaxtyping import Float64, Int64
 
 from dpveil.attacks.base import Scores
+from dpveil.attacks.vectors import UNKNOWN
 from dpveil.attacks.verification import Verified
 from dpveil.errors import InvalidParameter
+
+FLAT: Final = 1e-9
+"""Least standard deviation of a row of scores that divides."""
 
 
 def named(scores: Scores, people: Sequence[str], *, rank: int = 1) -> Float64[np.ndarray, " n"]:
@@ -19,7 +24,7 @@ def named(scores: Scores, people: Sequence[str], *, rank: int = 1) -> Float64[np
     succeeds by chance. A release about which it says nothing counts as its failure. Raises
     `InvalidParameter` for people who have no column, and a number of people that is not that of the scores.
     """
-    own = _columns(scores, people)
+    own = columns_of(scores, people)
     if not 1 <= rank <= len(scores.names):
         raise InvalidParameter(
             "rank", rank, "is not a place among the people", hint=f"1 to {len(scores.names)}"
@@ -33,34 +38,35 @@ def named(scores: Scores, people: Sequence[str], *, rank: int = 1) -> Float64[np
 def passed(scores: Scores, people: Sequence[str], *, far: float) -> Verified:
     """Return how often releases pass for their own person where a share `far` of the others' do.
 
-    Raises `InvalidParameter` as `named` does.
+    Scores are standardised over people before, as some releases resemble everybody. Raises `InvalidParameter`
+    as `named` does. Source: Auckenthaler, Carey & Lloyd-Thomas 2000 (test normalisation).
     """
-    own = _columns(scores, people)
-    away = np.where(np.isfinite(scores.likeness).all(axis=1)[:, None], -scores.likeness, np.inf)
+    own = columns_of(scores, people)
+    away = np.where(np.isfinite(scores.likeness).all(axis=1)[:, None], -standard(scores), np.inf)
     mine = np.zeros(away.shape, bool)
     mine[np.arange(len(own)), own] = True
     return Verified(away[mine], away[~mine].reshape(len(own), -1), tuple(people), far)
 
 
-def equal_error_rate(verified: Verified) -> float:
-    """Return the rate at which as many releases are refused for their own person as pass for another.
+def standard(scores: Scores) -> Float64[np.ndarray, "releases people"]:
+    """Return scores less their mean over people, in units of their deviation; 0 of releases without any.
 
-    Between two thresholds the mean of both rates at the better one. Without an answer, half.
+    People of whom the attacker knows nothing get the least of the others' scores.
     """
-    levels = np.unique(np.append(verified.genuine, verified.impostors))
-    levels = levels[np.isfinite(levels)]
-    if not len(levels):
-        return 0.5
-    missed = 1 - np.searchsorted(np.sort(verified.genuine), levels, side="right") / verified.genuine.size
-    wrong = (
-        np.searchsorted(np.sort(verified.impostors.ravel()), levels, side="right") / verified.impostors.size
-    )
-    best = int(np.abs(missed - wrong).argmin())
-    return float(min(0.5, (missed[best] + wrong[best]) / 2))
+    likeness = np.where(scores.likeness > UNKNOWN / 2, scores.likeness, np.inf)
+    least = np.where(np.isfinite(likeness), likeness, np.inf).min(axis=1, keepdims=True)
+    likeness = np.where(np.isfinite(likeness), likeness, np.where(np.isfinite(least), least, 0.0))
+    away = likeness - likeness.mean(axis=1, keepdims=True)
+    return np.asarray(away / np.maximum(away.std(axis=1, keepdims=True), FLAT))
 
 
-def _columns(scores: Scores, people: Sequence[str]) -> Int64[np.ndarray, " n"]:
-    """Return the column of each release's person."""
+def equal_error_rate(verified: Verified) -> float:
+    """Return `Verified.equal_error`: half without an answer."""
+    return verified.equal_error
+
+
+def columns_of(scores: Scores, people: Sequence[str]) -> Int64[np.ndarray, " n"]:
+    """Return the column of each release's person; raises `InvalidParameter`."""
     if len(people) != len(scores.likeness) or not len(people):
         problem = f"of {len(people)} releases do not match {len(scores.likeness)} rows of scores"
         raise InvalidParameter("people", None, problem, hint="give one name for each release")

@@ -3,72 +3,102 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
+import cv2
 import numpy as np
+from jaxtyping import Float64
 
-from dpveil.attacks.base import PIXELS, Attack, Background, Fitted, Scores, View
-from dpveil.attacks.pixels import reduced
-from dpveil.attacks.vectors import Known, Vectors
-from dpveil.errors import InvalidParameter
+from dpveil.attacks.base import Background, View
+from dpveil.attacks.patches import TOP, largest_box, small
+from dpveil.attacks.vectors import check_people
+from dpveil.attacks.wrapped import Undo, Wrapped
 
+SIDE: Final = (46, 56)
+"""Columns and rows of what the inverse reads and gives: half of AT&T's."""
 RIDGE: Final = 0.1
 """Penalty of the inverse, relative to the mean variance of what it reads."""
+FOLDS: Final = 5
+"""Parts of the photos of which each is restored by an inverse that was learnt from the others."""
 
 
 @dataclass(frozen=True)
-class Restored(Attack):
-    """Learns the linear map that takes releases nearest to their photos, and names people by what it gives.
+class Restored(Wrapped):
+    """Learns the linear map that takes releases nearest to their photos; `inner` sees what it gives.
 
-    The map is a ridge regression of small clean pictures on small released ones, by the attacker's own
-    photos: the linear case of learning to undo a method before recognition (Todt, Hanisch & Strufe 2024,
-    "Fantômas"). People are then known by their clean photos.
+    The map is a ridge regression of clean regions on released ones, by the attacker's own photos: the linear
+    case of learning to undo a method before recognition (Todt, Hanisch & Strufe 2024, "Fantômas"). What the
+    inner attack learns from is restored by inverses of other photos, as the map knows its own too well.
     """
 
     name: ClassVar[str] = "restored"
-    summary: ClassVar[str] = "linear inverse of the method, learnt from releases, then a discriminant"
-    sees: ClassVar[tuple[str, ...]] = (PIXELS,)
+    summary: ClassVar[str] = "linear inverse of the method, learnt from releases, then another attack"
 
-    def fit(self, background: Background) -> Fitted:
-        """Return the attacker; raises `InvalidParameter` for a background without two people."""
-        if len(background.names) < 2:
-            raise InvalidParameter("background", None, "shows fewer than two people", hint="add people")
-        clean, seen = _small(background.clean), _small(background.released)
-        inverse = Inverse.of(seen, clean)
-        return _Undone(inverse, Known.of(clean, background, whiten=True))
+    def undo(self, background: Background) -> Undo:
+        """Return the inverse that all photos of a background teach; raises `InvalidParameter`."""
+        check_people(background)
+        inverse = Inverse.of(_rows(background.released), _rows(background.originals))
+        return lambda views: _restored(views, inverse)
+
+    def held_out(self, background: Background, undo: Undo) -> tuple[View, ...]:
+        """Return own releases, each restored by an inverse learnt from other photos.
+
+        These show the same people, as the attacker has photos of everybody whom releases show.
+        """
+        fold = background.places % FOLDS
+        if not fold.any():  # one photo of each person
+            fold = background.owners % min(FOLDS, len(background.names))
+        seen, clean = _rows(background.released), _rows(background.originals)
+        out = list(background.released)
+        for one in np.unique(fold):
+            rows = np.flatnonzero(fold == one)
+            inverse = Inverse.of(seen[fold != one], clean[fold != one])
+            done = _restored([out[row] for row in rows], inverse)
+            for row, view in zip(rows, done, strict=True):
+                out[row] = view
+        return tuple(out)
 
 
 @dataclass(frozen=True, eq=False)
 class Inverse:
     """A ridge regression of clean pictures on released ones, in the space of the releases."""
 
-    seen: Vectors
-    clean: Vectors
-    weights: Vectors
+    seen: Float64[np.ndarray, " d"]
+    clean: Float64[np.ndarray, " d"]
+    weights: Float64[np.ndarray, "d d"]
 
     @classmethod
-    def of(cls, seen: Vectors, clean: Vectors) -> Inverse:
-        """Return the regression of rows of `clean` on rows of `seen`, n × d each."""
+    def of(cls, seen: Float64[np.ndarray, "n d"], clean: Float64[np.ndarray, "n d"]) -> Inverse:
+        """Return the regression of rows of `clean` on rows of `seen`."""
         rows = seen - seen.mean(axis=0)
         gram = rows @ rows.T
         size = max(float(np.trace(gram)) / len(gram), 1e-12)
         weights = np.linalg.solve(gram + RIDGE * size * np.eye(len(gram)), clean - clean.mean(axis=0))
-        return cls(seen, clean, rows.T @ weights)
+        return cls(seen.mean(axis=0), clean.mean(axis=0), rows.T @ weights)
 
-    def undo(self, vectors: Vectors) -> Vectors:
+    def undo(self, vectors: Float64[np.ndarray, "n d"]) -> Float64[np.ndarray, "n d"]:
         """Return the clean pictures that releases come from, as nearly as the map knows."""
-        return np.asarray(self.clean.mean(axis=0) + (vectors - self.seen.mean(axis=0)) @ self.weights)
+        return np.asarray(self.clean + (vectors - self.seen) @ self.weights)
 
 
-@dataclass(frozen=True, eq=False)
-class _Undone(Fitted):
-    inverse: Inverse
-    known: Known
-
-    def score(self, releases: Sequence[View]) -> Scores:
-        return self.known.scores(self.inverse.undo(_small(releases)))
+def _rows(views: Sequence[View]) -> Float64[np.ndarray, "n d"]:
+    return small(views, SIDE).reshape(len(views), -1)
 
 
-def _small(views: Sequence[View]) -> Vectors:
-    return np.stack([reduced(view) for view in views]).astype(np.float64)
+def _restored(views: Sequence[View], inverse: Inverse) -> tuple[View, ...]:
+    """Return views with what the inverse gives in their largest region, or in all of a photo without one."""
+    levels = inverse.undo(_rows(views)).reshape(-1, SIDE[1], SIDE[0]) * TOP
+    pictures = np.clip(np.rint(levels), 0, TOP).astype(np.uint8)
+    return tuple(painted(view, picture) for view, picture in zip(views, pictures, strict=True))
+
+
+def painted(view: View, picture: np.ndarray) -> View:
+    """Return the view with a picture in its largest region, grey or RGB, resized to it."""
+    box = largest_box(view)
+    height, width = view.image.shape[:2] if box is None else (box.h, box.w)
+    fitted = cv2.resize(picture, (width, height), interpolation=cv2.INTER_CUBIC).reshape(height, width, -1)
+    image, part = view.image.copy(), (slice(None), slice(None)) if box is None else box.slices
+    inner = np.ones((height, width), np.bool_) if box is None else view.hidden[part]
+    image[part] = np.where(inner[..., None], fitted, image[part])
+    return replace(view, image=image)

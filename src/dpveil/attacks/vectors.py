@@ -20,7 +20,9 @@ Vectors = Float64[np.ndarray, "n d"]
 MOST: Final = 200
 """Most principal components of vectors that are learnt from."""
 FLAT: Final = 1e-9
-"""Added to standard deviations before they divide."""
+"""Least singular value of a principal component, and least standard deviation that divides."""
+UNKNOWN: Final = -1e300
+"""Likeness of a person of whom the attacker has no vector."""
 
 
 class VectorAttack(Attack):
@@ -39,15 +41,18 @@ class VectorAttack(Attack):
         """Whether it learns from releases by the method under attack, as a parrot does."""
         return True
 
+    def space(self, known: Vectors, background: Background) -> Space:
+        """Return the space in which vectors are compared."""
+        return Space.discriminant(known, background.owners) if self.learns else Space.plain(known)
+
     def fit(self, background: Background) -> Fitted:
         """Return the attacker that knows everybody's vectors.
 
         Raises `InvalidParameter` for a background without two people.
         """
-        if len(background.names) < 2:
-            raise InvalidParameter("background", None, "shows fewer than two people", hint="add people")
-        known = self.vectors(background.released if self.learns else background.clean)
-        return _Seeing(self, Known.of(known, background, whiten=self.learns))
+        check_people(background)
+        known = self.vectors(background.released if self.learns else background.originals)
+        return _Seeing(self, Known.of(known, background, self.space(known, background)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,18 +63,38 @@ class Space:
     turn: Float64[np.ndarray, "d e"] | None
 
     @classmethod
-    def of(cls, known: Vectors, owners: Int64[np.ndarray, " n"], *, whiten: bool) -> Space:
-        """Return the space that known vectors and their owners span; without `whiten`, the vectors' own."""
+    def plain(cls, known: Vectors) -> Space:
+        """Return the space of the vectors themselves."""
+        return cls(np.zeros(known.shape[1]), None)
+
+    @classmethod
+    def principal(cls, known: Vectors, most: int) -> Space:
+        """Return the first `most` principal components of known vectors, without those of no variance."""
+        rows = known[np.isfinite(known).all(axis=1)]
+        if not len(rows):
+            return cls.plain(known)
+        mean = rows.mean(axis=0)
+        _, sizes, axes = np.linalg.svd(rows - mean, full_matrices=False)
+        return cls(mean, axes[: min(most, max(1, np.count_nonzero(sizes > FLAT)))].T)
+
+    @classmethod
+    def discriminant(cls, known: Vectors, owners: Int64[np.ndarray, " n"]) -> Space:
+        """Return Fisher's discriminant of known vectors and their owners, after principal components."""
         there = np.isfinite(known).all(axis=1)
-        if not whiten or not there.any():
-            return cls(np.zeros(known.shape[1]), None)
-        rows = known[there]
-        mean, turn = rows.mean(axis=0), np.eye(known.shape[1])
+        if not there.any():
+            return cls.plain(known)
+        mean, spread = known[there].mean(axis=0), known[there].std(axis=0)
+        turn = np.diag(1 / np.where(spread > FLAT, spread, 1.0))  # shrinkage is towards equal variances
         if known.shape[1] > MOST:
-            _, sizes, axes = np.linalg.svd(rows - mean, full_matrices=False)
-            turn = axes[: min(MOST, max(1, np.count_nonzero(sizes > FLAT)))].T
-        inner = (rows - mean) @ turn
+            turn = np.asarray(cls.principal(known, MOST).turn)
+        inner = (known[there] - mean) @ turn
         return cls(mean, turn @ whitening(inner, [str(owner) for owner in owners[there]]))
+
+    def then(self, inner: Space) -> Space:
+        """Return the space of vectors that are taken to this space, and from there to an inner one."""
+        if self.turn is None or inner.turn is None:
+            return inner if self.turn is None else self
+        return Space(self.mean + np.linalg.pinv(self.turn.T) @ inner.mean, self.turn @ inner.turn)
 
     def of_vectors(self, vectors: Vectors) -> Vectors:
         """Return vectors in this space."""
@@ -94,18 +119,23 @@ class Known:
     means: Vectors
 
     @classmethod
-    def of(cls, vectors: Vectors, background: Background, *, whiten: bool) -> Known:
+    def of(cls, vectors: Vectors, background: Background, space: Space) -> Known:
         """Return what vectors of a background's photos tell of its people."""
-        space = Space.of(vectors, background.owners, whiten=whiten)
         return cls(background.names, space, means_of(space.of_vectors(vectors), background.owners))
 
     def scores(self, vectors: Vectors) -> Scores:
         """Return the negative distances of vectors to everybody's mean; NaN where nothing was found."""
         away = cdist(self.space.of_vectors(vectors), self.means)
         lost = ~np.isfinite(away).any(axis=1)
-        likeness = np.where(np.isfinite(away), -away, -1e300)
+        likeness = np.where(np.isfinite(away), -away, UNKNOWN)
         likeness[lost] = np.nan
         return Scores(likeness, self.names)
+
+
+def check_people(background: Background) -> None:
+    """Raise `InvalidParameter` for a background that shows fewer than two people."""
+    if len(background.names) < 2:
+        raise InvalidParameter("background", None, "shows fewer than two people", hint="add people")
 
 
 def means_of(known: Vectors, owners: Int64[np.ndarray, " n"]) -> Vectors:

@@ -43,20 +43,67 @@ class Verified:
         rates = (times * accepted).sum(axis=1) / times.sum(axis=1)
         return ends(rates, self.rate, len(names), level)
 
+    @property
+    def equal_error(self) -> float:
+        """The rate at which as many probes are refused for their own person as pass for another.
+
+        Between two thresholds the mean of both rates at the better one; half at most, as by guessing.
+        """
+        return float(self._equal_errors(np.ones((1, len(self.people)), np.int64))[0])
+
+    def equal_error_interval(self, *, draws: int = 500, level: float = 0.95, seed: int = 0) -> Interval:
+        """Return a percentile bootstrap interval of `equal_error` that resamples people."""
+        names, person = np.unique(np.asarray(self.people), return_inverse=True)
+        found = self._equal_errors(drawn_people(len(names), draws, seed)[:, person])
+        return ends(found, self.equal_error, len(names), level)
+
     def _thresholds(self, times: Int64[np.ndarray, "draws probes"]) -> Float64[np.ndarray, " draws"]:
         """Return the threshold of each draw, in which probes have the multiplicities `times`; never inf."""
-        away = self.impostors.ravel()
-        order = np.argsort(away, kind="stable")
-        away = away[order]
-        last: Bool[np.ndarray, " pairs"] = np.append(away[1:] > away[:-1], True)
-        levels = np.append(-np.inf, away[last])
-        probe = order // self.impostors.shape[1]
-        found = np.empty(len(times))
-        for row, weights in enumerate(times):
-            accepted = np.cumsum(weights[probe])
-            allowed = self.far * accepted[-1] * (1 + 1e-12)
-            found[row] = levels[np.searchsorted(accepted[last], allowed, side="right")]
+        levels = Levels.of(self.impostors.ravel())
+        probe = levels.order // self.impostors.shape[1]
+        return np.array([levels.threshold(weights[probe], self.far) for weights in times])
+
+    def _equal_errors(self, times: Int64[np.ndarray, "draws probes"]) -> Float64[np.ndarray, " draws"]:
+        """Return the equal error rate of each draw, in which probes have the multiplicities `times`."""
+        count, others = self.impostors.shape
+        levels = Levels.of(np.append(self.genuine, self.impostors))
+        finite = levels.last & np.isfinite(levels.away)
+        own = levels.order < count
+        probe = np.where(own, levels.order, (levels.order - count) // others)
+        found = np.full(len(times), 0.5)
+        for row, weights in enumerate(times) if finite.any() else ():
+            held = weights[probe]
+            missed = 1 - np.cumsum(held * own)[finite] / weights.sum()
+            wrong = np.cumsum(held * ~own)[finite] / (weights.sum() * others)
+            best = int(np.abs(missed - wrong).argmin())
+            found[row] = min(0.5, (missed[best] + wrong[best]) / 2)
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """Distances in order: `last` says which are the last of their value, as equal ones pass together."""
+
+    order: Int64[np.ndarray, " n"]
+    away: Float64[np.ndarray, " n"]
+    last: Bool[np.ndarray, " n"]
+
+    @classmethod
+    def of(cls, away: Float64[np.ndarray, " n"]) -> Levels:
+        """Return the levels of distances; infinite ones never pass."""
+        order = np.argsort(away, kind="stable")
+        ordered = away[order]
+        return cls(order, ordered, np.append(ordered[1:] > ordered[:-1], True))
+
+    def threshold(self, weights: Int64[np.ndarray, " n"], far: float) -> float:
+        """Return the largest distance that accepts no more than `far` of the weight, or -inf; never inf.
+
+        `weights` are those of the ordered distances.
+        """
+        accepted = np.cumsum(weights)
+        allowed = far * accepted[-1] * (1 + 1e-12)
+        place = np.searchsorted(accepted[self.last], allowed, side="right")
+        return float(np.append(-np.inf, self.away[self.last])[place])
 
 
 def verify(

@@ -1,0 +1,70 @@
+"""A small residual network that is trained on releases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from dpveil.attacks.networks import NetworkAttack
+
+if TYPE_CHECKING:
+    import torch
+
+WIDTHS: Final = (16, 32, 64)
+"""Channels of the blocks; each halves the picture."""
+
+
+@dataclass(frozen=True)
+class ResidualParrot(NetworkAttack):
+    """A stem, three residual blocks and a mean over places, trained on releases; settings as in
+    `NetworkAttack`.
+
+    Source: He et al. 2016 (residual networks), much smaller.
+    """
+
+    name: ClassVar[str] = "residual"
+    summary: ClassVar[str] = "small residual network of the picture, 46 × 56 pixels, trained on releases"
+
+    seed: int = 0
+    epochs: int = 30
+
+    def network(self, people: int) -> torch.nn.Module:
+        """Return the stem, the blocks, and a linear layer on means of 3 × 3 places."""
+        from torch import nn
+
+        stem = [
+            nn.Conv2d(1, WIDTHS[0], 5, stride=2, padding=2, bias=False),
+            nn.BatchNorm2d(WIDTHS[0]),
+            nn.ReLU(),
+        ]
+        before, blocks = WIDTHS[0], []
+        for width in WIDTHS:
+            blocks.append(_block(before, width))
+            before = width
+        return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(3), nn.Flatten(), nn.Dropout(0.3),
+                             nn.Linear(9 * before, people))  # fmt: skip
+
+
+def _block(before: int, width: int) -> torch.nn.Module:
+    from torch import nn
+
+    class Block(nn.Module):
+        """Two convolutions beside a shortcut."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            stride = 1 if before == width else 2
+            self.main = nn.Sequential(
+                nn.Conv2d(before, width, 3, stride=stride, padding=1, bias=False),
+                nn.BatchNorm2d(width),
+                nn.ReLU(),
+                nn.Conv2d(width, width, 3, padding=1, bias=False),
+                nn.BatchNorm2d(width),
+            )
+            self.short = nn.Conv2d(before, width, 1, stride=stride, bias=False)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            """Return the sum of both ways, without what is negative."""
+            return nn.functional.relu(self.main(x) + self.short(x))
+
+    return Block()

@@ -1,0 +1,198 @@
+"""Attacks made of others: reversal, averaging, composition, sums; and the labels that name them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from people import face, sides, view
+from test_attacks import made, rate
+
+from dpveil.attacks.averaged import Averaged, Composed
+from dpveil.attacks.base import Attack, Background, Scores
+from dpveil.attacks.joined import Joint, weighed
+from dpveil.attacks.labels import attack, usable
+from dpveil.attacks.measures import identification
+from dpveil.attacks.outcomes import standard
+from dpveil.attacks.pixels import PixelDiscriminant
+from dpveil.attacks.restored import Inverse, Restored
+from dpveil.attacks.vectors import UNKNOWN
+from dpveil.errors import InvalidParameter, UnknownName
+from dpveil.mechanisms.pixel import Blur, DPPix, Fill
+
+
+def test_more_releases_of_a_photo_tell_more():
+    method = DPPix(epsilon=1, block=4, neighbourhood=8)
+    one = rate("pixels", method, times=9, probes=8).value
+    several = rate("averaged(pixels)", method, times=9, probes=8).value
+    summed = rate("composed(pixels)", method, times=9, probes=8).value
+    assert several >= one + 0.2
+    assert summed >= one + 0.1
+
+
+def test_one_release_alone_is_attacked_as_it_is():
+    background, shown, _ = sides(Blur(sigma=4), people=3)
+    plain = PixelDiscriminant().fit(background).score(shown).likeness
+    assert np.array_equal(Averaged().fit(background).score(shown).likeness, plain)
+    composed = Composed().fit(background).score(shown)
+    assert np.allclose(composed.likeness, standard(Scores(plain, composed.names)))
+
+
+def test_a_second_release_by_another_method_is_composed():
+    """The first shows nothing, the second everything: each needs an attacker of its own."""
+    blank, shown, people = sides(Fill())
+    clear, clearly, _ = sides(None)
+    both = tuple(replace(one, more=(two,)) for one, two in zip(blank.released, clear.released, strict=True))
+    probes = [replace(one, more=(two,)) for one, two in zip(shown, clearly, strict=True)]
+    background = replace(blank, released=both)
+    assert identification(Composed().fit(background).score(probes), people).value >= 0.8
+    assert identification(PixelDiscriminant().fit(background).score(probes), people).value == 1 / 8
+
+
+def test_the_inverse_undoes_what_is_linear():
+    random = np.random.default_rng(1)
+    clean, mix = random.normal(size=(200, 6)), random.normal(size=(6, 6))
+    inverse = Inverse.of(clean @ mix + 3, clean)
+    new = random.normal(size=(50, 6))
+    assert np.abs(inverse.undo(new @ mix + 3) - new).mean() < 0.3 * np.abs(new).mean()
+
+
+def test_reversal_helps_who_knows_clean_photos_only():
+    """Inverted pictures: nearest clean ones are wrong, until the inverse is learnt."""
+
+    def negative(one):
+        return replace(one, image=255 - one.image, hidden=np.ones_like(one.hidden))
+
+    background, shown, people = sides(None)
+    background = replace(background, released=tuple(map(negative, background.released)))
+    shown = list(map(negative, shown))
+    naive = identification(attack("eigenfaces").fit(background).score(shown), people).value
+    undone = identification(attack("restored(eigenfaces)").fit(background).score(shown), people).value
+    assert undone >= naive + 0.3
+
+
+def test_own_releases_are_restored_by_inverses_of_other_photos():
+    """An inverse knows what it learnt from: the inner attack would learn from pictures that are too good."""
+    background, _, _ = sides(DPPix(epsilon=1, block=8, neighbourhood=64), people=6)
+    wrapper = Restored()
+    undo = wrapper.undo(background)
+    known = np.stack([one.image for one in undo(background.released)]).astype(float)
+    held = np.stack([one.image for one in wrapper.held_out(background, undo)]).astype(float)
+    clean = np.stack([one.image for one in background.clean]).astype(float)
+    assert np.square(known - clean).mean() < 0.7 * np.square(held - clean).mean()
+
+
+def test_the_denoiser_runs_before_the_attack():
+    background, shown, _ = sides(DPPix(epsilon=1, block=4, neighbourhood=8), people=3)
+    label = "denoised:median:3(pixels)"
+    found = attack(label).fit(background).score(shown)
+    assert attack(label).label == label
+    assert attack(label).extras == ()
+    assert attack("denoised(pixels)").extras == ("models",)
+    assert not np.allclose(found.likeness, attack("pixels").fit(background).score(shown).likeness)
+    with pytest.raises(UnknownName, match="unknown post-processing step 'magic'"):
+        attack("denoised:magic").fit(background)
+
+
+class Told(Attack):
+    """An attacker who is told the photo's number, with some certainty, or says nothing."""
+
+    name, summary, sees = "told", "", ()
+
+    def __init__(self, sure):
+        self.sure = sure
+
+    def fit(self, background):
+        sure, names = self.sure, background.names
+
+        class Fitted:
+            def score(self, releases):
+                random = np.random.default_rng(len(releases))
+                true = np.array([one.size for one in releases])
+                likeness = random.normal(size=(len(releases), len(names)))
+                likeness[np.arange(len(true)), true] += sure
+                return Scores(likeness if sure is not None else np.full_like(likeness, np.nan), names)
+
+        return Fitted()
+
+
+def _told(*sures):
+    views = tuple(view(face(0, 0), size=person) for person in range(6) for _ in range(3))
+    people = tuple(f"p{person}" for person in range(6) for _ in range(3))
+    fitted = Joint(tuple(Told(sure) for sure in sures)).fit(Background(views, views, people))
+    probes = [view(face(0, 0), size=person) for person in range(6) for _ in range(20)]
+    return identification(fitted.score(probes), [f"p{person}" for person in range(6) for _ in range(20)])
+
+
+def test_who_knows_nothing_does_not_spoil_a_sum():
+    assert _told(6.0, 0.0, 0.0).value >= 0.95
+
+
+def test_who_says_nothing_adds_nothing_and_all_together_fail():
+    background, shown, people = sides(None, people=3)
+    silent = Told(0.0)
+    silent.fit = lambda background: _Silent(background.names)
+    scores = Joint((PixelDiscriminant(), silent)).fit(background).score(shown)
+    assert identification(scores, people).failures == 0
+    assert identification(Joint((silent,)).fit(background).score(shown), people).failures == len(shown)
+
+
+class _Silent:
+    def __init__(self, names):
+        self.names = names
+
+    def score(self, releases):
+        return Scores(np.full((len(releases), len(self.names)), np.nan), self.names)
+
+
+def test_standard_scores_hold_unknown_people_last():
+    found = standard(Scores(np.array([[3.0, UNKNOWN, 1.0], [np.nan] * 3]), ("a", "b", "c")))
+    assert found[0, 1] == found[0, 2] < found[0, 0]
+    assert (found[1] == 0).all()
+
+
+def test_weights_favour_who_is_right():
+    random = np.random.default_rng(2)
+    scores = random.normal(size=(2, 60, 5))
+    owners = random.integers(0, 5, 60)
+    scores[0, np.arange(60), owners] += 4
+    weights = weighed(scores, owners)
+    assert weights[0] > 5 * weights[1]
+
+
+@pytest.mark.parametrize(
+    ("label", "told"),
+    [
+        ("pixels", "pixels"),
+        ("restored", "restored(pixels)"),
+        ("joint", "placement+context"),
+        ("context + restored( pixels )", "context+restored(pixels)"),
+        ("averaged(restored(pixels)+context)", "averaged(restored(pixels)+context)"),
+        ("embedding:/tmp/arcface.onnx", "embedding:arcface"),
+    ],
+)
+def test_labels_say_what_attacks_are_made_of(label, told):
+    assert attack(label).label == told
+    assert attack(attack(label).label).label == told
+
+
+@pytest.mark.parametrize(
+    "label", ["", "pixels(context)", "restored(pixels", "pixels:3", "restored:(pixels)", "a" * 300]
+)
+def test_other_labels_are_refused(label):
+    with pytest.raises((InvalidParameter, UnknownName)):
+        attack(label)
+
+
+def test_only_attacks_whose_extras_are_there_are_usable(monkeypatch):
+    monkeypatch.setattr("dpveil.attacks.base.find_spec", lambda name: None)
+    assert [one.label for one in usable(["pixels", "network", "restored(embedding)"])] == ["pixels"]
+    monkeypatch.undo()
+    assert {"pixels", "joint"} <= {type(one).name for one in usable()}
+
+
+def test_a_joint_needs_parts():
+    with pytest.raises(InvalidParameter, match="parts"):
+        Joint(())
+    assert made("joint").label == "placement+context"
