@@ -7,7 +7,6 @@ import json
 import numpy as np
 import pytest
 
-from dpveil.attacks.base import PIXELS
 from dpveil.attacks.pixels import PixelDiscriminant
 from dpveil.bench.bounds import bound
 from dpveil.bench.cells import Cell, parse
@@ -36,17 +35,16 @@ def test_bounds_of_guarantees() -> None:
     whole = {"pixels": 64, "whole": True}
     pure = guarantee("pure", Relation("any-image"), epsilon=1)
     e = float(np.e)
-    assert bound([pure] * 10, people, (PIXELS,), **whole) == pytest.approx(e / (e + 9))
-    assert bound([pure] * 12, [*people, "0", "1"], (PIXELS,), **whole) == pytest.approx(e / (e + 5))
-    assert bound([pure] * 10, ["0"] * 10, (PIXELS,), **whole) == 1
+    assert bound([pure] * 10, people, **whole) == pytest.approx(e / (e + 9))
+    assert bound([pure] * 12, [*people, "0", "1"], **whole) == pytest.approx(e / (e + 5))
+    assert bound([pure] * 10, ["0"] * 10, **whole) == 1
     few = guarantee("pure", Relation("m-pixels", 16), epsilon="0.5")
-    assert bound([few] * 10, people, (PIXELS,), **whole) == pytest.approx(e**2 / (e**2 + 9))
-    assert bound([pure, few] * 5, people, (PIXELS,), **whole) == pytest.approx(e**2 / (e**2 + 9))
-    assert bound([pure] * 10, people, (PIXELS, "context"), **whole) is None
-    assert bound([pure] * 10, people, (PIXELS,), pixels=64, whole=False) is None
-    assert bound([pure] * 9 + [None], people, (PIXELS,), **whole) is None
+    assert bound([few] * 10, people, **whole) == pytest.approx(e**2 / (e**2 + 9))
+    assert bound([pure, few] * 5, people, **whole) == pytest.approx(e**2 / (e**2 + 9))
+    assert bound([pure] * 10, people, pixels=64, whole=False) is None
+    assert bound([pure] * 9 + [None], people, **whole) is None
     vectors = guarantee("metric", Relation("singular-values"), epsilon=1, metric="euclidean", diameter=1)
-    assert bound([vectors] * 10, people, (PIXELS,), **whole) is None
+    assert bound([vectors] * 10, people, **whole) is None
 
 
 def test_the_bound_is_reached_by_the_best_attacker_and_by_none_exceeded() -> None:
@@ -54,7 +52,7 @@ def test_the_bound_is_reached_by_the_best_attacker_and_by_none_exceeded() -> Non
     k, epsilon = 6, 1.0
     keep = np.exp(epsilon) / (np.exp(epsilon) + k - 1)
     pure = guarantee("pure", Relation("any-image"), epsilon=1)
-    least = bound([pure] * k, [str(i) for i in range(k)], (PIXELS,), pixels=1, whole=True)
+    least = bound([pure] * k, [str(i) for i in range(k)], pixels=1, whole=True)
     assert least == pytest.approx(keep)
 
 

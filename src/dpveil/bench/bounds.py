@@ -7,25 +7,23 @@ from collections.abc import Sequence
 
 from dpveil.accounting.group import whole_region
 from dpveil.accounting.meaning import success_bound
-from dpveil.attacks.base import PIXELS
 from dpveil.core.guarantee import Guarantee
 
 
 def bound(
     guarantees: Sequence[Guarantee | None],
     people: Sequence[str],
-    sees: Sequence[str],
     *,
     pixels: int,
     whole: bool,
 ) -> float | None:
     """Return the highest expected share of releases whose person any attacker can name, rounded up.
 
-    `guarantees` are those of the releases, whose people are `people`; `sees` is what the attack reads, and
-    `pixels` the most pixels of a photo. None where no bound is known: for a heuristic method, for a relation
-    under which photos of two people are no neighbours, and for attackers who read more than what was
-    replaced: `whole` says whether that is all of every photo and all have one size, else place, surroundings
-    and sizes tell, too.
+    `guarantees` are those of the releases, whose people are `people`; `pixels` is the most pixels of a
+    photo. None where no bound is known: for a heuristic method, for a relation under which photos of two
+    people are no neighbours, and where more tells than what was replaced: `whole` says whether that is all of
+    every photo and all have one size, else place, surroundings and sizes tell, too. Then all that an attacker
+    has, file and certificate, follows from the release and public settings.
 
     *Proof.* Let w be the largest share of the releases that shows one person, and k the largest integer with
     1/k ≥ w. The attacker gets one release; its photo is drawn at random, and shows person i with probability
@@ -33,7 +31,7 @@ def bound(
     off at 1/k). Told which k people, an attacker succeeds no less; then `success_bound` holds for k photos,
     all of them neighbours: photos of a person are a mixture, and the divergences are jointly convex. ∎
     """
-    if not whole or tuple(sees) != (PIXELS,) or not people:
+    if not whole or not people:
         return None
     alone = max(Counter(people).values())
     candidates = len(people) // alone

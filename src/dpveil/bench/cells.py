@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -26,6 +27,8 @@ MOST_BYTES: Final = 32 << 20
 MOST_RELEASES: Final = 1_000_000
 DIGITS: Final = 9
 """Decimals of what is stored."""
+LABEL: Final = re.compile(r"[a-z][\w+():,.-]{0,200}")
+"""Labels of attacks."""
 LONGEST: Final = 500
 """Longest text in a cell, in characters."""
 MEASURES: Final = ("mse", "psnr", "ssim")
@@ -77,12 +80,27 @@ def depends_on(dataset: Dataset, setting: Setting, attack: Attack, seed: int) ->
         "most_photos": dataset.most_photos,
         "method": setting.name,
         "parameters": setting.parameters,
-        "attack": attack.name,
-        "attack_settings": {name: str(value) for name, value in vars(attack).items()},
+        "attack": attack.label,
+        "attack_settings": _settings(attack),
         "seed": seed,
         "version": dpveil.__version__,
         "code_sha256": code_digest(),
     }
+
+
+def _settings(attack: Attack) -> dict[str, Json]:
+    """Return the settings of an attack and of those inside it; of a file its hash, not where it lies."""
+    return {name: _setting(value) for name, value in vars(attack).items()}
+
+
+def _setting(value: object) -> Json:
+    if isinstance(value, Attack):
+        return {"attack": value.name, **_settings(value)}
+    if isinstance(value, tuple):
+        return [_setting(one) for one in value]
+    if isinstance(value, str) and value and Path(value).is_file():
+        return f"sha256:{hashlib.sha256(Path(value).read_bytes()).hexdigest()}"
+    return value if isinstance(value, int | float | str) else str(value)
 
 
 def key_of(of: Mapping[str, Json]) -> str:
@@ -141,8 +159,8 @@ def _check_told(of: Any, guarantee: Any) -> None:
     kinds = {"data": str, "data_sha256": str, "method": str, "parameters": dict, "attack": str, "seed": int}
     if not isinstance(of, dict) or any(not isinstance(of.get(name), kind) for name, kind in kinds.items()):
         raise ValueError("it does not say what it is of")
-    names = (of["method"], of["attack"])
-    if any(not NAME.fullmatch(name) for name in names) or not _is_plain([of, guarantee]):
+    named = NAME.fullmatch(of["method"]) and LABEL.fullmatch(of["attack"])
+    if not named or not _is_plain([of, guarantee]):
         raise ValueError("it does not say what it is of")
     if guarantee is not None:
         relation = guarantee["relation"]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from dpveil.attacks import labels
 from dpveil.bench.cells import MOST_BYTES, Cell, code_digest
 from dpveil.bench.data import LEAST, Dataset, load
 from dpveil.bench.folder import ABOUT, FORMAT, MEASURES, RESULTS, tables
@@ -16,7 +17,7 @@ from dpveil.bench.run import one_thread, read_cell
 from dpveil.bench.settings import NOTHING, Setting
 from dpveil.bench.table import rows, utility
 from dpveil.core.numbers import Json
-from dpveil.core.registry import ATTACKS, METHODS
+from dpveil.core.registry import METHODS
 from dpveil.errors import DataError, DPVeilError
 from dpveil.io import received
 from dpveil.io.refused import Refused
@@ -98,7 +99,9 @@ def repeated(cell: Cell, dataset: Dataset) -> Cell:
         method = None if of["method"] == NOTHING else METHODS[of["method"]].stated(given)
         if regions not in (None, "whole", "faces"):
             raise ValueError
-        attack = ATTACKS[of["attack"]]()
+        if ":" in of["attack"]:  # its setting may be a file of whoever made the run
+            raise ValueError
+        attack = labels.attack(of["attack"])
         (made,) = cells_of(dataset, Setting(method, regions, after), [attack], of["seed"])
     except (DPVeilError, ValueError, TypeError, KeyError) as error:
         raise DataError(

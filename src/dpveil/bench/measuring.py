@@ -102,9 +102,7 @@ def _outcome(
     whole = (
         all(bool(one[0].hidden.all()) for one in shown) and len({one[0].image.shape for one in shown}) == 1
     )
-    least = (
-        None if setting.method is None else bound(guarantees, people, attack.sees, pixels=pixels, whole=whole)
-    )
+    least = None if setting.method is None else bound(guarantees, people, pixels=pixels, whole=whole)
     stated = next((one.to_json() for one in guarantees if one is not None), None)
     return Cell(
         of=depends_on(dataset, setting, attack, seed),

@@ -15,7 +15,7 @@ from dpveil.cli.command import options_of
 from dpveil.cli.options import AsJson, Text, number
 from dpveil.cli.progress import bar
 from dpveil.core.registry import ATTACKS
-from dpveil.errors import UnknownName, UsageError
+from dpveil.errors import UsageError
 
 if TYPE_CHECKING:
     from dpveil.attacks.base import Attack
@@ -29,6 +29,8 @@ QUICK: Final = {
     "attacks": ("pixels", "restored", "embedding", "network"),
 }
 """What a run compares unless it is told; `--full` takes all methods and attacks that are installed."""
+SEVERAL: Final = ("averaged", "composed")
+"""Attacks on several releases of one photo, of which a run has one."""
 PLAIN: Final = ("blur", "mosaic", "fill")
 """Methods that promise nothing, which every run shows beside the others."""
 SLOW: Final = ("1", "10", "100")
@@ -57,7 +59,10 @@ def evaluate_command(
         list[str] | None, typer.Option(metavar="E", help="Repeatable. Default: 0.5, 1, 5, 20 and 100.")
     ] = None,
     attack: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help=f"Repeatable: {', '.join(ATTACKS.rows)}.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Repeatable: pixels, restored(embedding), context+pixels; see the docs."
+        ),
     ] = None,
     delta: Annotated[Text, typer.Option(metavar="D", help="δ, for methods that take it.")] = None,
     block: Annotated[str, typer.Option(metavar="B", help="Side of a block in pixels.")] = "8",
@@ -155,23 +160,24 @@ def _settings(
 
 def _attacks(names: Sequence[str] | None, *, full: bool) -> tuple[tuple[Attack, ...], list[str]]:
     """Return the attacks, and notes on those that cannot run; one that was asked for is refused."""
-    from dpveil.attacks.base import installed
+    from dpveil.attacks.labels import attack, missing
 
     made: list[Attack] = []
     notes: list[str] = []
-    for name in dict.fromkeys(names or (ATTACKS if full else QUICK["attacks"])):
-        if name not in ATTACKS:
-            raise UnknownName("attack", name, ATTACKS)
-        kind = ATTACKS[name]
-        if installed(kind.needs):
-            made.append(kind())
+    every = [name for name in ATTACKS if name not in SEVERAL]
+    for name in dict.fromkeys(names or (every if full else QUICK["attacks"])):
+        one = attack(name)
+        if not (lacking := missing(one)):
+            made.append(one)
         elif names:
-            raise UsageError(
-                f"the attack {name} needs what is not installed", hint=f"pip install 'dpveil[{kind.needs}]'"
-            )
+            raise UsageError(f"the attack {name} needs what is not installed", hint=_install(lacking))
         else:
-            notes.append(f"{name} is left out: pip install 'dpveil[{kind.needs}]'")
+            notes.append(f"the attack {name} is left out: {_install(lacking)}")
     return tuple(made), notes
+
+
+def _install(extras: Sequence[str]) -> str:
+    return f"pip install 'dpveil[{','.join(extras)}]'"
 
 
 def _check_names(sets: Sequence[Dataset]) -> None:
