@@ -44,7 +44,7 @@ def test_the_tables_have_what_is_promised(made: Path) -> None:
     table = read(made / "results.csv")
     assert list(table[0]) == list(COLUMNS)
     assert {row["method"] for row in table} == {"nothing", "blur", "mosaic", "fill", "dp-pix"}
-    assert {row["attack"] for row in table} == {"pixels", "restored", "strongest"}
+    assert {row["attack"] for row in table} == {"pixels", "restored(pixels)", "strongest"}
     named = {(row["method"], row["epsilon"], row["attack"]): row for row in table}
     assert float(named["nothing", "", "pixels"]["success"]) == 1
     assert float(named["fill", "0", "pixels"]["success"]) == pytest.approx(1 / 6, abs=1e-4)

@@ -26,6 +26,7 @@ COMMANDS = (
     "methods",
     "verify",
     "faces",
+    "evaluate",
     "train",
     "audit",
     "install",
