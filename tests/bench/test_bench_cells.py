@@ -42,7 +42,9 @@ def test_bounds_of_guarantees() -> None:
     few = guarantee("pure", Relation("m-pixels", 16), epsilon="0.5")
     assert bound([few] * 10, people, (PIXELS,), **whole) == pytest.approx(e**2 / (e**2 + 9))
     assert bound([pure, few] * 5, people, (PIXELS,), **whole) == pytest.approx(e**2 / (e**2 + 9))
-    assert bound([pure] * 10, people, (PIXELS, "context"), **whole) is None
+    assert bound([pure] * 10, people, (PIXELS, "placement"), **whole) is None
+    all_of_it = bound([pure] * 10, people, (PIXELS, "context"), **whole)  # nothing lies outside
+    assert all_of_it == pytest.approx(e / (e + 9))
     assert bound([pure] * 10, people, (PIXELS,), pixels=64, whole=False) is None
     assert bound([pure] * 9 + [None], people, (PIXELS,), **whole) is None
     vectors = guarantee("metric", Relation("singular-values"), epsilon=1, metric="euclidean", diameter=1)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dpveil.accounting.group import whole_region
 from dpveil.accounting.meaning import success_bound
-from dpveil.attacks.base import PIXELS
+from dpveil.attacks.base import CONTEXT, PIXELS
 from dpveil.core.guarantee import Guarantee
 
 
@@ -33,7 +33,7 @@ def bound(
     off at 1/k). Told which k people, an attacker succeeds no less; then `success_bound` holds for k photos,
     all of them neighbours: photos of a person are a mixture, and the divergences are jointly convex. ∎
     """
-    if not whole or tuple(sees) != (PIXELS,) or not people:
+    if not whole or not set(sees) <= {PIXELS, CONTEXT} or not people:
         return None
     alone = max(Counter(people).values())
     candidates = len(people) // alone
