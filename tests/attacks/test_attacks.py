@@ -80,6 +80,7 @@ def test_attacks_of_pixels_see_nothing_around_a_region(name):
     background, shown, _ = sides(None, people=3, known=3, probes=1)
     mask = np.zeros(shown[0].hidden.shape, bool)
     mask[10:40, 8:38] = True
+    mask[10:16, 8:20] = False  # a region is no box
     one, scores = made(name), []
     assert one.reads == (PIXELS,)
     for level in (0, 255):
@@ -101,6 +102,7 @@ def test_attacks_of_the_rest_see_nothing_in_a_region(name):
     background, shown, _ = sides(None, people=3, known=3, probes=1)
     mask = np.zeros(shown[0].hidden.shape, bool)
     mask[10:40, 8:38] = True
+    mask[10:16, 8:20] = False  # a region is no box
     scores = []
     for level in (0, 255):
         views = [replace(one, image=np.where(mask[..., None], np.uint8(level), one.image), hidden=mask)

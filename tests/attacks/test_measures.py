@@ -40,15 +40,19 @@ def test_who_says_the_same_of_everybody_succeeds_by_chance():
 
 
 def test_strangers_set_the_threshold():
-    """Strangers' best scores are 5, 3 and none; known people's 6, 4 and 2, which are right, 9 and none."""
+    """The nearer the second likeliest person, the less sure is the attacker, whatever the unit.
+
+    Strangers' seconds are at 0.2, 0.6 and none; known people's at 0.1, 0.4 and 0.8, which are right, at 0,
+    which is wrong, and none.
+    """
     found = scores(
-        [5, 0, 0], [0, 3, 0], [NAN] * 3,
-        [6, 0, 0], [0, 4, 0], [9, 0, 0], [0, 0, 2], [NAN] * 3,
+        [1, 0.2, 0], [0, 3, 1.8], [NAN] * 3,
+        [1, 0.1, 0], [0, 1, 0.4], [9, 0, 0], [0.8, 0, 1], [NAN] * 3,
     )  # fmt: skip
     people = ["x", "y", "z", "ann", "bob", "eve", "eve", "ann"]
     assert open_set(found, people, far=0.0).value == 0.0  # nobody passes where no stranger may
-    assert open_set(found, people, far=0.34).value == pytest.approx(1 / 5)  # at 5: the first
-    assert open_set(found, people, far=0.7).value == pytest.approx(2 / 5)  # at 3: two are right
+    assert open_set(found, people, far=0.34).value == pytest.approx(1 / 5)  # at 0.2: the first
+    assert open_set(found, people, far=0.7).value == pytest.approx(2 / 5)  # at 0.6: two are right
     assert open_set(found, people, far=0.7).failures == 2
     with pytest.raises(InvalidParameter, match="strangers"):
         open_set(found, ["ann"] * 8, far=0.1)

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
 from dpveil.attacks.base import Scores
-from dpveil.attacks.outcomes import named, passed
+from dpveil.attacks.outcomes import named, passed, standard
 from dpveil.attacks.resampling import Interval, by_person, drawn_people, ends
 from dpveil.attacks.verification import Levels
 from dpveil.errors import InvalidParameter
@@ -68,8 +68,9 @@ def open_set(scores: Scores, people: Sequence[str], *, far: float) -> Rate:
     """Return the share of releases of known people that are named rightly, and not taken for strangers.
 
     A release passes if its likeliest person is likelier than a threshold that a share `far` of the releases
-    of strangers, people without a column, pass: the detection and identification rate of open sets. The
-    threshold is set anew in every bootstrap draw. Raises `InvalidParameter` without known people, or without
+    of strangers, people without a column, pass: the detection and identification rate of open sets. Scores
+    are standardised over people before, as some releases resemble everybody. The threshold is set anew in
+    every bootstrap draw. Raises `InvalidParameter` without known people, or without
     strangers. Source: Grother, Ngan & Hanaoka, NISTIR 8271; Phillips, Grother & Micheals 2011, §1.
     """
     stranger = ~np.isin(np.array(people), np.array(scores.names))
@@ -81,7 +82,7 @@ def open_set(scores: Scores, people: Sequence[str], *, far: float) -> Rate:
     if not 0 <= far < 1:
         raise InvalidParameter("far", far, "is not at least 0 and below 1", hint="such as 0.01")
     there = np.isfinite(scores.likeness).all(axis=1)
-    away = np.where(there, -scores.likeness.max(axis=1), np.inf)
+    away = np.where(there, -standard(scores).max(axis=1), np.inf)
     right = np.zeros(len(people))
     inner = Scores(scores.likeness[~stranger], scores.names)
     right[~stranger] = named(inner, [name for name, out in zip(people, stranger, strict=True) if not out])
