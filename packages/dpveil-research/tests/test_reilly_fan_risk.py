@@ -48,7 +48,7 @@ def test_the_kept_run_has_every_number_of_both_tables_and_all_photos() -> None:
         assert (found["releases"], found["people"], found["chance"]) == ("80", "40", "0.0250")
         if point.published is not None:
             assert float(found["published"]) == point.published / 100
-    assert {one["attack"] for one in kept()} == {"pixels", "restored", "network", "strongest"}
+    assert {one["attack"] for one in kept()} == {"pixels", "restored(pixels)", "network", "strongest"}
 
 
 def test_grey_is_named_by_chance() -> None:
@@ -105,4 +105,4 @@ def test_the_experiment_runs_on_made_people(tmp_path: Path, monkeypatch: pytest.
     found = list(csv.DictReader(io.StringIO(files["results.csv"].decode())))
     assert len(found) == 3 * len(some)
     assert said[-1] == f"{len(some)} of {len(some)} settings"
-    assert {one["attack"] for one in found} == {"pixels", "restored", "strongest"}
+    assert {one["attack"] for one in found} == {"pixels", "restored(pixels)", "strongest"}
