@@ -6,7 +6,7 @@ from dataclasses import is_dataclass, replace
 
 import numpy as np
 import pytest
-from people import face, sides, view
+from crowd import face, sides, view
 from scipy.stats import binom
 
 from dpveil.attacks.base import CONTEXT, PIXELS, SEES, Background

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from people import face, sides, view
+from crowd import face, sides, view
 from PIL import Image
 
 from dpveil.attacks import faces

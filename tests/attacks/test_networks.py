@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from people import sides
+from crowd import sides
 
 from dpveil.attacks.measures import identification
 from dpveil.attacks.network import NetworkParrot

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from people import sides
+from crowd import sides
 from PIL import Image
 
 from dpveil.attacks.labels import attack

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from people import face, sides, view
+from crowd import face, sides, view
 from test_attacks import made, rate
 
 from dpveil.attacks.averaged import Averaged, Composed

@@ -182,11 +182,11 @@ def test_a_broken_guarantee_ends_the_run_with_1_and_names_the_method(
 
 
 def test_people_who_are_drawn_need_no_data(shell: Shell) -> None:
-    few = ("--people", 6, "--photos", 5, "--jobs", 1, "--attack", "pixels", "--method", "mosaic")
+    few = ("--people", 3, "--photos", 3, "--jobs", 1, "--attack", "pixels", "--method", "mosaic")
     code, out, _ = shell("evaluate", "drawn", "--out", "results", *few, "--json")
     assert code == 0
     rates = {row["method"]: float(row["success"]) for row in json.loads(out)["results"]}
-    assert rates["nothing"] >= 0.5
-    assert rates["fill"] == pytest.approx(1 / 6, abs=1e-4)
+    assert rates["nothing"] >= rates["fill"]
+    assert rates["fill"] == pytest.approx(1 / 3, abs=1e-4)
     code, out, _ = shell("evaluate", "--check", "results", "drawn")
     assert (code, "4 were computed again and are the same" in out) == (0, True)
