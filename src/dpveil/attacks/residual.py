@@ -48,7 +48,7 @@ class ResidualParrot(NetworkAttack):
 def _block(before: int, width: int) -> torch.nn.Module:
     from torch import nn
 
-    class Block(nn.Module):
+    class Block(nn.Module):  # type: ignore[misc,unused-ignore]
         """Two convolutions beside a shortcut."""
 
         def __init__(self) -> None:
