@@ -5,10 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpveil.assets.engines import OpenCV
+from dpveil.assets.engines import OnnxRuntime, OpenCV
 from dpveil.assets.onnx_files import read
 from dpveil.assets.shapes import Measured, measured
-from tiny_onnx import completion, decoder, encoder, field, model, node, numbers, tensor, value
+from tiny_onnx import (
+    completion,
+    decoder,
+    encoder,
+    field,
+    in_8_bits,
+    model,
+    node,
+    numbers,
+    small,
+    tensor,
+    value,
+)
 
 SIDE = 64
 PICTURE = (1, 3, SIDE, SIDE)
@@ -82,6 +94,12 @@ HALF = field(5, field(1, 1) * 4 + field(2, 10) + field(8, "h") + field(9, b"\0\0
 SCALES = field(5, tensor("s", np.array([1, 1, 0.5, 2])))
 
 
+STEP = field(5, tensor("step", np.array(0.5)))
+STEPS = field(5, tensor("steps", np.full(3, 0.5)))
+ZEROS = small("u", 2) + small("i", 3) + small("l", 6) + small("many", 3, (3,)) + small("most", 3, (4,))
+QUANTISED = STEP + STEPS + ZEROS + small("w8", 3, (3, 3, 1, 1))
+
+
 @pytest.mark.parametrize(
     "part",
     [
@@ -119,11 +137,34 @@ SCALES = field(5, tensor("s", np.array([1, 1, 0.5, 2])))
         node("Cast", ("seen",), "x"),
         node("Flatten", ("seen",), "x") + whole("axis", -1),
         node("Identity", ("",), "x"),
+        node("QuantizeLinear", ("seen", "step"), "x"),
+        node("QuantizeLinear", ("seen", "step", "l"), "x"),
+        node("QuantizeLinear", ("seen", "step", "s"), "x"),
+        node("QuantizeLinear", ("u", "step", "u"), "x"),
+        node("QuantizeLinear", ("seen", "seen", "u"), "x"),
+        node("QuantizeLinear", ("seen", "steps", "u"), "x"),
+        node("QuantizeLinear", ("seen", "steps", "many"), "x") + whole("axis", 4),
+        node("QuantizeLinear", ("seen", "steps", "many"), "x") + whole("axis", 2),
+        node("DequantizeLinear", ("seen", "step", "u"), "x"),
+        node("DequantizeLinear", ("w8", "step", "u"), "x"),
+        node("DequantizeLinear", ("w8", "steps", "most"), "x"),
+        node("DequantizeLinear", ("w8", "u", "i"), "x"),
+        node("Conv", ("seen", "w8"), "x"),
     ],
 )
 def test_layers_that_do_not_fit_together_are_refused(part: bytes) -> None:
     with pytest.raises(ValueError, match=r"do not fit together|make nothing"):
-        of(field(1, part) + shown(), START + EYE + LONGS + HALF + SCALES + FOUR)
+        of(field(1, part) + shown(), START + EYE + LONGS + HALF + SCALES + FOUR + QUANTISED)
+
+
+@pytest.mark.parametrize(("scale", "zero"), [("step", "i"), ("steps", "many")])
+def test_a_network_in_8_bits_is_measured_and_runs(scale: str, zero: str) -> None:
+    graph = read(in_8_bits(scale, zero))
+    found = measured(graph, PICTURE, PICTURE)
+    assert (found.numbers, found.work) == (6 * 12288 + 1, 2 * 9 + 2 * 4 * 12288 + 2 * 3 * 12288)
+    for engine in (OpenCV, OnnxRuntime)[: 1 + OnnxRuntime.installed()]:
+        made = engine(graph.written(PICTURE, PICTURE), threads=1)(np.ones(PICTURE, np.float32))[0]
+        assert (made == 0).all()
 
 
 def test_an_output_of_another_shape_is_refused() -> None:

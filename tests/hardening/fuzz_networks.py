@@ -29,7 +29,7 @@ from dpveil.assets.operators import LISTS, OPERATORS, REAL, TYPES, WHOLE, WORDS
 from dpveil.assets.reference import Reference
 from dpveil.codecs.kind import CODEC
 from dpveil.errors import ModelError
-from tiny_onnx import completion, decoder, encoder, repainter
+from tiny_onnx import completion, decoder, encoder, in_8_bits, repainter
 
 HANG = 20
 """Seconds for one network."""
@@ -39,6 +39,8 @@ WHOLES = (-4, -1, 0, 1, 2, 3, 4, 5, 7, 8, 10, 16, 64, 1024, 65_535)
 VALUES = {
     1: (0, 1, -1, 1e4),
     10: (0, 1, -1, 1e4),
+    2: (0, 1, 128, 255),
+    3: (0, 1, -1, 127),
     6: (0, 1, -1, 2, 64, 2**31 - 1),
     7: (0, 1, -1, 2, 64, 2**62),
 }
@@ -54,13 +56,15 @@ def sound() -> list[Sound]:
         (completion(), (1, 18, 64, 64), (1, 7, 64, 64)),
         (encoder(one, np.zeros(5)), (1, 3, 8, 8), (1, 5)),
         (decoder(one, np.zeros((3, 8, 8))), (1, 5), (1, 3, 8, 8)),
+        (in_8_bits(), (1, 3, 64, 64), (1, 3, 64, 64)),
+        (in_8_bits("step", "i"), (1, 3, 64, 64), (1, 3, 64, 64)),
         *((it.contents, it.takes, it.gives) for it in (gan.encoder, gan.decoder)),
     ]
     return [(read(contents), takes, gives) for contents, takes, gives in made]
 
 
 def array(dice: random.Random) -> Array:
-    kind = dice.choice([1, 1, 6, 7, 7, 10])
+    kind = dice.choice([1, 1, 2, 3, 6, 7, 7, 10])
     shape = tuple(dice.choice([1, 1, 2, 3, 4, 8, 32]) for _ in range(dice.randrange(5)))
     return Array(shape, kind, np.full(shape, dice.choice(VALUES[kind]), TYPES[kind]).tobytes())
 

@@ -27,7 +27,7 @@ from dpveil.training.completion.jitter import Jitter  # noqa: E402
 from dpveil.training.completion.layouts import layout_of  # noqa: E402
 from dpveil.training.completion.losses import laid_out  # noqa: E402
 from dpveil.training.completion.network import UNKNOWN, sharpened  # noqa: E402
-from dpveil.training.completion.running import keep, measured, run  # noqa: E402
+from dpveil.training.completion.running import given, keep, lost, measured, run  # noqa: E402
 from dpveil.training.completion.scenes import STORED, Maker, cut, in_blocks, soft  # noqa: E402
 from dpveil.training.completion.trainer import Plan, Trainer  # noqa: E402
 from dpveil.training.onnx_export import exported, halved  # noqa: E402
@@ -123,6 +123,25 @@ def test_the_exported_network_gives_in_opencv_what_it_gives_in_torch() -> None:
     with torch.no_grad():
         wanted = network(seen).numpy()
     assert np.abs(completion._run(seen.numpy()) - wanted).max() < 1e-4
+
+
+def test_in_8_bits_the_network_paints_nearly_the_same_and_can_be_trained_on() -> None:
+    made = trainer()
+    made.step()
+    inputs = given(made, flat_hair(), held_out=False, most=4)
+    whole, small = (
+        completion_of(made.shipped(), made.plan.side, Card("completion", "test", "any", 0), flat_hair(), some)
+        for some in ([], inputs)
+    )
+    assert len(small.network) < 0.6 * len(whole.network)
+    exact, rounded = ([one._run(planes)[:, :3] for planes in inputs] for one in (whole, small))
+    assert np.std(exact) > 0.1
+    assert 0 < np.abs(np.subtract(exact, rounded)).mean() < 0.05
+    assert lost(made, small) < 0.05 * 127.5
+    other = trainer()
+    other.begin(small.network)
+    for kept, own in zip(made.shipped().parameters(), other.net.parameters(), strict=True):
+        assert (own - kept).abs().max() < 0.02 * kept.abs().max() + 1e-3
 
 
 @pytest.mark.parametrize("long", [False, True])

@@ -21,6 +21,7 @@ OPERATORS: Final[Mapping[str, frozenset[str]]] = {
         "Constant": "value",
         "Conv": "dilations group kernel_shape pads strides",
         "DepthToSpace": "blocksize mode",
+        "DequantizeLinear": "axis",
         "Div": "",
         "Flatten": "axis",
         "Gemm": "alpha beta transA transB",
@@ -28,6 +29,7 @@ OPERATORS: Final[Mapping[str, frozenset[str]]] = {
         "InstanceNormalization": "epsilon",
         "LeakyRelu": "alpha",
         "Mul": "",
+        "QuantizeLinear": "axis",
         "Reshape": "allowzero",
         "Resize": "coordinate_transformation_mode cubic_coeff_a mode nearest_mode",
         "Shape": "",
@@ -40,6 +42,8 @@ OPERATORS: Final[Mapping[str, frozenset[str]]] = {
 """Operators and the attributes that they may have (ONNX, Operators.md)."""
 TYPES: Final[Mapping[int, np.dtype[Any]]] = {
     1: np.dtype("f4"),
+    2: np.dtype("u1"),
+    3: np.dtype("i1"),
     6: np.dtype("i4"),
     7: np.dtype("i8"),
     10: np.dtype("f2"),

@@ -35,12 +35,16 @@ def exported(network: nn.Module, takes: tuple[int, ...]) -> bytes:
 
 
 def halved(data: bytes) -> bytes:
-    """Return the ONNX file with large weights stored as 16-bit floats, and casts to 32 bits."""
+    """Return the ONNX file with large weights stored as 16-bit floats, and casts to 32 bits.
+
+    Scales of quantised numbers stay as they are.
+    """
     model = onnx.load_model_from_string(data)
     graph, casts = model.graph, []
+    scales = {name for node in graph.node if "quantize" in node.op_type.lower() for name in node.input[1:]}
     for weights in graph.initializer:
         values = numpy_helper.to_array(weights)
-        if values.dtype != np.float32 or values.size < SMALL:
+        if values.dtype != np.float32 or values.size < SMALL or weights.name in scales:
             continue
         name = weights.name
         weights.CopyFrom(numpy_helper.from_array(values.astype(np.float16), f"{name}.half"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +24,7 @@ from dpveil.training.completion.choosing import hair_of
 from dpveil.training.completion.export import completion_of
 from dpveil.training.completion.frames import write_frames
 from dpveil.training.completion.layouts import write_layouts
-from dpveil.training.completion.running import measured, run
+from dpveil.training.completion.running import given, lost, measured, run
 from dpveil.training.completion.trainer import EVERY, Plan, Trainer
 from dpveil.training.completion.turns import write_turns
 from dpveil.training.network_orders import peak_memory
@@ -64,11 +64,10 @@ def main() -> None:
         settings={**asdict(plan), "steps": trainer.done, **_begun(begun)},
         metrics={**measured(trainer), "peak memory in MiB": peak_memory()},
     )
-    save(
-        completion_of(trainer.shipped(), plan.side, card, hair_of(trainer, frames, layouts, turns)),
-        folder / "completion.safetensors",
-        replace=True,
-    )
+    hair = hair_of(trainer, frames, layouts, turns)
+    made = completion_of(trainer.shipped(), plan.side, card, hair, given(trainer, hair, held_out=False))
+    card = replace(card, metrics={**card.metrics, "levels lost to 8 bits": lost(trainer, made)})
+    save(replace(made, card=card), folder / "completion.safetensors", replace=True)
 
 
 def _begun(network: Completion | None) -> dict[str, Json]:

@@ -5,14 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import cv2
 import numpy as np
 import torch
 
+from dpveil.faces.geometry.completion import Completion
+from dpveil.faces.geometry.hair import Hair
 from dpveil.training.completion.losses import reconstruction
 from dpveil.training.completion.network import spread
 from dpveil.training.completion.trainer import Trainer
+
+RANGES: Final = 100
+"""Photos from which the ranges of a network in 8 bits are taken."""
 
 
 def sheet(trainer: Trainer, rows: list[int]) -> np.ndarray:
@@ -88,3 +94,32 @@ def measured(trainer: Trainer, most: int = 320) -> dict[str, float]:
         "mean error of slopes": round(sums["slope"] / len(rows), 4),
         "hidden pixels whose class is guessed": round(sums["right"] / len(rows), 4),
     }
+
+
+@torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
+def given(trainer: Trainer, hair: Hair, *, held_out: bool, most: int = RANGES) -> list[np.ndarray]:
+    """Return what a release gives to the network, 1 × 18 × s × s, for photos of a training or held out.
+
+    Faces are those of the gallery, and every fifth head is seen without anything around it.
+    """
+    rows = trainer.held_out if held_out else np.asarray(trainer.maker.rows)
+    out = []
+    for number, row in enumerate(rows[:: max(1, len(rows) // most)][:most].tolist()):
+        chosen = [7 * number % len(trainer.maker.faces)] if len(trainer.maker.faces) else None
+        seen = trainer.maker.plain([row], chosen, None).seen[0].numpy()
+        if number % 5 == 0:
+            seen[:3], seen[3] = seen[:3] * seen[4], 0
+        face = (seen[:3].transpose(1, 2, 0) + 1) * np.float32(127.5)
+        example, _ = hair.of(face, number, float(trainer.maker.yaws[row]))
+        out.append(np.concatenate([seen, example])[None].astype(np.float32))
+    return out
+
+
+def lost(trainer: Trainer, made: Completion) -> float:
+    """Return by how many levels a network in 8 bits differs from the one that was trained, on average."""
+    network, found = trainer.shipped(), []
+    for planes in given(trainer, made.hair, held_out=True):
+        with torch.no_grad():
+            exact = network(torch.from_numpy(planes))[:, :3].numpy()
+        found.append(np.abs(made._run(planes)[:, :3] - exact).mean() * 127.5)
+    return float(np.mean(found))
