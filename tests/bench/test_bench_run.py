@@ -14,18 +14,20 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from dpveil.attacks import attack
 from dpveil.attacks.base import PIXELS, View
 from dpveil.attacks.pixels import PixelDiscriminant
 from dpveil.attacks.restored import Restored
 from dpveil.attacks.vectors import VectorAttack
 from dpveil.bench.cells import Cell, depends_on, key_of, parse
+from dpveil.bench.check import repeated
 from dpveil.bench.data import Dataset, load
 from dpveil.bench.measuring import cells
 from dpveil.bench.run import CELLS, Job, compute, run
 from dpveil.bench.settings import Setting
 from dpveil.bench.split import split
 from dpveil.bench.table import STRONGEST, rows, strongest, to_csv, utility
-from dpveil.errors import UsageError
+from dpveil.errors import DataError, UsageError
 from dpveil.mechanisms.pixel import DPPix, Fill, Mosaic
 from dpveil.release.plan import Plan
 from dpveil.release.saving import Release
@@ -165,6 +167,28 @@ def test_every_photo_has_noise_of_its_own_and_every_seed_another(data: Dataset) 
     assert np.abs(differences[0] - differences[1]).max() > 20
 
 
+def test_several_releases_of_a_photo_cost_more_and_tell_more(data: Dataset) -> None:
+    """Their noise differs, and averages out: the bug to fear is one draw that is shown several times."""
+    few, many = (Setting(DPPix(epsilon=30, block=8), releases=count) for count in (1, 9))
+    (alone, once), (first, nine) = (one.shown(data.items[0], 0) or ({}, {}) for one in (few, many))
+    assert (alone.image == first.image).all()
+    assert len({view.image.tobytes() for view in (first, *first.more)}) == 9
+    assert (once.epsilon, nine.epsilon, nine.relation.name) == (30, 270, "any-image")
+    named = [one(data, setting, attack("averaged(pixels)")) for setting in (few, many)]
+    assert [cell.of["parameters"].get("releases") for cell in named] == [None, 9]
+    assert np.mean(named[0].right) < 0.6 < 0.8 < np.mean(named[1].right)
+    assert one(data, NOISE).bound < one(data, replace(NOISE, releases=2)).bound < 1
+
+
+@pytest.mark.parametrize("releases", [0, 10**6, "9", True, None])
+def test_a_forged_cell_cannot_ask_for_endless_work(data: Dataset, releases: object) -> None:
+    cell = one(data, NOISE)
+    assert repeated(cell, data) == cell
+    parameters = {**cell.of["parameters"], "releases": releases}
+    with pytest.raises(DataError, match="no method or attack"):
+        repeated(replace(cell, of={**cell.of, "parameters": parameters}), data)
+
+
 def test_a_cell_is_named_by_all_that_it_depends_on(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bench's mutant is a cache that ignores a parameter."""
     attack = PixelDiscriminant()
@@ -206,6 +230,7 @@ from pathlib import Path
 sys.path[:0] = [{tests!r}]
 from dpveil.attacks.pixels import PixelDiscriminant
 from dpveil.attacks.restored import Restored
+from dpveil.bench.check import repeated
 from dpveil.bench.data import load
 from dpveil.bench.run import Job, run
 from dpveil.bench.settings import Setting

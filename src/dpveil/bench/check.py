@@ -14,7 +14,7 @@ from dpveil.bench.folder import ABOUT, FORMAT, MEASURES, RESULTS, tables
 from dpveil.bench.measuring import cells as cells_of
 from dpveil.bench.report import alarm
 from dpveil.bench.run import one_thread, read_cell
-from dpveil.bench.settings import NOTHING, Setting
+from dpveil.bench.settings import MOST_RELEASES, NOTHING, Setting
 from dpveil.bench.table import rows, utility
 from dpveil.core.numbers import Json
 from dpveil.core.registry import METHODS
@@ -96,13 +96,16 @@ def repeated(cell: Cell, dataset: Dataset) -> Cell:
     try:
         given = dict(of["parameters"])
         regions, after = given.pop("regions", None), tuple(given.pop("after", ()))
+        releases = given.pop("releases", 1)
         method = None if of["method"] == NOTHING else METHODS[of["method"]].stated(given)
-        if regions not in (None, "whole", "faces"):
+        if regions not in (None, "whole", "faces") or type(releases) is not int:
+            raise ValueError
+        if not 1 <= releases <= MOST_RELEASES:
             raise ValueError
         if ":" in of["attack"]:  # its setting may be a file of whoever made the run
             raise ValueError
         attack = labels.attack(of["attack"])
-        (made,) = cells_of(dataset, Setting(method, regions, after), [attack], of["seed"])
+        (made,) = cells_of(dataset, Setting(method, regions, after, releases), [attack], of["seed"])
     except (DPVeilError, ValueError, TypeError, KeyError) as error:
         raise DataError(
             f"{cell.key}.json is of no method or attack of dpveil", hint="run it again"

@@ -14,9 +14,8 @@ from dpveil.bench.bounds import bound
 from dpveil.bench.cells import Cell, depends_on, rounded
 from dpveil.bench.data import Dataset
 from dpveil.bench.items import Item
-from dpveil.bench.settings import Setting, all_shown
+from dpveil.bench.settings import Setting, Shown, all_shown
 from dpveil.bench.split import split
-from dpveil.core.guarantee import Guarantee
 from dpveil.core.photo import Photo
 from dpveil.metrics import mse, psnr, ssim
 
@@ -27,7 +26,6 @@ FARS: Final = (0.01, 0.001)
 MEASURES: Final = {"mse": mse, "psnr": psnr, "ssim": ssim}
 HIGHEST: Final = 100.0
 """PSNR in decibels of a photo that was left as it is."""
-Shown = tuple[View, Guarantee | None] | None
 
 
 @dataclass(frozen=True, eq=False)

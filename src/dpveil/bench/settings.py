@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
 
 import numpy as np
 
+from dpveil.accounting import compose
 from dpveil.attacks.base import View
 from dpveil.bench.items import Item
 from dpveil.core.guarantee import Guarantee
@@ -16,22 +17,28 @@ from dpveil.errors import RegionError
 from dpveil.io import encode
 from dpveil.mechanisms.method import Method
 from dpveil.noise.bits import SeededBits
-from dpveil.release.plan import plan
+from dpveil.release.plan import Plan, plan
 
 NOTHING: Final = "nothing"
 """The name of the setting in which photos are shown as they are: it says how strong an attacker is."""
+MOST_RELEASES: Final = 100
+"""Most releases of one photo."""
+Shown: TypeAlias = tuple[View, Guarantee | None] | None
+"""What an adversary sees of one photo, and what that promises; None for no release."""
 
 
 @dataclass(frozen=True)
 class Setting:
     """A method, None for showing photos as they are, and the regions that it replaces, None for its own.
 
-    `after` are steps of post-processing, such as "median:3".
+    `after` are steps of post-processing, such as "median:3". An adversary gets `releases` of each photo,
+    which differ in their bits alone.
     """
 
     method: Method | None
     regions: str | None = None
     after: tuple[str, ...] = ()
+    releases: int = 1
 
     @property
     def name(self) -> str:
@@ -40,15 +47,17 @@ class Setting:
 
     @property
     def parameters(self) -> dict[str, Json]:
-        """Every parameter of the method; and the regions and the steps after it, if there are any."""
+        """Every parameter of the method, and of this setting what is not usual."""
         own = {} if self.method is None else dict(self.method.parameters())
         own |= {} if self.regions is None else {"regions": self.regions}
-        return own | ({"after": list(self.after)} if self.after else {})
+        own |= {"after": list(self.after)} if self.after else {}
+        return own | ({"releases": self.releases} if self.releases > 1 else {})
 
-    def shown(self, item: Item, seed: int) -> tuple[View, Guarantee | None] | None:
-        """Return what an adversary sees of a photo, and the guarantee; None if no region was found in it.
+    def shown(self, item: Item, seed: int) -> Shown:
+        """Return what an adversary sees of a photo, and the guarantee of all of it; None for no release.
 
-        The bits are a function of seed, photo and setting alone.
+        Nothing is released of a photo in which no region is found. The bits are a function of seed, photo,
+        setting and the number of the release alone.
         """
         photo = item.read()
         if self.method is None:
@@ -58,17 +67,23 @@ class Setting:
             planned = plan(photo, self.method, regions=self.regions, post_processing=self.after)
         except RegionError:
             return None
-        release = planned.release(bits=SeededBits(seed, f"{item.name} {self.method!r} {self.regions}"))
-        hidden = np.zeros(photo.image.shape[:2], np.bool_)
-        for region in planned.regions:
-            hidden[region.box.slices] |= True if region.mask is None else region.mask
-        certificate: Mapping[str, Json] = release.certificate.to_json()
-        size = len(encode(release.image, "png"))
-        return View(release.image, hidden, certificate, size), planned.total
+        name = f"{item.name} {self.method!r} {self.regions}"
+        labels = [name, *(f"{name} again {number}" for number in range(1, self.releases))]
+        first, *more = (_view(planned, SeededBits(seed, label)) for label in labels)
+        total = None if planned.total is None else compose([planned.total] * self.releases)
+        return replace(first, more=tuple(more)), total
 
 
-def all_shown(
-    setting: Setting, items: Sequence[Item], seed: int
-) -> list[tuple[View, Guarantee | None] | None]:
+def _view(planned: Plan, bits: SeededBits) -> View:
+    """Return one release of a photo as an adversary sees it."""
+    release = planned.release(bits=bits)
+    hidden = np.zeros(release.image.shape[:2], np.bool_)
+    for region in planned.regions:
+        hidden[region.box.slices] |= True if region.mask is None else region.mask
+    certificate: Mapping[str, Json] = release.certificate.to_json()
+    return View(release.image, hidden, certificate, len(encode(release.image, "png")))
+
+
+def all_shown(setting: Setting, items: Sequence[Item], seed: int) -> list[Shown]:
     """Return `Setting.shown` of every photo."""
     return [setting.shown(item, seed) for item in items]

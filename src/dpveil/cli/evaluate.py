@@ -20,8 +20,8 @@ from dpveil.errors import UsageError
 if TYPE_CHECKING:
     from dpveil.attacks.base import Attack
     from dpveil.bench.data import Dataset
-    from dpveil.bench.settings import Setting
     from dpveil.bench.table import Row
+    from dpveil.mechanisms.method import Method
 
 QUICK: Final = {
     "methods": ("dp-pix", "dp-samp", "dp-svd", "snow"),
@@ -30,7 +30,7 @@ QUICK: Final = {
 }
 """What a run compares unless it is told; `--full` takes all methods and attacks that are installed."""
 SEVERAL: Final = ("averaged", "composed")
-"""Attacks on several releases of one photo, of which a run has one."""
+"""Attacks on several releases of one photo, which are run where there are some."""
 PLAIN: Final = ("blur", "mosaic", "fill")
 """Methods that promise nothing, which every run shows beside the others."""
 SLOW: Final = ("1", "10", "100")
@@ -73,6 +73,9 @@ def evaluate_command(
     regions: Annotated[
         Text, typer.Option(metavar="KIND", help="whole or faces. Default: each method's own.")
     ] = None,
+    releases: Annotated[
+        int, typer.Option(metavar="N", min=1, max=100, help="How many releases of each photo attackers get.")
+    ] = 1,
     people: Annotated[
         int | None, typer.Option(metavar="N", min=2, help="Of each data set at most N.")
     ] = None,
@@ -110,11 +113,12 @@ def evaluate_command(
     from dpveil.bench.data import check_readable, load
     from dpveil.bench.folder import begin, finish
     from dpveil.bench.run import Job, run
+    from dpveil.bench.settings import Setting
 
-    settings, notes = _settings(
-        method, epsilon, delta, block, neighbourhood, regions, full=full, options=options_of(context)
+    methods, notes = _methods(
+        method, epsilon, delta, block, neighbourhood, full=full, options=options_of(context)
     )
-    attacks, left = _attacks(attack, full=full)
+    attacks, left = _attacks(attack, full=full, several=releases > 1)
     sets = [load(folder, people=people, photos=photos) for folder in data]
     _check_names(sets)
     for one in sets:
@@ -122,26 +126,25 @@ def evaluate_command(
     begin(out)
     for text in (*notes, *left):
         say.note(f"note: {text}")
-    work = [Job(one, setting, attacks, seed) for one in sets for setting in settings]
+    chosen = [Setting(None), *(Setting(one, regions, releases=releases) for one in methods)]
+    work = [Job(one, setting, attacks, seed) for one in sets for setting in chosen]
     with bar(len(work), "settings") as step:
         cells = run(work, out, processes=jobs or _cores(), step=step)
     table = finish(out, cells, _command([*data, out]), (*notes, *left))
     return _told(table, out, json)
 
 
-def _settings(
+def _methods(
     names: Sequence[str] | None,
     budgets: Sequence[str] | None,
     delta: Text,
     block: str,
     neighbourhoods: Sequence[str] | None,
-    regions: Text,
     *,
     full: bool,
     options: dict[str, str],
-) -> tuple[list[Setting], list[str]]:
-    """Return the settings, of photos as they are first, and notes on methods that are left out."""
-    from dpveil.bench.settings import Setting
+) -> tuple[list[Method], list[str]]:
+    """Return the methods with their parameters, and notes on those that are left out."""
     from dpveil.cli import grid
     from dpveil.core.registry import METHODS
 
@@ -155,17 +158,19 @@ def _settings(
     )
     lines, notes = grid.lines(choice, every=full and not names, options=options)
     methods = dict.fromkeys(one for line in lines for one in line.methods if one is not None)
-    return [Setting(None), *(Setting(one, regions) for one in methods)], notes
+    return list(methods), notes
 
 
-def _attacks(names: Sequence[str] | None, *, full: bool) -> tuple[tuple[Attack, ...], list[str]]:
+def _attacks(
+    names: Sequence[str] | None, *, full: bool, several: bool
+) -> tuple[tuple[Attack, ...], list[str]]:
     """Return the attacks, and notes on those that cannot run; one that was asked for is refused."""
     from dpveil.attacks.labels import attack, missing
 
     made: list[Attack] = []
     notes: list[str] = []
-    every = [name for name in ATTACKS if name not in SEVERAL]
-    for name in dict.fromkeys(names or (every if full else QUICK["attacks"])):
+    usual = [name for name in ATTACKS if name not in SEVERAL] if full else QUICK["attacks"]
+    for name in dict.fromkeys(names or (*usual, *(SEVERAL if several else ()))):
         one = attack(name)
         if not (lacking := missing(one)):
             made.append(one)
