@@ -265,6 +265,7 @@ PARTS = {
     "attacks": make_evaluate.attacks,
     "att": make_evaluate.att,
     "layouts": make_evaluate.layouts,
+    "measures": make_evaluate.measures,
     **make_architecture.PARTS,
     **reproduced.PARTS,
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 from dpveil.bench.layouts import LAYOUTS
 from dpveil.bench.league import PROMISES, settings_in_words
 from dpveil.bench.table import STRONGEST
+from dpveil.bench.utility import UTILITIES
 from dpveil.core.registry import ATTACKS
 
 RUN = Path(__file__).parent.parent / "benchmarks" / "results" / "evaluate-att"
@@ -29,6 +30,16 @@ def layouts() -> str:
     """Return the table of layouts of data sets."""
     head = "| layout | whom a photo shows |\n|---|---|\n"
     return head + "\n".join(f"| {one.name} | {one.identity} |" for one in LAYOUTS)
+
+
+def measures() -> str:
+    """Return the table of what is measured of releases."""
+    head = "| measure | unit | better | what it says | needs |\n|---|---|---|---|---|\n"
+    rows = (
+        (f"`{one.name}`", one.unit, one.better, one.summary, ", ".join(f"`{extra}`" for extra in one.extras))
+        for one in UTILITIES.values()
+    )
+    return head + "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def att() -> str:

@@ -73,15 +73,17 @@ def test_the_risk_is_that_of_the_strongest_attack_and_the_lowest_comes_first() -
     assert league.places[1].bound == 0.9
 
 
-def test_the_tinted_row_keeps_most_of_those_that_are_no_riskier_than_the_first() -> None:
+def test_tinted_is_what_keeps_most_of_those_that_are_no_riskier_than_the_first() -> None:
     table = [
         row("a", "pure", "any-image", 0.10),
         row("b", "pure", "any-image", 0.15),
         row("c", "pure", "any-image", 0.50),
     ]
-    (league,) = leagues(table, [ssim("a", 0.2), ssim("b", 0.4), ssim("c", 0.9)])
-    assert [place.best for place in league.places] == [False, True, False]
-    (alone,) = leagues(table[:1], [ssim("a", 0.2)])
+    kept = [ssim("a", 0.2), ssim("b", 0.4), ssim("c", 0.9)]
+    kept += [{**ssim(name, mean), "measure": "gender"} for name, mean in (("a", 0.7), ("b", 0.6), ("c", 0.9))]
+    (league,) = leagues(table, kept)
+    assert [place.best for place in league.places] == [{"gender"}, {"ssim"}, set()]
+    (alone,) = leagues(table[:1], kept[:1])
     assert not alone.places[0].best
 
 

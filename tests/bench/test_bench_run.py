@@ -27,6 +27,8 @@ from dpveil.bench.run import CELLS, Job, compute, run
 from dpveil.bench.settings import Setting
 from dpveil.bench.split import split
 from dpveil.bench.table import STRONGEST, rows, strongest, to_csv, utility
+from dpveil.bench.times import FOLDER
+from dpveil.bench.utility import usable
 from dpveil.errors import DataError, UsageError
 from dpveil.mechanisms.pixel import DPPix, Fill, Mosaic
 from dpveil.release.plan import Plan
@@ -85,7 +87,7 @@ def test_clean_photos_and_mosaics_are_named_and_grey_ones_are_not(data: Dataset)
     grey = one(data, Setting(Fill()))
     assert grey.right == pytest.approx([1 / 6] * 6)
     assert grey.bound == pytest.approx(1 / 6)
-    assert set(grey.utility) == {"mse", "psnr", "ssim"}
+    assert {*grey.utility, *grey.together} == set(usable())
     assert one(data, NOTHING).utility["ssim"] == (1.0,) * 6
 
 
@@ -150,7 +152,8 @@ def test_photos_without_a_region_are_failures_too(data: Dataset) -> None:
     cell = one(data, nowhere)
     assert cell.answered == (False,) * 6
     assert cell.right == (0,) * 6
-    assert cell.utility == dict.fromkeys(("mse", "psnr", "ssim"), (None,) * 6)
+    assert set(cell.utility.values()) == {(None,) * 6}
+    assert set(cell.together.values()) == {None}
     assert rows([cell])[0].values["failures"] == "6"
     assert utility([cell]) == []
 
@@ -193,7 +196,7 @@ def test_a_cell_is_named_by_all_that_it_depends_on(data: Dataset, monkeypatch: p
     """The bench's mutant is a cache that ignores a parameter."""
     attack = PixelDiscriminant()
     keys = [
-        key_of(depends_on(data, setting, attack, seed))
+        key_of(depends_on(data, setting, attack, seed, ["mse"]))
         for setting, seed in (
             (NOISE, 0),
             (NOISE, 1),
@@ -203,10 +206,11 @@ def test_a_cell_is_named_by_all_that_it_depends_on(data: Dataset, monkeypatch: p
             (Setting(DPPix(epsilon=1, block=8, neighbourhood=16)), 0),
         )
     ]
-    keys.append(key_of(depends_on(data, NOISE, Restored(), 0)))
-    keys.append(key_of(depends_on(replace(data, items=data.items[1:]), NOISE, attack, 0)))
+    keys.append(key_of(depends_on(data, NOISE, Restored(), 0, ["mse"])))
+    keys.append(key_of(depends_on(replace(data, items=data.items[1:]), NOISE, attack, 0, ["mse"])))
+    keys.append(key_of(depends_on(data, NOISE, attack, 0, ["mse", "ssim"])))
     monkeypatch.setattr("dpveil.bench.cells.code_digest", lambda: "other code")
-    keys.append(key_of(depends_on(data, NOISE, attack, 0)))
+    keys.append(key_of(depends_on(data, NOISE, attack, 0, ["mse"])))
     assert len(set(keys)) == len(keys)
 
 
@@ -286,7 +290,8 @@ def test_the_strongest_attack_is_chosen_on_others_than_it_is_counted_on(data: Da
 
 def test_a_cell_is_written_as_soon_as_it_is_there(data: Dataset, tmp_path: Path) -> None:
     job = Job(data, MOSAIC, (PixelDiscriminant(),), 0)
-    (tmp_path / CELLS).mkdir()
+    for name in (CELLS, FOLDER):
+        (tmp_path / name).mkdir()
     compute(job, tmp_path)
     (path,) = (tmp_path / CELLS).iterdir()
     assert path.stem == job.keys[0]

@@ -58,7 +58,11 @@ def test_the_tables_have_what_is_promised(made: Path) -> None:
     assert float(pix["low"]) <= float(pix["success"]) <= float(pix["high"])
     assert json.loads(pix["parameters"])["block"] == 8
     measures = read(made / "utility.csv")
-    assert {row["measure"] for row in measures} == {"mse", "psnr", "ssim"}
+    assert {"mse", "psnr", "ssim", "ms-ssim", "wasserstein"} <= {row["measure"] for row in measures}
+    assert [row["releases"] for row in measures if row["measure"] in ("mse", "wasserstein")] == ["6"] * 12
+    times = read(made / "times.csv")
+    assert [row["method"] for row in times] == ["nothing", "blur", "mosaic", "fill", "dp-pix", "dp-pix"]
+    assert all(float(row["ms"]) > 0 and row["releases"] == "30" for row in times)
     document = json.loads((made / "results.json").read_text(encoding="utf-8"))
     assert document["results"] == table
     assert document["utility"] == measures

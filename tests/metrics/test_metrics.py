@@ -7,7 +7,7 @@ import pytest
 from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 
 from dpveil.errors import InvalidParameter
-from dpveil.metrics import METRICS, psnr, ssim
+from dpveil.metrics import METRICS, ms_ssim, psnr, ssim
 from dpveil.noise.bits import SeededBits
 
 
@@ -82,39 +82,42 @@ def test_psnr_does_not_wrap_around_in_bytes():
     assert psnr(black, half, data_range=255) == pytest.approx(10 * math.log10(2))
 
 
-@pytest.mark.parametrize("name", METRICS)
+SIMILAR = {**METRICS, "ms-ssim": ms_ssim}
+
+
+@pytest.mark.parametrize("name", SIMILAR)
 @pytest.mark.parametrize("shape", [(1, 1), (8, 9), (8, 9, 1), (8, 9, 3), (2, 7, 3)])
 def test_equal_images_are_best_and_order_does_not_matter(name, shape):
-    measure = METRICS[name]
+    measure = SIMILAR[name]
     x, y = levels(shape, 5), levels(shape, 6)
     same, other = measure(x, x.copy(), data_range=255), measure(x, y, data_range=255)
-    assert same == {"ssim": 1.0, "psnr": math.inf}[name]
+    assert same == {"ssim": 1.0, "ms-ssim": 1.0, "psnr": math.inf}[name]
     assert other < same
     assert measure(y, x, data_range=255) == pytest.approx(other)
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", SIMILAR)
 def test_more_noise_measures_worse(name):
     x = np.full((40, 40), 128.0) + np.arange(40)
     noise = levels((40, 40), 7).astype(float) - 127.5
-    values = [METRICS[name](x, x + noise * part, data_range=255) for part in (0.01, 0.1, 0.5, 1)]
+    values = [SIMILAR[name](x, x + noise * part, data_range=255) for part in (0.01, 0.1, 0.5, 1)]
     assert values == sorted(values, reverse=True)
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", SIMILAR)
 def test_what_cannot_be_compared_is_refused(name):
     x = levels((8, 8))
     for other in (levels((8, 9)), levels((8, 8, 1)), levels((9, 8))):
         with pytest.raises(InvalidParameter, match="shape"):
-            METRICS[name](x, other, data_range=255)
+            SIMILAR[name](x, other, data_range=255)
     for empty in (np.zeros((0, 4)), np.zeros(4)):
         with pytest.raises((InvalidParameter, TypeError)):
-            METRICS[name](empty, empty, data_range=255)
+            SIMILAR[name](empty, empty, data_range=255)
     for data_range in (0, -1, math.inf, math.nan):
         with pytest.raises(InvalidParameter, match="data_range"):
-            METRICS[name](x, x, data_range=data_range)
+            SIMILAR[name](x, x, data_range=data_range)
     with pytest.raises(TypeError):
-        METRICS[name](x, x)
+        SIMILAR[name](x, x)
 
 
 @pytest.mark.parametrize("shape", [(100, 31, 3), (24, 40, 1), (25, 9, 3), (60, 8)])
@@ -128,3 +131,44 @@ def test_ssim_equals_scikit_image(shape):
     assert ssim(x, y, data_range=255) == pytest.approx(expected, abs=1e-12)
     assert ssim(x / 255, y / 255, data_range=1) == pytest.approx(expected, abs=1e-10)
     assert psnr(x, y, data_range=255) == pytest.approx(peak_signal_noise_ratio(x, y, data_range=255))
+
+
+def contrast_by_loops(x, y, window, data_range):
+    """The factors of contrast and structure, one window at a time; flat pictures of grey levels."""
+    c2, values = (0.03 * data_range) ** 2, []
+    for top in range(x.shape[0] - window + 1):
+        for left in range(x.shape[1] - window + 1):
+            a, b = (one[top : top + window, left : left + window].astype(float) for one in (x, y))
+            both = ((a - a.mean()) * (b - b.mean())).sum() / (a.size - 1)
+            values.append((2 * both + c2) / (a.var(ddof=1) + b.var(ddof=1) + c2))
+    return sum(values) / len(values)
+
+
+def halved_by_loops(x):
+    rows, columns = x.shape[0] // 2, x.shape[1] // 2
+    return np.array(
+        [[x[2 * i : 2 * i + 2, 2 * j : 2 * j + 2].mean() for j in range(columns)] for i in range(rows)]
+    )
+
+
+@pytest.mark.parametrize(("shape", "scales"), [((13, 20), 1), ((14, 20), 2), ((29, 31), 3), ((57, 70), 4)])
+def test_ms_ssim_equals_the_formula_scale_by_scale(shape, scales):
+    """Wang et al. 2003, equation 7: contrast at every scale, levels at the last one."""
+    x = levels(shape, 9)
+    y = ((3 * x.astype(int) + levels(shape, 10)) // 4).astype(np.uint8)
+    weights = np.array([0.0448, 0.2856, 0.3001, 0.2363][:scales])
+    expected, pair = 1.0, (x.astype(float), y.astype(float))
+    for number, weight in enumerate(weights / weights.sum()):
+        if number == scales - 1:
+            part = ssim_by_loops(pair[0][..., None], pair[1][..., None], 7, 255, ddof=1)
+        else:
+            part = contrast_by_loops(*pair, 7, 255)
+        expected *= part**weight
+        pair = [halved_by_loops(one) for one in pair]
+    assert 0.5 < expected < 0.99
+    assert ms_ssim(x, y, data_range=255) == pytest.approx(expected, abs=1e-9)
+
+
+def test_ms_ssim_of_opposite_pictures_is_zero():
+    x = levels((40, 40), 11)
+    assert ms_ssim(x, 255 - x, data_range=255) == 0

@@ -34,7 +34,7 @@ SHORTEST, LONGEST = 16, 4096
 MOST: Final = 1 << 30
 """Largest file of a user's network, in bytes."""
 Numbers = Float64[np.ndarray, " d"]
-FOUND: Final[Memo[Box | None]] = Memo()
+FOUND: Final[Memo[tuple[Box, ...]]] = Memo()
 EMBEDDED: Final[Memo[Numbers | None]] = Memo()
 
 
@@ -123,14 +123,18 @@ class EmbeddingParrot(_Embedded):
 
 def largest_face(view: View) -> Box | None:
     """Return the box of the largest face in what an attacker sees, forehead to chin, or None without one."""
-    return FOUND(view.image, "", lambda: _largest(view.image))
+    return max(face_boxes(view.image), key=lambda box: box.w * box.h, default=None)
 
 
-def _largest(image: UInt8[np.ndarray, "h w c"]) -> Box | None:
+def face_boxes(image: UInt8[np.ndarray, "h w c"]) -> tuple[Box, ...]:
+    """Return the boxes of the faces that are found in a picture, forehead to chin."""
+    return FOUND(image, "", lambda: _found(image))
+
+
+def _found(image: UInt8[np.ndarray, "h w c"]) -> tuple[Box, ...]:
     from dpveil.regions import Faces
 
-    boxes = [found.box for found in Faces(margin=0).detect(Photo(image))]
-    return max(boxes, key=lambda box: box.w * box.h, default=None)
+    return tuple(found.box for found in Faces(margin=0).detect(Photo(image)))
 
 
 def landmarked(

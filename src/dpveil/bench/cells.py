@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -21,7 +21,7 @@ from dpveil.core.numbers import Json
 from dpveil.core.registry import NAME
 from dpveil.errors import DataError, InvalidParameter
 
-FORMAT: Final = "dpveil.cell/1"
+FORMAT: Final = "dpveil.cell/2"
 MOST_BYTES: Final = 32 << 20
 """Largest file of a cell that is read."""
 MOST_RELEASES: Final = 1_000_000
@@ -31,7 +31,7 @@ LABEL: Final = re.compile(r"[a-z][\w+():,.-]{0,200}")
 """Labels of attacks."""
 LONGEST: Final = 500
 """Longest text in a cell, in characters."""
-MEASURES: Final = ("mse", "psnr", "ssim")
+MOST_MEASURES: Final = 100
 SHARES: Final = ("right", "near")
 ERRORS: Final = ("equal_error", "accepted_2", "accepted_3")
 
@@ -45,7 +45,7 @@ class Cell:
     likeliest; `answered` says whether the attacker said anything about it. `equal_error` is its equal error
     rate, and `accepted_2` and `accepted_3` the shares that pass for their own person where 1 % and 0.1 % of
     the others do. `guarantee` is that of a release, and `bound` the highest success that it allows.
-    `utility` has each measure of each release, None where there is none.
+    `utility` has each measure of each release, None where there is none, and `together` those of all.
     """
 
     of: Mapping[str, Json]
@@ -60,19 +60,27 @@ class Cell:
     guarantee: Mapping[str, Json] | None
     bound: float | None
     utility: Mapping[str, tuple[float | None, ...]]
+    together: Mapping[str, float | None]
 
     @property
     def key(self) -> str:
         """The SHA-256 of `of`, in hexadecimal digits: the name of the cell's file."""
         return key_of(self.of)
 
+    @property
+    def released(self) -> int:
+        """How many releases there are, as far as measures tell."""
+        return max((sum(one is not None for one in own) for own in self.utility.values()), default=0)
+
     def text(self) -> str:
         """Return the file's contents: the same for equal cells."""
         return json.dumps({"format": FORMAT, **asdict(self)}, sort_keys=True, allow_nan=False) + "\n"
 
 
-def depends_on(dataset: Dataset, setting: Setting, attack: Attack, seed: int) -> dict[str, Json]:
-    """Return all that a cell depends on: data, method, regions, attack, seed, and dpveil's own code."""
+def depends_on(
+    dataset: Dataset, setting: Setting, attack: Attack, seed: int, measures: Sequence[str]
+) -> dict[str, Json]:
+    """Return all that a cell depends on: data, method, regions, attack, seed, measures, and dpveil's code."""
     return {
         "data": dataset.name,
         "data_sha256": dataset.digest,
@@ -83,6 +91,7 @@ def depends_on(dataset: Dataset, setting: Setting, attack: Attack, seed: int) ->
         "attack": attack.label,
         "attack_settings": _settings(attack),
         "seed": seed,
+        "measures": list(measures),
         "version": dpveil.__version__,
         "code_sha256": code_digest(),
     }
@@ -145,13 +154,18 @@ def _checked(found: dict[str, Any]) -> Cell:
     if not all(_is_share(value) for value in (*shares, *rates)):
         raise ValueError("a share is not between 0 and 1")
     utility = {name: tuple(values) for name, values in found["utility"].items()}
-    if any(name not in MEASURES or len(values) != count for name, values in utility.items()):
+    together = dict(found["together"])
+    names = [*utility, *together]
+    if len(names) > MOST_MEASURES or not all(NAME.fullmatch(name) for name in names):
+        raise ValueError("its measures have no names")
+    if any(len(values) != count for values in utility.values()):
         raise ValueError("its measures are not those of its releases")
-    if not all(value is None or _is_finite(value) for values in utility.values() for value in values):
+    numbers = [*together.values(), *(value for values in utility.values() for value in values)]
+    if not all(value is None or _is_finite(value) for value in numbers):
         raise ValueError("a measure is not finite")
     _check_told(found["of"], found["guarantee"])
     kept = {name: found[name] for name in ("of", "chance", "guarantee", "bound", *ERRORS)}
-    return Cell(**kept, **lists, utility=utility)
+    return Cell(**kept, **lists, utility=utility, together=together)
 
 
 def _check_told(of: Any, guarantee: Any) -> None:

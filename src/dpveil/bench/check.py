@@ -16,6 +16,7 @@ from dpveil.bench.report import alarm
 from dpveil.bench.run import one_thread, read_cell
 from dpveil.bench.settings import MOST_RELEASES, NOTHING, Setting
 from dpveil.bench.table import rows, utility
+from dpveil.bench.utility import UTILITIES
 from dpveil.core.numbers import Json
 from dpveil.core.registry import METHODS
 from dpveil.errors import DataError, DPVeilError
@@ -23,6 +24,7 @@ from dpveil.io import received
 from dpveil.io.refused import Refused
 
 MOST_CELLS: Final = 100_000
+NEEDED: Final = "pip install 'dpveil[faces,models]', and dpveil install faces"
 
 
 def check(folder: Path) -> tuple[list[Cell], list[str]]:
@@ -104,12 +106,17 @@ def repeated(cell: Cell, dataset: Dataset) -> Cell:
             raise ValueError
         if ":" in of["attack"]:  # its setting may be a file of whoever made the run
             raise ValueError
-        attack = labels.attack(of["attack"])
-        (made,) = cells_of(dataset, Setting(method, regions, after, releases), [attack], of["seed"])
+        attack, measures = labels.attack(of["attack"]), of["measures"]
+        if any(name not in UTILITIES for name in measures):
+            raise ValueError
+        setting = Setting(method, regions, after, releases)
     except (DPVeilError, ValueError, TypeError, KeyError) as error:
         raise DataError(
             f"{cell.key}.json is of no method or attack of dpveil", hint="run it again"
         ) from error
+    if not all(UTILITIES[name].there for name in measures):
+        raise DataError(f"{cell.key}.json was measured with what is not installed", hint=NEEDED)
+    (made,) = cells_of(dataset, setting, [attack], of["seed"], measures)
     return made
 
 

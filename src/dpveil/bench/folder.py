@@ -12,6 +12,7 @@ import dpveil
 from dpveil.bench.cells import Cell, code_digest
 from dpveil.bench.report import page
 from dpveil.bench.table import COLUMNS, UTILITY, Row, rows, to_csv, utility
+from dpveil.bench.times import COLUMNS as COLUMNS_OF_TIMES
 from dpveil.core.numbers import Json
 from dpveil.errors import OutputError
 from dpveil.io import is_present, make_folder, write_together
@@ -19,6 +20,7 @@ from dpveil.io import is_present, make_folder, write_together
 ABOUT: Final = "run.json"
 RESULTS: Final = "results.csv"
 MEASURES: Final = "utility.csv"
+TIMES: Final = "times.csv"
 DOCUMENT: Final = "results.json"
 REPORT: Final = "report.html"
 FORMAT: Final = "dpveil.run/1"
@@ -35,12 +37,22 @@ def begin(folder: Path) -> None:
         write_together([(folder / ABOUT, _json({"format": FORMAT, "cells": []}))], replace=True)
 
 
-def finish(folder: Path, cells: Sequence[Cell], command: str, notes: Sequence[str]) -> list[Row]:
-    """Write the tables and the report of all cells together, and return the rows of results.csv."""
+def finish(
+    folder: Path,
+    cells: Sequence[Cell],
+    command: str,
+    notes: Sequence[str],
+    took: Sequence[dict[str, str]] = (),
+) -> list[Row]:
+    """Write the tables and the report of all cells together, and return the rows of results.csv.
+
+    `took` are the rows of times.csv, which are part of the report, and of no other table.
+    """
     table, measures = rows(cells), utility(cells)
     about = provenance(cells, command, notes)
     texts = tables(table, measures, about)
-    files = {**texts, REPORT: page(cells, table, measures, about), ABOUT: _text(about)}
+    files = {**texts, REPORT: page(cells, table, measures, about, took), ABOUT: _text(about)}
+    files[TIMES] = to_csv(COLUMNS_OF_TIMES, took)
     write_together([(folder / name, text.encode()) for name, text in files.items()], replace=True)
     return table
 

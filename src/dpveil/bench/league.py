@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -25,10 +26,17 @@ ABOUT: Final = {
     "none": "Nothing is hidden: how much the attackers know at best.",
 }
 
+SSIM: Final = "ssim"
+SHOWN: Final = {SSIM: "SSIM", "face-found": "face found", "gender": "gender kept"}
+"""The measures by which a reader chooses, and their headers."""
+
 
 @dataclass(frozen=True)
 class Place:
-    """One setting in a league: risk by the strongest attack, called `by`, and the mean SSIM."""
+    """One setting in a league: risk by the strongest attack, called `by`, and the means of `kept`.
+
+    `best` names those of `SHOWN` of which no setting that is no riskier than the first keeps more.
+    """
 
     method: str
     settings: str
@@ -37,9 +45,14 @@ class Place:
     low: float
     high: float
     by: str
-    ssim: float
+    kept: Mapping[str, float]
     bound: float | None
-    best: bool = False
+    best: frozenset[str] = frozenset()
+
+    @property
+    def ssim(self) -> float:
+        """The mean SSIM, not a number if it was not measured."""
+        return self.kept.get(SSIM, math.nan)
 
 
 @dataclass(frozen=True)
@@ -98,7 +111,7 @@ def _place(rows: Sequence[Row], measures: Sequence[Mapping[str, str]]) -> Place:
     top = max(own, key=lambda row: row.success)
     risk = next((row for row in rows if row.values["attack"] == STRONGEST), top)
     same = ("dataset", "method", "parameters")
-    kept = [one for one in measures if one["measure"] == "ssim" and all(one[n] == values[n] for n in same)]
+    own_measures = [one for one in measures if all(one[name] == values[name] for name in same)]
     bounds = [row.bound for row in own if row.bound is not None]
     return Place(
         method="nothing hidden" if values["method"] == NOTHING else values["method"],
@@ -108,17 +121,23 @@ def _place(rows: Sequence[Row], measures: Sequence[Mapping[str, str]]) -> Place:
         low=risk.low,
         high=risk.high,
         by=top.values["attack"],
-        ssim=float(kept[0]["mean"]) if kept else float("nan"),
+        kept={one["measure"]: float(one["mean"]) for one in own_measures},
         bound=min(bounds, default=None),
     )
 
 
 def _ranked(places: Sequence[Place]) -> tuple[Place, ...]:
-    """Return places by risk; marked is the one with the most SSIM of those no riskier than the first."""
-    ranked = sorted(places, key=lambda place: (place.risk, -place.ssim))
+    """Return places by risk; marked is what keeps most among those no riskier than the first."""
+    ranked = sorted(places, key=lambda place: (place.risk, -place.kept.get(SSIM, -1.0)))
     safe = [place for place in ranked if place.low <= ranked[0].high]
-    best = max(safe, key=lambda place: place.ssim)
-    return tuple(replace(place, best=place is best and len(ranked) > 1) for place in ranked)
+    most = {
+        name: max(safe, key=lambda place: place.kept.get(name, -1.0))
+        for name in SHOWN
+        if len(ranked) > 1 and any(name in place.kept for place in safe)
+    }
+    return tuple(
+        replace(place, best=frozenset(name for name, one in most.items() if one is place)) for place in ranked
+    )
 
 
 def _titles(kind: str, relation: str) -> tuple[str, str]:

@@ -16,16 +16,13 @@ from dpveil.bench.data import Dataset
 from dpveil.bench.items import Item
 from dpveil.bench.settings import Setting, Shown, all_shown
 from dpveil.bench.split import split
-from dpveil.core.photo import Photo
-from dpveil.metrics import mse, psnr, ssim
+from dpveil.bench.times import Spent, spent
+from dpveil.bench.utility import measured, usable
 
 NEAR: Final = 5
 """Rank up to which a person counts as nearly named."""
 FARS: Final = (0.01, 0.001)
 """False accept rates."""
-MEASURES: Final = {"mse": mse, "psnr": psnr, "ssim": ssim}
-HIGHEST: Final = 100.0
-"""PSNR in decibels of a photo that was left as it is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,22 +34,56 @@ class Released:
     clean: tuple[View, ...]
     own: tuple[Shown, ...]
     shown: tuple[Shown, ...]
+    spent: Spent
+
+
+@dataclass(frozen=True)
+class Left:
+    """What is left of the photos: the names of the `measures`, those of each release, and those of all."""
+
+    measures: tuple[str, ...]
+    alone: Mapping[str, tuple[float | None, ...]]
+    together: Mapping[str, float | None]
 
 
 def released(dataset: Dataset, setting: Setting, seed: int) -> Released:
     """Return the releases of all photos by a setting, each with bits of its own."""
     parts, nothing = split(dataset), Setting(None)
     clean = tuple(one[0] for one in all_shown(nothing, parts.known, seed) if one is not None)
-    own, shown = (tuple(all_shown(setting, items, seed)) for items in (parts.known, parts.probes))
-    return Released(parts.known, parts.probes, clean, own, shown)
+    with spent() as took:
+        own, shown = (tuple(all_shown(setting, items, seed)) for items in (parts.known, parts.probes))
+    return Released(parts.known, parts.probes, clean, own, shown, took)
 
 
-def cells(dataset: Dataset, setting: Setting, attacks: Sequence[Attack], seed: int) -> Iterator[Cell]:
-    """Yield the cell of each attack on the releases by one setting."""
+def cells(
+    dataset: Dataset,
+    setting: Setting,
+    attacks: Sequence[Attack],
+    seed: int,
+    measures: Sequence[str] | None = None,
+) -> Iterator[Cell]:
+    """Yield the cell of each attack on the releases by one setting.
+
+    `measures` are the names of what is measured of the releases, by default all that can be taken here.
+    """
+    names = usable() if measures is None else tuple(measures)
     releases = released(dataset, setting, seed)
-    utility = _utility(releases)
+    yield from attacked(dataset, setting, attacks, releases, seed, names)
+
+
+def attacked(
+    dataset: Dataset,
+    setting: Setting,
+    attacks: Sequence[Attack],
+    releases: Released,
+    seed: int,
+    names: Sequence[str],
+) -> Iterator[Cell]:
+    """Yield the cell of each attack on releases, and of the measures of these names."""
+    shown = [None if one is None else one[0].image for one in releases.shown]
+    left = Left(tuple(names), *measured(names, [item.read().image for item in releases.probes], shown))
     for attack in attacks:
-        yield cell_of(dataset, setting, attack, releases, utility, seed)
+        yield cell_of(dataset, setting, attack, releases, left, seed)
 
 
 def cell_of(
@@ -60,7 +91,7 @@ def cell_of(
     setting: Setting,
     attack: Attack,
     releases: Released,
-    utility: Mapping[str, tuple[float | None, ...]],
+    left: Left,
     seed: int,
 ) -> Cell:
     """Return what one attack makes of releases; those that do not exist count as its failures."""
@@ -75,7 +106,7 @@ def cell_of(
         likeness[np.ix_(rows, [names.index(name) for name in found.names])] = found.likeness
         unknown = [column for column, name in enumerate(names) if name not in found.names]
         likeness[np.ix_(rows, unknown)] = np.where(np.isnan(found.likeness[:, :1]), np.nan, -np.inf)
-    return _outcome(dataset, setting, attack, releases, Scores(_finite(likeness), names), utility, seed)
+    return _outcome(dataset, setting, attack, releases, Scores(_finite(likeness), names), left, seed)
 
 
 def _finite(likeness: np.ndarray) -> np.ndarray:
@@ -89,7 +120,7 @@ def _outcome(
     attack: Attack,
     releases: Released,
     scores: Scores,
-    utility: Mapping[str, tuple[float | None, ...]],
+    left: Left,
     seed: int,
 ) -> Cell:
     people = [item.person for item in releases.probes]
@@ -103,7 +134,7 @@ def _outcome(
     least = None if setting.method is None else bound(guarantees, people, pixels=pixels, whole=whole)
     stated = next((one.to_json() for one in guarantees if one is not None), None)
     return Cell(
-        of=depends_on(dataset, setting, attack, seed),
+        of=depends_on(dataset, setting, attack, seed, left.measures),
         people=tuple(dataset.people.index(person) for person in people),
         right=rounded(named(scores, people)),
         near=rounded(named(scores, people, rank=min(NEAR, len(scores.names)))),
@@ -114,25 +145,6 @@ def _outcome(
         accepted_3=round(verified[1].rate, 9),
         guarantee=stated,
         bound=None if least is None else round(min(1.0, least), 9),
-        utility=utility,
+        utility=left.alone,
+        together=left.together,
     )
-
-
-def _utility(releases: Released) -> dict[str, tuple[float | None, ...]]:
-    """Return each measure of every release under attack; None for one that does not exist."""
-    found: dict[str, list[float | None]] = {name: [] for name in MEASURES}
-    for item, one in zip(releases.probes, releases.shown, strict=True):
-        for name, values in found.items():
-            values.append(None if one is None else _measured(name, item.read(), one[0]))
-    return {name: tuple(values) for name, values in found.items()}
-
-
-def _measured(name: str, photo: Photo, view: View) -> float:
-    value = MEASURES[name](_grey_too(photo, view), view.image, data_range=255)
-    return round(min(value, HIGHEST) if name == "psnr" else value, 9)
-
-
-def _grey_too(photo: Photo, view: View) -> np.ndarray:
-    """Return the photo with as many channels as the release."""
-    image = photo.image
-    return image if image.shape == view.image.shape else np.broadcast_to(image, view.image.shape)

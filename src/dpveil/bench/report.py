@@ -11,9 +11,11 @@ from typing import Final
 
 from dpveil.bench.cells import Cell
 from dpveil.bench.figures import frontier
+from dpveil.bench.league import SHOWN as KEPT
 from dpveil.bench.league import League, Place, leagues, settings_in_words
 from dpveil.bench.settings import NOTHING
 from dpveil.bench.table import STRONGEST, Row
+from dpveil.bench.utility import UTILITIES
 from dpveil.core.numbers import Json
 
 SHOWN: Final = (
@@ -30,6 +32,8 @@ SHOWN: Final = (
 )
 """Columns of the table of every number, and their headers."""
 TEXTS: Final = ("method", "attack")
+SAME: Final = ("dataset", "method", "parameters")
+"""What names a setting in tables."""
 
 
 def page(
@@ -37,6 +41,7 @@ def page(
     table: Sequence[Row],
     measures: Sequence[Mapping[str, str]],
     about: Mapping[str, Json],
+    times: Sequence[Mapping[str, str]],
 ) -> str:
     """Return the report as HTML."""
     names = sorted({row.values["dataset"] for row in table})
@@ -51,6 +56,7 @@ def page(
         leagues="".join(_league(one, several=len(names) > 1) for one in found),
         figures="".join(_figure(name, found) for name in names),
         strength=_strength(table),
+        left=_left(measures, times),
         every=_every(table),
         provenance=_provenance(about),
     )
@@ -77,28 +83,65 @@ def alarm(row: Row) -> str:
 
 def _league(league: League, *, several: bool) -> str:
     head = f"{league.dataset}: {league.title}" if several else league.title
-    rows = "".join(_place(place) for place in league.places)
-    headers = ("method", "risk", "95 %", "by", "SSIM", "bound")
-    cells = "".join(
-        f"<th class={'n' if name in ('risk', '95 %', 'SSIM', 'bound') else 't'}>{name}</th>"
-        for name in headers
-    )
+    shown = [name for name in KEPT if any(name in place.kept for place in league.places)]
+    rows = "".join(_place(place, shown) for place in league.places)
+    headers = ("method", "risk", "95 %", "by", *(KEPT[name] for name in shown), "bound")
+    cells = "".join(f"<th class={'t' if name in ('method', 'by') else 'n'}>{name}</th>" for name in headers)
     return (
         f"<h3>{html.escape(head)}</h3><p class=small>{html.escape(league.promise)}</p>"
         f"<div class=scroll><table class=league><tr>{cells}</tr>{rows}</table></div>"
     )
 
 
-def _place(place: Place) -> str:
+def _place(place: Place, shown: Sequence[str]) -> str:
     bar = f"<span class=bar style='width:{max(1, round(40 * place.risk))}px'></span>"
     said = f"{html.escape(place.method)}<br><span class=small>{html.escape(place.settings)}</span>"
     bound = "" if place.bound is None else f"{place.bound:.2f}"
-    best = " class=best" if place.best else ""
-    return (
-        f"<tr{best}><td>{said}</td><td class=n>{bar} {place.risk:.2f}</td>"
-        f"<td class=n>{place.low:.2f}–{place.high:.2f}</td><td>{html.escape(place.by)}</td>"
-        f"<td class=n>{place.ssim:.2f}</td><td class=n>{bound}</td></tr>"
+    kept = "".join(
+        f"<td class='n{' best' * (name in place.best)}'>{place.kept[name]:.2f}</td>"
+        if name in place.kept
+        else "<td></td>"
+        for name in shown
     )
+    return (
+        f"<tr><td>{said}</td><td class=n>{bar} {place.risk:.2f}</td>"
+        f"<td class=n>{place.low:.2f}–{place.high:.2f}</td><td>{html.escape(place.by)}</td>"
+        f"{kept}<td class=n>{bound}</td></tr>"
+    )
+
+
+def _left(measures: Sequence[Mapping[str, str]], times: Sequence[Mapping[str, str]]) -> str:
+    """Return the table of every measure of every setting, and of what a release took."""
+    names = list(dict.fromkeys(row["measure"] for row in measures))
+    settings: dict[tuple[str, ...], dict[str, str]] = {}
+    for row in measures:
+        settings.setdefault(tuple(row[name] for name in SAME), {})[row["measure"]] = _interval(row)
+    took = {tuple(row[name] for name in SAME): row for row in times}
+    units = [UTILITIES[name].unit if name in UTILITIES else "" for name in names]
+    heads = [
+        f"{name}<br><span class=small>{html.escape(unit)}</span>"
+        for name, unit in zip(names, units, strict=True)
+    ]
+    head = "".join(f"<th class=n>{one}</th>" for one in (*heads, "ms", "MiB"))
+    lines = []
+    for key, values in settings.items():
+        time = took.get(key, {})
+        shown = [*(values.get(name, "") for name in names), time.get("ms", ""), time.get("MiB", "")]
+        cells = "".join(f"<td class=n>{one}</td>" for one in shown)
+        words = html.escape(settings_in_words({"parameters": key[2]}))
+        lines.append(f"<tr><td>{key[1]}<br><span class=small>{words}</span></td>{cells}</tr>")
+    return f"<table><tr><th>method</th>{head}</tr>{''.join(lines)}</table>"
+
+
+def _interval(row: Mapping[str, str]) -> str:
+    """Return a mean and its interval in few digits."""
+    mean, *ends = (_short(row[name]) for name in ("mean", "low", "high"))
+    return f"{mean}<br><span class=small>{'–'.join(ends) if all(ends) else ''}</span>"
+
+
+def _short(text: str) -> str:
+    value = abs(float(text)) if text else 0.0
+    return f"{float(text):.{2 if value < 10 else 1 if value < 100 else 0}f}" if text else ""
 
 
 def _figure(dataset: str, found: Sequence[League]) -> str:

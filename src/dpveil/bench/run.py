@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -11,10 +12,14 @@ from pathlib import Path
 from typing import Final
 
 from dpveil.attacks.base import Attack
+from dpveil.bench import times
 from dpveil.bench.cells import MOST_BYTES, Cell, depends_on, key_of, parse
 from dpveil.bench.data import Dataset
-from dpveil.bench.measuring import cells
+from dpveil.bench.measuring import attacked, released
 from dpveil.bench.settings import Setting
+from dpveil.bench.times import Time
+from dpveil.bench.utility import usable
+from dpveil.core.numbers import Json
 from dpveil.errors import DataError
 from dpveil.io import is_present, make_folder, received, write_together
 from dpveil.io.refused import Refused
@@ -35,9 +40,14 @@ class Job:
     @property
     def keys(self) -> tuple[str, ...]:
         """The names of the cells, in the order of the attacks."""
-        return tuple(
-            key_of(depends_on(self.dataset, self.setting, attack, self.seed)) for attack in self.attacks
-        )
+        of = (self.dataset, self.setting), (self.seed, usable())
+        return tuple(key_of(depends_on(*of[0], attack, *of[1])) for attack in self.attacks)
+
+    @property
+    def setting_key(self) -> str:
+        """The name of the file that says what the setting's releases took."""
+        of: dict[str, Json] = {"data": self.dataset.digest, "method": self.setting.name, "seed": self.seed}
+        return key_of({**of, "parameters": self.setting.parameters})
 
 
 def run(
@@ -49,7 +59,8 @@ def run(
     this version, is computed again. Raises `OutputError` if a cell cannot be written, and what a method, an
     attack or a photo raises.
     """
-    make_folder(folder / CELLS)
+    for name in (CELLS, times.FOLDER):
+        make_folder(folder / name)
     missing = [job for job in (_without(job, folder) for job in jobs) if job.attacks]
     for _ in range(len(jobs) - len(missing)):
         step()
@@ -115,9 +126,27 @@ def _done(jobs: Sequence[Job], folder: Path, processes: int) -> Iterator[None]:
 def compute(job: Job, folder: Path) -> None:
     """Compute the cells of a job on one thread, and write each as soon as it is there."""
     with one_thread():
-        for cell in cells(job.dataset, job.setting, job.attacks, job.seed):
+        releases = released(job.dataset, job.setting, job.seed)
+        spent = releases.spent
+        memory = None if spent.mebibytes is None else round(spent.mebibytes, 1)
+        count = len(job.dataset.items)
+        each = Time(count, round(1000 * spent.seconds / count, 2), memory)
+        times.write(folder, job.setting_key, each)
+        for cell in attacked(job.dataset, job.setting, job.attacks, releases, job.seed, usable()):
             path = folder / CELLS / f"{cell.key}.json"
             write_together([(path, cell.text().encode())], replace=True)
+
+
+def took(jobs: Sequence[Job], folder: Path) -> list[dict[str, str]]:
+    """Return the rows of times.csv: what a release by each setting took, from reading a photo to its file."""
+    found = []
+    for job in jobs:
+        time = times.read(folder, job.setting_key)
+        if time is not None:
+            parameters = json.dumps(job.setting.parameters, sort_keys=True)
+            about = {"dataset": job.dataset.name, "method": job.setting.name, "parameters": parameters}
+            found.append(time.row(about))
+    return found
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from jaxtyping import Float64
 
 from dpveil.attacks.resampling import by_person, drawn_people
 from dpveil.bench.cells import Cell
+from dpveil.bench.utility import UTILITIES
 from dpveil.core.numbers import Json
 
 COLUMNS: Final = (
@@ -133,24 +134,38 @@ def _row(cell: Cell, attack: Json, right: Float64[np.ndarray, " n"], own: Cell |
 
 
 def utility(cells: Sequence[Cell]) -> list[dict[str, str]]:
-    """Return a row for each setting and measure: mean over releases, with an interval over people."""
+    """Return a row for each setting and measure: the mean over releases with an interval over people, or the
+    measure of all releases together, which has none.
+    """
     made = []
     for group in settings(cells):
         cell = group[0]
-        for name, values in cell.utility.items():
-            there = [
-                (value, person)
-                for value, person in zip(values, cell.people, strict=True)
-                if value is not None
-            ]
-            if not there:
-                continue
-            mean, low, high = _mean(*(np.array(column) for column in zip(*there, strict=True)))
-            told = {"dataset": cell.of["data"], "method": cell.of["method"], "measure": name}
-            told |= {"parameters": json.dumps(cell.of["parameters"], sort_keys=True)}
-            told |= {"mean": _number(mean), "low": _number(low), "high": _number(high)}
-            made.append({key: str(value) for key, value in {**told, "releases": len(there)}.items()})
+        own = {"dataset": cell.of["data"], "method": cell.of["method"]}
+        own |= {"parameters": json.dumps(cell.of["parameters"], sort_keys=True)}
+        for name in sorted((*cell.utility, *cell.together), key=_order):
+            told = _measure(cell, name)
+            if told is not None:
+                made.append({key: str(value) for key, value in {**own, "measure": name, **told}.items()})
     return made
+
+
+def _order(name: str) -> tuple[int, str]:
+    """The place of a measure in tables; those that this version does not know come last."""
+    return (list(UTILITIES).index(name) if name in UTILITIES else len(UTILITIES)), name
+
+
+def _measure(cell: Cell, name: str) -> dict[str, Json] | None:
+    """Return the mean of a measure, its interval, and of how many releases it is; None of none."""
+    if name in cell.together:
+        value, count = cell.together[name], cell.released
+        return None if value is None else {"mean": _number(value), "low": "", "high": "", "releases": count}
+    pairs = zip(cell.utility[name], cell.people, strict=True)
+    there = [(value, person) for value, person in pairs if value is not None]
+    if not there:
+        return None
+    mean, low, high = _mean(*(np.array(column) for column in zip(*there, strict=True)))
+    told = {"mean": _number(mean), "low": _number(low), "high": _number(high)}
+    return {**told, "releases": len(there)}
 
 
 def _mean(values: np.ndarray, people: np.ndarray) -> tuple[float, float, float]:

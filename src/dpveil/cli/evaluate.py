@@ -112,7 +112,7 @@ def evaluate_command(
         raise UsageError(f"{missing} is missing", hint="dpveil evaluate DATA... --out FOLDER")
     from dpveil.bench.data import check_readable, load
     from dpveil.bench.folder import begin, finish
-    from dpveil.bench.run import Job, run
+    from dpveil.bench.run import Job, run, took
     from dpveil.bench.settings import Setting
 
     methods, notes = _methods(
@@ -130,7 +130,7 @@ def evaluate_command(
     work = [Job(one, setting, attacks, seed) for one in sets for setting in chosen]
     with bar(len(work), "settings") as step:
         cells = run(work, out, processes=jobs or _cores(), step=step)
-    table = finish(out, cells, _command([*data, out]), (*notes, *left))
+    table = finish(out, cells, _command([*data, out]), (*notes, *left), took(work, out))
     return _told(table, out, json)
 
 

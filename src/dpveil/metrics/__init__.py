@@ -6,11 +6,12 @@ They read the original, so their values are not private; code that releases phot
 from typing import Final
 
 from dpveil.metrics.base import Measure
+from dpveil.metrics.ms_ssim import ms_ssim
 from dpveil.metrics.mse import mse
 from dpveil.metrics.psnr import psnr
 from dpveil.metrics.ssim import ssim
 
 METRICS: Final[dict[str, Measure]] = {"ssim": ssim, "psnr": psnr}
-"""Measures for comparisons, where larger means more similar; PSNR is `mse` in decibels."""
+"""Measures that `dpveil compare` shows, where larger means more similar; PSNR is `mse` in decibels."""
 
-__all__ = ["METRICS", "Measure", "mse", "psnr", "ssim"]
+__all__ = ["METRICS", "Measure", "ms_ssim", "mse", "psnr", "ssim"]

@@ -29,19 +29,25 @@ def ssim(original: Image, released: Image, *, data_range: float) -> float:
     1.0
     """
     check_pair(original, released, data_range)
+    return means(original, released, data_range)[0]
+
+
+def means(original: Image, released: Image, data_range: float) -> tuple[float, float]:
+    """Return the means over windows and channels of `ssim`, and of its factor of contrast and structure."""
     short = min(WINDOW, *original.shape[:2])
     window = short if short % 2 else short - 1
     rows = original.shape[0] - window + 1
     seen = [slice(strip.start, strip.stop + window - 1) for strip in strips(rows)]
-    total = sum(_summed(original[part], released[part], window, data_range) for part in seen)
-    return float(total / (rows * (original.shape[1] - window + 1) * math.prod(original.shape[2:])))
+    sums = np.sum([_summed(original[part], released[part], window, data_range) for part in seen], axis=0)
+    count = rows * (original.shape[1] - window + 1) * math.prod(original.shape[2:])
+    return float(sums[0] / count), float(sums[1] / count)
 
 
-def _summed(a: Image, b: Image, window: int, data_range: float) -> float:
-    """Return the sum of equation 13 over all windows, computed from sums, which are exact for 8-bit levels.
+def _summed(a: Image, b: Image, window: int, data_range: float) -> tuple[float, float]:
+    """Return the sums over all windows of equation 13, and of its second fraction.
 
-    In a window of n pixels, n²·(μ_a·μ_b) = Σa·Σb and n·(n - 1)·σ_ab = n·Σab - Σa·Σb, so both fractions are
-    expanded by these factors.
+    They are computed from sums, which are exact for 8-bit levels. In a window of n pixels, n²·(μ_a·μ_b) =
+    Σa·Σb and n·(n - 1)·σ_ab = n·Σab - Σa·Σb, so both fractions are expanded by these factors.
     """
     n = window**2
     c1, c2 = (0.01 * data_range * n) ** 2, (0.03 * data_range) ** 2 * n * max(1, n - 1)
@@ -51,7 +57,8 @@ def _summed(a: Image, b: Image, window: int, data_range: float) -> float:
     likeness = (both + c1) / (squares + c1)
     covariance = 2 * n * _windows(x * y, window) - both + c2
     variances = n * _windows(x * x + y * y, window) - squares + c2
-    return float(np.sum(likeness * covariance / variances))
+    structure = covariance / variances
+    return float(np.sum(likeness * structure)), float(np.sum(structure))
 
 
 def _windows(values: Image, window: int) -> Image:

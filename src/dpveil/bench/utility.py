@@ -1,0 +1,187 @@
+"""What is left of photos for those who use releases: one table of measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import cv2
+import numpy as np
+from jaxtyping import UInt8
+
+from dpveil.attacks.base import installed
+from dpveil.bench import faces_seen
+from dpveil.faces.attribute_model import SIDE as CROP
+from dpveil.metrics import Measure, ms_ssim, mse, psnr, ssim
+from dpveil.metrics.sets import Bins, colours, frechet, sliced_wasserstein
+
+Image = UInt8[np.ndarray, "h w c"]
+Alone = Callable[[Image, Image], float | None]
+"""A measure of one release, given the photo: None where it says nothing, such as about a face that the photo
+does not show."""
+Together = Callable[[Sequence[Image], Sequence[Image]], float | None]
+"""A measure of all releases, given all their photos."""
+
+HIGHEST: Final = 100.0
+"""PSNR in decibels of a photo that was left as it is."""
+SIDE: Final = 16
+"""Side to which pictures are reduced before their colours are compared, in pixels."""
+EACH: Final = 20
+"""Photos for each bin, at least, and the most bins, of the number of different bins."""
+MOST_BINS: Final = 100
+
+
+@dataclass(frozen=True)
+class Utility:
+    """A measure: what tables call it, its unit, which way is better, and what it needs.
+
+    `alone` is a measure of one release, and `together` one of all of them; one of the two is None.
+    """
+
+    name: str
+    unit: str
+    better: Literal["more", "less"]
+    summary: str
+    alone: Alone | None = None
+    together: Together | None = None
+    extras: tuple[str, ...] = ()
+
+    @property
+    def there(self) -> bool:
+        """Whether all that it needs is installed."""
+        return all(installed(extra) for extra in self.extras)
+
+
+def _pixels(measure: Measure) -> Alone:
+    def measured(photo: Image, release: Image) -> float:
+        return min(measure(photo, release, data_range=255), HIGHEST if measure is psnr else np.inf)
+
+    return measured
+
+
+def _colours(images: Sequence[Image]) -> np.ndarray | None:
+    """Return the colours of pictures of any sizes, n × d; None if one is too small."""
+    if len(images) < 2 or min(min(one.shape[:2]) for one in images) < SIDE:
+        return None
+    return np.concatenate([colours(rgb(one)[None], SIDE) for one in images])
+
+
+def rgb(image: Image) -> UInt8[np.ndarray, "h w 3"]:
+    """Return a picture with three channels."""
+    return np.ascontiguousarray(np.broadcast_to(image, (*image.shape[:2], 3)))
+
+
+def _wasserstein(photos: Sequence[Image], releases: Sequence[Image]) -> float | None:
+    rows = _colours(photos), _colours(releases)
+    return None if rows[0] is None or rows[1] is None else sliced_wasserstein(rows[0], rows[1])
+
+
+def _ndb(photos: Sequence[Image], releases: Sequence[Image]) -> float | None:
+    rows, count = (_colours(photos), _colours(releases)), min(MOST_BINS, len(photos) // EACH)
+    if rows[0] is None or rows[1] is None or count < 2:
+        return None
+    return Bins.of(rows[0], count).compare(rows[1]).ndb
+
+
+def _frechet(photos: Sequence[Image], releases: Sequence[Image]) -> float | None:
+    if len(photos) < 2:
+        return None
+    size, rows = (CROP, CROP), []
+    for of in (photos, releases):
+        crops = np.stack([cv2.resize(rgb(one), size, interpolation=cv2.INTER_AREA) for one in of])
+        rows.append(faces_seen.model().units(crops).astype(np.float64))
+    return frechet(*rows)
+
+
+FACES: Final = ("faces", "models")
+ROWS: Final = (
+    Utility("mse", "levels²", "less", "mean squared error of the pixels", _pixels(mse)),
+    Utility("psnr", "dB", "more", "peak signal-to-noise ratio, 100 at most", _pixels(psnr)),
+    Utility("ssim", "", "more", "structural similarity, windows of 7 × 7 pixels", _pixels(ssim)),
+    Utility("ms-ssim", "", "more", "structural similarity at up to five scales", _pixels(ms_ssim)),
+    Utility(
+        "face-found",
+        "",
+        "more",
+        "a face is found where the photo shows one",
+        faces_seen.found,
+        extras=FACES,
+    ),
+    Utility(
+        "landmarks",
+        "eye distances",
+        "less",
+        "how far five landmarks are away, on average, where a face is found",
+        faces_seen.apart,
+        extras=FACES,
+    ),
+    Utility("yaw", "degrees", "less", "error of the head's turn", faces_seen.yaw, extras=FACES),
+    Utility("pitch", "degrees", "less", "error of the head's nod", faces_seen.pitch, extras=FACES),
+    *(
+        Utility(
+            name,
+            "",
+            "more",
+            f"the attribute model reads the same {name} as in the photo; no face is another one",
+            faces_seen.agrees(name),
+            extras=FACES,
+        )
+        for name in ("gender", "age", "smile")
+    ),
+    Utility(
+        "wasserstein",
+        "levels",
+        "less",
+        "sliced Wasserstein distance of the colours of 16 × 16 pixels",
+        together=_wasserstein,
+    ),
+    Utility(
+        "ndb",
+        "",
+        "less",
+        "share of clusters of the photos' colours that are too full or too empty; 0.05 by chance",
+        together=_ndb,
+    ),
+    Utility(
+        "frechet",
+        "",
+        "less",
+        "Fréchet distance of the hidden units of the attribute model, which sees the whole picture",
+        together=_frechet,
+        extras=("models",),
+    ),
+)
+UTILITIES: Final[Mapping[str, Utility]] = {one.name: one for one in ROWS}
+"""The measures, in the order of tables."""
+
+
+def usable() -> tuple[str, ...]:
+    """Return the names of the measures that can be taken here."""
+    return tuple(name for name, one in UTILITIES.items() if one.there)
+
+
+def measured(
+    names: Sequence[str], photos: Sequence[Image], releases: Sequence[Image | None]
+) -> tuple[dict[str, tuple[float | None, ...]], dict[str, float | None]]:
+    """Return each measure of every release, None for one that does not exist, and those of all together."""
+    pairs = list(zip(photos, releases, strict=True))
+    alone, together = {}, {}
+    for name in names:
+        one = UTILITIES[name]
+        if one.alone is not None:
+            alone[name] = tuple(None if b is None else _rounded(one.alone(_like(a, b), b)) for a, b in pairs)
+        if one.together is not None:
+            there = [(a, b) for a, b in pairs if b is not None]
+            value = one.together([a for a, _ in there], [b for _, b in there]) if there else None
+            together[name] = _rounded(value)
+    return alone, together
+
+
+def _like(photo: Image, release: Image) -> Image:
+    """Return the photo with as many channels as the release."""
+    return photo if photo.shape == release.shape else np.broadcast_to(photo, release.shape)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(float(value), 9)
