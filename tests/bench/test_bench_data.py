@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,11 @@ import pytest
 from PIL import Image
 
 from dpveil.bench.data import Dataset, check_readable, load
-from dpveil.bench.drawn import SIZE, drawn
+from dpveil.bench.drawn import DRAWN, DrawnEye, DrawnItem, DrawnPlate, drawn
+from dpveil.bench.drawn.eyes import IRIS, texture
 from dpveil.bench.layouts import LAYOUTS, items_of
 from dpveil.errors import PhotoError, UsageError
+from dpveil.noise.bits import SeededBits
 
 
 def write(path: Path, level: int = 100) -> None:
@@ -114,21 +117,63 @@ def test_every_layout_says_what_its_identities_are() -> None:
     assert all(one.identity for one in LAYOUTS)
 
 
-def test_people_are_drawn_anew_in_every_photo_and_the_same_in_every_run(
+@pytest.mark.parametrize("kind", DRAWN)
+def test_photos_are_drawn_anew_and_the_same_in_every_run(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = load(Path(kind), people=3, photos=4)
+    assert people(data) == {"0000": 4, "0001": 4, "0002": 4}
+    assert (data.name, data.subject) == (kind, DRAWN[kind].subject)
+    images = [item.read().image for item in data.items]
+    assert len({image.shape for image in images}) == 1
+    again = [item.read().image for item in drawn(kind, 3, 4)]
+    assert all((a == b).all() for a, b in zip(images, again, strict=True))
+    assert len({image.tobytes() for image in images}) == 12
+    assert load(Path(kind), people=3, photos=4).digest == data.digest
+    assert load(Path(kind), people=3, photos=3).digest != data.digest
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+def test_a_photo_is_its_subject_and_its_moment_and_nothing_else(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bug to fear: numbers of the photo that stay the same, and those of the subject that do not."""
+
+    def shown(number: int, photo: int) -> bytes:
+        texture.cache_clear()
+        return DRAWN[kind].of(number, photo).read().image.tobytes()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DrawnItem, "moment", property(lambda self: SeededBits(1, "one moment")))
+        assert shown(1, 0) == shown(1, 5) != shown(2, 0)
+    with monkeypatch.context() as patched:
+        patched.setattr(DrawnItem, "own", property(lambda self: SeededBits(1, "one subject")))
+        patched.setattr(DrawnItem, "moment", property(lambda self: SeededBits(self.photo, "moment")))
+        assert shown(1, 0) == shown(7, 0) != shown(7, 1)
+    texture.cache_clear()
+
+
+def test_eyes_and_plates_know_the_truth() -> None:
+    eyes = [DrawnEye.of(3, photo) for photo in range(5)]
+    assert len({one.shape.pupil for one in eyes}) == 5
+    assert len({one.shape.iris for one in eyes}) == 1
+    assert IRIS[0] <= eyes[0].shape.iris <= IRIS[1]
+    inside = [one.read().image[round(one.shape.y) + 12, round(one.shape.x), 0] for one in eyes]
+    assert max(inside) < 60, "the pupil is dark"
+    assert abs(np.corrcoef(texture(1).ravel(), texture(2).ravel())[0, 1]) < 0.2
+    texts = {DrawnPlate.of(number, 0).text for number in range(50)}
+    assert len(texts) == 50
+    assert DrawnPlate.of(7, 0).text == DrawnPlate.of(7, 3).text
+    assert all(re.fullmatch(r"[A-Z]{2} \d{2} [A-Z]{3}", text) for text in texts)
+
+
+def test_a_folder_with_the_name_of_a_drawn_set_is_that_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    data = load(Path("drawn"), people=3, photos=4)
-    assert people(data) == {"0000": 4, "0001": 4, "0002": 4}
-    images = [item.read().image for item in data.items]
-    assert {image.shape for image in images} == {(*SIZE, 3)}
-    again = [item.read().image for item in drawn(3, 4)]
-    assert all((a == b).all() for a, b in zip(images, again, strict=True))
-    assert len({image.tobytes() for image in images}) == 12
-    assert load(Path("drawn"), people=3, photos=4).digest == data.digest
-    assert load(Path("drawn"), people=3, photos=3).digest != data.digest
     own = folder_named_drawn(tmp_path)
-    assert people(load(Path("drawn"))) == own, "a folder of that name is that folder"
+    assert people(load(Path("drawn"))) == own
 
 
 def folder_named_drawn(root: Path) -> dict[str, int]:

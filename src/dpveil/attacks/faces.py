@@ -49,6 +49,11 @@ class _Embedded(VectorAttack):
     network: str = ""
 
     @property
+    def about(self) -> str:
+        """What photos have to show: faces."""
+        return "faces"
+
+    @property
     def label(self) -> str:
         """Its name, and that of the user's network."""
         return f"{self.name}:{Path(self.network).stem}" if self.network else self.name

@@ -52,6 +52,12 @@ class Joint(Attack):
         return tuple(kind for kind in SEES if any(kind in part.reads for part in self.parts))
 
     @property
+    def about(self) -> str:
+        """What its parts recognise, if all that recognise something agree."""
+        found = {part.about for part in self.parts} - {""}
+        return found.pop() if len(found) == 1 else ""
+
+    @property
     def extras(self) -> tuple[str, ...]:
         """What its parts need."""
         return tuple(dict.fromkeys(extra for part in self.parts for extra in part.extras))

@@ -36,7 +36,7 @@ def by_person(
 
 
 def ends(means: Float64[np.ndarray, " draws"], mean: float, people: int, level: float) -> Interval:
-    """Return the quantiles of the draws' means, or the exact interval if `mean` is 0 or 1."""
+    """Return the quantiles of the draws' means, or the exact interval if `mean` is 0 or 1; both hold it."""
     if not 0 < level < 1:
         raise InvalidParameter("level", level, "is not between 0 and 1", hint="such as 0.95")
     tail = (1 - level) / 2
@@ -46,4 +46,4 @@ def ends(means: Float64[np.ndarray, " draws"], mean: float, people: int, level: 
     if mean >= 1:
         return 1 - inner, 1.0
     low, high = np.quantile(means, [tail, 1 - tail])
-    return float(low), float(high)
+    return min(float(low), mean), max(float(high), mean)

@@ -33,6 +33,11 @@ class Wrapped(Attack):
         return self.inner.reads
 
     @property
+    def about(self) -> str:
+        """What the inner attack recognises."""
+        return self.inner.about
+
+    @property
     def extras(self) -> tuple[str, ...]:
         """What this attack and the inner one need."""
         return tuple(dict.fromkeys((*super().extras, *self.inner.extras)))

@@ -8,27 +8,29 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from dpveil.bench.drawn import NAME, drawn
+from dpveil.bench.drawn import DRAWN, drawn
 from dpveil.bench.items import Item, digest_of
-from dpveil.bench.layouts import items_of
+from dpveil.bench.layouts import items_of, layout_of
 from dpveil.errors import UsageError
 
 LEAST: Final = 2
 """Least photos of a person, and least people: one photo for the attacker, and one to attack."""
-HINT: Final = f"give a folder with one folder of photos for each person, or {NAME}"
+HINT: Final = f"give a folder with one folder of photos for each person, or {', '.join(DRAWN)}"
 
 
 @dataclass(frozen=True)
 class Dataset:
     """Photos of several people; `name` is that of its folder.
 
-    `most_people` and `most_photos` are the limits by which they were chosen, None for all.
+    `most_people` and `most_photos` are the limits by which they were chosen, None for all. `subject` is what
+    they show: faces, eyes, plates or scenes, of which each is somebody's.
     """
 
     name: str
     items: tuple[Item, ...]
     most_people: int | None = None
     most_photos: int | None = None
+    subject: str = "faces"
 
     @property
     def people(self) -> tuple[str, ...]:
@@ -45,14 +47,16 @@ class Dataset:
 
 
 def load(folder: Path, *, people: int | None = None, photos: int | None = None) -> Dataset:
-    """Return a data set: photos in a folder of one of the `LAYOUTS`, or "drawn", where no such folder is.
+    """Return a data set: photos in a folder of one of the `LAYOUTS`, or one of `DRAWN`, if no folder has its
+    name.
 
     With `people` or `photos`, no more people, and no more photos of each, the first by their hash: so the
     choice does not depend on the order of names. People with a single photo are left out. Raises `UsageError`
     if fewer than two people are left.
     """
-    if str(folder) == NAME and not folder.exists():
-        return Dataset(NAME, tuple(drawn(people, photos)), people, photos)
+    if str(folder) in DRAWN and not folder.exists():
+        kind = str(folder)
+        return Dataset(kind, tuple(drawn(kind, people, photos)), people, photos, DRAWN[kind].subject)
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder", hint=HINT)
     groups: dict[str, list[Item]] = {}
@@ -62,9 +66,8 @@ def load(folder: Path, *, people: int | None = None, photos: int | None = None) 
     if len(kept) < LEAST:
         raise UsageError(f"{folder} shows fewer than two people with two photos each", hint=HINT)
     of = {name: sorted(groups[name][:photos], key=lambda one: one.name) for name in kept}
-    return Dataset(
-        folder.resolve().name, tuple(item for name in sorted(of) for item in of[name]), people, photos
-    )
+    items = tuple(item for name in sorted(of) for item in of[name])
+    return Dataset(folder.resolve().name, items, people, photos, layout_of(folder).subject)
 
 
 def check_readable(dataset: Dataset) -> None:

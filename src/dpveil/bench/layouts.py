@@ -31,23 +31,31 @@ CELEBA_FOLDERS: Final = ("img_align_celeba", "img_celeba", ".")
 
 @dataclass(frozen=True)
 class Layout:
-    """How a data set lies in a folder. `found` tells it, `items` yields its photos, in any order."""
+    """How a data set lies in a folder, and what it shows.
+
+    `found` tells it, and `items` yields its photos, in any order.
+    """
 
     name: str
     identity: str
     found: Callable[[Path], bool]
     items: Callable[[Path], Iterator[Item]]
+    subject: str = "faces"
+
+
+def layout_of(folder: Path) -> Layout:
+    """Return the first layout that fits."""
+    return next(one for one in LAYOUTS if one.found(folder))
 
 
 def items_of(folder: Path) -> list[Item]:
-    """Return the photos of a data set by the first layout that fits.
+    """Return the photos of a data set by its layout.
 
     Links, hidden folders and files that are no photos are left out. Raises `UsageError` for more than a
     million photos, and for a list of identities that is none.
     """
-    layout = next(one for one in LAYOUTS if one.found(folder))
     found: list[Item] = []
-    for item in layout.items(folder):
+    for item in layout_of(folder).items(folder):
         found.append(item)
         if len(found) > MOST:
             raise UsageError(f"{folder} holds more than {MOST} photos", hint="give a part of it")
@@ -138,7 +146,7 @@ LAYOUTS: Final = (
     Layout("CelebA", "the numbers in identity_CelebA.txt", _has_celeba, _celeba),
     Layout("RaFD", "the model's number in file names, as in Rafd090_01_…", _has_rafd, _rafd),
     Layout("KDEF", "folders such as AF01 and BF01, the same person in two sessions", _has_kdef, _kdef),
-    Layout("CASIA-Iris", "folders 001/L and 001/R: every eye is one", _has_eyes, _eyes),
+    Layout("CASIA-Iris", "folders 001/L and 001/R: every eye is one", _has_eyes, _eyes, "eyes"),
     Layout(
         "folders",
         "a folder for each: AT&T, LFW, FaceScrub, PubFig, your own",

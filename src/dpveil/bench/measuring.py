@@ -66,7 +66,7 @@ def cells(
 
     `measures` are the names of what is measured of the releases, by default all that can be taken here.
     """
-    names = usable() if measures is None else tuple(measures)
+    names = usable(dataset.subject) if measures is None else tuple(measures)
     releases = released(dataset, setting, seed)
     yield from attacked(dataset, setting, attacks, releases, seed, names)
 

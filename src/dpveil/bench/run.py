@@ -40,7 +40,7 @@ class Job:
     @property
     def keys(self) -> tuple[str, ...]:
         """The names of the cells, in the order of the attacks."""
-        of = (self.dataset, self.setting), (self.seed, usable())
+        of = (self.dataset, self.setting), (self.seed, usable(self.dataset.subject))
         return tuple(key_of(depends_on(*of[0], attack, *of[1])) for attack in self.attacks)
 
     @property
@@ -132,7 +132,9 @@ def compute(job: Job, folder: Path) -> None:
         count = len(job.dataset.items)
         each = Time(count, round(1000 * spent.seconds / count, 2), memory)
         times.write(folder, job.setting_key, each)
-        for cell in attacked(job.dataset, job.setting, job.attacks, releases, job.seed, usable()):
+        for cell in attacked(
+            job.dataset, job.setting, job.attacks, releases, job.seed, usable(job.dataset.subject)
+        ):
             path = folder / CELLS / f"{cell.key}.json"
             write_together([(path, cell.text().encode())], replace=True)
 

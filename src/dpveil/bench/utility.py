@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.attacks.base import installed
-from dpveil.bench import faces_seen
+from dpveil.bench import eyes_seen, faces_seen, texts_seen
 from dpveil.faces.attribute_model import SIDE as CROP
 from dpveil.metrics import Measure, ms_ssim, mse, psnr, ssim
 from dpveil.metrics.sets import Bins, colours, frechet, sliced_wasserstein
@@ -36,7 +36,8 @@ MOST_BINS: Final = 100
 class Utility:
     """A measure: what tables call it, its unit, which way is better, and what it needs.
 
-    `alone` is a measure of one release, and `together` one of all of them; one of the two is None.
+    `alone` is a measure of one release, and `together` one of all of them; one of the two is None. `about` is
+    what photos have to show, or an empty string for anything.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Utility:
     alone: Alone | None = None
     together: Together | None = None
     extras: tuple[str, ...] = ()
+    about: str = ""
 
     @property
     def there(self) -> bool:
@@ -107,6 +109,7 @@ ROWS: Final = (
         "a face is found where the photo shows one",
         faces_seen.found,
         extras=FACES,
+        about="faces",
     ),
     Utility(
         "landmarks",
@@ -115,9 +118,14 @@ ROWS: Final = (
         "how far five landmarks are away, on average, where a face is found",
         faces_seen.apart,
         extras=FACES,
+        about="faces",
     ),
-    Utility("yaw", "degrees", "less", "error of the head's turn", faces_seen.yaw, extras=FACES),
-    Utility("pitch", "degrees", "less", "error of the head's nod", faces_seen.pitch, extras=FACES),
+    Utility(
+        "yaw", "degrees", "less", "error of the head's turn", faces_seen.yaw, extras=FACES, about="faces"
+    ),
+    Utility(
+        "pitch", "degrees", "less", "error of the head's nod", faces_seen.pitch, extras=FACES, about="faces"
+    ),
     *(
         Utility(
             name,
@@ -126,8 +134,30 @@ ROWS: Final = (
             f"the attribute model reads the same {name} as in the photo; no face is another one",
             faces_seen.agrees(name),
             extras=FACES,
+            about="faces",
         )
         for name in ("gender", "age", "smile")
+    ),
+    Utility("pupil-found", "", "more", "the pupil is found at its place", eyes_seen.found, about="eyes"),
+    Utility(
+        "pupil",
+        "iris radii",
+        "less",
+        "how far the middle of the pupil is away, where it is found at its place",
+        eyes_seen.apart,
+        about="eyes",
+    ),
+    Utility(
+        "gaze", "degrees", "less", "error of the gaze, where the pupil is found", eyes_seen.gaze, about="eyes"
+    ),
+    Utility(
+        "text-read",
+        "",
+        "more",
+        "share of the characters that are read as in the photo (rapidocr)",
+        texts_seen.agrees,
+        extras=("text",),
+        about="plates",
     ),
     Utility(
         "wasserstein",
@@ -150,15 +180,16 @@ ROWS: Final = (
         "Fréchet distance of the hidden units of the attribute model, which sees the whole picture",
         together=_frechet,
         extras=("models",),
+        about="faces",
     ),
 )
 UTILITIES: Final[Mapping[str, Utility]] = {one.name: one for one in ROWS}
 """The measures, in the order of tables."""
 
 
-def usable() -> tuple[str, ...]:
-    """Return the names of the measures that can be taken here."""
-    return tuple(name for name, one in UTILITIES.items() if one.there)
+def usable(subject: str) -> tuple[str, ...]:
+    """Return the names of the measures that can be taken here, of photos that show this."""
+    return tuple(name for name, one in UTILITIES.items() if one.there and one.about in ("", subject))
 
 
 def measured(

@@ -23,10 +23,20 @@ if TYPE_CHECKING:
     from dpveil.bench.table import Row
     from dpveil.mechanisms.method import Method
 
+IRIS_AFTER_MEDIAN: Final = "denoised:median:3(iris)"
 QUICK: Final = {
     "methods": ("dp-pix", "dp-samp", "dp-svd", "snow"),
     "budgets": ("0.5", "1", "5", "20", "100"),
-    "attacks": ("pixels", "restored", "embedding", "network"),
+    "attacks": (
+        "pixels",
+        "appearance",
+        "restored",
+        "embedding",
+        "network",
+        "iris",
+        IRIS_AFTER_MEDIAN,
+        "text",
+    ),
 }
 """What a run compares unless it is told; `--full` takes all methods and attacks that are installed."""
 SEVERAL: Final = ("averaged", "composed")
@@ -127,7 +137,8 @@ def evaluate_command(
     for text in (*notes, *left):
         say.note(f"note: {text}")
     chosen = [Setting(None), *(Setting(one, regions, releases=releases) for one in methods)]
-    work = [Job(one, setting, attacks, seed) for one in sets for setting in chosen]
+    of = {one: _about(attacks, one, all_of_them=bool(attack)) for one in sets}
+    work = [Job(one, setting, of[one], seed) for one in sets for setting in chosen]
     with bar(len(work), "settings") as step:
         cells = run(work, out, processes=jobs or _cores(), step=step)
     table = finish(out, cells, _command([*data, out]), (*notes, *left), took(work, out))
@@ -179,6 +190,11 @@ def _attacks(
         else:
             notes.append(f"the attack {name} is left out: {_install(lacking)}")
     return tuple(made), notes
+
+
+def _about(attacks: tuple[Attack, ...], dataset: Dataset, *, all_of_them: bool) -> tuple[Attack, ...]:
+    """Return the attacks on what a data set shows, and those that were asked for in any case."""
+    return tuple(one for one in attacks if all_of_them or one.about in ("", dataset.subject))
 
 
 def _install(extras: Sequence[str]) -> str:

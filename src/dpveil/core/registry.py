@@ -220,6 +220,7 @@ ATTACKS: Final = Table(
     {
         "pixels": "dpveil.attacks.pixels:PixelDiscriminant",
         "eigenfaces": "dpveil.attacks.pixels:Eigenfaces",
+        "appearance": "dpveil.attacks.appearance:Appearance",
         "embedding": "dpveil.attacks.faces:Embedding",
         "embedding-parrot": "dpveil.attacks.faces:EmbeddingParrot",
         "network": "dpveil.attacks.network:NetworkParrot",
@@ -227,6 +228,8 @@ ATTACKS: Final = Table(
         "shown": "dpveil.attacks.shown:ShownPixels",
         "subspaces": "dpveil.attacks.subspaces:Subspaces",
         "attributes": "dpveil.attacks.attributes:AttributeProfile",
+        "iris": "dpveil.attacks.iris.attack:Iris",
+        "text": "dpveil.attacks.text:Reader",
         "placement": "dpveil.attacks.around:Placement",
         "context": "dpveil.attacks.around:Context",
         "file": "dpveil.attacks.file:FileFacts",
