@@ -266,6 +266,7 @@ PARTS = {
     "att": make_evaluate.att,
     "layouts": make_evaluate.layouts,
     "measures": make_evaluate.measures,
+    "drawn_sets": make_evaluate.drawn,
     **make_architecture.PARTS,
     **reproduced.PARTS,
 }

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 from pathlib import Path
 
+import cv2
+import numpy as np
+from PIL import Image
+
+from dpveil.bench.drawn import DRAWN, DrawnItem
 from dpveil.bench.layouts import LAYOUTS
 from dpveil.bench.league import PROMISES, settings_in_words
 from dpveil.bench.table import STRONGEST
@@ -12,6 +18,8 @@ from dpveil.bench.utility import UTILITIES
 from dpveil.core.registry import ATTACKS
 
 RUN = Path(__file__).parent.parent / "benchmarks" / "results" / "evaluate-att"
+WIDE = 220
+"""Columns of a photo in the sheet of drawn ones."""
 KEY = ("method", "parameters")
 
 
@@ -30,6 +38,34 @@ def layouts() -> str:
     """Return the table of layouts of data sets."""
     head = "| layout | whom a photo shows |\n|---|---|\n"
     return head + "\n".join(f"| {one.name} | {one.identity} |" for one in LAYOUTS)
+
+
+def drawn() -> str:
+    """Return the table of data sets that are drawn."""
+    head = "| data set | what it shows | subjects × photos | rows × columns |\n|---|---|---|---|\n"
+    rows = (
+        (f"`{name}`", kind.summary, "{} × {}".format(*kind.usual), "{} × {}".format(*_size(kind)))
+        for name, kind in DRAWN.items()
+    )
+    return head + "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def sheet() -> bytes:
+    """Return two photos of each of two subjects of every drawn data set, as PNG."""
+    bands = []
+    for kind in DRAWN.values():
+        photos = [kind.of(number, photo).read().image for number in (1, 2) for photo in (0, 1)]
+        height, width, _ = photos[0].shape
+        wide = [np.broadcast_to(photo, (height, width, 3)) for photo in photos]
+        size = (WIDE, round(WIDE * height / width))
+        bands.append(np.hstack([cv2.resize(one, size, interpolation=cv2.INTER_AREA) for one in wide]))
+    buffer = io.BytesIO()
+    Image.fromarray(np.vstack(bands)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def _size(kind: type[DrawnItem]) -> tuple[int, ...]:
+    return kind.of(0, 0).read().image.shape[:2]
 
 
 def measures() -> str:

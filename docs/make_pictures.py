@@ -18,6 +18,7 @@ import make_attributes
 import make_code_pictures
 import make_denoised
 import make_drawn
+import make_evaluate
 import make_gallery
 import make_geometry
 import make_ksame_picture
@@ -163,6 +164,7 @@ def pictures() -> dict[str, bytes]:
         "geometry-shapes.png": sheet(make_geometry.shapes()),
         "attributes.png": sheet(make_attributes.rows()),
         "drawn.png": make_drawn.contact_sheet(),
+        "drawn-sets.png": make_evaluate.sheet(),
         "drawn-releases.png": sheet(make_drawn.rows()),
         "gallery.png": make_gallery.contact_sheet(),
         "gallery-releases.png": sheet(make_gallery.rows()),

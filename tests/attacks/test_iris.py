@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 
 import cv2
@@ -12,7 +11,7 @@ from crowd import view
 
 from dpveil.attacks import Background, attack, named
 from dpveil.attacks.iris import Code, code, distance, eye
-from dpveil.attacks.iris.codes import SHEET, sheet
+from dpveil.attacks.iris.codes import SHEET, _seen, sheet
 from dpveil.bench.drawn import DrawnEye
 
 PEOPLE = 10
@@ -93,19 +92,29 @@ def test_codes_of_one_iris_are_near_and_turned_heads_are_turned_back() -> None:
     assert distance(away, [one])[0] > 0.3, "a quarter of a turn is another iris"
 
 
-def test_what_lids_and_reflections_cover_does_not_count() -> None:
+def test_what_is_masked_in_either_code_does_not_count() -> None:
     """The bug to fear: a mask that is ignored, so that lids tell who it is."""
-    image = photo(2, 0)
-    found = eye(image)
-    assert found is not None
-    spoilt = image.copy()
-    cv2.circle(spoilt, (round(found.iris.x + 0.7 * found.iris.radius), round(found.iris.y)), 9, 255, -1)
-    clean, lit = code(image, found), code(spoilt, found)
-    lost = int(np.bitwise_count(clean.mask & ~lit.mask).sum())
-    assert lost > 0.02 * 64 * SHEET[1]
-    assert distance(lit, [clean])[0] < 0.1
-    unmasked = replace(lit, mask=np.full_like(lit.mask, np.uint64(2**64 - 1)))
-    assert distance(unmasked, [unmasked])[0] < distance(lit, [clean])[0]
+    rng = np.random.default_rng(0)
+    bits, other = rng.integers(0, 2**64, (2, SHEET[1]), np.uint64)
+    half = np.where(np.arange(SHEET[1]) < 120, np.uint64(2**64 - 1), np.uint64(0))
+    every = np.full(SHEET[1], np.uint64(2**64 - 1))
+    mixed = np.where(half, bits, other)
+    for one, two in (((bits, every), (mixed, half)), ((bits, half), (mixed, every))):
+        assert distance(Code(*one), [Code(*two)])[0] < 0.01
+    assert distance(Code(bits, every), [Code(mixed, every)])[0] > 0.1
+
+
+def test_lids_and_reflections_are_masked() -> None:
+    even = np.full(SHEET, 100.0)
+    even[3:6, 10:14], even[8:9, 100:103] = 250, 20
+    shown = _seen(even)
+    assert not shown[3:6, 10:14].any()
+    assert not shown[8, 100:103].any()
+    degrees = 360 * (np.arange(SHEET[1]) + 0.5) / SHEET[1]
+    below, above = ((degrees > middle - 30) & (degrees < middle + 30) for middle in (90, 270))
+    assert not shown[-1, below | above].any()
+    assert shown[-1, ~((degrees > 50) & (degrees < 130)) & ~((degrees > 230) & (degrees < 310))].all()
+    assert shown[0].all()
 
 
 def sides() -> tuple[Background, list[np.ndarray], list[str]]:

@@ -53,7 +53,7 @@ def evaluate_command(
         list[Path] | None,
         typer.Argument(
             metavar="[DATA]...",
-            help="Folders of photos by person; or drawn, for people drawn by dpveil.",
+            help="Folders of photos by person; or drawn, drawn-eyes, drawn-plates, drawn-scenes.",
         ),
     ] = None,
     out: Annotated[
