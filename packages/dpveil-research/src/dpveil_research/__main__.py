@@ -6,23 +6,30 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
+from time import process_time
 
 from dpveil.errors import DPVeilError, UsageError
 from dpveil.io import make_folder, write_together
 from dpveil_research.experiments import COMPUTED, NAMES, ON_DATA
+from dpveil_research.provenance import FILE, provenance
 
 
 def run(name: str, data: Path | None, out: Path, count: int | None = None) -> list[Path]:
-    """Run an experiment, write its files to `out`/NAME, replacing existing ones, and return their paths.
+    """Run an experiment, write its files to `out`/NAME, and return their paths.
+
+    Files that are there are replaced; one of them says how the others were made.
 
     Raises `UsageError` if its data are missing, and `OutputError`.
     """
+    began = process_time()
     if name in COMPUTED:
         files = COMPUTED[name]()
     elif data is None:
         raise UsageError(f"{name} needs --data", hint="the folder that holds your copies of the data sets")
     else:
         files = ON_DATA[name](data, count, _say)
+    told = provenance(name, count, on_data=name not in COMPUTED, seconds=process_time() - began)
+    files = {**files, FILE: told}
     folder = out / name
     make_folder(folder)
     written = [(folder / file, content) for file, content in files.items()]
