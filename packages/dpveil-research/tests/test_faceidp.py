@@ -45,10 +45,22 @@ def test_an_allocation_has_its_utility_and_budget(allocation):
     scales = PAIR.scales(allocation, 13.0)
     assert 2 * np.sum(PAIR.energy * scales**2) == pytest.approx(13)
     assert (scales > 0).tolist() == [allocation == "standard", True, True, True]
-    noisy = scales > 0
-    assert PAIR.budget(scales) == pytest.approx(np.sum(PAIR.sensitivity[noisy] / scales[noisy]))
+    out = PAIR.outside()
+    assert PAIR.budget(scales) == pytest.approx(np.sum(PAIR.sensitivity[out] / scales[out]))
     four = PAIR.scales(allocation, 4 * 13.0)
     assert PAIR.budget(four) == pytest.approx(PAIR.budget(scales) / 2)
+
+
+def test_the_order_of_the_allocations_follows_from_algebra():
+    """The three curves of figure 13 cannot cross, whatever the faces are."""
+    random = np.random.default_rng(2)
+    for _ in range(200):
+        move, high, energy = random.normal(size=9), random.uniform(0.1, 2, 9), random.uniform(0.1, 5, 9)
+        pair = Pair(move, -high[::-1], high, 0.5, energy)
+        if pair.outside().any():
+            standard, partial, optimal = (pair.budget(pair.scales(name, 7.0)) for name in ALLOCATIONS)
+            assert standard >= partial * (1 - 1e-12)
+            assert partial >= optimal * (1 - 1e-12)
 
 
 def test_theorem_7_1_spends_least_among_those_with_the_same_noisy_coordinates():

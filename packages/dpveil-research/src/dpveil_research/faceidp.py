@@ -18,6 +18,7 @@ from dpveil.codecs import Dictionary
 from dpveil.faces.embedding import CHIP, SAME, embedder
 from dpveil.mechanisms.latent import LatentMechanism
 from dpveil.noise.bits import SeededBits
+from dpveil.noise.public import normals
 from dpveil_research.faceidp_figures import FIGURES
 from dpveil_research.faceidp_sound import OVER, RECOGNISED, UNDER, curves, decoded, mechanism_at
 from dpveil_research.faces import Crops, Faces, closest_pairs, read_faces, trained
@@ -31,7 +32,7 @@ TRAINING: Final = 1000
 """Faces that train the dictionary."""
 ATOMS: Final = 100
 """Atoms of the dictionary."""
-PAIRS: Final = 6
+PAIRS: Final = 30
 """Pairs of similar faces of different people."""
 EACH: Final = 5
 PEOPLE: Final = 79
@@ -121,6 +122,10 @@ class Run:
                 float(p.taken(v[:1])[0]) for p, v in zip(self.pairs, back, strict=True)
             ],
             "squared error of a decoded code": [float(one.sum(axis=(1, 2, 3)).mean()) for one in loss],
+            "squared error of a code by random measurements": [
+                measured_error(self.codec, p.crops, SeededBits(SEED, f"measurements {p.name}"))
+                for p in self.pairs
+            ],
             "coordinates outside of the edges": [float(p.pair.outside(1.0).sum()) for p in self.pairs],
             "α": [p.pair.alpha for p in self.pairs],
             "coordinates outside of α times the edges": [float(p.pair.outside().sum()) for p in self.pairs],
@@ -174,6 +179,20 @@ class Run:
                     found = values[:, column].tolist()
                     made.append(self.row(sweep, series, str(x + 1), NONE, "difference", found))
         return made
+
+
+def measured_error(codec: Dictionary, crops: Crops, bits: SeededBits) -> float:
+    """Return the squared error of pictures whose codes come from as many random measurements as atoms.
+
+    The measurements are y = Φ·P with normal Φ, m × pixels, as in eq. 4; the code solves Φ·D·F = y. What the
+    atoms do not span goes into the measurements, too.
+    """
+    atoms = codec.atoms.astype(np.float64)
+    measures = normals(atoms.size, bits).reshape(atoms.shape)
+    pixels = crops.reshape(len(crops), -1) - codec.mean.astype(np.float64)
+    codes = np.linalg.solve(measures @ atoms.T, measures @ pixels.T).T
+    apart = np.clip(codes @ atoms + codec.mean, 0, TOP) / TOP - crops.reshape(len(crops), -1) / TOP
+    return float((apart**2).sum(axis=1).mean())
 
 
 def look(codec: Dictionary, crops: Crops, at: Float64[np.ndarray, "2 d"], name: str, embed: Embed) -> Looked:

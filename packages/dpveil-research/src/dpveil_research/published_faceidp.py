@@ -70,8 +70,12 @@ class Pair:
         return np.asarray(shape * (utility / spent) ** 0.5 if spent else shape)
 
     def budget(self, scales: Many) -> float:
-        """Return ε′ = Σ S_m/b_m over the coordinates with noise (eq. 43)."""
-        noisy = scales > 0
+        """Return ε′ = Σ S_m/b_m over the noisy coordinates of B outside the scaled edges (eq. 43).
+
+        For given scales outside, noise inside changes nothing. At equal utility it leaves less for the others,
+        so "standard" is never below "partial", whose shape it has; and "optimal" is the least by its theorem.
+        """
+        noisy = (scales > 0) & self.outside()
         return float(np.sum(self.sensitivity[noisy] / scales[noisy]))
 
     def excess(self, scales: Many) -> float:
@@ -87,8 +91,7 @@ class Pair:
         width = self.alpha * (high - low)
         inside = np.log1p(-np.exp(-near[:, ~out] / b[~out]).sum(axis=0) / 2)
         beyond = np.log(-np.expm1(-width[out] / b[out])) - log(2)
-        within = float(np.sum(self.sensitivity[noisy][~out] / b[~out]))
-        return float(np.log(stays) - inside.sum() - beyond.sum()) - within
+        return float(np.log(stays) - inside.sum() - beyond.sum())
 
 
 def release(
