@@ -159,6 +159,7 @@ def test_computed_experiments_take_no_data(tmp_path, capsys):
         "errata-e1.png",
         "log-ratio.csv",
         "price.csv",
+        "provenance.json",
     }
     assert main(["croft-2022", "--out", str(tmp_path)]) == 2
     assert "--data" in capsys.readouterr().err

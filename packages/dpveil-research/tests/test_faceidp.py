@@ -268,5 +268,6 @@ def test_real_faces_go_all_the_way(lfw, tmp_path, monkeypatch, capsys):
     assert main(["faceidp", "--data", str(lfw), "--out", str(tmp_path), "--count", "1"]) == 0
     tables = {"pairs", "budgets", "utilities", "recognised", "differences"}
     names = {f"{name}.csv" for name in tables} | {f"{figure.name}.png" for figure in FIGURES}
+    names |= {"provenance.json"}
     assert {path.name for path in (tmp_path / "faceidp").iterdir()} == names
     assert capsys.readouterr().out.count("wrote ") == len(names)

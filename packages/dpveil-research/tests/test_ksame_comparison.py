@@ -236,7 +236,7 @@ def test_the_comparison_runs_on_a_tiny_tree(tmp_path: Path, capsys: pytest.Captu
     out = tmp_path / "out" / "croft-2022-ksame"
     questions = ("one-release", "two-releases", "background", "trade-off")
     plots = {f"{question}-{one.name}.png" for question, one in product(questions, TINY.sets)}
-    assert {path.name for path in out.iterdir()} == plots | {"results.csv"}
+    assert {path.name for path in out.iterdir()} == plots | {"results.csv", "provenance.json"}
     for plot in plots:
         with Image.open(out / plot) as opened:
             assert opened.width > 500

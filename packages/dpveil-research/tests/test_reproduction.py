@@ -68,7 +68,11 @@ def test_an_experiment_runs_on_a_tiny_tree_and_writes_tables_and_plots(name, tmp
     assert main([name, "--data", str(tmp_path), "--out", str(tmp_path / "out"), "--count", "2"]) == 0
     out = tmp_path / "out" / name
     plots = {f"{figure.name}.png" for figure in experiment.figures}
-    assert {path.name for path in out.iterdir()} == plots | {"results.csv", "differences.csv"}
+    assert {path.name for path in out.iterdir()} == plots | {
+        "results.csv",
+        "differences.csv",
+        "provenance.json",
+    }
     for plot in plots:
         with Image.open(out / plot) as opened:
             assert opened.width > 500

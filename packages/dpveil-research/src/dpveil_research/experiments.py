@@ -10,6 +10,7 @@ from typing import Final
 from dpveil_research import (
     attributes,
     croft_2022,
+    croft_pixels,
     croft_thesis_5,
     croft_thesis_6,
     errata_e1,
@@ -35,6 +36,7 @@ ON_DATA: Final[dict[str, Callable[[Path, int | None, Callable[[str], None]], dic
     "li-clifton-2021": li_clifton_2021.make,
     "croft-2022-ksame": ksame.make,
     "croft-thesis-6": croft_thesis_6.make,
+    "croft-thesis-6-pixels": croft_pixels.make,
     "attributes": attributes.make,
     "gallery": gallery.make,
 }

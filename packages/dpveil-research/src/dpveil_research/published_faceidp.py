@@ -72,8 +72,8 @@ class Pair:
     def budget(self, scales: Many) -> float:
         """Return ε′ = Σ S_m/b_m over the noisy coordinates of B outside the scaled edges (eq. 43).
 
-        For given scales outside, noise inside changes nothing. At equal utility it leaves less for the others,
-        so "standard" is never below "partial", whose shape it has; and "optimal" is the least by its theorem.
+        Noise inside changes nothing, but at equal utility it leaves less for the coordinates outside: so
+        "standard" is never below "partial", whose shape it has; and "optimal" is the least by its theorem.
         """
         noisy = (scales > 0) & self.outside()
         return float(np.sum(self.sensitivity[noisy] / scales[noisy]))

@@ -103,7 +103,7 @@ def make(data: Path, count: int | None, told: Callable[[str], None]) -> dict[str
     faces = load(data / FOLDER, people=count)
     with one_thread():
         for done, point in enumerate(every, 1):
-            found = list(cells(faces, point.setting, attacks(), SEED))
+            found = list(cells(faces, point.setting, attacks(), SEED, ()))
             table += [_row(point, row) for row in rows(found)]
             told(f"{done} of {len(every)} settings")
     return {
