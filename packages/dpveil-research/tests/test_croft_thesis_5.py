@@ -177,7 +177,7 @@ def test_everything_is_made_at_small_size(monkeypatch):
     for name, value in small.items():
         monkeypatch.setattr(croft_thesis_5, name, value)
     files = croft_thesis_5.make()
-    assert set(files) == {path.name for path in FOLDER.iterdir()}
+    assert {*files, "provenance.json"} == {path.name for path in FOLDER.iterdir()}
     assert all(content.startswith(b"\x89PNG") for name, content in files.items() if name.endswith("png"))
     made = list(csv.DictReader(files["differences.csv"].decode().splitlines()))
     assert made == [r for r in DIFFERENCES if r["x"] == "0.5"]

@@ -77,7 +77,7 @@ def test_kept_rows_are_those_of_the_code():
 def test_everything_is_made_at_small_size(monkeypatch):
     monkeypatch.setattr(half_infinite, "ENDS", (2, 4))
     files = half_infinite.make()
-    assert set(files) == {path.name for path in FOLDER.iterdir()}
+    assert {*files, "provenance.json"} == {path.name for path in FOLDER.iterdir()}
     made = list(csv.DictReader(files["errors.csv"].decode().splitlines()))
     assert made == [row for row in ROWS if row["end"] in ("2", "4")]
 

@@ -82,7 +82,7 @@ def test_an_experiment_runs_on_a_tiny_tree_and_writes_tables_and_plots(name, tmp
     assert all(float(row["mse_low"]) <= float(row["mse"]) <= float(row["mse_high"]) for row in results)
     contrasts = {(row["sweep"], row["first"], row["second"]) for row in table(out / "differences.csv")}
     assert contrasts == {dataclasses.astuple(contrast) for contrast in experiment.contrasts}
-    assert capsys.readouterr().out.count("wrote ") == len(plots) + 2
+    assert capsys.readouterr().out.count("wrote ") == len(plots) + 3
 
 
 @pytest.mark.parametrize(("name", "folder"), [("reilly-fan-2021", "att_faces"), ("croft-2022", "lfw10_128")])
