@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
+import cv2
 import numpy as np
 import pytest
 
@@ -110,6 +111,38 @@ def test_noise_bounds_its_attackers_and_a_method_that_copies_breaks_its_bound(
     assert row.above
 
 
+def test_a_sensitivity_that_was_observed_breaks_its_bound(
+    data: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bench's mutant, as in IdentityDP: noise for the largest distance that was seen in any coordinate,
+    on all coordinates, while ε = 1 is promised of any two photos.
+    """
+    codes = [_code(item.read().image) for item in data.items]
+    seen = float(np.ptp(codes, axis=0).max())
+    count = iter(range(10**6))
+
+    def released(plan: Plan, *, bits: object) -> Release:
+        assert plan.quote is not None
+        rng = np.random.default_rng(next(count))
+        code = _code(plan.photo.image) + rng.laplace(scale=seen, size=codes[0].shape)
+        height, width, channels = plan.photo.image.shape
+        blown = cv2.resize(
+            code.clip(0, 255).astype(np.uint8), (width, height), interpolation=cv2.INTER_NEAREST
+        )
+        image = blown.reshape(height, width, channels)
+        return Release(image, plan._certificate(plan.quote, "seeded"))
+
+    monkeypatch.setattr("dpveil.release.plan.Plan.release", released)
+    (row,) = rows([one(data, NOISE, PixelDiscriminant(components=6))])
+    assert row.bound is not None
+    assert row.bound < 0.4
+    assert row.above, (row.success, row.low, row.bound)
+
+
+def _code(image: np.ndarray) -> np.ndarray:
+    return cv2.resize(image, (24, 28), interpolation=cv2.INTER_AREA).astype(np.float64)
+
+
 def test_an_attacker_that_is_given_the_labels_is_noticed(data: Dataset) -> None:
     """The bench's mutant: it knows who is who by the order of the releases, whatever they show."""
     (row,) = rows([one(data, NOISE, Told())])
@@ -190,6 +223,36 @@ def test_a_forged_cell_cannot_ask_for_endless_work(data: Dataset, releases: obje
     parameters = {**cell.of["parameters"], "releases": releases}
     with pytest.raises(DataError, match="no method or attack"):
         repeated(replace(cell, of={**cell.of, "parameters": parameters}), data)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"attack": "embedding:/dev/zero"},
+        {"attack": "context+restored(embedding-parrot:/dev/zero)"},
+        {"attack": "denoised:denoiser:/dev/zero(pixels)"},
+        {"after": ["denoiser:/dev/zero"]},
+        {"after": ["median:3"] * 6},
+        {"after": [3]},
+        {"measures": ["beauty"]},
+        {"measures": 3},
+        {"regions": "/dev/zero"},
+    ],
+)
+def test_a_forged_cell_opens_no_file(
+    data: Dataset, change: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = one(data, MOSAIC)
+    monkeypatch.setattr("dpveil.bench.check.cells_of", lambda *given: pytest.fail(f"it runs {given}"))
+    of = {**cell.of, **{name: value for name, value in change.items() if name in cell.of}}
+    of["parameters"] = {**cell.of["parameters"], **{k: v for k, v in change.items() if k not in cell.of}}
+    with pytest.raises(DataError, match="no method or attack"):
+        repeated(replace(cell, of=of), data)
+
+
+def test_an_attack_after_a_step_is_computed_again(data: Dataset) -> None:
+    cell = one(data, MOSAIC, attack("denoised:median:3(pixels)"))
+    assert repeated(cell, data) == cell
 
 
 def test_a_cell_is_named_by_all_that_it_depends_on(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,6 +125,11 @@ class Attack(ABC):
         return ""
 
     @property
+    def opens(self) -> bool:
+        """Whether its settings name a file, which a label from anybody must not open."""
+        return False
+
+    @property
     def extras(self) -> tuple[str, ...]:
         """The extras that it needs with its settings."""
         return (self.needs,) if self.needs else ()

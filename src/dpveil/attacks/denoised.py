@@ -35,6 +35,11 @@ class Denoised(Wrapped):
         return f"{told}({self.inner.label})"
 
     @property
+    def opens(self) -> bool:
+        """Whether the step takes a user's network, or the inner attack opens a file."""
+        return self.step.startswith("denoiser:") or self.inner.opens
+
+    @property
     def extras(self) -> tuple[str, ...]:
         """What the step and the inner attack need."""
         return super().extras if self.step.startswith("denoiser") else self.inner.extras

@@ -58,6 +58,11 @@ class _Embedded(VectorAttack):
         """Its name, and that of the user's network."""
         return f"{self.name}:{Path(self.network).stem}" if self.network else self.name
 
+    @property
+    def opens(self) -> bool:
+        """Whether it takes a user's network."""
+        return bool(self.network)
+
     @classmethod
     def of(cls, text: str) -> _Embedded:
         """Return the attack with the network in this file."""

@@ -58,6 +58,11 @@ class Joint(Attack):
         return found.pop() if len(found) == 1 else ""
 
     @property
+    def opens(self) -> bool:
+        """Whether a part does."""
+        return any(part.opens for part in self.parts)
+
+    @property
     def extras(self) -> tuple[str, ...]:
         """What its parts need."""
         return tuple(dict.fromkeys(extra for part in self.parts for extra in part.extras))

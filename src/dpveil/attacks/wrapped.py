@@ -38,6 +38,11 @@ class Wrapped(Attack):
         return self.inner.about
 
     @property
+    def opens(self) -> bool:
+        """Whether the inner attack does."""
+        return self.inner.opens
+
+    @property
     def extras(self) -> tuple[str, ...]:
         """What this attack and the inner one need."""
         return tuple(dict.fromkeys((*super().extras, *self.inner.extras)))

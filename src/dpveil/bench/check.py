@@ -24,6 +24,8 @@ from dpveil.io import received
 from dpveil.io.refused import Refused
 
 MOST_CELLS: Final = 100_000
+MOST_STEPS: Final = 5
+"""Most steps of post-processing of a cell that is computed again."""
 NEEDED: Final = "pip install 'dpveil[faces,models]', and dpveil install faces"
 
 
@@ -102,11 +104,13 @@ def repeated(cell: Cell, dataset: Dataset) -> Cell:
         method = None if of["method"] == NOTHING else METHODS[of["method"]].stated(given)
         if regions not in (None, "whole", "faces") or type(releases) is not int:
             raise ValueError
-        if not 1 <= releases <= MOST_RELEASES:
+        if not 1 <= releases <= MOST_RELEASES or len(after) > MOST_STEPS:
             raise ValueError
-        if ":" in of["attack"]:  # its setting may be a file of whoever made the run
+        if any(type(step) is not str or step.startswith("denoiser:") for step in after):  # or a file
             raise ValueError
         attack, measures = labels.attack(of["attack"]), of["measures"]
+        if attack.opens:  # a file of whoever made the run
+            raise ValueError
         if any(name not in UTILITIES for name in measures):
             raise ValueError
         setting = Setting(method, regions, after, releases)
