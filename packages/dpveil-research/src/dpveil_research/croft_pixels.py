@@ -168,14 +168,21 @@ def figures() -> tuple[Figure, ...]:
 
     both = (PLAIN, BLURRED)
     return (
-        Figure("figure-6-18", f"Figure 6.18: risk, {about}", panels("epsilon", "named", both, "ε")),
-        Figure("figure-6-19-mse", f"Figure 6.19: error, {about}", panels("epsilon", "mse", both, "ε")),
-        Figure("figure-6-19-ssim", f"Figure 6.19: SSIM, {about}", panels("epsilon", "ssim", both, "ε")),
+        Figure(
+            "figure-6-18", f"Figure 6.18: risk, {about}", panels("epsilon", "named", both, "ε"), same=True
+        ),
+        Figure(
+            "figure-6-19-mse", f"Figure 6.19: error, {about}", panels("epsilon", "mse", both, "ε"), same=True
+        ),
+        Figure(
+            "figure-6-19-ssim", f"Figure 6.19: SSIM, {about}", panels("epsilon", "ssim", both, "ε"), same=True
+        ),
         *(
             Figure(
                 f"figure-6-20-{name}",
                 f"Figure 6.20: {name.upper()} by risk, blurred, {about}",
                 panels("risk", name, (BLURRED,), "share of photos that are named"),
+                same=True,
             )
             for name in MEASURES
         ),

@@ -60,31 +60,38 @@ class Panel:
 
 @dataclass(frozen=True)
 class Figure:
-    """Panels side by side; `name` is the file's name without ending."""
+    """Panels side by side; `name` is the file's name without ending.
+
+    `same` says whether they have one scale, as panels of one measure that are compared.
+    """
 
     name: str
     title: str
     panels: tuple[Panel, ...]
+    same: bool = False
 
 
 def draw(figure: Figure, table: Sequence[Mapping[str, str]]) -> bytes:
     """Return the figure as PNG; bands are 95 % intervals. Raises `UsageError` without matplotlib."""
-    canvas, every = canvas_of(len(figure.panels))
+    canvas, every = canvas_of(len(figure.panels), same=figure.same)
     canvas.suptitle(figure.title, color=INK, fontsize=12)
     for axes, panel in zip(every, figure.panels, strict=True):
-        _panel(axes, panel, table)
+        _panel(axes, panel, table, columns_of_legend=1 if figure.same else 2)
     return png(canvas)
 
 
-def canvas_of(count: int) -> tuple[Any, Sequence[Any]]:
-    """Return an empty canvas and its panels side by side. Raises `UsageError` without matplotlib."""
+def canvas_of(count: int, *, same: bool = False) -> tuple[Any, Sequence[Any]]:
+    """Return an empty canvas and its panels side by side, of the same scale or not.
+
+    Raises `UsageError` without matplotlib.
+    """
     try:
         from matplotlib.figure import Figure as Canvas  # half a second, and an extra
     except ImportError as error:
         raise UsageError("plots need matplotlib", hint="pip install 'dpveil[plots]'") from error
     wide = 5.6 if count <= 2 else 4.2
     canvas = Canvas(figsize=(wide * count, 5.4), dpi=110, layout="constrained")
-    every = canvas.subplots(1, count, squeeze=False)[0]
+    every = canvas.subplots(1, count, squeeze=False, sharey=same)[0]
     for axes in every:
         axes.grid(color="#e4e2dc", lw=0.8)
         axes.spines[["top", "right"]].set_visible(False)
@@ -110,7 +117,7 @@ def png(canvas: Any) -> bytes:
     return buffer.getvalue()
 
 
-def _panel(axes: Any, panel: Panel, table: Sequence[Mapping[str, str]]) -> None:
+def _panel(axes: Any, panel: Panel, table: Sequence[Mapping[str, str]], *, columns_of_legend: int) -> None:
     if panel.logx:
         axes.set_xscale("log")
     if panel.logy:
@@ -124,7 +131,7 @@ def _panel(axes: Any, panel: Panel, table: Sequence[Mapping[str, str]]) -> None:
         shown = [p for p in points if p[0] != p[0] or panel.low <= p[0] <= panel.high]
         _line(axes, line, shown, bands=panel.bands)
     label(axes, panel.title, panel.xlabel, MEASURES[panel.measure])
-    legend(axes, ncols=2, handlelength=3.2)
+    legend(axes, ncols=columns_of_legend, handlelength=3.2)
 
 
 def _line(axes: Any, line: Line, points: Sequence[tuple[float, ...]], *, bands: bool) -> None:

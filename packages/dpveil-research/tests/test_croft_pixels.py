@@ -1,0 +1,146 @@
+"""Figures 6.18 to 6.20 of Croft's thesis: the experiment, and the verdicts of the page on the kept run."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpveil_research import croft_pixels
+from dpveil_research.croft_pixels import (
+    BLOCKS,
+    BLURRED,
+    EPSILONS,
+    EXPONENTIAL,
+    FOLDER,
+    LAPLACE,
+    METHODS,
+    figures,
+    make,
+    points,
+)
+from people_made import folder
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "reproduction-thesis-6.md").read_text(encoding="utf-8")
+KEPT = ROOT / "reproduction" / "croft-thesis-6-pixels"
+Row = dict[str, str]
+
+
+@cache
+def kept(table: str) -> tuple[Row, ...]:
+    return tuple(csv.DictReader(io.StringIO((KEPT / f"{table}.csv").read_text(encoding="utf-8"))))
+
+
+def result(method: str, block: int, epsilon: str, measure: str, after: str = BLURRED) -> float:
+    key = (method, str(block), after, epsilon)
+    (row,) = (
+        one for one in kept("results") if (one["method"], one["b"], one["after"], one["epsilon"]) == key
+    )
+    return float(row[measure])
+
+
+def gains(of: str) -> list[Row]:
+    return [row for row in kept("gains") if row["of"] == of]
+
+
+def holds_zero(row: Row, measure: str) -> bool:
+    return float(row[f"{measure}_low"]) <= 0 <= float(row[f"{measure}_high"])
+
+
+def at_risk(method: str, block: int, risk: float, measure: str) -> float:
+    """Return a measure where this share is named, read off the line between points."""
+    pairs = sorted((result(method, block, e, "named"), result(method, block, e, measure)) for e in EPSILONS)
+    return float(np.interp(risk, *zip(*pairs, strict=True)))
+
+
+def test_every_claim_has_a_check() -> None:
+    claims = set(re.findall(r"^\| (X\d+) \|", PAGE, re.MULTILINE))
+    own = Path(__file__).read_text(encoding="utf-8")
+    assert {claim.lower() for claim in claims} == set(re.findall(r"^def test_(x\d+)_", own, re.MULTILINE))
+
+
+def test_the_kept_run_has_every_setting_and_all_photos() -> None:
+    told = [(row["series"], row["epsilon"]) for row in kept("results")]
+    assert told == [(point.series, point.epsilon) for point in points()]
+    assert {(row["releases"], row["people"]) for row in kept("results")} == {("80", "40")}
+    assert {path.stem for path in KEPT.glob("*.png")} == {figure.name for figure in figures()}
+    assert all(f"(reproduction/croft-thesis-6-pixels/{figure.name}.png)" in PAGE for figure in figures())
+
+
+def test_x1_blur_changes_the_risk_little() -> None:
+    blurs = gains("blur")
+    assert len(blurs) == 42
+    assert max(abs(float(row["named"])) for row in blurs) < 0.065
+    assert sum(holds_zero(row, "named") for row in blurs) == 41
+
+
+def test_x2_blur_helps_where_there_is_noise() -> None:
+    for row in gains("blur"):
+        if row["epsilon"] != "100000" or row["method"] == EXPONENTIAL:
+            assert float(row["mse_high"]) < 0 < float(row["ssim_low"])
+    last = {row["b"]: row for row in gains("blur") if (row["method"], row["epsilon"]) == (LAPLACE, "100000")}
+    assert holds_zero(last["4"], "ssim")
+    assert float(last["2"]["mse_low"]) > 0
+
+
+def test_x3_the_exponential_mechanism_is_ahead_where_pictures_are_noise() -> None:
+    apart = {}
+    for block, risk in product(BLOCKS, (0.3, 0.9, 0.95)):
+        ours, theirs = (at_risk(method, block, risk, "ssim") for method in (EXPONENTIAL, LAPLACE))
+        apart[block, risk] = ours - theirs
+        assert risk > 0.3 or max(ours, theirs) < 0.25
+    assert all(0.025 < apart[block, 0.3] < 0.055 for block in BLOCKS)
+    above = [apart[block, risk] for block in BLOCKS for risk in (0.9, 0.95)]
+    assert min(above) < 0 < max(above)
+
+
+def test_x4_smaller_cells_keep_more() -> None:
+    for method, wanted in ((EXPONENTIAL, [0.15, 0.19, 0.24]), (LAPLACE, [0.11, 0.15, 0.19])):
+        found = [at_risk(method, block, 0.3, "ssim") for block in BLOCKS]
+        assert found == sorted(found)
+        assert [round(one, 2) for one in found] == wanted
+
+
+def test_x5_at_high_privacy_its_error_is_lower() -> None:
+    for row in gains("exponential"):
+        if row["epsilon"] in ("100", "300"):
+            assert float(row["mse_high"]) < 0
+            assert result(EXPONENTIAL, int(row["b"]), row["epsilon"], "named", row["after"]) <= 0.08
+
+
+def test_x6_neither_is_ahead_at_the_same_budget() -> None:
+    for row in gains("exponential"):
+        if int(row["epsilon"]) >= 10_000 and row["after"] == BLURRED:
+            assert float(row["ssim_high"]) < 0
+        if row["epsilon"] == "3000" and row["after"] == BLURRED:
+            assert float(row["named_high"]) < 0
+            assert -0.295 < float(row["named"]) < -0.18
+    assert round(result(EXPONENTIAL, 4, "1000", "named"), 2) == 0.19
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_both_mechanisms_promise_the_same(method: str) -> None:
+    for block in BLOCKS:
+        made = METHODS[method]("100", block).guarantee(height=112, width=92, channels=1)
+        assert (made.kind, made.epsilon, made.relation.name) == ("pure", 100, "any-image")
+
+
+def test_it_is_made_at_small_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(croft_pixels, "EPSILONS", ("100", "100000"))
+    monkeypatch.setattr(croft_pixels, "BLOCKS", (4,))
+    folder(tmp_path / FOLDER)
+    files = make(tmp_path, None, lambda words: None)
+    assert {"results.csv", "gains.csv", "figure-6-18.png"} <= set(files)
+    rows = list(csv.DictReader(io.StringIO(files["results.csv"].decode())))
+    assert len(rows) == 8
+    named = {(row["method"], row["epsilon"]): float(row["named"]) for row in rows if row["after"] == BLURRED}
+    assert named[LAPLACE, "100000"] == 1 > named[LAPLACE, "100"]
+    blurs = [row for row in csv.DictReader(io.StringIO(files["gains.csv"].decode())) if row["of"] == "blur"]
+    assert len(blurs) == 4
