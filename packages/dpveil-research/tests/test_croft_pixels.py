@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -12,15 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpveil_research import croft_pixels
 from dpveil_research.croft_pixels import (
-    BLOCKS,
     BLURRED,
-    EPSILONS,
     EXPONENTIAL,
-    FOLDER,
     LAPLACE,
-    METHODS,
+    PAPER,
+    THESIS,
+    Comparison,
     figures,
     make,
     points,
@@ -56,7 +55,9 @@ def holds_zero(row: Row, measure: str) -> bool:
 
 def at_risk(method: str, block: int, risk: float, measure: str) -> float:
     """Return a measure where this share is named, read off the line between points."""
-    pairs = sorted((result(method, block, e, "named"), result(method, block, e, measure)) for e in EPSILONS)
+    pairs = sorted(
+        (result(method, block, e, "named"), result(method, block, e, measure)) for e in THESIS.epsilons
+    )
     return float(np.interp(risk, *zip(*pairs, strict=True)))
 
 
@@ -68,10 +69,12 @@ def test_every_claim_has_a_check() -> None:
 
 def test_the_kept_run_has_every_setting_and_all_photos() -> None:
     told = [(row["series"], row["epsilon"]) for row in kept("results")]
-    assert told == [(point.series, point.epsilon) for point in points()]
+    assert told == [(point.series, point.epsilon) for point in points(THESIS)]
     assert {(row["releases"], row["people"]) for row in kept("results")} == {("80", "40")}
-    assert {path.stem for path in KEPT.glob("*.png")} == {figure.name for figure in figures()}
-    assert all(f"(reproduction/croft-thesis-6-pixels/{figure.name}.png)" in PAGE for figure in figures())
+    assert {path.stem for path in KEPT.glob("*.png")} == {figure.name for figure in figures(THESIS)}
+    assert all(
+        f"(reproduction/croft-thesis-6-pixels/{figure.name}.png)" in PAGE for figure in figures(THESIS)
+    )
 
 
 def test_x1_blur_changes_the_risk_little() -> None:
@@ -92,18 +95,18 @@ def test_x2_blur_helps_where_there_is_noise() -> None:
 
 def test_x3_the_exponential_mechanism_is_ahead_where_pictures_are_noise() -> None:
     apart = {}
-    for block, risk in product(BLOCKS, (0.3, 0.9, 0.95)):
+    for block, risk in product(THESIS.blocks, (0.3, 0.9, 0.95)):
         ours, theirs = (at_risk(method, block, risk, "ssim") for method in (EXPONENTIAL, LAPLACE))
         apart[block, risk] = ours - theirs
         assert risk > 0.3 or max(ours, theirs) < 0.25
-    assert all(0.025 < apart[block, 0.3] < 0.055 for block in BLOCKS)
-    above = [apart[block, risk] for block in BLOCKS for risk in (0.9, 0.95)]
+    assert all(0.025 < apart[block, 0.3] < 0.055 for block in THESIS.blocks)
+    above = [apart[block, risk] for block in THESIS.blocks for risk in (0.9, 0.95)]
     assert min(above) < 0 < max(above)
 
 
 def test_x4_smaller_cells_keep_more() -> None:
     for method, wanted in ((EXPONENTIAL, [0.15, 0.19, 0.24]), (LAPLACE, [0.11, 0.15, 0.19])):
-        found = [at_risk(method, block, 0.3, "ssim") for block in BLOCKS]
+        found = [at_risk(method, block, 0.3, "ssim") for block in THESIS.blocks]
         assert found == sorted(found)
         assert [round(one, 2) for one in found] == wanted
 
@@ -125,22 +128,23 @@ def test_x6_neither_is_ahead_at_the_same_budget() -> None:
     assert round(result(EXPONENTIAL, 4, "1000", "named"), 2) == 0.19
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_both_mechanisms_promise_the_same(method: str) -> None:
-    for block in BLOCKS:
-        made = METHODS[method]("100", block).guarantee(height=112, width=92, channels=1)
+@pytest.mark.parametrize("of", [THESIS, PAPER])
+def test_both_mechanisms_promise_the_same(of: Comparison) -> None:
+    for method, block in product(of.methods.values(), of.blocks):
+        made = method("100", block).guarantee(height=112, width=92, channels=1)
         assert (made.kind, made.epsilon, made.relation.name) == ("pure", 100, "any-image")
 
 
-def test_it_is_made_at_small_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(croft_pixels, "EPSILONS", ("100", "100000"))
-    monkeypatch.setattr(croft_pixels, "BLOCKS", (4,))
-    folder(tmp_path / FOLDER)
-    files = make(tmp_path, None, lambda words: None)
-    assert {"results.csv", "gains.csv", "figure-6-18.png"} <= set(files)
-    rows = list(csv.DictReader(io.StringIO(files["results.csv"].decode())))
-    assert len(rows) == 8
-    named = {(row["method"], row["epsilon"]): float(row["named"]) for row in rows if row["after"] == BLURRED}
-    assert named[LAPLACE, "100000"] == 1 > named[LAPLACE, "100"]
-    blurs = [row for row in csv.DictReader(io.StringIO(files["gains.csv"].decode())) if row["of"] == "blur"]
-    assert len(blurs) == 4
+@pytest.mark.parametrize(("of", "rows"), [(THESIS, 8), (PAPER, 4)])
+def test_it_is_made_at_small_size(of: Comparison, rows: int, tmp_path: Path) -> None:
+    few = replace(of, epsilons=("100", "1000000"), blocks=(4,))
+    folder(tmp_path / of.folder)
+    files = make(few, tmp_path, None, lambda words: None)
+    assert {f"{one.name}.png" for one in figures(few)} | {"results.csv", "gains.csv"} == set(files)
+    table = list(csv.DictReader(io.StringIO(files["results.csv"].decode())))
+    assert len(table) == rows
+    named = {(row["method"], row["epsilon"]): float(row["named"]) for row in table if row["after"] == BLURRED}
+    assert named[LAPLACE, "1000000"] == 1 > named[LAPLACE, "100"]
+    gained = list(csv.DictReader(io.StringIO(files["gains.csv"].decode())))
+    assert sum(row["of"] == "blur" for row in gained) == (4 if len(of.afters) == 2 else 0)
+    assert sum(row["of"] == "exponential" for row in gained) == rows / 2

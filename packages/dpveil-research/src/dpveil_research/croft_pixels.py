@@ -1,17 +1,16 @@
-"""Croft's thesis, figures 6.18 to 6.20: the exponential mechanism beside Laplace noise in pixel space.
+"""Croft's comparisons of an exponential mechanism with Laplace noise in pixel space, by risk and utility.
 
-All 400 photos of AT&T: two of each person are attacked, and the attacker has the other eight and its own
-releases of them. Both mechanisms are pure ε-DP about any two photos, with cells of b × b pixels; the thesis
-has another ε for the Laplace mechanism, by its neighbourhood, which changes nothing else. Blur is a Gaussian
-after the release. The thesis' network is replaced by linear attackers, which are stronger on AT&T (R12 to
-R15).
+Figures 6.18 to 6.20 of the thesis (exponential in squared error; AT&T) and figure 15 of the paper of 2022
+(exponential in SSIM; LFW). A fifth of everybody's photos is attacked; the attacker has the others and its own
+releases of them. Both mechanisms are pure ε-DP about any two photos, with cells of b × b pixels; Croft has
+another ε for Laplace noise, by its neighbourhood, which changes nothing else. Blur is a Gaussian after the
+release. Croft's networks are replaced by linear attackers, which are stronger on AT&T (R12 to R15).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -26,32 +25,72 @@ from dpveil.bench.run import one_thread
 from dpveil.bench.settings import Setting
 from dpveil.bench.table import strongest
 from dpveil.errors import UsageError
-from dpveil.mechanisms.pixel import DPPix, MSEExponential
+from dpveil.mechanisms.pixel import DPPix, MSEExponential, SSIMExponential
 from dpveil.mechanisms.pixel.base import PixelMethod
 from dpveil_research.intervals import clustered_mean, clustered_share
 from dpveil_research.plots import Figure, Line, Panel, draw
 from dpveil_research.results import Row, estimate, to_csv
 
 SEED: Final = 618
-FOLDER: Final = "att_faces"
-BLOCKS: Final = (4, 2, 1)
-EPSILONS: Final = ("100", "300", "1000", "3000", "10000", "30000", "100000")
-BLUR: Final = "gaussian:2"
 PLAIN, BLURRED = "as it is", "blurred"
 LAPLACE, EXPONENTIAL = "Laplace", "exponential"
-METHODS: Final[Mapping[str, Callable[[str, int], PixelMethod]]] = {
-    EXPONENTIAL: lambda epsilon, block: MSEExponential(epsilon=epsilon, block=block),
-    LAPLACE: lambda epsilon, block: DPPix(epsilon=epsilon, block=block),
-}
 MEASURES: Final = ("mse", "ssim")
-GAINS: Final = "gains"
-"""The sweep of differences between the two mechanisms, of the same photos at the same ε."""
+Make = Callable[[str, int], PixelMethod]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One comparison: the data, the mechanism that is put beside Laplace noise, and the settings.
+
+    `people` of the data set, None for all. `figures` are the names of those of risk by ε, None for none, of
+    utility by ε, likewise, and of utility by risk.
+    """
+
+    folder: str
+    people: int | None
+    about: str
+    exponential: Make
+    blocks: tuple[int, ...]
+    epsilons: tuple[str, ...]
+    blur: str
+    afters: tuple[str, ...]
+    figures: tuple[str | None, str | None, str]
+
+    @property
+    def methods(self) -> dict[str, Make]:
+        """Both mechanisms."""
+        return {EXPONENTIAL: self.exponential, LAPLACE: lambda e, b: DPPix(epsilon=e, block=b)}
+
+
+THESIS: Final = Comparison(
+    folder="att_faces",
+    people=None,
+    about="AT&T, 80 photos of 40 people",
+    exponential=lambda epsilon, block: MSEExponential(epsilon=epsilon, block=block),
+    blocks=(4, 2, 1),
+    epsilons=("100", "300", "1000", "3000", "10000", "30000", "100000"),
+    blur="gaussian:2",
+    afters=(PLAIN, BLURRED),
+    figures=("6-18", "6-19", "6-20"),
+)
+PAPER: Final = Comparison(
+    folder="lfw10_128",
+    people=79,
+    about="LFW, 158 photos of 79 people",
+    exponential=lambda epsilon, block: SSIMExponential(epsilon=epsilon, block=block),
+    blocks=(4, 8, 16),
+    epsilons=("100", "316", "1000", "3162", "10000", "31623", "100000", "1000000"),
+    blur="gaussian:1",
+    afters=(BLURRED,),
+    figures=(None, None, "15"),
+)
 
 
 @dataclass(frozen=True)
 class Point:
     """A mechanism at ε and b, with or without blur."""
 
+    of: Comparison
     method: str
     block: int
     after: str
@@ -65,8 +104,8 @@ class Point:
     @property
     def setting(self) -> Setting:
         """The point as the bench releases it."""
-        after = (BLUR,) if self.after == BLURRED else ()
-        return Setting(METHODS[self.method](self.epsilon, self.block), None, after)
+        after = (self.of.blur,) if self.after == BLURRED else ()
+        return Setting(self.of.methods[self.method](self.epsilon, self.block), None, after)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,23 +126,23 @@ class Measured:
         return (clustered_share if name == "named" else clustered_mean)(self.values[name], self.people)
 
 
-def points() -> list[Point]:
+def points(of: Comparison) -> list[Point]:
     """Return every setting."""
     return [
-        Point(method, block, after, epsilon)
-        for method in METHODS
-        for block in BLOCKS
-        for after in (PLAIN, BLURRED)
-        for epsilon in EPSILONS
+        Point(of, method, block, after, epsilon)
+        for method in of.methods
+        for block in of.blocks
+        for after in of.afters
+        for epsilon in of.epsilons
     ]
 
 
-def make(data: Path, count: int | None, told: Callable[[str], None]) -> dict[str, bytes]:
+def make(of: Comparison, data: Path, count: int | None, told: Callable[[str], None]) -> dict[str, bytes]:
     """Return results.csv, gains.csv and the plots; `count` is the number of people."""
-    if not (data / FOLDER).is_dir():
+    if not (data / of.folder).is_dir():
         hint = "say with --data where your data sets are"
-        raise UsageError(f"{data / FOLDER} is not a folder", hint=hint)
-    faces, every = load(data / FOLDER, people=count), points()
+        raise UsageError(f"{data / of.folder} is not a folder", hint=hint)
+    faces, every = load(data / of.folder, people=of.people if count is None else count), points(of)
     found: dict[Point, Measured] = {}
     with one_thread():
         for done, point in enumerate(every, 1):
@@ -112,7 +151,7 @@ def make(data: Path, count: int | None, told: Callable[[str], None]) -> dict[str
             told(f"{done} of {len(every)} settings")
     results, gains = [_row(point, one) for point, one in found.items()], _gains(found)
     shown = [*_swept(results), *_traded(results)]
-    plots = {f"{figure.name}.png": draw(figure, shown) for figure in figures()}
+    plots = {f"{figure.name}.png": draw(figure, shown) for figure in figures(of)}
     return {**plots, "results.csv": to_csv(results), "gains.csv": to_csv(gains)}
 
 
@@ -127,11 +166,11 @@ def _gains(found: Mapping[Point, Measured]) -> list[Row]:
     """Return by how much the exponential mechanism is above Laplace, and blur above none, at equal ε."""
     made = []
     for point, one in found.items():
-        pairs = [("blur", Point(point.method, point.block, PLAIN, point.epsilon))] * (point.after == BLURRED)
-        pairs += [("exponential", Point(LAPLACE, point.block, point.after, point.epsilon))] * (
-            point.method == EXPONENTIAL
-        )
+        pairs = [("blur", replace(point, after=PLAIN))] * (point.after == BLURRED)
+        pairs += [("exponential", replace(point, method=LAPLACE))] * (point.method == EXPONENTIAL)
         for of, other in pairs:
+            if other not in found:
+                continue
             labels = {"of": of, "method": point.method, "b": str(point.block), "after": point.after}
             row = {**labels, "epsilon": point.epsilon}
             for name in ("named", *MEASURES):
@@ -151,39 +190,36 @@ def _traded(results: Sequence[Row]) -> list[Row]:
     return [{**row, "sweep": "risk", "x": row["named"]} for row in results]
 
 
-def figures() -> tuple[Figure, ...]:
+def figures(of: Comparison) -> tuple[Figure, ...]:
     """Return the plots: one panel for each size of cells, on the same scales."""
-    about = "AT&T, 80 photos of 40 people"
+    risk, utility, traded = of.figures
+    made = []
+    if risk is not None:
+        made.append(_figure(of, f"figure-{risk}", "risk", "epsilon", "named", of.afters))
+    for name in MEASURES:
+        if utility is not None:
+            made.append(_figure(of, f"figure-{utility}-{name}", name.upper(), "epsilon", name, of.afters))
+    for name in MEASURES:
+        title = f"{name.upper()} by risk, blurred"
+        made.append(_figure(of, f"figure-{traded}-{name}", title, "risk", name, (BLURRED,)))
+    return tuple(made)
 
-    def panels(sweep: str, measure: str, afters: Sequence[str], xlabel: str) -> tuple[Panel, ...]:
-        def lines(block: int) -> tuple[Line, ...]:
-            return tuple(
-                Line(Point(method, block, after, "").series, number, "-" if after == BLURRED else "--")
-                for number, method in enumerate(METHODS)
+
+def _figure(of: Comparison, name: str, title: str, sweep: str, measure: str, afters: Sequence[str]) -> Figure:
+    xlabel = "ε" if sweep == "epsilon" else "share of photos that are named"
+    panels = tuple(
+        Panel(
+            sweep,
+            measure,
+            xlabel,
+            tuple(
+                Line(Point(of, method, block, after, "").series, number, "-" if after == BLURRED else "--")
+                for number, method in enumerate(of.methods)
                 for after in afters
-            )
-
-        each = partial(Panel, sweep, measure, xlabel, logx=sweep == "epsilon")
-        return tuple(each(lines(block), title=f"b = {block}") for block in BLOCKS)
-
-    both = (PLAIN, BLURRED)
-    return (
-        Figure(
-            "figure-6-18", f"Figure 6.18: risk, {about}", panels("epsilon", "named", both, "ε"), same=True
-        ),
-        Figure(
-            "figure-6-19-mse", f"Figure 6.19: error, {about}", panels("epsilon", "mse", both, "ε"), same=True
-        ),
-        Figure(
-            "figure-6-19-ssim", f"Figure 6.19: SSIM, {about}", panels("epsilon", "ssim", both, "ε"), same=True
-        ),
-        *(
-            Figure(
-                f"figure-6-20-{name}",
-                f"Figure 6.20: {name.upper()} by risk, blurred, {about}",
-                panels("risk", name, (BLURRED,), "share of photos that are named"),
-                same=True,
-            )
-            for name in MEASURES
-        ),
+            ),
+            title=f"b = {block}",
+            logx=sweep == "epsilon",
+        )
+        for block in of.blocks
     )
+    return Figure(name, f"{title}, {of.about}", panels, same=True)

@@ -36,7 +36,8 @@ ON_DATA: Final[dict[str, Callable[[Path, int | None, Callable[[str], None]], dic
     "li-clifton-2021": li_clifton_2021.make,
     "croft-2022-ksame": ksame.make,
     "croft-thesis-6": croft_thesis_6.make,
-    "croft-thesis-6-pixels": croft_pixels.make,
+    "croft-thesis-6-pixels": partial(croft_pixels.make, croft_pixels.THESIS),
+    "croft-2022-risk": partial(croft_pixels.make, croft_pixels.PAPER),
     "attributes": attributes.make,
     "gallery": gallery.make,
 }
