@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 import cv2
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
 
 from dpveil.attacks.base import Background, View
 from dpveil.attacks.patches import TOP, largest_box, small
@@ -38,7 +38,7 @@ class Restored(Wrapped):
     def undo(self, background: Background) -> Undo:
         """Return the inverse that all photos of a background teach; raises `InvalidParameter`."""
         check_people(background)
-        inverse = Inverse.of(_rows(background.released), _rows(background.originals))
+        inverse = Inverse.of(rows_of(background.released), rows_of(background.originals))
         return lambda views: _restored(views, inverse)
 
     def held_out(self, background: Background, undo: Undo) -> tuple[View, ...]:
@@ -46,10 +46,8 @@ class Restored(Wrapped):
 
         These show the same people, as the attacker has photos of everybody whom releases show.
         """
-        fold = background.places % FOLDS
-        if not fold.any():  # one photo of each person
-            fold = background.owners % min(FOLDS, len(background.names))
-        seen, clean = _rows(background.released), _rows(background.originals)
+        fold = folds(background)
+        seen, clean = rows_of(background.released), rows_of(background.originals)
         out = list(background.released)
         for one in np.unique(fold):
             rows = np.flatnonzero(fold == one)
@@ -82,13 +80,22 @@ class Inverse:
         return np.asarray(self.clean + (vectors - self.seen) @ self.weights)
 
 
-def _rows(views: Sequence[View]) -> Float64[np.ndarray, "n d"]:
+def folds(background: Background) -> Int64[np.ndarray, " n"]:
+    """Return the part of each photo, such that those of other parts show everybody, if there are more."""
+    fold = background.places % FOLDS
+    if not fold.any():  # one photo of each person
+        fold = background.owners % min(FOLDS, len(background.names))
+    return fold
+
+
+def rows_of(views: Sequence[View]) -> Float64[np.ndarray, "n d"]:
+    """Return the grey levels of what is seen, 0 to 1, in `SIDE` columns and rows."""
     return small(views, SIDE).reshape(len(views), -1)
 
 
 def _restored(views: Sequence[View], inverse: Inverse) -> tuple[View, ...]:
     """Return views with what the inverse gives in their largest region, or in all of a photo without one."""
-    levels = inverse.undo(_rows(views)).reshape(-1, SIDE[1], SIDE[0]) * TOP
+    levels = inverse.undo(rows_of(views)).reshape(-1, SIDE[1], SIDE[0]) * TOP
     pictures = np.clip(np.rint(levels), 0, TOP).astype(np.uint8)
     return tuple(painted(view, picture) for view, picture in zip(views, pictures, strict=True))
 

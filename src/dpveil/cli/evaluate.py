@@ -30,7 +30,7 @@ QUICK: Final = {
     "attacks": (
         "pixels",
         "appearance",
-        "restored",
+        "hallucinated",
         "embedding",
         "network",
         "iris",

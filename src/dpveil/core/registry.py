@@ -235,6 +235,7 @@ ATTACKS: Final = Table(
         "file": "dpveil.attacks.file:FileFacts",
         "joint": "dpveil.attacks.joined:Joint",
         "restored": "dpveil.attacks.restored:Restored",
+        "hallucinated": "dpveil.attacks.hallucinated:Hallucinated",
         "denoised": "dpveil.attacks.denoised:Denoised",
         "averaged": "dpveil.attacks.averaged:Averaged",
         "composed": "dpveil.attacks.averaged:Composed",
