@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from dpveil.bench.table import Row
     from dpveil.mechanisms.method import Method
 
-IRIS_AFTER_MEDIAN: Final = "denoised:median:3(iris)"
 QUICK: Final = {
     "methods": ("dp-pix", "dp-samp", "dp-svd", "snow"),
     "budgets": ("0.5", "1", "5", "20", "100"),
@@ -34,7 +33,7 @@ QUICK: Final = {
         "embedding",
         "network",
         "iris",
-        IRIS_AFTER_MEDIAN,
+        "filled(iris)",
         "text",
     ),
 }

@@ -237,6 +237,7 @@ ATTACKS: Final = Table(
         "restored": "dpveil.attacks.restored:Restored",
         "hallucinated": "dpveil.attacks.hallucinated:Hallucinated",
         "denoised": "dpveil.attacks.denoised:Denoised",
+        "filled": "dpveil.attacks.filled:Filled",
         "averaged": "dpveil.attacks.averaged:Averaged",
         "composed": "dpveil.attacks.averaged:Composed",
     },

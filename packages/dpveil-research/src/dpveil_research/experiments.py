@@ -21,6 +21,7 @@ from dpveil_research import (
     li_clifton_2021,
     naive_bayes,
     reilly_fan_2021,
+    reilly_fan_eyes,
     reilly_fan_risk,
 )
 from dpveil_research.grid import Grid, measure
@@ -32,6 +33,7 @@ ON_DATA: Final[dict[str, Callable[[Path, int | None, Callable[[str], None]], dic
     **{name: partial(measure, grid) for name, grid in GRIDS.items()},
     "naive-bayes": naive_bayes.make,
     "reilly-fan-2021-risk": reilly_fan_risk.make,
+    "reilly-fan-2021-eyes": reilly_fan_eyes.make,
     "faceidp": faceidp.make,
     "li-clifton-2021": li_clifton_2021.make,
     "croft-2022-ksame": ksame.make,

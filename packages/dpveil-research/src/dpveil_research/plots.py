@@ -17,6 +17,7 @@ MEASURES: Final = {
     "mse": "mean squared error (lower is better)",
     "ssim": "SSIM (higher is better)",
     "accuracy": "accuracy (higher is better)",
+    "passed": "share of releases that pass for their eye",
     "named": "share of photos that are named (lower is more private)",
     "cpu_ms": "processor time of one photo, ms",
     "error": "expected absolute error",
