@@ -165,8 +165,8 @@ def unprotected(taken: Sequence[Shot], folder: Path) -> str:
     owners, people = ([s.person for s in taken if s.known == side] for side in (True, False))
     sides = [{name: part[side] for name, part in seen.items()} for side in (known, ~known)]
     found = attacks({}, *sides, owners, people)
-    face, outside = (share(found[name].rate, found[name].interval()) for name in ("face", "context"))
-    return f"Of the originals the same attackers name {face} by the face and {outside} by context."
+    face, context = (share(found[name].rate, found[name].interval()) for name in ("face", "context"))
+    return f"Of the originals the same attackers name {face} by the face and {context} by context."
 
 
 def _mean(values: np.ndarray, people: list[str]) -> str:

@@ -33,8 +33,8 @@ Row = dict[str, str]
 
 
 @cache
-def kept(table: str) -> tuple[Row, ...]:
-    return tuple(csv.DictReader(io.StringIO((KEPT / f"{table}.csv").read_text(encoding="utf-8"))))
+def kept(table: str, home: Path = KEPT) -> tuple[Row, ...]:
+    return tuple(csv.DictReader(io.StringIO((home / f"{table}.csv").read_text(encoding="utf-8"))))
 
 
 def result(method: str, block: int, epsilon: str, measure: str, after: str = BLURRED) -> float:
@@ -126,6 +126,39 @@ def test_x6_neither_is_ahead_at_the_same_budget() -> None:
             assert float(row["named_high"]) < 0
             assert -0.295 < float(row["named"]) < -0.18
     assert round(result(EXPONENTIAL, 4, "1000", "named"), 2) == 0.19
+
+
+def on_lfw(method: str, block: int, epsilon: str) -> Row:
+    table = kept("results", ROOT / "reproduction" / "croft-2022-risk")
+    key = (method, str(block), epsilon)
+    (row,) = (one for one in table if (one["method"], one["b"], one["epsilon"]) == key)
+    return row
+
+
+def where_a_quarter_is_named(method: str, block: int, measure: str) -> float:
+    rows = [on_lfw(method, block, epsilon) for epsilon in PAPER.epsilons]
+    named = [float(row["named"]) for row in rows]
+    last = next(place for place, share in enumerate(named) if share >= 0.25)
+    return float(
+        np.interp(0.25, named[last - 1 : last + 1], [float(r[measure]) for r in rows[last - 1 : last + 1]])
+    )
+
+
+def test_c8_sixteen_pixels_do_not_hide_who_it_is() -> None:
+    for method, at_1000, later in ((EXPONENTIAL, 0.11, 0.23), (LAPLACE, 0.08, 0.34)):
+        first, last = on_lfw(method, 16, "1000"), on_lfw(method, 16, "31623")
+        assert float(first["named_low"]) > 0.02
+        assert (round(float(first["named"]), 2), round(float(last["named"]), 2)) == (at_1000, later)
+        assert (first["releases"], first["people"]) == ("467", "79")
+
+
+def test_c9_small_cells_keep_most_ssim_and_large_ones_have_the_least_error() -> None:
+    both = [(EXPONENTIAL, 4), (EXPONENTIAL, 8), *((LAPLACE, block) for block in PAPER.blocks)]
+    ssim, mse = ({one: where_a_quarter_is_named(*one, name) for one in both} for name in ("ssim", "mse"))
+    assert max(ssim, key=lambda one: ssim[one]) == (EXPONENTIAL, 4)
+    assert (round(ssim[EXPONENTIAL, 4], 2), round(ssim[LAPLACE, 4], 2)) == (0.46, 0.26)
+    assert min(mse, key=lambda one: mse[one]) == (LAPLACE, 16)
+    assert (round(mse[LAPLACE, 16], -1), round(mse[LAPLACE, 4], -1)) == (1190, 2240)
 
 
 @pytest.mark.parametrize("of", [THESIS, PAPER])

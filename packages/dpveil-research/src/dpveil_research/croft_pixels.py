@@ -76,7 +76,7 @@ THESIS: Final = Comparison(
 PAPER: Final = Comparison(
     folder="lfw10_128",
     people=79,
-    about="LFW, 158 photos of 79 people",
+    about="LFW, 467 photos of 79 people",
     exponential=lambda epsilon, block: SSIMExponential(epsilon=epsilon, block=block),
     blocks=(4, 8, 16),
     epsilons=("100", "316", "1000", "3162", "10000", "31623", "100000", "1000000"),
