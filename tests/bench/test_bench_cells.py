@@ -77,6 +77,11 @@ GOOD = {
         {"people": []},
         {"answered": [1, 0]},
         {"chance": -1},
+        {"chance": None},
+        {"utility": {"ssim": [10**400, 0.5]}},
+        {"guarantee": {"kind": "pure", "relation": {"name": "any-image"}, "epsilon": [1]}},
+        {"guarantee": {"kind": "pure", "relation": {"name": "any-image"}, "epsilon": float("nan")}},
+        {"guarantee": {"kind": "pure", "relation": {"name": "any-image"}, "epsilon": "=1+1"}},
         {"bound": "high"},
         {"guarantee": []},
         {"guarantee": {"kind": "pure"}},
@@ -116,3 +121,12 @@ def test_what_is_no_cell_is_refused_in_one_line(cell: Cell, change: dict[str, ob
 def test_what_is_no_json_is_refused_too(data_: bytes) -> None:
     with pytest.raises(DataError, match="is not a cell"):
         parse(data_, "bad.json")
+
+
+def test_a_cell_of_more_people_than_are_resampled_is_refused(cell: Cell) -> None:
+    """Intervals would take 16 KB for each of them."""
+    count = 20_001
+    text = {**json.loads(cell.text()), "people": list(range(count)), "utility": {}}
+    text |= {name: [1.0] * count for name in ("right", "near")} | {"answered": [True] * count}
+    with pytest.raises(DataError, match="more than 20000 people"):
+        parse(json.dumps(text).encode(), "large.json")

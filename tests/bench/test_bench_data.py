@@ -181,3 +181,12 @@ def folder_named_drawn(root: Path) -> dict[str, int]:
         for shot in (1, 2):
             write(root / "drawn" / who / f"{shot}.png", 50 * shot)
     return {"a": 2, "b": 2}
+
+
+@pytest.mark.parametrize("name", ["=1+1", "a\tb", "x" * 201, "-x", "@x"])
+def test_folders_whose_names_cannot_stand_in_tables_are_refused(name: str, tmp_path: Path) -> None:
+    for who in ("a", "b"):
+        for shot in (1, 2):
+            write(tmp_path / name / who / f"{shot}.png", 50 * shot)
+    with pytest.raises(UsageError, match="cannot stand in tables"):
+        load(tmp_path / name)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
+from scipy.stats import binom
 
 from dpveil.bench.league import leagues, settings_in_words
-from dpveil.bench.table import COLUMNS, STRONGEST, Row, to_csv
+from dpveil.bench.table import COLUMNS, FALSE_ALARMS, STRONGEST, Row, exceeds, to_csv
 
 
 def row(
@@ -92,10 +94,25 @@ def test_settings_are_said_without_what_is_not_set() -> None:
     assert settings_in_words({"parameters": json.dumps(given)}) == "block 8, private clusters"
 
 
-def test_a_row_is_above_its_bound_only_beyond_its_interval() -> None:
-    assert not row("a", "pure", "any-image", 0.5, bound=0.46).above
-    assert row("a", "pure", "any-image", 0.5, bound=0.44).above
-    assert not row("a", "heuristic", "any-image", 1.0).above
+@pytest.mark.parametrize(("releases", "bound"), [(4, 0.55), (20, 0.55), (80, 0.025), (80, 0.5), (500, 0.1)])
+@pytest.mark.parametrize("tests", [1, 80])
+def test_a_method_that_keeps_its_promise_is_hardly_ever_reported(
+    releases: int, bound: float, tests: int
+) -> None:
+    """Exactly: the probability of every number of successes of an attacker who reaches the bound."""
+    counts = np.arange(releases + 1)
+    reported = [exceeds(count / releases, bound, releases, tests) for count in counts]
+    assert binom.pmf(counts, releases, bound)[reported].sum() <= FALSE_ALARMS / tests
+    assert reported == sorted(reported)
+
+
+def test_a_method_that_breaks_its_promise_is_reported_and_rounding_is_not() -> None:
+    assert exceeds(1.0, 0.5, 80, 80)
+    assert exceeds(0.3, 0.025, 80, 80)
+    assert exceeds(0.1, 0.0, 1, 1)
+    assert not exceeds(0.05 + 1e-16, 0.05, 10**9, 1)
+    assert not exceeds(0.4, 0.5, 10**9, 1)
+    assert not exceeds(1.0, 1.0, 10**9, 1)
 
 
 @pytest.mark.parametrize("text", ['say "x"', "a,b", "line\nbreak"])

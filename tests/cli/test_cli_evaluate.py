@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +17,7 @@ from dpveil.bench.data import load
 from dpveil.bench.report import alarm, page
 from dpveil.bench.run import CELLS
 from dpveil.bench.table import COLUMNS
+from dpveil.bench.times import FOLDER
 from people_made import folder
 
 BUDGETS = ("--method", "dp-pix", "--epsilon", "1", "--epsilon", "100")
@@ -104,12 +108,76 @@ def test_a_run_is_checked_and_a_changed_number_is_noticed(made: Path, data: Path
     results.write_bytes(kept)
 
 
+@pytest.mark.parametrize(
+    ("name", "old", "forged"),
+    [
+        ("results.json", '"1.0000"', '"0.0000"'),
+        ("utility.csv", ",mse,", ",ssim,"),
+        ("report.html", "1.0000", "0.0000"),
+        ("report.html", "</html>", "<p>approved</p></html>"),
+    ],
+)
+def test_a_forged_file_is_noticed(made: Path, shell: Shell, name: str, old: str, forged: str) -> None:
+    path = made / name
+    kept = path.read_bytes()
+    assert old.encode() in kept
+    path.write_bytes(kept.replace(old.encode(), forged.encode(), 1))
+    try:
+        code, _, err = shell("evaluate", "--check", made)
+    finally:
+        path.write_bytes(kept)
+    assert (code, f"{name} is not what the cells say" in err) == (1, True), err
+
+
+def test_a_report_by_other_code_is_not_compared_and_that_is_said(
+    made: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpveil.bench.check.code_digest", lambda: "0" * 64)
+    code, _, err = shell("evaluate", "--check", made)
+    assert (code, "report.html was not compared" in err) == (0, True)
+
+
+def test_a_run_that_lists_a_cell_twice_is_refused(made: Path, shell: Shell, tmp_path: Path) -> None:
+    """Else it would count as two, and the bound on false alarms would not hold."""
+    other = tmp_path / "other"
+    shutil.copytree(made, other)
+    about = json.loads((other / "run.json").read_text(encoding="utf-8"))
+    about["cells"] += about["cells"][:1]
+    (other / "run.json").write_text(json.dumps(about), encoding="utf-8")
+    code, _, err = shell("evaluate", "--check", other)
+    assert (code, "lists a cell twice" in err) == (4, True), err
+
+
+def test_damaged_times_do_not_end_a_run(made: Path, data: Path, shell: Shell, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(made, other)
+    damaged = next((other / FOLDER).iterdir())
+    damaged.write_text("{", encoding="utf-8")
+    code, _, err = shell("evaluate", data, "--out", other, *FEW, "--jobs", 1)
+    assert code == 0, err
+    assert len(read(other / "times.csv")) == len(read(made / "times.csv")) - 1
+
+
+@pytest.mark.parametrize("slash", ["", "/"])
+@pytest.mark.parametrize("equals", [False, True])
+def test_where_folders_lie_is_not_told(slash: str, equals: bool, data: Path, tmp_path: Path) -> None:
+    """The command is kept in the run; the folders above its data and its results are nobody's business."""
+    out = tmp_path / "made-here"
+    own = (f"--out={out}{slash}",) if equals else ("--out", f"{out}{slash}")
+    few = ("--method", "fill", "--attack", "pixels", "--jobs", "1")
+    line = [sys.executable, "-m", "dpveil", "evaluate", f"{data}{slash}", *own, *few]
+    assert subprocess.run(line, check=False, capture_output=True).returncode == 0
+    for name in ("run.json", "results.json", "report.html"):
+        text = (out / name).read_text(encoding="utf-8")
+        assert "evaluate made --out" in text
+        assert str(tmp_path) not in text
+        assert str(data.parent) not in text
+
+
 def test_a_cell_that_was_made_up_is_noticed_where_the_data_are(
     made: Path, data: Path, shell: Shell, tmp_path: Path
 ) -> None:
     """Tables that follow from a made-up cell are consistent; computing it again shows it."""
-    import shutil
-
     from dpveil.bench.check import check
     from dpveil.bench.folder import finish
 

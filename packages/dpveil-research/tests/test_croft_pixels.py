@@ -9,6 +9,8 @@ from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from dpveil_research.croft_pixels import (
     PAPER,
     THESIS,
     Comparison,
+    crossed,
     figures,
     make,
     points,
@@ -181,3 +184,18 @@ def test_it_is_made_at_small_size(of: Comparison, rows: int, tmp_path: Path) -> 
     gained = list(csv.DictReader(io.StringIO(files["gains.csv"].decode())))
     assert sum(row["of"] == "blur" for row in gained) == (4 if len(of.afters) == 2 else 0)
     assert sum(row["of"] == "exponential" for row in gained) == rows / 2
+
+
+def test_the_strongest_attack_is_chosen_on_others_than_it_is_counted_on() -> None:
+    """Of 60 attackers who guess, the best of all names 40 %: chosen on the same people it would look so."""
+    rng = np.random.default_rng(5)
+    right = (rng.random((60, 40)) < 0.25).astype(float)
+    assert right.mean(axis=1).max() >= 0.4
+    assert abs(crossed([guess(one, one) for one in right]).mean() - 0.25) < 0.2
+    nearly, other = np.tile([0.0, 0.0, 1.0, 1.0], 10), np.tile([1.0, 1.0, 0.0, 0.0], 10)
+    found = crossed([guess(other, np.zeros(40)), guess(nearly, np.ones(40))])
+    assert (found == nearly).all(), "of equals the one that is nearer"
+
+
+def guess(right: np.ndarray, near: np.ndarray) -> Any:
+    return SimpleNamespace(people=range(40), right=right, near=near)

@@ -37,8 +37,9 @@ def rate(method: str, x: str, attack: str = "strongest") -> float:
     return float(row(method, x, attack)["named"])
 
 
-def low(method: str, x: str) -> float:
-    return float(row(method, x)["named_low"])
+def low(method: str, x: str, attack: str = "network") -> float:
+    """Return the lower end of the paper's kind of attacker: it was not chosen for being the strongest."""
+    return float(row(method, x, attack)["named_low"])
 
 
 def test_the_kept_run_has_every_number_of_both_tables_and_all_photos() -> None:
@@ -66,6 +67,7 @@ def test_r13_dp_svd_does_not_keep_the_risk_low() -> None:
     """They measured 1 % to 63 %."""
     assert all(low("DP-SVD", x) > 0.9 for x in EPSILONS)
     assert all(low("DP-SVD", x) > IV[x][2] / 100 for x in EPSILONS)
+    assert all(low("DP-SVD", x, "strongest") > 0.88 for x in EPSILONS), "as the page says"
 
 
 def test_r14_dp_pix_at_one_half_is_far_above_what_they_measured() -> None:

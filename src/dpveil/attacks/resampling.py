@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -11,11 +12,17 @@ from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import SeededBits
 
 Interval = tuple[float, float]
+BLOCK: Final = 1 << 22
+"""Most people of all draws of a block together."""
 
 
 def drawn_people(count: int, draws: int, seed: int) -> Int64[np.ndarray, "draws people"]:
     """Return the multiplicity of each of `count` people in each bootstrap draw of `count` of them."""
-    words = SeededBits(seed, "bootstrap").words(draws * count).reshape(draws, count)
+    return _times(SeededBits(seed, "bootstrap"), count, draws)
+
+
+def _times(bits: SeededBits, count: int, draws: int) -> Int64[np.ndarray, "draws people"]:
+    words = bits.words(draws * count).reshape(draws, count)
     picks = (words % np.uint64(count)).astype(np.int64) + count * np.arange(draws)[:, None]
     return np.bincount(picks.ravel(), minlength=draws * count).reshape(draws, count)
 
@@ -28,11 +35,26 @@ def by_person(
     For a mean of exactly 0 or 1, the inner end is Clopper and Pearson's for as many trials as people. Raises
     `InvalidParameter` for a `level` outside (0, 1).
     """
+    means = mean_of_draws(values[None], people, draws=draws, seed=seed)[:, 0]
+    return ends(means, float(values.mean()), len(set(people)), level)
+
+
+def mean_of_draws(
+    values: Float64[np.ndarray, "k n"], people: Sequence[str] | Sequence[int], *, draws: int, seed: int
+) -> Float64[np.ndarray, "draws k"]:
+    """Return the means of rows of values, each of n photos of these people, in draws of as many people.
+
+    Draws are made in blocks, so that memory stays bounded.
+    """
     names, person = np.unique(np.asarray(people), return_inverse=True)
-    times = drawn_people(len(names), draws, seed)
-    sums = times @ np.bincount(person, weights=values, minlength=len(names))
-    means = sums / (times @ np.bincount(person, minlength=len(names)))
-    return ends(means, float(values.mean()), len(names), level)
+    count = len(names)
+    sums = np.array([np.bincount(person, weights=row, minlength=count) for row in values])
+    photos, bits = np.bincount(person, minlength=count), SeededBits(seed, "bootstrap")
+    out, step = [], max(1, BLOCK // count)
+    for first in range(0, draws, step):
+        times = _times(bits, count, min(step, draws - first))
+        out.append(times @ sums.T / (times @ photos)[:, None])
+    return np.concatenate(out)
 
 
 def ends(means: Float64[np.ndarray, " draws"], mean: float, people: int, level: float) -> Interval:

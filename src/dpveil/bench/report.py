@@ -46,13 +46,11 @@ def page(
     """Return the report as HTML."""
     names = sorted({row.values["dataset"] for row in table})
     found = leagues(table, measures)
-    first = table[0].values
     template = files("dpveil.bench").joinpath("report.html").read_text(encoding="utf-8")
     return Template(template).substitute(
         title=html.escape(f"Attacks on {', '.join(names)}"),
         alarms="".join(f"<p class=alarm>{html.escape(alarm(row))}</p>" for row in table if row.above),
         summary=html.escape(_summary(cells, table)),
-        chance=f"{100 * float(first['chance']):.1f} %",
         leagues="".join(_league(one, several=len(names) > 1) for one in found),
         figures="".join(_figure(name, found) for name in names),
         strength=_strength(table),
@@ -65,9 +63,10 @@ def page(
 def _summary(cells: Sequence[Cell], table: Sequence[Row]) -> str:
     methods = {row.values["method"] for row in table} - {NOTHING}
     attacks = {row.values["attack"] for row in table} - {STRONGEST}
-    releases = {(cell.of["data"], len(cell.people), len(set(cell.people))) for cell in cells}
+    releases = {(cell.of["data"], len(cell.people), len(set(cell.people)), cell.chance) for cell in cells}
     told = "; ".join(
-        f"{name}: {count} releases of {people} people" for name, count, people in sorted(releases, key=str)
+        f"{name}: {count} releases of {people} people, of which a guess names {100 * chance:.1f} %"
+        for name, count, people, chance in sorted(releases, key=str)
     )
     return f"{len(methods)} methods against {len(attacks)} attacks. {told}."
 
@@ -126,7 +125,8 @@ def _left(measures: Sequence[Mapping[str, str]], times: Sequence[Mapping[str, st
     lines = []
     for key, values in settings.items():
         time = took.get(key, {})
-        shown = [*(values.get(name, "") for name in names), time.get("ms", ""), time.get("MiB", "")]
+        spent = [html.escape(time.get(name, "")) for name in ("ms", "MiB")]
+        shown = [*(values.get(name, "") for name in names), *spent]
         cells = "".join(f"<td class=n>{one}</td>" for one in shown)
         words = html.escape(settings_in_words({"parameters": key[2]}))
         lines.append(f"<tr><td>{key[1]}<br><span class=small>{words}</span></td>{cells}</tr>")
@@ -203,6 +203,7 @@ def _provenance(about: Mapping[str, Json]) -> str:
     notes = "".join(f" {html.escape(str(note))}." for note in about["notes"])  # type: ignore[union-attr]
     return (
         f"Made by <code>{html.escape(str(about['command']))}</code> with {html.escape(str(about['tool']))}"
-        f" (code {str(about['code_sha256'])[:12]}…), Python {about['python']}, {html.escape(libraries)}."
+        f" (code {html.escape(str(about['code_sha256'])[:12])}…), Python {html.escape(str(about['python']))},"
+        f" {html.escape(libraries)}."
         f" <code>dpveil evaluate --check FOLDER</code> checks it.{notes}"
     )

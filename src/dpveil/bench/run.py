@@ -143,7 +143,10 @@ def took(jobs: Sequence[Job], folder: Path) -> list[dict[str, str]]:
     """Return the rows of times.csv: what a release by each setting took, from reading a photo to its file."""
     found = []
     for job in jobs:
-        time = times.read(folder, job.setting_key)
+        try:
+            time = times.read(folder, job.setting_key)
+        except DataError:  # a report without it is better than none
+            continue
         if time is not None:
             parameters = json.dumps(job.setting.parameters, sort_keys=True)
             about = {"dataset": job.dataset.name, "method": job.setting.name, "parameters": parameters}

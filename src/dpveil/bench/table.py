@@ -5,17 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Float64
 
-from dpveil.attacks.resampling import by_person, drawn_people
+from dpveil.attacks.resampling import by_person, ends, mean_of_draws
 from dpveil.bench.cells import Cell
 from dpveil.bench.utility import UTILITIES
 from dpveil.core.numbers import Json
+from dpveil.errors import DataError
 
 COLUMNS: Final = (
     "dataset",
@@ -46,11 +47,18 @@ STRONGEST: Final = "strongest"
 DRAWS: Final = 2000
 LEVEL: Final = 0.95
 DIGITS: Final = 4
+FALSE_ALARMS: Final = 0.005
+"""Highest probability that a run reports a method that keeps its promise."""
+TINY: Final = 1e-9
+"""Slack for rounding."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of results.csv; `cell` is None for the strongest attacker, whose `attack` says so."""
+    """One row of results.csv; `cell` is None for the strongest attacker, whose `attack` says so.
+
+    `above` says whether the success exceeds the bound for more than chance.
+    """
 
     values: Mapping[str, str]
     success: float
@@ -58,21 +66,28 @@ class Row:
     high: float
     bound: float | None
     cell: Cell | None
-
-    @property
-    def above(self) -> bool:
-        """Whether the measured success is above the bound, beyond its interval."""
-        return self.bound is not None and self.low > self.bound
+    above: bool = False
 
 
 def rows(cells: Sequence[Cell]) -> list[Row]:
     """Return a row for each cell, and after those of a setting one for its strongest attacker."""
     made: list[Row] = []
     for group in settings(cells):
-        made += [_row(cell, cell.of["attack"], np.array(cell.right), cell) for cell in group]
+        made += [_row(cell, cell.of["attack"], _rate(cell), cell) for cell in group]
         if len(group) > 1:
             made.append(_row(group[0], STRONGEST, strongest(group), None))
-    return made
+    tests = sum(row.bound is not None for row in made)
+    return [replace(row, above=_above(row, tests)) for row in made]
+
+
+def _above(row: Row, tests: int) -> bool:
+    return row.bound is not None and exceeds(row.success, row.bound, int(row.values["releases"]), tests)
+
+
+def _rate(cell: Cell) -> tuple[float, float, float]:
+    """Return how often an attack is right, with its interval over people."""
+    right, people = np.array(cell.right), [str(person) for person in cell.people]
+    return float(right.mean()), *by_person(right, people, draws=DRAWS, level=LEVEL, seed=0)
 
 
 def settings(cells: Sequence[Cell]) -> list[list[Cell]]:
@@ -81,31 +96,56 @@ def settings(cells: Sequence[Cell]) -> list[list[Cell]]:
     for cell in cells:
         of = {name: cell.of[name] for name in ("data", "data_sha256", "method", "parameters", "seed")}
         groups.setdefault(json.dumps(of, sort_keys=True), []).append(cell)
+    for group in groups.values():
+        if any(_common(cell) != _common(group[0]) for cell in group):
+            raise DataError(f"the cells of {group[0].of['method']} do not fit together", hint="run it again")
     return list(groups.values())
 
 
-def strongest(cells: Sequence[Cell]) -> Float64[np.ndarray, " n"]:
-    """Return how often the strongest attack is right about each release.
+def _common(cell: Cell) -> tuple[object, ...]:
+    """What the cells of all attacks on the same releases have in common."""
+    return cell.people, cell.chance, cell.guarantee, cell.bound, cell.utility, cell.together
 
-    It is chosen on one half of the people and counted on the other, and the other way round: else the highest
-    of several rates would be too high, for having been chosen. Of equals, that which more often has the
-    person among the five likeliest is chosen.
+
+def exceeds(success: float, bound: float, releases: int, tests: int) -> bool:
+    """Return whether a rate is above its bound for more than chance, in one of so many tests of a run.
+
+    Each release is scored alone, and has noise of its own: given the photos and what the attacker learnt, the
+    successes are independent and from 0 to 1, with a mean of at most `bound`. So a rate this high has at most
+    the probability exp(-n·KL(success, bound)) (Hoeffding 1963, theorem 1); `FALSE_ALARMS` is shared by all
+    tests.
     """
-    people = np.array(cells[0].people)
-    right, near = (np.array([getattr(cell, name) for cell in cells]) for name in ("right", "near"))
-    out = np.empty(len(people))
-    for half in (people % 2 == 0, people % 2 == 1):
-        rates = [
-            one[:, ~half].mean(axis=1) if (~half).any() else np.zeros(len(cells)) for one in (near, right)
-        ]
-        out[half] = right[np.lexsort(rates)[-1], half]
-    return out
+    if success <= bound + TINY:
+        return False
+    if bound <= 0:
+        return True
+    ratio = success * math.log(success / bound)
+    rest = 0.0 if success >= 1 else (1 - success) * math.log((1 - success) / (1 - bound))
+    return releases * (ratio + rest) > math.log(max(1, tests) / FALSE_ALARMS)
 
 
-def _row(cell: Cell, attack: Json, right: Float64[np.ndarray, " n"], own: Cell | None) -> Row:
-    people = [str(person) for person in cell.people]
-    low, high = by_person(right, people, draws=DRAWS, level=LEVEL, seed=0)
-    success, guarantee = float(right.mean()), cell.guarantee or {}
+def strongest(cells: Sequence[Cell]) -> tuple[float, float, float]:
+    """Return the highest rate of several attacks, with an interval that holds for all of them together.
+
+    The highest of several measured rates is above its expectation more often than not, for having been
+    chosen. The lower end is therefore lowered by how far above its rate any attack comes in a bootstrap over
+    people, and the upper one raised likewise (max-T, Westfall & Young 1993).
+    """
+    people = [str(person) for person in cells[0].people]
+    right = np.array([cell.right for cell in cells], np.float64)
+    rates, count = right.mean(axis=1), len(set(people))
+    apart = mean_of_draws(right, people, draws=DRAWS, seed=0) - rates
+    top, tail = float(rates.max()), (1 - LEVEL) / 2
+    low = top - float(np.quantile(apart.max(axis=1), 1 - tail))
+    high = top + float(np.quantile(-apart.min(axis=1), 1 - tail))
+    exact = ends(np.array([top]), top, count, 1 - (1 - LEVEL) / len(cells))
+    low, high = exact if top in (0.0, 1.0) else (low, high)
+    return top, max(0.0, min(low, top)), min(1.0, max(high, top))
+
+
+def _row(cell: Cell, attack: Json, rate: tuple[float, float, float], own: Cell | None) -> Row:
+    success, low, high = rate
+    guarantee = cell.guarantee or {}
     relation: Any = guarantee.get("relation") or {}
     m = f" {relation['m']}" if "m" in relation else ""
     texts = {
@@ -122,12 +162,12 @@ def _row(cell: Cell, attack: Json, right: Float64[np.ndarray, " n"], own: Cell |
         "chance": _number(cell.chance),
         "bound": None if cell.bound is None or own is None else _number(cell.bound),
         "failures": None if own is None else sum(not said for said in own.answered),
-        "releases": len(people),
-        "people": len(set(people)),
+        "releases": len(cell.people),
+        "people": len(set(cell.people)),
         "near": None if own is None else _number(float(np.mean(own.near))),
         "equal_error": None if own is None else _number(own.equal_error),
-        "tar_far_1e-2": None if own is None else _number(own.accepted_2),
-        "tar_far_1e-3": None if own is None else _number(own.accepted_3),
+        "tar_far_1e-2": None if own is None else _maybe(own.accepted_2),
+        "tar_far_1e-3": None if own is None else _maybe(own.accepted_3),
     }
     told = {name: "" if value is None else str(value) for name, value in texts.items()}
     return Row(told, success, low, high, None if own is None else cell.bound, own)
@@ -170,11 +210,7 @@ def _measure(cell: Cell, name: str) -> dict[str, Json] | None:
 
 def _mean(values: np.ndarray, people: np.ndarray) -> tuple[float, float, float]:
     """Return a mean and its bootstrap interval over people."""
-    _, person = np.unique(people, return_inverse=True)
-    count = int(person.max()) + 1
-    times = drawn_people(count, DRAWS, 0)
-    sums = times @ np.bincount(person, weights=values, minlength=count)
-    means = sums / (times @ np.bincount(person, minlength=count))
+    means = mean_of_draws(values[None], people.tolist(), draws=DRAWS, seed=0)[:, 0]
     low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(values.mean()), float(low), float(high)
 
@@ -190,3 +226,7 @@ def to_csv(columns: Sequence[str], table: Sequence[Mapping[str, str]]) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.{DIGITS}f}"
+
+
+def _maybe(value: float | None) -> str | None:
+    return None if value is None else _number(value)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
+import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +22,7 @@ FOLDER: Final = "times"
 """The folder of times in that of a run, one file a setting."""
 COLUMNS: Final = ("dataset", "method", "parameters", "releases", "ms", "MiB")
 MOST_BYTES: Final = 1 << 16
+AMOUNT: Final = re.compile(r"\d{1,12}(\.\d{1,6})?")
 STATUS: Final = Path("/proc/self/status")
 PEAK: Final = Path("/proc/self/clear_refs")
 RESET: Final = "5"
@@ -84,4 +88,17 @@ def read(folder: Path, key: str) -> Time | None:
             raise ValueError
     except (Refused, ValueError, TypeError, RecursionError) as error:
         raise DataError(f"{path.name} does not say what took how long", hint="delete it") from error
+    return found
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    """Return the rows of a times.csv from anybody; raises `DataError` for anything else."""
+    reader = csv.DictReader(io.StringIO(text))
+    try:
+        found = list(reader)
+        amounts = [row[name] for row in found for name in ("releases", "ms", "MiB") if row[name]]
+        if tuple(reader.fieldnames or ()) != COLUMNS or not all(AMOUNT.fullmatch(one) for one in amounts):
+            raise ValueError
+    except (csv.Error, ValueError, TypeError, KeyError) as error:
+        raise DataError("times.csv does not say what took how long", hint="run it again") from error
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from dpveil.cli import exits, say
 from dpveil.cli.command import options_of
 from dpveil.cli.options import AsJson, Text, number
 from dpveil.cli.progress import bar
-from dpveil.core.registry import ATTACKS
+from dpveil.core.registry import ATTACKS, FACES
 from dpveil.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ QUICK: Final = {
 """What a run compares unless it is told; `--full` takes all methods and attacks that are installed."""
 SEVERAL: Final = ("averaged", "composed")
 """Attacks on several releases of one photo, which are run where there are some."""
+AROUND: Final = ("placement", "context", "context+placement")
+"""Attacks that look beside the regions, which are run where regions are not the whole photo."""
 PLAIN: Final = ("blur", "mosaic", "fill")
 """Methods that promise nothing, which every run shows beside the others."""
 SLOW: Final = ("1", "10", "100")
@@ -127,7 +130,9 @@ def evaluate_command(
     methods, notes = _methods(
         method, epsilon, delta, block, neighbourhood, full=full, options=options_of(context)
     )
-    attacks, left = _attacks(attack, full=full, several=releases > 1)
+    around = regions not in (None, "whole") or any(one.name in FACES.rows for one in methods)
+    more = (*(SEVERAL if releases > 1 else ()), *(AROUND if around else ()))
+    attacks, left = _attacks(attack, full=full, more=more)
     sets = [load(folder, people=people, photos=photos) for folder in data]
     _check_names(sets)
     for one in sets:
@@ -140,7 +145,7 @@ def evaluate_command(
     work = [Job(one, setting, of[one], seed) for one in sets for setting in chosen]
     with bar(len(work), "settings") as step:
         cells = run(work, out, processes=jobs or _cores(), step=step)
-    table = finish(out, cells, _command([*data, out]), (*notes, *left), took(work, out))
+    table = finish(out, cells, _command(), (*notes, *left), took(work, out))
     return _told(table, out, json)
 
 
@@ -172,7 +177,7 @@ def _methods(
 
 
 def _attacks(
-    names: Sequence[str] | None, *, full: bool, several: bool
+    names: Sequence[str] | None, *, full: bool, more: Sequence[str]
 ) -> tuple[tuple[Attack, ...], list[str]]:
     """Return the attacks, and notes on those that cannot run; one that was asked for is refused."""
     from dpveil.attacks.labels import attack, missing
@@ -180,7 +185,7 @@ def _attacks(
     made: list[Attack] = []
     notes: list[str] = []
     usual = [name for name in ATTACKS if name not in SEVERAL] if full else QUICK["attacks"]
-    for name in dict.fromkeys(names or (*usual, *(SEVERAL if several else ()))):
+    for name in dict.fromkeys(names or (*usual, *more)):
         one = attack(name)
         if not (lacking := missing(one)):
             made.append(one)
@@ -226,14 +231,16 @@ def _told(table: Sequence[Row], out: Path, json: bool) -> int:
 
 
 def _check(folder: Path, data: Sequence[Path], json: bool) -> int:
-    from dpveil.bench.check import again, check, other_code
+    from dpveil.bench.check import again, check, other_code, reported
 
     cells, problems = check(folder)
     repeated = 0
     if not problems and data:
         repeated, problems = again(cells, data)
-    if other_code(cells):
-        say.note("note: some cells were computed by other code than this")
+    same = reported(folder, cells) if cells and not problems else None
+    problems += ["report.html is not what the cells say"] * (same is False)
+    if other_code(cells) or (cells and same is None and not problems):
+        say.note("note: some was computed by other code than this, and report.html was not compared")
     if json:
         say.document({"cells": len(cells), "repeated": repeated, "problems": problems})
     elif not problems:
@@ -250,7 +257,20 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _command(folders: Sequence[Path]) -> str:
-    """Return the command line with the names of folders alone: where they lie is nobody's business."""
-    names = {str(folder): folder.name for folder in folders}
-    return f"dpveil {shlex.join(names.get(word, word) for word in sys.argv[1:])}"
+def _command() -> str:
+    """Return the command line without the folders of its paths: where they lie is nobody's business."""
+    return f"dpveil {shlex.join(_bare(word) for word in sys.argv[1:])}"
+
+
+def _bare(word: str) -> str:
+    """Return a word without the folders of the paths in it.
+
+    >>> _bare("--out=/home/me/results/"), _bare("embedding:/home/me/own.onnx"), _bare("1/3")
+    ('--out=results', 'embedding:own.onnx', '1/3')
+    """
+    parts = re.split(r"([:=()+,])", word)
+    return "".join(Path(part).name if _is_path(part) else part for part in parts)
+
+
+def _is_path(text: str) -> bool:
+    return "/" in text and (text[0] in "/~." or Path(text).exists())

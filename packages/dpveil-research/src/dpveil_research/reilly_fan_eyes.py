@@ -23,11 +23,10 @@ from dpveil.bench import eyes_seen
 from dpveil.bench.data import Dataset, load
 from dpveil.bench.run import one_thread
 from dpveil.bench.settings import Setting
-from dpveil.mechanisms.pixel import DPSVD, DPPix, DPSamp, Snow
-from dpveil.mechanisms.pixel.base import PixelMethod
 from dpveil.postprocessing import parse
 from dpveil_research.intervals import clustered_mean, clustered_share
 from dpveil_research.plots import Figure, Line, Panel, draw
+from dpveil_research.reilly_fan_methods import MEDIAN, methods
 from dpveil_research.results import Row, estimate, to_csv
 
 SEED: Final = 2021
@@ -37,14 +36,7 @@ EYES, PHOTOS, BASELINES = 40, 5, 2
 FALSE: Final = 0.001
 """Share of other eyes that pass."""
 FILLED: Final = "filled"
-MEDIAN: Final = {"Snow-Med": ("median:3",)}
-METHODS: Final[Mapping[str, Callable[[str], PixelMethod]]] = {
-    "DP-Pix": lambda x: DPPix(epsilon=x, block=6, neighbourhood=1),
-    "DP-Samp": lambda x: DPSamp(epsilon=x, clusters=28, neighbourhood=1),
-    "DP-SVD": lambda x: DPSVD(epsilon=x, rank=6),
-    "Snow": lambda x: Snow(delta=x),
-    "Snow-Med": lambda x: Snow(delta=x),
-}
+METHODS: Final = methods(block=6, clusters=28, rank=6)
 PUBLISHED: Final[Mapping[str, Mapping[str, tuple[float, float | None, float]]]] = {
     "DP-Pix": {
         "0.01": (47, 5.48, 0),

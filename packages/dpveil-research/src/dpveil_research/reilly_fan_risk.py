@@ -23,22 +23,15 @@ from dpveil.bench.settings import Setting
 from dpveil.bench.table import Row as Measured
 from dpveil.bench.table import rows
 from dpveil.errors import UsageError
-from dpveil.mechanisms.pixel import DPSVD, DPPix, DPSamp, Fill, Snow
-from dpveil.mechanisms.pixel.base import PixelMethod
+from dpveil.mechanisms.pixel import Fill
 from dpveil_research.plots import Figure, Line, Panel, draw
+from dpveil_research.reilly_fan_methods import MEDIAN, methods
 from dpveil_research.results import Row, estimate, to_csv
 
 SEED: Final = 2021
 FOLDER: Final = "att_faces"
-METHODS: Final[dict[str, Callable[[str], PixelMethod]]] = {
-    "DP-Pix": lambda x: DPPix(epsilon=x, block=4, neighbourhood=1),
-    "DP-Samp": lambda x: DPSamp(epsilon=x, clusters=48, neighbourhood=1),
-    "DP-SVD": lambda x: DPSVD(epsilon=x, rank=4),
-    "Snow": lambda x: Snow(delta=x),
-    "Snow-Med": lambda x: Snow(delta=x),
-}
+METHODS: Final = methods(block=4, clusters=48, rank=4)
 NAMES: Final = tuple(METHODS)
-MEDIAN: Final = {"Snow-Med": ("median:3",)}
 IV: Final = {
     "0.01": (3, 0, 1),
     "0.05": (9, 3, 3),
