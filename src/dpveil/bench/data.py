@@ -75,7 +75,7 @@ def load(folder: Path, *, people: int | None = None, photos: int | None = None) 
         raise UsageError(f"{folder} shows fewer than two people with two photos each", hint=HINT)
     of = {name: sorted(groups[name][:photos], key=lambda one: one.name) for name in kept}
     if len(kept) > MOST_PEOPLE:
-        raise UsageError(f"{folder} shows {len(kept)} people", hint=f"take {MOST_PEOPLE}: --people")
+        raise UsageError(f"{folder} shows {len(kept)} people", hint=f"take at most {MOST_PEOPLE} of them")
     items = tuple(item for name in sorted(of) for item in of[name])
     return Dataset(folder.resolve().name, items, people, photos, layout_of(folder).subject)
 
