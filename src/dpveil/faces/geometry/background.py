@@ -148,7 +148,7 @@ def _missed(
     sides = [mean_around(light, seen), mean_around(levels, painted)]
     rim = (seen & beside).astype(np.float32)
     sure = np.float32(min(1.0, float(rim.sum()) / (EDGE * len(levels))))
-    return sure * _continued(np.clip(sides[0] - sides[1], -MISSED, MISSED), rim)
+    return sure * continued_from(np.clip(sides[0] - sides[1], -MISSED, MISSED), rim)
 
 
 def mean_around(levels: Levels, where: Bool[np.ndarray, "_ _"]) -> Levels:
@@ -160,7 +160,7 @@ def mean_around(levels: Levels, where: Bool[np.ndarray, "_ _"]) -> Levels:
     return np.asarray(total / np.maximum(cv2.blur(weight, (WINDOW, WINDOW)), 1e-3)[..., None])
 
 
-def _continued(levels: Levels, weight: Float32[np.ndarray, "h w"]) -> Levels:
+def continued_from(levels: Levels, weight: Float32[np.ndarray, "h w"]) -> Levels:
     """Return levels where their weight is 1, and their smooth continuation elsewhere (push and pull)."""
     import cv2
 
@@ -168,6 +168,6 @@ def _continued(levels: Levels, weight: Float32[np.ndarray, "h w"]) -> Levels:
         mean = (levels * weight[..., None]).sum(axis=(0, 1)) / max(float(weight.sum()), 1e-6)
         return np.asarray(np.broadcast_to(mean, levels.shape), np.float32)
     sums, part = cv2.pyrDown(levels * weight[..., None]), cv2.pyrDown(weight)
-    coarse = _continued(sums / np.maximum(part, 1e-6)[..., None], np.minimum(4 * part, 1))
+    coarse = continued_from(sums / np.maximum(part, 1e-6)[..., None], np.minimum(4 * part, 1))
     wide = cv2.pyrUp(coarse, dstsize=weight.shape[::-1])
     return np.asarray(wide + weight[..., None] * (levels - wide))

@@ -19,13 +19,14 @@ from dpveil.errors import ModelError
 from dpveil.faces.geometry.align import Frame, Similarity
 from dpveil.faces.geometry.background import calmed, continued, out_of_focus
 from dpveil.faces.geometry.fill import Filling, fill
-from dpveil.faces.geometry.hair import Hair
+from dpveil.faces.geometry.hair import Hair, natural
 from dpveil.faces.geometry.head import between, inside
 from dpveil.faces.geometry.head_frame import OVAL, HeadFrame, in_head, pixel_grid
-from dpveil.faces.geometry.layout import BACKGROUND, CLASSES, neck
+from dpveil.faces.geometry.layout import BACKGROUND, CLASSES, HAIR, neck
 from dpveil.faces.geometry.looks import LOOK, STRIDE
 from dpveil.faces.geometry.painted import Painted, healed, seen, shrunk
 from dpveil.faces.geometry.studio import dyed, seen_below
+from dpveil.faces.geometry.textures import textures
 from dpveil.faces.geometry.tone import follow
 
 SIDES: Final = range(64, 513, 8)
@@ -141,7 +142,11 @@ class Completion(Stored, Filling):
             painted = self.hair.coloured(painted, layout, number)
         if not alone:
             painted = continued(painted, light, known, layout, skin=not around)
+            painted = natural(painted, layout[HAIR]) if around else painted
+        woven = None if alone else textures(painted, light, known, layout)
         painted = healed(out_of_focus(painted, light, known, layout[BACKGROUND]), grid)
+        if woven is not None:
+            painted = woven.over(painted)
         if alone:
             below = seen_below(outside, hidden, pose, self.side)
             painted = dyed(painted, layout, number or 0, below)

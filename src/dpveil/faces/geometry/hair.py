@@ -66,6 +66,8 @@ BODY: Final = (BACKGROUND, SKIN, CLOTHES)
 """Classes of which an example says less and less below the chin: clothes go on with those outside."""
 CHIN: Final = (0.66, 0.78)
 """Rows over which it does, in units of the frame's side."""
+NATURAL: Final = ((0.55, 1.02), (0.3, 1.15))
+"""Limits of green and of blue of hair, relative to red: from red hair to grey."""
 FLAT: Final = 8.0
 """Levels that are added to the standard deviation of a face's levels before they are divided by it."""
 
@@ -199,6 +201,20 @@ class Hair:
         """Return 1 for examples that are turned by about so many degrees, to either side, or the nearest."""
         off = np.abs(np.abs(self.yaws) - yaw)
         return np.asarray(off <= max(NEAR, float(off.min()) + SLACK), np.float64)
+
+
+def natural(
+    levels: Float32[np.ndarray, "s s 3"], hair: Float32[np.ndarray, "s s"]
+) -> Float32[np.ndarray, "s s 3"]:
+    """Return a painted head whose hair has a colour that hair has; `hair` is its share, from 0 to 1.
+
+    A layout may take a red coat for long hair, whose colour would go on up to the crown.
+    """
+    red, dark = levels[..., 0] + np.float32(DARK), np.float32(DARK)
+    limits = [[red * np.float32(end) - dark for end in ends] for ends in NATURAL]
+    bounded = [levels[..., 1 + k].clip(*ends) for k, ends in enumerate(limits)]
+    into = np.dstack([levels[..., 0], *bounded])
+    return np.asarray(levels + hair[..., None] * (into - levels), np.float32)
 
 
 def _bytes(values: np.ndarray) -> np.ndarray:
