@@ -1,4 +1,4 @@
-"""What the benchmark `detector_training` counts, against cases computed by hand."""
+"""What the benchmarks `detector_training` and `classifier_training` count, against cases computed by hand."""
 
 from __future__ import annotations
 
@@ -71,3 +71,14 @@ def test_intervals_are_of_differences_on_the_same_people(module: ModuleType) -> 
     assert row["AP"].startswith("0.700 [")
     assert row["sets"] == "0.800, 0.600"
     assert row["kept"] == "0.875"
+
+
+def test_accuracy_of_a_classifier_is_balanced(module: ModuleType) -> None:
+    spec = importlib.util.spec_from_file_location("classifier", BENCHMARKS / "classifier_training.py")
+    classifier = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(classifier)
+    truth = np.array([0, 0, 0, 1])
+    right = np.array([True, True, False, False])
+    once, drawn = classifier.balanced(right, truth, np.array([[1, 1, 1, 1], [0, 1, 2, 1]]))
+    assert once == pytest.approx((2 / 3 + 0) / 2)
+    assert drawn == pytest.approx((1 / 3 + 0) / 2)
