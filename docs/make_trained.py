@@ -20,7 +20,7 @@ PANELS = {
         0.5,
     ),
 }
-"""Benchmark: its column, its title, and what a model that learned nothing reaches."""
+"""Benchmark: its column, its title, and where its axis starts."""
 
 
 def trained() -> bytes:
