@@ -27,6 +27,7 @@ import make_plots
 import make_quality
 import make_start
 import make_thesis_6
+import make_trained
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 from skimage import data
@@ -170,6 +171,7 @@ def pictures() -> dict[str, bytes]:
         "gallery-releases.png": sheet(make_gallery.rows()),
         "detection.png": make_plots.detection(),
         "quality.png": make_quality.quality(),
+        "trained.png": make_trained.trained(),
         "what-delta-buys.png": make_plots.what_delta_buys(),
     }
 
