@@ -70,27 +70,27 @@ def claims(points: Sequence[Point]) -> Iterator[Claim]:
         weak, strong = (own[-1], own[0]) if method == PRIVATE else (own[0], own[-1])
         ends = f"{method} {weak} - {strong}"
         less = [at[method, BASIC, x] for x in (weak, strong)]
-        yield Claim("F1", ends, less[0]["named"] - less[1]["named"], low=0)
-        yield Claim("F3", ends, less[0]["gender"] - less[1]["gender"], low=0)
+        yield Claim("C10", ends, less[0]["named"] - less[1]["named"], low=0)
+        yield Claim("C12", ends, less[0]["gender"] - less[1]["gender"], low=0)
         for x in own:
             basic, told, about = at[method, BASIC, x], at[method, TOLD, x], f"{method} {x}"
-            yield Claim("F2", about, told["named"] - basic["named"], low=-MARGIN, high=MARGIN)
-            yield Claim("F4", about, told["gender"] - basic["gender"], low=MARGIN)
-            yield Claim("F5", about, told["gender"] - clean["gender"], low=0)
+            yield Claim("C11", about, told["named"] - basic["named"], low=-MARGIN, high=MARGIN)
+            yield Claim("C13", about, told["gender"] - basic["gender"], low=MARGIN)
+            yield Claim("C14", about, told["gender"] - clean["gender"], low=0)
             yield from (_parrots if method == PRIVATE else _groups)(about, int(x), basic)
 
 
 def _parrots(about: str, epsilon: int, found: dict[str, Shares]) -> Iterator[Claim]:
     gain = found["parrot"] - found["named"]
     if epsilon > REVERSAL:
-        yield Claim("F6", about, gain, low=0)
+        yield Claim("C15", about, gain, low=0)
     else:
-        yield Claim("F7", about, gain, high=0)
+        yield Claim("C16", about, gain, high=0)
     if epsilon < REVERSAL:
-        yield Claim("F9", about, found["two"] - found["one"], high=MARGIN)
+        yield Claim("C18", about, found["two"] - found["one"], high=MARGIN)
     yield Claim("gap", about, found["two"] - found["one"])
 
 
 def _groups(about: str, k: int, found: dict[str, Shares]) -> Iterator[Claim]:
-    yield Claim("F8", about, found["two"] - 1 / k, low=MARGIN)
+    yield Claim("C17", about, found["two"] - 1 / k, low=MARGIN)
     yield Claim("gap", about, found["two"] - found["one"])

@@ -64,7 +64,7 @@ def _parrot(found: Sequence[Row], said: Sequence[Row]) -> Any:
     _bars(left, _x(rows, 1), rows, "parrot", 1, "learned from releases (parrot)")
     _levels(left, found, "named")
     _finish(left, PRIVATE, NAMED, found)
-    _gaps(right, [row for row in said if row["claim"] in ("F6", "F7")], PRIVATE, 1, "parrot, more")
+    _gaps(right, [row for row in said if row["claim"] in ("C15", "C16")], PRIVATE, 1, "parrot, more")
     right.axvline(REVERSAL, color=SOFT, lw=1.1, ls="--", label=f"ε = {REVERSAL}: the paper's reversal")
     _finish(right, PRIVATE, "named by the parrot beyond the other, points", None)
     return canvas

@@ -34,9 +34,9 @@ class Plan:
     """
 
     people: int = 60
-    known: int = 5
-    pairs: int = 2
-    epsilons: tuple[int, ...] = (100, 200, 300, 500, 1000, 10000)
+    known: int = 4
+    pairs: int = 1
+    epsilons: tuple[int, ...] = (100, 200, 300, 1000, 10000)
     groups: tuple[int, ...] = (2, 3, 5, 10, 20)
     splits: int = 3
 

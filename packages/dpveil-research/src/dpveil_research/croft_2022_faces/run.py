@@ -27,7 +27,7 @@ def make(
     Needs the default `gan`, the model of attributes and dlib. Raises `UsageError` if something is missing.
     """
     people = plan.people if count is None else min(count, plan.people)
-    scene = read_scene(data, replace(SCENE, people=people), told)
+    scene = read_scene(data, replace(SCENE, people=people, photos=plan.known + 1), told)
     points = []
     for point in Attacked(scene, plan).points():
         points.append(point)
