@@ -91,7 +91,8 @@ class Attacked:
 
     def away(self, faces: Crops) -> Away:
         """Return the distance of faces from everybody's mean."""
-        return cdist(self.embed(large(faces)), self.means)
+        found: Away = cdist(self.embed(large(faces)), self.means)
+        return found
 
     def _plain(self, shown: np.ndarray) -> dict[str, Shares]:
         """Return who is named and whose gender is read, in draws × people × pixels."""
