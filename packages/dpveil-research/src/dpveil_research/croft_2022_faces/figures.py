@@ -46,9 +46,7 @@ def _gender(found: Sequence[Row], _: Sequence[Row]) -> Any:
             rows = _of(found, method, model)
             error = [100 * (1 - float(row["named"])) for row in rows]
             _bars(axes, error, rows, "gender", colour, MODEL[model])
-            for x, row in zip(error, rows, strict=True):
-                at = {"xytext": (3, 4), "textcoords": "offset points"}
-                axes.annotate(row["x"], (x, 100 * float(row["gender"])), fontsize=6.5, **at)
+            _beside(axes, error, [100 * float(row["gender"]) for row in rows], [row["x"] for row in rows])
         plain = 100 * float(_of(found, "none", "")[0]["gender"])
         axes.axhline(plain, color=SOFT, lw=1.1, ls="-.", label="photos as they are")
         title, words = AXES[method]
@@ -86,7 +84,12 @@ def _two(found: Sequence[Row], said: Sequence[Row]) -> Any:
         one = {row["x"]: 100 * float(row["one"]) for row in _of(found, method, BASIC)}
         _gaps(every[2], gaps, method, colour + 2, AXES[method][0], one)
     every[2].axhline(100 * MARGIN, color=SOFT, lw=1.1, ls="--", label="marginal")
-    label(every[2], "What the second release adds", "named in one release, %", "gain by the second, points")
+    label(
+        every[2],
+        "What the second adds; k-same: people in both galleries",
+        "named in one release, %",
+        "gain by the second, points",
+    )
     legend(every[2])
     return canvas
 
@@ -122,15 +125,21 @@ def _gaps(
     _bars(axes, x, gaps, "difference", colour, words, "-" if at is None else "none")
     axes.axhline(0, color=INK, lw=0.8)
     if at is not None:
-        for name, place, row in zip(names, x, gaps, strict=True):
-            near = {"xytext": (4, 3), "textcoords": "offset points"}
-            symbol = AXES[method][1][0]
-            text, y = f"{symbol} = {name}", 100 * float(row["difference"])
-            axes.annotate(text, (place, y), fontsize=6.5, color=COLOURS[colour], **near)
+        _beside(axes, x, [100 * float(row["difference"]) for row in gaps], names)
+
+
+def _beside(axes: Any, x: Sequence[float], y: Sequence[float], names: Sequence[str]) -> None:
+    """Write the setting beside each point; points within 5 units of each other share one label."""
+    near: dict[tuple[float, float], list[str]] = {}
+    for place, height, name in zip(x, y, names, strict=True):
+        own = next((at for at in near if abs(at[0] - place) + abs(at[1] - height) < 5), (place, height))
+        near.setdefault(own, []).append(name)
+    for at, those in near.items():
+        axes.annotate(", ".join(those), at, fontsize=6.5, xytext=(4, 4), textcoords="offset points")
 
 
 def _levels(axes: Any, found: Sequence[Row], measure: str) -> None:
-    for method, model, style in (("none", "", "-."), ("codec alone", BASIC, (0, (1, 2)))):
+    for method, model, style in (("none", "", "-."), ("codec alone", BASIC, "--")):
         level = 100 * float(_of(found, method, model)[0][measure])
         words = "photos as they are" if method == "none" else "decoded without noise"
         axes.axhline(level, color=SOFT, lw=1.1, ls=style, label=words)
