@@ -86,7 +86,7 @@ def _two(found: Sequence[Row], said: Sequence[Row]) -> Any:
     every[2].axhline(100 * MARGIN, color=SOFT, lw=1.1, ls="--", label="marginal")
     label(
         every[2],
-        "What the second adds; k-same: people in both galleries",
+        f"Second release; k-same of {gaps[0]['people']} people",
         "named in one release, %",
         "gain by the second, points",
     )
