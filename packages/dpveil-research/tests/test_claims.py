@@ -69,7 +69,11 @@ def test_every_claim_has_a_check():
     claims = set(re.findall(r"^\| ([RC]\d+) \|", PAGE, re.MULTILINE))
     here = Path(__file__)
     files = (here, here.with_name("test_reilly_fan_risk.py"), here.with_name("test_reilly_fan_eyes.py"))
-    files = (*files, here.with_name("test_croft_pixels.py"))
+    files = (
+        *files,
+        here.with_name("test_croft_pixels.py"),
+        here.with_name("test_croft_2022_faces_claims.py"),
+    )
     text = "".join(path.read_text(encoding="utf-8") for path in files)
     checked = set(re.findall(r"^def test_([rc]\d+)_", text, re.MULTILINE))
     assert {claim.lower() for claim in claims} == checked

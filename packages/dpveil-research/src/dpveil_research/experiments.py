@@ -10,6 +10,7 @@ from typing import Final
 from dpveil_research import (
     attributes,
     croft_2022,
+    croft_2022_faces,
     croft_pixels,
     croft_thesis_5,
     croft_thesis_6,
@@ -37,6 +38,7 @@ ON_DATA: Final[dict[str, Callable[[Path, int | None, Callable[[str], None]], dic
     "faceidp": faceidp.make,
     "li-clifton-2021": li_clifton_2021.make,
     "croft-2022-ksame": ksame.make,
+    "croft-2022-faces": croft_2022_faces.make,
     "croft-thesis-6": croft_thesis_6.make,
     "croft-thesis-6-pixels": partial(croft_pixels.make, croft_pixels.THESIS),
     "croft-2022-risk": partial(croft_pixels.make, croft_pixels.PAPER),

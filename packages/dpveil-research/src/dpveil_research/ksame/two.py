@@ -35,8 +35,12 @@ def two_releases(scene: Scene, told: Callable[[str], None]) -> Iterator[Row]:
 
 def galleries(scene: Scene, split: int) -> tuple[Held, Held, Held]:
     """Return the people of two galleries, and those in both: about two fifths, the rest in equal parts."""
-    words = SeededBits(SEED, f"{scene.people.name} split {split}").words(len(scene.names))
-    order = np.argsort(words, kind="stable")
+    return divided(len(scene.names), SeededBits(SEED, f"{scene.people.name} split {split}"))
+
+
+def divided(count: int, bits: SeededBits) -> tuple[Held, Held, Held]:
+    """Return the numbers of `count` people in two galleries, and in both."""
+    order = np.argsort(bits.words(count), kind="stable")
     both = len(order) - 2 * (3 * len(order) // 10)
     rest = (len(order) - both) // 2
     shared, one, other = order[:both], order[both : both + rest], order[both + rest :]
