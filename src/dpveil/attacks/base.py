@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import ClassVar, Final
 
@@ -49,12 +49,14 @@ class Background:
     """What an attacker has before the attack: photos of everybody, other than those that were released.
 
     `released` are its releases of `clean`, one for each, by the method under attack with the same public
-    settings; `people` names who each photo shows.
+    settings; `people` names who each photo shows. `attacked` says how many releases of each person there are
+    to attack, which is public as the number of everybody's photos is; empty for unknown.
     """
 
     clean: tuple[View, ...]
     released: tuple[View, ...]
     people: tuple[str, ...]
+    attacked: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def originals(self) -> tuple[View, ...]:
@@ -127,6 +129,11 @@ class Attack(ABC):
     @property
     def opens(self) -> bool:
         """Whether its settings name a file, which a label from anybody must not open."""
+        return False
+
+    @property
+    def joint(self) -> bool:
+        """Whether it looks at all releases together: bounds on what one release tells do not hold for it."""
         return False
 
     @property

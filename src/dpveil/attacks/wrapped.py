@@ -43,6 +43,11 @@ class Wrapped(Attack):
         return self.inner.opens
 
     @property
+    def joint(self) -> bool:
+        """Whether the inner attack does."""
+        return self.inner.joint
+
+    @property
     def extras(self) -> tuple[str, ...]:
         """What this attack and the inner one need."""
         return tuple(dict.fromkeys((*super().extras, *self.inner.extras)))

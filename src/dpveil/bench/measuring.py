@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +21,7 @@ from dpveil.bench.settings import Setting, Shown, all_shown
 from dpveil.bench.split import split
 from dpveil.bench.times import Spent, spent
 from dpveil.bench.utility import measured, usable
+from dpveil.noise.bits import SeededBits
 
 NEAR: Final = 5
 """Rank up to which a person counts as nearly named."""
@@ -105,17 +106,31 @@ def cell_of(
     likeness = np.full((len(releases.probes), len(names)), np.nan)
     rows = [row for row, one in enumerate(releases.shown) if one is not None]
     if background is not None and rows and len(background.names) > 1:
-        fitted = attack.fit(background)
-        for row in rows:  # one by one: the bound is about an attacker who sees one release
-            likeness[row] = _scored(fitted.score([releases.shown[row][0]]), names)  # type: ignore[index]
+        attacked = Counter(item.person for item in releases.probes)
+        fitted = attack.fit(replace(background, attacked=attacked))
+        for part in _parts(rows, joint=attack.joint, seed=seed):
+            found = fitted.score([releases.shown[row][0] for row in part])  # type: ignore[index]
+            likeness[part] = _scored(found, names)
     return _outcome(dataset, setting, attack, releases, Scores(_finite(likeness), names), left, seed)
 
 
-def _scored(found: Scores, names: Sequence[str]) -> Float64[np.ndarray, " people"]:
-    """Return the likeness of one release to each of `names`: -inf for people whom nobody knows."""
-    own = dict(zip(found.names, found.likeness[0].tolist(), strict=True))
-    unknown = np.nan if np.isnan(found.likeness[0]).any() else -np.inf
-    return np.array([own.get(name, unknown) for name in names])
+def _parts(rows: Sequence[int], *, joint: bool, seed: int) -> list[list[int]]:
+    """Return which releases an attacker sees together: each alone, as the bound is about one release, or all.
+
+    All are shuffled, as they are sorted by person, and their order must tell nothing.
+    """
+    if not joint:
+        return [[row] for row in rows]
+    order = np.argsort(SeededBits(seed, "the order of releases").words(len(rows)), kind="stable")
+    return [[rows[place] for place in order]]
+
+
+def _scored(found: Scores, names: Sequence[str]) -> Float64[np.ndarray, "releases people"]:
+    """Return the likeness of releases to each of `names`: -inf for people whom nobody knows."""
+    silent = np.isnan(found.likeness).any(axis=1)
+    own = dict(zip(found.names, found.likeness.T, strict=True))
+    unknown = np.where(silent, np.nan, -np.inf)
+    return np.stack([own.get(name, unknown) for name in names], axis=1)
 
 
 def _finite(likeness: np.ndarray) -> np.ndarray:
@@ -148,7 +163,8 @@ def _outcome(
     guarantees = [one[1] for one in shown]
     pixels = max((one[0].hidden.size for one in shown), default=1)
     whole = all(_all_hidden(one[0]) for one in shown) and len({one[0].image.shape for one in shown}) == 1
-    least = None if setting.method is None else bound(guarantees, people, pixels=pixels, whole=whole)
+    bounded = setting.method is not None and not attack.joint
+    least = bound(guarantees, people, pixels=pixels, whole=whole) if bounded else None
     stated = next((one.to_json() for one in guarantees if one is not None), None)
     return Cell(
         of=depends_on(dataset, setting, attack, seed, left.measures),

@@ -75,7 +75,7 @@ def rows(cells: Sequence[Cell]) -> list[Row]:
     for group in settings(cells):
         made += [_row(cell, cell.of["attack"], _rate(cell), cell) for cell in group]
         if len(group) > 1:
-            made.append(_row(group[0], STRONGEST, strongest(group), None))
+            made.append(_row(group[0], STRONGEST, strongest(compared(group)), None))
     tests = sum(row.bound is not None for row in made)
     return [replace(row, above=_above(row, tests)) for row in made]
 
@@ -97,14 +97,24 @@ def settings(cells: Sequence[Cell]) -> list[list[Cell]]:
         of = {name: cell.of[name] for name in ("data", "data_sha256", "method", "parameters", "seed")}
         groups.setdefault(json.dumps(of, sort_keys=True), []).append(cell)
     for group in groups.values():
-        if any(_common(cell) != _common(group[0]) for cell in group):
+        bounds = {cell.bound for cell in group} - {None}
+        if len(bounds) > 1 or any(_common(cell) != _common(group[0]) for cell in group):
             raise DataError(f"the cells of {group[0].of['method']} do not fit together", hint="run it again")
     return list(groups.values())
 
 
 def _common(cell: Cell) -> tuple[object, ...]:
     """What the cells of all attacks on the same releases have in common."""
-    return cell.people, cell.chance, cell.guarantee, cell.bound, cell.utility, cell.together
+    return cell.people, cell.chance, cell.guarantee, cell.utility, cell.together
+
+
+def compared(cells: Sequence[Cell]) -> list[Cell]:
+    """Return the cells of a setting of which the strongest is taken: those with a bound below 1, or all.
+
+    An attacker who looks at all releases together has none, and may exceed that of the others, which is about
+    one release: a risk above the bound beside it would read as a broken promise.
+    """
+    return [cell for cell in cells if cell.bound is not None and cell.bound < 1] or list(cells)
 
 
 def exceeds(success: float, bound: float, releases: int, tests: int) -> bool:
