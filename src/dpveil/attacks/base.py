@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64, UInt8
 
 from dpveil.core.numbers import Json
+from dpveil.errors import InvalidParameter
 
 PIXELS: Final = "pixels"
 """What the method replaced: the only thing that a guarantee covers."""
@@ -132,6 +133,11 @@ class Attack(ABC):
         return False
 
     @property
+    def enrols(self) -> bool:
+        """Whether its attackers can enrol people of whom they learnt nothing."""
+        return False
+
+    @property
     def joint(self) -> bool:
         """Whether it looks at all releases together: bounds on what one release tells do not hold for it."""
         return False
@@ -152,6 +158,14 @@ class Fitted(ABC):
     @abstractmethod
     def score(self, releases: Sequence[View]) -> Scores:
         """Return scores for each release and each person of the background."""
+
+    def enrol(self, gallery: Background) -> Fitted:
+        """Return an attacker that knows the people of a gallery instead, with what it learnt of others.
+
+        Nothing but their photos, and releases of these, is taken in. Raises `InvalidParameter` if the attack
+        does not enrol.
+        """
+        raise InvalidParameter("attack", None, "cannot enrol new people", hint="such as pixels or embedding")
 
 
 def installed(extra: str) -> bool:

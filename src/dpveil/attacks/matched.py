@@ -43,6 +43,11 @@ class Matched(Wrapped):
         """Whether it looks at all releases together: yes."""
         return True
 
+    @property
+    def enrols(self) -> bool:
+        """Whether it can enrol new people: no."""
+        return False
+
     def undo(self, background: Background) -> Undo:
         """Return what leaves releases as they are."""
         return tuple

@@ -108,8 +108,7 @@ def _settings(table: Sequence[Row]) -> list[list[Row]]:
 def _place(rows: Sequence[Row], measures: Sequence[Mapping[str, str]]) -> Place:
     values = rows[0].values
     own = [row for row in rows if row.cell is not None]
-    among = compared([row.cell for row in own if row.cell is not None])
-    top = max((row for row in own if row.cell in among), key=lambda row: row.success)
+    top = max(compared(own), key=lambda row: row.success)
     risk = next((row for row in rows if row.values["attack"] == STRONGEST), top)
     same = ("dataset", "method", "parameters")
     own_measures = [one for one in measures if all(one[name] == values[name] for name in same)]

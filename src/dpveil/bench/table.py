@@ -8,12 +8,13 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from dpveil.attacks.resampling import by_person, ends, mean_of_draws
-from dpveil.bench.cells import Cell
+from dpveil.bench.cells import APART, Cell
+from dpveil.bench.data import PHOTOS
 from dpveil.bench.utility import UTILITIES
 from dpveil.core.numbers import Json
 from dpveil.errors import DataError
@@ -40,6 +41,8 @@ COLUMNS: Final = (
     "equal_error",
     "tar_far_1e-2",
     "tar_far_1e-3",
+    "split",
+    *APART,
 )
 UTILITY: Final = ("dataset", "method", "parameters", "measure", "mean", "low", "high", "releases")
 STRONGEST: Final = "strongest"
@@ -69,6 +72,9 @@ class Row:
     above: bool = False
 
 
+Bounded = TypeVar("Bounded", Cell, Row)
+
+
 def rows(cells: Sequence[Cell]) -> list[Row]:
     """Return a row for each cell, and after those of a setting one for its strongest attacker."""
     made: list[Row] = []
@@ -94,7 +100,8 @@ def settings(cells: Sequence[Cell]) -> list[list[Cell]]:
     """Return the cells in groups of one data set and setting, in their order."""
     groups: dict[str, list[Cell]] = {}
     for cell in cells:
-        of = {name: cell.of[name] for name in ("data", "data_sha256", "method", "parameters", "seed")}
+        names = ("data", "data_sha256", "split", "method", "parameters", "seed")
+        of = {name: cell.of.get(name) for name in names}
         groups.setdefault(json.dumps(of, sort_keys=True), []).append(cell)
     for group in groups.values():
         bounds = {cell.bound for cell in group} - {None}
@@ -108,8 +115,8 @@ def _common(cell: Cell) -> tuple[object, ...]:
     return cell.people, cell.chance, cell.guarantee, cell.utility, cell.together
 
 
-def compared(cells: Sequence[Cell]) -> list[Cell]:
-    """Return the cells of a setting of which the strongest is taken: those with a bound below 1, or all.
+def compared(cells: Sequence[Bounded]) -> list[Bounded]:
+    """Return the cells or rows of which the strongest is taken: those with a bound below 1, or all.
 
     An attacker who looks at all releases together has none, and may exceed that of the others, which is about
     one release: a risk above the bound beside it would read as a broken promise.
@@ -178,6 +185,8 @@ def _row(cell: Cell, attack: Json, rate: tuple[float, float, float], own: Cell |
         "equal_error": None if own is None else _number(own.equal_error),
         "tar_far_1e-2": None if own is None else _maybe(own.accepted_2),
         "tar_far_1e-3": None if own is None else _maybe(own.accepted_3),
+        "split": cell.of.get("split", PHOTOS),
+        **{name: None if own is None else _maybe(own.apart.get(name)) for name in APART},
     }
     told = {name: "" if value is None else str(value) for name, value in texts.items()}
     return Row(told, success, low, high, None if own is None else cell.bound, own)
