@@ -61,7 +61,7 @@ def _apart(dataset: Dataset) -> tuple[frozenset[str], frozenset[str]]:
     order = sorted(units, key=digest_of)
     if len(order) < LEAST_PEOPLE:
         problem = f"{dataset.name} shows {len(order)} people, too few to learn from some and attack others"
-        raise UsageError(problem, hint=f"{LEAST_PEOPLE} at least, or --split photos")
+        raise UsageError(problem, hint=f"{LEAST_PEOPLE} at least, or split by photos")
     half, rest = order[: len(order) // 2], order[len(order) // 2 :]
     outside = rest[: max(1, len(rest) // STRANGERS)]
     of = [frozenset(name for unit in part for name in units[unit]) for part in (half, outside)]

@@ -133,6 +133,7 @@ def evaluate_command(
     from dpveil.bench.folder import begin, finish
     from dpveil.bench.run import Job, run, took
     from dpveil.bench.settings import Setting
+    from dpveil.bench.split import split as parts_of
 
     methods, notes = _methods(
         method, epsilon, delta, block, neighbourhood, full=full, options=options_of(context)
@@ -143,6 +144,7 @@ def evaluate_command(
     sets = [replace(load(folder, people=people, photos=photos), split=split) for folder in data]
     _check_names(sets)
     for one in sets:
+        parts_of(one)
         check_readable(one)
     begin(out)
     for text in (*notes, *left):
