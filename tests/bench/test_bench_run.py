@@ -19,6 +19,7 @@ import pytest
 
 from dpveil.attacks import attack
 from dpveil.attacks.base import PIXELS, Background, Fitted, Scores, View
+from dpveil.attacks.matched import Matched
 from dpveil.attacks.pixels import PixelDiscriminant
 from dpveil.attacks.restored import Restored
 from dpveil.attacks.vectors import VectorAttack
@@ -26,6 +27,7 @@ from dpveil.bench.cells import Cell, depends_on, key_of, parse
 from dpveil.bench.check import repeated
 from dpveil.bench.data import Dataset, load
 from dpveil.bench.items import Item
+from dpveil.bench.league import leagues
 from dpveil.bench.measuring import cells
 from dpveil.bench.run import CELLS, Job, compute, run
 from dpveil.bench.settings import Setting, Shown
@@ -189,6 +191,45 @@ class Matching(PixelDiscriminant):
                 return inner.score(releases)
 
         return Matched()
+
+
+def test_who_looks_at_all_releases_exceeds_the_bound_of_one_and_accuses_nobody(tmp_path: Path) -> None:
+    made = load(folder(tmp_path / "made", people=20, photos=5))
+    alone, both = cells(made, NOISE, [PixelDiscriminant(), Matched()], 0, [])
+    assert alone.bound is not None
+    assert alone.bound < 0.9
+    assert both.bound is None
+    sure = [replace(alone, right=(0.05,) * 20), replace(both, right=(1.0,) * 20)]
+    first, second, best = rows(sure)
+    assert (second.success, second.values["bound"], second.above) == (1, "", False)
+    assert best.success == pytest.approx(0.05), "about one release, as the bound beside it"
+    assert leagues([first, second, best], [])[0].places[0].by == "pixels"
+    for known in (None, 1.0):
+        open_ended = rows([replace(sure[0], bound=known), sure[1]])
+        assert open_ended[-1].success == 1
+        assert leagues(open_ended, [])[0].places[0].by == "matched(pixels)"
+
+
+def test_who_looks_at_all_releases_learns_how_many_and_nothing_by_their_order(data: Dataset) -> None:
+    @dataclass(frozen=True)
+    class InOrder(PixelDiscriminant):
+        """Says that the releases are sorted by person, as the photos of a folder are."""
+
+        name: ClassVar[str] = "in-order"
+        joint: ClassVar[bool] = True
+
+        def fit(self, background: Background) -> Fitted:
+            assert background.attacked == dict.fromkeys(background.names, 1)
+
+            class All(Fitted):
+                def score(self, releases: Sequence[View]) -> Scores:
+                    return Scores(np.eye(len(releases)), background.names)
+
+            return All()
+
+    runs = [next(cells(data, NOTHING, [InOrder()], seed, [])).right for seed in range(5)]
+    assert len(set(runs)) > 1
+    assert (1.0,) * 6 not in runs
 
 
 def test_a_release_in_which_nothing_is_found_is_a_failure_that_counts(data: Dataset) -> None:

@@ -72,6 +72,37 @@ def test_the_tables_have_what_is_promised(made: Path) -> None:
     assert document["utility"] == measures
 
 
+def test_a_run_by_people_says_so_and_is_checked(tmp_path: Path, shell: Shell) -> None:
+    data, out = folder(tmp_path / "made", people=8, photos=5), tmp_path / "results"
+    given = ("--split", "people", "--method", "dp-pix", "--epsilon", "1")
+    code, _, told = shell("evaluate", str(data), "--out", str(out), *given, "--jobs", "1")
+    assert code == 0
+    assert "network is left out: it cannot enrol" in told or "network is left out: pip" in told
+    table = read(out / "results.csv")
+    assert {row["split"] for row in table} == {"people"}
+    assert all(row["private_equal_error"] for row in table if row["attack"] != "strongest")
+    assert "In every table attackers learnt from other people" in (out / "report.html").read_text("utf-8")
+    assert shell("evaluate", "--check", str(out), str(data))[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        (("--split", "other"), "--split other is none"),
+        (("--split", "people", "--attack", "matched(pixels)"), "cannot enrol new people"),
+        (("--split", "people", "--people", "4"), "too few to learn from some"),
+    ],
+)
+def test_a_split_that_cannot_be_is_refused_before_anything_runs(
+    data: Path, tmp_path: Path, shell: Shell, given: tuple[str, ...], problem: str
+) -> None:
+    out = tmp_path / "results"
+    code, _, told = shell("evaluate", str(data), "--out", str(out), *given)
+    assert (code, len(told.strip().splitlines())) == (2, 1)
+    assert problem in told
+    assert not out.exists()
+
+
 def test_the_report_needs_nothing_else_and_holds_no_person(made: Path) -> None:
     text = (made / "report.html").read_text(encoding="utf-8")
     assert "Content-Security-Policy" in text

@@ -35,6 +35,11 @@ class Composed(Wrapped):
     name: ClassVar[str] = "composed"
     summary: ClassVar[str] = "another attack on each of several releases of one photo, scores added up"
 
+    @property
+    def enrols(self) -> bool:
+        """Whether it can enrol new people: no."""
+        return False
+
     def undo(self, background: Background) -> Undo:
         """Return what leaves releases as they are."""
         return tuple

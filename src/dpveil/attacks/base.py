@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import ClassVar, Final
 
@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64, UInt8
 
 from dpveil.core.numbers import Json
+from dpveil.errors import InvalidParameter
 
 PIXELS: Final = "pixels"
 """What the method replaced: the only thing that a guarantee covers."""
@@ -49,12 +50,14 @@ class Background:
     """What an attacker has before the attack: photos of everybody, other than those that were released.
 
     `released` are its releases of `clean`, one for each, by the method under attack with the same public
-    settings; `people` names who each photo shows.
+    settings; `people` names who each photo shows. `attacked` says how many releases of each person there are
+    to attack, which is public as the number of everybody's photos is; empty for unknown.
     """
 
     clean: tuple[View, ...]
     released: tuple[View, ...]
     people: tuple[str, ...]
+    attacked: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def originals(self) -> tuple[View, ...]:
@@ -130,6 +133,16 @@ class Attack(ABC):
         return False
 
     @property
+    def enrols(self) -> bool:
+        """Whether its attackers can enrol people of whom they learnt nothing."""
+        return False
+
+    @property
+    def joint(self) -> bool:
+        """Whether it looks at all releases together: bounds on what one release tells do not hold for it."""
+        return False
+
+    @property
     def extras(self) -> tuple[str, ...]:
         """The extras that it needs with its settings."""
         return (self.needs,) if self.needs else ()
@@ -145,6 +158,14 @@ class Fitted(ABC):
     @abstractmethod
     def score(self, releases: Sequence[View]) -> Scores:
         """Return scores for each release and each person of the background."""
+
+    def enrol(self, gallery: Background) -> Fitted:
+        """Return an attacker that knows the people of a gallery instead, with what it learnt of others.
+
+        Nothing but their photos, and releases of these, is taken in. Raises `InvalidParameter` if the attack
+        does not enrol.
+        """
+        raise InvalidParameter("attack", None, "cannot enrol new people", hint="such as pixels or embedding")
 
 
 def installed(extra: str) -> bool:

@@ -63,6 +63,11 @@ class Joint(Attack):
         return any(part.opens for part in self.parts)
 
     @property
+    def joint(self) -> bool:
+        """Whether a part does."""
+        return any(part.joint for part in self.parts)
+
+    @property
     def extras(self) -> tuple[str, ...]:
         """What its parts need."""
         return tuple(dict.fromkeys(extra for part in self.parts for extra in part.extras))

@@ -37,6 +37,11 @@ class VectorAttack(Attack):
         """Return a row for each view, n × d; NaN where nothing is found."""
 
     @property
+    def enrols(self) -> bool:
+        """Whether it can enrol new people: yes, their vectors are compared in the space that was learnt."""
+        return True
+
+    @property
     def learns(self) -> bool:
         """Whether it learns from releases by the method under attack, as a parrot does."""
         return True
@@ -45,13 +50,17 @@ class VectorAttack(Attack):
         """Return the space in which vectors are compared."""
         return Space.discriminant(known, background.owners) if self.learns else Space.plain(known)
 
+    def known(self, background: Background) -> Vectors:
+        """Return the vectors of the releases, or of the clean photos if it does not learn from releases."""
+        return self.vectors(background.released if self.learns else background.originals)
+
     def fit(self, background: Background) -> Fitted:
         """Return the attacker that knows everybody's vectors.
 
         Raises `InvalidParameter` for a background without two people.
         """
         check_people(background)
-        known = self.vectors(background.released if self.learns else background.originals)
+        known = self.known(background)
         return _Seeing(self, Known.of(known, background, self.space(known, background)))
 
 
@@ -108,6 +117,11 @@ class _Seeing(Fitted):
 
     def score(self, releases: Sequence[View]) -> Scores:
         return self.known.scores(self.attack.vectors(releases))
+
+    def enrol(self, gallery: Background) -> Fitted:
+        """Return the attacker that knows the vectors of a gallery, in the space that it learnt."""
+        check_people(gallery)
+        return _Seeing(self.attack, Known.of(self.attack.known(gallery), gallery, self.known.space))
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,6 +43,16 @@ class Wrapped(Attack):
         return self.inner.opens
 
     @property
+    def enrols(self) -> bool:
+        """Whether the inner attack does."""
+        return self.inner.enrols
+
+    @property
+    def joint(self) -> bool:
+        """Whether the inner attack does."""
+        return self.inner.joint
+
+    @property
     def extras(self) -> tuple[str, ...]:
         """What this attack and the inner one need."""
         return tuple(dict.fromkeys((*super().extras, *self.inner.extras)))
@@ -69,3 +79,10 @@ class _Undone(Fitted):
 
     def score(self, releases: Sequence[View]) -> Scores:
         return self.inner.score(self.undo(releases))
+
+    def enrol(self, gallery: Background) -> Fitted:
+        """Return the inner attacker that knows a gallery, whose releases are changed, and photos are not."""
+        changed = tuple(
+            self.undo([one])[0] if one.certificate is not None else one for one in gallery.released
+        )
+        return _Undone(self.undo, self.inner.enrol(replace(gallery, released=changed)))

@@ -7,7 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,14 +15,14 @@ from typing import Any, Final
 
 import dpveil
 from dpveil.attacks.base import Attack
-from dpveil.bench.data import MOST_PEOPLE, Dataset
+from dpveil.bench.data import MOST_PEOPLE, PEOPLE, SPLITS, Dataset
 from dpveil.bench.settings import Setting
 from dpveil.core.guarantee import KINDS, Relation
 from dpveil.core.numbers import Json
 from dpveil.core.registry import NAME
 from dpveil.errors import DataError, InvalidParameter
 
-FORMAT: Final = "dpveil.cell/2"
+FORMAT: Final = "dpveil.cell/3"
 MOST_BYTES: Final = 32 << 20
 """Largest file of a cell that is read."""
 MOST_RELEASES: Final = 1_000_000
@@ -40,6 +40,17 @@ AMOUNT: Final = re.compile(r"\d{1,200}(/\d{1,200})?|\d{0,200}\.\d{1,200}")
 LONGEST: Final = 500
 """Longest text in a cell, in characters."""
 MOST_MEASURES: Final = 100
+APART: Final = (
+    "original_equal_error",
+    "original_tar_far_1e-2",
+    "original_tar_far_1e-3",
+    "private_equal_error",
+    "private_tar_far_1e-2",
+    "private_tar_far_1e-3",
+    "open_set",
+)
+"""What a split by people measures besides: verification against clean photos, against releases, and naming
+among strangers."""
 SHARES: Final = ("right", "near")
 ERRORS: Final = ("equal_error", "accepted_2", "accepted_3")
 
@@ -54,7 +65,7 @@ class Cell:
     rate, and `accepted_2` and `accepted_3` the shares that pass for their own person where 1 % and 0.1 % of
     the others do, None with too few others. `guarantee` is that of a release, and `bound` the highest
     success that it allows. `utility` has each measure of each release, None where there is none, and
-    `together` those of all.
+    `together` those of all. `apart` has the `APART` of a split by people.
     """
 
     of: Mapping[str, Json]
@@ -70,6 +81,7 @@ class Cell:
     bound: float | None
     utility: Mapping[str, tuple[float | None, ...]]
     together: Mapping[str, float | None]
+    apart: Mapping[str, float | None] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -93,6 +105,7 @@ def depends_on(
     return {
         "data": dataset.name,
         "data_sha256": dataset.digest,
+        "split": dataset.split,
         "most_people": dataset.most_people,
         "most_photos": dataset.most_photos,
         "method": setting.name,
@@ -202,7 +215,12 @@ def _checked(found: dict[str, Any]) -> Cell:
     if not all(value is None or _is_finite(value) for value in numbers):
         raise ValueError("a measure is not finite")
     _check_told(found["of"], found["guarantee"])
-    kept = {name: found[name] for name in ("of", "chance", "guarantee", "bound", *ERRORS)}
+    apart = dict(found["apart"])
+    if set(apart) != set(APART if found["of"]["split"] == PEOPLE else ()):
+        raise ValueError("its measures are not those of its split")
+    if not all(value is None or _is_share(value) for value in apart.values()):
+        raise ValueError("a share is not between 0 and 1")
+    kept = {name: found[name] for name in ("of", "chance", "guarantee", "bound", "apart", *ERRORS)}
     return Cell(**kept, **lists, utility=utility, together=together)
 
 
@@ -211,6 +229,8 @@ def _check_told(of: Any, guarantee: Any) -> None:
     kinds = {"data": str, "data_sha256": str, "method": str, "parameters": dict, "attack": str, "seed": int}
     if not isinstance(of, dict) or any(not isinstance(of.get(name), kind) for name, kind in kinds.items()):
         raise ValueError("it does not say what it is of")
+    if of.get("split") not in SPLITS:
+        raise ValueError("it does not say how people were split")
     named = NAME.fullmatch(of["method"]) and LABEL.fullmatch(of["attack"])
     if not named or not _is_plain([of, guarantee]):
         raise ValueError("it does not say what it is of")

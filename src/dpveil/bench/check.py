@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -141,13 +142,14 @@ def repeated(cell: Cell, dataset: Dataset) -> Cell:
         if any(name not in UTILITIES for name in measures):
             raise ValueError
         setting = Setting(method, regions, after, releases)
+        split = replace(dataset, split=of["split"])
     except (DPVeilError, ValueError, TypeError, KeyError) as error:
         raise DataError(
             f"{cell.key}.json is of no method or attack of dpveil", hint="run it again"
         ) from error
     if not all(UTILITIES[name].there for name in measures):
         raise DataError(f"{cell.key}.json was measured with what is not installed", hint=NEEDED)
-    (made,) = cells_of(dataset, setting, [attack], of["seed"], measures)
+    (made,) = cells_of(split, setting, [attack], of["seed"], measures)
     return made
 
 

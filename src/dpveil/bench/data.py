@@ -19,6 +19,11 @@ MOST_PEOPLE: Final = 20_000
 """Most people: intervals resample them."""
 LEAST: Final = 2
 """Least photos of a person, and least people: one photo for the attacker, and one to attack."""
+PHOTOS: Final = "photos"
+"""The split in which the attacker has other photos of the people whose releases it attacks."""
+PEOPLE: Final = "people"
+"""The split in which it learns from other people, and enrols those under attack."""
+SPLITS: Final = (PHOTOS, PEOPLE)
 HINT: Final = f"give a folder with one folder of photos for each person, or {', '.join(DRAWN)}"
 
 
@@ -27,7 +32,7 @@ class Dataset:
     """Photos of several people; `name` is that of its folder.
 
     `most_people` and `most_photos` are the limits by which they were chosen, None for all. `subject` is what
-    they show: faces, eyes, plates or scenes, of which each is somebody's.
+    they show: faces, eyes, plates or scenes, of which each is somebody's. `split` is one of `SPLITS`.
     """
 
     name: str
@@ -35,6 +40,7 @@ class Dataset:
     most_people: int | None = None
     most_photos: int | None = None
     subject: str = "faces"
+    split: str = PHOTOS
 
     @property
     def people(self) -> tuple[str, ...]:

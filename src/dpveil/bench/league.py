@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from dpveil.bench.settings import NOTHING
-from dpveil.bench.table import STRONGEST, Row
+from dpveil.bench.table import STRONGEST, Row, compared
 from dpveil.core.guarantee import Relation
 
 PROMISES: Final = {
@@ -108,7 +108,7 @@ def _settings(table: Sequence[Row]) -> list[list[Row]]:
 def _place(rows: Sequence[Row], measures: Sequence[Mapping[str, str]]) -> Place:
     values = rows[0].values
     own = [row for row in rows if row.cell is not None]
-    top = max(own, key=lambda row: row.success)
+    top = max(compared(own), key=lambda row: row.success)
     risk = next((row for row in rows if row.values["attack"] == STRONGEST), top)
     same = ("dataset", "method", "parameters")
     own_measures = [one for one in measures if all(one[name] == values[name] for name in same)]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float64
 
-from dpveil.attacks.base import Attack, Background, Scores, View
+from dpveil.attacks.base import Attack, Background, Fitted, Scores, View
+from dpveil.attacks.measures import open_set
 from dpveil.attacks.outcomes import equal_error_rate, named, passed
 from dpveil.attacks.verification import Verified
 from dpveil.bench.bounds import bound
@@ -21,11 +22,14 @@ from dpveil.bench.settings import Setting, Shown, all_shown
 from dpveil.bench.split import split
 from dpveil.bench.times import Spent, spent
 from dpveil.bench.utility import measured, usable
+from dpveil.noise.bits import SeededBits
 
 NEAR: Final = 5
 """Rank up to which a person counts as nearly named."""
 FARS: Final = (0.01, 0.001)
 """False accept rates."""
+OPEN: Final = 0.1
+"""The share of strangers' releases that pass in open-set naming."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +42,15 @@ class Released:
     own: tuple[Shown, ...]
     shown: tuple[Shown, ...]
     spent: Spent
+    strangers: tuple[Shown, ...] = ()
+    learnt: frozenset[str] = frozenset()
+
+    def background(self, *, learnt: bool) -> Background | None:
+        """Return what the attacker has of those whom it learns from, or of the others; None of nobody."""
+        lists = zip(self.clean, self.own, self.known, strict=True)
+        there = [(a, b[0], i.person) for a, b, i in lists if b and (i.person in self.learnt) == learnt]
+        clean, own, people = zip(*there, strict=True) if there else ((), (), ())
+        return Background(clean, own, people, Counter(item.person for item in self.probes)) if there else None
 
 
 @dataclass(frozen=True)
@@ -54,8 +67,9 @@ def released(dataset: Dataset, setting: Setting, seed: int) -> Released:
     parts, nothing = split(dataset), Setting(None)
     clean = tuple(one[0] for one in all_shown(nothing, parts.known, seed) if one is not None)
     with spent() as took:
-        own, shown = (tuple(all_shown(setting, items, seed)) for items in (parts.known, parts.probes))
-    return Released(parts.known, parts.probes, clean, own, shown, took)
+        groups = (parts.known, parts.probes, parts.strangers)
+        own, shown, strangers = (tuple(all_shown(setting, items, seed)) for items in groups)
+    return Released(parts.known, parts.probes, clean, own, shown, took, strangers, parts.learnt)
 
 
 def cells(
@@ -98,24 +112,82 @@ def cell_of(
     seed: int,
 ) -> Cell:
     """Return what one attack makes of releases; those that do not exist count as its failures."""
-    pairs = [(a, b, i.person) for a, b, i in zip(releases.clean, releases.own, releases.known, strict=True)]
-    there = [(a, b[0], person) for a, b, person in pairs if b is not None]
-    names = dataset.people
-    background = Background(*(tuple(column) for column in zip(*there, strict=True))) if there else None
-    likeness = np.full((len(releases.probes), len(names)), np.nan)
-    rows = [row for row, one in enumerate(releases.shown) if one is not None]
-    if background is not None and rows and len(background.names) > 1:
-        fitted = attack.fit(background)
-        for row in rows:  # one by one: the bound is about an attacker who sees one release
-            likeness[row] = _scored(fitted.score([releases.shown[row][0]]), names)  # type: ignore[index]
-    return _outcome(dataset, setting, attack, releases, Scores(_finite(likeness), names), left, seed)
+    names = tuple(sorted({item.person for item in releases.probes}))
+    apart: Mapping[str, float | None] = {}
+    if releases.learnt:
+        scores, apart = attacked_apart(attack, releases, names)
+    else:
+        background = releases.background(learnt=False)
+        there = background is not None and len(background.names) > 1
+        fitted = attack.fit(background) if background is not None and there else None
+        scores = scored(fitted, releases.shown, names, joint=attack.joint, seed=seed)
+    return _outcome(dataset, setting, attack, releases, scores, left, seed, apart)
 
 
-def _scored(found: Scores, names: Sequence[str]) -> Float64[np.ndarray, " people"]:
-    """Return the likeness of one release to each of `names`: -inf for people whom nobody knows."""
-    own = dict(zip(found.names, found.likeness[0].tolist(), strict=True))
-    unknown = np.nan if np.isnan(found.likeness[0]).any() else -np.inf
-    return np.array([own.get(name, unknown) for name in names])
+def attacked_apart(
+    attack: Attack, releases: Released, names: tuple[str, ...]
+) -> tuple[Scores, dict[str, float | None]]:
+    """Return the scores of an attacker who learnt from other people and enrolled these, and what is of this
+    split alone: verification of releases against clean photos and against releases, and open-set naming.
+    """
+    learnt, gallery = releases.background(learnt=True), releases.background(learnt=False)
+    enough = all(one is not None and len(one.names) > 1 for one in (learnt, gallery))
+    fitted = attack.fit(learnt) if enough and learnt is not None else None
+
+    def against(own: Background | None, shown: Sequence[Shown]) -> Scores:
+        return scored(fitted.enrol(own) if fitted and own else None, shown, names)
+
+    people = [item.person for item in releases.probes]
+    found: dict[str, float | None] = {}
+    kinds = {
+        "original": gallery and replace(gallery, released=gallery.originals),
+        "private": gallery and replace(gallery, clean=gallery.released),
+    }
+    for kind, own in kinds.items():
+        verified = [passed(against(own, releases.shown), people, far=far) for far in FARS]
+        found[f"{kind}_equal_error"] = round(equal_error_rate(verified[0]), 9)
+        found[f"{kind}_tar_far_1e-2"], found[f"{kind}_tar_far_1e-3"] = map(_accepted, verified)
+    scores = against(gallery, (*releases.shown, *releases.strangers))
+    owners = [*people, *("" for _ in releases.strangers)]
+    enough = OPEN * len(releases.strangers) >= 1
+    found["open_set"] = round(open_set(scores, owners, far=OPEN).value, 9) if enough else None
+    return Scores(scores.likeness[: len(people)], names), found
+
+
+def scored(
+    fitted: Fitted | None,
+    shown: Sequence[Shown],
+    names: tuple[str, ...],
+    *,
+    joint: bool = False,
+    seed: int = 0,
+) -> Scores:
+    """Return the scores of releases, each scored alone unless `joint`; NaN where nothing can be said."""
+    likeness = np.full((len(shown), len(names)), np.nan)
+    rows = [row for row, one in enumerate(shown) if one is not None]
+    for part in _parts(rows, joint=joint, seed=seed) if fitted is not None and rows else ():
+        found = fitted.score([shown[row][0] for row in part])  # type: ignore[index,union-attr]
+        likeness[part] = _scored(found, names)
+    return Scores(_finite(likeness), names)
+
+
+def _parts(rows: Sequence[int], *, joint: bool, seed: int) -> list[list[int]]:
+    """Return which releases an attacker sees together: each alone, as the bound is about one release, or all.
+
+    All are shuffled, as they are sorted by person, and their order must tell nothing.
+    """
+    if not joint:
+        return [[row] for row in rows]
+    order = np.argsort(SeededBits(seed, "the order of releases").words(len(rows)), kind="stable")
+    return [[rows[place] for place in order]]
+
+
+def _scored(found: Scores, names: Sequence[str]) -> Float64[np.ndarray, "releases people"]:
+    """Return the likeness of releases to each of `names`: -inf for people whom nobody knows."""
+    silent = np.isnan(found.likeness).any(axis=1)
+    own = dict(zip(found.names, found.likeness.T, strict=True))
+    unknown = np.where(silent, np.nan, -np.inf)
+    return np.stack([own.get(name, unknown) for name in names], axis=1)
 
 
 def _finite(likeness: np.ndarray) -> np.ndarray:
@@ -141,6 +213,7 @@ def _outcome(
     scores: Scores,
     left: Left,
     seed: int,
+    apart: Mapping[str, float | None],
 ) -> Cell:
     people = [item.person for item in releases.probes]
     verified = [passed(scores, people, far=far) for far in FARS]
@@ -148,11 +221,12 @@ def _outcome(
     guarantees = [one[1] for one in shown]
     pixels = max((one[0].hidden.size for one in shown), default=1)
     whole = all(_all_hidden(one[0]) for one in shown) and len({one[0].image.shape for one in shown}) == 1
-    least = None if setting.method is None else bound(guarantees, people, pixels=pixels, whole=whole)
+    bounded = setting.method is not None and not attack.joint
+    least = bound(guarantees, people, pixels=pixels, whole=whole) if bounded else None
     stated = next((one.to_json() for one in guarantees if one is not None), None)
     return Cell(
         of=depends_on(dataset, setting, attack, seed, left.measures),
-        people=tuple(dataset.people.index(person) for person in people),
+        people=tuple(scores.names.index(person) for person in people),
         right=rounded(named(scores, people)),
         near=rounded(named(scores, people, rank=min(NEAR, len(scores.names)))),
         answered=tuple(bool(np.isfinite(row).all()) for row in scores.likeness),
@@ -164,6 +238,7 @@ def _outcome(
         bound=None if least is None else round(min(1.0, least), 9),
         utility=left.alone,
         together=left.together,
+        apart=apart,
     )
 
 

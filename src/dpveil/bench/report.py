@@ -10,6 +10,7 @@ from string import Template
 from typing import Final
 
 from dpveil.bench.cells import Cell
+from dpveil.bench.data import PEOPLE, PHOTOS
 from dpveil.bench.figures import frontier
 from dpveil.bench.league import SHOWN as KEPT
 from dpveil.bench.league import League, Place, leagues, settings_in_words
@@ -31,6 +32,11 @@ SHOWN: Final = (
     ("tar_far_1e-2", "TAR, FAR 1 %"),
 )
 """Columns of the table of every number, and their headers."""
+ABOUT: Final = {
+    PHOTOS: "In every table attackers know other photos of everybody (split by photos).",
+    PEOPLE: "In every table attackers learnt from other people, and enrolled these (split by people).",
+}
+"""What a split means, by its name."""
 TEXTS: Final = ("method", "attack")
 SAME: Final = ("dataset", "method", "parameters")
 """What names a setting in tables."""
@@ -68,7 +74,8 @@ def _summary(cells: Sequence[Cell], table: Sequence[Row]) -> str:
         f"{name}: {count} releases of {people} people, of which a guess names {100 * chance:.1f} %"
         for name, count, people, chance in sorted(releases, key=str)
     )
-    return f"{len(methods)} methods against {len(attacks)} attacks. {told}."
+    splits = " ".join(ABOUT[name] for name in sorted({row.values["split"] for row in table}))
+    return f"{len(methods)} methods against {len(attacks)} attacks. {told}. {splits}"
 
 
 def alarm(row: Row) -> str:

@@ -47,7 +47,7 @@ class Job:
     def setting_key(self) -> str:
         """The name of the file that says what the setting's releases took."""
         of: dict[str, Json] = {"data": self.dataset.digest, "method": self.setting.name, "seed": self.seed}
-        return key_of({**of, "parameters": self.setting.parameters})
+        return key_of({**of, "split": self.dataset.split, "parameters": self.setting.parameters})
 
 
 def run(
@@ -129,7 +129,7 @@ def compute(job: Job, folder: Path) -> None:
         releases = released(job.dataset, job.setting, job.seed)
         spent = releases.spent
         memory = None if spent.mebibytes is None else round(spent.mebibytes, 1)
-        count = len(job.dataset.items)
+        count = len(releases.known) + len(releases.probes) + len(releases.strangers)
         each = Time(count, round(1000 * spent.seconds / count, 2), memory)
         times.write(folder, job.setting_key, each)
         for cell in attacked(

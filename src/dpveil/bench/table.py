@@ -8,12 +8,13 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from dpveil.attacks.resampling import by_person, ends, mean_of_draws
-from dpveil.bench.cells import Cell
+from dpveil.bench.cells import APART, Cell
+from dpveil.bench.data import PHOTOS
 from dpveil.bench.utility import UTILITIES
 from dpveil.core.numbers import Json
 from dpveil.errors import DataError
@@ -40,6 +41,8 @@ COLUMNS: Final = (
     "equal_error",
     "tar_far_1e-2",
     "tar_far_1e-3",
+    "split",
+    *APART,
 )
 UTILITY: Final = ("dataset", "method", "parameters", "measure", "mean", "low", "high", "releases")
 STRONGEST: Final = "strongest"
@@ -69,13 +72,16 @@ class Row:
     above: bool = False
 
 
+Bounded = TypeVar("Bounded", Cell, Row)
+
+
 def rows(cells: Sequence[Cell]) -> list[Row]:
     """Return a row for each cell, and after those of a setting one for its strongest attacker."""
     made: list[Row] = []
     for group in settings(cells):
         made += [_row(cell, cell.of["attack"], _rate(cell), cell) for cell in group]
         if len(group) > 1:
-            made.append(_row(group[0], STRONGEST, strongest(group), None))
+            made.append(_row(group[0], STRONGEST, strongest(compared(group)), None))
     tests = sum(row.bound is not None for row in made)
     return [replace(row, above=_above(row, tests)) for row in made]
 
@@ -94,17 +100,28 @@ def settings(cells: Sequence[Cell]) -> list[list[Cell]]:
     """Return the cells in groups of one data set and setting, in their order."""
     groups: dict[str, list[Cell]] = {}
     for cell in cells:
-        of = {name: cell.of[name] for name in ("data", "data_sha256", "method", "parameters", "seed")}
+        names = ("data", "data_sha256", "split", "method", "parameters", "seed")
+        of = {name: cell.of.get(name) for name in names}
         groups.setdefault(json.dumps(of, sort_keys=True), []).append(cell)
     for group in groups.values():
-        if any(_common(cell) != _common(group[0]) for cell in group):
+        bounds = {cell.bound for cell in group} - {None}
+        if len(bounds) > 1 or any(_common(cell) != _common(group[0]) for cell in group):
             raise DataError(f"the cells of {group[0].of['method']} do not fit together", hint="run it again")
     return list(groups.values())
 
 
 def _common(cell: Cell) -> tuple[object, ...]:
     """What the cells of all attacks on the same releases have in common."""
-    return cell.people, cell.chance, cell.guarantee, cell.bound, cell.utility, cell.together
+    return cell.people, cell.chance, cell.guarantee, cell.utility, cell.together
+
+
+def compared(cells: Sequence[Bounded]) -> list[Bounded]:
+    """Return the cells or rows of which the strongest is taken: those with a bound below 1, or all.
+
+    An attacker who looks at all releases together has none, and may exceed that of the others, which is about
+    one release: a risk above the bound beside it would read as a broken promise.
+    """
+    return [cell for cell in cells if cell.bound is not None and cell.bound < 1] or list(cells)
 
 
 def exceeds(success: float, bound: float, releases: int, tests: int) -> bool:
@@ -168,6 +185,8 @@ def _row(cell: Cell, attack: Json, rate: tuple[float, float, float], own: Cell |
         "equal_error": None if own is None else _number(own.equal_error),
         "tar_far_1e-2": None if own is None else _maybe(own.accepted_2),
         "tar_far_1e-3": None if own is None else _maybe(own.accepted_3),
+        "split": cell.of.get("split", PHOTOS),
+        **{name: None if own is None else _maybe(own.apart.get(name)) for name in APART},
     }
     told = {name: "" if value is None else str(value) for name, value in texts.items()}
     return Row(told, success, low, high, None if own is None else cell.bound, own)

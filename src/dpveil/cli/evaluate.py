@@ -6,6 +6,7 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -85,6 +86,12 @@ def evaluate_command(
     regions: Annotated[
         Text, typer.Option(metavar="KIND", help="whole or faces. Default: each method's own.")
     ] = None,
+    split: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND", help="photos: attackers know everybody. people: they learn from others."
+        ),
+    ] = "photos",
     releases: Annotated[
         int, typer.Option(metavar="N", min=1, max=100, help="How many releases of each photo attackers get.")
     ] = 1,
@@ -126,16 +133,18 @@ def evaluate_command(
     from dpveil.bench.folder import begin, finish
     from dpveil.bench.run import Job, run, took
     from dpveil.bench.settings import Setting
+    from dpveil.bench.split import split as parts_of
 
     methods, notes = _methods(
         method, epsilon, delta, block, neighbourhood, full=full, options=options_of(context)
     )
     around = regions not in (None, "whole") or any(one.name in FACES.rows for one in methods)
     more = (*(SEVERAL if releases > 1 else ()), *(AROUND if around else ()))
-    attacks, left = _attacks(attack, full=full, more=more)
-    sets = [load(folder, people=people, photos=photos) for folder in data]
+    attacks, left = _attacks(attack, full=full, more=more, split=_split(split))
+    sets = [replace(load(folder, people=people, photos=photos), split=split) for folder in data]
     _check_names(sets)
     for one in sets:
+        parts_of(one)
         check_readable(one)
     begin(out)
     for text in (*notes, *left):
@@ -177,7 +186,7 @@ def _methods(
 
 
 def _attacks(
-    names: Sequence[str] | None, *, full: bool, more: Sequence[str]
+    names: Sequence[str] | None, *, full: bool, more: Sequence[str], split: str
 ) -> tuple[tuple[Attack, ...], list[str]]:
     """Return the attacks, and notes on those that cannot run; one that was asked for is refused."""
     from dpveil.attacks.labels import attack, missing
@@ -187,13 +196,25 @@ def _attacks(
     usual = [name for name in ATTACKS if name not in SEVERAL] if full else QUICK["attacks"]
     for name in dict.fromkeys(names or (*usual, *more)):
         one = attack(name)
-        if not (lacking := missing(one)):
+        if split == "people" and not one.enrols:
+            if names:
+                raise UsageError(f"the attack {name} cannot enrol new people", hint="--split photos")
+            notes.append(f"the attack {name} is left out: it cannot enrol new people")
+        elif not (lacking := missing(one)):
             made.append(one)
         elif names:
             raise UsageError(f"the attack {name} needs what is not installed", hint=_install(lacking))
         else:
             notes.append(f"the attack {name} is left out: {_install(lacking)}")
     return tuple(made), notes
+
+
+def _split(name: str) -> str:
+    from dpveil.bench.data import SPLITS
+
+    if name not in SPLITS:
+        raise UsageError(f"--split {name} is none", hint=" or ".join(SPLITS))
+    return name
 
 
 def _about(attacks: tuple[Attack, ...], dataset: Dataset, *, all_of_them: bool) -> tuple[Attack, ...]:

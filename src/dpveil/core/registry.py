@@ -240,6 +240,7 @@ ATTACKS: Final = Table(
         "filled": "dpveil.attacks.filled:Filled",
         "averaged": "dpveil.attacks.averaged:Averaged",
         "composed": "dpveil.attacks.averaged:Composed",
+        "matched": "dpveil.attacks.matched:Matched",
     },
     group="dpveil.attacks",
     base="dpveil.attacks.base:Attack",
