@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpveil.attacks import labels
+from dpveil.bench import beside
 from dpveil.bench.cells import MOST_BYTES, Cell, code_digest, weights_digest
 from dpveil.bench.data import LEAST, Dataset, load
 from dpveil.bench.folder import ABOUT, DOCUMENT, FORMAT, MEASURES, REPORT, RESULTS, TIMES, tables
@@ -166,6 +167,7 @@ def _about(folder: Path) -> dict[str, Any]:
         fits = found["format"] == FORMAT and isinstance(keys, list) and len(keys) <= MOST_CELLS
         if not fits or not all(isinstance(key, str) and _is_key(key) for key in keys):
             raise ValueError
+        beside.tables_of(found.get(beside.KEY, []))
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise DataError(f"{folder / ABOUT} is not that of a run", hint="give the folder of a run") from error
     return dict(found)

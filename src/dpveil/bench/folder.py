@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import dpveil
+from dpveil.bench import beside
 from dpveil.bench.cells import Cell, code_digest
 from dpveil.bench.report import page
 from dpveil.bench.table import COLUMNS, UTILITY, Row, rows, to_csv, utility
@@ -43,13 +44,15 @@ def finish(
     command: str,
     notes: Sequence[str],
     took: Sequence[dict[str, str]] = (),
+    others: Sequence[Json] = (),
 ) -> list[Row]:
     """Write the tables and the report of all cells together, and return the rows of results.csv.
 
-    `took` are the rows of times.csv, which are part of the report, and of no other table.
+    `took` are the rows of times.csv, which are part of the report, and of no other table; `others` the tables
+    of other benches, which are shown beside them.
     """
     table, measures = rows(cells), utility(cells)
-    about = provenance(cells, command, notes)
+    about = provenance(cells, command, notes) | ({beside.KEY: list(others)} if others else {})
     texts = tables(table, measures, about)
     files = {**texts, REPORT: page(cells, table, measures, about, took), ABOUT: _text(about)}
     files[TIMES] = to_csv(COLUMNS_OF_TIMES, took)
@@ -62,7 +65,9 @@ def tables(
 ) -> dict[str, str]:
     """Return the contents of the tables by file name."""
     results = [dict(row.values) for row in table]
-    document: dict[str, Any] = {"about": about, "results": results, "utility": list(measures)}
+    shown = {beside.KEY: about[beside.KEY]} if beside.KEY in about else {}
+    told = {name: value for name, value in about.items() if name != beside.KEY}
+    document: dict[str, Any] = {"about": told, "results": results, "utility": list(measures), **shown}
     return {
         RESULTS: to_csv(COLUMNS, results),
         MEASURES: to_csv(UTILITY, measures),

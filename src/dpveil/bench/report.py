@@ -9,6 +9,7 @@ from importlib.resources import files
 from string import Template
 from typing import Final
 
+from dpveil.bench import beside
 from dpveil.bench.cells import Cell
 from dpveil.bench.data import PEOPLE, PHOTOS
 from dpveil.bench.figures import frontier
@@ -62,6 +63,7 @@ def page(
         strength=_strength(table),
         left=_left(measures, times),
         every=_every(table),
+        beside=beside.section(about),
         provenance=_provenance(about),
     )
 

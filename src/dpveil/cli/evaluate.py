@@ -105,6 +105,10 @@ def evaluate_command(
         int | None, typer.Option(metavar="N", min=1, max=512, help="Processes. Default: one a core.")
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the noise.")] = 0,
+    beside: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="A table of hifd's scores (CSV) to show beside; repeatable."),
+    ] = None,
     check: Annotated[
         Path | None,
         typer.Option(
@@ -129,12 +133,14 @@ def evaluate_command(
     if not data or out is None:
         missing = "DATA" if not data else "--out"
         raise UsageError(f"{missing} is missing", hint="dpveil evaluate DATA... --out FOLDER")
+    from dpveil.bench.beside import read_all
     from dpveil.bench.data import check_readable, load
     from dpveil.bench.folder import begin, finish
     from dpveil.bench.run import Job, run, took
     from dpveil.bench.settings import Setting
     from dpveil.bench.split import split as parts_of
 
+    others = read_all(beside or ())
     methods, notes = _methods(
         method, epsilon, delta, block, neighbourhood, full=full, options=options_of(context)
     )
@@ -154,7 +160,7 @@ def evaluate_command(
     work = [Job(one, setting, of[one], seed) for one in sets for setting in chosen]
     with bar(len(work), "settings") as step:
         cells = run(work, out, processes=jobs or _cores(), step=step)
-    table = finish(out, cells, _command(), (*notes, *left), took(work, out))
+    table = finish(out, cells, _command(), (*notes, *left), took(work, out), others)
     return _told(table, out, json)
 
 
