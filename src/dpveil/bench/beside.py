@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import html
+import io
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -64,7 +65,7 @@ def _read(path: Path) -> Json:
 
 def _parsed(text: str) -> dict[str, Any]:
     """Return what a CSV file says; raises `ValueError` and `csv.Error`."""
-    lines = text.splitlines()
+    lines = list(io.StringIO(text, newline=""))
     body = list(dropwhile(lambda line: line.startswith("#"), lines))
     comments = lines[: len(lines) - len(body)]
     rows = [row for row in csv.reader(body, strict=True) if row]
@@ -76,7 +77,7 @@ def _parsed(text: str) -> dict[str, Any]:
     if any(len(row) != len(head) for row in rest):
         raise ValueError("its rows have other lengths than its header")
     made = [{METHOD: row[0], **_numbers(head[1:], row[1:])} for row in rest]
-    package = next((found[1] for found in map(PACKAGE.fullmatch, comments) if found), "")
+    package = next((found[1] for found in map(PACKAGE.fullmatch, map(str.strip, comments)) if found), "")
     return {"package": package, "columns": head[1:], "rows": made, "computed": COMPUTED}
 
 
@@ -155,8 +156,8 @@ def section(about: Mapping[str, Json]) -> str:
         return ""
     words = (
         "Rows of other benches, as their files say: not computed here, and not checked. They are agreements"
-        " of estimators on photos and releases (P privacy, Q quality, U1 to U3 utility, by hifd), with whatever"
-        " photos and methods others took. They say nothing of attackers who know the method, are no"
+        " of estimators on photos and releases (P privacy, Q quality, U1 to U3 utility, by hifd), with"
+        " whatever photos and methods others took. They say nothing of attackers who know the method, are no"
         " guarantees, and take no part in any ranking or bound above."
     )
     return f"<h2>Scores of other benches</h2><p>{words}</p>{''.join(map(_table, given))}"
