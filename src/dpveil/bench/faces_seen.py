@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float64, UInt8
+from scipy.special import softmax
 
 from dpveil.assets.defaults import default_path
 from dpveil.attacks.faces import face_boxes
@@ -27,7 +28,10 @@ Image = UInt8[np.ndarray, "h w c"]
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """The face in a picture: its box and landmarks, yaw and pitch in degrees, and what a model reads."""
+    """The face in a picture: its box and landmarks, yaw and pitch in degrees, and what a model reads.
+
+    `likely` has the probability of every value of every attribute: the softmax of the model's scores.
+    """
 
     box: Box
     points: Float64[np.ndarray, "5 2"]
@@ -35,6 +39,7 @@ class Seen:
     yaw: float
     pitch: float
     read: dict[str, int]
+    likely: Mapping[str, Float64[np.ndarray, " k"]] = field(default_factory=dict)
 
 
 KEPT: Final[Memo[Seen | None]] = Memo()
@@ -57,12 +62,18 @@ def _seen(image: Image, at: Box | None) -> Seen | None:
         except RegionError:
             continue
         crop = np.broadcast_to(placed.crop(photo), (SIDE, SIDE, 3))
-        read = {
-            name: int(values[0]) for name, values in model().read(np.ascontiguousarray(crop)[None]).items()
-        }
+        likely = _likely(np.ascontiguousarray(crop))
+        read = {name: int(values.argmax()) for name, values in likely.items()}
         angles = np.degrees([turned.yaw, turned.pitch])
-        return Seen(box, landmarks.points, landmarks.distance, float(angles[0]), float(angles[1]), read)
+        return Seen(
+            box, landmarks.points, landmarks.distance, float(angles[0]), float(angles[1]), read, likely
+        )
     return None
+
+
+def _likely(crop: UInt8[np.ndarray, "128 128 3"]) -> dict[str, Float64[np.ndarray, " k"]]:
+    scores = model().scores(crop[None])[0].astype(np.float64)
+    return {name: softmax(scores[columns]) for name, columns in model().columns.items()}
 
 
 def _inside(box: Box, at: Box) -> bool:

@@ -22,6 +22,7 @@ from dpveil.errors import UsageError
 if TYPE_CHECKING:
     from dpveil.attacks.base import Attack
     from dpveil.bench.data import Dataset
+    from dpveil.bench.settings import Setting
     from dpveil.bench.table import Row
     from dpveil.mechanisms.method import Method
 
@@ -109,6 +110,10 @@ def evaluate_command(
         list[Path] | None,
         typer.Option(metavar="FILE", help="A table of hifd's scores (CSV) to show beside; repeatable."),
     ] = None,
+    predictions: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="For hifd: what models read of the photos, too. Private."),
+    ] = None,
     check: Annotated[
         Path | None,
         typer.Option(
@@ -136,6 +141,7 @@ def evaluate_command(
     from dpveil.bench.beside import read_all
     from dpveil.bench.data import check_readable, load
     from dpveil.bench.folder import begin, finish
+    from dpveil.bench.predictions import check_possible
     from dpveil.bench.run import Job, run, took
     from dpveil.bench.settings import Setting
     from dpveil.bench.split import split as parts_of
@@ -152,6 +158,8 @@ def evaluate_command(
     for one in sets:
         parts_of(one)
         check_readable(one)
+    if predictions is not None:
+        check_possible(sets, predictions)
     begin(out)
     for text in (*notes, *left):
         say.note(f"note: {text}")
@@ -161,6 +169,8 @@ def evaluate_command(
     with bar(len(work), "settings") as step:
         cells = run(work, out, processes=jobs or _cores(), step=step)
     table = finish(out, cells, _command(), (*notes, *left), took(work, out), others)
+    if predictions is not None:
+        _predict(sets, chosen, seed, predictions)
     return _told(table, out, json)
 
 
@@ -236,6 +246,16 @@ def _check_names(sets: Sequence[Dataset]) -> None:
     names = [one.name for one in sets]
     if len(set(names)) < len(names):
         raise UsageError("two data sets have the same name", hint="rename one folder, or run them apart")
+
+
+def _predict(sets: Sequence[Dataset], settings: Sequence[Setting], seed: int, folder: Path) -> None:
+    from dpveil.bench.predictions import ORIGINALS, write
+
+    with bar(len(settings) * len(sets), "predictions") as step:
+        notes = write(sets, settings, seed, folder, step)
+    for text in notes:
+        say.note(f"note: {text}")
+    say.note(f"note: {folder} is for hifd; what {ORIGINALS} in it says of the photos is private")
 
 
 def _told(table: Sequence[Row], out: Path, json: bool) -> int:
