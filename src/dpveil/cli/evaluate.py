@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from dpveil.cli import exits, say
+from dpveil.cli.bare import command
 from dpveil.cli.command import options_of
 from dpveil.cli.options import AsJson, Text, number
 from dpveil.cli.progress import bar
@@ -168,7 +166,7 @@ def evaluate_command(
     work = [Job(one, setting, of[one], seed) for one in sets for setting in chosen]
     with bar(len(work), "settings") as step:
         cells = run(work, out, processes=jobs or _cores(), step=step)
-    table = finish(out, cells, _command(), (*notes, *left), took(work, out), others)
+    table = finish(out, cells, command(), (*notes, *left), took(work, out), others)
     if predictions is not None:
         _predict(sets, chosen, seed, predictions)
     return _told(table, out, json)
@@ -302,22 +300,3 @@ def _cores() -> int:
     import os
 
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _command() -> str:
-    """Return the command line without the folders of its paths: where they lie is nobody's business."""
-    return f"dpveil {shlex.join(_bare(word) for word in sys.argv[1:])}"
-
-
-def _bare(word: str) -> str:
-    """Return a word without the folders of the paths in it.
-
-    >>> _bare("--out=/home/me/results/"), _bare("embedding:/home/me/own.onnx"), _bare("1/3")
-    ('--out=results', 'embedding:own.onnx', '1/3')
-    """
-    parts = re.split(r"([:=()+,])", word)
-    return "".join(Path(part).name if _is_path(part) else part for part in parts)
-
-
-def _is_path(text: str) -> bool:
-    return "/" in text and (text[0] in "/~." or Path(text).exists())
