@@ -161,6 +161,18 @@ def test_rows_are_shown_as_not_computed_here_and_nowhere_else(made: Path) -> Non
     assert "<b>" not in report
 
 
+def test_what_is_shown_is_escaped_even_if_nobody_checked_it() -> None:
+    table = {
+        "file": "<i>",
+        "sha256": "<i>",
+        "package": "<i>",
+        "columns": ["<i>"],
+        "rows": [{"method": "<i>", "<i>": 1.0}],
+    }
+    shown = beside.section({"beside": [table]})  # type: ignore[dict-item]
+    assert ("<i>" in shown, shown.count("&lt;i&gt;")) == (False, 5)
+
+
 def test_a_check_makes_the_report_again_and_notices_scores_that_were_changed(
     made: Path, shell: Shell, tmp_path: Path
 ) -> None:

@@ -102,6 +102,7 @@ def test_lost_faces_have_no_prediction_and_are_counted(written: tuple[Path, list
         "secret-names: 0 nothing: 1 of 1 faces are found",
         "secret-names: 1 mosaic block 2: 1 of 1 faces are found",
         "secret-names: 2 fill: 0 of 1 faces are found",
+        f"{root.parent} is private: private-originals says what the photos themselves show",
     ]
     assert not (root / "methods" / "2").exists(), "hifd refuses a pair of files without common ids"
 

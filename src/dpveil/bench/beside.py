@@ -72,8 +72,6 @@ def _parsed(text: str) -> dict[str, Any]:
     head, *rest = rows or [[]]
     if head[:1] != [METHOD]:
         raise ValueError("its first column is not method")
-    if len(set(head)) < len(head):
-        raise ValueError("it has a column twice")
     if any(len(row) != len(head) for row in rest):
         raise ValueError("its rows have other lengths than its header")
     made = [{METHOD: row[0], **_numbers(head[1:], row[1:])} for row in rest]
@@ -121,7 +119,9 @@ def _check(table: Any) -> None:
         or METHOD in columns
         or not len(set(columns)) == len(columns) <= MOST_COLUMNS
     ):
-        raise ValueError(f"it has none of the columns {', '.join(LEVELS)}, or over {MOST_COLUMNS}")
+        raise ValueError(
+            f"it has not one of {', '.join(LEVELS)} and at most {MOST_COLUMNS} columns, each once"
+        )
     if not isinstance(rows, list) or not 1 <= len(rows) <= MOST_ROWS:
         raise ValueError(f"it has not 1 to {MOST_ROWS} methods")
     for row in rows:

@@ -102,7 +102,7 @@ def write(
     for dataset in sets:
         if dataset.subject == "faces":
             notes += _of_set(dataset, settings, seed, folder / dataset.name, step)
-    return notes
+    return [*notes, f"{folder} is private: {ORIGINALS} says what the photos themselves show"]
 
 
 def _of_set(

@@ -247,13 +247,12 @@ def _check_names(sets: Sequence[Dataset]) -> None:
 
 
 def _predict(sets: Sequence[Dataset], settings: Sequence[Setting], seed: int, folder: Path) -> None:
-    from dpveil.bench.predictions import ORIGINALS, write
+    from dpveil.bench.predictions import write
 
     with bar(len(settings) * len(sets), "predictions") as step:
         notes = write(sets, settings, seed, folder, step)
     for text in notes:
         say.note(f"note: {text}")
-    say.note(f"note: {folder} is for hifd; what {ORIGINALS} in it says of the photos is private")
 
 
 def _told(table: Sequence[Row], out: Path, json: bool) -> int:
