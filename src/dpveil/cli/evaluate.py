@@ -140,7 +140,7 @@ def evaluate_command(
     from dpveil.bench.data import check_readable, load
     from dpveil.bench.folder import begin, finish
     from dpveil.bench.predictions import check_possible
-    from dpveil.bench.run import Job, run, took
+    from dpveil.bench.run import Job, cores, run, took
     from dpveil.bench.settings import Setting
     from dpveil.bench.split import split as parts_of
 
@@ -165,7 +165,7 @@ def evaluate_command(
     of = {one: _about(attacks, one, all_of_them=bool(attack)) for one in sets}
     work = [Job(one, setting, of[one], seed) for one in sets for setting in chosen]
     with bar(len(work), "settings") as step:
-        cells = run(work, out, processes=jobs or _cores(), step=step)
+        cells = run(work, out, processes=jobs or cores(), step=step)
     table = finish(out, cells, command(), (*notes, *left), took(work, out), others)
     if predictions is not None:
         _predict(sets, chosen, seed, predictions)
@@ -293,9 +293,3 @@ def _check(folder: Path, data: Sequence[Path], json: bool) -> int:
     for text in problems:
         say.note(text)
     return exits.INCOMPLETE if problems else exits.DONE
-
-
-def _cores() -> int:
-    import os
-
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
