@@ -125,6 +125,20 @@ def test_no_link_pipe_or_folder_is_opened(tmp_path: Path) -> None:
         beside.read_all([tmp_path / "real.csv"] * 11)
 
 
+@pytest.mark.parametrize("name", ["a\nb.csv", "a\udcff.csv", "a\u202e.csv"])
+def test_names_that_cannot_be_shown_are_refused_in_one_line(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be shown") as caught:
+        beside.read_all([tmp_path / name])
+    assert str(caught.value).isprintable()
+
+
+def test_a_command_line_that_is_no_text_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpveil.cli.bare import command
+
+    monkeypatch.setattr("sys.argv", ["dpveil", "evaluate", "--out", "/there/a\udcff"])
+    assert command().encode("utf-8") == b"dpveil evaluate --out 'a?'"
+
+
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder(tmp_path_factory.mktemp("data") / "made", people=3, photos=3)

@@ -49,11 +49,12 @@ def read_all(paths: Sequence[Path]) -> list[Json]:
 
 
 def _read(path: Path) -> Json:
+    if not path.name.isprintable():
+        raise UsageError(f"{path.name!a} is a name that cannot be shown", hint="rename the file")
     try:
         data = received(path, MOST_BYTES)
         table = _parsed(data.decode("utf-8-sig"))
-        name = "".join(one if one.isprintable() else "?" for one in path.name)
-        table |= {"file": name, "sha256": hashlib.sha256(data).hexdigest()}
+        table |= {"file": path.name, "sha256": hashlib.sha256(data).hexdigest()}
         return tables_of([table])[0]
     except Refused as error:
         raise UsageError(f"{path} {error.problem}", hint=HINT) from error

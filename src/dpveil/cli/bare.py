@@ -10,7 +10,8 @@ from pathlib import Path
 
 def command() -> str:
     """Return the command line without the folders of its paths: where they lie is nobody's business."""
-    return f"dpveil {shlex.join(_bare(word) for word in sys.argv[1:])}"
+    text = f"dpveil {shlex.join(_bare(word) for word in sys.argv[1:])}"
+    return text.encode("utf-8", "replace").decode()  # names of files may be no text
 
 
 def _bare(word: str) -> str:
