@@ -81,7 +81,9 @@ def test_the_order_of_releases_tells_nothing() -> None:
     assert [*people] == sorted(people)
     inner = attack("eigenfaces").fit(background).score(shown)
     said = Said(tuple(map(tuple, inner.likeness)), inner.names)
-    rates = [named(Matched(said, seed=seed).fit(background).score(shown), people).mean() for seed in range(40)]
+    rates = [
+        named(Matched(said, seed=seed).fit(background).score(shown), people).mean() for seed in range(40)
+    ]
     # the mean of 40 random orders is 1/30, its deviation below 0.004: six of them
     assert abs(np.mean(rates) - 1 / 30) < 0.024
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -197,6 +198,8 @@ def test_yunet_refuses_other_files(tmp_path, contents, capfd):
 def test_the_choice(tmp_path, monkeypatch):
     with pytest.raises(UnknownName, match="'centreface'"):
         choose("centreface")
+    with pytest.raises(InvalidParameter, match="is no file of at most 64 MiB"):
+        YuNet(Path("/dev/zero"))
     with pytest.raises(InvalidParameter, match="is missing for yunet"):
         choose("yunet")
     with pytest.raises(InvalidParameter, match="not for the detector dlib"):

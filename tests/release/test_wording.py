@@ -50,6 +50,7 @@ SENTENCES = {
     6: "6c509483c7e6e936e4904afdad0eb7cf71010a3fdce7649075e4bc8bb4726713",
     7: "288ecd1d4eedf8791771ad6ace4836a3b389a53124352b6a252f08e6a14d3f47",
     8: "076dc0ec7f31120711d5b53c476d32aa7399a1c6fa772097520a81e116cd2e71",
+    9: "7dd65dc6e9fba4c3a1fed4418c1334bcc077e98257c8c3866e17f6ed6586ef05",
 }
 """Version of the wording to the SHA-256 of all sentences about these quotes."""
 SINCE_3 = [DPPix(epsilon=2, block=4, neighbourhood=1), DPPix(epsilon=2, block=4, neighbourhood=16)]
@@ -61,12 +62,16 @@ SINCE_6 = [
     Gallery(epsilon=8, gallery=f"gallery {HASH}", protect="face"),
 ]
 """Methods whose releases have a sentence since wording 6."""
+BESIDE_A_KEPT_FACE = Origin("face", "faces except=1", number=2, found=True, outlined=True)
+"""An origin of which certificates say since wording 9 that the kept face's box is in the clear."""
 
 
 def sentences(wording: int) -> list[str]:
     told = [*bit_cautions("seeded"), *bit_cautions("mine"), MISSING]
     methods = METHODS + SINCE_3 * (wording > 2) + SINCE_6 * (wording > 5) + SINCE_8 * (wording > 7)
-    for method, origin in product(methods, ORIGINS + [IN_A_CELL] * (wording > 4)):
+    for method, origin in product(
+        methods, ORIGINS + [IN_A_CELL] * (wording > 4) + [BESIDE_A_KEPT_FACE] * (wording > 8)
+    ):
         box = Box(0, 0, 90, 60) if origin.kind == "whole" else Box(0, 0, 20, 20)
         masked = 99 if origin.kind == "mask" or origin.outlined else None
         one = RegionRecord(box, origin, masked)
@@ -102,6 +107,14 @@ def test_an_older_wording_hides_no_weak_promise() -> None:
     assert result.certificate is not None
     assert not any("PROMISE" in text for text in result.certificate.warnings)
     assert LOW["weak"] in result.notes
+
+
+def test_beside_a_kept_face_its_box_is_in_the_clear_since_9() -> None:
+    """Its edge is not rounded, and may follow from hidden pixels of its neighbours: certificates say so."""
+    for origin, wording, said in ((BESIDE_A_KEPT_FACE, 9, 1), (BESIDE_A_KEPT_FACE, 8, 0), (IN_A_CELL, 9, 0)):
+        one = RegionRecord(Box(0, 0, 20, 20), origin, 99)
+        quote = Quote(METHODS[7], (one,), width=90, height=60, channels=3, wording=wording)
+        assert len([text for text in quote.in_the_clear if "detected and kept" in text]) == said
 
 
 def test_a_chosen_value_is_stated_as_not_covered_since_6() -> None:

@@ -23,6 +23,13 @@ SAME: Final = "which follow from the photo's pixels: the guarantee compares phot
 """The end of every sentence of a certificate about something that was chosen by looking at the photo."""
 ROUNDED: Final = "rounded to a public grid"
 """What certificates say of a placement in a `cell`."""
+EXCEPT: Final = re.compile(r" except=[0-9,]+$")
+"""The end of a request that keeps faces, at which all others may be cut."""
+BESIDE: Final = (
+    "where the face boxes end that were detected and kept: they are not rounded, may follow from pixels that"
+    f" are replaced, and cut what is replaced; {SAME}"
+)
+"""What certificates say of faces beside one that was kept."""
 MOST_CELL: Final = 1 << 24
 """The largest number of a cell."""
 MOST_LETTERS: Final = 10_000

@@ -110,7 +110,7 @@ class Quote:
 
     def _promise(self, record: RegionRecord) -> Guarantee:
         cost = self.method.guarantee(**self._size(record))
-        clear = shown(record, width=self.width, height=self.height)
+        clear = shown(record, width=self.width, height=self.height, wording=self.wording)
         clear += self.method.shown_by_place(record)
         if self.wording >= CHOSEN_SINCE and (chosen := ", ".join(self.method.set_by_user)):
             clear += (CHOSEN.format(chosen),)

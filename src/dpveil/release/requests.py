@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from dpveil.core.certificate import SCHEMA, Certificate, Output
-from dpveil.core.origin import FACE, WHOLE
+from dpveil.core.origin import EXCEPT, FACE, WHOLE
 from dpveil.core.region import Box, RegionRecord
 from dpveil.core.registry import METHODS
 from dpveil.errors import InvalidParameter
@@ -24,8 +24,6 @@ MASK_REQUEST: Final = re.compile(r"(?:.* )?mask sha256:[0-9a-f]{64}")
 """Requests of masks, and of regions with a mask."""
 MOST_LOOKED: Final = 4
 """Of how many pixels, in sizes of the photo, the masks of heads are compared."""
-KEPT: Final = re.compile(r" except=[0-9,]+$")
-"""The end of a request that excludes faces, at which all others may be cut."""
 LEAST_LEFT: Final = 100
 """A face that is cut at others keeps at least one in this many pixels of its box: its own box, from the
 forehead to the chin, is never cut."""
@@ -64,11 +62,11 @@ def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
         wanted = _requested_box(text, output)
         if fallback or (wanted is None and text in missing):
             continue
-        if text.partition(" ")[0] == FACES and FACE not in (cut if KEPT.search(text) else kinds):
+        if text.partition(" ")[0] == FACES and FACE not in (cut if EXCEPT.search(text) else kinds):
             yield "faces were requested, and no protected region is one"
-        elif certificate.schema == SCHEMA and text in hardly and KEPT.search(text):
+        elif certificate.schema == SCHEMA and text in hardly and EXCEPT.search(text):
             yield "faces were requested, and of one hardly a pixel is protected"
-        elif certificate.schema == SCHEMA and text in partly and not KEPT.search(text):
+        elif certificate.schema == SCHEMA and text in partly and not EXCEPT.search(text):
             yield "faces were requested, and one is protected in part alone"
         elif certificate.schema == SCHEMA and text not in finders:
             yield f"the requested region {text} is in no protected region"
@@ -101,7 +99,7 @@ def _hardly(record: RegionRecord) -> bool:
 def place_problems(certificate: Certificate, output: Output, method: Method) -> Iterator[str]:
     """Yield the regions that the method does not replace in such a photo; old ones need no cell."""
     size, looked = {"width": output.width, "height": output.height}, 0
-    whole = not any(KEPT.search(text) for text in certificate.request)
+    whole = not any(EXCEPT.search(text) for text in certificate.request)
     for record in certificate.regions:
         if record.origin.cell is None and certificate.wording < CELLS_SINCE:
             continue

@@ -16,7 +16,7 @@ from dpveil.core.certificate import SCHEMA, SEEDED, WORDING, Certificate
 from dpveil.core.guarantee import Guarantee, counted, pixels
 from dpveil.core.notes import Aside, Note
 from dpveil.core.numbers import show
-from dpveil.core.origin import FACE, ROUNDED, SAME
+from dpveil.core.origin import BESIDE, EXCEPT, FACE, ROUNDED, SAME
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap
 from dpveil.mechanisms.method import Method
 
@@ -49,6 +49,8 @@ FACE_BOX: Final = f"position and size of the face box, {SAME}"
 PLACE: Final = f"position and size of the region, {SAME}"
 SILHOUETTE: Final = f"the head's silhouette with its hair, {SAME}"
 MASKED: Final = "the mask's silhouette"
+BESIDE_SINCE: Final = 9
+"""The first wording that says so of a release beside a face that is kept."""
 COUNT: Final = "how many regions were found, and that none was found elsewhere"
 FACE_COUNT: Final = "how many faces were found, and that none was found elsewhere"
 NO_OTHER_FACE: Final = "everything outside the region, with every face that was not found or not chosen"
@@ -59,7 +61,6 @@ LARGE_DELTA: Final = Fraction(1, 100)
 """A certificate warns of any δ above this."""
 MISSING: Final = "NOT FOUND: {}; what it would have protected is released as it is"
 """Warns that a requested region was not found and stays in the clear, as `if_none` allowed."""
-
 FEW: Final = (
     "PROMISED ABOUT ANY {} ALONE: about all pixels of a region together the promise is practically none"
     " (see dpveil explain)"
@@ -77,7 +78,6 @@ OTHER_WORDS: Final = (
 )
 FORMER: Final = ", and what found each region"
 """Completes OTHER_WORDS for schema /1, which does not state this as data for `verify` to check."""
-
 CHOSEN: Final = (
     "{}: chosen by the user and not covered; if the original was looked at to choose, this reveals"
     " something of it"
@@ -118,7 +118,7 @@ def covers(record: RegionRecord, channels: int, *, wording: int = WORDING) -> st
     return f"{words}, {channels} channel{'s' if channels > 1 else ''}"
 
 
-def shown(record: RegionRecord, *, width: int, height: int) -> tuple[str, ...]:
+def shown(record: RegionRecord, *, width: int, height: int, wording: int = WORDING) -> tuple[str, ...]:
     """Return what the release of a region of a width × height photo leaves in the clear, by its origin."""
     origin, face = record.origin, record.origin.kind == FACE
     found: tuple[str, ...] = (FACE_BOX, FACE_COUNT) if face else (PLACE, COUNT) if origin.found else ()
@@ -131,6 +131,7 @@ def shown(record: RegionRecord, *, width: int, height: int) -> tuple[str, ...]:
     outline = () if record.masked is None else (SILHOUETTE if origin.outlined else MASKED,)
     traces = (TRACES.format(origin.grown_to),) if origin.escapes else ()
     place = found or ("position and size of the region",)
+    outline += (BESIDE,) if wording >= BESIDE_SINCE and face and EXCEPT.search(origin.finder) else ()
     rest = NO_OTHER_FACE if face else "everything outside the region"
     return (*place, *outline, *stored, *traces, rest)
 

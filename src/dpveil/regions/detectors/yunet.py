@@ -16,6 +16,9 @@ from dpveil.regions.detectors.suppress import OVERLAP, REMEDY, suppress
 
 HINT = "name the file face_detection_yunet_2023mar.onnx of OpenCV's model zoo, or one with the same outputs"
 
+MOST = 1 << 26
+"""Largest file in bytes; OpenCV's own has 0.2 MB."""
+
 
 class YuNet(Detector):
     """A network with YuNet's inputs and outputs from a local file, run by OpenCV from the hashed bytes.
@@ -31,6 +34,9 @@ class YuNet(Detector):
         if model is None:
             raise InvalidParameter("detector model", None, "is missing for yunet", hint=HINT)
         try:
+            if model.stat().st_size > MOST or not model.is_file():
+                problem = f"is no file of at most {MOST >> 20} MiB"
+                raise InvalidParameter("detector model", str(model), problem, hint=HINT)
             self._contents = np.frombuffer(model.read_bytes(), np.uint8)
         except OSError as error:
             reason = error.strerror or "input error"
