@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Final
 
+import numpy as np
+from jaxtyping import Float64
+
 from dpveil.core.parameters import Positive
 from dpveil.mechanisms.latent.base import STEPS, CodeSpace, LatentMechanism, Points
 from dpveil.mechanisms.latent.posterior import Law
@@ -51,6 +54,11 @@ class CroftMetric(LatentMechanism):
     def distance(self) -> str:
         """The definition of d in words."""
         return METRIC.format(grid=self.grid)
+
+    def apart(self, points: Points) -> Float64[np.ndarray, "n n"]:
+        """Return d between points of the grid, rounded up: sums of steps are exact, and divided once."""
+        steps = np.array([np.abs(points - one).sum(axis=1) for one in points])
+        return np.nextafter(steps / (points.shape[1] * STEPS), np.inf)
 
     def prepare(self, space: CodeSpace) -> None:
         """Raise `NoiseError` if the noise cannot be drawn."""
