@@ -271,7 +271,7 @@ class Latent(FaceMethod):
 
     def apart(self, points: Points) -> np.ndarray | None:
         """Return the distances of the mechanism's metric between points of the grid, rounded up."""
-        return self._own.apart(points)
+        return self._own.apart(points, self._codec.statistics)
 
     def _codes(self, crops: Crops) -> Codes:
         seen = crops if self._codec.canvas[2] == 3 else np.rint(crops @ GREY).astype(np.uint8)[..., None]

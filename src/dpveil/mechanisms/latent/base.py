@@ -132,7 +132,7 @@ class LatentMechanism(ABC):
         points: Points = np.clip(np.rint(inside * STEPS), 0, STEPS).astype(np.int64)
         return points
 
-    def apart(self, points: Points) -> Float64[np.ndarray, "n n"] | None:
+    def apart(self, points: Points, space: CodeSpace) -> Float64[np.ndarray, "n n"] | None:
         """Return the distances of a metric guarantee between points of the grid, rounded up; None without."""
         return None
 

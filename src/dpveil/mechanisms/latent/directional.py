@@ -53,7 +53,7 @@ class Directional(LatentMechanism):
         """The definition of d in words."""
         return METRIC.format(grid=self.grid)
 
-    def apart(self, points: Points) -> Float64[np.ndarray, "n n"]:
+    def apart(self, points: Points, space: CodeSpace) -> Float64[np.ndarray, "n n"]:
         """Return d between points of the grid, rounded up: scalar products are exact, and divided once."""
         towards = points - MIDDLE
         towards[~towards.any(axis=1), 0] = 1

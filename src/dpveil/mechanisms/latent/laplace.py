@@ -29,6 +29,15 @@ def noisy(points: Points, scales: tuple[Fraction, ...], bits: BitSource) -> Poin
     return out
 
 
+def mean_apart(points: Points) -> Float64[np.ndarray, "n n"]:
+    """Return the mean differences of points in sides of the box, rounded up: sums are exact, and divided
+    once.
+    """
+    steps = np.array([np.abs(points - one).sum(axis=1) for one in points])
+    apart: Float64[np.ndarray, "n n"] = np.nextafter(steps / (points.shape[1] * STEPS), np.inf)
+    return apart
+
+
 @dataclass(frozen=True, kw_only=True)
 class CroftMetric(LatentMechanism):
     """Laplace noise of scale m·(high_i - low_i)/ε on each of m coordinates, then clipped to the box.
@@ -55,10 +64,9 @@ class CroftMetric(LatentMechanism):
         """The definition of d in words."""
         return METRIC.format(grid=self.grid)
 
-    def apart(self, points: Points) -> Float64[np.ndarray, "n n"]:
-        """Return d between points of the grid, rounded up: sums of steps are exact, and divided once."""
-        steps = np.array([np.abs(points - one).sum(axis=1) for one in points])
-        return np.nextafter(steps / (points.shape[1] * STEPS), np.inf)
+    def apart(self, points: Points, space: CodeSpace) -> Float64[np.ndarray, "n n"]:
+        """Return d between points of the grid, rounded up."""
+        return mean_apart(points)
 
     def prepare(self, space: CodeSpace) -> None:
         """Raise `NoiseError` if the noise cannot be drawn."""
