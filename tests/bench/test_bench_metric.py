@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,13 +12,15 @@ from dpveil.attacks.matched import Matched
 from dpveil.attacks.pixels import PixelDiscriminant
 from dpveil.bench import measuring
 from dpveil.bench.apart import bound_of_photos
-from dpveil.bench.bounds import ANY, THESE, bound
+from dpveil.bench.bounds import ANY, THESE, bound, bound_by_distances
 from dpveil.bench.cells import Cell, parse
 from dpveil.bench.data import Dataset, load
 from dpveil.bench.settings import Setting
 from dpveil.bench.split import split
 from dpveil.bench.table import rows
+from dpveil.cli import grid
 from dpveil.core.guarantee import Guarantee
+from dpveil.errors import InvalidParameter
 from dpveil.faces import Latent
 from dpveil.mechanisms.latent import TABLE
 from dpveil.mechanisms.latent.base import STEPS
@@ -171,8 +172,6 @@ def test_every_mechanism_with_a_metric_has_its_distance() -> None:
 
 
 def test_promises_that_differ_have_no_bound_in_common(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpveil.bench.bounds import bound_by_distances
-
     setting, probes = Setting(latent(), "whole"), split(data).probes
     same: list[Guarantee | None] = [latent().guarantee(**SIZE)] * len(probes)
     assert bound_by_distances(setting, probes, same) is not None
@@ -180,10 +179,10 @@ def test_promises_that_differ_have_no_bound_in_common(data: Dataset, monkeypatch
         assert bound_by_distances(setting, probes, [*same[1:], other]) is None
 
 
-def test_the_command_takes_a_metric_and_refuses_one_that_no_method_has(tmp_path: Path) -> None:
-    from dpveil.cli import grid
-    from dpveil.errors import InvalidParameter
-
+def test_the_command_takes_a_metric_and_refuses_one_that_no_method_has() -> None:
+    own = {"epsilon": "3", "metric": "chord", "codec": f"pca 100 sha256:{64 * '0'}", "block": 8}
+    promised = grid.one("latent", own).guarantee(**SIZE)
+    assert (promised.kind, promised.epsilon, promised.diameter) == ("metric", 3, 2)
     choice = grid.Choice(("dp-pix",), ("1",), (16,), None, 8, metric="chord")
     with pytest.raises(InvalidParameter, match="is taken by no method"):
         grid.lines(choice, every=False)
