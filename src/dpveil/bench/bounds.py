@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
 from dpveil.accounting.group import whole_region
 from dpveil.accounting.meaning import success_bound
-from dpveil.core.guarantee import Guarantee
+from dpveil.bench.apart import MOST, bound_of_photos
+from dpveil.bench.items import Item
+from dpveil.bench.settings import Setting
+from dpveil.core.guarantee import Guarantee, Relation
+
+ANY: Final = "any photos"
+THESE: Final = "these photos"
+"""What a bound is about: as many photos of any people, or these very photos, by their distances."""
 
 
 def bound(
@@ -47,3 +55,22 @@ def _of(guarantee: Guarantee | None, candidates: int, pixels: int) -> float | No
         return None
     grouped = whole_region(guarantee, pixels)
     return None if grouped is None else success_bound(grouped, candidates)
+
+
+def bound_by_distances(
+    setting: Setting, items: Sequence[Item], guarantees: Sequence[Guarantee | None]
+) -> float | None:
+    """Return what `bound_of_photos` gives for photos and the guarantees of their releases.
+
+    None for guarantees that are not metric, are about few pixels or singular vectors, or differ in ε or
+    distance; and where the method cannot take the distance between photos.
+    """
+    promises = {(one.kind, one.epsilon, one.distance, one.relation) for one in guarantees if one is not None}
+    if setting.method is None or None in guarantees or len(promises) != 1 or len(items) > MOST:
+        return None
+    ((kind, epsilon, distance, relation),) = promises
+    if kind != "metric" or epsilon is None or distance is None or not relation.implies(Relation("any-image")):
+        return None
+    points = setting.points(items)
+    apart = None if points is None else setting.method.apart(points)
+    return None if apart is None else bound_of_photos(epsilon, apart, [item.person for item in items])

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import dpveil
 from dpveil.attacks.base import Attack
+from dpveil.bench.bounds import ANY, THESE
 from dpveil.bench.data import MOST_PEOPLE, PEOPLE, SPLITS, Dataset
 from dpveil.bench.settings import Setting
 from dpveil.core.guarantee import KINDS, Relation
@@ -64,8 +65,9 @@ class Cell:
     likeliest; `answered` says whether the attacker said anything about it. `equal_error` is its equal error
     rate, and `accepted_2` and `accepted_3` the shares that pass for their own person where 1 % and 0.1 % of
     the others do, None with too few others. `guarantee` is that of a release, and `bound` the highest
-    success that it allows. `utility` has each measure of each release, None where there is none, and
-    `together` those of all. `apart` has the `APART` of a split by people.
+    success that it allows, for any photos or for these, as `bound_about` says. `utility` has each measure of
+    each release, None where there is none, and `together` those of all. `apart` has the `APART` of a split by
+    people.
     """
 
     of: Mapping[str, Json]
@@ -82,6 +84,7 @@ class Cell:
     utility: Mapping[str, tuple[float | None, ...]]
     together: Mapping[str, float | None]
     apart: Mapping[str, float | None] = field(default_factory=dict)
+    bound_about: str | None = None
 
     @property
     def key(self) -> str:
@@ -204,6 +207,8 @@ def _checked(found: dict[str, Any]) -> Cell:
         raise ValueError("a share is missing")
     if not all(_is_share(value) for value in (*shares, *rates)):
         raise ValueError("a share is not between 0 and 1")
+    if found["bound_about"] not in ((None,) if found["bound"] is None else (ANY, THESE)):
+        raise ValueError("it does not say what its bound is about")
     utility = {name: tuple(values) for name, values in found["utility"].items()}
     together = dict(found["together"])
     names = [*utility, *together]
@@ -220,7 +225,9 @@ def _checked(found: dict[str, Any]) -> Cell:
         raise ValueError("its measures are not those of its split")
     if not all(value is None or _is_share(value) for value in apart.values()):
         raise ValueError("a share is not between 0 and 1")
-    kept = {name: found[name] for name in ("of", "chance", "guarantee", "bound", "apart", *ERRORS)}
+    kept = {
+        name: found[name] for name in ("of", "chance", "guarantee", "bound", "bound_about", "apart", *ERRORS)
+    }
     return Cell(**kept, **lists, utility=utility, together=together)
 
 

@@ -14,7 +14,7 @@ from dpveil.attacks.base import Attack, Background, Fitted, Scores, View
 from dpveil.attacks.measures import open_set
 from dpveil.attacks.outcomes import equal_error_rate, named, passed
 from dpveil.attacks.verification import Verified
-from dpveil.bench.bounds import bound
+from dpveil.bench.bounds import ANY, THESE, bound, bound_by_distances
 from dpveil.bench.cells import Cell, depends_on, rounded
 from dpveil.bench.data import Dataset
 from dpveil.bench.items import Item
@@ -34,7 +34,10 @@ OPEN: Final = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """The releases of a setting: `own` of the attacker's photos, `shown` of others; None for no release."""
+    """The releases of a setting: `own` of the attacker's photos, `shown` of others; None for no release.
+
+    `limit` is the bound by the distances of the photos under attack, if they have some.
+    """
 
     known: tuple[Item, ...]
     probes: tuple[Item, ...]
@@ -44,6 +47,7 @@ class Released:
     spent: Spent
     strangers: tuple[Shown, ...] = ()
     learnt: frozenset[str] = frozenset()
+    limit: float | None = None
 
     def background(self, *, learnt: bool) -> Background | None:
         """Return what the attacker has of those whom it learns from, or of the others; None of nobody."""
@@ -69,7 +73,9 @@ def released(dataset: Dataset, setting: Setting, seed: int) -> Released:
     with spent() as took:
         groups = (parts.known, parts.probes, parts.strangers)
         own, shown, strangers = (tuple(all_shown(setting, items, seed)) for items in groups)
-    return Released(parts.known, parts.probes, clean, own, shown, took, strangers, parts.learnt)
+    promises = [None if one is None else one[1] for one in shown]
+    limit = bound_by_distances(setting, parts.probes, promises)
+    return Released(parts.known, parts.probes, clean, own, shown, took, strangers, parts.learnt, limit)
 
 
 def cells(
@@ -223,6 +229,9 @@ def _outcome(
     whole = all(_all_hidden(one[0]) for one in shown) and len({one[0].image.shape for one in shown}) == 1
     bounded = setting.method is not None and not attack.joint
     least = bound(guarantees, people, pixels=pixels, whole=whole) if bounded else None
+    about = None if least is None else ANY
+    if least is not None and releases.limit is not None and releases.limit < least:
+        least, about = releases.limit, THESE
     stated = next((one.to_json() for one in guarantees if one is not None), None)
     return Cell(
         of=depends_on(dataset, setting, attack, seed, left.measures),
@@ -239,6 +248,7 @@ def _outcome(
         utility=left.alone,
         together=left.together,
         apart=apart,
+        bound_about=about,
     )
 
 

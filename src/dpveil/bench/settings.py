@@ -73,6 +73,18 @@ class Setting:
         total = None if planned.total is None else compose([planned.total] * self.releases)
         return replace(first, more=tuple(more)), total
 
+    def points(self, items: Sequence[Item]) -> np.ndarray | None:
+        """Return the points by which photos count in the distance of a metric guarantee, one a row.
+
+        None where there are none, as where a region is not the whole photo: nothing is drawn.
+        """
+        found = []
+        for item in items:
+            placement = plan(item.read(), self.method, regions=self.regions).placement
+            found.append(None if placement is None else placement.point())
+        there = [point for point in found if point is not None]
+        return np.stack(there) if there and len(there) == len(found) else None
+
 
 def _view(planned: Plan, bits: SeededBits) -> View:
     """Return one release of a photo as an adversary sees it."""

@@ -79,17 +79,16 @@ def evaluate_command(
     delta: Annotated[Text, typer.Option(metavar="D", help="δ, for methods that take it.")] = None,
     block: Annotated[str, typer.Option(metavar="B", help="Side of a block in pixels.")] = "8",
     neighbourhood: Annotated[
-        list[str] | None,
-        typer.Option(metavar="M", help="A number of pixels, or all; repeatable. Default: 16."),
+        list[str] | None, typer.Option(metavar="M", help="How many pixels, or all; repeatable. Default: 16.")
+    ] = None,
+    metric: Annotated[
+        Text, typer.Option(metavar="NAME", help="box-mean, chord, ...: metric privacy, for latent.")
     ] = None,
     regions: Annotated[
         Text, typer.Option(metavar="KIND", help="whole or faces. Default: each method's own.")
     ] = None,
     split: Annotated[
-        str,
-        typer.Option(
-            metavar="KIND", help="photos: attackers know everybody. people: they learn from others."
-        ),
+        str, typer.Option(metavar="KIND", help="photos: all are known. people: attackers learn from others.")
     ] = "photos",
     releases: Annotated[
         int, typer.Option(metavar="N", min=1, max=100, help="How many releases of each photo attackers get.")
@@ -146,7 +145,7 @@ def evaluate_command(
 
     others = read_all(beside or ())
     methods, notes = _methods(
-        method, epsilon, delta, block, neighbourhood, full=full, options=options_of(context)
+        method, epsilon, delta, block, neighbourhood, metric, full=full, options=options_of(context)
     )
     around = regions not in (None, "whole") or any(one.name in FACES.rows for one in methods)
     more = (*(SEVERAL if releases > 1 else ()), *(AROUND if around else ()))
@@ -178,6 +177,7 @@ def _methods(
     delta: Text,
     block: str,
     neighbourhoods: Sequence[str] | None,
+    metric: Text,
     *,
     full: bool,
     options: dict[str, str],
@@ -193,6 +193,7 @@ def _methods(
         neighbourhoods=grid.neighbourhoods(neighbourhoods or ("16",)),
         delta=delta,
         block=number(block),
+        metric=metric,
     )
     lines, notes = grid.lines(choice, every=full and not names, options=options)
     methods = dict.fromkeys(one for line in lines for one in line.methods if one is not None)

@@ -39,6 +39,7 @@ class Choice:
     delta: str | None
     block: int | str
     gallery: str | None = None
+    metric: str | None = None
 
 
 def neighbourhoods(words: Sequence[str]) -> tuple[int | None, ...]:
@@ -83,6 +84,8 @@ def lines(
     taken = any(hasattr(method, "gallery") for row in made for method in row.methods)
     if choice.gallery and refused and not taken:
         raise refused
+    if choice.metric and not any(getattr(one, "metric", None) for row in made for one in row.methods):
+        raise InvalidParameter("metric", choice.metric, "is taken by no method here", hint="--method latent")
     if every:
         made.insert(0, Line(DEFAULT, None, (build(None, {}), *[None] * (len(choice.budgets) - 1))))
     return made, notes
@@ -102,7 +105,7 @@ def _line(name: str, m: int | None, choice: Choice, seen: set[Method]) -> Line:
     made: list[Method | None] = []
     for epsilon in choice.budgets:
         given = {"epsilon": epsilon, "block": choice.block, "neighbourhood": m}
-        given |= {"delta": choice.delta, "gallery": choice.gallery}
+        given |= {"delta": choice.delta, "gallery": choice.gallery, "metric": choice.metric}
         method = one(name, given)
         made.append(None if method in seen else method)
         seen.add(method)
@@ -134,6 +137,7 @@ def one(name: str, given: dict[str, Any]) -> Method:
     known = {field.name for field in fields(METHODS[name])} if name in METHODS else set(given)
     own = {key: value for key, value in given.items() if key in known and value is not None}
     own = {**(METHODS[name].typical if name in METHODS else {}), **own}
+    own |= {"guarantee": "metric"} if "metric" in own else {}
     try:
         return build(name, own)
     except InvalidParameter:

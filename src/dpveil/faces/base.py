@@ -186,6 +186,13 @@ class FaceMethod(Method):
         faces = self.shown(crops, bits=bits)
         return lambda _: faces
 
+    def points(self, crops: Crops) -> np.ndarray | None:
+        """Return the points by which crops count in the distance of a metric guarantee, one a row.
+
+        None for methods without such points.
+        """
+        return None
+
     def _checked(self, crops: Crops) -> Crops:
         side = self.frame.size
         if crops.dtype != np.uint8 or crops.ndim != 4 or crops.shape[1:] != (side, side, 3):

@@ -16,25 +16,23 @@ from dpveil.codecs.statistics import Codes
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json
 from dpveil.core.parameters import Between, OneOf, OptionalPositive
-from dpveil.errors import DPVeilError, InvalidParameter, UnknownName, UsageError, meant
+from dpveil.errors import DPVeilError, InvalidParameter, UsageError, meant
 from dpveil.faces.attribute_model import AttributeModel
 from dpveil.faces.attributes import READER
 from dpveil.faces.base import Crops, FaceMethod, Views
 from dpveil.faces.geometry import Frame
 from dpveil.faces.kept import KEPT, NONE, Kept, unusual
+from dpveil.faces.kinds import DEFAULT_MECHANISMS, METRICS, of_kind
 from dpveil.faces.stated_space import StatedSpace
 from dpveil.faces.told import Answers, Told
 from dpveil.mechanisms.latent import TABLE, LatentMechanism
+from dpveil.mechanisms.latent.base import Points
 from dpveil.mechanisms.latent.mixtures import likely_in
 from dpveil.mechanisms.latent.posterior import likely
 from dpveil.mechanisms.latent.shares import RULES
 from dpveil.mechanisms.placement import Pose
 from dpveil.noise.bits import BitSource, check_bits
 
-DEFAULT_MECHANISMS: Final = {"pure": "box-truncated-laplace", "zcdp": "box-gaussian"}
-"""Default mechanism for each kind of guarantee."""
-METRICS: Final = {name: kind.metric for name, kind in TABLE.items() if kind.metric is not None}
-"""The metric of each mechanism with a metric guarantee."""
 OWN: Final = ("epsilon", "rho", "allocation", "ratio")
 """Parameters that only some mechanisms have."""
 WRITTEN: Final = "guarantee"
@@ -165,7 +163,7 @@ class Latent(FaceMethod):
         if given.get(budget) is None and given.keys() & {"epsilon", "rho"}:
             raise InvalidParameter(budget, None, "is missing", hint=f"{wanted} is paid in {budget}")
         if given.get("mechanism") is None:
-            given["mechanism"] = _of_kind(wanted, given.get("metric"))
+            given["mechanism"] = of_kind(wanted, given.get("metric"))
         mechanism = TABLE.get(given["mechanism"])
         if mechanism is not None and mechanism.kind != wanted:
             hint = f"{given['mechanism']} is {mechanism.kind}"
@@ -265,14 +263,27 @@ class Latent(FaceMethod):
         codes, answers = self._released(self._checked(crops), check_bits(bits))
         return lambda pose: list(self._shown(codes, answers, pose))
 
+    def points(self, crops: Crops) -> Points | None:
+        """Return the points of the grid between which the metric takes distances; None without one."""
+        if self.metric is None:
+            return None
+        return self._own.points(self._codes(self._checked(crops)), self._codec.statistics)
+
+    def apart(self, points: Points) -> np.ndarray | None:
+        """Return the distances of the mechanism's metric between points of the grid, rounded up."""
+        return self._own.apart(points, self._codec.statistics)
+
+    def _codes(self, crops: Crops) -> Codes:
+        seen = crops if self._codec.canvas[2] == 3 else np.rint(crops @ GREY).astype(np.uint8)[..., None]
+        return self._codec.encode(seen)
+
     def _draw(self, crops: Crops, bits: BitSource) -> Crops:
         return self._shown(*self._released(crops, bits))
 
     def _released(self, crops: Crops, bits: BitSource) -> tuple[Codes, Answers]:
         """Return private codes, and what the decoder is told."""
         codec = self._codec
-        seen = crops if codec.canvas[2] == 3 else np.rint(crops @ GREY).astype(np.uint8)[..., None]
-        codes = self._own.release(codec.encode(seen), codec.statistics, bits=bits)
+        codes = self._own.release(self._codes(crops), codec.statistics, bits=bits)
         if codec.likely:
             if codec.prior is None:
                 codes = likely(codes, self._own, codec.statistics, bits=bits)
@@ -285,16 +296,3 @@ class Latent(FaceMethod):
         turned = {} if pose is None else self._codec.turning(*pose)
         released = self.told.decoded(self._codec, codes, answers, turned)
         return np.ascontiguousarray(np.broadcast_to(released, (*released.shape[:3], 3)))
-
-
-def _of_kind(kind: str, metric: object) -> str:
-    """Return the default mechanism of a kind of guarantee; for "metric", the one with that metric."""
-    if kind != "metric":
-        return DEFAULT_MECHANISMS[kind]
-    if metric is None:
-        hint = f"epsilon is for one unit of a distance, so name it: {' or '.join(METRICS.values())}"
-        raise InvalidParameter("metric", None, "is missing", hint=hint)
-    named = [mechanism for mechanism, its in METRICS.items() if its == metric]
-    if not named:
-        raise UnknownName("metric", str(metric), METRICS.values())
-    return named[0]

@@ -11,6 +11,8 @@ from dataclasses import fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
+import numpy as np
+
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json, to_json
 from dpveil.core.parameters import Parameter
@@ -199,6 +201,13 @@ class Method(ABC):
 
     def pair_distances(self) -> Mapping[float, float] | None:
         """Return the distances between people, by share of pairs, for a metric guarantee."""
+        return None
+
+    def apart(self, points: np.ndarray) -> np.ndarray | None:
+        """Return the distances of a metric guarantee between points of `Placement.point`, one a row.
+
+        A square of floats, rounded up; None where they are not known.
+        """
         return None
 
     def parameters(self) -> dict[str, Json]:

@@ -121,12 +121,20 @@ class LatentMechanism(ABC):
             )
         check_bits(bits)
         box = space.bounds(self.clip)
-        width = box.high - box.low
-        inside = (np.clip(codes, box.low, box.high) - box.low) / width
-        points = np.clip(np.rint(inside * STEPS), 0, STEPS).astype(np.int64)
-        drawn = np.clip(self._draw(points, space, bits), 0, STEPS)
-        released: Codes = box.low + width * drawn / STEPS
+        drawn = np.clip(self._draw(self.points(codes, space), space, bits), 0, STEPS)
+        released: Codes = box.low + (box.high - box.low) * drawn / STEPS
         return released
+
+    def points(self, codes: Codes, space: CodeSpace) -> Points:
+        """Return the points of the grid that stand for finite codes, n × m: draws depend on them alone."""
+        box = space.bounds(self.clip)
+        inside = (np.clip(codes, box.low, box.high) - box.low) / (box.high - box.low)
+        points: Points = np.clip(np.rint(inside * STEPS), 0, STEPS).astype(np.int64)
+        return points
+
+    def apart(self, points: Points, space: CodeSpace) -> Float64[np.ndarray, "n n"] | None:
+        """Return the distances of a metric guarantee between points of the grid, rounded up; None without."""
+        return None
 
     def laws(self, space: CodeSpace) -> tuple[Law, ...] | None:
         """Return the law of the noise of every coordinate, or None if it is none of `posterior`."""

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Final
 
+import numpy as np
+from jaxtyping import Float64
+
 from dpveil.core.parameters import Positive
 from dpveil.mechanisms.latent.base import STEPS, CodeSpace, LatentMechanism, Points
 from dpveil.mechanisms.latent.posterior import Law
@@ -24,6 +27,15 @@ def noisy(points: Points, scales: tuple[Fraction, ...], bits: BitSource) -> Poin
         noise = discrete_laplace(scale, len(points) * len(columns), bits)
         out[:, columns] += noise.reshape(len(points), len(columns))
     return out
+
+
+def mean_apart(points: Points) -> Float64[np.ndarray, "n n"]:
+    """Return the mean differences of points in sides of the box, rounded up: sums are exact, and divided
+    once.
+    """
+    steps = np.array([np.abs(points - one).sum(axis=1) for one in points])
+    apart: Float64[np.ndarray, "n n"] = np.nextafter(steps / (points.shape[1] * STEPS), np.inf)
+    return apart
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +63,10 @@ class CroftMetric(LatentMechanism):
     def distance(self) -> str:
         """The definition of d in words."""
         return METRIC.format(grid=self.grid)
+
+    def apart(self, points: Points, space: CodeSpace) -> Float64[np.ndarray, "n n"]:
+        """Return d between points of the grid, rounded up."""
+        return mean_apart(points)
 
     def prepare(self, space: CodeSpace) -> None:
         """Raise `NoiseError` if the noise cannot be drawn."""
