@@ -128,10 +128,10 @@ def shown(record: RegionRecord, *, width: int, height: int, wording: int = WORDI
     if record.masked is None and record.box == Box(0, 0, width, height):
         none = (NOTHING,) if origin.fallback else ()
         return ("the photo's size in pixels and its number of channels", *found, *none, *stored)
-    outline = () if record.masked is None else (SILHOUETTE if origin.outlined else MASKED,)
+    outline = [] if record.masked is None else [SILHOUETTE if origin.outlined else MASKED]
     traces = (TRACES.format(origin.grown_to),) if origin.escapes else ()
     place = found or ("position and size of the region",)
-    outline += (BESIDE,) if wording >= BESIDE_SINCE and face and EXCEPT.search(origin.finder) else ()
+    outline += [BESIDE] if wording >= BESIDE_SINCE and face and EXCEPT.search(origin.finder) else []
     rest = NO_OTHER_FACE if face else "everything outside the region"
     return (*place, *outline, *stored, *traces, rest)
 
