@@ -103,8 +103,8 @@ def _shown(
     pose: Pose | None,
 ) -> Image:
     """Return a photo, or a release of it, with the faces in a pose; pixels under regions are not read."""
-    first = [_after(steps, face) for face in views(None)]
-    released = first if pose is None else [_after(steps, face) for face in views(pose)]
+    first = list(views(None))
+    released = [_after(steps, face) for face in (first if pose is None else views(pose))]
     return recombine(
         image,
         places,

@@ -28,6 +28,7 @@ from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.heads import Heads
 from dpveil.faces.portrait import Portrait
 from dpveil.noise.bits import SeededBits
+from dpveil.postprocessing import Step
 from dpveil.regions import parse
 from dpveil.release.verification import verify
 
@@ -282,3 +283,34 @@ def test_kinds_differ_from_those_of_files_only_in_what_is_built_in() -> None:
         .max()
         == 0
     )
+
+
+class Nameless(Step):
+    """A step of a user, whose repr is its address in memory."""
+
+    name = "nameless"
+    usual = "nameless:1"
+    summary = "does nothing"
+
+    @property
+    def description(self) -> str:
+        return "nameless:1"
+
+    def __call__(self, image: np.ndarray) -> np.ndarray:
+        return image
+
+
+def test_a_release_does_not_depend_on_where_a_step_lies_in_memory() -> None:
+    """Alone in its photo a head is in front of a wall, whose colour a number of the released head chooses."""
+    photo, method = (
+        Photo(np.full((90, 80, 3), 128, np.uint8)),
+        Attributes(attributes="none", gallery="drawn", placing="box", protect="box"),
+    )
+    steps, bits = [Nameless() for _ in range(6)], (SeededBits(1) for _ in range(6))
+    made = (
+        dpveil.obfuscate(photo, method, regions="10,10,60,70", bits=one, post_processing=[step])
+        for step, one in zip(steps, bits, strict=True)
+    )
+    releases = [release.image.tobytes() for release in made]
+    assert len({repr(step) for step in steps}) == 6
+    assert len(set(releases)) == 1
