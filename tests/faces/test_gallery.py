@@ -174,6 +174,15 @@ def rows_of_another_size(tensors, about):
     tensors["rows"] = np.ascontiguousarray(tensors["rows"][:, :100])
 
 
+def too_many_rows(tensors, about):
+    tensors["rows"] = np.zeros((513, tensors["rows"].shape[1]), np.float16)
+
+
+def too_many_faces(tensors, about):
+    tensors["ends"] = np.arange(1, 8194)
+    tensors["pictures"] = np.zeros(8193, np.uint8)
+
+
 def no_picture(tensors, about):
     tensors["pictures"][: tensors["ends"][0]] = 7
 
@@ -212,6 +221,8 @@ def other_picture(tensors, about):
         (nothing, "not a gallery of 2"),
         (rows_not_finite, "finite rows"),
         (rows_of_another_size, "finite rows"),
+        (too_many_rows, "not 1 to 512 finite rows"),
+        (too_many_faces, "not a gallery of 2 to 8192 faces"),
         (no_picture, "face 0"),
         (giant_picture, "face 0"),
         (no_ends, "not a complete gallery model"),

@@ -27,7 +27,9 @@ SMALL: Final = 32
 """Side of the downscaled faces from which features are computed, in pixels."""
 QUALITY: Final = 92
 """Quality of the WebP pictures in a file, out of 100."""
-MOST_FACES: Final = 1 << 15
+MOST_FACES: Final = 1 << 13
+"""Decoded, so many take 400 MB."""
+MOST_FEATURES: Final = 512
 NO_GLASSES: Final = -1
 BATCH: Final = 256
 """Crops whose features are computed at once."""
@@ -148,10 +150,10 @@ class FaceGallery(Stored):
         if (
             rows.ndim != 2
             or rows.shape[1] != SMALL * SMALL * 3
-            or not len(rows)
+            or not 0 < len(rows) <= MOST_FEATURES
             or not np.isfinite(rows).all()
         ):
-            raise ModelError("the file's features are not finite rows of 3072")
+            raise ModelError(f"the file's features are not 1 to {MOST_FEATURES} finite rows of 3072")
         values = {str(name): tuple(str(word) for word in words) for name, words in facts["values"].items()}
         labels, agreement = {}, {}
         for name, words in values.items():
