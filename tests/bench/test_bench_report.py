@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -85,6 +86,10 @@ def test_tinted_is_what_keeps_most_of_those_that_are_no_riskier_than_the_first()
     kept += [{**ssim(name, mean), "measure": "gender"} for name, mean in (("a", 0.7), ("b", 0.6), ("c", 0.9))]
     (league,) = leagues(table, kept)
     assert [place.best for place in league.places] == [{"gender"}, {"ssim"}, set()]
+    few = [replace(one, low=0.0, high=0.3) for one in table]
+    assert [place.best for place in leagues(few, kept)[0].places] == [{"gender"}, {"ssim"}, set()]
+    even = [ssim("a", 0.0), ssim("b", 0.0)]
+    assert not any(place.best for place in leagues(table[:2], even)[0].places)
     (alone,) = leagues(table[:1], kept[:1])
     assert not alone.places[0].best
 

@@ -28,7 +28,7 @@ from dpveil.bench.check import repeated
 from dpveil.bench.data import Dataset, load
 from dpveil.bench.items import Item
 from dpveil.bench.league import leagues
-from dpveil.bench.measuring import cells
+from dpveil.bench.measuring import cells, released
 from dpveil.bench.run import CELLS, Job, compute, run
 from dpveil.bench.settings import Setting, Shown
 from dpveil.bench.split import split
@@ -149,8 +149,12 @@ def _code(image: np.ndarray) -> np.ndarray:
 
 
 def test_an_attacker_that_is_given_the_labels_is_noticed(data: Dataset) -> None:
-    """The bench's mutant: it knows who is who by the order of the releases, whatever they show."""
-    (row,) = rows([one(data, NOISE, Told())])
+    """The bench's mutant: it knows who is who, whatever releases show."""
+    made = released(data, NOISE, 0)
+    people = sorted({item.person for item in made.probes})
+    pairs = zip(made.shown, made.probes, strict=True)
+    labels = {one[0].image.tobytes(): people.index(item.person) for one, item in pairs if one is not None}
+    (row,) = rows([one(data, NOISE, Told(labels=labels))])
     assert row.success == 1
     assert row.above
 
@@ -161,12 +165,29 @@ class Told(VectorAttack):
     summary: ClassVar[str] = "cheats"
     sees: ClassVar[tuple[str, ...]] = (PIXELS,)
 
-    turn: Iterator[int] = field(default_factory=count)
+    labels: dict[bytes, int] = field(default_factory=dict)
 
     def vectors(self, views: tuple[View, ...]) -> np.ndarray:
         if len(views) == 1:
-            return np.full((1, 3), next(self.turn) * 100.0)
+            return np.full((1, 3), self.labels[views[0].image.tobytes()] * 100.0)
         return np.arange(len(views))[:, None] // (len(views) // 6) * 100.0 + np.zeros((1, 3))
+
+
+def test_the_order_of_releases_tells_no_attacker_who_they_show(data: Dataset) -> None:
+    """They lie sorted by person: who counts them would name everybody."""
+    (row,) = rows([one(data, NOISE, Counting())])
+    assert row.success < 1
+    assert not row.above
+
+
+@dataclass(frozen=True)
+class Counting(Told):
+    name: ClassVar[str] = "counting"
+
+    turn: Iterator[int] = field(default_factory=count)
+
+    def vectors(self, views: tuple[View, ...]) -> np.ndarray:
+        return np.full((1, 3), next(self.turn) * 100.0) if len(views) == 1 else super().vectors(views)
 
 
 def test_an_attacker_who_matches_all_releases_gets_one_at_a_time(data: Dataset) -> None:
@@ -245,7 +266,7 @@ def test_a_release_in_which_nothing_is_found_is_a_failure_that_counts(data: Data
             return out if len(views) > 1 or next(turn) % 2 else np.full_like(out, np.nan)
 
     cell = one(data, MOSAIC, Blind())
-    assert cell.answered == (False, True) * 3
+    assert sum(cell.answered) == 3
     (row,) = rows([cell])
     assert (row.success, row.values["failures"], row.values["releases"]) == (0.5, "3", "6")
 

@@ -150,6 +150,8 @@ def test_the_command_writes_them_and_says_that_they_are_private(
     assert "private-originals" not in {path.name for path in (tmp_path / "out").rglob("*")}
     code, _, err = shell(*line)
     assert (code, "is there already" in err) == (4, True), "nothing is replaced"
+    code, _, err = shell(*line[:-1], tmp_path / "out" / "hifd")
+    assert (code, "lies in the results" in err) == (4, True), "results are published"
 
 
 def test_data_without_faces_are_refused_before_anything_is_written(shell: Shell, tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ SENTENCES = {
     6: "6c509483c7e6e936e4904afdad0eb7cf71010a3fdce7649075e4bc8bb4726713",
     7: "288ecd1d4eedf8791771ad6ace4836a3b389a53124352b6a252f08e6a14d3f47",
     8: "076dc0ec7f31120711d5b53c476d32aa7399a1c6fa772097520a81e116cd2e71",
-    9: "7dd65dc6e9fba4c3a1fed4418c1334bcc077e98257c8c3866e17f6ed6586ef05",
+    9: "6498b45151be2fc5d8f84336f3ebfca6faea7bba35595919d7a21e6549ea0842",
 }
 """Version of the wording to the SHA-256 of all sentences about these quotes."""
 SINCE_3 = [DPPix(epsilon=2, block=4, neighbourhood=1), DPPix(epsilon=2, block=4, neighbourhood=16)]

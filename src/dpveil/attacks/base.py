@@ -157,7 +157,10 @@ class Fitted(ABC):
 
     @abstractmethod
     def score(self, releases: Sequence[View]) -> Scores:
-        """Return scores for each release and each person of the background."""
+        """Return scores for each release and each person of the background.
+
+        They depend on these releases alone, and on no earlier call: bounds are about one release.
+        """
 
     def enrol(self, gallery: Background) -> Fitted:
         """Return an attacker that knows the people of a gallery instead, with what it learnt of others.

@@ -63,7 +63,7 @@ def bound_by_distances(
     """Return what `bound_of_photos` gives for photos and the guarantees of their releases.
 
     None for guarantees that are not metric, are about few pixels or singular vectors, or differ in ε or
-    distance; and where the method cannot take the distance between photos.
+    distance; and where the method cannot take the distance between photos, or takes one that is none.
     """
     promises = {(one.kind, one.epsilon, one.distance, one.relation) for one in guarantees if one is not None}
     if setting.method is None or None in guarantees or len(promises) != 1 or len(items) > MOST:
@@ -73,4 +73,6 @@ def bound_by_distances(
         return None
     points = setting.points(items)
     apart = None if points is None else setting.method.apart(points)
-    return None if apart is None else bound_of_photos(epsilon, apart, [item.person for item in items])
+    if apart is None or apart.shape != (len(items), len(items)) or not (apart >= 0).all():
+        return None
+    return bound_of_photos(epsilon, apart, [item.person for item in items])

@@ -129,11 +129,11 @@ def _place(rows: Sequence[Row], measures: Sequence[Mapping[str, str]]) -> Place:
 def _ranked(places: Sequence[Place]) -> tuple[Place, ...]:
     """Return places by risk; marked is what keeps most among those no riskier than the first."""
     ranked = sorted(places, key=lambda place: (place.risk, -place.kept.get(SSIM, -1.0)))
-    safe = [place for place in ranked if place.low <= ranked[0].high]
+    safe = [place for place in ranked if place.risk <= ranked[0].high]
     most = {
         name: max(safe, key=lambda place: place.kept.get(name, -1.0))
         for name in SHOWN
-        if len(ranked) > 1 and any(name in place.kept for place in safe)
+        if len({place.kept[name] for place in safe if name in place.kept}) > 1
     }
     return tuple(
         replace(place, best=frozenset(name for name, one in most.items() if one is place)) for place in ranked

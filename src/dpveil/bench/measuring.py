@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -180,12 +181,11 @@ def scored(
 def _parts(rows: Sequence[int], *, joint: bool, seed: int) -> list[list[int]]:
     """Return which releases an attacker sees together: each alone, as the bound is about one release, or all.
 
-    All are shuffled, as they are sorted by person, and their order must tell nothing.
+    They are shuffled, as they are sorted by person, and their order must tell nothing.
     """
-    if not joint:
-        return [[row] for row in rows]
     order = np.argsort(SeededBits(seed, "the order of releases").words(len(rows)), kind="stable")
-    return [[rows[place] for place in order]]
+    shuffled = [rows[place] for place in order]
+    return [shuffled] if joint else [[row] for row in shuffled]
 
 
 def _scored(found: Scores, names: Sequence[str]) -> Float64[np.ndarray, "releases people"]:
@@ -244,7 +244,7 @@ def _outcome(
         accepted_2=_accepted(verified[0]),
         accepted_3=_accepted(verified[1]),
         guarantee=stated,
-        bound=None if least is None else round(min(1.0, least), 9),
+        bound=None if least is None else min(1.0, math.ceil(least * 1e9) / 1e9),
         utility=left.alone,
         together=left.together,
         apart=apart,

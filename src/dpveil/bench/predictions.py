@@ -71,14 +71,18 @@ TASKS: Final = (
 """What is read; dpveil's model reads age in five bands, and hifd takes years."""
 
 
-def check_possible(sets: Sequence[Dataset], folder: Path) -> None:
-    """Raise `UsageError` where no face can be read, and `OutputError` for a folder with contents."""
+def check_possible(sets: Sequence[Dataset], folder: Path, results: Path) -> None:
+    """Raise `UsageError` where no face can be read, and `OutputError` for a folder with contents or one in
+    `results`, which are published.
+    """
     if not any(one.subject == "faces" for one in sets):
         raise UsageError("no data set shows faces, which hifd scores", hint="give photos of people")
     if not all(installed(extra) for extra in FACES):
         raise UsageError(
             "reading faces needs what is not installed", hint="pip install 'dpveil[faces,models]'"
         )
+    if folder.resolve().is_relative_to(results.resolve()):
+        raise OutputError(f"{folder} is private, and lies in the results", hint="choose another folder")
     if is_present(folder) and not (folder.is_dir() and not any(folder.iterdir())):
         raise OutputError(f"{folder} is there already", hint="choose another folder")
 

@@ -156,7 +156,7 @@ def evaluate_command(
         parts_of(one)
         check_readable(one)
     if predictions is not None:
-        check_possible(sets, predictions)
+        check_possible(sets, predictions, out)
     begin(out)
     for text in (*notes, *left):
         say.note(f"note: {text}")
@@ -257,18 +257,21 @@ def _predict(sets: Sequence[Dataset], settings: Sequence[Setting], seed: int, fo
 
 
 def _told(table: Sequence[Row], out: Path, json: bool) -> int:
-    from dpveil.bench.league import settings_in_words
+    from dpveil.bench.league import leagues
     from dpveil.bench.report import alarm
 
     broken = [alarm(row) for row in table if row.above]
     if json:
         say.document({"out": str(out), "results": [dict(row.values) for row in table], "broken": broken})
     else:
-        for row in table:
-            values = row.values
-            rate = f"{values['success']} [{values['low']}, {values['high']}]"
-            told = f"{values['method']} ({settings_in_words(values)})"
-            say.answer(f"{values['dataset']}  {rate}  {values['attack']:<16}  {told}")
+        say.answer("Share of releases that the strongest attack names, with 95 % intervals:")
+        for league in leagues(table, ()):
+            say.answer(f"{league.dataset}: {league.title}")
+            for place in league.places:
+                bound = "" if place.bound is None else f", bound {place.bound:.2f}"
+                told = ", ".join(filter(None, (place.method, place.settings)))
+                rate = f"{place.risk:.2f} [{place.low:.2f}, {place.high:.2f}]"
+                say.answer(f"  {rate}  {told} (by {place.by}{bound})")
         say.answer(f"wrote {out / 'report.html'}")
     for text in broken:
         say.note(text)

@@ -27,7 +27,7 @@ EXCEPT: Final = re.compile(r" except=[0-9,]+$")
 """The end of a request that keeps faces, at which all others may be cut."""
 BESIDE: Final = (
     "where the face boxes end that were detected and kept: they are not rounded, may follow from pixels that"
-    f" are replaced, and cut what is replaced; {SAME}"
+    f" are replaced, and may cut what is replaced; {SAME}"
 )
 """What certificates say of faces beside one that was kept."""
 MOST_CELL: Final = 1 << 24

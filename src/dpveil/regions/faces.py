@@ -175,7 +175,7 @@ class Faces(Finder):
             if reach(bare[kept - 1], photo.grid).overlaps(bare[n - 1]):
                 raise RegionError(
                     f"face {kept} is excepted and face {n} reaches into it: they cannot be told apart",
-                    hint="except both, or none of them",
+                    hint="replace both; or keep both, if other faces are replaced",
                 )
         self._check_inside(photo, {n: box for n, box in enumerate(bare, start=1) if n not in chosen})
         kept_boxes = tuple(bare[n - 1] for n in self.exclude)
