@@ -162,6 +162,20 @@ def test_where_no_distance_is_known_there_is_no_such_bound(data: Dataset) -> Non
     assert pure.points(np.zeros((1, SIDE, SIDE, 3), np.uint8)) is None
 
 
+@pytest.mark.parametrize(
+    "apart",
+    [np.full((6, 6), -1.0), np.full((6, 6), np.nan), np.zeros((2, 2))],
+    ids=["negative", "nan", "few"],
+)
+def test_distances_of_a_plug_in_that_are_none_give_no_bound(
+    data: Dataset, monkeypatch: pytest.MonkeyPatch, apart: np.ndarray
+) -> None:
+    setting, probes = Setting(latent(), "whole"), split(data).probes[:6]
+    assert len(probes) == 6
+    monkeypatch.setattr(Latent, "apart", lambda self, points: apart)
+    assert bound_by_distances(setting, probes, [latent().guarantee(**SIZE)] * 6) is None
+
+
 def test_every_mechanism_with_a_metric_has_its_distance() -> None:
     """And no other one has."""
     assert {name for name, kind in TABLE.items() if kind.metric is not None} == set(METRICS)

@@ -244,7 +244,7 @@ def _outcome(
         accepted_2=_accepted(verified[0]),
         accepted_3=_accepted(verified[1]),
         guarantee=stated,
-        bound=None if least is None else min(1.0, math.ceil(least * 1e9) / 1e9),
+        bound=None if least is None else math.ceil(min(1.0, least) * 1e9) / 1e9,
         utility=left.alone,
         together=left.together,
         apart=apart,

@@ -90,7 +90,17 @@ def test_a_collar_unlike_anything_seen_stays() -> None:
     assert made.over(given)[middle].min() > 200
 
 
-@pytest.mark.parametrize("known", [FAR > 9, FAR > 2.4], ids=["nothing", "corners"])
+def test_neighbours_are_copied_from_neighbours() -> None:
+    """Else a texture is a dust of single pixels: of sources that are drawn alone, 5 % are so."""
+    noise = (np.random.default_rng(0).random((SIDE, SIDE, 3)) * 200).astype(np.float32)
+    made = textures(painted(), noise, KNOWN, layout())
+    assert made is not None
+    offsets = made.sources - np.stack([Y, X], axis=2)
+    there = (made.sources[:, 1:, 0] >= 0) & (made.sources[:, :-1, 0] >= 0)
+    assert (offsets[:, 1:] == offsets[:, :-1]).all(axis=2)[there].mean() > 0.2
+
+
+@pytest.mark.parametrize("known", [FAR > 9, FAR > 2.4, FAR > 2.1], ids=["nothing", "corners", "48 patches"])
 def test_without_enough_of_the_photo_there_are_none(known: np.ndarray) -> None:
     assert textures(painted(), photo(), known, layout()) is None
 
