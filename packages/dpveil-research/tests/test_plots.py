@@ -1,4 +1,4 @@
-"""Figures: captions say what rows count, curves that are covered are wider, panels have one scale if asked."""
+"""Figures: captions count what is drawn, covered curves are wider, panels have one scale if asked for."""
 
 from __future__ import annotations
 

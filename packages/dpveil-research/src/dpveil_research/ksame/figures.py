@@ -16,8 +16,10 @@ SAME: Final = "k-same-m"
 RATE: Final = "named rightly"
 EPSILON: Final = "ε of the metric promise"
 GROUP: Final = "k"
+BANDS: Final = "; bands are 95 % intervals over people"
 NEARBY: Final = 0.05
-SIDES: Final = ((4, 3), (4, -3), (-4, 3), (4, 3), (4, -3))
+"""Points of a method that lie nearer than this, in both axes together, share a label."""
+SIDES: Final = ((4, 3), (-4, -3), (-4, 3), (4, 3), (4, -3))
 """Where each method's labels stand, right and up of its points."""
 NEAR: Final = ("embedding", "eigenfaces", "embedding, parrot", "eigenfaces, parrot")
 
@@ -121,7 +123,7 @@ def _background(name: str, rows: Sequence[Row]) -> Any:
 
 def _trade_off(name: str, rows: Sequence[Row]) -> Any:
     canvas, every = canvas_of(2)
-    _title(canvas, f"What is kept and who is named, {name}", rows)
+    _title(canvas, f"What is kept and who is named, {name}", rows, "")
     for axes, attack in zip(every, (OTHER_BEST, VERY_BEST), strict=True):
         here = [row for row in rows if row["attack"] == attack and row["x"]]
         for colour, method in enumerate(dict.fromkeys(row["method"] for row in here)):
@@ -136,9 +138,9 @@ def _trade_off(name: str, rows: Sequence[Row]) -> Any:
     return canvas
 
 
-def _title(canvas: Any, words: str, rows: Sequence[Row]) -> None:
+def _title(canvas: Any, words: str, rows: Sequence[Row], bands: str = BANDS) -> None:
     people = max(int(row["people"]) for row in rows)
-    canvas.suptitle(f"{words}\n{people} people; bands are 95 % intervals over people", color=INK, fontsize=12)
+    canvas.suptitle(f"{words}\n{people} people{bands}", color=INK, fontsize=12)
 
 
 def _beside(axes: Any, points: Sequence[tuple[float, float]], names: Sequence[str], colour: int) -> None:
