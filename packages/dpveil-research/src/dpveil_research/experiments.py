@@ -16,7 +16,6 @@ from dpveil_research import (
     croft_thesis_6,
     errata_e1,
     faceidp,
-    faceidp_faces,
     gallery,
     half_infinite,
     ksame,
@@ -54,7 +53,6 @@ The count is of photos, pairs, people or splits; None is the experiment's own de
 COMPUTED: Final[dict[str, Callable[[], dict[str, bytes]]]] = {
     "croft-thesis-5": croft_thesis_5.make,
     "errata-e1": errata_e1.make,
-    "faceidp-faces": faceidp_faces.make,
     "half-infinite": half_infinite.make,
 }
 """Experiments without data."""
