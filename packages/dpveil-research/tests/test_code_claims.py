@@ -180,6 +180,21 @@ def test_f10_random_measurements_lose_far_more_than_the_code():
     assert low > 25 * fact("squared error of a decoded code")
 
 
+def test_f11_all_three_allocations_have_one_expected_error_and_budgets_in_order():
+    pair = "0.51 apart"
+    found = {
+        (r["face"], r["series"]): r
+        for r in rows("faceidp-faces", "faces")
+        if (r["pair"], r["utility"]) == (pair, "13")
+    }
+    errors = [[f"{float(found[face, name]['squared_error']):.1f}" for name in ALLOCATIONS] for face in "AB"]
+    budgets = [f"{float(found['A', name]['epsilon']):.0f}" for name in ALLOCATIONS]
+    (line,) = (one for one in PAGE.splitlines() if one.startswith("| F11 |"))
+    for said in (*errors, budgets):
+        assert ", ".join(said) in line
+    assert {row["taken_for_a"] for row in found.values()} == {"True"}
+
+
 # Li & Clifton
 
 

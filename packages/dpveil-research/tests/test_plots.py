@@ -6,7 +6,7 @@ import pytest
 
 from dpveil_research import plots
 from dpveil_research.faceidp_figures import farther
-from dpveil_research.plots import WIDTH, Figure, Line, Panel, draw, widths
+from dpveil_research.plots import WIDTH, Figure, Line, Panel, draw, grid_of, widths
 
 ROWS = [
     {"sweep": sweep, "series": series, "x": x, "n": n, "ssim": y, "ssim_low": y, "ssim_high": y}
@@ -82,3 +82,12 @@ def test_what_noise_adds_is_taken_from_the_same_coordinate() -> None:
         )
     ]
     assert [float(row["farther"]) for row in farther(rows)] == [0, 0, 0, 0.5, -1, 0.25]
+
+
+def test_pictures_of_a_grid_have_their_own_pixels() -> None:
+    canvas, grid = grid_of(2, 3, side=50, title="Title")
+    assert [len(line) for line in grid] == [3, 3]
+    for axes in canvas.axes:
+        box = axes.get_window_extent()
+        assert (box.width, box.height) == pytest.approx((50, 50))
+    assert grid[0][0].get_window_extent().y0 > grid[1][0].get_window_extent().y1

@@ -14,8 +14,10 @@ from dpveil_research import (
     croft_pixels,
     croft_thesis_5,
     croft_thesis_6,
+    croft_thesis_6_aam,
     errata_e1,
     faceidp,
+    faceidp_faces,
     gallery,
     half_infinite,
     ksame,
@@ -40,6 +42,7 @@ ON_DATA: Final[dict[str, Callable[[Path, int | None, Callable[[str], None]], dic
     "croft-2022-ksame": ksame.make,
     "croft-2022-faces": croft_2022_faces.make,
     "croft-thesis-6": croft_thesis_6.make,
+    "croft-thesis-6-aam": croft_thesis_6_aam.make,
     "croft-thesis-6-pixels": partial(croft_pixels.make, croft_pixels.THESIS),
     "croft-2022-risk": partial(croft_pixels.make, croft_pixels.PAPER),
     "attributes": attributes.make,
@@ -53,6 +56,7 @@ The count is of photos, pairs, people or splits; None is the experiment's own de
 COMPUTED: Final[dict[str, Callable[[], dict[str, bytes]]]] = {
     "croft-thesis-5": croft_thesis_5.make,
     "errata-e1": errata_e1.make,
+    "faceidp-faces": faceidp_faces.make,
     "half-infinite": half_infinite.make,
 }
 """Experiments without data."""

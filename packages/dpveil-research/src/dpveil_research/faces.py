@@ -68,10 +68,12 @@ def aligned(image: UInt8[np.ndarray, "h w c"], box: Box, frame: Frame) -> UInt8[
     return of_points(predictor().near(image, box).points, frame.points()).crop(image, frame)
 
 
-def trained(kind: type[C], crops: Crops, length: int, seed: int) -> C:
-    """Return a codec trained on these crops, for this run only."""
+def trained(
+    kind: type[C], crops: Crops, length: int, seed: int, data: str = "half of the people of LFW"
+) -> C:
+    """Return a codec trained on these crops, for this run only; `data` says whose they are."""
     parts = [crops[start : start + BATCH] for start in range(0, len(crops), BATCH)]
-    card = Card(kind.name, "half of the people of LFW", "for this run only", seed)
+    card = Card(kind.name, data, "for this run only", seed)
     made: C = TRAINERS[kind.name](lambda: iter(parts), card=card, seed=seed, length=length)
     return made
 

@@ -13,8 +13,13 @@ from dpveil_research.results import columns
 
 INK: Final = "#1c1e22"
 SOFT: Final = "#8a8d94"
+DPI: Final = 110
 WIDTH: Final = 1.8
 """Of a curve, in points."""
+GAP: Final = (24, 52)
+"""Pixels between the columns and the rows of a grid of pictures."""
+TITLE: Final = 44
+"""Pixels of two lines of a title above it."""
 COLOURS: Final = ("#0b7a75", "#b02a20", "#2f4b9c", "#c98a1b", "#7a4fa3", "#4d4d4d", "#c2578a", "#6a9a3b")
 MEASURES: Final = {
     "mse": "mean squared error (lower is better)",
@@ -114,17 +119,47 @@ def canvas_of(count: int, *, same: bool = False) -> tuple[Any, Sequence[Any]]:
 
     Raises `UsageError` without matplotlib.
     """
-    try:
-        from matplotlib.figure import Figure as Canvas  # half a second, and an extra
-    except ImportError as error:
-        raise UsageError("plots need matplotlib", hint="pip install 'dpveil[plots]'") from error
     wide = 5.6 if count <= 2 else 4.2
-    canvas = Canvas(figsize=(wide * count, 5.4), dpi=110, layout="constrained")
+    canvas = _canvas((wide * count * DPI, 5.4 * DPI))
     every = canvas.subplots(1, count, squeeze=False, sharey=same)[0]
     for axes in every:
         axes.grid(color="#e4e2dc", lw=0.8)
         axes.spines[["top", "right"]].set_visible(False)
     return canvas, every
+
+
+def grid_of(rows: int, columns: int, *, side: int, title: str) -> tuple[Any, Sequence[Sequence[Any]]]:
+    """Return an empty canvas and a grid of axes for pictures of `side` pixels, drawn pixel by pixel.
+
+    Raises `UsageError` without matplotlib.
+    """
+    wide, high = side + GAP[0], side + GAP[1]
+    size = (columns * wide + GAP[0], rows * high + GAP[1] + TITLE)
+    canvas = _canvas(size, layout="none")
+    canvas.text(GAP[0] / size[0], 1 - 8 / size[1], title, color=INK, fontsize=9, va="top")
+    grid = [
+        [_square(canvas, size, side, (row * high, column * wide)) for column in range(columns)]
+        for row in range(rows)
+    ]
+    return canvas, grid
+
+
+def _square(canvas: Any, size: tuple[int, int], side: int, corner: tuple[int, int]) -> Any:
+    """Return axes of `side` pixels, whose corner lies so many pixels below and right of the first ones'."""
+    top, left = corner[0] + GAP[1] // 2 + TITLE, corner[1] + GAP[0]
+    axes = canvas.add_axes(
+        (left / size[0], 1 - (top + side) / size[1], side / size[0], side / size[1]), xticks=[], yticks=[]
+    )
+    axes.spines[:].set_visible(False)
+    return axes
+
+
+def _canvas(pixels: tuple[float, float], layout: str = "constrained") -> Any:
+    try:
+        from matplotlib.figure import Figure as Canvas  # half a second, and an extra
+    except ImportError as error:
+        raise UsageError("plots need matplotlib", hint="pip install 'dpveil[plots]'") from error
+    return Canvas(figsize=(pixels[0] / DPI, pixels[1] / DPI), dpi=DPI, layout=layout)
 
 
 def label(axes: Any, title: str, x: str, y: str) -> None:
