@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -35,6 +36,8 @@ from dpveil.bench.split import split
 from dpveil.bench.table import STRONGEST, rows, strongest, to_csv, utility
 from dpveil.bench.times import FOLDER
 from dpveil.bench.utility import usable
+from dpveil.cli.grid import Choice, lines
+from dpveil.core.registry import ATTACKS, METHODS
 from dpveil.errors import DataError, UsageError
 from dpveil.mechanisms.pixel import DPPix, Fill, Mosaic, Snow
 from dpveil.release.plan import Plan
@@ -54,6 +57,16 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 def one(data: Dataset, setting: Setting, attack: VectorAttack | None = None, seed: int = 0) -> Cell:
     (cell,) = cells(data, setting, [attack or PixelDiscriminant()], seed)
     return cell
+
+
+def test_every_method_and_attack_of_a_full_run_reaches_another_process() -> None:
+    """Jobs are sent to processes: what cannot be pickled ends `--full` and every run of its method."""
+    choice = Choice(tuple(METHODS.rows), ("1",), (16,), None, 8)
+    made = [method for line in lines(choice, every=True)[0] for method in line.methods if method is not None]
+    assert {method.name for method in made} >= {"attributes", "gallery", "latent"}
+    for one in (*made, *map(attack, ATTACKS)):
+        again = pickle.loads(pickle.dumps(one))  # noqa: S301  our own bytes
+        assert (type(again), again) == (type(one), one)
 
 
 def test_a_fifth_of_everybodys_photos_is_attacked_and_the_attacker_has_the_others(data: Dataset) -> None:

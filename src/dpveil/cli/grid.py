@@ -110,8 +110,8 @@ def left_out(refused: Mapping[str, DPVeilError], options: Mapping[str, str]) -> 
 
 def _budgets_left_out(refused: Refused, made: Sequence[Line], options: Mapping[str, str]) -> list[str]:
     """Return notes on budgets that some methods refuse; raises what they raised if every method does."""
-    for number, errors in enumerate(refused.values()):
-        taken = any(getattr(line.methods[number], "epsilon", None) is not None for line in made)
+    for index, errors in enumerate(refused.values()):
+        taken = any(getattr(line.methods[index], "epsilon", None) is not None for line in made)
         if errors and not taken:
             raise next(iter(errors.values()))
     return [note for errors in refused.values() for note in left_out(errors, options)]
