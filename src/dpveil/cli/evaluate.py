@@ -45,6 +45,7 @@ AROUND: Final = ("placement", "context", "context+placement")
 """Attacks that look beside the regions, which are run where regions are not the whole photo."""
 PLAIN: Final = ("blur", "mosaic", "fill")
 """Methods that promise nothing, which every run shows beside the others."""
+ALONE: Final = "everybody is in one photo, and attackers have that photo itself"
 SLOW: Final = ("1", "10", "100")
 """Budgets of a full run."""
 
@@ -157,6 +158,7 @@ def evaluate_command(
         check_readable(one)
     if predictions is not None:
         check_possible(sets, predictions, out)
+    left += [f"{one.name}: {ALONE}" for one in sets if one.alone]
     begin(out)
     for text in (*notes, *left):
         say.note(f"note: {text}")
