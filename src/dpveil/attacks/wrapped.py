@@ -19,6 +19,8 @@ class Wrapped(Attack):
     """An attack that changes releases, its own and others', before `inner` learns from them and scores."""
 
     sees: ClassVar[tuple[str, ...]] = SEES
+    photos: ClassVar[bool] = False
+    """Whether clean photos are changed as releases are."""
 
     inner: Attack = field(default_factory=PixelDiscriminant)
 
@@ -65,7 +67,9 @@ class Wrapped(Attack):
         """Return the inner attacker, fitted to changed releases; raises as it does."""
         undo = self.undo(background)
         changed = replace(background, released=self.held_out(background, undo))
-        return _Undone(undo, self.inner.fit(changed))
+        if self.photos:
+            changed = replace(changed, clean=undo(background.originals))
+        return _Undone(undo, self.inner.fit(changed), self.photos)
 
     def held_out(self, background: Background, undo: Undo) -> tuple[View, ...]:
         """Return the attacker's own releases as changed ones of others will look."""
@@ -76,13 +80,17 @@ class Wrapped(Attack):
 class _Undone(Fitted):
     undo: Undo
     inner: Fitted
+    photos: bool
 
     def score(self, releases: Sequence[View]) -> Scores:
         return self.inner.score(self.undo(releases))
 
     def enrol(self, gallery: Background) -> Fitted:
-        """Return the inner attacker that knows a gallery, whose releases are changed, and photos are not."""
+        """Return the inner attacker that knows a gallery, whose releases are changed, and photos perhaps."""
         changed = tuple(
-            self.undo([one])[0] if one.certificate is not None else one for one in gallery.released
+            self.undo([one])[0] if self.photos or one.certificate is not None else one
+            for one in gallery.released
         )
-        return _Undone(self.undo, self.inner.enrol(replace(gallery, released=changed)))
+        clean = self.undo(gallery.originals) if self.photos else gallery.clean
+        known = self.inner.enrol(replace(gallery, released=changed, clean=clean))
+        return _Undone(self.undo, known, self.photos)

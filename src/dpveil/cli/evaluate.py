@@ -41,7 +41,7 @@ QUICK: Final = {
 """What a run compares unless it is told; `--full` takes all methods and attacks that are installed."""
 SEVERAL: Final = ("averaged", "composed")
 """Attacks on several releases of one photo, which are run where there are some."""
-AROUND: Final = ("placement", "context", "context+placement")
+AROUND: Final = ("placement", "context", "context+placement", "outside(network)")
 """Attacks that look beside the regions, which are run where regions are not the whole photo."""
 PLAIN: Final = ("blur", "mosaic", "fill")
 """Methods that promise nothing, which every run shows beside the others."""

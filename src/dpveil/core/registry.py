@@ -238,6 +238,7 @@ ATTACKS: Final = Table(
         "hallucinated": "dpveil.attacks.hallucinated:Hallucinated",
         "denoised": "dpveil.attacks.denoised:Denoised",
         "filled": "dpveil.attacks.filled:Filled",
+        "outside": "dpveil.attacks.outside:Outside",
         "averaged": "dpveil.attacks.averaged:Averaged",
         "composed": "dpveil.attacks.averaged:Composed",
         "matched": "dpveil.attacks.matched:Matched",
