@@ -81,8 +81,12 @@ class _Undone(Fitted):
         return self.inner.score(self.undo(releases))
 
     def enrol(self, gallery: Background) -> Fitted:
-        """Return the inner attacker that knows a gallery, whose releases are changed, and photos are not."""
-        changed = tuple(
-            self.undo([one])[0] if one.certificate is not None else one for one in gallery.released
-        )
-        return _Undone(self.undo, self.inner.enrol(replace(gallery, released=changed)))
+        """Return the inner attacker that knows a gallery, whose releases are changed, and photos are not.
+
+        Either may stand for the other, such as releases for clean photos: certificates tell them apart.
+        """
+        clean, released = (self._changed(views) for views in (gallery.clean, gallery.released))
+        return _Undone(self.undo, self.inner.enrol(replace(gallery, clean=clean, released=released)))
+
+    def _changed(self, views: Sequence[View]) -> tuple[View, ...]:
+        return tuple(self.undo([one])[0] if one.certificate is not None else one for one in views)
