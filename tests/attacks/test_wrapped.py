@@ -77,7 +77,9 @@ def test_reversal_helps_who_knows_clean_photos_only():
 def test_colours_alone_tell_people_apart(label):
     background, shown, people = sides(None, people=4, make=tinted)
     assert identification(attack(label).fit(background).score(shown), people).value == 1
-    grey, faint, _ = sides(None, people=4, make=lambda *of: tinted(*of).mean(axis=2, keepdims=True).astype("u1"))
+    grey, faint, _ = sides(
+        None, people=4, make=lambda *of: tinted(*of).mean(axis=2, keepdims=True).astype("u1")
+    )
     assert identification(attack(label).fit(grey).score(faint), people).value <= 0.75
     mixed = replace(background, clean=(*grey.clean[:2], *background.clean[2:]))
     assert attack(label).fit(mixed).score([*shown[:2], *faint[:2]]).likeness.shape == (4, 4)
@@ -86,7 +88,10 @@ def test_colours_alone_tell_people_apart(label):
 def test_grey_photos_are_compared_by_one_channel():
     background, _, _ = sides(None, people=3)
     assert attack("pixels").among(background).vectors(background.clean).shape == (12, 23 * 28)
-    assert PixelDiscriminant(colour=True).among(background).vectors(background.clean).shape == (12, 3 * 23 * 28)
+    assert PixelDiscriminant(colour=True).among(background).vectors(background.clean).shape == (
+        12,
+        3 * 23 * 28,
+    )
 
 
 def test_enrolled_releases_are_undone_also_where_they_stand_for_clean_photos():

@@ -123,7 +123,6 @@ class _Network(Fitted):
     names: tuple[str, ...]
 
     def score(self, releases: Sequence[View]) -> Scores:
-        import torch
 
         found = _of_both(self.net, self.look(releases), len(self.names))
         return Scores(found.double().log_softmax(1).numpy(), self.names)
@@ -151,7 +150,7 @@ class _Enrolled(Fitted):
         return Scores(-cdist(self.vectors(releases), self.means, "cosine"), self.names)
 
 
-def _of_both(net: Any, x: torch.Tensor, width: int) -> torch.Tensor:
+def _of_both(net: Any, x: Any, width: int) -> torch.Tensor:
     """Return the mean of what a network gives of pictures and of their mirror images, n × width."""
     import torch
 

@@ -98,13 +98,15 @@ def rows_of(views: Sequence[View], *, colour: bool = False) -> Float64[np.ndarra
 
 def _restored(views: Sequence[View], inverse: Inverse, *, colour: bool) -> tuple[View, ...]:
     """Return views with what the inverse gives in their largest region, or in all of a photo without one."""
-    levels = TOP * inverse.undo(rows_of(views, colour=colour)).reshape(-1, SIDE[1], SIDE[0], 3 if colour else 1)
+    levels = TOP * inverse.undo(rows_of(views, colour=colour)).reshape(
+        -1, SIDE[1], SIDE[0], 3 if colour else 1
+    )
     pictures = np.clip(np.rint(levels), 0, TOP).astype(np.uint8)
     return tuple(painted(view, picture) for view, picture in zip(views, pictures, strict=True))
 
 
 def painted(view: View, picture: np.ndarray) -> View:
-    """Return the view with a picture in its largest region, resized to it; of a grey photo its mean over channels."""
+    """Return the view with a picture in its largest region, resized to it, without colours if the photo has none."""
     box = largest_box(view)
     height, width = view.image.shape[:2] if box is None else (box.h, box.w)
     if view.image.shape[2] == 1 and picture.ndim == 3:
