@@ -106,7 +106,7 @@ def _restored(views: Sequence[View], inverse: Inverse, *, colour: bool) -> tuple
 
 
 def painted(view: View, picture: np.ndarray) -> View:
-    """Return the view with a picture in its largest region, resized, without colours if the photo has none."""
+    """Return the view with a picture in its largest region, without colours if the photo has none."""
     box = largest_box(view)
     height, width = view.image.shape[:2] if box is None else (box.h, box.w)
     if view.image.shape[2] == 1 and picture.ndim == 3:
