@@ -4,9 +4,9 @@ Of each of 40 people the first 8 photos are the attacker's, who has their releas
 the other 2 are attacked: chance is 0.025. `nothing` shows the photos as they are. Blur and mosaics promise
 nothing and must visibly fail, and so must promises about single pixels (m = 1) and DP-SVD's; the last setting
 is about any two images: at ε = 1 nobody can name more than 0.065 by one release. `averaged` and `composed`
-have four of each photo. b = 4, k = 48, i = 4 and m = 1 are
-Reilly & Fan's (2021, table I), and their rates stand in the last row (tables IV and V). A face that is not
-found is not named. Networks and embeddings, which take most of the time, are run on some settings alone.
+have four of each photo. b = 4, k = 48, i = 4 and m = 1 are Reilly & Fan's (2021, table I), and their rates
+stand in the last row (tables IV and V). A face that is not found is not named. Networks and embeddings, which
+take most of the time, are run on some settings alone.
 
     python benchmarks/attack_strength.py [quick] [ATTACK...]
 """
@@ -114,7 +114,9 @@ def sides(setting: str) -> tuple[Background, list[View], list[str]]:
 
 def rows(attacks: Sequence[Attack], settings: Sequence[str]) -> list[dict[str, object]]:
     """Return a row for each attack: share named, with its interval, by each setting that it is run on."""
-    made: dict[str, dict[str, object]] = {one.label: {"attack": one.label} for one in attacks}
+    made: dict[str, dict[str, object]] = {
+        one.label: {"attack": one.label, **dict.fromkeys(settings, "")} for one in attacks
+    }
     for place, setting in enumerate(settings):
         background, releases, people = sides(setting)
         for attack in attacks:
@@ -126,7 +128,8 @@ def rows(attacks: Sequence[Attack], settings: Sequence[str]) -> list[dict[str, o
             made[attack.label][setting] = found
             lost = f", {rate.failures} without an answer" if rate.failures else ""
             print(f"{setting}: {attack.label} {found}{lost} {time.process_time() - start:.1f} s", flush=True)
-    return [*made.values(), {"attack": "network of Reilly & Fan", **PAPER}]
+    paper = {setting: PAPER.get(setting, "") for setting in settings}
+    return [*made.values(), {"attack": "network of Reilly & Fan", **paper}]
 
 
 def main() -> None:
