@@ -86,11 +86,14 @@ class _Undone(Fitted):
         return self.inner.score(self.undo(releases))
 
     def enrol(self, gallery: Background) -> Fitted:
-        """Return the inner attacker that knows a gallery, whose releases are changed, and photos perhaps."""
-        changed = tuple(
-            self.undo([one])[0] if self.photos or one.certificate is not None else one
-            for one in gallery.released
-        )
-        clean = self.undo(gallery.originals) if self.photos else gallery.clean
-        known = self.inner.enrol(replace(gallery, released=changed, clean=clean))
-        return _Undone(self.undo, known, self.photos)
+        """Return the inner attacker that knows a gallery, whose releases are changed, and photos perhaps.
+
+        Either may stand for the other, such as releases for clean photos: certificates tell them apart.
+        """
+        clean = gallery.originals if self.photos else gallery.clean
+        both = {"clean": self._changed(clean), "released": self._changed(gallery.released)}
+        return _Undone(self.undo, self.inner.enrol(replace(gallery, **both)), self.photos)
+
+    def _changed(self, views: Sequence[View]) -> tuple[View, ...]:
+        every = self.photos
+        return tuple(self.undo([one])[0] if every or one.certificate is not None else one for one in views)

@@ -114,7 +114,7 @@ def depends_on(
         "method": setting.name,
         "parameters": setting.parameters,
         "attack": attack.label,
-        "attack_settings": _settings(attack),
+        "attack_settings": settings_of(attack),
         "seed": seed,
         "measures": list(measures),
         "version": dpveil.__version__,
@@ -124,18 +124,20 @@ def depends_on(
     }
 
 
-def _settings(attack: Attack) -> dict[str, Json]:
+def settings_of(attack: Attack) -> dict[str, Json]:
     """Return the settings of an attack and of those inside it; of a file its hash, not where it lies."""
     return {name: _setting(value) for name, value in vars(attack).items()}
 
 
 def _setting(value: object) -> Json:
     if isinstance(value, Attack):
-        return {"attack": value.name, **_settings(value)}
+        return {"attack": value.name, **settings_of(value)}
     if isinstance(value, tuple):
         return [_setting(one) for one in value]
-    if isinstance(value, str) and value and Path(value).is_file():
-        return f"sha256:{hashlib.sha256(Path(value).read_bytes()).hexdigest()}"
+    kind, colon, path = value.partition(":") if isinstance(value, str) else ("", "", "")
+    for before, file in (("", value), (kind + colon, path)):
+        if isinstance(file, str) and file and Path(file).is_file():
+            return f"{before}sha256:{hashlib.sha256(Path(file).read_bytes()).hexdigest()}"
     return value if isinstance(value, int | float | str) else str(value)
 
 

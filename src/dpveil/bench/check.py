@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpveil.attacks import labels
+from dpveil.attacks.base import Attack
 from dpveil.bench import beside
-from dpveil.bench.cells import MOST_BYTES, Cell, code_digest, weights_digest
+from dpveil.bench.cells import MOST_BYTES, Cell, code_digest, settings_of, weights_digest
 from dpveil.bench.data import LEAST, Dataset, load
 from dpveil.bench.folder import ABOUT, DOCUMENT, FORMAT, MEASURES, REPORT, RESULTS, TIMES, tables
 from dpveil.bench.measuring import cells as cells_of
@@ -87,26 +88,35 @@ def reported(folder: Path, cells: Sequence[Cell]) -> bool | None:
     return PLOT.sub("", made) == PLOT.sub("", held)
 
 
-def again(cells: Sequence[Cell], folders: Sequence[Path]) -> tuple[int, list[str]]:
+def again(
+    cells: Sequence[Cell], folders: Sequence[Path], attacks: Sequence[str] = ()
+) -> tuple[int, list[str]]:
     """Compute a slice of the cells anew, and return their number, and those that come out otherwise.
 
-    The slice is the first cell of each method on data that is there, of those that this code computed.
+    The slice is the first cell of each method on data that is there, of those that this code computed, and
+    that need no file of a user; with labels of `attacks`, the first of each method by each of these. Raises
+    `DataError` for such an attack that is none of the run's.
     """
-    slices: dict[tuple[str, str], Cell] = {}
+    given = [labels.attack(name) for name in attacks]
+    _check_given(cells, given)
+    slices: dict[tuple[str, str, str], Cell] = {}
     limits = {(_count(cell.of, "most_people"), _count(cell.of, "most_photos")) for cell in cells}
     sets = [load(folder, people=people, photos=photos) for folder in folders for people, photos in limits]
     there = {one.digest: one for one in sets}
+    asked = {one.label for one in given}
     for cell in cells:
         of = cell.of
         here = (of.get("code_sha256"), of.get("weights_sha256")) == (code_digest(), weights_digest())
-        if of["data_sha256"] in there and here:
-            slices.setdefault((str(of["data_sha256"]), str(of["method"])), cell)
+        wanted = of["attack"] in asked if given else not _opens(cell)
+        if of["data_sha256"] in there and here and wanted:
+            by = str(of["attack"]) if given else ""
+            slices.setdefault((str(of["data_sha256"]), str(of["method"]), by), cell)
     if not slices:
         return 0, ["no cell is of these data, this code and these trained files, so none was computed again"]
     problems = []
     for cell in slices.values():
         with one_thread():
-            made = repeated(cell, there[str(cell.of["data_sha256"])])
+            made = repeated(cell, there[str(cell.of["data_sha256"])], given)
         if made.text() != cell.text():
             problems.append(
                 f"{cell.of['method']} against {cell.of['attack']} comes out otherwise: {cell.key}"
@@ -114,15 +124,44 @@ def again(cells: Sequence[Cell], folders: Sequence[Path]) -> tuple[int, list[str
     return len(slices), problems
 
 
+def left_out(cells: Sequence[Cell], attacks: Sequence[str] = ()) -> list[str]:
+    """Return a line for each attack that is computed again only with a user's file, which was not given."""
+    given = {labels.attack(name).label for name in attacks}
+    names = {str(cell.of["attack"]) for cell in cells if _opens(cell)} - given
+    rest = "were not computed again: name it by --attack, with the path of its file, such as embedding:FILE"
+    return [f"cells by {name} {rest}" for name in sorted(names)]
+
+
+def _opens(cell: Cell) -> bool:
+    try:
+        return labels.attack(str(cell.of["attack"])).opens
+    except DPVeilError:  # computing it again says so
+        return False
+
+
+def _check_given(cells: Sequence[Cell], given: Sequence[Attack]) -> None:
+    """Raise `DataError` unless each attack is one of the run's, with the same files."""
+    for one in given:
+        own = [cell for cell in cells if cell.of["attack"] == one.label]
+        if not own:
+            run = ", ".join(sorted({str(cell.of["attack"]) for cell in cells}))
+            raise DataError(f"no cell is by the attack {one.label}", hint=f"those of this run are {run}")
+        if all(cell.of.get("attack_settings") != settings_of(one) for cell in own):
+            raise DataError(
+                f"the file of {one.label} is not the run's: its SHA-256 differs", hint="give the same file"
+            )
+
+
 def _count(of: Mapping[str, Json], name: str) -> int | None:
     value = of.get(name)
     return value if isinstance(value, int) and value >= LEAST else None
 
 
-def repeated(cell: Cell, dataset: Dataset) -> Cell:
+def repeated(cell: Cell, dataset: Dataset, attacks: Sequence[Attack] = ()) -> Cell:
     """Return the cell computed anew from what it says it is of.
 
-    Raises `DataError` if it names no method, parameters or attack of dpveil.
+    An attack with a file of a user is that of `attacks` with the same label. Raises `DataError` if it
+    names no method, parameters or attack of dpveil.
     """
     of: Any = cell.of
     try:
@@ -138,8 +177,8 @@ def repeated(cell: Cell, dataset: Dataset) -> Cell:
         if any(type(step) is not str or step.startswith("denoiser:") for step in after):  # or a file
             raise ValueError
         attack, measures = labels.attack(of["attack"]), of["measures"]
-        if attack.opens:  # a file of whoever made the run
-            raise ValueError
+        if attack.opens:  # a file of whoever made the run, which is read only if it was given
+            (attack,) = [one for one in attacks if one.label == of["attack"]]
         if any(name not in UTILITIES for name in measures):
             raise ValueError
         setting = Setting(method, regions, after, releases)

@@ -132,7 +132,7 @@ def evaluate_command(
     seeded so that the run can be made again: nothing in it is for publication but the numbers.
     """
     if check is not None:
-        return _check(check, data or [], json)
+        return _check(check, data or [], attack or [], json)
     if not data or out is None:
         missing = "DATA" if not data else "--out"
         raise UsageError(f"{missing} is missing", hint="dpveil evaluate DATA... --out FOLDER")
@@ -280,13 +280,14 @@ def _told(table: Sequence[Row], out: Path, json: bool) -> int:
     return exits.INCOMPLETE if broken else exits.DONE
 
 
-def _check(folder: Path, data: Sequence[Path], json: bool) -> int:
-    from dpveil.bench.check import again, check, other_code, reported
+def _check(folder: Path, data: Sequence[Path], names: Sequence[str], json: bool) -> int:
+    from dpveil.bench.check import again, check, left_out, other_code, reported
 
-    cells, problems = check(folder)
-    repeated = 0
+    repeated, (cells, problems) = 0, check(folder)
     if not problems and data:
-        repeated, problems = again(cells, data)
+        repeated, problems = again(cells, data, names)
+        for text in left_out(cells, names):
+            say.note(f"note: {text}")
     same = reported(folder, cells) if cells and not problems else None
     problems += ["report.html is not what the cells say"] * (same is False)
     if other_code(cells) or (cells and same is None and not problems):
