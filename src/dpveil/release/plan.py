@@ -254,7 +254,7 @@ def _grown(method: Method, asked: Sequence[Region], placed: Sequence[Region]) ->
 
 def _check_kept(asked: Sequence[Region], placed: Sequence[Region]) -> None:
     """Raise `RegionError` if a region would replace pixels that another one keeps."""
-    kept = {box for region in asked for box in region.kept}
+    kept = {one.box for region in asked for one in region.kept}
     for region in placed:
         if any(region.touches(box) for box in kept):
             hint = "leave the region out, or except fewer faces"

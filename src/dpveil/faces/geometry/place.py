@@ -70,6 +70,17 @@ class Placed:
         """Return the canonical crop, which holds protected pixels: only a mechanism may use it."""
         return (self.exact or self.pose).crop(photo.image, self.frame)
 
+    def reads(self, photo: Photo) -> Box:
+        """Return the pixels that `crop` may read, which are as private as where the face is."""
+        return (self.exact or self.pose).reads(self.frame, photo.height, photo.width)
+
+    def core(self, photo: Photo) -> Region | None:
+        """Return the pixels of the inner face of every face of the cell; None if there are none."""
+        if self.cell is None:
+            return self.region
+        pixels = self.cell.shape(FACE_ALONE).region(self.cell.pose, photo.width, photo.height)
+        return None if pixels is None else Region(*pixels)
+
 
 def place(
     photo: Photo,
