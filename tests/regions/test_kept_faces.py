@@ -182,8 +182,7 @@ def outcomes(given, method, shown, scenes):
         try:
             released = bool(method.place(photo, asked).regions)
         except RegionError as error:
-            assert "face 1 is excepted and face 2 reaches into it" in str(error)
-            released = False
+            released = "face 1 is excepted and face 2 reaches into it" not in str(error)
         bare = replace(asked[0], kept=())
         told = (photo.grid, shown(method.place(photo, [bare]).regions[0].record))
         found.setdefault(told, []).append((released, meet))
@@ -220,9 +219,11 @@ def test_the_part_that_is_not_cut_holds_the_detected_box(given):
 
 
 def _holds(outer, inner):
-    return inner.x >= outer.x and inner.y >= outer.y and Box(
-        inner.x - outer.x, inner.y - outer.y, inner.w, inner.h
-    ).inside(outer.w, outer.h)
+    return (
+        inner.x >= outer.x
+        and inner.y >= outer.y
+        and Box(inner.x - outer.x, inner.y - outer.y, inner.w, inner.h).inside(outer.w, outer.h)
+    )
 
 
 def test_the_box_of_a_kept_face_is_rounded_outward_to_a_public_grid(given):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dpveil.core.photo import Photo
     from dpveil.mechanisms.method import Method
     from dpveil.regions import Faces
+    from dpveil.release.crowd import Crowd
 
 
 OTHERWISE: Final = (
@@ -100,7 +101,7 @@ class _Look:
     """What is found in one photo: its faces, and the places that may be faces and stay in the clear.
 
     `smallest` is the height in pixels below which no face was looked for. `otherwise` says that methods of
-    pixels number the faces in another order.
+    pixels number the faces in another order. `crowd` is known if a method is planned.
     """
 
     path: Path
@@ -108,6 +109,7 @@ class _Look:
     doubtful: list[Shown]
     smallest: int
     otherwise: bool
+    crowd: Crowd | None = None
 
     @classmethod
     def at(cls, path: Path, photo: Photo, finder: Faces, planned: Method | None, numbered: Method) -> _Look:
@@ -122,13 +124,14 @@ class _Look:
 
         detected = finder.detect(photo, numbered.order)
         regions = [Region(face.box, score=face.score) for face in detected]
-        found = [Shown(n, face.box, face.score) for n, face in enumerate(detected, 1)]
+        found, crowd = [Shown(n, face.box, face.score) for n, face in enumerate(detected, 1)], None
         if found and planned is not None:
-            regions = list(plan(photo, planned, regions=finder).regions)
+            made = plan(photo, planned, regions=finder)
+            regions, crowd = list(made.regions), made.crowd
             found = [Shown(r.origin.number or 1, r.box, r.score, r.mask) for r in regions]
         places = [Shown(None, r.box, r.score) for r in doubtful(photo, [finder], regions)]
         other = planned is None and finder.detect(photo) != detected
-        return cls(path, found, places, finder.smallest_in(photo), other)
+        return cls(path, found, places, finder.smallest_in(photo), other, crowd)
 
     def faces(self) -> Iterator[str]:
         """Yield a line about every face."""
@@ -141,6 +144,8 @@ class _Look:
             yield NONE
         for place in self.doubtful:
             yield DOUBTFUL.format(place=_place(place))
+        if self.crowd is not None and (crowd := self.crowd.in_words()):
+            yield crowd
 
     def draw(self, photo: Photo, preview: Path, *, replace: bool) -> None:
         """Write the preview. Raises `OutputError`."""
@@ -157,6 +162,7 @@ class _Look:
             "faces": [{"number": f.number, "box": _box(f), "score": f.score} for f in self.found],
             "smallest": self.smallest,
             "doubtful": [{"box": _box(place), "score": place.score} for place in self.doubtful],
+            **({} if self.crowd is None else {"crowded": self.crowd.to_json()}),
         }
 
 

@@ -45,11 +45,11 @@ REPLACED_NOTE: Final = "at least {share} % of the photo is replaced"
 WIDER: Final = ": release one with more around the faces to keep more"
 LESS: Final = ", and the rest is little to paint a background from; {protect} replaces less"
 NEAR_NOTE: Final = (
-    "{both} are so near that pixels of the one are read for the other as well: their costs add{more}"
+    "{both} are so near that pixels of the one may be read for the other as well: their costs add{more}"
 )
 CUT_NOTE: Final = (
-    "beside a face that stays, what is replaced ends at that face's detected box, which is rounded to a public"
-    " grid and may still depend on hidden pixels"
+    "beside a face that stays, what is replaced ends at that face's detected box, which is rounded to a"
+    " public grid and may still depend on hidden pixels"
 )
 SHARES: Final = (80, 60, 40)
 """The shares of a photo, in percent, from which a note says so; few, so that folders get few notes."""
