@@ -68,6 +68,7 @@ def faces_command(
     """
     from dpveil.io import read
     from dpveil.io.folders import is_folder
+    from dpveil.io.names import shown
 
     finder = regions.faces()
     finder.prepare()
@@ -89,7 +90,7 @@ def faces_command(
         say.document(_document(looks, failed) if several else looks[0].to_json())
     for look in looks:
         for line in look.faces():
-            (say.note if json else say.answer)(f"{look.path}: {line}" if several else line)
+            (say.note if json else say.answer)(f"{shown(look.path)}: {line}" if several else line)
     _tell(looks, failed, finder, several=several, boxes=alone and preview is not None)
     if not looks and all(isinstance(error, PhotoError) for _, error in failed):
         return exits.IMPOSSIBLE
@@ -151,10 +152,11 @@ class _Look:
         """Write the preview. Raises `OutputError`."""
         from dpveil.cli.preview import draw_preview
         from dpveil.io import encode, write_together
+        from dpveil.io.names import shown
 
         drawn = draw_preview(photo, [*self.doubtful, *self.found])
         write_together([(preview, encode(drawn, "png"))], replace=replace)
-        say.note(f"wrote {preview}: it shows the original photo, so keep it as private")
+        say.note(f"wrote {shown(preview)}: it shows the original photo, so keep it as private")
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object of one photo."""
@@ -169,13 +171,14 @@ class _Look:
 def _check_preview(preview: Path, photos: Sequence[Path], *, several: bool) -> None:
     """Raise any error that would prevent writing the preview, before a photo is read."""
     from dpveil.cli.preview import check_name
+    from dpveil.io.names import shown
 
     if several:
         hint = "name one photo, or use --review of dpveil obfuscate, which shows all of them"
         raise UsageError("--preview is for one photo, and there may be several", hint=hint)
     check_name(preview)
     if preview.exists() and photos[0].exists() and preview.samefile(photos[0]):
-        raise OutputError(f"{preview} is the photo itself", hint="give the preview another name")
+        raise OutputError(f"{shown(preview)} is the photo itself", hint="give the preview another name")
 
 
 def _listed(photos: Sequence[Path]) -> list[Path]:
@@ -222,9 +225,9 @@ def _tell(
         say.note(OTHERWISE)
     for look in looks:
         for text in look.notes():
-            say.note(f"{look.path}: {text}")
+            say.note(f"{shown(look.path)}: {text}")
     for path, error in failed:
-        say.note(f"{path}: {say.one_line(error)}")
+        say.note(f"{shown(path)}: {say.one_line(error)}")
     if several:
         faces = counted(sum(len(look.found) for look in looks), "face")
         say.note(f"{faces} in {counted(len(looks), 'photo')}, failed {len(failed)}")

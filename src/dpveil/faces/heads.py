@@ -143,7 +143,8 @@ def _cell(photo: Photo, box: Box, method: FaceMethod) -> Cell | None:
     except (RegionError, UsageError):  # the plan raises it if this face is to be replaced
         pass
     try:
-        return place(photo, box, frame=method.frame, landmarks=False).cell
+        protect = str(method.protect)
+        return place(photo, box, frame=method.frame, landmarks=False, protect=protect).cell
     except RegionError:
         return None
 

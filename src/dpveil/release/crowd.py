@@ -55,9 +55,11 @@ class Crowd:
         >>> Crowd((1, 2, 4), (3,)).in_words()
         'regions of faces 1, 2 and 4 overlap others; hair or neck of face 3, which stays, may be replaced'
         """
-        said = [f"regions of {_named(self.overlapping)} overlap others"] * bool(self.overlapping)
-        stays = "which stays" if len(self.excepted) == 1 else "which stay"
-        said += [f"hair or neck of {_named(self.excepted)}, {stays}, may be replaced"] * bool(self.excepted)
+        said, stays = [], "which stays" if len(self.excepted) == 1 else "which stay"
+        if self.overlapping:
+            said.append(f"regions of {_named(self.overlapping)} overlap others")
+        if self.excepted:
+            said.append(f"hair or neck of {_named(self.excepted)}, {stays}, may be replaced")
         return "; ".join(said)
 
     def to_json(self) -> dict[str, list[int]]:

@@ -120,7 +120,7 @@ def place(
         own = own if own == given_box(origin) else None
         # The turn of the head in its own frame: in the photo's, that of a person who lies would be a nod.
         yaw = None if found is None else pose_of(replace(found, points=exact.to(found.points))).yaw
-        cell = cell_of(between(exact, frame, ONE), yaw, None if own else box)
+        cell = cell_of(between(exact, frame, ONE), yaw, None if own else box, protect)
         there, shape = cell.pose, cell.shape(protect)
     pixels = shape.region(there, photo.width, photo.height, box=own, masked=kind.masked)
     if pixels is None:
