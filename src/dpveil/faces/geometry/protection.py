@@ -20,10 +20,10 @@ class Protection:
 
     `masked` says whether the shape's own pixels are replaced, or the whole of its bounding box. The half at
     the back of a turned head is stretched by `behind`, by the class of its yaw, and both halves by `either`
-    where the yaw is not known. `holds` is what the shape of a cell holds, wherever landmarks lie, of the ellipse
-    inscribed in a detected box: that ellipse times the first number, moved down by the second times the box's
-    height. `beyond` names what lies outside the shape, `also` is a sentence about what is
-    replaced with a face, and `stays` one about what stays of its head, if that tells who it is.
+    where the yaw is not known. `holds` is what the shape of a cell holds of a detected box, whatever
+    landmarks say: its inscribed ellipse times the first number, moved down by the second times the height.
+    `beyond` names what lies outside the shape, `also` is a sentence about what is replaced with a face, and
+    `stays` one about what stays of its head, if that tells who it is.
     """
 
     one: Shape
