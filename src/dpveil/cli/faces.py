@@ -125,7 +125,8 @@ class _Look:
 
         detected = finder.detect(photo, numbered.order)
         regions = [Region(face.box, score=face.score) for face in detected]
-        found, crowd = [Shown(n, face.box, face.score) for n, face in enumerate(detected, 1)], None
+        found = [Shown(n, face.box, face.score) for n, face in enumerate(detected, 1)]
+        crowd: Crowd | None = None
         if found and planned is not None:
             made = plan(photo, planned, regions=finder)
             regions, crowd = list(made.regions), made.crowd

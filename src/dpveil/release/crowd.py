@@ -55,7 +55,7 @@ class Crowd:
         >>> Crowd((1, 2, 4), (3,)).in_words()
         'regions of faces 1, 2 and 4 overlap others; hair or neck of face 3, which stays, may be replaced'
         """
-        said, stays = [], "which stays" if len(self.excepted) == 1 else "which stay"
+        said, stays = list[str](), "which stays" if len(self.excepted) == 1 else "which stay"
         if self.overlapping:
             said.append(f"regions of {_named(self.overlapping)} overlap others")
         if self.excepted:
