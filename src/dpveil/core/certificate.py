@@ -17,9 +17,9 @@ from dpveil.core.region import RegionRecord
 from dpveil.errors import CertificateError
 
 SCHEMA: Final = "dpveil.certificate/2"
-WORDING: Final = 9
+WORDING: Final = 10
 """The version of the sentences in certificates; raise it whenever one of them changes."""
-WORDINGS: Final = (2, 3, 4, 5, 6, 7, 8, 9)
+WORDINGS: Final = (2, 3, 4, 5, 6, 7, 8, 9, 10)
 """Versions of the sentences that this program can write, so that `verify` can compare them."""
 UNPROTECTED: Final = "UNPROTECTED: this is a copy of the original and carries no guarantee"
 SEEDED: Final = "NOT FOR PUBLICATION: made with a seeded bit source, so whoever guesses the seed undoes it"

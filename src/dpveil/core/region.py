@@ -92,17 +92,18 @@ class Region:
     """A box, optionally restricted by a mask (true where protected), in pixels of the oriented photo.
 
     The mechanism reads the whole box and only pixels under the mask are replaced, so a mask never reduces the
-    noise. `origin` says how the region was determined, and is stored in the certificate. `kept` are boxes
-    that stay as they are: `regions.grow` cuts them out. `score`, from 0 to 1, says how sure the finder is; no
-    certificate states it. Raises `InvalidParameter` for a mask that is not boolean, not of the
-    box's shape, or nowhere true.
+    noise. `origin` says how the region was determined, and is stored in the certificate. `kept` are regions
+    whose boxes stay as they are: `regions.grow` cuts them out, but refuses to cut the `core`. `score`, from 0
+    to 1, says how sure the finder is; no certificate states it. Raises `InvalidParameter` for a mask that is
+    not boolean, not of the box's shape, or nowhere true.
     """
 
     box: Box
     mask: Bool[np.ndarray, "h w"] | None = None
     origin: Origin = Origin()
-    kept: tuple[Box, ...] = ()
+    kept: tuple[Region, ...] = ()
     score: float | None = None
+    core: Region | None = None
 
     def __post_init__(self) -> None:
         if self.mask is None:

@@ -1,6 +1,6 @@
 """Growth: extends a region to every pixel where a lossy format may have left traces of it (docs: limits).
 
-Boxes that the region keeps unchanged are cut out first, with every pixel that may have left traces in them.
+What the region keeps unchanged is cut out first, with every pixel that may have left traces in it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ def grow(region: Region, photo: Photo) -> Region:
     """Return `region` grown to all blocks it touches and the margin beyond, clipped to the photo.
 
     A mask grows in the same way. Pixels that the region keeps, and those that would have to grow into them
-    (`reach`), are first removed from it; raises `RegionError` if nothing is left. If the photo has no grid,
-    or there is nothing to grow into, the region does not grow; otherwise its origin records that it did.
+    (`reach`), are first removed from it; raises `RegionError` if they are in its core, or nothing is left. If
+    the photo has no grid, or there is nothing to grow into, the region does not grow; otherwise its origin
+    records that it did.
     WebP, HEIC and AVIF spread traces beyond any margin, which the origin records too.
 
     >>> photo = Photo(np.zeros((64, 64), np.uint8), Grid(16, 16))
@@ -54,7 +55,14 @@ def reach(box: Box, grid: Grid | None) -> Box:
 
 def _cut(region: Region, grid: Grid | None) -> Region:
     """Return the region without the pixels it keeps, and without those that would grow into them."""
-    near = [zone for zone in (reach(box, grid) for box in region.kept) if region.touches(zone)]
+    zones = [reach(kept.box, grid) for kept in region.kept]
+    for kept, zone in zip(region.kept, zones, strict=True):
+        if region.core is not None and region.core.touches(zone):
+            raise RegionError(
+                f"{kept.label} is excepted and {region.label} reaches into it: they cannot be told apart",
+                hint="replace both; or keep both, if other faces are replaced",
+            )
+    near = [zone for zone in zones if region.touches(zone)]
     if not near:
         return region
     box = region.box

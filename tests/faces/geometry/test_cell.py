@@ -137,6 +137,35 @@ def test_the_scale_is_raised_until_the_shape_holds_the_face_in_the_box() -> None
             Cell.near(Similarity(scale, 0.0, 0.0, 0.0), yaw)
 
 
+def test_wherever_landmarks_lie_the_shapes_hold_their_part_of_the_detected_box() -> None:
+    """All of it (`box`), its ellipse (`head`), the middle of that (`face`)."""
+    rng, raised = np.random.default_rng(8), 0
+    for _ in range(60):
+        w, h = map(int, rng.uniform((30, 40), (160, 200)))
+        box = Box(600 + int(rng.integers(40)), 600 + int(rng.integers(40)), w, h)
+        size = h * rng.uniform(1.2, 3)
+        turned = Similarity(1 / size, rng.uniform(-3.1, 3.1), 0.0, 0.0)
+        at = np.array([[box.x + w * rng.uniform(0, 1), box.y + h * rng.uniform(0, 1)]])
+        x, y = MIDDLE - turned.to(at)[0] - 0.5
+        head, yaw = replace(turned, x=float(x), y=float(y)), float(rng.uniform(-1, 1))
+        cells = {protect: cell_of(head, yaw, box, protect) for protect in PROTECTIONS}
+        raised += cells["face"].scale > cells["head"].scale
+        assert cells["head"] == cells["box"]
+        whole = cells["box"].shape("box").region(cells["box"].pose, 1400, 1400, masked=False)
+        assert whole is not None
+        assert whole[0].x <= box.x
+        assert whole[0].y <= box.y
+        assert whole[0].x + whole[0].w >= box.x + w
+        assert whole[0].y + whole[0].h >= box.y + h
+        across, down = np.meshgrid(np.arange(w) + 0.5, np.arange(h) + 0.5)
+        for protect, half, low in (("head", 0.5, 0.5), ("face", 0.25, 0.6)):
+            ellipse = ((across / w - 0.5) / half) ** 2 + ((down / h - low) / half) ** 2 <= 1
+            pixels = np.argwhere(ellipse)[:, ::-1] + (box.x, box.y)
+            at = cells[protect].pose.to(pixels.astype(float)) + 0.5
+            assert cells[protect].shape(protect).holds(at).all()
+    assert 5 < raised < 55
+
+
 def test_a_turned_head_is_replaced_with_the_back_of_the_head() -> None:
     """The half behind the face is wider, and the one before it is not."""
     straight, right, left = (Cell(23, 0, 20, 20, yaw) for yaw in (0, 2, -2))

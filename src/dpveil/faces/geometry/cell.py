@@ -118,20 +118,28 @@ def _wrapped(roll: int) -> int:
     return (roll + ROLLS // 2 - 1) % ROLLS - ROLLS // 2 + 1
 
 
-def cell_of(head: Similarity, yaw: float | None, box: Box | None) -> Cell:
-    """Return the cell of a head; its scale is raised until the shape holds the ellipse inscribed in `box`.
+def cell_of(head: Similarity, yaw: float | None, box: Box | None, protect: str = "head") -> Cell:
+    """Return the cell of a head; its scale is raised until its shapes hold what they have to of `box`.
 
-    `head` maps the photo to a frame with a side of 1, `yaw` is in radians. Raises `RegionError`.
+    These are the head's, and that which is replaced by `protect`. `head` maps the photo to a frame with a
+    side of 1, `yaw` is in radians. Raises `RegionError`.
     """
     cell = Cell.near(head, yaw)
     if box is None:
         return cell
-    ends = outline((box.x + box.w / 2 - 0.5, box.y + box.h / 2 - 0.5, box.w / 2, box.h / 2))
     for raised in SCALES:
         cell = Cell.near(head, yaw, raised=raised)
-        if ROUNDING * float(cell.shape("head").far(cell.pose.to(ends) + 0.5).max()) <= 1:
+        if _held(box, cell, "head") and _held(box, cell, protect):
             break
     return cell
+
+
+def _held(box: Box, cell: Cell, protect: str) -> bool:
+    """Return whether the shape of a cell holds what it has to of a detected box (`Protection.holds`)."""
+    size, down = PROTECTIONS[protect].holds
+    middle = box.x + box.w / 2 - 0.5, box.y + box.h * (0.5 + down) - 0.5
+    ends = outline((*middle, size * box.w / 2, size * box.h / 2))
+    return ROUNDING * float(cell.shape(protect).far(cell.pose.to(ends) + 0.5).max()) <= 1
 
 
 def off_grid(record: RegionRecord, protect: str, width: int, height: int, *, counted: bool) -> str:

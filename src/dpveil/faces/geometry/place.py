@@ -70,6 +70,17 @@ class Placed:
         """Return the canonical crop, which holds protected pixels: only a mechanism may use it."""
         return (self.exact or self.pose).crop(photo.image, self.frame)
 
+    def reads(self, photo: Photo) -> Box:
+        """Return the pixels that `crop` may read, which are as private as where the face is."""
+        return (self.exact or self.pose).reads(self.frame, photo.height, photo.width)
+
+    def core(self, photo: Photo) -> Region | None:
+        """Return the pixels of the inner face of every face of the cell; None if there are none."""
+        if self.cell is None:
+            return self.region
+        pixels = self.cell.shape(FACE_ALONE).region(self.cell.pose, photo.width, photo.height)
+        return None if pixels is None else Region(*pixels)
+
 
 def place(
     photo: Photo,
@@ -109,7 +120,7 @@ def place(
         own = own if own == given_box(origin) else None
         # The turn of the head in its own frame: in the photo's, that of a person who lies would be a nod.
         yaw = None if found is None else pose_of(replace(found, points=exact.to(found.points))).yaw
-        cell = cell_of(between(exact, frame, ONE), yaw, None if own else box)
+        cell = cell_of(between(exact, frame, ONE), yaw, None if own else box, protect)
         there, shape = cell.pose, cell.shape(protect)
     pixels = shape.region(there, photo.width, photo.height, box=own, masked=kind.masked)
     if pixels is None:
