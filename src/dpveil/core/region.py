@@ -47,6 +47,15 @@ class Box:
         across = self.x < other.x + other.w and other.x < self.x + self.w
         return across and self.y < other.y + other.h and other.y < self.y + self.h
 
+    def beyond(self, inner: Box) -> tuple[int, int, int, int]:
+        """Return by how many pixels this box extends beyond another one: left, top, right, below.
+
+        >>> Box(1, 2, 10, 10).beyond(Box(4, 2, 5, 12))
+        (3, 0, 2, -2)
+        """
+        left, top = inner.x - self.x, inner.y - self.y
+        return left, top, self.w - inner.w - left, self.h - inner.h - top
+
     @property
     def slices(self) -> tuple[slice, slice]:
         """Slices of rows and columns, to index an image array."""
