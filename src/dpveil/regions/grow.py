@@ -5,6 +5,7 @@ Boxes that the region keeps unchanged are cut out first, with every pixel that m
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -103,6 +104,26 @@ def growths(asked: Box, grown: Box, codec: str | None, width: int, height: int) 
     margins = {margin for _, margin in fits[0]} & {margin for _, margin in fits[1]}
     ends = [side - 1 + margin for side, margin in (*fits[0], *fits[1]) if margin in margins]
     return (min(margins), max(ends)) if margins else None
+
+
+def one_grid(boxes: Sequence[Box], codec: str, width: int, height: int) -> bool:
+    """Return whether all boxes can have grown to the blocks of one grid of a format.
+
+    >>> one_grid([Box(15, 15, 18, 18), Box(47, 15, 34, 18)], "JPEG", 99, 99)
+    True
+    >>> one_grid([Box(15, 15, 18, 18), Box(48, 15, 34, 18)], "JPEG", 99, 99)
+    False
+    """
+    ends = [(b.x, b.x + b.w, width) for b in boxes], [(b.y, b.y + b.h, height) for b in boxes]
+    known = BLOCKS.get(codec, ())
+    margins = [{own for step, own in known if len(_lines(axis, step, own)) <= 1} for axis in ends]
+    return not known or bool(margins[0] & margins[1])
+
+
+def _lines(ends: Sequence[tuple[int, int, int]], step: int, margin: int) -> set[int]:
+    """Return where lines of blocks lie, modulo their distance, by ends that the photo does not clip."""
+    first = {(first + margin) % step for first, _, _ in ends if first > 0}
+    return first | {(last - margin) % step for _, last, end in ends if last < end}
 
 
 def _could(start: int, stop: int, first: int, last: int, end: int, step: int, margin: int) -> bool:

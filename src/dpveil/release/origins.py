@@ -12,7 +12,7 @@ from dpveil.core.origin import BOX, FACE, MASK, WHOLE
 from dpveil.core.region import RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.regions.boxes import box_of_text
-from dpveil.regions.grow import growths
+from dpveil.regions.grow import growths, one_grid
 from dpveil.regions.numbering import Selection
 
 MASK_REQUEST: Final = re.compile(r"(?:.* )?mask sha256:[0-9a-f]{64}")
@@ -76,8 +76,11 @@ def origin_problems(certificate: Certificate, output: Output, *, heads: bool) ->
     Each request for a box, a mask or the whole photo has one region, and one for faces those that it selects.
     """
     regions, request = certificate.regions, certificate.request
-    if len({r.origin.grown_to for r in regions} - {None}) > 1:
-        yield "regions grew to the blocks of two formats, and a photo has one"
+    grown = [record for record in regions if record.origin.grown_to is not None]
+    formats = {str(record.origin.grown_to) for record in grown}
+    same = all(one_grid([r.box for r in grown], codec, output.width, output.height) for codec in formats)
+    if len(formats) > 1 or not same:
+        yield "regions grew to the blocks of two grids, and a photo has one"
     if any(record.origin.fallback for record in regions):
         yield from _fallback_problems(certificate)
         return
