@@ -46,12 +46,13 @@ class Apart:
         """
         import cv2
 
-        child = self._child()
+        child, new = self._child()
         timer = threading.Timer(LONGEST, child.kill)
         timer.start()
         try:
-            asked = [np.array(cv2.getNumThreads(), np.float64), *arrays]
-            opencv_child.write(cast("IO[bytes]", child.stdin), asked)
+            told = [[np.frombuffer(self.contents, np.uint8)]] if new else []
+            for message in (*told, [np.array(cv2.getNumThreads(), np.float64), *arrays]):
+                opencv_child.write(cast("IO[bytes]", child.stdin), message)
             answer = opencv_child.read(cast("IO[bytes]", child.stdout))
             (found,) = (None,) if answer is None else answer
         except (EOFError, OSError, TypeError, ValueError) as error:
@@ -67,17 +68,14 @@ class Apart:
             raise ModelError("OpenCV does not run the network")
         return found
 
-    def _child(self) -> Child:
-        """Return a process that waits, or else a new one that has read the network."""
+    def _child(self) -> tuple[Child, bool]:
+        """Return a process that waits, or else a new one, which has no network yet, and whether it is new."""
         with suppress(IndexError):
             while True:
                 started_by, child = self._idle.pop()
                 if started_by == os.getpid():
-                    return child
-        child = _started(self.job)
-        with suppress(OSError):  # of one that has ended, the answer says so
-            opencv_child.write(cast("IO[bytes]", child.stdin), [np.frombuffer(self.contents, np.uint8)])
-        return child
+                    return child, False
+        return _started(self.job), True
 
 
 def _started(job: str) -> Child:
