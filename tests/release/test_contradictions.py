@@ -71,8 +71,9 @@ def problems(certificate: Certificate) -> list[str]:
     assert certificate.output is not None
     assert certificate.method is not None
     method = build(certificate.method, {k: v for k, v in certificate.parameters.items() if v is not None})
+    alone = [problem for r in certificate.regions if (problem := r.problem(width=WIDTH, height=HEIGHT))]
     about = request_problems(certificate, certificate.output)
-    return [*about, *place_problems(certificate, certificate.output, method)]
+    return [*alone, *about, *place_problems(certificate, certificate.output, method)]
 
 
 def box(text: str, x: int, y: int, w: int, h: int, **fields: Any) -> RegionRecord:
@@ -189,6 +190,7 @@ FORGED: dict[str, Certificate] = {
     "missing and there": pixels(SEEN, missing=("faces",)),
     "a box that was not found": pixels(SEEN, request=("faces", "1,2,3,4"), missing=("1,2,3,4",)),
     "a box as the whole photo": pixels(replace(EVERYTHING, origin=Origin(BOX, WHOLE))),
+    "a whole photo that grew": pixels(of(EVERYTHING, grown_to="JPEG")),
     "a portrait and a face": stating(EVERYTHING, FIRST),
     "a whole photo instead, and more": pixels(INSTEAD, SEEN, request=("faces",)),
     "a whole photo instead of a box": pixels(INSTEAD, request=("1,2,3,4",)),

@@ -224,6 +224,8 @@ class RegionRecord:
             return "masks an impossible number of pixels"
         if origin.kind == WHOLE and not (self.full and self.box == Box(0, 0, width, height)):
             return "is not the whole photo"
+        if origin.kind == WHOLE and origin.grown_to is not None:
+            return "is the whole photo, which does not grow"
         if origin.fallback and origin.kind != WHOLE:
             return "is a fallback and not the whole photo"
         if origin.kind == FACE and not origin.found:
