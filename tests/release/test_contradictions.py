@@ -29,9 +29,17 @@ OWN = Box(110, 60, 70, 90)
 MASKED = "mask sha256:" + 64 * "a"
 
 
-def face(number: int, finder: str, *, grid: Grid | None = None, protect: str = "head") -> RegionRecord:
-    """The record of a face that landmarks placed."""
-    cell = Cell(20, 1, 12 + 20 * number, 20, 1)
+def face(
+    number: int,
+    finder: str,
+    *,
+    grid: Grid | None = None,
+    protect: str = "head",
+    roll: int = 1,
+    yaw: int | None = 1,
+) -> RegionRecord:
+    """The record of a face that landmarks placed, or without yaw and roll its box alone."""
+    cell = Cell(20, roll, 12 + 20 * number, 20, yaw)
     shape = cell.shape(protect).region(cell.pose, WIDTH, HEIGHT, masked=PROTECTIONS[protect].masked)
     assert shape is not None
     origin = Origin(FACE, finder, number=number, found=True, cell=cell.numbers)
@@ -88,6 +96,7 @@ def pixels(*regions: RegionRecord, **fields: Any) -> Certificate:
 LANDMARKS, ALONE = {"settings": {"placing": "landmarks"}}, {"settings": {"placing": "box"}}
 EVERYTHING = RegionRecord(Box(0, 0, WIDTH, HEIGHT), Origin(WHOLE, WHOLE))
 INSTEAD = replace(EVERYTHING, origin=Origin(WHOLE, fallback=True))
+UPRIGHT = face(1, FACES, roll=0, yaw=None)
 FIRST, SECOND, THIRD = (face(number, FACES) for number in (1, 2, 3))
 BESIDE = [face(number, KEPT) for number in (1, 3)]
 GROWN = [face(number, FACES, grid=JPEG) for number in (1, 2)]
@@ -96,6 +105,8 @@ SEEN = box("faces", 10, 10, 40, 40, kind=FACE, number=1, found=True)
 HONEST: dict[str, Certificate] = {
     "faces": stating(FIRST, SECOND, THIRD),
     "faces by landmarks": stating(FIRST, **LANDMARKS),
+    "a face by its box": stating(UPRIGHT),
+    "a face by its box alone": stating(UPRIGHT, **ALONE),
     "faces twice": stating(FIRST, FIRST, request=(FACES, FACES)),
     "beside a kept face": stating(*BESIDE),
     "beside a kept face, cut": stating(BESIDE[0], replace(BESIDE[1], masked=BESIDE[1].masked - 99)),
@@ -136,12 +147,11 @@ def cell(record: RegionRecord, *numbers: int) -> RegionRecord:
     return of(record, cell=numbers)
 
 
-UPRIGHT = (20, 0, 32, 20)
 TWO = [of(one, number=n) for n, one in enumerate((FIRST, SECOND), start=1)]
 FORGED: dict[str, Certificate] = {
-    "a face without its turn, by landmarks": stating(cell(FIRST, *UPRIGHT), **LANDMARKS),
+    "a face without its turn, by landmarks": stating(UPRIGHT, **LANDMARKS),
     "a turn that a box told": stating(FIRST, **ALONE),
-    "a roll that a box told": stating(cell(FIRST, 20, 1, 32, 20)),
+    "a roll that a box told": stating(face(1, FACES, yaw=None)),
     "a roll beyond a full turn": stating(cell(FIRST, 20, 13, 32, 20, 1)),
     "a scale that is none": stating(cell(FIRST, 64, 1, 32, 20, 1)),
     "a cell beside the photo": stating(cell(FIRST, 20, 1, 999, 20, 1)),
@@ -171,6 +181,7 @@ FORGED: dict[str, Certificate] = {
         replace(face(1, FACES, protect="box"), masked=4000), settings={"protect": "box"}
     ),
     "grown by 160 pixels": stating(of(replace(FIRST, box=Box(0, 0, WIDTH, HEIGHT)), grown_to="JPEG")),
+    "grown by two blocks more": stating(replace(GROWN[0], box=replace(GROWN[0].box, w=GROWN[0].box.w + 32))),
     "grown by nothing": stating(of(FIRST, grown_to="JPEG")),
     "grown by a pixel more": stating(replace(GROWN[0], box=replace(GROWN[0].box, w=GROWN[0].box.w + 1))),
     "a grown mask of no more pixels": stating(replace(GROWN[0], masked=FIRST.masked)),
@@ -182,7 +193,7 @@ FORGED: dict[str, Certificate] = {
         box("60,60,4,4", 40, 40, 32, 32, grown_to="WebP", escapes=True),
     ),
     "blocks of two grids": pixels(
-        box("20,20,4,4", 15, 15, 18, 18, grown_to="JPEG"), box("60,60,4,4", 46, 46, 18, 18, grown_to="JPEG")
+        box("20,20,4,4", 15, 15, 18, 18, grown_to="JPEG"), box("60,60,4,4", 50, 50, 18, 18, grown_to="JPEG")
     ),
     "a mask without one": pixels(box(MASKED, 20, 20, 9, 9, kind=MASK)),
     "a mask in place of a face": stating(box(MASKED, 20, 20, 9, 9, kind=MASK, masked=7, found=True)),
