@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import pytest
 
 from dpveil import verify
-from dpveil.core.certificate import WORDING, WORDINGS
-from dpveil.core.origin import Origin
+from dpveil.core.certificate import WORDING, WORDINGS, WROTE, this_tool
+from dpveil.core.origin import SAME, Origin
 from dpveil.core.region import Box, RegionRecord
 from dpveil.faces import Attributes, Gallery, Latent
 from dpveil.mechanisms.pixel import DPSVD, Blur, DPPix, Fill, Snow
@@ -108,6 +109,29 @@ def test_an_older_wording_hides_no_weak_promise() -> None:
     assert result.certificate is not None
     assert not any("PROMISE" in text for text in result.certificate.warnings)
     assert LOW["weak"] in result.notes
+
+
+def test_verify_says_what_older_words_leave_out_and_which_face_stays() -> None:
+    """So that a forger gains nothing by claiming them."""
+    notes = verify(OLDER / "wording-8-kept.png").notes
+    assert "face 1 stays as it is, as was asked for" in notes
+    [said] = [text for text in notes if text.startswith("IN THE CLEAR, which its older words do not say: ")]
+    assert "where the face boxes end that were detected and kept" in said
+    assert ";" not in said.replace(f"; {SAME}", "")
+    for name, word in (("wording-5-chosen.png", "chosen by the user"), ("wording-7-weak.png", "")):
+        said = " ".join(verify(OLDER / name).notes)
+        assert ("IN THE CLEAR" in said) == (word != "")
+        assert word in said
+
+
+@pytest.mark.parametrize(("tool", "wording"), [(this_tool(), 1), (this_tool(), 10), ("dpveil 9.9", 8)])
+def test_no_tool_has_wordings_that_it_never_wrote(tool: str, wording: int) -> None:
+    assert this_tool() in WROTE
+    stated = verify(OLDER / "wording-8-kept.png").certificate
+    assert stated is not None
+    assert not stated.misworded
+    assert replace(stated, tool=tool, wording=wording).misworded
+    assert not replace(stated, tool="dpveil 9.9", wording=10).misworded
 
 
 def test_beside_a_kept_face_its_box_is_in_the_clear_since_9() -> None:

@@ -25,7 +25,7 @@ from dpveil.regions.detectors import DETECTORS, Detector, choose
 from dpveil.regions.detectors.table import AUTO, check
 from dpveil.regions.face_search import Detections, Search
 from dpveil.regions.finder import Finder
-from dpveil.regions.numbering import Numbers, Order, reading_order
+from dpveil.regions.numbering import Numbers, Order, Selection, reading_order
 from dpveil.regions.tiling import Tiling, inside_ellipse
 
 MARGIN: Final = Fraction(3, 10)
@@ -112,8 +112,7 @@ class Faces(Finder):
             "min-face": self.min_face if self.min_face != 1 else "",
             "long-side": self.long_side if self.long_side != LONG_SIDE else "",
             "smallest": "" if self.smallest is None else self.smallest,
-            "only": ",".join(map(str, self.only)),
-            "except": ",".join(map(str, self.exclude)),
+            **self._selection.settings,
         }
         return " ".join(["faces", *(f"{name}={value}" for name, value in stated.items() if value != "")])
 
@@ -159,7 +158,7 @@ class Faces(Finder):
                 f"face {asked[-1]} was chosen, and the photo has {counted(len(found), 'face')}",
                 hint="dpveil faces PHOTO --preview OUT.png shows the numbers",
             )
-        chosen = [n for n in range(1, len(found) + 1) if n not in self.exclude and n in (self.only or (n,))]
+        chosen = self._selection.chosen(len(found))
         if not chosen:
             raise NoRegion("every face that was found is excepted", hint="except fewer faces")
         return self._regions(photo, found, chosen)
@@ -253,6 +252,10 @@ class Faces(Finder):
         if asked not in own:
             own[asked] = self._search.of(photo, long_side=self.long_side, tiling=tiling)
         return own[asked]
+
+    @property
+    def _selection(self) -> Selection:
+        return Selection(self.only, self.exclude)
 
     @property
     def _model(self) -> Path | None:

@@ -12,6 +12,7 @@ from dpveil.accounting.meaning import at_least, check_strength_name
 from dpveil.catalogue import build
 from dpveil.core.certificate import MOST_REGIONS, UNPROTECTED, Certificate
 from dpveil.core.guarantee import Guarantee, counted
+from dpveil.core.notes import Aside
 from dpveil.core.origin import BOX, FACE
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
@@ -25,8 +26,8 @@ from dpveil.regions import Finder, Spec, check_if_none, parse, search
 from dpveil.regions.numbering import Order
 from dpveil.release import overlooked, words
 from dpveil.release.crowd import Crowd, check_kept
+from dpveil.release.origins import FACES, stays
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
-from dpveil.release.requests import FACES
 from dpveil.release.saving import Release
 
 BOXES_ALONE: Final = "no face was looked for: every face outside the given boxes stays in the clear"
@@ -130,7 +131,8 @@ class Plan:
         instead = words.INSTEAD_BY_A_FACE if self.method.regions == FACES else words.INSTEAD
         whole = (instead,) * any(origin.fallback for origin in origins)
         placed = () if self.placement is None else self.placement.notes
-        return (*self.method.notes, *self.photo.notes, *self.grown, *whole, *alone, *placed, *unseen)
+        kept = map(Aside, stays(self.request, () if self.quote is None else self.quote.regions))
+        return (*self.method.notes, *self.photo.notes, *self.grown, *whole, *alone, *placed, *kept, *unseen)
 
     def check_strength(self, least: str | None) -> None:
         """Raise `TooWeak` if the total is below `least` (strong, moderate or weak) or a region is missing.

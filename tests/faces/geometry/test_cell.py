@@ -14,17 +14,18 @@ from geometry_made import textured
 
 import dpveil
 from dpveil.core.origin import FACE, Origin
-from dpveil.core.photo import Photo
+from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError
 from dpveil.faces.geometry import Landmarks, Similarity, place
 from dpveil.faces.geometry.align import of_points
-from dpveil.faces.geometry.cell import PITCH, Cell, cell_of, off_grid, side
+from dpveil.faces.geometry.cell import PITCH, Cell, cell_of, side
 from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, Shape
 from dpveil.faces.geometry.landmarks import SEEN, Predictor, of_box
 from dpveil.faces.geometry.protection import PROTECTIONS
+from dpveil.faces.geometry.stated import misplaced
 from dpveil.noise.bits import SeededBits
-from dpveil.regions import Finder
+from dpveil.regions import Finder, grow
 
 YAWS = (-2, -1, 0, 1, 2, None)
 
@@ -306,23 +307,31 @@ def test_regions_of_cells_are_told_from_others(protect: str) -> None:
     right = Region(box, mask, origin).record
 
     def problem(record, *, counted=True, size=400):
-        return off_grid(record, protect, size, size, counted=counted)
+        return misplaced(record, protect, "auto", size, size, counted=counted)
 
     assert problem(right) == ""
     for moved in (Box(box.x + 1, *(box.y, box.w, box.h)), Box(box.x, box.y, box.w, box.h - 1)):
         assert "not that of its cell" in problem(replace(right, box=moved))
     assert "not that of its cell" in problem(replace(right, masked=(right.masked or 99) - 1))
-    assert problem(replace(right, masked=5), counted=False) == ""
-    grown = replace(right, origin=replace(origin, grown_to="JPEG"))
-    assert problem(replace(grown, box=Box(box.x - 9, box.y, box.w + 20, box.h))) == ""
-    for wrong in (Box(box.x + 1, box.y, box.w, box.h), Box(box.x, box.y, box.w + 400, box.h)):
-        assert "not that of its cell" in problem(replace(grown, box=wrong))
-    for fewer in (1, (right.masked or 99) - 1):
-        masked = fewer if mask is not None else box.w * box.h
+    assert (problem(replace(right, masked=5), counted=False) == "") == (mask is not None)
+    grown = grow(Region(box, mask, origin), Photo(np.zeros((400, 400), np.uint8), Grid(16, 16))).record
+    assert problem(grown) == ""
+    x, y, w, h = grown.box.x, grown.box.y, grown.box.w, grown.box.h
+    wrong = [
+        box,
+        Box(box.x + 1, y, w, h),
+        Box(x, y, w + 1, h),
+        Box(x - 32, y, w + 32, h),
+        Box(x, y, w + 99, h),
+    ]
+    for other in wrong:
+        assert "not that of its cell" in problem(replace(grown, box=other))
+    for other in (1, right.masked or 99):
+        masked = other if mask is not None else w * h
         assert "not that of its cell" in problem(replace(grown, masked=masked))
-        assert problem(replace(grown, masked=masked), counted=False) == ""
+        assert (problem(replace(grown, masked=masked), counted=False) == "") == (mask is not None)
     assert ("not that of its cell" in problem(replace(grown, masked=None))) == (mask is not None)
-    assert "outside" in problem(replace(right, origin=replace(origin, cell=(22, 1, 900, 20, 1))))
+    assert "not that of its cell" in problem(replace(right, origin=replace(origin, cell=(22, 1, 900, 20, 1))))
     assert "no cell" in problem(replace(right, origin=replace(origin, cell=(1, 2))))
 
 
@@ -332,7 +341,7 @@ def test_no_mask_is_computed_for_a_box_that_is_not_that_of_the_cell(monkeypatch:
     origin = Origin(FACE, "faces", number=1, found=True, cell=cell.numbers)
     tiny = Region(Box(0, 0, 1, 1), np.ones((1, 1), bool), origin).record
     monkeypatch.setattr(Shape, "holds", lambda *_: pytest.fail("a mask was computed"))
-    assert "not that of its cell" in off_grid(tiny, "head", 9000, 9000, counted=True)
+    assert "not that of its cell" in misplaced(tiny, "head", "auto", 9000, 9000, counted=True)
 
 
 def test_a_mask_takes_little_more_memory_than_its_pixels() -> None:
