@@ -38,6 +38,7 @@ from dpveil.release.saving import certificate_path, image_path, read_certificate
 from dpveil.release.verified import Verification
 from dpveil.release.words import (
     FEW_SINCE,
+    KEPT_ROUNDED_SINCE,
     MISSING,
     bit_cautions,
     few_only,
@@ -117,12 +118,17 @@ def _about_few(certificate: Certificate) -> bool:
 
 
 def _unsaid(certificate: Certificate) -> tuple[str, ...]:
-    """Return what is in the clear in the words of today, and not in the older ones of the certificate."""
+    """Return what is in the clear in newer words, and not in the older ones of the certificate.
+
+    The words are those of today, or the last ones that are true of how such a release was made.
+    """
     output, total = certificate.output, certificate.composition
     if output is None or total is None or not certificate.in_these_words or certificate.wording == WORDING:
         return ()
     method = stated(certificate.method, certificate.parameters)
-    quote = Quote(method, certificate.regions, output.width, output.height, output.channels)
+    newest = WORDING if certificate.wording >= KEPT_ROUNDED_SINCE else KEPT_ROUNDED_SINCE - 1
+    size = output.width, output.height, output.channels
+    quote = Quote(method, certificate.regions, *size, wording=newest)
     return tuple(quoted(text) for text in quote.in_the_clear if text not in total.scope.in_the_clear)
 
 
