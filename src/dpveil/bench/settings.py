@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
@@ -73,6 +73,11 @@ class Setting:
         total = None if planned.total is None else compose([planned.total] * self.releases)
         return replace(first, more=tuple(more)), total
 
+    def all_shown(self, items: Sequence[Item], seed: int) -> Iterator[Shown]:
+        """Yield `shown` of every photo."""
+        for item in items:
+            yield self.shown(item, seed)
+
     def points(self, items: Sequence[Item]) -> np.ndarray | None:
         """Return the points by which photos count in the distance of a metric guarantee, one a row.
 
@@ -96,6 +101,3 @@ def _view(planned: Plan, bits: SeededBits) -> View:
     return View(release.image, hidden, certificate, len(encode(release.image, "png")))
 
 
-def all_shown(setting: Setting, items: Sequence[Item], seed: int) -> list[Shown]:
-    """Return `Setting.shown` of every photo."""
-    return [setting.shown(item, seed) for item in items]
