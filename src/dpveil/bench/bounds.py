@@ -11,7 +11,7 @@ from dpveil.accounting.group import whole_region
 from dpveil.accounting.meaning import success_bound
 from dpveil.bench.apart import MOST, bound_of_photos
 from dpveil.bench.items import Item
-from dpveil.bench.settings import Setting
+from dpveil.bench.settings import AnySetting
 from dpveil.core.guarantee import Guarantee, Relation
 from dpveil.core.numbers import Number, exact
 
@@ -69,7 +69,7 @@ def _of(guarantee: Guarantee | None, candidates: int, pixels: int) -> float | No
 
 
 def bound_by_distances(
-    setting: Setting, items: Sequence[Item], guarantees: Sequence[Guarantee | None]
+    setting: AnySetting, items: Sequence[Item], guarantees: Sequence[Guarantee | None]
 ) -> float | None:
     """Return what `bound_of_photos` gives for photos and the guarantees of their releases.
 

@@ -17,7 +17,7 @@ import dpveil
 from dpveil.attacks.base import Attack
 from dpveil.bench.bounds import ANY, THESE
 from dpveil.bench.data import MOST_PEOPLE, PEOPLE, SPLITS, Dataset
-from dpveil.bench.settings import Setting
+from dpveil.bench.settings import AnySetting
 from dpveil.core.guarantee import KINDS, Relation
 from dpveil.core.numbers import Json
 from dpveil.core.registry import NAME
@@ -107,7 +107,7 @@ class Cell:
 
 
 def depends_on(
-    dataset: Dataset, setting: Setting, attack: Attack, seed: int, measures: Sequence[str]
+    dataset: Dataset, setting: AnySetting, attack: Attack, seed: int, measures: Sequence[str]
 ) -> dict[str, Json]:
     """Return all that a cell depends on: data, method, regions, attack, seed, measures, and dpveil's code."""
     return {

@@ -22,7 +22,7 @@ def fresh(fitted: Fitted) -> Callable[[], Fitted]:
         pickle.loads(held)  # noqa: S301  made here, one line above
     except Exception:  # noqa: BLE001  whatever a class makes of being pickled
         return _deeply(fitted)
-    return lambda: pickle.loads(held)  # type: ignore[no-any-return]  # noqa: S301
+    return lambda: pickle.loads(held)  # noqa: S301
 
 
 def _deeply(fitted: Fitted) -> Callable[[], Fitted]:

@@ -53,7 +53,8 @@ class GallerySetting:
     @property
     def parameters(self) -> dict[str, Json]:
         """How many share a picture, and the number of releases if there are several."""
-        return {"k": self.method.k} | ({"releases": self.releases} if self.releases > 1 else {})
+        own: dict[str, Json] = {"k": self.method.k}
+        return own | ({"releases": self.releases} if self.releases > 1 else {})
 
     def check(self, parts: Split) -> None:
         """Raise `UsageError` unless all photos have one size, and some galleries enough people."""
@@ -97,7 +98,11 @@ class GallerySetting:
 
     def _view(self, image: np.ndarray) -> View:
         """Return one release with its public settings."""
-        certificate: dict[str, Json] = {"method": self.name, "parameters": {"k": self.method.k}, "regions": []}
+        certificate: dict[str, Json] = {
+            "method": self.name,
+            "parameters": {"k": self.method.k},
+            "regions": [],
+        }
         return View(image, np.ones(image.shape[:2], np.bool_), certificate, len(encode(image, "png")))
 
     def points(self, items: Sequence[Item]) -> None:
@@ -111,6 +116,7 @@ def _galleries(items: Sequence[Item]) -> list[list[int]]:
     seen: dict[str, int] = {}
     for place, item in enumerate(items):
         number = seen[item.person] = seen.get(item.person, -1) + 1
-        found += [[]] * 0 if number < len(found) else [[]]
+        if number == len(found):
+            found.append([])
         found[number].append(place)
     return found

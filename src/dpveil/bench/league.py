@@ -27,7 +27,7 @@ ABOUT: Final = {
     "none": "Nothing is hidden: how much the attackers know at best.",
 }
 PARTLY: Final = (
-    ", and covers the regions that are replaced. What lies around them, and where they are, it does not cover,"
+    ", and covers the regions that are replaced. It does not cover where they are and what lies around them,"
     " so that no bound on naming people follows."
 )
 """What to know of a promise about regions."""

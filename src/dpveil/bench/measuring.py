@@ -19,7 +19,7 @@ from dpveil.bench.cells import DIGITS, PARTS, WHOLE, Cell, depends_on, rounded
 from dpveil.bench.data import Dataset
 from dpveil.bench.fresh import fresh
 from dpveil.bench.items import Item
-from dpveil.bench.settings import Setting, Shown
+from dpveil.bench.settings import AnySetting, Setting, Shown
 from dpveil.bench.split import split
 from dpveil.bench.times import Spent, spent
 from dpveil.bench.utility import measured, usable
@@ -67,7 +67,7 @@ class Left:
     together: Mapping[str, float | None]
 
 
-def released(dataset: Dataset, setting: Setting, seed: int) -> Released:
+def released(dataset: Dataset, setting: AnySetting, seed: int) -> Released:
     """Return the releases of all photos by a setting, each with bits of its own."""
     parts, nothing = split(dataset), Setting(None)
     clean = tuple(one[0] for one in nothing.all_shown(parts.known, seed) if one is not None)
@@ -81,7 +81,7 @@ def released(dataset: Dataset, setting: Setting, seed: int) -> Released:
 
 def cells(
     dataset: Dataset,
-    setting: Setting,
+    setting: AnySetting,
     attacks: Sequence[Attack],
     seed: int,
     measures: Sequence[str] | None = None,
@@ -97,7 +97,7 @@ def cells(
 
 def attacked(
     dataset: Dataset,
-    setting: Setting,
+    setting: AnySetting,
     attacks: Sequence[Attack],
     releases: Released,
     seed: int,
@@ -112,7 +112,7 @@ def attacked(
 
 def cell_of(
     dataset: Dataset,
-    setting: Setting,
+    setting: AnySetting,
     attack: Attack,
     releases: Released,
     left: Left,
@@ -218,7 +218,7 @@ def _all_hidden(view: View) -> bool:
 
 def _outcome(
     dataset: Dataset,
-    setting: Setting,
+    setting: AnySetting,
     attack: Attack,
     releases: Released,
     scores: Scores,
