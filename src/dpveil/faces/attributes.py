@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
@@ -45,7 +46,14 @@ HEADS: Final = replace(
     hashed=True,
 )
 """Galleries of this method: files, or the built-in heads that are drawn."""
-READER: Final = replace(ATTRIBUTES, built_in=NONE, build=lambda: default_path(ATTRIBUTES.default))
+
+
+def _shipped() -> Path:
+    """Return the model of dpveil-faces; a function, as methods are sent to other processes."""
+    return default_path(ATTRIBUTES.default)
+
+
+READER: Final = replace(ATTRIBUTES, built_in=NONE, build=_shipped)
 """Attribute models of this method: files, or none if no attribute is kept."""
 
 
