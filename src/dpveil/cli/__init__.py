@@ -141,7 +141,6 @@ def run(arguments: Sequence[str]) -> int:
     if not arguments:
         run(["--help"])
         return exits.USAGE
-    kept = "finished outputs are complete, and no other photo was written"
     try:
         code = _program().main(list(arguments), prog_name="dpveil", standalone_mode=False)
         sys.stdout.flush()
@@ -151,8 +150,8 @@ def run(arguments: Sequence[str]) -> int:
         return _refuse(arguments, " ".join(text.split()).rstrip("."), f"see {page}", exits.USAGE)
     except DPVeilError as error:
         return _refuse(arguments, error.message, error.hint, error.exit_code)
-    except KeyboardInterrupt as stop:
-        code, kept = exits.INTERRUPTED, str(stop) or kept
+    except KeyboardInterrupt:
+        code = exits.INTERRUPTED
     except BrokenPipeError:
         # The reader of the output has gone: redirect the interpreter's last flush to nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -160,7 +159,7 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as error:
         return _refuse((), f"cannot go on: {error.strerror or error}", "", exits.IMPOSSIBLE)
     if code == exits.INTERRUPTED:
-        say.note(f"dpveil: interrupted; {kept}")
+        say.note("dpveil: interrupted; finished outputs are complete, and no other photo was written")
     return int(code or exits.DONE)
 
 

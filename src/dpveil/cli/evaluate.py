@@ -16,7 +16,7 @@ from dpveil.cli.evaluate_choice import Asked, settings
 from dpveil.cli.evaluate_choice import attacks as attacks_of
 from dpveil.cli.options import AsJson, Text
 from dpveil.cli.progress import bar
-from dpveil.errors import UsageError
+from dpveil.errors import DPVeilError, UsageError
 
 if TYPE_CHECKING:
     from dpveil.attacks.base import Attack
@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from dpveil.bench.run import Job
     from dpveil.bench.settings import AnySetting
     from dpveil.bench.table import Row
+
+
+class _Interrupted(DPVeilError):
+    """A run was stopped by Ctrl-C or a signal."""
+
+    exit_code = exits.INTERRUPTED
 
 
 def evaluate_command(
@@ -224,12 +230,10 @@ def _run(work: Sequence[Job], out: Path, processes: int) -> list[Cell]:
     try:
         with bar(len(work), "settings") as step:
             return run(work, out, processes=processes, step=step)
-    except KeyboardInterrupt:
-        whole = sum(len(job.keys) for job in work)
-        told = (
-            f"{count(work, out)} of {whole} cells are done and kept, and the same command computes the others"
-        )
-        raise KeyboardInterrupt(told) from None
+    except KeyboardInterrupt as error:
+        done = f"{count(work, out)} of {sum(len(job.keys) for job in work)} cells"
+        told = f"interrupted; {done} are done and kept"
+        raise _Interrupted(told, hint="the same command computes the others") from error
 
 
 def _check(folder: Path, data: Sequence[Path], json: bool, *, every: bool) -> int:

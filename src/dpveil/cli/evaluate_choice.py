@@ -49,16 +49,16 @@ USUAL_K: Final = ("5",)
 class Asked:
     """What the user asked for, in the user's words; None or nothing for what was not said."""
 
-    methods: tuple[str, ...]
-    budgets: tuple[str, ...]
-    delta: str | None
-    block: str
-    neighbourhoods: tuple[str, ...]
-    metric: str | None
-    k: tuple[str, ...]
-    regions: str | None
-    releases: int
-    full: bool
+    methods: tuple[str, ...] = ()
+    budgets: tuple[str, ...] = ()
+    delta: str | None = None
+    block: str = "8"
+    neighbourhoods: tuple[str, ...] = ()
+    metric: str | None = None
+    k: tuple[str, ...] = ()
+    regions: str | None = None
+    releases: int = 1
+    full: bool = False
 
 
 def settings(
