@@ -117,9 +117,14 @@ def _place(place: Place, shown: Sequence[str]) -> str:
     )
     return (
         f"<tr><td>{said}</td><td class=n>{bar} {place.risk:.2f}</td>"
-        f"<td class=n>{place.low:.2f}–{place.high:.2f}</td><td>{html.escape(place.by)}</td>"
+        f"<td class=n>{place.low:.2f}–{place.high:.2f}</td><td>{_broken(place.by)}</td>"
         f"{kept}<td class=n>{bound}</td></tr>"
     )
+
+
+def _broken(label: str) -> str:
+    """Return the label of an attack, which may be broken between its parts only."""
+    return html.escape(label).replace("(", "<wbr>(").replace("+", "<wbr>+")
 
 
 def _left(measures: Sequence[Mapping[str, str]], times: Sequence[Mapping[str, str]]) -> str:
