@@ -49,6 +49,7 @@ ATTACKS = (
     "eigenfaces",
     "shown",
     "subspaces",
+    "intersected",
     "network",
     "residual",
     "embedding",
