@@ -124,19 +124,16 @@ def evaluate_command(
     The folder gets results.csv, utility.csv, results.json and report.html, which needs no network. Noise is
     seeded so that the run can be made again: nothing in it is for publication but the numbers.
     """
-    if check_all and (check is None or not data):
-        raise UsageError("--check-all needs a run and its data", hint="dpveil evaluate --check FOLDER DATA")
-    if check is not None:
+    if check is not None or check_all:
         return _check(check, data or [], json, every=check_all)
     if not data or out is None:
         missing = "DATA" if not data else "--out"
         raise UsageError(f"{missing} is missing", hint="dpveil evaluate DATA... --out FOLDER")
     from dpveil.bench.beside import read_all
-    from dpveil.bench.data import check_readable, load
+    from dpveil.bench.data import check_readable
     from dpveil.bench.folder import begin, finish
     from dpveil.bench.predictions import check_possible
     from dpveil.bench.run import Job, cores, took
-    from dpveil.bench.split import split as parts_of
 
     others = read_all(beside or ())
     asked = Asked(
@@ -151,12 +148,10 @@ def evaluate_command(
         releases=releases,
         full=full,
     )
-    sets = [replace(load(folder, people=people, photos=photos), split=_split(split)) for folder in data]
-    _check_names(sets)
+    sets = _sets(data, people, photos, split)
     chosen, notes = settings(asked, sets, options_of(context))
     attacks, left = attacks_of(attack or (), asked=asked, chosen=chosen, split=split)
     for one in sets:
-        parts_of(one)
         check_readable(one)
     if predictions is not None:
         check_possible(sets, predictions, out)
@@ -172,23 +167,24 @@ def evaluate_command(
     return _told(table, out, json)
 
 
-def _split(name: str) -> str:
-    from dpveil.bench.data import SPLITS
+def _sets(folders: Sequence[Path], people: int | None, photos: int | None, divided: str) -> list[Dataset]:
+    """Return the data sets; raises `UsageError` for those that cannot be split, and two of one name."""
+    from dpveil.bench.data import SPLITS, load
+    from dpveil.bench.split import split
 
-    if name not in SPLITS:
-        raise UsageError(f"--split {name} is none", hint=" or ".join(SPLITS))
-    return name
+    if divided not in SPLITS:
+        raise UsageError(f"--split {divided} is none", hint=" or ".join(SPLITS))
+    sets = [replace(load(folder, people=people, photos=photos), split=divided) for folder in folders]
+    if len({one.name for one in sets}) < len(sets):
+        raise UsageError("two data sets have the same name", hint="rename one folder, or run them apart")
+    for one in sets:
+        split(one)
+    return sets
 
 
 def _about(attacks: tuple[Attack, ...], dataset: Dataset, *, all_of_them: bool) -> tuple[Attack, ...]:
     """Return the attacks on what a data set shows, and those that were asked for in any case."""
     return tuple(one for one in attacks if all_of_them or one.about in ("", dataset.subject))
-
-
-def _check_names(sets: Sequence[Dataset]) -> None:
-    names = [one.name for one in sets]
-    if len(set(names)) < len(names):
-        raise UsageError("two data sets have the same name", hint="rename one folder, or run them apart")
 
 
 def _predict(sets: Sequence[Dataset], settings: Sequence[AnySetting], seed: int, folder: Path) -> None:
@@ -236,9 +232,11 @@ def _run(work: Sequence[Job], out: Path, processes: int) -> list[Cell]:
         raise _Interrupted(told, hint="the same command computes the others") from error
 
 
-def _check(folder: Path, data: Sequence[Path], json: bool, *, every: bool) -> int:
+def _check(folder: Path | None, data: Sequence[Path], json: bool, *, every: bool) -> int:
     from dpveil.bench.check import again, check, other_code, reported
 
+    if folder is None or (every and not data):
+        raise UsageError("--check-all needs a run and its data", hint="dpveil evaluate --check FOLDER DATA")
     cells, problems = check(folder)
     repeated = 0
     if not problems and data:
