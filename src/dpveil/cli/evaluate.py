@@ -155,8 +155,7 @@ def evaluate_command(
         check_readable(one)
     if predictions is not None:
         check_possible(sets, predictions, out)
-    of = {one: _about(attacks, one, all_of_them=bool(attack)) for one in sets}
-    work = [Job(one, setting, of[one], seed) for one in sets for setting in chosen]
+    work = [Job(one, each, _about(attacks, one, every=bool(attack)), seed) for one in sets for each in chosen]
     replaced = begin(out, [key for job in work for key in job.keys])
     for text in (*replaced, *notes, *left):
         say.note(f"note: {text}")
@@ -182,9 +181,9 @@ def _sets(folders: Sequence[Path], people: int | None, photos: int | None, divid
     return sets
 
 
-def _about(attacks: tuple[Attack, ...], dataset: Dataset, *, all_of_them: bool) -> tuple[Attack, ...]:
+def _about(attacks: tuple[Attack, ...], dataset: Dataset, *, every: bool) -> tuple[Attack, ...]:
     """Return the attacks on what a data set shows, and those that were asked for in any case."""
-    return tuple(one for one in attacks if all_of_them or one.about in ("", dataset.subject))
+    return tuple(one for one in attacks if every or one.about in ("", dataset.subject))
 
 
 def _predict(sets: Sequence[Dataset], settings: Sequence[AnySetting], seed: int, folder: Path) -> None:
