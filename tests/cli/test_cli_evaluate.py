@@ -299,7 +299,7 @@ def test_a_broken_guarantee_ends_the_run_with_1_and_names_the_method(
 def test_a_run_that_is_stopped_says_what_it_lacks_and_goes_on(
     data: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    few = ("evaluate", data, "--out", tmp_path / "few", "--jobs", 1, "--attack", "pixels")
+    few = ("evaluate", data, "--out", tmp_path / "few", "--jobs", 1, "--attack", "pixels", "--photos", 2)
     turn = iter(range(9))
 
     def stopped(job: Job, folder: Path) -> None:
