@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
-from pathlib import Path
+from functools import cached_property, partial
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
@@ -46,14 +45,7 @@ HEADS: Final = replace(
     hashed=True,
 )
 """Galleries of this method: files, or the built-in heads that are drawn."""
-
-
-def _shipped() -> Path:
-    """Return the model of dpveil-faces; a function, as methods are sent to other processes."""
-    return default_path(ATTRIBUTES.default)
-
-
-READER: Final = replace(ATTRIBUTES, built_in=NONE, build=_shipped)
+READER: Final = replace(ATTRIBUTES, built_in=NONE, build=partial(default_path, ATTRIBUTES.default))
 """Attribute models of this method: files, or none if no attribute is kept."""
 
 
