@@ -48,6 +48,7 @@ ATTACKS = (
     "eigenfaces",
     "shown",
     "subspaces",
+    "intersected",
     "network",
     "residual",
     "embedding",

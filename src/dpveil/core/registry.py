@@ -227,6 +227,7 @@ ATTACKS: Final = Table(
         "residual": "dpveil.attacks.residual:ResidualParrot",
         "shown": "dpveil.attacks.shown:ShownPixels",
         "subspaces": "dpveil.attacks.subspaces:Subspaces",
+        "intersected": "dpveil.attacks.intersected:Intersected",
         "attributes": "dpveil.attacks.attributes:AttributeProfile",
         "iris": "dpveil.attacks.iris.attack:Iris",
         "text": "dpveil.attacks.text:Reader",
