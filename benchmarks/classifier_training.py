@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import io
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,13 +21,10 @@ import numpy as np
 from PIL import Image
 
 import dpveil
-from detector_training import DRAWS, SEED, SETS, SETTINGS
-from dpveil.attacks.resampling import drawn_people
 from dpveil.training.crops import open_shard
 from heads_classifier import HOG, SIDE
-from timing import load_note, report
+from trained_on_releases import SEED, Score, Task
 
-DATA = Path(__file__).parent.parent.parent / "shared" / "data" / "utkface_128"
 PHOTOS, TESTED = 120, 1000
 
 Labelled = tuple[str, np.ndarray, int]
@@ -77,47 +73,19 @@ def balanced(right: np.ndarray, truth: np.ndarray, times: np.ndarray) -> np.ndar
     return np.mean(shares, axis=0)
 
 
-def row(name: str, values: np.ndarray, clean: np.ndarray, refused: int) -> dict[str, object]:
-    """Return the figures of a setting; the first draw of `values` is the sample itself."""
-    return {
-        "trained on": name,
-        "accuracy": _words(values.mean(axis=0)),
-        "sets": ", ".join(f"{one:.3f}" for one in values[:, 0]),
-        "lost": _words((clean - values).mean(axis=0)) if name != "clean" else "",
-        "not released": refused,
-    }
+def scorer(tested: Sequence[Labelled], times: np.ndarray) -> Score:
+    """Return what trains on releases and gives the balanced accuracy of each draw."""
+    seen = np.stack([features(levels) for _, levels, _ in tested])
+    truth = np.array([label for _, _, label in tested])
+
+    def score(settings: dict[str, Any], taken: Sequence[Labelled]) -> tuple[np.ndarray, int]:
+        right, refused = hits(settings, taken, seen, truth)
+        return balanced(right, truth, times), refused
+
+    return score
 
 
-def _words(draws: np.ndarray) -> str:
-    low, high = np.quantile(draws[1:], (0.025, 0.975))
-    return f"{draws[0]:.3f} [{low:.3f}, {high:.3f}]"
-
-
-def main() -> None:
-    """Print and save the table."""
-    if not DATA.is_dir():
-        print("needs the shared data sets in ../shared/data", file=sys.stderr)
-        return
-    size, count = (int(word) for word in (sys.argv[1:] + [str(PHOTOS), str(TESTED)][len(sys.argv) - 1 :]))
-    source = photos(DATA)
-    sets = [[next(source) for _ in range(size)] for _ in range(SETS)]
-    others = [next(source) for _ in range(count)]
-    tested, truth = (
-        np.stack([features(levels) for _, levels, _ in others]),
-        np.array([one[2] for one in others]),
-    )
-    times = np.concatenate([np.ones((1, count), np.int64), drawn_people(count, DRAWS, SEED)])
-    rows: list[dict[str, object]] = []
-    clean = np.zeros(0)
-    for name, settings in SETTINGS.items():
-        found = [hits(settings, taken, tested, truth) for taken in sets]
-        values = np.array([balanced(right, truth, times) for right, _ in found])
-        clean = clean if rows else values
-        rows.append(row(name, values, clean, sum(refused for _, refused in found)))
-        print(rows[-1], file=sys.stderr)
-    note = f"{SETS} training sets of {size} photos, {count} in the test."
-    report("classifier_training", rows, notes=(note, load_note()))
-
+TASK = Task("classifier_training", "accuracy", "utkface_128", PHOTOS, TESTED, photos, scorer)
 
 if __name__ == "__main__":
-    main()
+    TASK.run()

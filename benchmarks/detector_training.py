@@ -13,7 +13,6 @@ Needs ../shared/data/lfw_wide: `python benchmarks/detector_training.py [PHOTOS] 
 from __future__ import annotations
 
 import io
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,36 +24,16 @@ from PIL import Image
 
 import dpveil
 from dpveil import Photo
-from dpveil.attacks.resampling import drawn_people
 from dpveil.regions import Faces
 from dpveil.training.crops import open_shard
-from timing import load_note, report
+from trained_on_releases import SEED, Row, Score, Task
 
-DATA = Path(__file__).parent.parent.parent / "shared" / "data" / "lfw_wide"
-FACES = {"regions": "faces"}
-SETTINGS: dict[str, dict[str, Any]] = {
-    "clean": {},
-    "attributes, none": {"method": "attributes", "attributes": "none"},
-    "attributes, gender, ε = 8": {"method": "attributes", "attributes": "gender=8"},
-    "gallery, ε = 8": {"method": "gallery", "epsilon": 8},
-    "dp-pix, ε = 20, 16 px, m = 16": {
-        **FACES,
-        "method": "dp-pix",
-        "epsilon": 20,
-        "block": 16,
-        "neighbourhood": 16,
-    },
-    "mosaic, 16 px": {**FACES, "method": "mosaic", "block": 16},
-    "blur, σ = 8 px": {**FACES, "method": "blur", "sigma": 8},
-    "fill": {**FACES, "method": "fill"},
-}
-SETS, PHOTOS, TESTED = 3, 60, 400
+PHOTOS, TESTED = 60, 400
 SIDE = 40
 """Least side of a face in pixels, and the side of dlib's window."""
 MATCHED = 0.5
 LEAST = -1.0
 """Detections from this score on are ranked; 0 is dlib's own threshold."""
-DRAWS, SEED = 1000, 16
 
 Square = tuple[int, int, int]
 """Left, top and side in pixels."""
@@ -161,61 +140,39 @@ def average_precision(
     return (precision * drawn * hits[order]).sum(axis=1) / times.sum(axis=1)
 
 
-def measured(
-    settings: dict[str, Any], sets: Sequence[Sequence[Shot]], tested: Sequence[Shot], times: np.ndarray
-) -> tuple[np.ndarray, int]:
-    """Return average precisions, of shape (sets, draws), and how many photos dpveil refused to release."""
-    values, refused = [], 0
-    for shots_of_set in sets:
+def scorer(tested: Sequence[Shot], times: np.ndarray) -> Score:
+    """Return what trains on releases and gives the average precision of each draw."""
+
+    def score(settings: dict[str, Any], shots_of_set: Sequence[Shot]) -> tuple[np.ndarray, int]:
         images, faces = [], []
         for shot in shots_of_set:
             try:
                 images.append(released(shot, settings))
                 faces.append(shot.face)
             except dpveil.DPVeilError:
-                refused += 1
-        values.append(average_precision(*ranked(trained(images, faces), tested), times))
-    return np.array(values), refused
+                continue
+        found = average_precision(*ranked(trained(images, faces), tested), times)
+        return found, len(shots_of_set) - len(images)
+
+    return score
 
 
-def row(name: str, values: np.ndarray, clean: np.ndarray, refused: int) -> dict[str, object]:
-    """Return the figures of a setting; the first draw of `values` is the sample itself."""
-    own, lost = values.mean(axis=0), (clean - values).mean(axis=0)
-    return {
-        "trained on": name,
-        "AP": _words(own),
-        "sets": ", ".join(f"{one:.3f}" for one in values[:, 0]),
-        "lost": _words(lost) if name != "clean" else "",
-        "kept": f"{own[0] / clean.mean(axis=0)[0]:.3f}",
-        "not released": refused,
-    }
+def kept(values: np.ndarray, clean: np.ndarray) -> Row:
+    """Return the quotient of the means over training sets."""
+    return {"kept": round(float(values[:, 0].mean() / clean[:, 0].mean()), 3)}
 
 
-def _words(draws: np.ndarray) -> str:
-    low, high = np.quantile(draws[1:], (0.025, 0.975))
-    return f"{draws[0]:.3f} [{low:.3f}, {high:.3f}]"
-
-
-def main() -> None:
-    """Print and save the table."""
-    if not DATA.is_dir():
-        print("needs the shared data sets in ../shared/data", file=sys.stderr)
-        return
-    photos, count = (int(word) for word in (sys.argv[1:] + [str(PHOTOS), str(TESTED)][len(sys.argv) - 1 :]))
-    found = shots(DATA)
-    sets = [[next(found) for _ in range(photos)] for _ in range(SETS)]
-    tested = [next(found) for _ in range(count)]
-    times = np.concatenate([np.ones((1, count), np.int64), drawn_people(count, DRAWS, SEED)])
-    rows: list[dict[str, object]] = []
-    clean = np.zeros(0)
-    for name, settings in SETTINGS.items():
-        values, refused = measured(settings, sets, tested, times)
-        clean = clean if rows else values
-        rows.append(row(name, values, clean, refused))
-        print(rows[-1], file=sys.stderr)
-    note = f"{SETS} training sets of {photos} photos, {count} in the test, each of another person."
-    report("detector_training", rows, notes=(note, load_note()))
-
+TASK = Task(
+    "detector_training",
+    "AP",
+    "lfw_wide",
+    PHOTOS,
+    TESTED,
+    shots,
+    scorer,
+    more=kept,
+    note=", each of another person",
+)
 
 if __name__ == "__main__":
-    main()
+    TASK.run()

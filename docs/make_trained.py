@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 from make_plots import WARM, png
@@ -29,10 +28,8 @@ def trained() -> bytes:
     for plot, (name, (column, title, floor)) in zip(
         figure.subplots(1, 2, sharey=True), PANELS.items(), strict=True
     ):
-        record = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-        rows, tested = record["rows"], re.findall(r"(\d+) in the test", record["notes"][0])
-        names = [row["trained on"] for row in rows]
-        figures = [tuple(map(float, re.findall(r"[\d.]+", row[column]))) for row in rows]
+        rows = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["rows"]
+        names, figures = ([row[key] for row in rows] for key in ("trained on", column))
         for place, (middle, low, high) in enumerate(figures):
             bars = [[middle - low], [high - middle]]
             colour = WARM if names[place] == "clean" else LINE
@@ -42,6 +39,6 @@ def trained() -> bytes:
         plot.set_xlim(floor, 1)
         plot.grid(axis="x", color="#e4e2dc", lw=0.8)
         plot.spines[["top", "right"]].set_visible(False)
-        plot.set_title(title.format(*tested), color=INK, fontsize=10, loc="left")
+        plot.set_title(title.format(rows[0]["tested"]), color=INK, fontsize=10, loc="left")
     plot.invert_yaxis()  # shared by both
     return png(figure)

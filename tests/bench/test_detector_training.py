@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -66,11 +67,25 @@ def test_squares_keep_centre_and_area(module: ModuleType) -> None:
 
 def test_intervals_are_of_differences_on_the_same_people(module: ModuleType) -> None:
     clean = np.array([[0.9, 0.8, 1.0], [0.7, 0.6, 0.8]])
-    row = module.row("fill", clean - 0.1, clean, 0)
-    assert row["lost"] == "0.100 [0.100, 0.100]"
-    assert row["AP"].startswith("0.700 [")
-    assert row["sets"] == "0.800, 0.600"
-    assert row["kept"] == "0.875"
+    row = module.TASK.row("fill", clean - 0.1, clean, 0)
+    assert row["lost"] == [0.1, 0.1, 0.1]
+    assert row["AP"][0] == 0.7
+    assert row["sets"] == {"1": 0.8, "2": 0.6}
+    assert row["kept"] == 0.875
+
+
+@pytest.mark.parametrize(
+    ("name", "measure"), [("detector_training", "AP"), ("classifier_training", "accuracy")]
+)
+@pytest.mark.usefixtures("module")
+def test_the_kept_tables_hold_numbers(name: str, measure: str) -> None:
+    settings = importlib.import_module("trained_on_releases").SETTINGS
+    record = json.loads((BENCHMARKS / "results" / f"{name}.json").read_text(encoding="utf-8"))
+    assert [row["trained on"] for row in record["rows"]] == list(settings)
+    for row in record["rows"]:
+        middle, low, high = row[measure]
+        assert 0 <= low <= middle <= high <= 1
+        assert np.mean(list(row["sets"].values())) == pytest.approx(middle, abs=0.00101)
 
 
 def test_accuracy_of_a_classifier_is_balanced(module: ModuleType) -> None:

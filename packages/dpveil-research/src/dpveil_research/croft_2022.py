@@ -15,7 +15,7 @@ from dpveil.mechanisms.pixel import DPPix, Fill, Mosaic, PixelMethod, SSIMExpone
 from dpveil.postprocessing import GaussianBlur
 from dpveil_research.data import Dataset
 from dpveil_research.grid import Contrast, Grid, Setting
-from dpveil_research.plots import Figure, Line, Panel
+from dpveil_research.plots import OF_PHOTOS, Figure, Line, Panel
 from dpveil_research.published import PublishedSSIM
 
 EPSILONS: Final = (
@@ -81,8 +81,17 @@ def _figures() -> tuple[Figure, ...]:
             _both(BLOCKS, measure, "blurred", most=float("inf")),
             _both(BLOCKS[-1:], measure, "blurred, b = 16, close up", most=ZOOM),
         )
-        made.append(Figure(f"figure-{variants}", "LFW, with and without blur", panels))
-        made.append(Figure(f"figure-{both}", "LFW, exponential (broken lines) and Laplace mechanism", close))
+        made.append(
+            Figure(f"figure-{variants}", "LFW, with and without blur", panels, same=True, counted=OF_PHOTOS)
+        )
+        made.append(
+            Figure(
+                f"figure-{both}",
+                "LFW, exponential (broken lines) and Laplace mechanism",
+                close,
+                counted=OF_PHOTOS,
+            )
+        )
     names = ("exponential", "published exponential")
     lines = tuple(
         Line(series(n, b, True), i, s) for n, s in zip(names, "-:", strict=True) for i, b in enumerate(BLOCKS)
@@ -90,7 +99,12 @@ def _figures() -> tuple[Figure, ...]:
     clip = tuple(Panel(SWEEP, measure, "ε", lines, logx=True) for measure in ("ssim", "mse"))
     return (
         *made,
-        Figure("clip", "LFW, the exponential mechanism with the clip and as published, blurred", clip),
+        Figure(
+            "clip",
+            "LFW, the exponential mechanism with the clip and as published, blurred",
+            clip,
+            counted=OF_PHOTOS,
+        ),
     )
 
 

@@ -162,7 +162,7 @@ def _pair(
         Panel(sweep, measure, xlabel, tuple(series), label, logx=xlabel == "ε", more=more)
         for measure, label in (("error", "at face value"), ("bayes", "Bayesian user"))
     )
-    return Figure(name, title, panels)
+    return Figure(name, title, panels, same=True)
 
 
 def _lines(names: Iterable[str]) -> list[Line]:
@@ -183,7 +183,7 @@ def figures() -> list[Figure]:
             for series in (LAPLACE, FIRST, UNIFORM)
         )
         title = f"Figure 5.8: mean query, size of response categories, the outermost {TITLES[place]}"
-        found.append(Figure(f"figure-5-8{letter}", title, panels))
+        found.append(Figure(f"figure-5-8{letter}", title, panels, same=True))
     for number, name in ((9, "mean"), (10, "count")):
         title = f"Figure 5.{number}: {name} query of {SMALL} records"
         found.append(_pair(f"figure-5-{number}", title, f"{BY_EPSILON}, {name}", "ε", _lines(SERIES[name])))

@@ -19,7 +19,7 @@ from dpveil.faces.embedding import CHIP, SAME, embedder
 from dpveil.mechanisms.latent import LatentMechanism
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.public import normals
-from dpveil_research.faceidp_figures import FIGURES
+from dpveil_research.faceidp_figures import FIGURES, farther
 from dpveil_research.faceidp_sound import OVER, RECOGNISED, UNDER, curves, decoded, mechanism_at
 from dpveil_research.faces import Crops, Faces, closest_pairs, read_faces, trained
 from dpveil_research.intervals import clustered_mean, clustered_share
@@ -237,6 +237,7 @@ def make(data: Path, count: int | None, told: Told) -> dict[str, bytes]:
     codec = trained(Dictionary, crops, ATOMS, SEED)
     told("dictionary learned")
     tables = measure(codec, faces, PAIRS if count is None else count, embedder(), told)
-    every = [row for table in tables.values() for row in table]
+    every = [row for name, table in tables.items() if name != "differences" for row in table]
+    every += farther(tables["differences"])
     made = {f"{figure.name}.png": draw(figure, every) for figure in FIGURES}
     return made | {f"{name}.csv": to_csv(table) for name, table in tables.items()}

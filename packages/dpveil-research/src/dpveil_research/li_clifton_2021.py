@@ -121,11 +121,19 @@ def figures() -> tuple[Figure, ...]:
     for space in SPACES:
         name = f"figure-8-{space.replace(' ', '-')}"
         made.append(
-            Figure(name, f"Figure 8 in {space}: sound, and as printed (broken)", _panels(space, clips))
+            Figure(
+                name,
+                f"Figure 8, LFW, in {space}: sound, and as printed (broken)",
+                _panels(space, clips),
+                counted={"images": "photos, one of each person"},
+            )
         )
     lines = [Line(series(name, 10), i) for i, name in enumerate((OURS, OPTIMAL, TRUNCATED))]
-    title = f"Three sound ways to spend ε in {LONGEST}"
-    return (*made, Figure("shares", title, _panels(LONGEST, lines)))
+    title = f"LFW: three sound ways to spend ε in {LONGEST}"
+    return (
+        *made,
+        Figure("shares", title, _panels(LONGEST, lines), counted={"images": "photos, one of each person"}),
+    )
 
 
 def _panels(space: str, lines: Sequence[Line]) -> tuple[Panel, ...]:

@@ -137,7 +137,14 @@ def figures(found: Accuracies) -> list[Figure]:
             series = dict.fromkeys(label for at, label, _ in found if at == sweep)
             lines = tuple(_line(label) for label in series)
             panels.append(Panel(sweep, "accuracy", "ε of the whole model", lines, sweep, logx=True))
-        made.append(Figure(f"figure-5-3-{setting}", f"Figure 5.3, {title}", tuple(panels)))
+        made.append(
+            Figure(
+                f"figure-5-3-{setting}",
+                f"Figure 5.3, {title}",
+                tuple(panels),
+                counted={"repetitions": "splits into training and test"},
+            )
+        )
     return made
 
 

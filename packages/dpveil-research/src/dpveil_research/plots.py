@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import log10
 from typing import Any, Final
 
 from dpveil.errors import UsageError
@@ -12,6 +13,8 @@ from dpveil_research.results import columns
 
 INK: Final = "#1c1e22"
 SOFT: Final = "#8a8d94"
+WIDTH: Final = 1.8
+"""Of a curve, in points."""
 COLOURS: Final = ("#0b7a75", "#b02a20", "#2f4b9c", "#c98a1b", "#7a4fa3", "#4d4d4d", "#c2578a", "#6a9a3b")
 MEASURES: Final = {
     "mse": "mean squared error (lower is better)",
@@ -27,8 +30,11 @@ MEASURES: Final = {
     "utility": "squared error (lower is better)",
     "taken": "share of pictures taken for A",
     "difference": "mean absolute difference of B and A",
+    "farther": "the same, minus that without noise",
 }
 """Axis labels of the measures."""
+OF_PHOTOS: Final = {"images": "photos", "people": "people"}
+"""What columns of tables of photos count, as captions say it."""
 
 
 @dataclass(frozen=True)
@@ -63,22 +69,44 @@ class Panel:
 class Figure:
     """Panels side by side; `name` is the file's name without ending.
 
-    `same` says whether they have one scale, as panels of one measure that are compared.
+    `same` says whether they have one scale, as panels of one measure that are compared. The caption says how
+    many of the words of `counted` the rows have in its columns.
     """
 
     name: str
     title: str
     panels: tuple[Panel, ...]
     same: bool = False
+    counted: Mapping[str, str] = field(default_factory=dict)
 
 
 def draw(figure: Figure, table: Sequence[Mapping[str, str]]) -> bytes:
     """Return the figure as PNG; bands are 95 % intervals. Raises `UsageError` without matplotlib."""
     canvas, every = canvas_of(len(figure.panels), same=figure.same)
-    canvas.suptitle(figure.title, color=INK, fontsize=12)
+    canvas.suptitle(_caption(figure, table), color=INK, fontsize=12)
+    if figure.same and len({panel.xlabel for panel in figure.panels}) == 1:
+        for axes in every[1:]:
+            axes.sharex(every[0])
     for axes, panel in zip(every, figure.panels, strict=True):
-        _panel(axes, panel, table, columns_of_legend=1 if figure.same else 2)
+        _panel(axes, panel, table, columns_of_legend=1 if len(every) > 2 and figure.same else 2)
     return png(canvas)
+
+
+def _caption(figure: Figure, table: Sequence[Mapping[str, str]]) -> str:
+    """Return the title, and below it how many photos, people or the like the drawn rows are of."""
+    drawn = [row for row in table if any(_of(panel, row) for panel in figure.panels)]
+    found = []
+    for column, words in figure.counted.items():
+        counts = sorted({int(row[column]) for row in drawn if row.get(column)})
+        found.append(f"{' or '.join(map(str, counts))} {words}")
+    bands = "; bands are 95 % intervals" if any(panel.bands for panel in figure.panels) else ""
+    return f"{figure.title}\n{', '.join(found)}{bands}" if found else figure.title
+
+
+def _of(panel: Panel, row: Mapping[str, str]) -> bool:
+    return row["sweep"] in (panel.sweep, panel.more) and any(
+        row["series"] == one.series for one in panel.lines
+    )
 
 
 def canvas_of(count: int, *, same: bool = False) -> tuple[Any, Sequence[Any]]:
@@ -123,19 +151,43 @@ def _panel(axes: Any, panel: Panel, table: Sequence[Mapping[str, str]], *, colum
         axes.set_xscale("log")
     if panel.logy:
         axes.set_yscale("log")
+    curves = []
     for line in panel.lines:
         points = [
             tuple(float(row[name] or "nan") for name in ("x", *columns(panel.measure)))
             for row in table
-            if row["sweep"] in (panel.sweep, panel.more) and row["series"] == line.series
+            if _of(panel, row) and row["series"] == line.series
         ]
-        shown = [p for p in points if p[0] != p[0] or panel.low <= p[0] <= panel.high]
-        _line(axes, line, shown, bands=panel.bands)
+        curves.append([p for p in points if p[0] != p[0] or panel.low <= p[0] <= panel.high])
+    for line, shown, width in zip(panel.lines, curves, widths(curves, log=panel.logy), strict=True):
+        _line(axes, line, shown, width, bands=panel.bands)
     label(axes, panel.title, panel.xlabel, MEASURES[panel.measure])
     legend(axes, ncols=columns_of_legend, handlelength=3.2)
 
 
-def _line(axes: Any, line: Line, points: Sequence[tuple[float, ...]], *, bands: bool) -> None:
+def widths(curves: Sequence[Sequence[tuple[float, ...]]], *, log: bool = False) -> list[float]:
+    """Return the width of each curve of points (x, y, ...): one that later ones cover is wider than they are.
+
+    A curve covers another if at three in four of its points they differ by 1 % of the range of all, or less.
+    """
+    ys = [_height(point[1], log=log) for curve in curves for point in curve]
+    near = 0.01 * (max(ys) - min(ys)) if ys else 0.0
+    found: list[float] = []
+    for number, curve in enumerate(curves):
+        over = 0
+        for other in curves[number + 1 :]:
+            at = {point[0]: _height(point[1], log=log) for point in other}
+            alike = [abs(at[x] - _height(y, log=log)) <= near for x, y, *_ in curve if x in at]
+            over += len(alike) > 0 and 4 * sum(alike) >= 3 * len(curve)
+        found.append(WIDTH * (1 + 0.7 * over))
+    return found
+
+
+def _height(y: float, *, log: bool) -> float:
+    return log10(y) if log and y > 0 else y
+
+
+def _line(axes: Any, line: Line, points: Sequence[tuple[float, ...]], width: float, *, bands: bool) -> None:
     colour = COLOURS[line.colour % len(COLOURS)]
     if not points:
         raise UsageError(f"no row of the run is called {line.series!r}", hint="run the experiment again")
@@ -145,4 +197,4 @@ def _line(axes: Any, line: Line, points: Sequence[tuple[float, ...]], *, bands: 
     x, mean, low, high = zip(*points, strict=True)
     if bands:
         axes.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
-    axes.plot(x, mean, color=colour, lw=1.8, ls=line.style, marker="o", ms=3.2, label=line.series)
+    axes.plot(x, mean, color=colour, lw=width, ls=line.style, marker="o", ms=3.2, label=line.series)

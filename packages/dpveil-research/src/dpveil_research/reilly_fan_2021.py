@@ -14,7 +14,7 @@ from dpveil.mechanisms.pixel import DPSVD, DPPix, DPSamp, Fill, Mosaic, Snow
 from dpveil.postprocessing import Median
 from dpveil_research.data import Dataset
 from dpveil_research.grid import TOP, Contrast, Grid, Setting
-from dpveil_research.plots import Figure, Line, Panel
+from dpveil_research.plots import OF_PHOTOS, Figure, Line, Panel
 from dpveil_research.published import PublishedDPPix
 
 EPSILONS: Final = ("0.1", "0.5", "1", "5", "10")
@@ -98,17 +98,17 @@ def _pair(name: str, title: str, sweep: str, xlabel: str, series: tuple[str, ...
     """Return a figure of both measures, with the level of an image that shows nothing."""
     lines = (*(Line(one, i) for i, one in enumerate(series)), Line(NOTHING, 0, ":"))
     mse = Panel(sweep, "mse", xlabel, lines, logx=logx, logy=True)
-    return Figure(name, title, (mse, Panel(sweep, "ssim", xlabel, lines, logx=logx)))
+    return Figure(name, title, (mse, Panel(sweep, "ssim", xlabel, lines, logx=logx)), counted=OF_PHOTOS)
 
 
 def _figures() -> tuple[Figure, ...]:
     budgets = tuple(map(epsilon, EPSILONS))
     timed = ((OVER_BLOCK, "block b"), (OVER_K, "clusters k"), (OVER_RANK, "rank i"))
     times = [
-        Panel(sweep, "cpu_ms", x, tuple(Line(s, i) for i, s in enumerate(budgets)), sweep)
+        Panel(sweep, "cpu_ms", x, tuple(Line(s, i) for i, s in enumerate(budgets)), sweep, logy=True)
         for sweep, x in timed
     ]
-    snow = Panel(SNOW, "cpu_ms", "δ", (Line(PLAIN, 0),), SNOW)
+    snow = Panel(SNOW, "cpu_ms", "δ", (Line(PLAIN, 0),), SNOW, logy=True)
     methods = (PIX, SAMP, SVD, SVD_OF_ONE, SOUND_SAMP)
     return (
         _pair("figure-4ab", "AT&T, DP-Pix (m = 1)", OVER_BLOCK, "block b", budgets, logx=False),
@@ -120,7 +120,7 @@ def _figures() -> tuple[Figure, ...]:
         _pair("figure-5-6", "AT&T, Snow", SNOW, "δ", (PLAIN, BLURRED), logx=False),
         _pair("figure-8-dp-pix", f"AT&T, {PIX}", OVER_M, "neighbourhood m", _over_m(PIX), logx=True),
         _pair("figure-8-dp-samp", f"AT&T, {SAMP}", OVER_M, "neighbourhood m", _over_m(SAMP), logx=True),
-        Figure("figure-9", "AT&T, processor time of a release", (*times, snow)),
+        Figure("figure-9", "AT&T, processor time of a release", (*times, snow), same=True, counted=OF_PHOTOS),
         _pair("table-1", "AT&T, parameters of table I", DEFAULTS, "ε", methods, logx=True),
     )
 

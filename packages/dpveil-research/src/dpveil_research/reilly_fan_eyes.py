@@ -217,4 +217,12 @@ def figures(about: str) -> tuple[Figure, ...]:
         )
         for name in METHODS
     )
-    return (Figure("crr", f"Who passes by the iris of a release: {about}", panels, same=True),)
+    return (
+        Figure(
+            "crr",
+            f"Who passes by the iris of a release: {about}",
+            panels,
+            same=True,
+            counted={"releases": "releases", "eyes": "eyes"},
+        ),
+    )

@@ -52,6 +52,8 @@ def _gender(found: Sequence[Row], _: Sequence[Row]) -> Any:
         title, words = AXES[method]
         label(axes, f"{title}, {words[0]} beside points", "people not named, %", "gender read rightly, %")
         legend(axes)
+    every[0].sharex(every[1])
+    every[0].autoscale(axis="x")
     return canvas
 
 

@@ -9,13 +9,18 @@ from typing import Any, Final
 from dpveil_research.ksame.one import LIKELIHOOD
 from dpveil_research.ksame.plan import PAPER
 from dpveil_research.ksame.rows import GROUPS, OTHER_BEST, VERY, VERY_BEST
-from dpveil_research.plots import COLOURS, INK, SOFT, canvas_of, label, legend, png
+from dpveil_research.plots import COLOURS, INK, SOFT, canvas_of, label, legend, png, widths
 from dpveil_research.results import Row
 
 SAME: Final = "k-same-m"
 RATE: Final = "named rightly"
 EPSILON: Final = "ε of the metric promise"
 GROUP: Final = "k"
+BANDS: Final = "; bands are 95 % intervals over people"
+NEARBY: Final = 0.05
+"""Points of a method that lie nearer than this, in both axes together, share a label."""
+SIDES: Final = ((4, 3), (-4, -3), (-4, 3), (4, 3), (4, -3))
+"""Where each method's labels stand, right and up of its points."""
 NEAR: Final = ("embedding", "eigenfaces", "embedding, parrot", "eigenfaces, parrot")
 
 
@@ -50,7 +55,7 @@ def figures(found: Sequence[Row]) -> dict[str, bytes]:
 
 def _one(name: str, rows: Sequence[Row]) -> Any:
     canvas, (left, right) = canvas_of(2)
-    canvas.suptitle(f"One release, {name}: who is named rightly", color=INK, fontsize=12)
+    _title(canvas, f"One release, {name}: who is named rightly", rows)
     where = {"question": "one release", "releases": "1"}
     for axes, method, names, xlabel in (
         (left, PAPER, (*NEAR, LIKELIHOOD), EPSILON),
@@ -69,7 +74,7 @@ def _one(name: str, rows: Sequence[Row]) -> Any:
 
 def _two(name: str, rows: Sequence[Row]) -> Any:
     canvas, (left, right) = canvas_of(2)
-    canvas.suptitle(f"Two releases of one photo, {name}: who is named rightly", color=INK, fontsize=12)
+    _title(canvas, f"Two releases of one photo, {name}: who is named rightly", rows)
     curves = []
     for style, releases in (("-", "1"), ("--", "2")):
         here = {"method": PAPER, "releases": releases}
@@ -94,7 +99,7 @@ def _two(name: str, rows: Sequence[Row]) -> Any:
 
 def _background(name: str, rows: Sequence[Row]) -> Any:
     canvas, (left, right) = canvas_of(2)
-    canvas.suptitle(f"Background knowledge, {name}: who is named rightly", color=INK, fontsize=12)
+    _title(canvas, f"Background knowledge, {name}: who is named rightly", rows)
     curves = []
     for colour, method in enumerate(("k-same-pixel", SAME)):
         for style, view in (("-", "embedding"), ("--", "eigenfaces")):
@@ -118,19 +123,39 @@ def _background(name: str, rows: Sequence[Row]) -> Any:
 
 def _trade_off(name: str, rows: Sequence[Row]) -> Any:
     canvas, every = canvas_of(2)
-    canvas.suptitle(f"What is kept and who is named, {name}", color=INK, fontsize=12)
+    _title(canvas, f"What is kept and who is named, {name}", rows, "")
     for axes, attack in zip(every, (OTHER_BEST, VERY_BEST), strict=True):
         here = [row for row in rows if row["attack"] == attack and row["x"]]
         for colour, method in enumerate(dict.fromkeys(row["method"] for row in here)):
             of_it = [row for row in here if row["method"] == method]
             rate, ssim = ([float(row[key]) for row in of_it] for key in ("rate", "ssim"))
             axes.plot(rate, ssim, "o", color=COLOURS[colour], ms=4, label=method)
-            for x, y, one in zip(rate, ssim, of_it, strict=True):
-                near = {"xytext": (3, 3), "textcoords": "offset points"}
-                axes.annotate(one["x"], (x, y), fontsize=6.5, color=SOFT, **near)
+            _beside(axes, list(zip(rate, ssim, strict=True)), [one["x"] for one in of_it], colour)
         label(axes, f"{attack}; ε or k beside each point", RATE, "SSIM (higher is better)")
         _legend(axes)
+    every[0].sharex(every[1])
+    every[0].autoscale(axis="x")
     return canvas
+
+
+def _title(canvas: Any, words: str, rows: Sequence[Row], bands: str = BANDS) -> None:
+    people = max(int(row["people"]) for row in rows)
+    canvas.suptitle(f"{words}\n{people} people{bands}", color=INK, fontsize=12)
+
+
+def _beside(axes: Any, points: Sequence[tuple[float, float]], names: Sequence[str], colour: int) -> None:
+    """Write settings beside points, each method's on its own side; those of near points share one label."""
+    near: dict[tuple[float, float], list[str]] = {}
+    for point, name in zip(points, names, strict=True):
+        own = next((at for at in near if abs(at[0] - point[0]) + abs(at[1] - point[1]) < NEARBY), point)
+        near.setdefault(own, []).append(name)
+    right, up = SIDES[colour % len(SIDES)]
+    style = {"ha": "left" if right > 0 else "right", "va": "bottom" if up > 0 else "top", "fontsize": 6.5}
+    for at, those in near.items():
+        words = ", ".join(those) if len(those) < 3 else f"{those[0]} to {those[-1]}"
+        axes.annotate(
+            words, at, xytext=(right, up), textcoords="offset points", color=COLOURS[colour], **style
+        )
 
 
 def _draw(axes: Any, curves: Sequence[Curve], rows: Sequence[Row], title: str, xlabel: str) -> None:
@@ -138,23 +163,28 @@ def _draw(axes: Any, curves: Sequence[Curve], rows: Sequence[Row], title: str, x
     places: set[float] = set()
     if xlabel in (EPSILON, GROUP):
         axes.set_xscale("log")
-    for curve in curves:
-        wanted = curve.where.items()
-        mine = [row for row in rows if all(row[key] == value for key, value in wanted) and row[curve.column]]
-        if not mine:
-            continue
-        mine.sort(key=lambda row: float(row[curve.x]))
-        x, y = ([float(row[key]) for row in mine] for key in (curve.x, curve.column))
+    drawn = [(curve, _rows_of(curve, rows)) for curve in curves]
+    drawn = [(curve, mine) for curve, mine in drawn if mine]
+    points = [[(float(row[c.x]), float(row[c.column])) for row in mine] for c, mine in drawn]
+    for (curve, mine), at, width in zip(drawn, points, widths(points), strict=True):
+        x, y = zip(*at, strict=True)
         places |= set(x)
         colour = COLOURS[curve.colour]
         if curve.column == "rate":
             low, high = ([float(row[f"rate_{end}"]) for row in mine] for end in ("low", "high"))
             axes.fill_between(x, low, high, color=colour, alpha=0.13, lw=0)
-        axes.plot(x, y, color=colour, lw=1.6, ls=curve.style, marker="o", ms=2.8, label=curve.label)
+        axes.plot(x, y, color=colour, lw=width, ls=curve.style, marker="o", ms=2.8, label=curve.label)
     if xlabel != EPSILON:
         axes.set_xticks(sorted(places), [f"{place:g}" for place in sorted(places)])
         axes.minorticks_off()
     label(axes, title, xlabel, RATE)
+
+
+def _rows_of(curve: Curve, rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of a curve in the order of x."""
+    wanted = curve.where.items()
+    mine = [row for row in rows if all(row[key] == value for key, value in wanted) and row[curve.column]]
+    return sorted(mine, key=lambda row: float(row[curve.x]))
 
 
 def _levels(axes: Any, rows: Sequence[Row]) -> None:
