@@ -88,6 +88,7 @@ fuzz-certificates: $(DEV) ## feed 100 000 forged certificates to verify: one lin
 
 fuzz-networks: $(DEV) ## check 100 000 networks that were changed at random: none ends the process or hangs
 	@$(BIN)/python tests/hardening/fuzz_networks.py --files 100000
+	@$(BIN)/python tests/hardening/fuzz_opencv.py --files 10000
 
 slow: $(DEV) ## run the tests that take minutes
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)

@@ -115,7 +115,9 @@ def main() -> None:
         "exact, with yaw": exact[:, :5],
         "exact, with yaw and box": exact,
         **{f"{name}, with yaw by 20°": gridded(exact, *grid) for name, grid in GRIDS.items()},
+        "25 %, 15°, 1/8, without yaw": gridded(exact, 1.25, 15, 8)[:, :4],
         "dpveil's cells: 25 %, 15°, 1/16, with yaw by 20°": cells,
+        "dpveil's cells, without yaw": cells[:, :4],
     }
     rows = []
     for name, features in seen.items():

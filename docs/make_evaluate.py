@@ -10,11 +10,13 @@ import cv2
 import numpy as np
 from PIL import Image
 
+from dpveil.bench.bounds import up
 from dpveil.bench.drawn import DRAWN, DrawnItem
 from dpveil.bench.layouts import LAYOUTS
 from dpveil.bench.league import PROMISES, settings_in_words
 from dpveil.bench.table import STRONGEST
 from dpveil.bench.utility import UTILITIES
+from dpveil.core.numbers import exact
 from dpveil.core.registry import ATTACKS
 
 RUN = Path(__file__).parent.parent / "benchmarks" / "results" / "evaluate-att"
@@ -89,12 +91,12 @@ def att() -> str:
             one for one in table if all(one[key] == row[key] for key in KEY) and one["attack"] != STRONGEST
         ]
         top = max(own, key=lambda one: float(one["success"]))
-        bounds = [float(one["bound"]) for one in own if one["bound"]]
+        bounds = [exact(one["bound"]) for one in own if one["bound"]]
         settings = settings_in_words(row)
         told = f"`{row['method']}`{f' ({settings})' if settings else ''}"
         promise = PROMISES.get(row["kind"], row["kind"]) + (f", {row['relation']}" if row["relation"] else "")
         rate = f"{percent(row['success'])} [{percent(row['low'])}, {percent(row['high'])}]"
-        bound = f"{100 * min(bounds):.0f} %" if bounds else ""
+        bound = f"{up(100 * min(bounds), 1)} %" if bounds else ""
         near = f"{float(ssim[tuple(row[key] for key in KEY)]):.2f}"
         lines.append(f"| {told} | {promise} | {rate} | {top['attack']} | {near} | {bound} |")
     return head + "\n".join(lines)

@@ -7,7 +7,7 @@ from functools import cache
 import cv2
 import numpy as np
 import pytest
-from crowd import view
+from crowd import part, view
 
 from dpveil.attacks import Background, attack, named
 from dpveil.attacks.iris import Code, code, distance, eye
@@ -130,6 +130,16 @@ def test_people_are_named_by_their_irises() -> None:
     background, probes, people = sides()
     scores = attack("iris").fit(background).score([view(one) for one in probes])
     assert named(scores, people).mean() >= 0.95
+
+
+def test_others_are_enrolled_by_their_codes() -> None:
+    background, probes, people = sides()
+    fitted = attack("iris").fit(background)
+    late = part(background, lambda name: name >= "p5")
+    own = [(view(image), name) for image, name in zip(probes, people, strict=True) if name >= "p5"]
+    scores = fitted.enrol(late).score([one for one, _ in own])
+    assert scores.names == late.names
+    assert named(scores, [name for _, name in own]).mean() >= 0.95
 
 
 def test_a_release_without_an_eye_is_a_failure() -> None:

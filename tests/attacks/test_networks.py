@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from crowd import sides
+from crowd import part, sides, tinted, view
 
 from dpveil.attacks.measures import identification
 from dpveil.attacks.network import NetworkParrot
@@ -45,6 +46,32 @@ def test_releases_that_are_all_alike_are_no_error():
     found = NetworkParrot(epochs=1).fit(background).score(shown)
     assert identification(found, people).value <= 2 / 3
     assert NetworkParrot(epochs=1).fit(background).score([]).likeness.shape == (0, 3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_networks_see_colours_where_photos_have_them(kind):
+    pytest.importorskip("torch", reason="needs the extra train")
+    background, shown, people = sides(None, people=4, make=tinted)
+    assert identification(kind(epochs=40).fit(background).score(shown), people).value >= 0.9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_who_was_not_learnt_from_is_enrolled_by_what_the_last_layer_reads(kind):
+    pytest.importorskip("torch", reason="needs the extra train")
+    background, shown, people = sides(Mosaic(block=4), people=12)
+    learnt, gallery = (part(background, lambda name, of=of: (name >= "p06") is of) for of in (False, True))
+    fitted = kind(epochs=12).fit(learnt)
+    before = fitted.score(shown).likeness
+    enrolled = fitted.enrol(gallery)
+    probes = [one for one, name in zip(shown, people, strict=True) if name >= "p06"]
+    scores = enrolled.score(probes)
+    assert scores.names == gallery.names
+    assert identification(scores, [name for name in people if name >= "p06"]).value >= 0.75
+    assert (np.abs(scores.likeness) <= 2).all()
+    assert np.array_equal(fitted.score(shown).likeness, before), "nothing is learnt anew"
+    grey = replace(gallery, clean=tuple(view(np.full_like(one.image, 9)) for one in gallery.clean))
+    assert np.array_equal(fitted.enrol(grey).score(probes).likeness, scores.likeness), "releases are enrolled"
+    assert enrolled.score([]).likeness.shape == (0, 6)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -29,6 +29,9 @@ def test_people_are_named_by_the_nearest_text_and_nothing_read_is_a_failure(
     scores = attack("text").fit(Background(tuple(seen[:2]), tuple(seen[:2]), ("a", "b"))).score(seen)
     assert named(scores, ["a", "b", "a", "a"]).tolist() == [1, 1, 1, 0]
     assert np.isnan(scores.likeness).any(axis=1).tolist() == [False, False, False, True]
+    late = Background(tuple(seen[1:3]), tuple(seen[:2]), ("y", "z"))
+    enrolled = attack("text").fit(Background(tuple(seen[:2]), tuple(seen[:2]), ("a", "b"))).enrol(late)
+    assert named(enrolled.score(seen[1:3]), ["y", "z"]).tolist() == [1, 1]
 
 
 @pytest.mark.skipif(not installed("text"), reason="needs pip install 'dpveil[text]'")

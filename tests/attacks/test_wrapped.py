@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from crowd import face, sides, view
+from crowd import face, sides, tinted, view
 from test_attacks import made, rate
 
 from dpveil.attacks.averaged import Averaged, Composed
@@ -18,6 +18,7 @@ from dpveil.attacks.outcomes import standard
 from dpveil.attacks.pixels import PixelDiscriminant
 from dpveil.attacks.restored import Inverse, Restored
 from dpveil.attacks.vectors import UNKNOWN
+from dpveil.attacks.wrapped import Wrapped
 from dpveil.errors import InvalidParameter, UnknownName
 from dpveil.mechanisms.pixel import Blur, DPPix, Fill
 
@@ -72,6 +73,37 @@ def test_reversal_helps_who_knows_clean_photos_only():
     assert undone >= naive + 0.3
 
 
+@pytest.mark.parametrize("label", ["pixels", "eigenfaces", "restored(pixels)"])
+def test_colours_alone_tell_people_apart(label):
+    background, shown, people = sides(None, people=4, make=tinted)
+    assert identification(attack(label).fit(background).score(shown), people).value == 1
+    grey, faint, _ = sides(
+        None, people=4, make=lambda *of: tinted(*of).mean(axis=2, keepdims=True).astype("u1")
+    )
+    assert identification(attack(label).fit(grey).score(faint), people).value <= 0.75
+    mixed = replace(background, clean=(*grey.clean[:2], *background.clean[2:]))
+    assert attack(label).fit(mixed).score([*shown[:2], *faint[:2]]).likeness.shape == (4, 4)
+
+
+def test_grey_photos_are_compared_by_one_channel():
+    background, _, _ = sides(None, people=3)
+    assert attack("pixels").among(background).vectors(background.clean).shape == (12, 23 * 28)
+    assert PixelDiscriminant(colour=True).among(background).vectors(background.clean).shape == (
+        12,
+        3 * 23 * 28,
+    )
+
+
+def test_enrolled_releases_are_undone_also_where_they_stand_for_clean_photos():
+    """Verification of releases against releases gives releases for clean photos."""
+    background, shown, people = sides(None, people=3)
+    negative = [replace(one, image=255 - one.image, certificate={}) for one in background.clean]
+    gallery = replace(background, clean=tuple(negative), released=tuple(negative))
+    fitted = Negative(attack("eigenfaces")).fit(background).enrol(gallery)
+    shown = [replace(one, image=255 - one.image) for one in shown]
+    assert identification(fitted.score(shown), people).value >= 0.9
+
+
 def test_own_releases_are_restored_by_inverses_of_other_photos():
     """An inverse knows what it learnt from: the inner attack would learn from pictures that are too good."""
     background, _, _ = sides(DPPix(epsilon=1, block=8, neighbourhood=64), people=6)
@@ -96,6 +128,18 @@ def test_the_denoiser_runs_before_the_attack():
     assert not np.allclose(found.likeness, attack("pixels").fit(background).score(shown).likeness)
     with pytest.raises(UnknownName, match="unknown post-processing step 'magic'"):
         attack("denoised:magic").fit(background)
+
+
+class Negative(Wrapped):
+    """Turns the levels of releases round."""
+
+    name, summary = "negative", ""
+
+    def __init__(self, inner):
+        object.__setattr__(self, "inner", inner)
+
+    def undo(self, background):
+        return lambda views: tuple(replace(one, image=255 - one.image) for one in views)
 
 
 class Told(Attack):
@@ -173,6 +217,7 @@ def test_weights_favour_who_is_right():
         ("context + restored( pixels )", "context+restored(pixels)"),
         ("averaged(restored(pixels)+context)", "averaged(restored(pixels)+context)"),
         ("embedding:/tmp/arcface.onnx", "embedding:arcface"),
+        ("denoised:denoiser:/tmp/mine.safetensors(pixels)", "denoised:denoiser:mine(pixels)"),
     ],
 )
 def test_labels_say_what_attacks_are_made_of(label, told):

@@ -97,16 +97,16 @@ def test_no_attacker_exceeds_the_bound() -> None:
     assert exceeded(bound_of_photos) == []
 
 
-@pytest.mark.parametrize("weights", [np.nan, np.inf, -1.0, 0.0, 1.0, 1e300])
+@pytest.mark.parametrize("weights", [np.nan, np.inf, -1.0, 0.0, 1.0, 1e300, 1.7e308, 5e-324])
 def test_no_attacker_exceeds_it_whatever_a_solver_finds(
     weights: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither with the even weights alone, nor with random ones of which one is out of range."""
+    """Neither with the even weights alone, nor with random ones of which a row is out of range."""
     rng = np.random.default_rng(1)
 
     def found(kernel: np.ndarray, same: np.ndarray) -> np.ndarray:
         out = rng.uniform(0, 1, kernel.shape)
-        out[0, -1] = weights
+        out[0] = weights
         return out
 
     monkeypatch.setattr(apart, "_solved", found)

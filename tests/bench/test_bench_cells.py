@@ -87,6 +87,8 @@ GOOD = {
         {"bound": 0.5},
         {"bound": 0.5, "bound_about": "\x1b[2J"},
         {"guarantee": []},
+        {"covers": "whole photos"},
+        {"guarantee": {"kind": "pure", "relation": {"name": "any-image"}, "epsilon": 1}, "covers": "all"},
         {"guarantee": {"kind": "pure"}},
         {"guarantee": {"kind": "magic", "relation": {"name": "any-image"}}},
         {"guarantee": {"kind": "pure", "relation": {"name": "magic"}}},

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +16,10 @@ from dpveil.bench.data import Dataset, check_readable, load
 from dpveil.bench.drawn import DRAWN, DrawnEye, DrawnItem, DrawnPlate, drawn
 from dpveil.bench.drawn.eyes import IRIS, texture
 from dpveil.bench.layouts import LAYOUTS, items_of
+from dpveil.bench.measuring import released
+from dpveil.bench.settings import Setting
 from dpveil.errors import PhotoError, UsageError
+from dpveil.mechanisms.pixel import DPPix
 from dpveil.noise.bits import SeededBits
 
 
@@ -44,6 +50,16 @@ TREES = {
         ["AF01/AF01ANS.JPG", "BF01/BF01ANS.JPG", "AM02/AM02ANS.JPG", "BM02/BM02HAS.JPG"],
         {"F01": 2, "M02": 2},
     ),
+    "UTKFace": (
+        ["26_1_0_20170116184024662.jpg.chip.jpg", "7_0_2_20170116184024663.jpg"],
+        {"26_1_0_20170116184024662.jpg.chip.jpg": 1, "7_0_2_20170116184024663.jpg": 1},
+    ),
+    "FFHQ": (["31000/31007.png", "31000/31008.png"], {"31000/31007.png": 1, "31000/31008.png": 1}),
+    "FFHQ, flat": (["00007.png", "31008.png"], {"00007.png": 1, "31008.png": 1}),
+    "a person's numbers": (
+        ["s/00001.png", "s/00002.png", "t/00001.png", "t/00002.png", "u/00001.png"],
+        {"s": 2, "t": 2},
+    ),
     "CASIA-Iris": (
         [f"{who}/{side}/{shot}.png" for who in ("001", "002") for side in "LR" for shot in (1, 2)],
         {"001-L": 2, "001-R": 2, "002-L": 2, "002-R": 2},
@@ -59,6 +75,69 @@ def test_photos_of_a_layout_are_those_of_their_people(name: str, tmp_path: Path)
     found = load(tmp_path / "set")
     assert people(found) == wanted
     check_readable(found)
+
+
+def shard(path: Path, members: dict[str, bytes]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path, "w") as made:
+        for name, data in members.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            made.addfile(entry, io.BytesIO(data))
+    return path
+
+
+def png(level: int) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(np.full((6, 5), level, np.uint8)).save(file, "PNG")
+    return file.getvalue()
+
+
+def test_photos_of_shards_are_read_where_they_lie(tmp_path: Path) -> None:
+    """By the `person` of their .json, before or after the photo; without any, each is one person's."""
+    facts = [json.dumps({"person": who}).encode() for who in (7, "b")]
+    first = {"0.png": png(10), "0.json": facts[0], "1.json": facts[1], "1.png": png(20)}
+    shard(tmp_path / "set" / "a.tar", first)
+    shard(
+        tmp_path / "set" / "b.tar",
+        {"2.png": png(30), "2.json": facts[0], "1.png": png(40), "1.json": facts[1]},
+    )
+    found = load(tmp_path / "set")
+    assert people(found) == {"7": 2, "b": 2}
+    assert not found.alone
+    levels = {item.name: int(item.read().image[0, 0, 0]) for item in found.items}
+    assert levels == {"a.tar/0.png": 10, "a.tar/1.png": 20, "b.tar/2.png": 30, "b.tar/1.png": 40}
+    assert len({item.digest for item in found.items}) == 4
+    shard(tmp_path / "alone" / "a.tar", {"0.png": png(1), "0.json": b'{"age": 5}', "1.png": png(2)})
+    assert people(load(tmp_path / "alone")) == {"a.tar/0.png": 1, "a.tar/1.png": 1}
+
+
+@pytest.mark.parametrize("facts", [b"{", b"[" * 40_000, b'{"person": [1]}', b'{"person": true}'])
+def test_facts_that_are_none_are_refused(facts: bytes, tmp_path: Path) -> None:
+    shard(tmp_path / "set" / "a.tar", {"0.png": png(1), "0.json": facts})
+    with pytest.raises(UsageError, match=r"a\.tar, '0\.json'"):
+        load(tmp_path / "set")
+
+
+def test_a_damaged_shard_is_refused(tmp_path: Path) -> None:
+    place = shard(tmp_path / "set" / "a.tar", {"0.png": png(1), "1.png": png(2)})
+    place.write_bytes(place.read_bytes()[:1024])
+    with pytest.raises(PhotoError, match="not an intact"):
+        load(tmp_path / "set")
+
+
+def test_of_somebody_with_one_photo_the_attacker_has_it_and_another_release(tmp_path: Path) -> None:
+    """The bug to fear: both releases with the same bits, by which every method breaks its bound."""
+    for number in range(3):
+        write(tmp_path / "set" / f"0000{number}.png", 40 * number)
+    data = load(tmp_path / "set")
+    assert data.alone
+    found = released(data, Setting(DPPix(epsilon=1, block=2)), 0)
+    assert [item.digest for item in found.known] == [item.digest for item in found.probes]
+    assert [item.person for item in found.known] == [item.person for item in found.probes]
+    assert all(
+        (a[0].image != b[0].image).any() for a, b in zip(found.own, found.shown, strict=True) if a and b
+    )
 
 
 def celeba(root: Path, lines: str) -> Path:

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from dpveil.bench.bounds import up
+from dpveil.bench.cells import PARTS, WHOLE
 from dpveil.bench.league import leagues, settings_in_words
 from dpveil.bench.table import COLUMNS, FALSE_ALARMS, STRONGEST, Row, exceeds, to_csv
 
@@ -23,6 +25,7 @@ def row(
     spread: float = 0.05,
     epsilon: int = 1,
     bound: float | None = None,
+    covers: str = WHOLE,
 ) -> Row:
     values = dict.fromkeys(COLUMNS, "") | {
         "dataset": "made",
@@ -30,6 +33,7 @@ def row(
         "parameters": json.dumps({"epsilon": epsilon}),
         "kind": kind,
         "relation": relation,
+        "covers": covers,
         "attack": attack,
         "success": f"{success:.4f}",
         "chance": "0.1000",
@@ -59,6 +63,33 @@ def test_promises_about_other_neighbours_are_never_mixed() -> None:
     assert [league.title for league in found][-2:] == ["no promise", "photos as they are"]
     assert "at most 16 pixels" in next(one for one in found if one.places[0].method == "b").promise
     assert "one pixel" in next(one for one in found if one.places[0].method == "c").promise
+
+
+def test_a_promise_about_regions_is_not_ranked_with_one_about_whole_photos_and_says_so() -> None:
+    table = [
+        row("heads", "pure", "any-image", 0.1, covers=PARTS),
+        row("fill", "pure", "any-image", 0.1),
+        row("blur", "heuristic", "any-image", 0.5, covers=PARTS),
+        row("mosaic", "heuristic", "any-image", 0.5),
+    ]
+    whole, parts, nothing = leagues(table, [])
+    assert [place.method for place in (*whole.places, *parts.places)] == ["fill", "heads"]
+    assert whole.title + ", regions only" == parts.title
+    assert "lies around them" in parts.promise
+    assert "lies around them" not in whole.promise
+    assert len(nothing.places) == 2
+
+
+def test_bounds_are_rounded_up_and_never_down() -> None:
+    assert [up(share, 4) for share in (0.12341, 0.1234, 0.025, 1 / 3, 0, 1)] == [
+        "0.1235",
+        "0.1234",
+        "0.0250",
+        "0.3334",
+        "0.0000",
+        "1.0000",
+    ]
+    assert (up(0.101, 2), up(0.999999999, 2)) == ("0.11", "1.00")
 
 
 def test_the_risk_is_that_of_the_strongest_attack_and_the_lowest_comes_first() -> None:

@@ -138,8 +138,9 @@ def test_cells_with_other_measures_of_a_split_are_refused(data: Dataset, broken:
 
 
 def test_attacks_that_tell_only_known_people_apart_say_so() -> None:
-    assert attack("restored(pixels)").enrols
-    for name in ("network", "composed(pixels)", "matched(pixels)", "context+placement"):
+    for name in ("restored(pixels)", "network", "residual", "restored(network)", "iris", "text"):
+        assert attack(name).enrols
+    for name in ("composed(pixels)", "matched(pixels)", "context+placement"):
         assert not attack(name).enrols
     fitted = attack("composed(pixels)").fit(background(3))
     with pytest.raises(InvalidParameter, match="cannot enrol"):

@@ -277,6 +277,20 @@ def test_names_and_neighbourhoods_are_checked():
             lines(choice(**bad), every=True)
 
 
+def test_a_budget_that_one_method_refuses_is_left_out_with_a_note():
+    budgets = choice(names=("dp-pix", "gallery"), budgets=("1", "100"))
+    made, notes = lines(budgets, every=True)
+    taken = {line.name: [method is not None for method in line.methods] for line in made}
+    assert taken["dp-pix"] == [True, True]
+    assert taken["gallery"] == [True, False]
+    assert [note.partition(":")[0] for note in notes] == ["gallery is left out"]
+    assert "100 is too large" in notes[0]
+    with pytest.raises(InvalidParameter, match="100"):
+        lines(budgets, every=False)
+    with pytest.raises(InvalidParameter, match="100"):
+        lines(choice(names=("gallery", "blur"), budgets=("1", "100")), every=True)
+
+
 def made_sheet(counts, cell=(340, 340)):
     """A sheet with a row for each number of pictures; every picture has a colour of its own."""
     most, colours, rows = max(counts), iter(range(1, 200)), []

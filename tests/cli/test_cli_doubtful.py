@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from fractions import Fraction
@@ -80,6 +81,18 @@ def test_the_review_shows_them_beside_the_regions(shell: Shell) -> None:
     assert page.count("may be a face, and stays in the clear: 10×12 pixels, score 0.17") == 2
     assert page.count("may be a face, and stays in the clear: 6×6 pixels, score 0.13") == 1
     assert page.index("in/c.png") < page.index("in/b.png") < page.index("in/a.png"), "least certain first"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such names")
+def test_faces_shows_names_of_files_in_one_line_and_from_left_to_right(shell: Shell) -> None:
+    Path("in/c.png").rename("in/x\u202egnp.a\x1b[2J\nface 9.png")
+    Path("in/bad\u202e\nface 9.png").write_bytes(b"no photo")
+    _, out, err = shell("faces", "in", *FILL[:4])
+    for text in (out, err):
+        assert not {*"\u202e\x1b"} & {*text}
+        assert not any(line.startswith("face 9") for line in text.splitlines())
+        assert "x\\u202egnp.a\\x1b[2J\\nface 9.png" in text
+    assert "bad\\u202e\\nface 9.png" in err
 
 
 def test_faces_lists_and_draws_them(shell: Shell) -> None:

@@ -135,7 +135,10 @@ def test_only_and_except_release_those_faces(pair, tmp_path, capsys):
         certificate = dpveil.verify(out).certificate
         assert certificate is not None
         assert certificate.request == (f"faces {option[2:]}=1",)
-    capsys.readouterr()
+        stays = f"{'every face but' if option == '--only' else 'face'} 1 stays as it is, as was asked for"
+        spoke = capsys.readouterr()
+        assert stays in spoke.err.splitlines()  # of obfuscate
+        assert f"  {stays}" in spoke.out  # of verify
     arguments = ["obfuscate", str(pair), "--out", str(tmp_path / "--only.png"), *SPENDING, "--json"]
     assert run([*arguments, "--regions", "faces", "--only", "1"]) == 0
     assert len(spoken(capsys)[0]["skipped"]) == 1

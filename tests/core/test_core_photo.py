@@ -54,6 +54,22 @@ def test_impossible_grids_are_refused(wrong):
 
 
 @pytest.mark.parametrize(
+    "wrong",
+    [
+        {"width": 48},
+        {"margin": 0},
+        {"codec": "WebP"},
+        {"margin": 80, "codec": "HEIC"},
+        {"width": 170, "codec": "X"},
+    ],
+)
+def test_grids_are_those_of_their_format(wrong):
+    """Certificates say how far regions grew, and verify knows how far they can have."""
+    with pytest.raises(InvalidParameter, match="is not of the blocks of"):
+        Grid(**{"width": 16, "height": 16, **wrong})
+
+
+@pytest.mark.parametrize(
     "box", [(0, 0, 0, 1), (0, 0, 1, -1), (0.5, 0, 1, 1), (True, 0, 1, 1), ("0", 0, 1, 1)]
 )
 def test_impossible_boxes_are_refused(box):

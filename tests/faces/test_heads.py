@@ -205,10 +205,37 @@ def test_two_faces_cheek_to_cheek_are_said_to_be_read_together(photo: Photo) -> 
         return [text for text in plan.warnings if "costs add" in text]
 
     [near], [overlap] = told(89, protect="face"), told(89)
-    assert near.startswith("box 1 and box 2 are so near that pixels of the one are read for the other")
+    assert near.startswith("box 1 and box 2 are so near that pixels of the one may be read for the other")
     assert overlap == "box 1 and box 2 overlap: each reads the original, so their costs add"
     assert "overlap" in told(80, protect="face")[0]
-    assert told(95, protect="face") == []
+    assert told(100, protect="face") == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "reads"),
+    [
+        ((157, 148, 80, 86), (247, 221, 146, 122), True),
+        ((138, 148, 139, 126), (89, 218, 38, 33), True),
+        ((125, 156, 41, 49), (179, 143, 138, 138), True),
+        ((146, 119, 85, 97), (254, 92, 55, 82), True),
+        ((146, 119, 85, 97), (290, 92, 55, 82), False),
+    ],
+)
+def test_faces_that_are_read_for_each_other_are_noted(photo: Photo, one, other, reads: bool) -> None:
+    """Crops are cut where the faces are, and not where their cells are, and filters read around them."""
+    origins = [Origin("face", number=n, found=True) for n in (1, 2)]
+    found = [Region(Box(*box), origin=origin) for box, origin in zip((one, other), origins, strict=True)]
+    heads = Flat(placing="box", protect="face").place(photo, found)
+    assert isinstance(heads, Heads)
+    assert not heads.regions[0].box.overlaps(heads.regions[1].box), "certificates would say so"
+    different = []
+    for n in (0, 1):
+        changed = photo.image.copy()
+        changed[heads.regions[1 - n].box.slices] ^= 255
+        crops = [heads.places[n].crop(picture) for picture in (photo, Photo(changed))]
+        different.append(not np.array_equal(*crops))
+    assert any(different) == reads
+    assert any("face 1 and face 2 are so near" in note for note in heads.notes) == reads
 
 
 def test_masks_margins_and_mixtures_are_refused(photo: Photo) -> None:

@@ -16,7 +16,8 @@ from dpveil.core.region import Box
 from dpveil.errors import RegionError
 from dpveil.faces import Attributes, Gallery, Latent
 from dpveil.faces.base import DURATION
-from dpveil.faces.geometry import Predictor, align
+from dpveil.faces.geometry import Predictor
+from dpveil.faces.geometry.align import Similarity
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
 from dpveil.regions.face_search import Search
@@ -69,13 +70,13 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         monkeypatch.setattr(owner, name, call)
 
-    def size(patch: tuple[np.ndarray, int, int]) -> str:
-        return " of a large part" if max(patch[0].shape[:2]) > LARGEST_PATCH else ""
+    def size(read: Box) -> str:
+        return " of a large part" if max(read.w, read.h) > LARGEST_PATCH else ""
 
     watched(Faces, "detect")
     for name in ("near", "_ask", "_score"):
         watched(Predictor, name)
-    watched(align, "_patch", size)
+    watched(Similarity, "reads", size)
     return taken
 
 
@@ -88,8 +89,8 @@ def way(image: np.ndarray, steps: list[str], **settings: Any) -> list[str]:
 @pytest.mark.parametrize("placing", ["auto", "landmarks", "box"])
 def test_all_photos_of_a_size_take_the_same_steps(steps: list[str], placing: str) -> None:
     ways = {name: way(image, steps, placing=placing) for name, image in pictures().items()}
-    asked = ["near", *["_ask", "_patch"] * 3, "_score", "_patch"] if placing != "box" else []
-    assert ways == {key: ["detect", *asked, "_patch"] for key in ways}
+    asked = ["near", *["_ask", "reads"] * 3, "_score", "reads"] if placing != "box" else []
+    assert ways == {key: ["detect", *asked, "reads"] for key in ways}
 
 
 @pytest.mark.parametrize("box", [(), (500, 400, 60, 70), (100, 50, 900, 1300), (0, 0, 1, 1)], ids=str)
@@ -100,7 +101,7 @@ def test_no_crop_reads_much_of_a_large_photo(
     found = [FaceFound(Box(*box), 0.9)] if box else []
     monkeypatch.setattr(Faces, "detect", lambda *_: found)
     taken = way(np.zeros((1500, 1100, 3), np.uint8), steps, placing=placing)
-    assert taken == ["near", *["_ask", "_patch"] * 3, "_score", "_patch", "_patch"]
+    assert taken == ["near", *["_ask", "reads"] * 3, "_score", "reads", "reads"]
 
 
 def fails(*_: object, **__: object) -> Any:
@@ -125,7 +126,7 @@ def test_landmarks_that_fall_together_are_scored_before_they_are_refused(
     usual = way(small(), steps)
     monkeypatch.setattr("dpveil.faces.geometry.landmarks._five", lambda found: np.ones((5, 2)))
     monkeypatch.setattr(
-        "dpveil.faces.geometry.landmarks.of_points", lambda *_: align.Similarity(1.0, 0.0, 0.0, 0.0)
+        "dpveil.faces.geometry.landmarks.of_points", lambda *_: Similarity(1.0, 0.0, 0.0, 0.0)
     )
     assert way(small(), steps) == usual
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,10 +13,12 @@ import dpveil
 from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError
+from dpveil.faces import Attributes
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces, grow
 from dpveil.regions import faces as faces_file
+from dpveil.regions.boxes import box_around, box_within, rounded_box
 from dpveil.regions.detectors import Detector
 from dpveil.regions.face_search import Detections
 from dpveil.regions.grow import grown_mask, reach
@@ -24,6 +27,8 @@ from dpveil.release.quote import Quote
 from dpveil.release.words import MASKED, NO_OTHER_FACE
 
 SPENDING = {"method": "dp-pix", "epsilon": 20, "block": 4, "neighbourhood": 16}
+PIXELS = DPPix(epsilon=20, block=4, neighbourhood=16)
+HEADS = Attributes(attributes="none", gallery="drawn", placing="box")
 GRIDS = [None, Grid(8, 8), Grid(16, 16), Grid(16, 8, x0=3, y0=5)]
 CROWD = [[40 * c + 10.0, 40 * r + 10.0, 20.0, 20.0, 0.9] for r in range(3) for c in range(4)]
 """Four by three faces of 20 pixels; with a margin of 2, each reaches over all its neighbours."""
@@ -97,7 +102,7 @@ def test_nothing_that_is_covered_leaves_traces_in_what_is_kept(grid):
     photo = Photo(picture(90, 100), grid)
     for x, y, w, h in ((40, 30, 20, 20), (0, 0, 9, 9), (91, 80, 9, 10), (37, 41, 1, 1)):
         kept = Box(x, y, w, h)
-        whole = Region(Box(2, 1, 96, 88), kept=(kept,))
+        whole = Region(Box(2, 1, 96, 88), kept=(Region(kept),))
         grown = grow(whole, photo)
         assert not grown.touches(kept)
         assert grown.mask is not None
@@ -116,7 +121,7 @@ def test_a_cut_region_still_covers_all_the_blocks_that_its_pixels_touch(grid):
     bare = np.ones((70, 70), bool)
     zone = reach(kept, grid)
     bare[max(0, zone.y - 10) : zone.y + zone.h - 10, max(0, zone.x - 10) : zone.x + zone.w - 10] = False
-    grown = grow(Region(start, kept=(kept,)), photo)
+    grown = grow(Region(start, kept=(Region(kept),)), photo)
     assert grown.mask is not None
     assert (grown.mask == grown_mask(bare, start, grown.box, grid)).all()
     assert grown.origin.grown_to == "JPEG"
@@ -160,6 +165,81 @@ def test_only_faces_with_exceptions_may_be_cut(given, tmp_path):
     replace(release, certificate=certificate).save(tmp_path / "forged.png")
     problems = dpveil.verify(tmp_path / "forged.png").problems
     assert "faces were requested, and no protected region is one" in problems
+
+
+def outcomes(given, method, shown, scenes):
+    """Return, by what is `shown` of a hidden face that moves beside a kept one, whether it was released, and
+    whether its detected box touches that of the kept one.
+    """
+    rng, found = np.random.default_rng(7), {}
+    finder = method.accepts([Faces(exclude=(1,))])[0]
+    for scene in range(scenes):
+        row = [rng.uniform(36, 52), 44.0, *rng.uniform(19, 23, 2), 0.8]
+        given.rows = [[10, 40, 32, 32, 0.9], row]
+        photo = Photo(picture(), Grid(8, 8) if scene % 2 else None)
+        meet = box_around(row, photo, Fraction(0)).overlaps(reach(Box(10, 40, 32, 32), photo.grid))
+        asked = finder(photo) if method.order is None else finder.in_order(photo, method.order)
+        try:
+            released = bool(method.place(photo, asked).regions)
+        except RegionError as error:
+            released = "face 1 is excepted and face 2 reaches into it" not in str(error)
+        bare = replace(asked[0], kept=())
+        told = (photo.grid, shown(method.place(photo, [bare]).regions[0].record))
+        found.setdefault(told, []).append((released, meet))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("method", "shown", "scenes"),
+    [(PIXELS, lambda record: str(record.box), 160), (HEADS, lambda record: record.origin.cell, 60)],
+    ids=["pixels", "heads"],
+)
+def test_a_refusal_beside_a_kept_face_tells_nothing_that_a_release_does_not(given, method, shown, scenes):
+    """Photos of which releases show the same are all released or all refused."""
+    found = outcomes(given, method, shown, scenes)
+    assert {frozenset(released for released, _ in each) for each in found.values()} == {
+        frozenset([True]),
+        frozenset([False]),
+    }
+    both = [each for each in found.values() if len({meet for _, meet in each}) == 2]
+    assert both, "the boxes themselves would tell photos apart that a release does not"
+
+
+def test_the_part_that_is_not_cut_holds_the_detected_box(given):
+    """Else a face would be cut itself where the pixels of a kept one stay."""
+    rng = np.random.default_rng(5)
+    for grid, margin in product(GRIDS, (Fraction(0), Fraction(3, 10), Fraction(2))):
+        photo = Photo(picture(90, 100), grid)
+        for _ in range(60):
+            size = rng.uniform(1, 60, 2)
+            row = [*rng.uniform(1 - size, (99, 89)), *size]
+            whole, bare = box_around(row, photo, margin), box_around(row, photo, Fraction(0))
+            assert _holds(box_within(whole, margin, photo), bare)
+    assert box_within(Box(20, 20, 52, 52), Fraction(3, 10), Photo(picture())).w <= 36
+
+
+def _holds(outer, inner):
+    return (
+        inner.x >= outer.x
+        and inner.y >= outer.y
+        and Box(inner.x - outer.x, inner.y - outer.y, inner.w, inner.h).inside(outer.w, outer.h)
+    )
+
+
+def test_the_box_of_a_kept_face_is_rounded_outward_to_a_public_grid(given):
+    rng, photo = np.random.default_rng(6), Photo(picture())
+    for _ in range(200):
+        box = box_around([*rng.uniform(0, 100, 2), *rng.uniform(1, 80, 2)], photo, Fraction(0))
+        held = rounded_box(box, photo)
+        step = max(2**k for k in range(9) if 8 * 2**k <= max(8, box.w, box.h))
+        assert _holds(held, box)
+        assert held.w - box.w < 2 * step
+        assert held.h - box.h < 2 * step
+        ends = (held.x, 0), (held.y, 0), (held.x + held.w, 180), (held.y + held.h, 130)
+        assert all(end % step == 0 or end == edge for end, edge in ends)
+    given.rows = [[10.3, 41.0, 37.0, 32.0, 0.9], [90, 50, 20, 20, 0.8]]
+    (region,) = Faces(exclude=(1,))(photo)
+    assert [(one.label, str(one.box)) for one in region.kept] == [("face 1", "8,40,40,36")]
 
 
 def test_a_face_without_a_number_in_an_excepted_one_is_not_released(given, monkeypatch):

@@ -39,7 +39,7 @@ def cases(draw):
     height, width = draw(st.integers(1, 40)), draw(st.integers(1, 40))
     w, h = draw(st.sampled_from([8, 16, 32])), draw(st.sampled_from([8, 16]))
     x0, y0 = draw(st.integers(0, w - 1)), draw(st.integers(0, h - 1))
-    grid = Grid(w, h, x0, y0, draw(st.sampled_from([0, 1, 8])))
+    grid = Grid(w, h, x0, y0, draw(st.sampled_from([0, 1, 8])), codec="Other")
     x, y = draw(st.integers(0, width - 1)), draw(st.integers(0, height - 1))
     box = Box(x, y, draw(st.integers(1, width - x)), draw(st.integers(1, height - y)))
     mask = np.random.default_rng(draw(st.integers(0, 99))).random((box.h, box.w)) < 0.05
@@ -77,7 +77,7 @@ def test_the_label_says_that_it_grew_and_only_then():
     ]
     webp = Photo(photo.image, Grid(16, 16, margin=8, codec="WebP"))
     assert regions.find(webp, ["20,20,4,4"])[0].label == "box, grown to the WebP blocks"
-    aligned = Photo(photo.image, Grid(16, 16, margin=0))
+    aligned = Photo(photo.image, Grid(16, 16, margin=0, codec="Other"))
     assert regions.find(aligned, ["16,16,16,32"])[0].label == "box"
 
 

@@ -255,7 +255,7 @@ def test_a_release_of_an_older_wording_is_compared_with_that(saved):
     rewrite(beside, data | {"warnings": []})
     assert "overlap" in dpveil.verify(image).problems[0]
     rewrite(beside, data | {"wording": 1})
-    assert dpveil.verify(image).problems == ("this version of dpveil writes in wording 9, not 1",)
+    assert dpveil.verify(image).problems == ("dpveil 0.1.0 never wrote in wording 1",)
 
 
 def test_an_older_wording_hides_no_caution(tmp_path):

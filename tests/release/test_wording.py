@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import pytest
 
 from dpveil import verify
-from dpveil.core.certificate import WORDING, WORDINGS
-from dpveil.core.origin import Origin
+from dpveil.core.certificate import WORDING, WORDINGS, WROTE, this_tool
+from dpveil.core.origin import SAME, Origin
 from dpveil.core.region import Box, RegionRecord
 from dpveil.faces import Attributes, Gallery, Latent
 from dpveil.mechanisms.pixel import DPSVD, Blur, DPPix, Fill, Snow
@@ -51,6 +52,7 @@ SENTENCES = {
     7: "288ecd1d4eedf8791771ad6ace4836a3b389a53124352b6a252f08e6a14d3f47",
     8: "076dc0ec7f31120711d5b53c476d32aa7399a1c6fa772097520a81e116cd2e71",
     9: "6498b45151be2fc5d8f84336f3ebfca6faea7bba35595919d7a21e6549ea0842",
+    10: "0ba1480c4f509afb282fe25b9db7bbecbb6b9ae6cc99885ba142a9f0e9ebc412",
 }
 """Version of the wording to the SHA-256 of all sentences about these quotes."""
 SINCE_3 = [DPPix(epsilon=2, block=4, neighbourhood=1), DPPix(epsilon=2, block=4, neighbourhood=16)]
@@ -109,12 +111,40 @@ def test_an_older_wording_hides_no_weak_promise() -> None:
     assert LOW["weak"] in result.notes
 
 
+def test_verify_says_what_older_words_leave_out_and_which_face_stays() -> None:
+    """So that a forger gains nothing by claiming them."""
+    notes = verify(OLDER / "wording-8-kept.png").notes
+    assert "face 1 stays as it is, as was asked for" in notes
+    [said] = [text for text in notes if text.startswith("IN THE CLEAR, which its older words do not say: ")]
+    assert "where the face boxes end that were detected and kept: they are not rounded" in said
+    assert not any("IN THE CLEAR" in text for text in verify(OLDER / "wording-9-kept.png").notes)
+    assert ";" not in said.replace(f"; {SAME}", "")
+    for name, word in (("wording-5-chosen.png", "chosen by the user"), ("wording-7-weak.png", "")):
+        said = " ".join(verify(OLDER / name).notes)
+        assert ("IN THE CLEAR" in said) == (word != "")
+        assert word in said
+
+
+@pytest.mark.parametrize(("tool", "wording"), [(this_tool(), 1), (this_tool(), 11), ("dpveil 9.9", 8)])
+def test_no_tool_has_wordings_that_it_never_wrote(tool: str, wording: int) -> None:
+    assert this_tool() in WROTE
+    stated = verify(OLDER / "wording-8-kept.png").certificate
+    assert stated is not None
+    assert not stated.misworded
+    assert replace(stated, tool=tool, wording=wording).misworded
+    assert not replace(stated, tool="dpveil 9.9", wording=11).misworded
+
+
 def test_beside_a_kept_face_its_box_is_in_the_clear_since_9() -> None:
-    """Its edge is not rounded, and may follow from hidden pixels of its neighbours: certificates say so."""
-    for origin, wording, said in ((BESIDE_A_KEPT_FACE, 9, 1), (BESIDE_A_KEPT_FACE, 8, 0), (IN_A_CELL, 9, 0)):
+    """Its edge may follow from hidden pixels of its neighbours, rounded or (before 10) not."""
+    beside = ((BESIDE_A_KEPT_FACE, wording, wording > 8) for wording in (8, 9, 10))
+    for origin, wording, said in (*beside, (IN_A_CELL, 9, False), (IN_A_CELL, 10, False)):
         one = RegionRecord(Box(0, 0, 20, 20), origin, 99)
         quote = Quote(METHODS[7], (one,), width=90, height=60, channels=3, wording=wording)
-        assert len([text for text in quote.in_the_clear if "detected and kept" in text]) == said
+        told = [text for text in quote.in_the_clear if "detected and kept" in text]
+        assert [("not rounded" in text, "rounded to a public grid" in text) for text in told] == [
+            (wording == 9, wording == 10)
+        ] * said
 
 
 def test_a_chosen_value_is_stated_as_not_covered_since_6() -> None:

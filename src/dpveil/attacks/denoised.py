@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -31,13 +32,19 @@ class Denoised(Wrapped):
     @property
     def label(self) -> str:
         """Its name, with a step that is not the usual one, and the inner attack."""
-        told = self.name if self.step == "denoiser" else f"{self.name}:{self.step}"
+        kind, _, path = self.step.partition(":")
+        step = f"{kind}:{Path(path).stem}" if self._own else self.step
+        told = self.name if step == "denoiser" else f"{self.name}:{step}"
         return f"{told}({self.inner.label})"
 
     @property
     def opens(self) -> bool:
         """Whether the step takes a user's network, or the inner attack opens a file."""
-        return self.step.startswith("denoiser:") or self.inner.opens
+        return self._own or self.inner.opens
+
+    @property
+    def _own(self) -> bool:
+        return self.step.startswith("denoiser:")
 
     @property
     def extras(self) -> tuple[str, ...]:

@@ -29,12 +29,12 @@ class NetworkParrot(NetworkAttack):
     seed: int = 0
     epochs: int = 25
 
-    def network(self, people: int) -> torch.nn.Module:
+    def network(self, people: int, channels: int) -> torch.nn.Sequential:
         """Return three convolutions with pooling, and two layers with dropout."""
         from torch import nn
 
         layers: list[nn.Module] = []
-        before = 1
+        before = channels
         for width in WIDTHS:
             convolution = nn.Conv2d(before, width, 3, padding=1)
             layers += [convolution, nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(2)]

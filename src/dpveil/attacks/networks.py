@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
-from jaxtyping import Float32
+from scipy.spatial.distance import cdist
 
 from dpveil.attacks.base import PIXELS, Attack, Background, Fitted, Scores, View
-from dpveil.attacks.patches import small
-from dpveil.attacks.vectors import check_people
+from dpveil.attacks.patches import coloured, small
+from dpveil.attacks.vectors import FLAT, Vectors, check_people, means_of
 from dpveil.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,9 +28,11 @@ SHIFT: Final = 2
 
 
 class NetworkAttack(Attack):
-    """An attack that trains a network on the attacker's own releases, reduced to 46 × 56 grey pixels.
+    """An attack that trains a network on the attacker's own releases, reduced to 46 × 56 pixels.
 
-    Training pictures are shifted and mirrored. `seed` is that of weights, batches and shifts; with one
+    It reads three channels where photos have colours, and one where they are grey. Training pictures are
+    shifted and mirrored. People of whom it learnt nothing are enrolled by what its last layer reads: the
+    nearest mean by its angle. `seed` is that of weights, batches and shifts; with one
     thread, the same background gives the same attacker on the same machine. Needs the extra `train`.
     """
 
@@ -40,9 +42,17 @@ class NetworkAttack(Attack):
     seed: int
     epochs: int
 
+    @property
+    def enrols(self) -> bool:
+        """Whether it can enrol new people: yes, by what the last layer reads."""
+        return True
+
     @abstractmethod
-    def network(self, people: int) -> torch.nn.Module:
-        """Return the network with fresh weights: n × 1 × 56 × 46 to a score for each person."""
+    def network(self, people: int, channels: int) -> torch.nn.Sequential:
+        """Return the network with fresh weights: n × channels × 56 × 46 to a score for each person.
+
+        Its last layer alone is about the people.
+        """
 
     def fit(self, background: Background) -> Fitted:
         """Return the trained network; raises `InvalidParameter` for a background without two people.
@@ -67,11 +77,9 @@ class NetworkAttack(Attack):
     def _trained(self, background: Background) -> Fitted:
         import torch
 
-        pictures = _small(background.released)
-        mean, spread = float(pictures.mean()), float(pictures.std()) + 1e-6
-        x: torch.Tensor = torch.from_numpy((pictures - mean) / spread)
-        y = torch.from_numpy(background.owners)
-        net = self.network(len(background.names))
+        look = _Look.of(background)
+        x, y = look(background.released), torch.from_numpy(background.owners)
+        net = self.network(len(background.names), x.shape[1])
         optimiser = torch.optim.AdamW(net.parameters(), lr=RATE, weight_decay=DECAY)
         steps = self.epochs * -(-len(x) // BATCH)
         rates = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=steps)
@@ -84,24 +92,71 @@ class NetworkAttack(Attack):
                 loss.backward()
                 optimiser.step()
                 rates.step()
-        return _Network(net.eval(), mean, spread, background.names)
+        return _Network(net.eval(), look, background.names)
+
+
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """Pictures as a network reads them: of one channel or three, less the mean, by the spread."""
+
+    colour: bool
+    mean: float
+    spread: float
+
+    @classmethod
+    def of(cls, background: Background) -> _Look:
+        plain = cls(coloured(background), 0.0, 1.0)
+        pictures = plain(background.released).numpy()
+        return replace(plain, mean=float(pictures.mean()), spread=float(pictures.std()) + 1e-6)
+
+    def __call__(self, views: Sequence[View]) -> torch.Tensor:
+        import torch
+
+        pictures = small(views, SIDE, colour=self.colour).astype(np.float32).transpose(0, 3, 1, 2)
+        return torch.from_numpy(np.ascontiguousarray((pictures - self.mean) / self.spread))
 
 
 @dataclass(frozen=True, eq=False)
 class _Network(Fitted):
     net: Any
-    mean: float
-    spread: float
+    look: _Look
     names: tuple[str, ...]
 
     def score(self, releases: Sequence[View]) -> Scores:
-        import torch
 
-        x: Any = torch.from_numpy((_small(releases) - self.mean) / self.spread)
-        with torch.no_grad():
-            both = [(self.net(part) + self.net(part.flip(3))) / 2 for part in x.split(256)]
-        logs = torch.cat(both).double().log_softmax(1) if both else torch.empty(0, len(self.names))
-        return Scores(logs.numpy(), self.names)
+        found = _of_both(self.net, self.look(releases), len(self.names))
+        return Scores(found.double().log_softmax(1).numpy(), self.names)
+
+    def enrol(self, gallery: Background) -> Fitted:
+        """Return the attacker that knows the releases of a gallery by what the last layer reads."""
+        check_people(gallery)
+        inner = _Enrolled(self.net[:-1], self.look, gallery.names, np.empty((0, self.net[-1].in_features)))
+        return replace(inner, means=means_of(inner.vectors(gallery.released), gallery.owners))
+
+
+@dataclass(frozen=True, eq=False)
+class _Enrolled(Fitted):
+    net: Any
+    look: _Look
+    names: tuple[str, ...]
+    means: Vectors
+
+    def vectors(self, views: Sequence[View]) -> Vectors:
+        """Return what the network gives of each view, of length 1."""
+        found = _of_both(self.net, self.look(views), self.means.shape[1]).double().numpy()
+        return np.asarray(found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), FLAT))
+
+    def score(self, releases: Sequence[View]) -> Scores:
+        return Scores(-cdist(self.vectors(releases), self.means, "cosine"), self.names)
+
+
+def _of_both(net: Any, x: Any, width: int) -> torch.Tensor:
+    """Return the mean of what a network gives of pictures and of their mirror images, n × width."""
+    import torch
+
+    with torch.no_grad():
+        parts = [(net(part) + net(part.flip(3))) / 2 for part in x.split(256)]
+    return torch.cat(parts) if len(x) else torch.empty(0, width)
 
 
 def _moved(x: torch.Tensor) -> torch.Tensor:
@@ -116,7 +171,3 @@ def _moved(x: torch.Tensor) -> torch.Tensor:
              for one, (right, down) in zip(padded, shifts, strict=True)]  # fmt: skip
     out = torch.stack(moved)
     return torch.where(mirrored[:, None, None, None], out.flip(3), out)
-
-
-def _small(views: Sequence[View]) -> Float32[np.ndarray, "n 1 56 46"]:
-    return small(views, SIDE).astype(np.float32).transpose(0, 3, 1, 2)

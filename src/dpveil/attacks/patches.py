@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 from jaxtyping import Float64, UInt8
 
-from dpveil.attacks.base import View
+from dpveil.attacks.base import Background, View
 from dpveil.core.region import Box
 
 OUTSIDE: Final = 127
@@ -36,6 +36,11 @@ def patch(view: View) -> UInt8[np.ndarray, "h w c"]:
         return view.image
     inner = view.hidden[box.slices]
     return np.where(inner[..., None], view.image[box.slices], np.uint8(OUTSIDE))
+
+
+def coloured(background: Background) -> bool:
+    """Whether some of the attacker's photos or releases have three channels: then it looks at colours."""
+    return any(view.image.shape[2] == 3 for view in (*background.clean, *background.released))
 
 
 def small(

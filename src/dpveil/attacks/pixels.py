@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from dpveil.attacks.base import PIXELS, Background, View
-from dpveil.attacks.patches import small
+from dpveil.attacks.patches import coloured, small
 from dpveil.attacks.vectors import Space, VectorAttack, Vectors
 
 SIDE: Final = (23, 28)
@@ -16,45 +16,60 @@ COMPONENTS: Final = 60
 """Principal components that are kept."""
 
 
+class _Pixels(VectorAttack):
+    """Looks at small pictures, in colour where photos have three channels."""
+
+    sees: ClassVar[tuple[str, ...]] = (PIXELS,)
+
+    components: int
+    colour: bool | None
+
+    def among(self, background: Background) -> VectorAttack:
+        """Return the attack that sees colours, if some of these photos have them and none was asked for."""
+        seen = coloured(background) if self.colour is None else self.colour
+        return replace(self, colour=seen)  # type: ignore[type-var]
+
+    def vectors(self, views: Sequence[View]) -> Vectors:
+        """Return the levels of the reduced pictures, 0 to 1."""
+        return small(views, SIDE, colour=bool(self.colour)).reshape(len(views), -1)
+
+
 @dataclass(frozen=True)
-class PixelDiscriminant(VectorAttack):
+class PixelDiscriminant(_Pixels):
     """Learns from the attacker's own releases which small pictures show whom.
 
     Means of blocks average a method's noise out, and so does the projection on the first principal components
-    of the clean photos, in which the discriminant of the releases is computed. Source: Belhumeur, Hespanha &
-    Kriegman 1997 (Fisherfaces).
+    of the clean photos, in which the discriminant of the releases is computed. `colour` says whether it reads
+    three channels; by default it does where photos have them. Source: Belhumeur, Hespanha & Kriegman 1997
+    (Fisherfaces).
     """
 
     name: ClassVar[str] = "pixels"
     summary: ClassVar[str] = "linear discriminant of the picture, 23 × 28 pixels, learnt from releases"
-    sees: ClassVar[tuple[str, ...]] = (PIXELS,)
 
     components: int = COMPONENTS
+    colour: bool | None = None
 
     def space(self, known: Vectors, background: Background) -> Space:
         """Return the discriminant of releases in the principal components of clean pictures."""
-        axes = Space.principal(grey(background.originals), self.components)
+        axes = Space.principal(self.vectors(background.originals), self.components)
         return axes.then(Space.discriminant(axes.of_vectors(known), background.owners))
-
-    def vectors(self, views: Sequence[View]) -> Vectors:
-        """Return the grey levels of the reduced pictures, 0 to 1."""
-        return grey(views)
 
 
 @dataclass(frozen=True)
-class Eigenfaces(VectorAttack):
+class Eigenfaces(_Pixels):
     """Names the person whose clean photos are nearest in the principal components of small clean pictures.
 
-    An attacker who never saw a release. Source: Turk & Pentland 1991.
+    An attacker who never saw a release. `colour` is as in `PixelDiscriminant`. Source: Turk & Pentland 1991.
     """
 
     name: ClassVar[str] = "eigenfaces"
     summary: ClassVar[str] = (
         "principal components of the picture, 23 × 28 pixels, nearest mean of clean photos"
     )
-    sees: ClassVar[tuple[str, ...]] = (PIXELS,)
 
     components: int = COMPONENTS
+    colour: bool | None = None
 
     @property
     def learns(self) -> bool:
@@ -64,12 +79,3 @@ class Eigenfaces(VectorAttack):
     def space(self, known: Vectors, background: Background) -> Space:
         """Return the principal components of clean pictures."""
         return Space.principal(known, self.components)
-
-    def vectors(self, views: Sequence[View]) -> Vectors:
-        """Return the grey levels of the reduced pictures, 0 to 1."""
-        return grey(views)
-
-
-def grey(views: Sequence[View]) -> Vectors:
-    """Return the grey levels of what is seen, 0 to 1, in `SIDE` columns and rows."""
-    return small(views, SIDE).reshape(len(views), -1)

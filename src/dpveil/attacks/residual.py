@@ -28,12 +28,12 @@ class ResidualParrot(NetworkAttack):
     seed: int = 0
     epochs: int = 30
 
-    def network(self, people: int) -> torch.nn.Module:
+    def network(self, people: int, channels: int) -> torch.nn.Sequential:
         """Return the stem, the blocks, and a linear layer on means of 3 × 3 places."""
         from torch import nn
 
         stem = [
-            nn.Conv2d(1, WIDTHS[0], 5, stride=2, padding=2, bias=False),
+            nn.Conv2d(channels, WIDTHS[0], 5, stride=2, padding=2, bias=False),
             nn.BatchNorm2d(WIDTHS[0]),
             nn.ReLU(),
         ]

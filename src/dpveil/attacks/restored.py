@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from dpveil.attacks.base import Background, View
-from dpveil.attacks.patches import TOP, largest_box, small
+from dpveil.attacks.patches import TOP, coloured, largest_box, small
 from dpveil.attacks.vectors import check_people
 from dpveil.attacks.wrapped import Undo, Wrapped
 
@@ -38,21 +38,23 @@ class Restored(Wrapped):
     def undo(self, background: Background) -> Undo:
         """Return the inverse that all photos of a background teach; raises `InvalidParameter`."""
         check_people(background)
-        inverse = Inverse.of(rows_of(background.released), rows_of(background.originals))
-        return lambda views: _restored(views, inverse)
+        colour = coloured(background)
+        seen, clean = (rows_of(views, colour=colour) for views in (background.released, background.originals))
+        inverse = Inverse.of(seen, clean)
+        return lambda views: _restored(views, inverse, colour=colour)
 
     def held_out(self, background: Background, undo: Undo) -> tuple[View, ...]:
         """Return own releases, each restored by an inverse learnt from other photos.
 
         These show the same people, as the attacker has photos of everybody whom releases show.
         """
-        fold = folds(background)
-        seen, clean = rows_of(background.released), rows_of(background.originals)
+        fold, colour = folds(background), coloured(background)
+        seen, clean = (rows_of(views, colour=colour) for views in (background.released, background.originals))
         out = list(background.released)
         for one in np.unique(fold):
             rows = np.flatnonzero(fold == one)
             inverse = Inverse.of(seen[fold != one], clean[fold != one])
-            done = _restored([out[row] for row in rows], inverse)
+            done = _restored([out[row] for row in rows], inverse, colour=colour)
             for row, view in zip(rows, done, strict=True):
                 out[row] = view
         return tuple(out)
@@ -60,11 +62,12 @@ class Restored(Wrapped):
 
 @dataclass(frozen=True, eq=False)
 class Inverse:
-    """A ridge regression of clean pictures on released ones, in the space of the releases."""
+    """A ridge regression of clean pictures on released ones, by inner products with the known releases."""
 
     seen: Float64[np.ndarray, " d"]
     clean: Float64[np.ndarray, " d"]
-    weights: Float64[np.ndarray, "d d"]
+    rows: Float64[np.ndarray, "n d"]
+    weights: Float64[np.ndarray, "n d"]
 
     @classmethod
     def of(cls, seen: Float64[np.ndarray, "n d"], clean: Float64[np.ndarray, "n d"]) -> Inverse:
@@ -73,11 +76,11 @@ class Inverse:
         gram = rows @ rows.T
         size = max(float(np.trace(gram)) / len(gram), 1e-12)
         weights = np.linalg.solve(gram + RIDGE * size * np.eye(len(gram)), clean - clean.mean(axis=0))
-        return cls(seen.mean(axis=0), clean.mean(axis=0), rows.T @ weights)
+        return cls(seen.mean(axis=0), clean.mean(axis=0), rows, weights)
 
     def undo(self, vectors: Float64[np.ndarray, "n d"]) -> Float64[np.ndarray, "n d"]:
         """Return the clean pictures that releases come from, as nearly as the map knows."""
-        return np.asarray(self.clean + (vectors - self.seen) @ self.weights)
+        return np.asarray(self.clean + (vectors - self.seen) @ self.rows.T @ self.weights)
 
 
 def folds(background: Background) -> Int64[np.ndarray, " n"]:
@@ -88,22 +91,26 @@ def folds(background: Background) -> Int64[np.ndarray, " n"]:
     return fold
 
 
-def rows_of(views: Sequence[View]) -> Float64[np.ndarray, "n d"]:
-    """Return the grey levels of what is seen, 0 to 1, in `SIDE` columns and rows."""
-    return small(views, SIDE).reshape(len(views), -1)
+def rows_of(views: Sequence[View], *, colour: bool = False) -> Float64[np.ndarray, "n d"]:
+    """Return the levels of what is seen, 0 to 1, in `SIDE` columns and rows, grey or of three channels."""
+    return small(views, SIDE, colour=colour).reshape(len(views), -1)
 
 
-def _restored(views: Sequence[View], inverse: Inverse) -> tuple[View, ...]:
+def _restored(views: Sequence[View], inverse: Inverse, *, colour: bool) -> tuple[View, ...]:
     """Return views with what the inverse gives in their largest region, or in all of a photo without one."""
-    levels = inverse.undo(rows_of(views)).reshape(-1, SIDE[1], SIDE[0]) * TOP
+    levels = TOP * inverse.undo(rows_of(views, colour=colour)).reshape(
+        -1, SIDE[1], SIDE[0], 3 if colour else 1
+    )
     pictures = np.clip(np.rint(levels), 0, TOP).astype(np.uint8)
     return tuple(painted(view, picture) for view, picture in zip(views, pictures, strict=True))
 
 
 def painted(view: View, picture: np.ndarray) -> View:
-    """Return the view with a picture in its largest region, grey or RGB, resized to it."""
+    """Return the view with a picture in its largest region, without colours if the photo has none."""
     box = largest_box(view)
     height, width = view.image.shape[:2] if box is None else (box.h, box.w)
+    if view.image.shape[2] == 1 and picture.ndim == 3:
+        picture = np.rint(picture.mean(axis=2)).astype(np.uint8)
     fitted = cv2.resize(picture, (width, height), interpolation=cv2.INTER_CUBIC).reshape(height, width, -1)
     image, part = view.image.copy(), (slice(None), slice(None)) if box is None else box.slices
     inner = np.ones((height, width), np.bool_) if box is None else view.hidden[part]

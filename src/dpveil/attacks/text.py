@@ -39,13 +39,17 @@ class Reader(Attack):
         """What photos have to show: plates."""
         return "plates"
 
+    @property
+    def enrols(self) -> bool:
+        """Whether it can enrol new people: yes, it learns nothing of anybody but texts."""
+        return True
+
     def fit(self, background: Background) -> Fitted:
         """Return the attacker that has read everybody's photos.
 
         Raises `InvalidParameter` for a background without two people.
         """
-        check_people(background)
-        return _Known(background.names, background.owners, tuple(read(v.image) for v in background.clean))
+        return _Known.of(background)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +57,15 @@ class _Known(Fitted):
     names: tuple[str, ...]
     owners: np.ndarray
     texts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, background: Background) -> _Known:
+        check_people(background)
+        return cls(background.names, background.owners, tuple(read(v.image) for v in background.clean))
+
+    def enrol(self, gallery: Background) -> Fitted:
+        """Return the attacker that has read the photos of a gallery."""
+        return _Known.of(gallery)
 
     def score(self, releases: Sequence[View]) -> Scores:
         likeness = np.full((len(releases), len(self.names)), np.nan)

@@ -46,6 +46,10 @@ class VectorAttack(Attack):
         """Whether it learns from releases by the method under attack, as a parrot does."""
         return True
 
+    def among(self, background: Background) -> VectorAttack:
+        """Return the attack that looks at photos as those of a background want it, such as in colour."""
+        return self
+
     def space(self, known: Vectors, background: Background) -> Space:
         """Return the space in which vectors are compared."""
         return Space.discriminant(known, background.owners) if self.learns else Space.plain(known)
@@ -60,8 +64,9 @@ class VectorAttack(Attack):
         Raises `InvalidParameter` for a background without two people.
         """
         check_people(background)
-        known = self.known(background)
-        return _Seeing(self, Known.of(known, background, self.space(known, background)))
+        own = self.among(background)
+        known = own.known(background)
+        return _Seeing(own, Known.of(known, background, own.space(known, background)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,8 @@ class Wrapped(Attack):
     """An attack that changes releases, its own and others', before `inner` learns from them and scores."""
 
     sees: ClassVar[tuple[str, ...]] = SEES
+    photos: ClassVar[bool] = False
+    """Whether clean photos are changed as releases are."""
 
     inner: Attack = field(default_factory=PixelDiscriminant)
 
@@ -65,7 +67,9 @@ class Wrapped(Attack):
         """Return the inner attacker, fitted to changed releases; raises as it does."""
         undo = self.undo(background)
         changed = replace(background, released=self.held_out(background, undo))
-        return _Undone(undo, self.inner.fit(changed))
+        if self.photos:
+            changed = replace(changed, clean=undo(background.originals))
+        return _Undone(undo, self.inner.fit(changed), self.photos)
 
     def held_out(self, background: Background, undo: Undo) -> tuple[View, ...]:
         """Return the attacker's own releases as changed ones of others will look."""
@@ -76,13 +80,20 @@ class Wrapped(Attack):
 class _Undone(Fitted):
     undo: Undo
     inner: Fitted
+    photos: bool
 
     def score(self, releases: Sequence[View]) -> Scores:
         return self.inner.score(self.undo(releases))
 
     def enrol(self, gallery: Background) -> Fitted:
-        """Return the inner attacker that knows a gallery, whose releases are changed, and photos are not."""
-        changed = tuple(
-            self.undo([one])[0] if one.certificate is not None else one for one in gallery.released
-        )
-        return _Undone(self.undo, self.inner.enrol(replace(gallery, released=changed)))
+        """Return the inner attacker that knows a gallery, whose releases are changed, and photos perhaps.
+
+        Either may stand for the other, such as releases for clean photos: certificates tell them apart.
+        """
+        clean = gallery.originals if self.photos else gallery.clean
+        both = {"clean": self._changed(clean), "released": self._changed(gallery.released)}
+        return _Undone(self.undo, self.inner.enrol(replace(gallery, **both)), self.photos)
+
+    def _changed(self, views: Sequence[View]) -> tuple[View, ...]:
+        every = self.photos
+        return tuple(self.undo([one])[0] if every or one.certificate is not None else one for one in views)

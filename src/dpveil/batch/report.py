@@ -13,6 +13,7 @@ from dpveil.core.guarantee import Guarantee
 from dpveil.core.notes import told
 from dpveil.core.origin import FACE
 from dpveil.errors import DPVeilError, NoRegion
+from dpveil.release.crowd import Crowd
 from dpveil.release.saving import certificate_path
 
 RELEASED: Final = "released"
@@ -80,7 +81,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Entry:
-    """The outcome of one input."""
+    """The outcome of one input; the `crowd` is known of those that this run released."""
 
     status: str
     source: Path
@@ -88,6 +89,7 @@ class Entry:
     promise: Promise | None = None
     warnings: tuple[str, ...] = ()
     failure: Failure | None = None
+    crowd: Crowd | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object of this input."""
@@ -97,7 +99,8 @@ class Entry:
         if self.output is not None:
             places |= {"output": str(self.output), "certificate": str(certificate_path(self.output))}
         promise = {} if self.promise is None else self.promise.to_json()
-        return {**places, **promise, "warnings": list(self.warnings)}
+        crowded = {} if self.crowd is None else {"crowded": self.crowd.to_json()}
+        return {**places, **promise, **crowded, "warnings": list(self.warnings)}
 
 
 @dataclass
@@ -148,11 +151,17 @@ class Report:
         return [entry.failure.kind for entry in self.entries if entry.failure is not None]
 
     def done(
-        self, status: str, task: Task, output: Path, certificate: Certificate, warnings: Sequence[str] = ()
+        self,
+        status: str,
+        task: Task,
+        output: Path,
+        certificate: Certificate,
+        warnings: Sequence[str] = (),
+        crowd: Crowd | None = None,
     ) -> None:
         """Record a release, made now or earlier."""
-        every = (*certificate.warnings, *told(warnings, self.options))
-        self.entries.append(Entry(status, task.source, output, Promise.of(certificate), every))
+        every, promise = (*certificate.warnings, *told(warnings, self.options)), Promise.of(certificate)
+        self.entries.append(Entry(status, task.source, output, promise, every, crowd=crowd))
 
     def fail(self, task: Task, error: BaseException, *, tried: bool = True) -> None:
         """Record that nothing was written for this photo, and why."""

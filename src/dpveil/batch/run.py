@@ -136,7 +136,7 @@ class _Run:
         self._open(task.output.parent)
         try:
             with uninterrupted():
-                self._save(task, drawn.release, drawn.ready.stamp)
+                self._save(task, drawn)
         except OutputError as error:
             if self.choices.force or _errno(error) != errno.EEXIST:
                 raise
@@ -161,10 +161,11 @@ class _Run:
                 hint="check that its disk is still there, and run the same command again",
             )
 
-    def _save(self, task: Task, release: Release, stamp: Stamp | None) -> None:
-        certificate = release.write(task.output, replace=self.choices.force)
-        notes = (*release.notes, *self._about(task, certificate), *self._remember(task, certificate, stamp))
-        self.report.done(RELEASED, task, task.output, certificate, notes)
+    def _save(self, task: Task, drawn: _Drawn) -> None:
+        certificate = drawn.release.write(task.output, replace=self.choices.force)
+        stored = self._remember(task, certificate, drawn.ready.stamp)
+        notes = (*drawn.release.notes, *self._about(task, certificate), *stored)
+        self.report.done(RELEASED, task, task.output, certificate, notes, drawn.ready.plan.crowd)
 
     def _about(self, task: Task, certificate: Certificate) -> tuple[str, ...]:
         """Return notes on other releases of the same photo whose costs add, if it costs anything.

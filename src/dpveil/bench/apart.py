@@ -18,6 +18,8 @@ MOST: Final = 2000
 """Most photos for which a bound is computed at all: matrices have a row and a column for each."""
 FARTHEST: Final = 690.0
 """Largest ε·d that counts: floats lose digits below e^-708."""
+LEAST: Final = 1e-300
+"""Least product that counts: floats lose digits below 2^-1022."""
 SLACK: Final = 2.0**-48
 """A bound on the relative rounding error of one product here."""
 
@@ -71,10 +73,13 @@ def _certified(weights: Square, kernel: Square, same: Bool[np.ndarray, "n n"]) -
     """
     count, first = len(weights), np.unique(same.argmax(axis=1))
     kept = np.maximum(np.nan_to_num(weights, nan=0.0, posinf=0.0), 0)
-    covered = (kernel * kept).sum(axis=1)
+    kept = kept / max(float(kept.max()), math.ulp(0.0))  # a factor that cancels out, so that no sum overflows
+    products = kernel * kept
+    covered = np.where(products < LEAST, 0.0, products).sum(axis=1)
     if not (covered > 0).all():
         return 1.0
-    factor = float((1 / covered).max()) / count
+    with np.errstate(over="ignore"):  # then it proves nothing, which is 1 below
+        factor = float((1 / covered).max()) / count
     spent = math.fsum((same[first].astype(np.float64) @ kept).max(axis=0))
     return factor * spent * (1 + (2 * count + 8) * SLACK)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
@@ -10,12 +11,22 @@ from dpveil.accounting.group import whole_region
 from dpveil.accounting.meaning import success_bound
 from dpveil.bench.apart import MOST, bound_of_photos
 from dpveil.bench.items import Item
-from dpveil.bench.settings import Setting
+from dpveil.bench.settings import AnySetting
 from dpveil.core.guarantee import Guarantee, Relation
+from dpveil.core.numbers import Number, exact
 
 ANY: Final = "any photos"
 THESE: Final = "these photos"
 """What a bound is about: as many photos of any people, or these very photos, by their distances."""
+
+
+def up(share: Number, digits: int) -> str:
+    """Return a bound in digits after the point, rounded up: rounded to the nearest it would be none.
+
+    >>> up(0.12341, 4), up(0.025, 4), up(1, 2)
+    ('0.1235', '0.0250', '1.00')
+    """
+    return f"{math.ceil(exact(share) * 10**digits) / 10**digits:.{digits}f}"
 
 
 def bound(
@@ -58,7 +69,7 @@ def _of(guarantee: Guarantee | None, candidates: int, pixels: int) -> float | No
 
 
 def bound_by_distances(
-    setting: Setting, items: Sequence[Item], guarantees: Sequence[Guarantee | None]
+    setting: AnySetting, items: Sequence[Item], guarantees: Sequence[Guarantee | None]
 ) -> float | None:
     """Return what `bound_of_photos` gives for photos and the guarantees of their releases.
 

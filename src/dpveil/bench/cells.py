@@ -17,13 +17,13 @@ import dpveil
 from dpveil.attacks.base import Attack
 from dpveil.bench.bounds import ANY, THESE
 from dpveil.bench.data import MOST_PEOPLE, PEOPLE, SPLITS, Dataset
-from dpveil.bench.settings import Setting
+from dpveil.bench.settings import AnySetting
 from dpveil.core.guarantee import KINDS, Relation
 from dpveil.core.numbers import Json
 from dpveil.core.registry import NAME
 from dpveil.errors import DataError, InvalidParameter
 
-FORMAT: Final = "dpveil.cell/3"
+FORMAT: Final = "dpveil.cell/4"
 MOST_BYTES: Final = 32 << 20
 """Largest file of a cell that is read."""
 MOST_RELEASES: Final = 1_000_000
@@ -52,6 +52,10 @@ APART: Final = (
 )
 """What a split by people measures besides: verification against clean photos, against releases, and naming
 among strangers."""
+WHOLE: Final = "whole photos"
+PARTS: Final = "regions"
+"""What a guarantee covers: all of every photo, by a public choice, or regions, whose surroundings and places
+tell, too."""
 SHARES: Final = ("right", "near")
 ERRORS: Final = ("equal_error", "accepted_2", "accepted_3")
 
@@ -67,7 +71,7 @@ class Cell:
     the others do, None with too few others. `guarantee` is that of a release, and `bound` the highest
     success that it allows, for any photos or for these, as `bound_about` says. `utility` has each measure of
     each release, None where there is none, and `together` those of all. `apart` has the `APART` of a split by
-    people.
+    people. `covers` says what the guarantee does, `WHOLE` or `PARTS`.
     """
 
     of: Mapping[str, Json]
@@ -85,6 +89,7 @@ class Cell:
     together: Mapping[str, float | None]
     apart: Mapping[str, float | None] = field(default_factory=dict)
     bound_about: str | None = None
+    covers: str | None = None
 
     @property
     def key(self) -> str:
@@ -102,7 +107,7 @@ class Cell:
 
 
 def depends_on(
-    dataset: Dataset, setting: Setting, attack: Attack, seed: int, measures: Sequence[str]
+    dataset: Dataset, setting: AnySetting, attack: Attack, seed: int, measures: Sequence[str]
 ) -> dict[str, Json]:
     """Return all that a cell depends on: data, method, regions, attack, seed, measures, and dpveil's code."""
     return {
@@ -114,7 +119,7 @@ def depends_on(
         "method": setting.name,
         "parameters": setting.parameters,
         "attack": attack.label,
-        "attack_settings": _settings(attack),
+        "attack_settings": settings_of(attack),
         "seed": seed,
         "measures": list(measures),
         "version": dpveil.__version__,
@@ -124,18 +129,20 @@ def depends_on(
     }
 
 
-def _settings(attack: Attack) -> dict[str, Json]:
+def settings_of(attack: Attack) -> dict[str, Json]:
     """Return the settings of an attack and of those inside it; of a file its hash, not where it lies."""
     return {name: _setting(value) for name, value in vars(attack).items()}
 
 
 def _setting(value: object) -> Json:
     if isinstance(value, Attack):
-        return {"attack": value.name, **_settings(value)}
+        return {"attack": value.name, **settings_of(value)}
     if isinstance(value, tuple):
         return [_setting(one) for one in value]
-    if isinstance(value, str) and value and Path(value).is_file():
-        return f"sha256:{hashlib.sha256(Path(value).read_bytes()).hexdigest()}"
+    kind, colon, path = value.partition(":") if isinstance(value, str) else ("", "", "")
+    for before, file in (("", value), (kind + colon, path)):
+        if isinstance(file, str) and file and Path(file).is_file():
+            return f"{before}sha256:{hashlib.sha256(Path(file).read_bytes()).hexdigest()}"
     return value if isinstance(value, int | float | str) else str(value)
 
 
@@ -209,6 +216,8 @@ def _checked(found: dict[str, Any]) -> Cell:
         raise ValueError("a share is not between 0 and 1")
     if found["bound_about"] not in ((None,) if found["bound"] is None else (ANY, THESE)):
         raise ValueError("it does not say what its bound is about")
+    if found["covers"] not in ((None,) if found["guarantee"] is None else (WHOLE, PARTS)):
+        raise ValueError("it does not say what its guarantee covers")
     utility = {name: tuple(values) for name, values in found["utility"].items()}
     together = dict(found["together"])
     names = [*utility, *together]
@@ -225,9 +234,8 @@ def _checked(found: dict[str, Any]) -> Cell:
         raise ValueError("its measures are not those of its split")
     if not all(value is None or _is_share(value) for value in apart.values()):
         raise ValueError("a share is not between 0 and 1")
-    kept = {
-        name: found[name] for name in ("of", "chance", "guarantee", "bound", "bound_about", "apart", *ERRORS)
-    }
+    plain = ("of", "chance", "guarantee", "bound", "bound_about", "covers", "apart", *ERRORS)
+    kept = {name: found[name] for name in plain}
     return Cell(**kept, **lists, utility=utility, together=together)
 
 

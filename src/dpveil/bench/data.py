@@ -47,6 +47,11 @@ class Dataset:
         """Everybody's names, sorted and each once."""
         return tuple(sorted({item.person for item in self.items}))
 
+    @property
+    def alone(self) -> bool:
+        """Whether nobody has a second photo: the attacker has the photos under attack themselves."""
+        return len(self.people) == len(self.items)
+
     @cached_property
     def digest(self) -> str:
         """The SHA-256 of names and contents, in hexadecimal digits."""
@@ -61,8 +66,8 @@ def load(folder: Path, *, people: int | None = None, photos: int | None = None) 
     name.
 
     With `people` or `photos`, no more people, and no more photos of each, the first by their hash: so the
-    choice does not depend on the order of names. People with a single photo are left out. Raises `UsageError`
-    if fewer than two people are left.
+    choice does not depend on the order of names. People with a single photo are left out, unless the layout
+    says nobody's name. Raises `UsageError` if fewer than two people are left.
     """
     if str(folder) in DRAWN and not folder.exists():
         kind = str(folder)
@@ -73,17 +78,19 @@ def load(folder: Path, *, people: int | None = None, photos: int | None = None) 
     if not name.isprintable() or len(name) > LONGEST or not (name[:1].isalnum() or name[:1] == "_"):
         hint = "rename the folder, to begin with a letter or digit"  # a spreadsheet takes "=x" for a formula
         raise UsageError(f"{name[:LONGEST]!r} cannot stand in tables", hint=hint)
-    groups: dict[str, list[Item]] = {}
+    layout, groups = layout_of(folder), dict[str, list[Item]]()
     for item in sorted(items_of(folder), key=lambda one: one.rank):
         groups.setdefault(item.person, []).append(item)
-    kept = sorted((name for name, own in groups.items() if len(own) >= LEAST), key=digest_of)[:people]
+    alone = layout.unnamed and all(len(own) == 1 for own in groups.values())
+    enough = [name for name, own in groups.items() if alone or len(own) >= LEAST]
+    kept = sorted(enough, key=digest_of)[:people]
     if len(kept) < LEAST:
         raise UsageError(f"{folder} shows fewer than two people with two photos each", hint=HINT)
     of = {name: sorted(groups[name][:photos], key=lambda one: one.name) for name in kept}
     if len(kept) > MOST_PEOPLE:
         raise UsageError(f"{folder} shows {len(kept)} people", hint=f"take at most {MOST_PEOPLE} of them")
     items = tuple(item for name in sorted(of) for item in of[name])
-    return Dataset(folder.resolve().name, items, people, photos, layout_of(folder).subject)
+    return Dataset(folder.resolve().name, items, people, photos, layout.subject)
 
 
 def check_readable(dataset: Dataset) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from dpveil.bench.items import Item, PhotoFile
+from dpveil.bench.shards import in_shards, shards
 from dpveil.errors import UsageError
 from dpveil.io import FORMATS, received
 from dpveil.io.folders import UNWRITTEN
@@ -24,6 +25,8 @@ MOST_BYTES: Final = 64 << 20
 """Largest list of identities that is read."""
 RAFD: Final = re.compile(r"Rafd\d+_(\d+)_\w+", re.IGNORECASE)
 KDEF: Final = re.compile(r"[AB]([FM]\d{2})", re.IGNORECASE)
+UTKFACE: Final = re.compile(r"\d{1,3}_[01]_[0-4]_\d+(\.jpg)?(\.chip)?", re.IGNORECASE)
+FFHQ: Final = re.compile(r"\d{5}")
 EYE: Final = re.compile(r"[LR]", re.IGNORECASE)
 CELEBA: Final = "identity_CelebA.txt"
 CELEBA_FOLDERS: Final = ("img_align_celeba", "img_celeba", ".")
@@ -33,7 +36,8 @@ CELEBA_FOLDERS: Final = ("img_align_celeba", "img_celeba", ".")
 class Layout:
     """How a data set lies in a folder, and what it shows.
 
-    `found` tells it, and `items` yields its photos, in any order.
+    `found` tells it, and `items` yields its photos, in any order. Those of an `unnamed` one may say nobody's
+    name: then each is of a person of its own.
     """
 
     name: str
@@ -41,6 +45,7 @@ class Layout:
     found: Callable[[Path], bool]
     items: Callable[[Path], Iterator[Item]]
     subject: str = "faces"
+    unnamed: bool = False
 
 
 def layout_of(folder: Path) -> Layout:
@@ -86,6 +91,30 @@ def _by_folder(folder: Path) -> Iterator[Item]:
     for place in _people(folder):
         for path in _photos(place, DEEPEST):
             yield _item(folder, place.name, path)
+
+
+def _by_itself(folder: Path) -> Iterator[Item]:
+    """Yield every photo as that of a person of its own."""
+    for path in _photos(folder, 1):
+        name = path.relative_to(folder).as_posix()
+        yield _item(folder, name, path)
+
+
+def _has_utkface(folder: Path) -> bool:
+    first = next(_photos(folder, 0), None)
+    return first is not None and UTKFACE.fullmatch(first.stem) is not None
+
+
+def _has_ffhq(folder: Path) -> bool:
+    """Whether photos have numbers of five digits, and lie in no folder or in those of their thousand."""
+    first = next(_photos(folder, 1), None)
+    if first is None or FFHQ.fullmatch(first.stem) is None:
+        return False
+    return first.parent == folder or first.parent.name == f"{first.stem[:2]}000"
+
+
+def _has_shards(folder: Path) -> bool:
+    return next(shards(folder), None) is not None
 
 
 def _has_rafd(folder: Path) -> bool:
@@ -142,11 +171,33 @@ def _celeba(folder: Path) -> Iterator[Item]:
             yield _item(folder, person, path)
 
 
+NOBODY: Final = "a person of its own"
 LAYOUTS: Final = (
     Layout("CelebA", "the numbers in identity_CelebA.txt", _has_celeba, _celeba),
     Layout("RaFD", "the model's number in file names, as in Rafd090_01_…", _has_rafd, _rafd),
     Layout("KDEF", "folders such as AF01 and BF01, the same person in two sessions", _has_kdef, _kdef),
     Layout("CASIA-Iris", "folders 001/L and 001/R: every eye is one", _has_eyes, _eyes, "eyes"),
+    Layout(
+        "UTKFace",
+        "nobody: every photo is one person's, as in 26_1_0_….jpg",
+        _has_utkface,
+        _by_itself,
+        unnamed=True,
+    ),
+    Layout(
+        "FFHQ",
+        "nobody: every photo is one person's, as in 31000/31007.png",
+        _has_ffhq,
+        _by_itself,
+        unnamed=True,
+    ),
+    Layout(
+        "WebDataset shards",
+        f"`person` in the .json of each; if there is none, {NOBODY}",
+        _has_shards,
+        in_shards,
+        unnamed=True,
+    ),
     Layout(
         "folders",
         "a folder for each: AT&T, LFW, FaceScrub, PubFig, your own",

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from dpveil.bench.cells import WHOLE
 from dpveil.bench.settings import NOTHING
 from dpveil.bench.table import STRONGEST, Row, compared
 from dpveil.core.guarantee import Relation
@@ -25,6 +26,11 @@ ABOUT: Final = {
     "heuristic": "Blur, mosaics and the like promise nothing: the next attacker may name everybody.",
     "none": "Nothing is hidden: how much the attackers know at best.",
 }
+PARTLY: Final = (
+    ", and covers the regions that are replaced. It does not cover where they are and what lies around them,"
+    " so that no bound on naming people follows."
+)
+"""What to know of a promise about regions."""
 
 SSIM: Final = "ssim"
 SHOWN: Final = {SSIM: "SSIM", "face-found": "face found", "gender": "gender kept"}
@@ -57,7 +63,7 @@ class Place:
 
 @dataclass(frozen=True)
 class League:
-    """The settings on one data set with one kind of promise and relation, the lowest risk first."""
+    """The settings on one data set with one kind of promise, relation and coverage, the lowest risk first."""
 
     dataset: str
     title: str
@@ -68,15 +74,16 @@ class League:
 def leagues(table: Sequence[Row], measures: Sequence[Mapping[str, str]]) -> list[League]:
     """Return the leagues of a run, formal guarantees first."""
     order = list(PROMISES)
-    groups: dict[tuple[str, int, str], list[Place]] = {}
+    groups: dict[tuple[str, int, str, bool], list[Place]] = {}
     for rows in _settings(table):
         values = rows[0].values
-        relation = "" if values["kind"] in ABOUT else values["relation"]
-        key = values["dataset"], order.index(values["kind"]), relation
+        promised = values["kind"] not in ABOUT
+        relation, parts = values["relation"] if promised else "", promised and values["covers"] != WHOLE
+        key = values["dataset"], order.index(values["kind"]), relation, parts
         groups.setdefault(key, []).append(_place(rows, measures))
     made = []
-    for (dataset, kind, relation), places in sorted(groups.items()):
-        title, promise = _titles(order[kind], relation)
+    for (dataset, kind, relation, parts), places in sorted(groups.items()):
+        title, promise = _titles(order[kind], relation, parts=parts)
         made.append(League(dataset, title, promise, _ranked(places)))
     return made
 
@@ -140,9 +147,11 @@ def _ranked(places: Sequence[Place]) -> tuple[Place, ...]:
     )
 
 
-def _titles(kind: str, relation: str) -> tuple[str, str]:
+def _titles(kind: str, relation: str, *, parts: bool) -> tuple[str, str]:
     if kind in ABOUT:
         return PROMISES[kind], ABOUT[kind]
     name, _, m = relation.partition(" ")
     about = Relation(name, int(m) if m else None)
-    return f"{PROMISES[kind]}, {about}", f"It is about {about.in_words()}."
+    if not parts:
+        return f"{PROMISES[kind]}, {about}", f"It is about {about.in_words()}."
+    return f"{PROMISES[kind]}, {about}, regions only", f"It is about {about.in_words()}{PARTLY}"

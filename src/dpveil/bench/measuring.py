@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,11 +14,12 @@ from dpveil.attacks.base import Attack, Background, Fitted, Scores, View
 from dpveil.attacks.measures import open_set
 from dpveil.attacks.outcomes import equal_error_rate, named, passed
 from dpveil.attacks.verification import Verified
-from dpveil.bench.bounds import ANY, THESE, bound, bound_by_distances
-from dpveil.bench.cells import Cell, depends_on, rounded
+from dpveil.bench.bounds import ANY, THESE, bound, bound_by_distances, up
+from dpveil.bench.cells import DIGITS, PARTS, WHOLE, Cell, depends_on, rounded
 from dpveil.bench.data import Dataset
+from dpveil.bench.fresh import fresh
 from dpveil.bench.items import Item
-from dpveil.bench.settings import Setting, Shown, all_shown
+from dpveil.bench.settings import AnySetting, Setting, Shown
 from dpveil.bench.split import split
 from dpveil.bench.times import Spent, spent
 from dpveil.bench.utility import measured, usable
@@ -67,13 +67,13 @@ class Left:
     together: Mapping[str, float | None]
 
 
-def released(dataset: Dataset, setting: Setting, seed: int) -> Released:
+def released(dataset: Dataset, setting: AnySetting, seed: int) -> Released:
     """Return the releases of all photos by a setting, each with bits of its own."""
     parts, nothing = split(dataset), Setting(None)
-    clean = tuple(one[0] for one in all_shown(nothing, parts.known, seed) if one is not None)
+    clean = tuple(one[0] for one in nothing.all_shown(parts.known, seed) if one is not None)
     with spent() as took:
         groups = (parts.known, parts.probes, parts.strangers)
-        own, shown, strangers = (tuple(all_shown(setting, items, seed)) for items in groups)
+        own, shown, strangers = (tuple(setting.all_shown(items, seed)) for items in groups)
     promises = [None if one is None else one[1] for one in shown]
     limit = bound_by_distances(setting, parts.probes, promises)
     return Released(parts.known, parts.probes, clean, own, shown, took, strangers, parts.learnt, limit)
@@ -81,7 +81,7 @@ def released(dataset: Dataset, setting: Setting, seed: int) -> Released:
 
 def cells(
     dataset: Dataset,
-    setting: Setting,
+    setting: AnySetting,
     attacks: Sequence[Attack],
     seed: int,
     measures: Sequence[str] | None = None,
@@ -97,7 +97,7 @@ def cells(
 
 def attacked(
     dataset: Dataset,
-    setting: Setting,
+    setting: AnySetting,
     attacks: Sequence[Attack],
     releases: Released,
     seed: int,
@@ -112,7 +112,7 @@ def attacked(
 
 def cell_of(
     dataset: Dataset,
-    setting: Setting,
+    setting: AnySetting,
     attack: Attack,
     releases: Released,
     left: Left,
@@ -139,10 +139,10 @@ def attacked_apart(
     """
     learnt, gallery = releases.background(learnt=True), releases.background(learnt=False)
     enough = all(one is not None and len(one.names) > 1 for one in (learnt, gallery))
-    fitted = attack.fit(learnt) if enough and learnt is not None else None
+    copy = fresh(attack.fit(learnt)) if enough and learnt is not None else None
 
     def against(own: Background | None, shown: Sequence[Shown]) -> Scores:
-        return scored(fitted.enrol(own) if fitted and own else None, shown, names)
+        return scored(copy().enrol(own) if copy and own else None, shown, names)
 
     people = [item.person for item in releases.probes]
     found: dict[str, float | None] = {}
@@ -169,12 +169,17 @@ def scored(
     joint: bool = False,
     seed: int = 0,
 ) -> Scores:
-    """Return the scores of releases, each scored alone unless `joint`; NaN where nothing can be said."""
+    """Return the scores of releases, each scored alone unless `joint`; NaN where nothing can be said.
+
+    Each is scored by a fresh copy of the attacker, which knows of no other.
+    """
     likeness = np.full((len(shown), len(names)), np.nan)
     rows = [row for row, one in enumerate(shown) if one is not None]
-    for part in _parts(rows, joint=joint, seed=seed) if fitted is not None and rows else ():
-        found = fitted.score([shown[row][0] for row in part])  # type: ignore[index,union-attr]
-        likeness[part] = _scored(found, names)
+    if fitted is not None and rows:
+        copy = fresh(fitted)
+        for part in _parts(rows, joint=joint, seed=seed):
+            found = copy().score([shown[row][0] for row in part])  # type: ignore[index]
+            likeness[part] = _scored(found, names)
     return Scores(_finite(likeness), names)
 
 
@@ -213,7 +218,7 @@ def _all_hidden(view: View) -> bool:
 
 def _outcome(
     dataset: Dataset,
-    setting: Setting,
+    setting: AnySetting,
     attack: Attack,
     releases: Released,
     scores: Scores,
@@ -226,7 +231,8 @@ def _outcome(
     shown = [one for one in releases.shown if one is not None]
     guarantees = [one[1] for one in shown]
     pixels = max((one[0].hidden.size for one in shown), default=1)
-    whole = all(_all_hidden(one[0]) for one in shown) and len({one[0].image.shape for one in shown}) == 1
+    covered = all(_all_hidden(one[0]) for one in shown)
+    whole = covered and len({one[0].image.shape for one in shown}) == 1
     bounded = setting.method is not None and not attack.joint
     least = bound(guarantees, people, pixels=pixels, whole=whole) if bounded else None
     about = None if least is None else ANY
@@ -244,11 +250,12 @@ def _outcome(
         accepted_2=_accepted(verified[0]),
         accepted_3=_accepted(verified[1]),
         guarantee=stated,
-        bound=None if least is None else math.ceil(min(1.0, least) * 1e9) / 1e9,
+        bound=None if least is None else float(up(min(1.0, least), DIGITS)),
         utility=left.alone,
         together=left.together,
         apart=apart,
         bound_about=about,
+        covers=None if stated is None else WHOLE if covered else PARTS,
     )
 
 

@@ -13,7 +13,7 @@ from dpveil.bench.data import Dataset
 from dpveil.bench.faces_seen import Seen, model, seen
 from dpveil.bench.items import Item
 from dpveil.bench.league import settings_in_words
-from dpveil.bench.settings import Setting
+from dpveil.bench.settings import AnySetting
 from dpveil.bench.split import split
 from dpveil.bench.utility import FACES, Image, rgb
 from dpveil.core.numbers import Json
@@ -89,7 +89,7 @@ def check_possible(sets: Sequence[Dataset], folder: Path, results: Path) -> None
 
 def write(
     sets: Sequence[Dataset],
-    settings: Sequence[Setting],
+    settings: Sequence[AnySetting],
     seed: int,
     folder: Path,
     step: Callable[[], None] = lambda: None,
@@ -110,14 +110,14 @@ def write(
 
 
 def _of_set(
-    dataset: Dataset, settings: Sequence[Setting], seed: int, folder: Path, step: Callable[[], None]
+    dataset: Dataset, settings: Sequence[AnySetting], seed: int, folder: Path, step: Callable[[], None]
 ) -> list[str]:
     items = sorted(split(dataset).probes, key=lambda item: item.rank)
     faces, originals = _originals(items)
     files = _files(ORIGINALS, "original", originals)
     methods, notes = [], []
     for number, setting in enumerate(settings):
-        found = _released(faces, setting, seed)
+        found = _released(items, faces, setting, seed)
         name, place = _name(number, setting), f"methods/{number}"
         files |= _files(place, "deid", found)
         methods.append({"name": name, "base_path": place})
@@ -129,25 +129,28 @@ def _of_set(
     return notes
 
 
-def _originals(items: Sequence[Item]) -> tuple[dict[str, tuple[Item, Box]], dict[str, Readings]]:
-    """Return the photos that show a face, with its place, and what is read of it, by number."""
+def _originals(items: Sequence[Item]) -> tuple[dict[Item, Box], dict[str, Readings]]:
+    """Return the places of faces in photos that show one, and what is read of each, by number."""
     faces, readings = {}, {}
     for number, item in enumerate(items):
         photo = rgb(item.read().image)
         if (face := seen(photo)) is not None:
-            faces[f"{number:06}"] = item, face.box
+            faces[item] = face.box
             readings[f"{number:06}"] = _read(photo, face)
     return faces, readings
 
 
-def _released(faces: Mapping[str, tuple[Item, Box]], setting: Setting, seed: int) -> dict[str, Readings]:
+def _released(
+    items: Sequence[Item], faces: Mapping[Item, Box], setting: AnySetting, seed: int
+) -> dict[str, Readings]:
     """Return what is read of the faces that are found at their places in releases, by number."""
     found = {}
-    for number, (item, box) in faces.items():
-        if (shown := setting.shown(item, seed)) is not None:
+    places = [faces.get(item) for item in items]
+    for number, (place, shown) in enumerate(zip(places, setting.all_shown(items, seed), strict=True)):
+        if place is not None and shown is not None:
             release = rgb(shown[0].image)
-            if (face := seen(release, box)) is not None:
-                found[number] = _read(release, face)
+            if (face := seen(release, place)) is not None:
+                found[f"{number:06}"] = _read(release, face)
     return found
 
 
@@ -155,7 +158,7 @@ def _read(image: Image, face: Seen) -> Readings:
     return {task.name: one for task in TASKS if (one := task.read(image, face)) is not None}
 
 
-def _name(number: int, setting: Setting) -> str:
+def _name(number: int, setting: AnySetting) -> str:
     """Return a name for tables that says the method and its parameters as far as there is room."""
     words = settings_in_words({"parameters": json.dumps(setting.parameters)})
     plain = "".join(one if one.isalnum() or one in " .-" else " " for one in f"{setting.name} {words}")

@@ -10,6 +10,7 @@ from string import Template
 from typing import Final
 
 from dpveil.bench import beside
+from dpveil.bench.bounds import up
 from dpveil.bench.cells import Cell
 from dpveil.bench.data import PEOPLE, PHOTOS
 from dpveil.bench.figures import frontier
@@ -18,6 +19,7 @@ from dpveil.bench.league import League, Place, leagues, settings_in_words
 from dpveil.bench.settings import NOTHING
 from dpveil.bench.table import STRONGEST, Row
 from dpveil.bench.utility import UTILITIES
+from dpveil.core.guarantee import counted
 from dpveil.core.numbers import Json
 
 SHOWN: Final = (
@@ -77,7 +79,8 @@ def _summary(cells: Sequence[Cell], table: Sequence[Row]) -> str:
         for name, count, people, chance in sorted(releases, key=str)
     )
     splits = " ".join(ABOUT[name] for name in sorted({row.values["split"] for row in table}))
-    return f"{len(methods)} methods against {len(attacks)} attacks. {told}. {splits}"
+    sides = f"{counted(len(methods), 'method')} against {counted(len(attacks), 'attack')}"
+    return f"{sides[0].upper()}{sides[1:]}. {told}. {splits}"
 
 
 def alarm(row: Row) -> str:
@@ -105,7 +108,7 @@ def _league(league: League, *, several: bool) -> str:
 def _place(place: Place, shown: Sequence[str]) -> str:
     bar = f"<span class=bar style='width:{max(1, round(40 * place.risk))}px'></span>"
     said = f"{html.escape(place.method)}<br><span class=small>{html.escape(place.settings)}</span>"
-    bound = "" if place.bound is None else f"{place.bound:.2f}"
+    bound = "" if place.bound is None else up(place.bound, 2)
     kept = "".join(
         f"<td class='n{' best' * (name in place.best)}'>{place.kept[name]:.2f}</td>"
         if name in place.kept
@@ -114,9 +117,14 @@ def _place(place: Place, shown: Sequence[str]) -> str:
     )
     return (
         f"<tr><td>{said}</td><td class=n>{bar} {place.risk:.2f}</td>"
-        f"<td class=n>{place.low:.2f}–{place.high:.2f}</td><td>{html.escape(place.by)}</td>"
+        f"<td class=n>{place.low:.2f}–{place.high:.2f}</td><td>{_broken(place.by)}</td>"
         f"{kept}<td class=n>{bound}</td></tr>"
     )
+
+
+def _broken(label: str) -> str:
+    """Return the label of an attack, which may be broken between its parts only."""
+    return html.escape(label).replace("(", "<wbr>(").replace("+", "<wbr>+")
 
 
 def _left(measures: Sequence[Mapping[str, str]], times: Sequence[Mapping[str, str]]) -> str:

@@ -17,7 +17,7 @@ from dpveil.bench import times
 from dpveil.bench.cells import MOST_BYTES, Cell, depends_on, key_of, parse
 from dpveil.bench.data import Dataset
 from dpveil.bench.measuring import attacked, released
-from dpveil.bench.settings import Setting
+from dpveil.bench.settings import AnySetting
 from dpveil.bench.times import Time
 from dpveil.bench.utility import usable
 from dpveil.core.numbers import Json
@@ -34,7 +34,7 @@ class Job:
     """One setting on one data set, and the attacks whose cells are missing."""
 
     dataset: Dataset
-    setting: Setting
+    setting: AnySetting
     attacks: tuple[Attack, ...]
     seed: int
 
@@ -70,6 +70,15 @@ def run(
     return [cell for job in jobs for cell in kept(job, folder)]
 
 
+def count(jobs: Sequence[Job], folder: Path) -> int:
+    """Return how many cells of these jobs are there."""
+    return sum(is_present(_path(folder, key)) for job in jobs for key in job.keys)
+
+
+def _path(folder: Path, key: str) -> Path:
+    return folder / CELLS / f"{key}.json"
+
+
 def kept(job: Job, folder: Path) -> list[Cell]:
     """Return the cells of a job that is finished; raises `DataError` if one is missing or damaged."""
     found = [read_cell(folder, key) for key in job.keys]
@@ -78,7 +87,7 @@ def kept(job: Job, folder: Path) -> list[Cell]:
 
 def read_cell(folder: Path, key: str) -> Cell | None:
     """Return the cell of this name, or None if there is none; raises `DataError` for anything else."""
-    path = folder / CELLS / f"{key}.json"
+    path = _path(folder, key)
     if not is_present(path):
         return None
     try:
@@ -136,8 +145,7 @@ def compute(job: Job, folder: Path) -> None:
         for cell in attacked(
             job.dataset, job.setting, job.attacks, releases, job.seed, usable(job.dataset.subject)
         ):
-            path = folder / CELLS / f"{cell.key}.json"
-            write_together([(path, cell.text().encode())], replace=True)
+            write_together([(_path(folder, cell.key), cell.text().encode())], replace=True)
 
 
 def took(jobs: Sequence[Job], folder: Path) -> list[dict[str, str]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
@@ -73,6 +73,11 @@ class Setting:
         total = None if planned.total is None else compose([planned.total] * self.releases)
         return replace(first, more=tuple(more)), total
 
+    def all_shown(self, items: Sequence[Item], seed: int) -> Iterator[Shown]:
+        """Yield `shown` of every photo."""
+        for item in items:
+            yield self.shown(item, seed)
+
     def points(self, items: Sequence[Item]) -> np.ndarray | None:
         """Return the points by which photos count in the distance of a metric guarantee, one a row.
 
@@ -86,6 +91,32 @@ class Setting:
         return np.stack(there) if there and len(there) == len(found) else None
 
 
+class AnySetting(Protocol):
+    """What a benchmark needs of a setting: that of one photo at a time, or of galleries."""
+
+    @property
+    def method(self) -> Any:
+        """The method, None for showing photos as they are."""
+
+    @property
+    def name(self) -> str:
+        """The method's name."""
+
+    @property
+    def releases(self) -> int:
+        """How many releases of each photo there are."""
+
+    @property
+    def parameters(self) -> dict[str, Json]:
+        """Every parameter of the method, and of the setting what is not usual."""
+
+    def all_shown(self, items: Sequence[Item], seed: int) -> Iterator[Shown]:
+        """Yield what an adversary sees of each photo."""
+
+    def points(self, items: Sequence[Item]) -> np.ndarray | None:
+        """Return the points by which photos count in the distance of a metric guarantee, if there are any."""
+
+
 def _view(planned: Plan, bits: SeededBits) -> View:
     """Return one release of a photo as an adversary sees it."""
     release = planned.release(bits=bits)
@@ -94,8 +125,3 @@ def _view(planned: Plan, bits: SeededBits) -> View:
         hidden[region.box.slices] |= True if region.mask is None else region.mask
     certificate: Mapping[str, Json] = release.certificate.to_json()
     return View(release.image, hidden, certificate, len(encode(release.image, "png")))
-
-
-def all_shown(setting: Setting, items: Sequence[Item], seed: int) -> list[Shown]:
-    """Return `Setting.shown` of every photo."""
-    return [setting.shown(item, seed) for item in items]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from dpveil.bench.data import PHOTOS, Dataset
@@ -35,9 +35,10 @@ class Split:
 def split(dataset: Dataset) -> Split:
     """Return which photos are the attacker's; of each person a fifth is attacked, and at least one photo.
 
-    The first by a hash of their names are attacked, so no order of files or people decides. By people, half
-    of them are learnt from, and a fifth of the others are strangers, at least one, all of whose photos are
-    released. Raises `UsageError` for fewer than five people then.
+    The first by a hash of their names are attacked, so no order of files or people decides. Of somebody with
+    one photo the attacker has that one, and another release of it. By people, half of them are learnt from,
+    and a fifth of the others are strangers, at least one, all of whose photos are released. Raises
+    `UsageError` for fewer than five people then.
     """
     parts = _by_photos(dataset)
     if dataset.split == PHOTOS:
@@ -71,8 +72,15 @@ def _apart(dataset: Dataset) -> tuple[frozenset[str], frozenset[str]]:
 def _by_photos(dataset: Dataset) -> Split:
     known: list[Item] = []
     probes: list[Item] = []
-    for person in dataset.people:
-        own = sorted((item for item in dataset.items if item.person == person), key=lambda one: one.rank)
+    people: dict[str, list[Item]] = {person: [] for person in dataset.people}
+    for item in dataset.items:
+        people[item.person].append(item)
+    for photos in people.values():
+        if len(photos) == 1:  # another name, as bits of releases follow from names
+            probes += photos
+            known.append(replace(photos[0], name=f"{photos[0].name} of the attacker"))
+            continue
+        own = sorted(photos, key=lambda item: item.rank)
         count = -(-len(own) // PROBES)
         probes += sorted(own[:count], key=lambda item: item.name)
         known += sorted(own[count:], key=lambda item: item.name)

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from dpveil.attacks.resampling import by_person, ends, mean_of_draws
+from dpveil.bench.bounds import up
 from dpveil.bench.cells import APART, Cell
 from dpveil.bench.data import PHOTOS
 from dpveil.bench.utility import UTILITIES
@@ -25,6 +26,7 @@ COLUMNS: Final = (
     "parameters",
     "kind",
     "relation",
+    "covers",
     "epsilon",
     "delta",
     "rho",
@@ -113,7 +115,7 @@ def settings(cells: Sequence[Cell]) -> list[list[Cell]]:
 
 def _common(cell: Cell) -> tuple[object, ...]:
     """What the cells of all attacks on the same releases have in common."""
-    return cell.people, cell.chance, cell.guarantee, cell.utility, cell.together
+    return cell.people, cell.chance, cell.guarantee, cell.covers, cell.utility, cell.together
 
 
 def compared(cells: Sequence[Bounded]) -> list[Bounded]:
@@ -172,13 +174,14 @@ def _row(cell: Cell, attack: Json, rate: tuple[float, float, float], own: Cell |
         "parameters": json.dumps(cell.of["parameters"], sort_keys=True),
         "kind": guarantee.get("kind", "none"),
         "relation": f"{relation.get('name', '')}{m}",
+        "covers": cell.covers,
         **{name: guarantee.get(name) for name in ("epsilon", "delta", "rho")},
         "attack": attack,
         "success": _number(success),
         "low": _number(low),
         "high": _number(high),
         "chance": _number(cell.chance),
-        "bound": None if cell.bound is None or own is None else _number(cell.bound),
+        "bound": None if cell.bound is None or own is None else up(cell.bound, DIGITS),
         "bound_about": None if own is None else cell.bound_about,
         "failures": None if own is None else sum(not said for said in own.answered),
         "releases": len(cell.people),

@@ -5,48 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.bare import command
 from dpveil.cli.command import options_of
-from dpveil.cli.options import AsJson, Text, number
+from dpveil.cli.evaluate_choice import ALONE, Asked, settings
+from dpveil.cli.evaluate_choice import attacks as attacks_of
+from dpveil.cli.options import AsJson, Text
 from dpveil.cli.progress import bar
-from dpveil.core.registry import ATTACKS, FACES
-from dpveil.errors import UsageError
+from dpveil.errors import DPVeilError, UsageError
 
 if TYPE_CHECKING:
     from dpveil.attacks.base import Attack
+    from dpveil.bench.cells import Cell
     from dpveil.bench.data import Dataset
-    from dpveil.bench.settings import Setting
+    from dpveil.bench.run import Job
+    from dpveil.bench.settings import AnySetting
     from dpveil.bench.table import Row
-    from dpveil.mechanisms.method import Method
 
-QUICK: Final = {
-    "methods": ("dp-pix", "dp-samp", "dp-svd", "snow"),
-    "budgets": ("0.5", "1", "5", "20", "100"),
-    "attacks": (
-        "pixels",
-        "appearance",
-        "hallucinated",
-        "embedding",
-        "network",
-        "iris",
-        "filled(iris)",
-        "text",
-    ),
-}
-"""What a run compares unless it is told; `--full` takes all methods and attacks that are installed."""
-SEVERAL: Final = ("averaged", "composed")
-"""Attacks on several releases of one photo, which are run where there are some."""
-AROUND: Final = ("placement", "context", "context+placement")
-"""Attacks that look beside the regions, which are run where regions are not the whole photo."""
-PLAIN: Final = ("blur", "mosaic", "fill")
-"""Methods that promise nothing, which every run shows beside the others."""
-SLOW: Final = ("1", "10", "100")
-"""Budgets of a full run."""
+
+class _Interrupted(DPVeilError):
+    """A run was stopped by Ctrl-C or a signal."""
+
+    exit_code = exits.INTERRUPTED
 
 
 def evaluate_command(
@@ -80,6 +64,10 @@ def evaluate_command(
     block: Annotated[str, typer.Option(metavar="B", help="Side of a block in pixels.")] = "8",
     neighbourhood: Annotated[
         list[str] | None, typer.Option(metavar="M", help="How many pixels, or all; repeatable. Default: 16.")
+    ] = None,
+    k: Annotated[
+        list[str] | None,
+        typer.Option(metavar="K", help="How many share a picture, for k-same-pixel; repeatable. Default: 5."),
     ] = None,
     metric: Annotated[
         Text, typer.Option(metavar="NAME", help="box-mean, chord, ...: metric privacy, for latent.")
@@ -117,6 +105,12 @@ def evaluate_command(
             metavar="FOLDER", help="Check a run: its tables follow from its cells; with DATA, some anew."
         ),
     ] = None,
+    check_all: Annotated[
+        bool,
+        typer.Option(
+            "--check-all", help="With --check and DATA: every cell anew, in as long as the run took."
+        ),
+    ] = False,
     json: AsJson = False,
 ) -> int:
     """Attack releases of people's photos by several methods, and measure what is left of the photos.
@@ -130,124 +124,70 @@ def evaluate_command(
     The folder gets results.csv, utility.csv, results.json and report.html, which needs no network. Noise is
     seeded so that the run can be made again: nothing in it is for publication but the numbers.
     """
-    if check is not None:
-        return _check(check, data or [], json)
+    if check is not None or check_all:
+        return _check(check, data or [], attack or [], json, every=check_all)
     if not data or out is None:
         missing = "DATA" if not data else "--out"
         raise UsageError(f"{missing} is missing", hint="dpveil evaluate DATA... --out FOLDER")
     from dpveil.bench.beside import read_all
-    from dpveil.bench.data import check_readable, load
+    from dpveil.bench.data import check_readable
     from dpveil.bench.folder import begin, finish
     from dpveil.bench.predictions import check_possible
-    from dpveil.bench.run import Job, cores, run, took
-    from dpveil.bench.settings import Setting
-    from dpveil.bench.split import split as parts_of
+    from dpveil.bench.run import Job, cores, took
 
     others = read_all(beside or ())
-    methods, notes = _methods(
-        method, epsilon, delta, block, neighbourhood, metric, full=full, options=options_of(context)
+    asked = Asked(
+        methods=tuple(method or ()),
+        budgets=tuple(epsilon or ()),
+        delta=delta,
+        block=block,
+        neighbourhoods=tuple(neighbourhood or ()),
+        metric=metric,
+        k=tuple(k or ()),
+        regions=regions,
+        releases=releases,
+        full=full,
     )
-    around = regions not in (None, "whole") or any(one.name in FACES.rows for one in methods)
-    more = (*(SEVERAL if releases > 1 else ()), *(AROUND if around else ()))
-    attacks, left = _attacks(attack, full=full, more=more, split=_split(split))
-    sets = [replace(load(folder, people=people, photos=photos), split=split) for folder in data]
-    _check_names(sets)
+    sets = _sets(data, people, photos, split)
+    chosen, notes = settings(asked, sets, options_of(context))
+    attacks, left = attacks_of(attack or (), asked=asked, chosen=chosen, split=split)
     for one in sets:
-        parts_of(one)
         check_readable(one)
     if predictions is not None:
         check_possible(sets, predictions, out)
-    begin(out)
-    for text in (*notes, *left):
+    work = [Job(one, each, _about(attacks, one, every=bool(attack)), seed) for one in sets for each in chosen]
+    left += [f"{one.name}: {ALONE}" for one in sets if one.alone]
+    replaced = begin(out, [key for job in work for key in job.keys])
+    for text in (*replaced, *notes, *left):
         say.note(f"note: {text}")
-    chosen = [Setting(None), *(Setting(one, regions, releases=releases) for one in methods)]
-    of = {one: _about(attacks, one, all_of_them=bool(attack)) for one in sets}
-    work = [Job(one, setting, of[one], seed) for one in sets for setting in chosen]
-    with bar(len(work), "settings") as step:
-        cells = run(work, out, processes=jobs or cores(), step=step)
+    cells = _run(work, out, jobs or cores())
     table = finish(out, cells, command(), (*notes, *left), took(work, out), others)
     if predictions is not None:
         _predict(sets, chosen, seed, predictions)
     return _told(table, out, json)
 
 
-def _methods(
-    names: Sequence[str] | None,
-    budgets: Sequence[str] | None,
-    delta: Text,
-    block: str,
-    neighbourhoods: Sequence[str] | None,
-    metric: Text,
-    *,
-    full: bool,
-    options: dict[str, str],
-) -> tuple[list[Method], list[str]]:
-    """Return the methods with their parameters, and notes on those that are left out."""
-    from dpveil.cli import grid
-    from dpveil.core.registry import METHODS
+def _sets(folders: Sequence[Path], people: int | None, photos: int | None, divided: str) -> list[Dataset]:
+    """Return the data sets; raises `UsageError` for those that cannot be split, and two of one name."""
+    from dpveil.bench.data import SPLITS, load
+    from dpveil.bench.split import split
 
-    chosen = tuple(dict.fromkeys(names or (METHODS.rows if full else QUICK["methods"])))
-    choice = grid.Choice(
-        names=(*(name for name in PLAIN if name not in chosen), *chosen),
-        budgets=tuple(dict.fromkeys(budgets or (SLOW if full else QUICK["budgets"]))),
-        neighbourhoods=grid.neighbourhoods(neighbourhoods or ("16",)),
-        delta=delta,
-        block=number(block),
-        metric=metric,
-    )
-    lines, notes = grid.lines(choice, every=full and not names, options=options)
-    methods = dict.fromkeys(one for line in lines for one in line.methods if one is not None)
-    return list(methods), notes
-
-
-def _attacks(
-    names: Sequence[str] | None, *, full: bool, more: Sequence[str], split: str
-) -> tuple[tuple[Attack, ...], list[str]]:
-    """Return the attacks, and notes on those that cannot run; one that was asked for is refused."""
-    from dpveil.attacks.labels import attack, missing
-
-    made: list[Attack] = []
-    notes: list[str] = []
-    usual = [name for name in ATTACKS if name not in SEVERAL] if full else QUICK["attacks"]
-    for name in dict.fromkeys(names or (*usual, *more)):
-        one = attack(name)
-        if split == "people" and not one.enrols:
-            if names:
-                raise UsageError(f"the attack {name} cannot enrol new people", hint="--split photos")
-            notes.append(f"the attack {name} is left out: it cannot enrol new people")
-        elif not (lacking := missing(one)):
-            made.append(one)
-        elif names:
-            raise UsageError(f"the attack {name} needs what is not installed", hint=_install(lacking))
-        else:
-            notes.append(f"the attack {name} is left out: {_install(lacking)}")
-    return tuple(made), notes
-
-
-def _split(name: str) -> str:
-    from dpveil.bench.data import SPLITS
-
-    if name not in SPLITS:
-        raise UsageError(f"--split {name} is none", hint=" or ".join(SPLITS))
-    return name
-
-
-def _about(attacks: tuple[Attack, ...], dataset: Dataset, *, all_of_them: bool) -> tuple[Attack, ...]:
-    """Return the attacks on what a data set shows, and those that were asked for in any case."""
-    return tuple(one for one in attacks if all_of_them or one.about in ("", dataset.subject))
-
-
-def _install(extras: Sequence[str]) -> str:
-    return f"pip install 'dpveil[{','.join(extras)}]'"
-
-
-def _check_names(sets: Sequence[Dataset]) -> None:
-    names = [one.name for one in sets]
-    if len(set(names)) < len(names):
+    if divided not in SPLITS:
+        raise UsageError(f"--split {divided} is none", hint=" or ".join(SPLITS))
+    sets = [replace(load(folder, people=people, photos=photos), split=divided) for folder in folders]
+    if len({one.name for one in sets}) < len(sets):
         raise UsageError("two data sets have the same name", hint="rename one folder, or run them apart")
+    for one in sets:
+        split(one)
+    return sets
 
 
-def _predict(sets: Sequence[Dataset], settings: Sequence[Setting], seed: int, folder: Path) -> None:
+def _about(attacks: tuple[Attack, ...], dataset: Dataset, *, every: bool) -> tuple[Attack, ...]:
+    """Return the attacks on what a data set shows, and those that were asked for in any case."""
+    return tuple(one for one in attacks if every or one.about in ("", dataset.subject))
+
+
+def _predict(sets: Sequence[Dataset], settings: Sequence[AnySetting], seed: int, folder: Path) -> None:
     from dpveil.bench.predictions import write
 
     with bar(len(settings) * len(sets), "predictions") as step:
@@ -257,6 +197,7 @@ def _predict(sets: Sequence[Dataset], settings: Sequence[Setting], seed: int, fo
 
 
 def _told(table: Sequence[Row], out: Path, json: bool) -> int:
+    from dpveil.bench.bounds import up
     from dpveil.bench.league import leagues
     from dpveil.bench.report import alarm
 
@@ -268,7 +209,7 @@ def _told(table: Sequence[Row], out: Path, json: bool) -> int:
         for league in leagues(table, ()):
             say.answer(f"{league.dataset}: {league.title}")
             for place in league.places:
-                bound = "" if place.bound is None else f", bound {place.bound:.2f}"
+                bound = "" if place.bound is None else f", bound {up(place.bound, 2)}"
                 told = ", ".join(filter(None, (place.method, place.settings)))
                 rate = f"{place.risk:.2f} [{place.low:.2f}, {place.high:.2f}]"
                 say.answer(f"  {rate}  {told} (by {place.by}{bound})")
@@ -278,13 +219,33 @@ def _told(table: Sequence[Row], out: Path, json: bool) -> int:
     return exits.INCOMPLETE if broken else exits.DONE
 
 
-def _check(folder: Path, data: Sequence[Path], json: bool) -> int:
-    from dpveil.bench.check import again, check, other_code, reported
+def _run(work: Sequence[Job], out: Path, processes: int) -> list[Cell]:
+    """Return the cells of all jobs; says on Ctrl-C how many are there, and how the others come."""
+    from dpveil.bench.run import count, run
 
+    try:
+        with bar(len(work), "settings") as step:
+            return run(work, out, processes=processes, step=step)
+    except KeyboardInterrupt as error:
+        done = f"{count(work, out)} of {sum(len(job.keys) for job in work)} cells"
+        told = f"interrupted; {done} are done and kept"
+        raise _Interrupted(told, hint="the same command computes the others") from error
+
+
+def _check(
+    folder: Path | None, data: Sequence[Path], names: Sequence[str], json: bool, *, every: bool
+) -> int:
+    from dpveil.bench.check import again, check, left_out, other_code, reported
+
+    if folder is None or (every and not data):
+        raise UsageError("--check-all needs a run and its data", hint="dpveil evaluate --check FOLDER DATA")
     cells, problems = check(folder)
     repeated = 0
     if not problems and data:
-        repeated, problems = again(cells, data)
+        with bar(len(cells) if every else 0, "cells") as step:
+            repeated, problems = again(cells, data, names, every=every, step=step)
+        for text in left_out(cells, names):
+            say.note(f"note: {text}")
     same = reported(folder, cells) if cells and not problems else None
     problems += ["report.html is not what the cells say"] * (same is False)
     if other_code(cells) or (cells and same is None and not problems):

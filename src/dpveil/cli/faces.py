@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dpveil.core.photo import Photo
     from dpveil.mechanisms.method import Method
     from dpveil.regions import Faces
+    from dpveil.release.crowd import Crowd
 
 
 OTHERWISE: Final = (
@@ -67,6 +68,7 @@ def faces_command(
     """
     from dpveil.io import read
     from dpveil.io.folders import is_folder
+    from dpveil.io.names import shown
 
     finder = regions.faces()
     finder.prepare()
@@ -88,7 +90,7 @@ def faces_command(
         say.document(_document(looks, failed) if several else looks[0].to_json())
     for look in looks:
         for line in look.faces():
-            (say.note if json else say.answer)(f"{look.path}: {line}" if several else line)
+            (say.note if json else say.answer)(f"{shown(look.path)}: {line}" if several else line)
     _tell(looks, failed, finder, several=several, boxes=alone and preview is not None)
     if not looks and all(isinstance(error, PhotoError) for _, error in failed):
         return exits.IMPOSSIBLE
@@ -100,7 +102,7 @@ class _Look:
     """What is found in one photo: its faces, and the places that may be faces and stay in the clear.
 
     `smallest` is the height in pixels below which no face was looked for. `otherwise` says that methods of
-    pixels number the faces in another order.
+    pixels number the faces in another order. `crowd` is known if a method is planned.
     """
 
     path: Path
@@ -108,6 +110,7 @@ class _Look:
     doubtful: list[Shown]
     smallest: int
     otherwise: bool
+    crowd: Crowd | None = None
 
     @classmethod
     def at(cls, path: Path, photo: Photo, finder: Faces, planned: Method | None, numbered: Method) -> _Look:
@@ -123,12 +126,14 @@ class _Look:
         detected = finder.detect(photo, numbered.order)
         regions = [Region(face.box, score=face.score) for face in detected]
         found = [Shown(n, face.box, face.score) for n, face in enumerate(detected, 1)]
+        crowd: Crowd | None = None
         if found and planned is not None:
-            regions = list(plan(photo, planned, regions=finder).regions)
+            made = plan(photo, planned, regions=finder)
+            regions, crowd = list(made.regions), made.crowd
             found = [Shown(r.origin.number or 1, r.box, r.score, r.mask) for r in regions]
         places = [Shown(None, r.box, r.score) for r in doubtful(photo, [finder], regions)]
         other = planned is None and finder.detect(photo) != detected
-        return cls(path, found, places, finder.smallest_in(photo), other)
+        return cls(path, found, places, finder.smallest_in(photo), other, crowd)
 
     def faces(self) -> Iterator[str]:
         """Yield a line about every face."""
@@ -141,15 +146,18 @@ class _Look:
             yield NONE
         for place in self.doubtful:
             yield DOUBTFUL.format(place=_place(place))
+        if self.crowd is not None and (crowd := self.crowd.in_words()):
+            yield crowd
 
     def draw(self, photo: Photo, preview: Path, *, replace: bool) -> None:
         """Write the preview. Raises `OutputError`."""
         from dpveil.cli.preview import draw_preview
         from dpveil.io import encode, write_together
+        from dpveil.io.names import shown
 
         drawn = draw_preview(photo, [*self.doubtful, *self.found])
         write_together([(preview, encode(drawn, "png"))], replace=replace)
-        say.note(f"wrote {preview}: it shows the original photo, so keep it as private")
+        say.note(f"wrote {shown(preview)}: it shows the original photo, so keep it as private")
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object of one photo."""
@@ -157,19 +165,21 @@ class _Look:
             "faces": [{"number": f.number, "box": _box(f), "score": f.score} for f in self.found],
             "smallest": self.smallest,
             "doubtful": [{"box": _box(place), "score": place.score} for place in self.doubtful],
+            **({} if self.crowd is None else {"crowded": self.crowd.to_json()}),
         }
 
 
 def _check_preview(preview: Path, photos: Sequence[Path], *, several: bool) -> None:
     """Raise any error that would prevent writing the preview, before a photo is read."""
     from dpveil.cli.preview import check_name
+    from dpveil.io.names import shown
 
     if several:
         hint = "name one photo, or use --review of dpveil obfuscate, which shows all of them"
         raise UsageError("--preview is for one photo, and there may be several", hint=hint)
     check_name(preview)
     if preview.exists() and photos[0].exists() and preview.samefile(photos[0]):
-        raise OutputError(f"{preview} is the photo itself", hint="give the preview another name")
+        raise OutputError(f"{shown(preview)} is the photo itself", hint="give the preview another name")
 
 
 def _listed(photos: Sequence[Path]) -> list[Path]:
@@ -216,9 +226,9 @@ def _tell(
         say.note(OTHERWISE)
     for look in looks:
         for text in look.notes():
-            say.note(f"{look.path}: {text}")
+            say.note(f"{shown(look.path)}: {text}")
     for path, error in failed:
-        say.note(f"{path}: {say.one_line(error)}")
+        say.note(f"{shown(path)}: {say.one_line(error)}")
     if several:
         faces = counted(sum(len(look.found) for look in looks), "face")
         say.note(f"{faces} in {counted(len(looks), 'photo')}, failed {len(failed)}")

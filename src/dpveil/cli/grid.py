@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from dpveil.catalogue import DEFAULT, build, row_of
 from dpveil.cli.command import Refusal
@@ -20,9 +20,13 @@ USUAL: Final = "the default"
 """The settings of what `dpveil obfuscate` does without options."""
 
 
+Refused: TypeAlias = dict[str, dict[str, DPVeilError]]
+"""What methods raise by their names, for every budget."""
+
+
 @dataclass(frozen=True)
 class Line:
-    """One method at one neighbourhood: a method object for every budget, or None for a duplicate."""
+    """One method at one neighbourhood: an object for every budget, None for a duplicate or a refused one."""
 
     name: str
     neighbourhood: int | None
@@ -61,19 +65,22 @@ def lines(
     """Return the lines of the comparison and notes on methods left out, which write arguments as `options`.
 
     A parameter is passed to the methods that have it; a default δ only to those that require it. With
-    `every`, methods that require other parameters, or files that are missing, are left out with a note;
-    otherwise they raise `InvalidParameter` or `ModelError`, and so does a gallery that no method takes. The
-    first of all methods is the default, as `plan` has it. Raises `UnknownName` for an unknown method.
+    `every`, methods that require other parameters, or files that are missing, are left out with a note, and
+    so is a budget that others take; otherwise they raise `InvalidParameter` or `ModelError`, and so does a
+    gallery that no method takes. The first of all methods is the default, as `plan` has it. Raises
+    `UnknownName` for an unknown method.
     """
     made: list[Line] = []
     notes: list[str] = []
     refused: DPVeilError | None = None
+    budgets: Refused = {budget: {} for budget in choice.budgets}
     for name in choice.names:
         seen: set[Method] = set()
         known = {field.name for field in fields(METHODS[name])} if name in METHODS else set()
         alike = name in METHODS and "neighbourhood" not in known
         try:
-            rows = [_line(name, m, choice, seen) for m in choice.neighbourhoods[: 1 if alike else None]]
+            varied = choice.neighbourhoods[: 1 if alike else None]
+            rows = [_line(name, m, choice, seen, budgets if every else None) for m in varied]
         except (UsageError, ModelError) as error:
             if not every or getattr(error, "name", "") in ("epsilon", "delta", "block", "neighbourhood"):
                 raise
@@ -81,6 +88,7 @@ def lines(
             refused = error if "gallery" in known else refused
             continue
         made += [row for row in rows if any(row.methods)]
+    notes += _budgets_left_out(budgets, made, options or {})
     taken = any(hasattr(method, "gallery") for row in made for method in row.methods)
     if choice.gallery and refused and not taken:
         raise refused
@@ -100,16 +108,36 @@ def left_out(refused: Mapping[str, DPVeilError], options: Mapping[str, str]) -> 
     return [f"{', '.join(names)} {verbs[why]} left out: {why}" for why, names in reasons.items()]
 
 
-def _line(name: str, m: int | None, choice: Choice, seen: set[Method]) -> Line:
-    """Return one line, with None for methods in `seen`: some do not have all parameters that vary."""
+def _budgets_left_out(refused: Refused, made: Sequence[Line], options: Mapping[str, str]) -> list[str]:
+    """Return notes on budgets that some methods refuse; raises what they raised if every method does."""
+    for index, errors in enumerate(refused.values()):
+        taken = any(getattr(line.methods[index], "epsilon", None) is not None for line in made)
+        if errors and not taken:
+            raise next(iter(errors.values()))
+    return [note for errors in refused.values() for note in left_out(errors, options)]
+
+
+def _line(name: str, m: int | None, choice: Choice, seen: set[Method], refused: Refused | None) -> Line:
+    """Return one line, with None for methods in `seen`: some do not have all parameters that vary.
+
+    Budgets that the method refuses go to `refused`, or raise `InvalidParameter` if that is None.
+    """
     made: list[Method | None] = []
     for epsilon in choice.budgets:
         given = {"epsilon": epsilon, "block": choice.block, "neighbourhood": m}
         given |= {"delta": choice.delta, "gallery": choice.gallery, "metric": choice.metric}
-        method = one(name, given)
+        try:
+            method = one(name, given)
+        except InvalidParameter as error:
+            if refused is None or error.name != "epsilon":
+                raise
+            refused[epsilon][name] = error
+            made.append(None)
+            continue
         made.append(None if method in seen else method)
         seen.add(method)
-    return Line(name, getattr(made[0], "neighbourhood", None), tuple(made))
+    there = next(filter(None, made), None)
+    return Line(name, getattr(there, "neighbourhood", None), tuple(made))
 
 
 def settings(method: Method, *, but: Sequence[str] = ()) -> str:

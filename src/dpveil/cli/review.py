@@ -21,6 +21,7 @@ from dpveil.core.guarantee import counted
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, RegionRecord
 from dpveil.errors import InvalidParameter, UsageError
+from dpveil.io.names import shown
 
 if TYPE_CHECKING:
     from dpveil.batch import Report, Task
@@ -81,19 +82,20 @@ class Review:
         try:
             yield
         except Exception as error:  # noqa: BLE001
-            self.problems.append(f"{source}: cannot be shown ({type(error).__name__}): look at it yourself")
+            why = f"cannot be shown ({type(error).__name__}): look at it yourself"
+            self.problems.append(f"{shown(source)}: {why}")
 
     def page(self, report: Report) -> bytes:
         """Return the page as HTML in UTF-8."""
-        rest = [f"{e.source}: {e.failure.message}" for e in report.entries if e.failure is not None]
-        notes = "".join(f"<li>{html.escape(text)}</li>" for text in (*self.problems, *rest))
+        rest = [f"{shown(e.source)}: {e.failure.message}" for e in report.entries if e.failure is not None]
+        notes = "".join(f"<li>{html.escape(say.still(text))}</li>" for text in (*self.problems, *rest))
         template = files("dpveil.cli").joinpath("review.html").read_text(encoding="utf-8")
         page = Template(template).substitute(
             count=counted(len(self.entries), "release"),
             notes=f"<article><h2>Not shown below</h2><ol>{notes}</ol></article>" if notes else "",
         )
-        shown = [entry.text for entry in sorted(self.entries, key=lambda entry: entry.doubt)]
-        return b"".join([page.encode("utf-8", "backslashreplace"), *shown, b"</html>\n"])
+        parts = [entry.text for entry in sorted(self.entries, key=lambda entry: entry.doubt)]
+        return b"".join([page.encode("utf-8", "backslashreplace"), *parts, b"</html>\n"])
 
 
 @dataclass(frozen=True)
@@ -119,10 +121,10 @@ class _OnPage:
         whole = _image(_framed(self.photo, self.regions, left), "original") + _image(
             _shrunk(self.after, LONG_SIDE), "release"
         )
-        shown = [(region, region.label) for region in rows] + [(place, LEFT) for place in left]
-        close = "".join(_close(self.photo.image, self.after, *each) for each in shown)
+        parts = [(region, region.label) for region in rows] + [(place, LEFT) for place in left]
+        close = "".join(_close(self.photo.image, self.after, *each) for each in parts)
         close = f"<ul>{close}</ul>" if close else ""
-        name, before = html.escape(str(self.source)), f"<p>{EARLIER}</p>" * self.earlier
+        name, before = f"<bdi>{html.escape(shown(self.source))}</bdi>", f"<p>{EARLIER}</p>" * self.earlier
         text = f"<article><h2>{name}</h2>{lacks}{before}<div class=whole>{whole}</div>{close}</article>\n"
         doubt = 0.0 if missing else min(map(_doubt, (*rows, *left)), default=0.0)
         return _Entry(doubt, text.encode("utf-8", "backslashreplace"))
@@ -151,7 +153,6 @@ def check_review(path: Path, tasks: Sequence[Task], out: Path, *, replace: bool)
     """
     from dpveil.batch.private import check_private, within
     from dpveil.io.folders import real
-    from dpveil.io.names import shown
 
     if path.suffix.lower() != ".html":
         raise InvalidParameter("--review", str(path), "is not the name of a page", hint="end it in .html")
@@ -167,7 +168,6 @@ def check_review(path: Path, tasks: Sequence[Task], out: Path, *, replace: bool)
 def write_review(review: Review, report: Report, max_pixels: int, path: Path) -> None:
     """Write the page, readable by the user only, with what earlier runs released; raises `OutputError`."""
     from dpveil.io import write_together
-    from dpveil.io.names import shown
 
     for entry in report.skipped:
         if entry.output is not None:

@@ -12,7 +12,7 @@ from dpveil.errors import DPVeilError
 
 def answer(text: str) -> None:
     """Print one line of the human-readable answer."""
-    print(_still(text))  # noqa: T201  the command line's own voice
+    print(still(text))  # noqa: T201  the command line's own voice
 
 
 def document(data: Mapping[str, Any]) -> None:
@@ -22,11 +22,11 @@ def document(data: Mapping[str, Any]) -> None:
 
 def note(text: str) -> None:
     """Print one line to stderr."""
-    print(_still(text), file=sys.stderr)  # noqa: T201
+    print(still(text), file=sys.stderr)  # noqa: T201
 
 
-def _still(text: str) -> str:
-    """Return `text` with control characters escaped, which file names may contain."""
+def still(text: str) -> str:
+    """Return `text` with control characters escaped, and those that turn letters, which names may contain."""
     shown = (c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
     return text if text.isprintable() else "".join(shown)
 

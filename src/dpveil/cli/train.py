@@ -163,7 +163,7 @@ def _expanded(images: list[Path]) -> tuple[Path, ...]:
     """
     from dpveil.io import FORMATS
     from dpveil.io.folders import UNWRITTEN, is_folder, walk
-    from dpveil.training.crops import SHARD
+    from dpveil.io.shards import SHARD
 
     files = [
         path

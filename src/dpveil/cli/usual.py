@@ -31,6 +31,7 @@ UNSURE: Final = (
 LEFT: Final = (
     "left in the clear: {places}, in {photos}: --review shows {them}, and --threshold {least} replaces {them}"
 )
+CROWDED: Final = "crowded: {photo}: {faces}"
 KEPT: Final = "gender=1", "gender=1,age=1"
 DRAWN: Final = (
     "heads are drawn: faces that look like photographs, and the model that keeps gender or age, come with a"
@@ -61,11 +62,12 @@ def tell(method: Method, promises: Sequence[Promise]) -> None:
 @dataclass
 class Doubts:
     """What the detector was not sure of in a run, by photo: how many faces that were replaced, and the places
-    that may be faces and were not.
+    that may be faces and were not. And the faces of crowds, around which what is replaced is not bounded.
     """
 
     replaced: dict[str, int] = field(default_factory=dict)
     left: dict[str, Sequence[Region]] = field(default_factory=dict)
+    crowds: dict[str, str] = field(default_factory=dict)
 
     def add(self, photo: str, plan: Plan) -> None:
         """Take note of the plan by which a photo was released."""
@@ -73,6 +75,8 @@ class Doubts:
             self.replaced[photo] = len(plan.unsure)
         if plan.doubtful:
             self.left[photo] = plan.doubtful
+        if crowd := plan.crowd.in_words():
+            self.crowds[photo] = crowd
 
     def tell(self) -> None:
         """Print one line about each kind, if there are any."""
@@ -89,6 +93,9 @@ class Doubts:
             say.note(
                 LEFT.format(places=many, photos=photos, least=lowest(places), them="it" if one else "them")
             )
+        for photo, faces in [*self.crowds.items()][:1]:
+            others = f"; and faces of {counted(len(self.crowds) - 1, 'more photo')}, which --json names"
+            say.note(CROWDED.format(photo=photo, faces=faces) + others * (len(self.crowds) > 1))
 
 
 def tell_costs(method: Method, faces: int, *, of: int = 1) -> None:

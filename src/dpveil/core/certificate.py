@@ -17,10 +17,14 @@ from dpveil.core.region import RegionRecord
 from dpveil.errors import CertificateError
 
 SCHEMA: Final = "dpveil.certificate/2"
-WORDING: Final = 9
+WORDING: Final = 10
 """The version of the sentences in certificates; raise it whenever one of them changes."""
-WORDINGS: Final = (2, 3, 4, 5, 6, 7, 8, 9)
+WORDINGS: Final = (2, 3, 4, 5, 6, 7, 8, 9, 10)
 """Versions of the sentences that this program can write, so that `verify` can compare them."""
+MOST_WORDING: Final = 10**6
+"""Versions of sentences are below this."""
+WROTE: Final = {"dpveil 0.1.0": WORDINGS}
+"""The wordings in which each version wrote; this one, which is not released yet, has written several."""
 UNPROTECTED: Final = "UNPROTECTED: this is a copy of the original and carries no guarantee"
 SEEDED: Final = "NOT FOR PUBLICATION: made with a seeded bit source, so whoever guesses the seed undoes it"
 
@@ -152,6 +156,12 @@ class Certificate:
             "something that was asked for is in the clear": bool(self.missing),
         }
         return tuple(reason for reason, holds in reasons.items() if holds)
+
+    @property
+    def misworded(self) -> bool:
+        """Whether its tool cannot have written in this wording; unknown tools are newer, with newer words."""
+        known = WROTE.get(self.tool, range(WORDING, MOST_WORDING))
+        return self.schema == SCHEMA and self.wording not in known
 
     @property
     def in_these_words(self) -> bool:

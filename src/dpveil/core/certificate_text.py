@@ -12,7 +12,15 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, Final, cast
 
-from dpveil.core.certificate import MOST_DIGITS, SCHEMA, Certificate, Output, canonical, checksum
+from dpveil.core.certificate import (
+    MOST_DIGITS,
+    MOST_WORDING,
+    SCHEMA,
+    Certificate,
+    Output,
+    canonical,
+    checksum,
+)
 from dpveil.core.distance import Distance
 from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope
 from dpveil.core.numbers import Json
@@ -231,7 +239,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _whole(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 10**6:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < MOST_WORDING:
         raise _malformed("its wording is not an integer")
     return value
 

@@ -26,10 +26,15 @@ ROUNDED: Final = "rounded to a public grid"
 EXCEPT: Final = re.compile(r" except=[0-9,]+$")
 """The end of a request that keeps faces, at which all others may be cut."""
 BESIDE: Final = (
+    "where the face boxes end that were detected and kept, rounded to a public grid: they may follow from"
+    f" pixels that are replaced, and may cut what is replaced; {SAME}"
+)
+"""What certificates say of faces beside one that was kept."""
+FORMER_BESIDE: Final = (
     "where the face boxes end that were detected and kept: they are not rounded, may follow from pixels that"
     f" are replaced, and may cut what is replaced; {SAME}"
 )
-"""What certificates say of faces beside one that was kept."""
+"""The same in wording 9, when these boxes were not rounded."""
 MOST_CELL: Final = 1 << 24
 """The largest number of a cell."""
 MOST_LETTERS: Final = 10_000

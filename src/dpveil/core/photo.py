@@ -12,6 +12,15 @@ from dpveil.errors import InvalidParameter
 
 ESCAPING: Final = frozenset({"WebP", "HEIC", "AVIF"})
 """Formats that predict blocks from one another: no margin contains all traces of a region."""
+BLOCKS: Final = {
+    "JPEG": ((8, 1), (16, 1), (24, 1), (32, 1)),
+    "WebP": ((16, 8),),
+    "HEIC": ((64, 16), (1, 80)),
+    "AVIF": ((128, 16), (1, 144)),
+}
+"""Sides of blocks with their margins, in pixels, of the lossy formats that are read; every `Grid` has one."""
+MOST_GROWTH: Final = 160
+"""Most pixels by which a region grows on a side for any other format."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +31,8 @@ class Grid:
     The contents of a region leak to the edges of the blocks it touches and `margin` pixels beyond (docs:
     limits; chroma upsampling crosses block edges), so regions grow that far. Coordinates are those of the
     oriented photo; after a flip, the first line may not be at zero. `codec` names the format in labels.
-    Raises `InvalidParameter` for non-integers, empty blocks and negative margins.
+    Raises `InvalidParameter` for non-integers, empty blocks, negative margins, and blocks that the
+    format does not have.
     """
 
     width: int
@@ -38,6 +48,12 @@ class Grid:
             if isinstance(value, bool) or not isinstance(value, int) or (least is not None and value < least):
                 problem = "is not a whole number" + ("" if least is None else f" of at least {least}")
                 raise InvalidParameter(f"grid {name}", value, problem, hint="leave grids to dpveil.read")
+        sides = {(self.width, self.margin), (self.height, self.margin)}
+        known = BLOCKS.get(self.codec)
+        if max(self.width, self.height) - 1 + self.margin > MOST_GROWTH or not sides.issubset(known or sides):
+            size = f"{self.width}×{self.height}, margin {self.margin}"
+            problem = f"is not of the blocks of {self.codec}"
+            raise InvalidParameter("grid", size, problem, hint="leave grids to dpveil.read")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -47,6 +47,15 @@ class Box:
         across = self.x < other.x + other.w and other.x < self.x + self.w
         return across and self.y < other.y + other.h and other.y < self.y + self.h
 
+    def beyond(self, inner: Box) -> tuple[int, int, int, int]:
+        """Return by how many pixels this box extends beyond another one: left, top, right, below.
+
+        >>> Box(1, 2, 10, 10).beyond(Box(4, 2, 5, 12))
+        (3, 0, 2, -2)
+        """
+        left, top = inner.x - self.x, inner.y - self.y
+        return left, top, self.w - inner.w - left, self.h - inner.h - top
+
     @property
     def slices(self) -> tuple[slice, slice]:
         """Slices of rows and columns, to index an image array."""
@@ -92,17 +101,18 @@ class Region:
     """A box, optionally restricted by a mask (true where protected), in pixels of the oriented photo.
 
     The mechanism reads the whole box and only pixels under the mask are replaced, so a mask never reduces the
-    noise. `origin` says how the region was determined, and is stored in the certificate. `kept` are boxes
-    that stay as they are: `regions.grow` cuts them out. `score`, from 0 to 1, says how sure the finder is; no
-    certificate states it. Raises `InvalidParameter` for a mask that is not boolean, not of the
-    box's shape, or nowhere true.
+    noise. `origin` says how the region was determined, and is stored in the certificate. `kept` are regions
+    whose boxes stay as they are: `regions.grow` cuts them out, but refuses to cut the `core`. `score`, from 0
+    to 1, says how sure the finder is; no certificate states it. Raises `InvalidParameter` for a mask that is
+    not boolean, not of the box's shape, or nowhere true.
     """
 
     box: Box
     mask: Bool[np.ndarray, "h w"] | None = None
     origin: Origin = Origin()
-    kept: tuple[Box, ...] = ()
+    kept: tuple[Region, ...] = ()
     score: float | None = None
+    core: Region | None = None
 
     def __post_init__(self) -> None:
         if self.mask is None:
@@ -215,6 +225,8 @@ class RegionRecord:
             return "masks an impossible number of pixels"
         if origin.kind == WHOLE and not (self.full and self.box == Box(0, 0, width, height)):
             return "is not the whole photo"
+        if origin.kind == WHOLE and origin.grown_to is not None:
+            return "is the whole photo, which does not grow"
         if origin.fallback and origin.kind != WHOLE:
             return "is a fallback and not the whole photo"
         if origin.kind == FACE and not origin.found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
@@ -45,7 +45,7 @@ HEADS: Final = replace(
     hashed=True,
 )
 """Galleries of this method: files, or the built-in heads that are drawn."""
-READER: Final = replace(ATTRIBUTES, built_in=NONE, build=lambda: default_path(ATTRIBUTES.default))
+READER: Final = replace(ATTRIBUTES, built_in=NONE, build=partial(default_path, ATTRIBUTES.default))
 """Attribute models of this method: files, or none if no attribute is kept."""
 
 

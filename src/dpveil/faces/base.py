@@ -18,10 +18,10 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Region, RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry import Frame
-from dpveil.faces.geometry.cell import off_grid
 from dpveil.faces.geometry.dressed import Dressed
 from dpveil.faces.geometry.figure import Figure
 from dpveil.faces.geometry.protection import PROTECTIONS
+from dpveil.faces.geometry.stated import misplaced
 from dpveil.faces.heads import Heads, by_cells
 from dpveil.faces.inpainting import INPAINTING
 from dpveil.faces.portrait import Portrait
@@ -151,9 +151,7 @@ class FaceMethod(Method):
 
     def misplaced(self, record: RegionRecord, *, width: int, height: int, counted: bool) -> str:
         """Return why no face is replaced at a region; empty if it is that of a cell of the public grid."""
-        if record.origin.cell is not None:
-            return off_grid(record, str(self.protect), width, height, counted=counted)
-        return "is not placed on the public grid" if record.origin.kind == FACE else ""
+        return misplaced(record, str(self.protect), str(self.placing), width, height, counted=counted)
 
     def noise_scale(self, *, height: int, width: int, channels: int) -> None:
         """Return None: no noise is added to levels."""

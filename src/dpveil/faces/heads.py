@@ -45,11 +45,11 @@ REPLACED_NOTE: Final = "at least {share} % of the photo is replaced"
 WIDER: Final = ": release one with more around the faces to keep more"
 LESS: Final = ", and the rest is little to paint a background from; {protect} replaces less"
 NEAR_NOTE: Final = (
-    "{both} are so near that pixels of the one are read for the other as well: their costs add{more}"
+    "{both} are so near that pixels of the one may be read for the other as well: their costs add{more}"
 )
 CUT_NOTE: Final = (
-    "beside a face that stays, what is replaced ends at that face's detected box, which is not rounded and"
-    " may depend on hidden pixels"
+    "beside a face that stays, what is replaced ends at that face's detected box, which is rounded to a"
+    " public grid and may still depend on hidden pixels"
 )
 SHARES: Final = (80, 60, 40)
 """The shares of a photo, in percent, from which a note says so; few, so that folders get few notes."""
@@ -64,12 +64,12 @@ class Heads(Placement):
         self.photo, self.method = photo, method
         given = list(regions)
         found = [_placed(photo, region, method) for region in given]
-        kept = [replace(one.region, kept=r.kept, score=r.score) for one, r in zip(found, given, strict=True)]
+        kept = [_keeping(one, r, photo) for one, r in zip(found, given, strict=True)]
         self.places = [replace(p, region=grow(r, photo)) for p, r in zip(found, kept, strict=True)]
         self.regions = tuple(one.region for one in self.places)
         large = _large(self.regions, photo, LESS if method.protect == BOX else WIDER)
-        cut = any(one.touches(reach(box, photo.grid)) for one in kept for box in one.kept)
-        near = () if self._free else _near(self.places)
+        cut = any(one.touches(reach(face.box, photo.grid)) for one in kept for face in one.kept)
+        near = () if self._free else _near(self.places, photo)
         self.notes = (*_around(self.places, str(method.protect)), *large, *near, *(CUT_NOTE,) * cut)
 
     @property
@@ -143,7 +143,8 @@ def _cell(photo: Photo, box: Box, method: FaceMethod) -> Cell | None:
     except (RegionError, UsageError):  # the plan raises it if this face is to be replaced
         pass
     try:
-        return place(photo, box, frame=method.frame, landmarks=False).cell
+        protect = str(method.protect)
+        return place(photo, box, frame=method.frame, landmarks=False, protect=protect).cell
     except RegionError:
         return None
 
@@ -168,11 +169,21 @@ def _large(regions: Iterable[Region], photo: Photo, advice: str) -> tuple[str, .
     return tuple(Note(REPLACED_NOTE.format(share=share) + advice, protect=HEAD) for share in reached[:1])
 
 
-def _near(places: Sequence[Placed]) -> tuple[str, ...]:
-    """Return a note if the crop of a face reaches into the region of another one that it does not overlap."""
-    regions = np.array([(b.x, b.y, b.x + b.w, b.y + b.h) for b in (one.region.box for one in places)], float)
-    read = [one.pose.back(one.frame.corners()) for one in places]
-    crops = np.array([(*points.min(axis=0), *points.max(axis=0)) for points in read])
+def _keeping(place: Placed, given: Region, photo: Photo) -> Region:
+    """Return the region of a place with what the given one keeps and scores.
+
+    Whether it would have to be cut too far for what it keeps is decided by the place's public cell.
+    """
+    core = place.core(photo) if given.kept else None
+    return replace(place.region, kept=given.kept, score=given.score, core=core)
+
+
+def _near(places: Sequence[Placed], photo: Photo) -> tuple[str, ...]:
+    """Return a note if pixels of a face's region are read for another one that it does not overlap.
+
+    Crops are cut where the faces are, not where their cells are: owners alone are told.
+    """
+    regions, crops = _ends(one.region.box for one in places), _ends(one.reads(photo) for one in places)
     pairs = []
     for i in range(len(places) - 1):
         later = slice(i + 1, None)
@@ -183,6 +194,11 @@ def _near(places: Sequence[Placed]) -> tuple[str, ...]:
     both = " and ".join(places[n].region.origin.name for n in pairs[0])
     more = f" ({len(pairs) - 1} more pairs do)" if len(pairs) > 1 else ""
     return (NEAR_NOTE.format(both=both, more=more),)
+
+
+def _ends(boxes: Iterable[Box]) -> Float64[np.ndarray, "n 4"]:
+    """Return the left, top, right and bottom of boxes."""
+    return np.array([(b.x, b.y, b.x + b.w, b.y + b.h) for b in boxes], np.float64)
 
 
 def _meet(one: Float64[np.ndarray, " 4"], many: Float64[np.ndarray, "n 4"]) -> Bool[np.ndarray, " n"]:

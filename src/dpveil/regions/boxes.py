@@ -17,9 +17,12 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter
 from dpveil.regions.finder import Finder
+from dpveil.regions.grow import grown_box
 
 HINT: Final = "write x,y,w,h in whole pixels, such as 40,52,112,112"
 NUMBER: Final = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
+PARTS: Final = 8
+"""Least number of steps of the public grid along the longer side of a box that is rounded to it."""
 
 
 @dataclass(frozen=True)
@@ -69,3 +72,45 @@ def box_around(face: Sequence[float] | np.ndarray, photo: Photo, margin: Fractio
     right = max(left + 1, min(photo.width, math.ceil(x + w + aside)))
     bottom = max(top + 1, min(photo.height, math.ceil(y + h + above)))
     return Box(left, top, right - left, bottom - top)
+
+
+def rounded_box(box: Box, photo: Photo) -> Box:
+    """Return a box rounded outward to a public grid, clipped to the photo.
+
+    Its steps are the largest power of two of pixels that is at most an eighth of the longer side.
+
+    >>> str(rounded_box(Box(37, 41, 90, 110), Photo(np.zeros((200, 200), np.uint8))))
+    '32,40,96,112'
+    """
+    step = 1 << (max(1, max(box.w, box.h) // PARTS).bit_length() - 1)
+    left, top = box.x // step * step, box.y // step * step
+    right = min(photo.width, -(-(box.x + box.w) // step) * step)
+    bottom = min(photo.height, -(-(box.y + box.h) // step) * step)
+    return Box(left, top, right - left, bottom - top)
+
+
+def box_within(shown: Box, margin: Fraction, photo: Photo) -> Box:
+    """Return the least box that holds every detected box of which `shown` may be the box with this margin.
+
+    It depends on nothing but what a release shows: `shown` as it grows to the blocks of the photo's format.
+
+    >>> str(box_within(Box(20, 20, 160, 160), Fraction(3, 10), Photo(np.zeros((200, 200), np.uint8))))
+    '49,49,102,102'
+    """
+    grid, unknown = photo.grid, (0, 0)
+    if grid is not None:
+        shown = grown_box(shown, grid, photo.width, photo.height)
+        unknown = 2 * (grid.width - 1 + grid.margin), 2 * (grid.height - 1 + grid.margin)
+    left, right = _within(shown.x, shown.x + shown.w, photo.width, margin, unknown[0])
+    top, bottom = _within(shown.y, shown.y + shown.h, photo.height, margin, unknown[1])
+    return Box(left, top, right - left, bottom - top)
+
+
+def _within(start: int, stop: int, end: int, margin: Fraction, unknown: int) -> tuple[int, int]:
+    """Return where along an axis a detected box starts and stops at the most.
+
+    Its size is more than that of the box with margins less two pixels, which rounding adds, and less what is
+    `unknown`. A box that ends at the photo's edge may have been clipped there.
+    """
+    least = max(0, stop - start - 2 - unknown) * margin // (1 + 2 * margin)
+    return start + least * (start > 0), stop - least * (stop < end)

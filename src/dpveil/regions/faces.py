@@ -20,14 +20,13 @@ from dpveil.core.parameters import Between, Count, OptionalCount, OptionalProbab
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
-from dpveil.regions.boxes import box_around
+from dpveil.regions.boxes import box_around, box_within, rounded_box
 from dpveil.regions.detectors import DETECTORS, Detector, choose
 from dpveil.regions.detectors.table import AUTO, check
 from dpveil.regions.face_search import Detections, Search
 from dpveil.regions.finder import Finder
-from dpveil.regions.grow import reach
-from dpveil.regions.numbering import Numbers, Order, reading_order
-from dpveil.regions.tiling import Tiling
+from dpveil.regions.numbering import Numbers, Order, Selection, reading_order
+from dpveil.regions.tiling import Tiling, inside_ellipse
 
 MARGIN: Final = Fraction(3, 10)
 """Default margin: a detected box covers forehead to chin, without the ears, which reached up to 0.27 of its
@@ -113,8 +112,7 @@ class Faces(Finder):
             "min-face": self.min_face if self.min_face != 1 else "",
             "long-side": self.long_side if self.long_side != LONG_SIDE else "",
             "smallest": "" if self.smallest is None else self.smallest,
-            "only": ",".join(map(str, self.only)),
-            "except": ",".join(map(str, self.exclude)),
+            **self._selection.settings,
         }
         return " ".join(["faces", *(f"{name}={value}" for name, value in stated.items() if value != "")])
 
@@ -142,7 +140,7 @@ class Faces(Finder):
         """Return the selected faces as regions "face 1", "face 2" and so on.
 
         Raises `NoRegion` if no face is found or all are excluded, and `RegionError` if a selected number does
-        not exist, an excluded face cannot be separated from a protected one, or the detector fails.
+        not exist, a face without a number is in one that is left as it is, or the detector fails.
         """
         return self._selected(photo, self._rows(photo))
 
@@ -160,36 +158,43 @@ class Faces(Finder):
                 f"face {asked[-1]} was chosen, and the photo has {counted(len(found), 'face')}",
                 hint="dpveil faces PHOTO --preview OUT.png shows the numbers",
             )
-        chosen = [n for n in range(1, len(found) + 1) if n not in self.exclude and n in (self.only or (n,))]
+        chosen = self._selection.chosen(len(found))
         if not chosen:
             raise NoRegion("every face that was found is excepted", hint="except fewer faces")
         return self._regions(photo, found, chosen)
 
     def _regions(self, photo: Photo, found: Float[np.ndarray, "n 5"], chosen: Sequence[int]) -> list[Region]:
-        """Return the chosen faces, which keep the boxes of the excluded ones.
+        """Return the chosen faces, which keep the rounded boxes of the excluded ones.
 
-        Raises `RegionError` if a chosen face itself, without its margin, would have to be cut.
+        Whether a chosen face would have to be cut for them is decided later, by what a release shows of it:
+        by the `core` of its region, which a method that places faces elsewhere replaces.
         """
-        bare = [box_around(row, photo, Fraction(0)) for row in found]
-        for kept, n in ((kept, n) for kept in self.exclude for n in chosen):
-            if reach(bare[kept - 1], photo.grid).overlaps(bare[n - 1]):
-                raise RegionError(
-                    f"face {kept} is excepted and face {n} reaches into it: they cannot be told apart",
-                    hint="replace both; or keep both, if other faces are replaced",
-                )
-        self._check_inside(photo, {n: box for n, box in enumerate(bare, start=1) if n not in chosen})
-        kept_boxes = tuple(bare[n - 1] for n in self.exclude)
+        self._check_inside(photo, {n: row for n, row in enumerate(found, start=1) if n not in chosen})
+        bare = {n: box_around(found[n - 1], photo, Fraction(0)) for n in self.exclude}
+        kept = tuple(
+            Region(rounded_box(box, photo), origin=Origin(FACE, number=n, found=True))
+            for n, box in bare.items()
+        )
         shown = {n: self._found(found[n - 1], photo) for n in chosen}
         return [
-            Region(face.box, origin=Origin(FACE, number=n, found=True), kept=kept_boxes, score=face.score)
+            Region(
+                face.box,
+                origin=Origin(FACE, number=n, found=True),
+                kept=kept,
+                score=face.score,
+                core=Region(box_within(face.box, self.margin, photo)) if kept else None,
+            )
             for n, face in shown.items()
         ]
 
-    def _check_inside(self, photo: Photo, left: Mapping[int, Box]) -> None:
-        """Raise `RegionError` if a face without a number lies in one of `left`, which stay in the clear."""
-        inside = [box_around(row, photo, Fraction(0)) for row in self._detections(photo).inside]
+    def _check_inside(self, photo: Photo, left: Mapping[int, np.ndarray]) -> None:
+        """Raise `RegionError` if a face without a number lies in one of `left`, which stay in the clear.
+
+        One in a face that is replaced goes with that, and nothing depends on where it is.
+        """
+        inside = self._detections(photo).inside
         for n, other in left.items():
-            if any(other.overlaps(box) for box in inside):
+            if any(inside_ellipse(row, other[None])[0] for row in inside):
                 raise RegionError(
                     f"face {n} is left as it is, and in it is another face, which has no number",
                     hint=f"replace face {n} as well, or look for larger faces alone with {{smallest}}",
@@ -247,6 +252,10 @@ class Faces(Finder):
         if asked not in own:
             own[asked] = self._search.of(photo, long_side=self.long_side, tiling=tiling)
         return own[asked]
+
+    @property
+    def _selection(self) -> Selection:
+        return Selection(self.only, self.exclude)
 
     @property
     def _model(self) -> Path | None:

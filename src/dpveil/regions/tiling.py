@@ -168,7 +168,7 @@ def join(
             if not _within(row, kept[best]):
                 rows[best] = _around(kept[best], row)
         else:
-            (inside if _inside_ellipse(row, kept).any() else rows).append(np.array(row, np.float64))
+            (inside if inside_ellipse(row, kept).any() else rows).append(np.array(row, np.float64))
     return np.array(rows).reshape(-1, 5), np.array(inside).reshape(-1, 5)
 
 
@@ -189,7 +189,7 @@ def _around(one: Float[np.ndarray, " 5"], two: Float[np.ndarray, " 5"]) -> Float
     return np.array([*(start - more / 2), *(size + more), max(one[4], two[4])])
 
 
-def _inside_ellipse(row: Float[np.ndarray, " 5"], many: Float[np.ndarray, "n 5"]) -> Bool[np.ndarray, " n"]:
+def inside_ellipse(row: Float[np.ndarray, " 5"], many: Float[np.ndarray, "n 5"]) -> Bool[np.ndarray, " n"]:
     """Return whether the inscribed ellipse of each of `many` contains the whole box `row`."""
     middle = row[:2] + row[2:4] / 2
     far = np.abs(middle - many[:, :2] - many[:, 2:4] / 2) + row[2:4] / 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from numbers import Integral
 from typing import Any, Final, Protocol, cast
 
@@ -11,6 +12,7 @@ from dpveil.accounting.meaning import at_least, check_strength_name
 from dpveil.catalogue import build
 from dpveil.core.certificate import MOST_REGIONS, UNPROTECTED, Certificate
 from dpveil.core.guarantee import Guarantee, counted
+from dpveil.core.notes import Aside
 from dpveil.core.origin import BOX, FACE
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
@@ -23,8 +25,9 @@ from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec, check_if_none, parse, search
 from dpveil.regions.numbering import Order
 from dpveil.release import overlooked, words
+from dpveil.release.crowd import Crowd, check_kept
+from dpveil.release.origins import FACES, stays
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
-from dpveil.release.requests import FACES
 from dpveil.release.saving import Release
 
 BOXES_ALONE: Final = "no face was looked for: every face outside the given boxes stays in the clear"
@@ -90,6 +93,11 @@ class Plan:
         """The regions whose finder gave them a score below `UNSURE`, and which may be something else."""
         return tuple(r for r in self.regions if r.score is not None and r.score < words.UNSURE)
 
+    @cached_property
+    def crowd(self) -> Crowd:
+        """The faces around which what is replaced could not be bounded, as others are too close."""
+        return Crowd.of(self.regions, self.photo)
+
     @property
     def in_the_clear(self) -> tuple[str, ...]:
         """What a release by this plan reveals of the original."""
@@ -99,10 +107,11 @@ class Plan:
     @property
     def warnings(self) -> tuple[str, ...]:
         """All that is to be known before a release: the certificate's warnings, except those about the bit
-        source, the `remarks`, how many regions are `unsure`, and how many places are `doubtful`.
+        source, the `remarks`, the `crowd`, how many regions are `unsure`, and how many places `doubtful`.
         """
+        crowded = tuple(filter(None, [self.crowd.in_words()]))
         unsure = (*words.unsure_note(len(self.unsure)), *words.doubtful_note(self.doubtful))
-        return (*self._cautions, *self.remarks, *unsure)
+        return (*self._cautions, *self.remarks, *crowded, *unsure)
 
     @property
     def _cautions(self) -> tuple[str, ...]:
@@ -122,7 +131,8 @@ class Plan:
         instead = words.INSTEAD_BY_A_FACE if self.method.regions == FACES else words.INSTEAD
         whole = (instead,) * any(origin.fallback for origin in origins)
         placed = () if self.placement is None else self.placement.notes
-        return (*self.method.notes, *self.photo.notes, *self.grown, *whole, *alone, *placed, *unseen)
+        kept = map(Aside, stays(self.request, () if self.quote is None else self.quote.regions))
+        return (*self.method.notes, *self.photo.notes, *self.grown, *whole, *alone, *placed, *kept, *unseen)
 
     def check_strength(self, least: str | None) -> None:
         """Raise `TooWeak` if the total is below `least` (strong, moderate or weak) or a region is missing.
@@ -222,7 +232,7 @@ def plan(
     finders = chosen.accepts([parse(spec) for spec in _listed(asked)])
     found, missing = _found(given, finders, chosen.order, if_none)
     placement = chosen.place(given, found) if found else None
-    _check_kept(found, () if placement is None else placement.regions)
+    check_kept(found, () if placement is None else placement.regions)
     made = Plan(
         photo=given,
         method=chosen,
@@ -250,15 +260,6 @@ def _grown(method: Method, asked: Sequence[Region], placed: Sequence[Region]) ->
         for before, after in pairs
         if before.box != after.box and not before.origin.found
     )
-
-
-def _check_kept(asked: Sequence[Region], placed: Sequence[Region]) -> None:
-    """Raise `RegionError` if a region would replace pixels that another one keeps."""
-    kept = {box for region in asked for box in region.kept}
-    for region in placed:
-        if any(region.touches(box) for box in kept):
-            hint = "leave the region out, or except fewer faces"
-            raise RegionError(f"the region {region.label} reaches over a face that is excepted", hint=hint)
 
 
 def _found(

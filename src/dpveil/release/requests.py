@@ -10,25 +10,22 @@ import numpy as np
 from jaxtyping import Int64
 
 from dpveil.core.certificate import SCHEMA, Certificate, Output
-from dpveil.core.origin import EXCEPT, FACE, WHOLE
+from dpveil.core.origin import EXCEPT, FACE, MASK, WHOLE
 from dpveil.core.region import Box, RegionRecord
 from dpveil.core.registry import METHODS
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method
 from dpveil.regions.boxes import box_of_text
+from dpveil.release.origins import FACES, SURE, kind_of, origin_problems
 from dpveil.release.words import CELLS_SINCE
 
 NUMBERS: Final = re.compile(r"[-+,.\s0-9]+")
 """Requests of numbers only, which have to be boxes."""
-MASK_REQUEST: Final = re.compile(r"(?:.* )?mask sha256:[0-9a-f]{64}")
-"""Requests of masks, and of regions with a mask."""
 MOST_LOOKED: Final = 4
 """Of how many pixels, in sizes of the photo, the masks of heads are compared."""
 LEAST_LEFT: Final = 100
 """A face that is cut at others keeps at least one in this many pixels of its box: its own box, from the
 forehead to the chin, is never cut."""
-FACES: Final = "faces"
-"""The first word of a request for faces, and the default regions of face-space methods."""
 
 
 def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
@@ -46,7 +43,7 @@ def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
     name = certificate.method or ""
     heads = name in METHODS and METHODS[name].regions == FACES
     if certificate.schema == SCHEMA:
-        yield from _origin_problems(certificate.regions, request)
+        yield from origin_problems(certificate, output, heads=heads)
     elif not fallback:
         given = [text for text in certificate.request if text not in missing]
         yield from _former_problems(certificate.regions, given, placed=heads)
@@ -99,24 +96,13 @@ def _hardly(record: RegionRecord) -> bool:
 def place_problems(certificate: Certificate, output: Output, method: Method) -> Iterator[str]:
     """Yield the regions that the method does not replace in such a photo; old ones need no cell."""
     size, looked = {"width": output.width, "height": output.height}, 0
-    whole = not any(EXCEPT.search(text) for text in certificate.request)
     for record in certificate.regions:
         if record.origin.cell is None and certificate.wording < CELLS_SINCE:
             continue
         looked += record.box.w * record.box.h
-        counted = whole and looked <= MOST_LOOKED * output.width * output.height
+        counted = looked <= MOST_LOOKED * output.width * output.height
         if problem := method.misplaced(record, **size, counted=counted):
             yield f"the region {record.in_words()} {problem}"
-
-
-def _origin_problems(regions: Sequence[RegionRecord], request: frozenset[str]) -> Iterator[str]:
-    """Yield the regions that no request explains, or whose kind does not fit their finder."""
-    for record in regions:
-        finder = record.origin.finder
-        if not record.origin.fallback and finder not in request:
-            yield f"the region {record.in_words()} was not asked for"
-        elif finder.partition(" ")[0] == FACES and record.origin.kind != FACE:
-            yield f"the region {record.in_words()} is no face, and the finder of faces found it"
 
 
 def _former_problems(regions: Sequence[RegionRecord], given: Sequence[str], *, placed: bool) -> Iterator[str]:
@@ -125,21 +111,14 @@ def _former_problems(regions: Sequence[RegionRecord], given: Sequence[str], *, p
     Each of the `given` requests must have a region, and each mask a masked one. Regions can only be found if
     something was searched for, or if the method `placed` them by landmarks in a box.
     """
-    masks = [text for text in given if MASK_REQUEST.fullmatch(text)]
-    looked = [text for text in given if text not in masks and text != WHOLE and not _is_box(text)]
+    masks = [text for text in given if kind_of(text) == MASK]
+    looked = [text for text in given if kind_of(text) not in SURE]
     if len(given) > len(regions):
         yield f"{len(given)} regions were requested, and {len(regions)} are protected"
     if len(masks) > sum(record.masked is not None for record in regions):
         yield "a mask was requested, and no region is masked"
     if not placed and not looked and any(record.found for record in regions):
         yield "a region was found, and nothing was looked for"
-
-
-def _is_box(text: str) -> bool:
-    try:
-        return bool(box_of_text(text))
-    except InvalidParameter:
-        return False
 
 
 def _requested_box(text: str, output: Output) -> Box | None:

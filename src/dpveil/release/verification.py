@@ -23,7 +23,6 @@ from dpveil.core.certificate import (
     WORDING,
     Certificate,
     Output,
-    this_tool,
 )
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.errors import CertificateError, DPVeilError, PhotoError
@@ -39,6 +38,7 @@ from dpveil.release.saving import certificate_path, image_path, read_certificate
 from dpveil.release.verified import Verification
 from dpveil.release.words import (
     FEW_SINCE,
+    KEPT_ROUNDED_SINCE,
     MISSING,
     bit_cautions,
     few_only,
@@ -100,7 +100,8 @@ def _verified(path: Path, max_pixels: int) -> Verification:
     if problems:
         return Verification(image, "inconsistent", problems, certificate)
     try:
-        return Verification(image, sound, (), certificate, _about_few(certificate))
+        few, unsaid = _about_few(certificate), _unsaid(certificate)
+        return Verification(image, sound, (), certificate, few, unsaid=unsaid)
     except Exception as error:  # noqa: BLE001  as in `_told`
         return Verification(image, "inconsistent", (f"{UNFORESEEN} ({type(error).__name__})",), certificate)
 
@@ -114,6 +115,21 @@ def _about_few(certificate: Certificate) -> bool:
         return few_only(total) in certificate.warnings
     method = stated(certificate.method, certificate.parameters)
     return Quote(method, certificate.regions, output.width, output.height, output.channels).few_only
+
+
+def _unsaid(certificate: Certificate) -> tuple[str, ...]:
+    """Return what is in the clear in newer words, and not in the older ones of the certificate.
+
+    The words are those of today, or the last ones that are true of how such a release was made.
+    """
+    output, total = certificate.output, certificate.composition
+    if output is None or total is None or not certificate.in_these_words or certificate.wording == WORDING:
+        return ()
+    method = stated(certificate.method, certificate.parameters)
+    newest = WORDING if certificate.wording >= KEPT_ROUNDED_SINCE else KEPT_ROUNDED_SINCE - 1
+    size = output.width, output.height, output.channels
+    quote = Quote(method, certificate.regions, *size, wording=newest)
+    return tuple(quoted(text) for text in quote.in_the_clear if text not in total.scope.in_the_clear)
 
 
 def _with_strength(certificate: Certificate) -> Certificate:
@@ -165,8 +181,8 @@ def _text_problems(certificate: Certificate, output: Output, max_pixels: int) ->
     yield from (f"the region {words} {problem}" for words, problem in wrong)
     if not TOOL.fullmatch(certificate.tool):
         yield f"the certificate was written by {certificate.tool!r}, not by dpveil"
-    if certificate.schema == SCHEMA and certificate.tool == this_tool() and not certificate.in_these_words:
-        yield f"this version of dpveil writes in wording {WORDING}, not {certificate.wording}"
+    elif certificate.misworded:
+        yield f"{certificate.tool} never wrote in wording {certificate.wording}"
     for text in (SEEDED, UNPROTECTED):
         due = certificate.bits == "seeded" if text == SEEDED else not certificate.guarantees
         if (text in certificate.warnings) != due:

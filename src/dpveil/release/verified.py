@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from dpveil.core.certificate import Certificate
 from dpveil.noise.bits import SECURE, UNKNOWN
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
+from dpveil.release.origins import stays
 from dpveil.release.words import NOT_CHECKED, bit_cautions, few_only, share, unchecked, verdict
+
+UNSAID: Final = "IN THE CLEAR, which its older words do not say: {}"
 
 
 @dataclass(frozen=True)
@@ -18,7 +22,8 @@ class Verification:
     `status` is "consistent" (image, certificate and method agree), "unprotected" (they agree that it is a
     copy without any guarantee), "missing" (there is no certificate) or "inconsistent"; `problems` say why,
     one line each. `certificate` is None if it cannot be read. `few_only` is recomputed, as older wordings do
-    not warn of it. `refused` says why the release does not satisfy `at_least`, or is empty.
+    not warn of it, and so is what is in the clear and `unsaid` in them. `refused` says why the release does
+    not satisfy `at_least`, or is empty.
     """
 
     path: Path
@@ -27,6 +32,7 @@ class Verification:
     certificate: Certificate | None = None
     few_only: bool = False
     refused: str = ""
+    unsaid: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         raise TypeError("a verification is neither true nor false: read status or publishable")
@@ -63,4 +69,7 @@ class Verification:
             notes = (*notes, few_only(stated.composition))
         if (output := stated.output) and (part := share(stated.regions, output.width, output.height)):
             notes = (part, *notes)
+        notes = (*notes, *stays(stated.request, stated.regions))
+        if self.unsaid:
+            notes = (*notes, UNSAID.format("; ".join(self.unsaid)))
         return (*notes, *unchecked(stated))

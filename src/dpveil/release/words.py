@@ -16,7 +16,7 @@ from dpveil.core.certificate import SCHEMA, SEEDED, WORDING, Certificate
 from dpveil.core.guarantee import Guarantee, counted, pixels
 from dpveil.core.notes import Aside, Note
 from dpveil.core.numbers import show
-from dpveil.core.origin import BESIDE, EXCEPT, FACE, ROUNDED, SAME
+from dpveil.core.origin import BESIDE, EXCEPT, FACE, FORMER_BESIDE, ROUNDED, SAME
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap
 from dpveil.mechanisms.method import Method
 
@@ -51,6 +51,8 @@ SILHOUETTE: Final = f"the head's silhouette with its hair, {SAME}"
 MASKED: Final = "the mask's silhouette"
 BESIDE_SINCE: Final = 9
 """The first wording that says so of a release beside a face that is kept."""
+KEPT_ROUNDED_SINCE: Final = 10
+"""The first wording of which the boxes of kept faces are rounded."""
 COUNT: Final = "how many regions were found, and that none was found elsewhere"
 FACE_COUNT: Final = "how many faces were found, and that none was found elsewhere"
 NO_OTHER_FACE: Final = "everything outside the region, with every face that was not found or not chosen"
@@ -131,9 +133,9 @@ def shown(record: RegionRecord, *, width: int, height: int, wording: int = WORDI
     outline = [] if record.masked is None else [SILHOUETTE if origin.outlined else MASKED]
     traces = (TRACES.format(origin.grown_to),) if origin.escapes else ()
     place = found or ("position and size of the region",)
-    outline += [BESIDE] if wording >= BESIDE_SINCE and face and EXCEPT.search(origin.finder) else []
-    rest = NO_OTHER_FACE if face else "everything outside the region"
-    return (*place, *outline, *stored, *traces, rest)
+    beside = BESIDE if wording >= KEPT_ROUNDED_SINCE else FORMER_BESIDE
+    outline += [beside] if wording >= BESIDE_SINCE and face and EXCEPT.search(origin.finder) else []
+    return (*place, *outline, *stored, *traces, NO_OTHER_FACE if face else "everything outside the region")
 
 
 def bit_cautions(bits: str) -> tuple[str, ...]:

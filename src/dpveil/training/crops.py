@@ -6,7 +6,6 @@ import hashlib
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -21,13 +20,11 @@ from dpveil.core.photo import Photo
 from dpveil.errors import DPVeilError, PhotoError
 from dpveil.io import FORMATS, read, read_bytes
 from dpveil.io.names import shown
+from dpveil.io.shards import LARGEST, SHARD, open_shard
 from dpveil.io.writing import refusal
 from dpveil.noise.bits import SeededBits
 from dpveil.training.source import Source
 
-SHARD: Final = ".tar"
-LARGEST: Final = 1 << 26
-"""Largest file inside a shard, in bytes."""
 MOST_PIXELS: Final = 100_000_000
 """Most pixels of an image inside a shard."""
 BATCH: Final = 512
@@ -79,22 +76,6 @@ def _members(path: Path) -> Iterator[Photo | PhotoError]:
         for member in shard:
             if Path(member.name).suffix.lower() in FORMATS and not Path(member.name).name.startswith("."):
                 yield _member(shard, member, f"{path}/{member.name}")
-
-
-@contextmanager
-def open_shard(path: Path) -> Iterator[tarfile.TarFile]:
-    """Open a .tar to read all of its members; raises `PhotoError` if it is damaged or truncated."""
-    try:
-        with path.open("rb") as file, tarfile.open(fileobj=file, mode="r:") as shard:
-            yield shard
-            file.seek(shard.offset)
-            if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):  # tarfile ignores a missing end
-                raise tarfile.ReadError("it ends early")
-    except (OSError, tarfile.TarError, ValueError) as error:
-        reason = " ".join(str(getattr(error, "strerror", None) or error).split())
-        raise PhotoError(
-            f"{shown(path)} is not an intact .tar ({reason})", hint="download it again"
-        ) from error
 
 
 def _member(shard: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> Photo | PhotoError:

@@ -14,8 +14,9 @@ from dpveil.core.photo import Photo
 from dpveil.errors import DPVeilError, PhotoError
 from dpveil.io import FORMATS, read_bytes
 from dpveil.io.names import shown
+from dpveil.io.shards import LARGEST, SHARD, open_shard
 from dpveil.training.by_hand import HandLabels
-from dpveil.training.crops import LARGEST, MOST_PIXELS, SHARD, open_shard
+from dpveil.training.crops import MOST_PIXELS
 
 AGES: Final = (30, 45, 60, 75)
 """First year of each age band but the first."""

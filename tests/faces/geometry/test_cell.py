@@ -14,17 +14,18 @@ from geometry_made import textured
 
 import dpveil
 from dpveil.core.origin import FACE, Origin
-from dpveil.core.photo import Photo
+from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError
 from dpveil.faces.geometry import Landmarks, Similarity, place
 from dpveil.faces.geometry.align import of_points
-from dpveil.faces.geometry.cell import PITCH, Cell, cell_of, off_grid, side
+from dpveil.faces.geometry.cell import PITCH, Cell, cell_of, side
 from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, Shape
 from dpveil.faces.geometry.landmarks import SEEN, Predictor, of_box
 from dpveil.faces.geometry.protection import PROTECTIONS
+from dpveil.faces.geometry.stated import misplaced
 from dpveil.noise.bits import SeededBits
-from dpveil.regions import Finder
+from dpveil.regions import Finder, grow
 
 YAWS = (-2, -1, 0, 1, 2, None)
 
@@ -135,6 +136,35 @@ def test_the_scale_is_raised_until_the_shape_holds_the_face_in_the_box() -> None
     for scale, yaw in ((0.01, math.nan), (0.01, math.inf), (math.nan, 0.0), (math.inf, None)):
         with pytest.raises(RegionError, match="not finite"):
             Cell.near(Similarity(scale, 0.0, 0.0, 0.0), yaw)
+
+
+def test_wherever_landmarks_lie_the_shapes_hold_their_part_of_the_detected_box() -> None:
+    """All of it (`box`), its ellipse (`head`), the middle of that (`face`)."""
+    rng, raised = np.random.default_rng(8), 0
+    for _ in range(60):
+        w, h = map(int, rng.uniform((30, 40), (160, 200)))
+        box = Box(600 + int(rng.integers(40)), 600 + int(rng.integers(40)), w, h)
+        size = h * rng.uniform(1.2, 3)
+        turned = Similarity(1 / size, rng.uniform(-3.1, 3.1), 0.0, 0.0)
+        at = np.array([[box.x + w * rng.uniform(0, 1), box.y + h * rng.uniform(0, 1)]])
+        x, y = MIDDLE - turned.to(at)[0] - 0.5
+        head, yaw = replace(turned, x=float(x), y=float(y)), float(rng.uniform(-1, 1))
+        cells = {protect: cell_of(head, yaw, box, protect) for protect in PROTECTIONS}
+        raised += cells["face"].scale > cells["head"].scale
+        assert cells["head"] == cells["box"]
+        whole = cells["box"].shape("box").region(cells["box"].pose, 1400, 1400, masked=False)
+        assert whole is not None
+        assert whole[0].x <= box.x
+        assert whole[0].y <= box.y
+        assert whole[0].x + whole[0].w >= box.x + w
+        assert whole[0].y + whole[0].h >= box.y + h
+        across, down = np.meshgrid(np.arange(w) + 0.5, np.arange(h) + 0.5)
+        for protect, half, low in (("head", 0.5, 0.5), ("face", 0.25, 0.6)):
+            ellipse = ((across / w - 0.5) / half) ** 2 + ((down / h - low) / half) ** 2 <= 1
+            pixels = np.argwhere(ellipse)[:, ::-1] + (box.x, box.y)
+            at = cells[protect].pose.to(pixels.astype(float)) + 0.5
+            assert cells[protect].shape(protect).holds(at).all()
+    assert 5 < raised < 55
 
 
 def test_a_turned_head_is_replaced_with_the_back_of_the_head() -> None:
@@ -277,23 +307,31 @@ def test_regions_of_cells_are_told_from_others(protect: str) -> None:
     right = Region(box, mask, origin).record
 
     def problem(record, *, counted=True, size=400):
-        return off_grid(record, protect, size, size, counted=counted)
+        return misplaced(record, protect, "auto", size, size, counted=counted)
 
     assert problem(right) == ""
     for moved in (Box(box.x + 1, *(box.y, box.w, box.h)), Box(box.x, box.y, box.w, box.h - 1)):
         assert "not that of its cell" in problem(replace(right, box=moved))
     assert "not that of its cell" in problem(replace(right, masked=(right.masked or 99) - 1))
-    assert problem(replace(right, masked=5), counted=False) == ""
-    grown = replace(right, origin=replace(origin, grown_to="JPEG"))
-    assert problem(replace(grown, box=Box(box.x - 9, box.y, box.w + 20, box.h))) == ""
-    for wrong in (Box(box.x + 1, box.y, box.w, box.h), Box(box.x, box.y, box.w + 400, box.h)):
-        assert "not that of its cell" in problem(replace(grown, box=wrong))
-    for fewer in (1, (right.masked or 99) - 1):
-        masked = fewer if mask is not None else box.w * box.h
+    assert (problem(replace(right, masked=5), counted=False) == "") == (mask is not None)
+    grown = grow(Region(box, mask, origin), Photo(np.zeros((400, 400), np.uint8), Grid(16, 16))).record
+    assert problem(grown) == ""
+    x, y, w, h = grown.box.x, grown.box.y, grown.box.w, grown.box.h
+    wrong = [
+        box,
+        Box(box.x + 1, y, w, h),
+        Box(x, y, w + 1, h),
+        Box(x - 32, y, w + 32, h),
+        Box(x, y, w + 99, h),
+    ]
+    for other in wrong:
+        assert "not that of its cell" in problem(replace(grown, box=other))
+    for other in (1, right.masked or 99):
+        masked = other if mask is not None else w * h
         assert "not that of its cell" in problem(replace(grown, masked=masked))
-        assert problem(replace(grown, masked=masked), counted=False) == ""
+        assert (problem(replace(grown, masked=masked), counted=False) == "") == (mask is not None)
     assert ("not that of its cell" in problem(replace(grown, masked=None))) == (mask is not None)
-    assert "outside" in problem(replace(right, origin=replace(origin, cell=(22, 1, 900, 20, 1))))
+    assert "not that of its cell" in problem(replace(right, origin=replace(origin, cell=(22, 1, 900, 20, 1))))
     assert "no cell" in problem(replace(right, origin=replace(origin, cell=(1, 2))))
 
 
@@ -303,7 +341,7 @@ def test_no_mask_is_computed_for_a_box_that_is_not_that_of_the_cell(monkeypatch:
     origin = Origin(FACE, "faces", number=1, found=True, cell=cell.numbers)
     tiny = Region(Box(0, 0, 1, 1), np.ones((1, 1), bool), origin).record
     monkeypatch.setattr(Shape, "holds", lambda *_: pytest.fail("a mask was computed"))
-    assert "not that of its cell" in off_grid(tiny, "head", 9000, 9000, counted=True)
+    assert "not that of its cell" in misplaced(tiny, "head", "auto", 9000, 9000, counted=True)
 
 
 def test_a_mask_takes_little_more_memory_than_its_pixels() -> None:

@@ -131,7 +131,7 @@ def test_the_network_is_shown_the_outside_the_face_and_the_public_noise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Known colours, two masks that share no pixel, and a quarter of the noise."""
-    noise = np.arange(SIDE * SIDE, dtype=np.float32).reshape(SIDE, SIDE)
+    noise = np.arange(SIDE * SIDE, dtype=np.float32).reshape(SIDE, SIDE) / 1024
     network, seen = made(noise=noise), []
     run: Callable[[np.ndarray], np.ndarray] = network._run
     monkeypatch.setattr(Completion, "_run", lambda _, planes: (seen.append(planes[0].copy()), run(planes))[1])
@@ -502,9 +502,13 @@ def test_a_file_keeps_it_and_one_that_is_none_is_refused(tmp_path: Path) -> None
         save(made(contents), tmp_path / f"{number}.safetensors")
         with pytest.raises(ModelError, match=match):
             Completion.load(tmp_path / f"{number}.safetensors")
-    save(made(noise=np.zeros((60, 60), np.float32)), tmp_path / "small.safetensors")
-    with pytest.raises(ModelError, match="frame"):
-        Completion.load(tmp_path / "small.safetensors")
+    for noise, match in (
+        (np.zeros((60, 60)), "64 to 512"),
+        (np.zeros((68, 68)), "64 to 512"),
+        (np.full((64, 64), 11.0), "noise"),
+    ):
+        with pytest.raises(ModelError, match=match):
+            made(noise=noise.astype(np.float32))
 
 
 def test_a_network_with_parts_in_other_files_is_refused_before_an_engine_opens_them(tmp_path: Path) -> None:

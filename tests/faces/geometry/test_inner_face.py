@@ -111,6 +111,13 @@ def test_the_correction_is_limited() -> None:
         found = stretched(inside, rim, np.ones(count), np.tile(missed, (count, 1)))[0]
         middle = float(np.clip(np.mean(missed), -MOST[0], MOST[0]))
         assert np.abs(found - middle).max() <= TINT + MOST[1] + 1e-5
+    x = np.nonzero(rim)[1][:, None]
+    red = stretched(inside, rim, np.ones(count), np.where(x > x.mean(), (1.2, -0.6, -0.6), (0.0, 0.0, 0.0)))[
+        0
+    ]
+    assert 0.5 * TINT < np.abs(red - red.mean(axis=2, keepdims=True)).max() <= 4 / 3 * TINT + 1e-5, (
+        "a red shirt"
+    )
     uneven = light(around((90, 60, 44), (230, 180, 155))).gain
     assert np.log(uneven.max() / uneven.min()) <= 2 * MOST[1] + 1e-5
     black = np.full((128, 128, 3), 3, np.uint8)

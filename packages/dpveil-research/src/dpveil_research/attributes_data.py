@@ -13,7 +13,8 @@ from jaxtyping import Int64, UInt8
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.align import of_points
-from dpveil.training.crops import SHARD, centred
+from dpveil.io.shards import SHARD
+from dpveil.training.crops import centred
 from dpveil.training.labelled import Labelled, labelled
 from dpveil_research.data import levels
 from dpveil_research.faces import FACE, FOLDER, aligned

@@ -34,16 +34,17 @@ class Iris(Attack):
         """What photos have to show: eyes."""
         return "eyes"
 
+    @property
+    def enrols(self) -> bool:
+        """Whether it can enrol new people: yes, it learns nothing of anybody but codes."""
+        return True
+
     def fit(self, background: Background) -> Fitted:
         """Return the attacker that has everybody's iris codes.
 
         Raises `InvalidParameter` for a background without two people.
         """
-        check_people(background)
-        found = [_code(view) for view in background.clean]
-        rows = [row for row, one in enumerate(found) if one is not None]
-        known = tuple(one for one in found if one is not None)
-        return _Known(background.names, background.owners[rows], known)
+        return _Known.of(background)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,18 @@ class _Known(Fitted):
     names: tuple[str, ...]
     owners: np.ndarray
     codes: tuple[Code, ...]
+
+    @classmethod
+    def of(cls, background: Background) -> _Known:
+        check_people(background)
+        found = [_code(view) for view in background.clean]
+        rows = [row for row, one in enumerate(found) if one is not None]
+        known = tuple(one for one in found if one is not None)
+        return cls(background.names, background.owners[rows], known)
+
+    def enrol(self, gallery: Background) -> Fitted:
+        """Return the attacker that has the iris codes of a gallery."""
+        return _Known.of(gallery)
 
     def score(self, releases: Sequence[View]) -> Scores:
         likeness = np.full((len(releases), len(self.names)), np.nan)

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float64, UInt8
 
 from dpveil.core.parameters import check_count
+from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
 
 FIVE: Final = ((0.7590, 0.3010), (0.6071, 0.3091), (0.2264, 0.2999), (0.3787, 0.3087), (0.4927, 0.5916))
@@ -128,8 +129,8 @@ class Similarity:
         """
         import cv2
 
-        step = 1 / self.scale
-        patch, left, top = _patch(image, self.back(frame.corners()), 3 + math.ceil(2 * step))
+        step, read = 1 / self.scale, self.reads(frame, *image.shape[:2])
+        patch, left, top = np.ascontiguousarray(image[read.slices]), read.x, read.y
         patch, whole = _reduced(patch, math.floor(step))
         step /= whole
         if step > 1:
@@ -144,6 +145,15 @@ class Similarity:
             cut = _enlarged(patch, matrix, frame.size)
         cut = cut.reshape(frame.size, frame.size, -1)
         return np.ascontiguousarray(np.broadcast_to(cut, (frame.size, frame.size, 3)))
+
+    def reads(self, frame: Frame, height: int, width: int) -> Box:
+        """Return the pixels of a photo of this size that `crop` may read; never empty."""
+        border, ends = 3 + math.ceil(2 / self.scale), self.back(frame.corners())
+        left, top = (int(v) - border for v in np.floor(ends.min(axis=0)))
+        right, bottom = (int(v) + border for v in np.ceil(ends.max(axis=0)))
+        left, right = min(max(left, 0), width - 1), max(min(right, width), 1)
+        top, bottom = min(max(top, 0), height - 1), max(min(bottom, height), 1)
+        return Box(left, top, right - left, bottom - top)
 
 
 def of_points(found: Points, wanted: Points) -> Similarity:
@@ -205,15 +215,3 @@ def _enlarged(
     return np.asarray(
         cv2.warpAffine(patch, inverse, (side, side), flags=how, borderMode=cv2.BORDER_REPLICATE)
     )
-
-
-def _patch(
-    image: UInt8[np.ndarray, "H W c"], corners: Points, border: int
-) -> tuple[UInt8[np.ndarray, "h w c"], int, int]:
-    """Return the part of the photo around the corners, never empty, and its left and top in pixels."""
-    height, width = image.shape[:2]
-    left, top = (int(v) - border for v in np.floor(corners.min(axis=0)))
-    right, bottom = (int(v) + border for v in np.ceil(corners.max(axis=0)))
-    left, right = min(max(left, 0), width - 1), max(min(right, width), 1)
-    top, bottom = min(max(top, 0), height - 1), max(min(bottom, height), 1)
-    return np.ascontiguousarray(image[top:bottom, left:right]), left, top

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from dpveil.core.origin import BOX, Origin
-from dpveil.core.region import Box, RegionRecord
+from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.head import outline
@@ -32,8 +32,6 @@ YAW: Final = 20
 """Degrees between the classes of yaw."""
 TURNED: Final = 2
 """The outermost class of yaw, on either side: everything from 30° on."""
-MOST_GROWTH: Final = 160
-"""Most pixels by which a region grows to the blocks of a format."""
 ROUNDING: Final = 1.02
 """Factor by which a shape is larger than needed to hold a face's box, so that no row of pixels is lost."""
 
@@ -118,44 +116,28 @@ def _wrapped(roll: int) -> int:
     return (roll + ROLLS // 2 - 1) % ROLLS - ROLLS // 2 + 1
 
 
-def cell_of(head: Similarity, yaw: float | None, box: Box | None) -> Cell:
-    """Return the cell of a head; its scale is raised until the shape holds the ellipse inscribed in `box`.
+def cell_of(head: Similarity, yaw: float | None, box: Box | None, protect: str = "head") -> Cell:
+    """Return the cell of a head; its scale is raised until its shapes hold what they have to of `box`.
 
-    `head` maps the photo to a frame with a side of 1, `yaw` is in radians. Raises `RegionError`.
+    These are the head's, and that which is replaced by `protect`. `head` maps the photo to a frame with a
+    side of 1, `yaw` is in radians. Raises `RegionError`.
     """
     cell = Cell.near(head, yaw)
     if box is None:
         return cell
-    ends = outline((box.x + box.w / 2 - 0.5, box.y + box.h / 2 - 0.5, box.w / 2, box.h / 2))
     for raised in SCALES:
         cell = Cell.near(head, yaw, raised=raised)
-        if ROUNDING * float(cell.shape("head").far(cell.pose.to(ends) + 0.5).max()) <= 1:
+        if _held(box, cell, "head") and _held(box, cell, protect):
             break
     return cell
 
 
-def off_grid(record: RegionRecord, protect: str, width: int, height: int, *, counted: bool) -> str:
-    """Return why a region of a photo of this size is not that of its cell; empty if it may be.
-
-    A region that grew to the blocks of a format holds that of its cell. Pixels of masks are only `counted` if
-    asked for.
-    """
-    cell = Cell.of(record.origin.cell or ())
-    if cell is None:
-        return "is in no cell of the grid"
-    shape, own, masked = cell.shape(protect), given_box(record.origin), PROTECTIONS[protect].masked
-    pixels = shape.region(cell.pose, width, height, box=own, masked=False)
-    if pixels is None:
-        return "is in a cell of the grid that lies outside the photo"
-    most = 0 if record.origin.grown_to is None else MOST_GROWTH
-    fits = all(0 <= more <= most for more in _beyond(pixels[0], record.box))
-    if fits and counted:
-        fits = masked == (record.masked is not None)
-    if fits and counted and masked:  # a mask takes time and memory, so it is the last
-        found = shape.region(cell.pose, width, height, box=own)
-        count, told = 0 if found is None or found[1] is None else int(found[1].sum()), record.masked or 0
-        fits = 0 < count <= told and (most > 0 or told == count)
-    return "" if fits else "is not that of its cell of the grid"
+def _held(box: Box, cell: Cell, protect: str) -> bool:
+    """Return whether the shape of a cell holds what it has to of a detected box (`Protection.holds`)."""
+    size, down = PROTECTIONS[protect].holds
+    middle = box.x + box.w / 2 - 0.5, box.y + box.h * (0.5 + down) - 0.5
+    ends = outline((*middle, size * box.w / 2, size * box.h / 2))
+    return ROUNDING * float(cell.shape(protect).far(cell.pose.to(ends) + 0.5).max()) <= 1
 
 
 def given_box(origin: Origin) -> Box | None:
@@ -167,9 +149,3 @@ def given_box(origin: Origin) -> Box | None:
         return box_of_text(origin.finder) if origin.kind == BOX else None
     except InvalidParameter:
         return None
-
-
-def _beyond(inner: Box, outer: Box) -> tuple[int, int, int, int]:
-    """Return how far a box extends beyond another one on each side, in pixels."""
-    left, top = inner.x - outer.x, inner.y - outer.y
-    return left, top, outer.w - inner.w - left, outer.h - inner.h - top

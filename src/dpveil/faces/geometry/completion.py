@@ -70,8 +70,8 @@ class Completion(Stored, Filling):
     masks of both, 0 or 1; `noise`, which is public and constant; what is added to the logits of the layout's
     classes; and how hair and skin look. The last two are those of an example of `hair`. Its output is
     1 × 7 × `side` × `side`: RGB from -1 to 1, and the shares of the classes of `layout`, from 0 to 1. It is
-    run once when it is loaded.
-    Source: docs, "Face geometry".
+    run once when it is loaded. Raises `ModelError` for a side that is none of `SIDES`, and for noise that is
+    too loud. Source: docs, "Face geometry".
     """
 
     name: ClassVar[str] = "completion"
@@ -81,6 +81,13 @@ class Completion(Stored, Filling):
     noise: Float32[np.ndarray, "s s"]
     hair: Hair
     card: Card
+
+    def __post_init__(self) -> None:
+        if self.side not in SIDES:
+            steps = f"{SIDES[0]} to {SIDES[-1]} pixels in steps of {SIDES.step}"
+            raise ModelError(f"the network's frame is none of {steps}")
+        if not (np.abs(self.noise) <= LOUD).all():
+            raise ModelError(f"the network's noise is beyond {LOUD:g}")
 
     @property
     def side(self) -> int:
@@ -192,8 +199,8 @@ class Completion(Stored, Filling):
         """Return the network stored in a file; raises `ModelError` for contents that do not fit together."""
         data = tensors["network"]
         noise, side = tensors["noise"].astype(np.float32), facts["side"]
-        if side not in SIDES or noise.shape != (side, side) or not (np.abs(noise) <= LOUD).all():
-            raise ModelError(f"the network's frame is none of {SIDES[0]} to {SIDES[-1]} pixels")
+        if noise.shape != (side, side):
+            raise ModelError("the network's noise is not of its side")
         if data.dtype != np.uint8 or data.ndim != 1 or not 0 < len(data) <= MOST:
             raise ModelError(f"the network is not an ONNX file of at most {MOST >> 20} MiB")
         made = cls(data.tobytes(), noise, Hair.of_arrays(tensors), card)

@@ -9,6 +9,7 @@ from typing import ClassVar, Final
 import numpy as np
 from jaxtyping import Bool, Float32, UInt8
 
+from dpveil.assets.apart import Apart
 from dpveil.core.region import Box
 from dpveil.errors import ModelError
 from dpveil.faces.geometry.fill import Filling
@@ -24,7 +25,8 @@ WHOLE: Final = 1 - 1e-4
 
 
 class Lama(Filling):
-    """A network with LaMa's inputs and output from an ONNX file, run by OpenCV from the hashed bytes.
+    """A network with LaMa's inputs and output from an ONNX file, run by OpenCV from the hashed bytes
+    in a process of its own, which a damaged file can end.
 
     Its inputs are "image", 1 × 3 × 512 × 512, RGB from 0 to 1, and "mask", 1 × 1 × 512 × 512, 1 in the hole;
     its output is 1 × 3 × 512 × 512, RGB from 0 to 255. It is run once when it is loaded. Raises `ModelError`
@@ -37,8 +39,8 @@ class Lama(Filling):
 
     def __init__(self, path: str | Path) -> None:
         self._name = shown(path)
-        self._contents = np.frombuffer(_contents(Path(path)), np.uint8)
-        self.digest = hashlib.sha256(self._contents.data).hexdigest()
+        contents = _contents(Path(path))
+        self.digest, self._network = hashlib.sha256(contents).hexdigest(), Apart(self.name, contents)
         self._try()
 
     def __call__(
@@ -70,21 +72,12 @@ class Lama(Filling):
     def _run(
         self, image: UInt8[np.ndarray, "s s 3"], mask: Bool[np.ndarray, "s s"]
     ) -> Float32[np.ndarray, "s s 3"]:
-        """Return the network's output, RGB from 0 to 255, for an image of its size.
-
-        Loads a new net for each call: OpenCV's nets keep earlier inputs and are not thread-safe.
-        """
-        import cv2
-
+        """Return the network's output, RGB from 0 to 255, for an image of its size."""
         try:
-            net = cv2.dnn.readNetFromONNX(self._contents)
-            net.setInput(cv2.dnn.blobFromImage(image, 1 / 255), "image")
-            net.setInput(cv2.dnn.blobFromImage(mask.astype(np.float32)), "mask")
-            out = np.asarray(net.forward())
-        except cv2.error as error:
-            raise ModelError(
-                f"{self._name} is not a network that OpenCV can inpaint with", hint=HINT
-            ) from error
+            out = self._network(image, mask.astype(np.float32))
+        except ModelError as error:
+            problem = f"{self._name} is not a network that OpenCV can inpaint with: {error.message}"
+            raise ModelError(problem, hint=HINT) from error
         if out.shape != (1, 3, SIDE, SIDE):
             size = " × ".join(str(side) for side in out.shape)
             raise ModelError(f"{self._name} gives {size} numbers, not 1 × 3 × {SIDE} × {SIDE}", hint=HINT)

@@ -30,9 +30,10 @@ STIFF: Final = (0.5, 10.0)
 SLACK: Final = 1e-4
 """How firmly every pixel is held at the mean correction."""
 MOST: Final = (0.9, 0.35)
-"""Largest mean correction and largest deviation from it, as logarithms of factors."""
+"""Largest mean correction of light and largest deviation from it, as logarithms of factors."""
 TINT: Final = 0.15
-"""Largest deviation of one channel's mean correction from that of all, as a logarithm: wood is no skin."""
+"""Largest deviation of one channel's correction from that of all, as a logarithm: wood and a red shirt are no
+skin."""
 SURE: Final = 0.08
 """Mean weight of the rim from which on its light is followed in full."""
 
@@ -74,10 +75,11 @@ def stretched(
     total = float(weights.sum())
     if total > 0:
         mean = (weights[:, None] * missed).sum(axis=0) / total * min(1.0, total / len(weights) / SURE)
-        light = mean.mean()
-        mean = np.clip(light, -MOST[0], MOST[0]) + np.clip(mean - light, -TINT, TINT)
-        correction += mean
-        apart = np.clip(missed - mean, -MOST[1], MOST[1])
+        light, lights = mean.mean(), missed.mean(axis=1, keepdims=True)
+        tint = np.clip(mean - light, -TINT, TINT)
+        light = np.clip(light, -MOST[0], MOST[0])
+        correction += light + tint
+        apart = np.clip(lights - light, -MOST[1], MOST[1]) + np.clip(missed - lights, -TINT, TINT) - tint
         both = inside | rim
         number = np.where(both, np.cumsum(both).reshape(both.shape) - 1, -1)
         correction[both] += _harmonic(number, number[rim], STIFF[0] * weights, apart, SLACK)

@@ -15,13 +15,13 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry.align import Frame, Similarity, of_points
-from dpveil.faces.geometry.cell import ROUNDING, Cell, cell_of, given_box
-from dpveil.faces.geometry.head import between, outline
-from dpveil.faces.geometry.head_frame import HeadFrame, Shape
+from dpveil.faces.geometry.cell import Cell, cell_of, given_box
+from dpveil.faces.geometry.head import between
 from dpveil.faces.geometry.landmarks import SEEN, Landmarks, Predictor, of_box, predictor
 from dpveil.faces.geometry.pose import pose_of
 from dpveil.faces.geometry.protection import FACE as FACE_ALONE
-from dpveil.faces.geometry.protection import PROTECTIONS, Protection
+from dpveil.faces.geometry.protection import PROTECTIONS
+from dpveil.faces.geometry.stated import ONE, of_own_box
 
 SPREAD: Final = 0.06
 """Largest accepted `Landmarks.spread`: for 99 % of portraits of LFW it is below 0.04, for boxes in
@@ -33,7 +33,6 @@ CLEAR_SCORE: Final = 0.0
 """Spread and score of an upright face beyond which it is not looked for on its side."""
 TURNS: Final = (math.pi / 2, -math.pi / 2, math.pi)
 """Angles by which faces may be turned, of people who lie or photos that do."""
-ONE: Final = HeadFrame(1)
 
 FOUND: Final = Origin(FACE, found=True)
 LOOKED: Final[WeakKeyDictionary[Photo, dict[tuple[Predictor, Box, bool], Landmarks]]] = WeakKeyDictionary()
@@ -70,6 +69,17 @@ class Placed:
         """Return the canonical crop, which holds protected pixels: only a mechanism may use it."""
         return (self.exact or self.pose).crop(photo.image, self.frame)
 
+    def reads(self, photo: Photo) -> Box:
+        """Return the pixels that `crop` may read, which are as private as where the face is."""
+        return (self.exact or self.pose).reads(self.frame, photo.height, photo.width)
+
+    def core(self, photo: Photo) -> Region | None:
+        """Return the pixels of the inner face of every face of the cell; None if there are none."""
+        if self.cell is None:
+            return self.region
+        pixels = self.cell.shape(FACE_ALONE).region(self.cell.pose, photo.width, photo.height)
+        return None if pixels is None else Region(*pixels)
+
 
 def place(
     photo: Photo,
@@ -104,12 +114,12 @@ def place(
     exact = between(of_box(box), SEEN, frame) if found is None else of_points(found.points, frame.points())
     own, cell = (None if origin.found else box), None
     if found is None and own is not None:
-        there, shape = between(exact, frame, ONE), _around(exact, frame, box, kind)
+        there, shape = of_own_box(box, protect)
     else:
         own = own if own == given_box(origin) else None
         # The turn of the head in its own frame: in the photo's, that of a person who lies would be a nod.
         yaw = None if found is None else pose_of(replace(found, points=exact.to(found.points))).yaw
-        cell = cell_of(between(exact, frame, ONE), yaw, None if own else box)
+        cell = cell_of(between(exact, frame, ONE), yaw, None if own else box, protect)
         there, shape = cell.pose, cell.shape(protect)
     pixels = shape.region(there, photo.width, photo.height, box=own, masked=kind.masked)
     if pixels is None:
@@ -158,10 +168,3 @@ def check(found: Landmarks, label: str = "face") -> Landmarks:
             hint="it may not be a face, or be turned away or tiny: use its box alone, or a pixel method",
         )
     return found
-
-
-def _around(pose: Similarity, frame: Frame, box: Box, kind: Protection) -> Shape:
-    """Return the shape for a face that a user's box places, so large that it holds the ellipse in the box."""
-    ends = outline((box.x + box.w / 2 - 0.5, box.y + box.h / 2 - 0.5, box.w / 2, box.h / 2))
-    far = kind.one.far(between(pose, frame, ONE).to(ends) + 0.5)
-    return kind.of_box(ROUNDING * float(far.max()))

@@ -20,8 +20,10 @@ class Protection:
 
     `masked` says whether the shape's own pixels are replaced, or the whole of its bounding box. The half at
     the back of a turned head is stretched by `behind`, by the class of its yaw, and both halves by `either`
-    where the yaw is not known. `beyond` names what lies outside the shape, `also` is a sentence about what is
-    replaced with a face, and `stays` one about what stays of its head, if that tells who it is.
+    where the yaw is not known. `holds` is what the shape of a cell holds of a detected box, whatever
+    landmarks say: its inscribed ellipse times the first number, moved down by the second times the height.
+    `beyond` names what lies outside the shape, `also` is a sentence about what is replaced with a face, and
+    `stays` one about what stays of its head, if that tells who it is.
     """
 
     one: Shape
@@ -32,6 +34,7 @@ class Protection:
     stays: str = ""
     behind: tuple[float, float, float] = (1.0, 1.3, 1.6)
     either: float = 1.0
+    holds: tuple[float, float] = (1.0, 0.0)
 
     def stretched(self, shape: Shape, yaw: int | None) -> Shape:
         """Return a shape for heads of a class of yaw, positive towards the right of the image."""
@@ -62,6 +65,7 @@ PROTECTIONS: Final = {
         "all of an oval around the inner face is replaced",
         "hair, ears, jaw and neck as far as they lie outside the oval, which may tell who it is",
         behind=(1.0, 1.15, 1.3),
+        holds=(0.5, 0.1),
     ),
 }
 """The only list of the values of `protect`; the first is the default."""

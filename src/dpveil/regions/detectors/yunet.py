@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Final
 
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from dpveil.errors import InvalidParameter, RegionError
+from dpveil.assets.apart import Apart
+from dpveil.errors import InvalidParameter, ModelError, RegionError
 from dpveil.regions.detectors.base import Detector
 from dpveil.regions.detectors.suppress import OVERLAP, REMEDY, suppress
 
@@ -19,9 +20,14 @@ HINT = "name the file face_detection_yunet_2023mar.onnx of OpenCV's model zoo, o
 MOST = 1 << 26
 """Largest file in bytes; OpenCV's own has 0.2 MB."""
 
+ROW: Final = 15
+"""Numbers of a face: box, five points and score."""
+
 
 class YuNet(Detector):
     """A network with YuNet's inputs and outputs from a local file, run by OpenCV from the hashed bytes.
+
+    It runs in a process of its own, which a damaged file can end.
 
     Raises `InvalidParameter` if the file is missing, unreadable, or not such a network.
     """
@@ -37,13 +43,13 @@ class YuNet(Detector):
             if model.stat().st_size > MOST or not model.is_file():
                 problem = f"is no file of at most {MOST >> 20} MiB"
                 raise InvalidParameter("detector model", str(model), problem, hint=HINT)
-            self._contents = np.frombuffer(model.read_bytes(), np.uint8)
+            contents = model.read_bytes()
         except OSError as error:
             reason = error.strerror or "input error"
             raise InvalidParameter(
                 "detector model", str(model), f"is unreadable: {reason}", hint=HINT
             ) from error
-        self._digest = hashlib.sha256(self._contents.tobytes()).hexdigest()
+        self._digest, self._run = hashlib.sha256(contents).hexdigest(), Apart(self.name, contents)
         self._try(str(model))
 
     @property
@@ -62,24 +68,17 @@ class YuNet(Detector):
 
     def __call__(self, image: UInt8[np.ndarray, "h w 3"], threshold: float) -> Float[np.ndarray, "n 5"]:
         """Return the faces of an image, by a new net, as every size of image needs one."""
-        import cv2
-
-        height, width = image.shape[:2]
-        empty = np.zeros(0, np.uint8)
-        finder: Any = cv2.FaceDetectorYN.create(
-            "onnx", self._contents, empty, (width, height), threshold, OVERLAP, top_k=5000
-        )
-        done, rows = finder.detect(np.ascontiguousarray(image[:, :, ::-1]))
-        if not done:
-            raise RegionError("YuNet did not run", hint=REMEDY)
-        found = np.zeros((0, 15)) if rows is None else np.asarray(rows, np.float64)
-        return suppress(found[:, [0, 1, 2, 3, 14]])
+        try:
+            rows = self._run(image[:, :, ::-1], np.array([threshold, OVERLAP]))
+        except ModelError as error:
+            raise RegionError(f"YuNet did not run: {error.message}", hint=REMEDY) from error
+        if rows.ndim != 2 or rows.shape[1] != ROW:
+            raise RegionError("YuNet gave something else than faces", hint=REMEDY)
+        return suppress(np.asarray(rows[:, [0, 1, 2, 3, 14]], np.float64))
 
     def _try(self, name: str) -> None:
         """Run the network once, before any photo is read."""
-        import cv2
-
         try:
             self(np.zeros((64, 64, 3), np.uint8), 0.99)
-        except cv2.error as error:
+        except RegionError as error:
             raise InvalidParameter("detector model", name, "is no YuNet network", hint=HINT) from error

@@ -1,0 +1,119 @@
+"""What runs in a process of its own (`assets.apart`): OpenCV's reader of networks, which damaged ones end.
+
+It is started as a script and needs nothing but NumPy and OpenCV. Messages are lists of arrays.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import IO, Any, Final
+
+import numpy as np
+
+TYPES: Final = ("|u1", "<f4", "<f8")
+"""Types of arrays in messages."""
+MOST: Final = 1 << 31
+"""Most bytes of a message; a network of 1 GiB is one."""
+MEMORY: Final = 1 << 34
+"""Most memory that the process gets, in bytes, where the system can limit it."""
+HEAD: Final = 4096
+"""Longest line that describes arrays."""
+
+
+def write(stream: IO[bytes], arrays: Sequence[np.ndarray] | None) -> None:
+    """Write a message; None says that OpenCV refused."""
+    told = None if arrays is None else [[array.dtype.str, array.shape] for array in arrays]
+    stream.write(json.dumps(told).encode() + b"\n")
+    for array in arrays or ():
+        stream.write(np.ascontiguousarray(array).data)
+    stream.flush()
+
+
+def read(stream: IO[bytes]) -> list[np.ndarray] | None:
+    """Return the arrays of a message; raises `EOFError` at the end and `ValueError` for anything else."""
+    line = stream.readline(HEAD)
+    if not line.endswith(b"\n"):
+        raise EOFError("the other process ended")
+    told = json.loads(line)
+    return None if told is None else [_array(stream, *one) for one in told]
+
+
+def _array(stream: IO[bytes], kind: str, shape: list[int]) -> np.ndarray:
+    sides = kind in TYPES and len(shape) <= 8 and all(type(side) is int and side >= 0 for side in shape)
+    size = math.prod(shape) * np.dtype(kind).itemsize if sides else MOST
+    if size >= MOST:
+        raise ValueError("it is no message")
+    contents = stream.read(size)
+    if len(contents) < size:
+        raise EOFError("the other process ended")
+    return np.frombuffer(contents, kind).reshape(shape)
+
+
+def detect(contents: np.ndarray, image: np.ndarray, settings: np.ndarray) -> np.ndarray:
+    """Return YuNet's rows of 15 numbers for an image; `settings` are threshold and overlap."""
+    import cv2
+
+    height, width = image.shape[:2]
+    threshold, overlap = settings.tolist()
+    finder: Any = cv2.FaceDetectorYN.create(
+        "onnx", contents, np.zeros(0, np.uint8), (width, height), threshold, overlap, top_k=5000
+    )
+    done, rows = finder.detect(image)
+    if not done:
+        raise cv2.error("it did not run")
+    return np.zeros((0, 15)) if rows is None else np.asarray(rows, np.float64)
+
+
+def inpaint(contents: np.ndarray, image: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Return what a network of LaMa's inputs gives for an image and a mask, as it is.
+
+    Loads a new net for each call: OpenCV's nets keep earlier inputs.
+    """
+    import cv2
+
+    net = cv2.dnn.readNetFromONNX(contents)
+    net.setInput(cv2.dnn.blobFromImage(image, 1 / 255), "image")
+    net.setInput(cv2.dnn.blobFromImage(mask), "mask")
+    return np.asarray(net.forward(), np.float32)
+
+
+JOBS: Final[dict[str, Callable[..., np.ndarray]]] = {"yunet": detect, "lama": inpaint}
+"""What the process can do with a network."""
+
+
+def serve(job: str, asked: IO[bytes], answers: IO[bytes]) -> None:
+    """Answer messages about the network of the first one until there are no more."""
+    import cv2
+
+    with suppress(EOFError):
+        contents = (read(asked) or [])[0]
+        while True:
+            threads, *arrays = read(asked) or []
+            cv2.setNumThreads(int(threads))
+            try:
+                found = [JOBS[job](contents, *arrays)]
+            except cv2.error:
+                write(answers, None)
+            else:
+                write(answers, found)
+
+
+def main() -> None:
+    """Serve on the standard streams, within limits; what OpenCV prints goes nowhere."""
+    with suppress(ImportError, ValueError, OSError):  # no such limits, or lower ones
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    serve(sys.argv[1], sys.stdin.buffer, answers)
+
+
+if __name__ == "__main__":
+    main()

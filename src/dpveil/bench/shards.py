@@ -1,0 +1,98 @@
+"""Photos in WebDataset shards, each read where it lies in its .tar."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from dpveil.bench.items import MOST_PIXELS, Item
+from dpveil.core.photo import Photo
+from dpveil.errors import UsageError
+from dpveil.io import FORMATS, read_bytes
+from dpveil.io.shards import LARGEST, SHARD, open_shard
+
+MOST_FACTS: Final = 1 << 16
+"""Largest .json of a photo, in bytes."""
+LONGEST: Final = 200
+"""Most characters of a person's name."""
+PERSON: Final = "person"
+
+
+@dataclass(frozen=True)
+class ShardPhoto(Item):
+    """A photo of `size` bytes that begins at byte `start` of a .tar."""
+
+    path: Path
+    start: int
+    size: int
+
+    def read(self) -> Photo:
+        """Return the photo; raises `PhotoError`."""
+        return read_bytes(self._contents(), f"{self.path}/{self.name}", max_pixels=MOST_PIXELS)
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the photo's file."""
+        return hashlib.sha256(self._contents()).hexdigest()
+
+    def _contents(self) -> bytes:
+        with self.path.open("rb") as file:
+            file.seek(self.start)
+            return file.read(self.size)
+
+
+def shards(folder: Path) -> Iterator[Path]:
+    """Yield the shards in a folder, sorted; hidden ones and links are left out."""
+    for place in sorted(folder.iterdir()):
+        plain = place.suffix.lower() == SHARD and not place.name.startswith(".")
+        if plain and place.is_file() and not place.is_symlink():
+            yield place
+
+
+def in_shards(folder: Path) -> Iterator[Item]:
+    """Yield the photos in the shards of a folder, each of the person whom the .json of its name states.
+
+    Without one, a photo is of a person of its own. Raises `PhotoError` for a damaged .tar, and `UsageError`
+    for a .json that is none.
+    """
+    for path in shards(folder):
+        with open_shard(path) as shard:
+            yield from _photos(path, shard)
+
+
+def _photos(path: Path, shard: tarfile.TarFile) -> Iterator[Item]:
+    people: dict[str, str] = {}
+    found: list[tuple[str, tarfile.TarInfo]] = []
+    for member in shard:
+        name = PurePosixPath(member.name)
+        if not member.isreg() or member.size > LARGEST or name.name.startswith("."):
+            continue
+        stem, end = str(name.with_suffix("")), name.suffix.lower()
+        if end == ".json" and member.size <= MOST_FACTS:
+            if (person := _person(path, shard, member)) is not None:
+                people[stem] = person
+        elif end in FORMATS:
+            found.append((stem, member))
+    for stem, member in found:
+        name = f"{path.name}/{member.name}"
+        yield ShardPhoto(people.get(stem, name), name, path, member.offset_data, member.size)
+
+
+def _person(path: Path, shard: tarfile.TarFile, member: tarfile.TarInfo) -> str | None:
+    """Return the person whom a .json states, None for none; raises `UsageError` if it is no .json."""
+    opened = shard.extractfile(member)
+    try:
+        facts = json.loads(opened.read() if opened else b"")
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}, {member.name!r}, is not JSON", hint="get an intact copy") from error
+    person = facts.get(PERSON) if isinstance(facts, dict) else None
+    if person is None:
+        return None
+    if isinstance(person, bool) or not isinstance(person, str | int) or len(str(person)) > LONGEST:
+        raise UsageError(f"{path}, {member.name!r}, names a person by no text or number", hint="mend it")
+    return str(person)

@@ -1,0 +1,193 @@
+"""What `dpveil evaluate` compares: methods with their budgets, and the attacks on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Final
+
+from dpveil.cli.options import number
+from dpveil.core.registry import ATTACKS, FACES, METHODS
+from dpveil.errors import UsageError
+
+if TYPE_CHECKING:
+    from dpveil.attacks.base import Attack
+    from dpveil.bench.data import Dataset
+    from dpveil.bench.settings import AnySetting
+    from dpveil.mechanisms.method import Method
+
+QUICK: Final = {
+    "methods": ("dp-pix", "dp-samp", "dp-svd", "snow"),
+    "budgets": ("0.5", "1", "5", "20", "100"),
+    "attacks": (
+        "pixels",
+        "appearance",
+        "hallucinated",
+        "embedding",
+        "network",
+        "iris",
+        "filled(iris)",
+        "text",
+    ),
+}
+"""What a run compares unless it is told; `--full` takes all methods and attacks that are installed."""
+SEVERAL: Final = ("averaged", "composed")
+"""Attacks on several releases of one photo, which are run where there are some."""
+MIXED: Final = "intersected"
+"""The attack on pictures of several people, which is run where there are some, or several releases."""
+AROUND: Final = ("placement", "context", "context+placement", "outside(network)")
+"""Attacks that look beside the regions, which are run where regions are not the whole photo."""
+PLAIN: Final = ("blur", "mosaic", "fill")
+"""Methods that promise nothing, which every run shows beside the others."""
+ALONE: Final = "everybody is in one photo, and attackers have that photo itself"
+"""What a run says of a data set that names nobody."""
+SLOW: Final = ("1", "10", "100")
+"""Budgets of a full run."""
+USUAL_K: Final = ("5",)
+"""How many share a picture by k-same."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user asked for, in the user's words; None or nothing for what was not said."""
+
+    methods: tuple[str, ...] = ()
+    budgets: tuple[str, ...] = ()
+    delta: str | None = None
+    block: str = "8"
+    neighbourhoods: tuple[str, ...] = ()
+    metric: str | None = None
+    k: tuple[str, ...] = ()
+    regions: str | None = None
+    releases: int = 1
+    full: bool = False
+
+
+def settings(
+    asked: Asked, sets: Sequence[Dataset], options: Mapping[str, str]
+) -> tuple[list[AnySetting], list[str]]:
+    """Return the settings that are compared, photos as they are first, and notes on what is left out.
+
+    `options` say what an argument is called in errors. Raises `UsageError` and `InvalidParameter`.
+    """
+    from dpveil.bench.galleries import METHODS as GALLERIES
+    from dpveil.bench.settings import Setting
+
+    rows = (*METHODS.rows, *GALLERIES) if asked.full else QUICK["methods"]
+    names = tuple(dict.fromkeys(asked.methods or rows))
+    notes = _unused(asked, names)
+    chosen = tuple(name for name in names if name not in GALLERIES)
+    methods, more = _methods(asked, chosen, options)
+    shared, left = _galleries(asked, [name for name in names if name in GALLERIES], sets)
+    own = [Setting(one, asked.regions, releases=asked.releases) for one in methods]
+    return [Setting(None), *own, *shared], [*notes, *more, *left]
+
+
+def _methods(
+    asked: Asked, names: Sequence[str], options: Mapping[str, str]
+) -> tuple[list[Method], list[str]]:
+    """Return the methods with their parameters, those that promise nothing first, and notes."""
+    from dpveil.catalogue import build
+    from dpveil.cli import grid
+
+    alone = [name for name in names if not asked.budgets and asked.methods and _needs_no_budget(name)]
+    choice = grid.Choice(
+        names=(*(name for name in PLAIN if name not in names), *(one for one in names if one not in alone)),
+        budgets=asked.budgets or (SLOW if asked.full else QUICK["budgets"]),
+        neighbourhoods=grid.neighbourhoods(asked.neighbourhoods or ("16",)),
+        delta=asked.delta,
+        block=number(asked.block),
+        metric=asked.metric,
+    )
+    lines, notes = grid.lines(choice, every=asked.full and not asked.methods, options=options)
+    found = [one for line in lines for one in line.methods if one is not None]
+    return list(dict.fromkeys([*found, *(build(name, {}) for name in alone)])), notes
+
+
+def _needs_no_budget(name: str) -> bool:
+    """Whether a method keeps nothing unless it is told, and then costs nothing, as the default does."""
+    return name in METHODS and () in METHODS[name].budgets
+
+
+def _galleries(
+    asked: Asked, names: Sequence[str], sets: Sequence[Dataset]
+) -> tuple[list[AnySetting], list[str]]:
+    """Return the settings of k-same; of a full run a note where the photos do not fit."""
+    from dpveil.bench.galleries import METHODS as GALLERIES
+    from dpveil.bench.galleries import GallerySetting
+    from dpveil.bench.split import split
+
+    made: list[AnySetting] = []
+    for name in names:
+        if asked.regions not in (None, "whole"):
+            raise UsageError(f"{name} replaces whole photos", hint="leave out --regions")
+        for k in asked.k or USUAL_K:
+            one = GallerySetting(GALLERIES[name](k=number(k)), asked.releases)  # type: ignore[arg-type]
+            try:
+                for dataset in sets:
+                    one.check(split(dataset))
+            except UsageError as error:
+                if asked.methods:
+                    raise
+                return [], [f"{name} is left out: {error}"]
+            made.append(one)
+    if asked.k and not made:
+        raise UsageError("--k is taken by no method here", hint="--method k-same-pixel")
+    return made, []
+
+
+def _unused(asked: Asked, names: Sequence[str]) -> list[str]:
+    """Return notes on budgets that methods do not take; raises `UsageError` if none takes one."""
+    from dpveil.bench.galleries import METHODS as GALLERIES
+
+    if not all(name in METHODS or name in GALLERIES for name in names):
+        return []  # refused where methods are made
+    known = {name: {field.name for field in fields(METHODS.get(name, GALLERIES.get(name)))} for name in names}
+    notes = []
+    for option, given, sign in (("epsilon", asked.budgets, "ε"), ("delta", asked.delta, "δ")):
+        without = [name for name in names if option not in known[name]]
+        told = f"{', '.join(without)} {'takes' if len(without) == 1 else 'take'} no {sign}"
+        if given and len(without) == len(names):
+            raise UsageError(told, hint=f"leave out --{option}")
+        if given and without and option == "epsilon":
+            notes.append(f"{told}: --epsilon changes nothing there")
+    return notes
+
+
+def attacks(
+    names: Sequence[str], *, asked: Asked, chosen: Sequence[AnySetting], split: str
+) -> tuple[tuple[Attack, ...], list[str]]:
+    """Return the attacks with these names, or the usual ones on the `chosen` settings, and notes on those
+    that cannot run; one that was asked for is refused.
+    """
+    from dpveil.attacks.labels import attack, missing
+
+    made: list[Attack] = []
+    notes: list[str] = []
+    for name in dict.fromkeys(names or _usual(asked, chosen)):
+        one = attack(name)
+        if split == "people" and not one.enrols:
+            if names:
+                raise UsageError(f"the attack {name} cannot enrol new people", hint="--split photos")
+            notes.append(f"the attack {name} is left out: it cannot enrol new people")
+        elif not (lacking := missing(one)):
+            made.append(one)
+        elif names:
+            raise UsageError(f"the attack {name} needs what is not installed", hint=_install(lacking))
+        else:
+            notes.append(f"the attack {name} is left out: {_install(lacking)}")
+    return tuple(made), notes
+
+
+def _usual(asked: Asked, chosen: Sequence[AnySetting]) -> tuple[str, ...]:
+    from dpveil.bench.galleries import METHODS as GALLERIES
+
+    usual = [name for name in ATTACKS if name not in SEVERAL] if asked.full else QUICK["attacks"]
+    around = asked.regions not in (None, "whole") or any(one.name in FACES.rows for one in chosen)
+    several = asked.releases > 1
+    mixed = several or any(one.name in GALLERIES for one in chosen)
+    return (*usual, *(SEVERAL * several), *((MIXED,) * mixed), *(AROUND * around))
+
+
+def _install(extras: Sequence[str]) -> str:
+    return f"pip install 'dpveil[{','.join(extras)}]'"

@@ -1,0 +1,73 @@
+"""Checking cells of an attack with a file of the user's: again with the same file, and never with another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpveil.attacks import attack, faces
+from dpveil.attacks.memo import Memo
+from dpveil.bench.cells import Cell
+from dpveil.bench.check import again, left_out, repeated
+from dpveil.bench.data import load
+from dpveil.bench.measuring import cells
+from dpveil.bench.settings import Setting
+from dpveil.core.region import Box
+from dpveil.errors import DataError
+from people_made import folder
+from tiny_onnx import encoder
+
+NOTHING = Setting(None)
+
+
+def network(path: Path, seed: int) -> str:
+    weights = np.random.default_rng(seed).normal(size=(16, 3, 112, 112))
+    path.write_bytes(encoder(weights, np.zeros(16)))
+    return f"embedding:{path}"
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str, list[Cell]]:
+    """Return a data set, an attack with a file, and cells of it and of another attack."""
+    monkeypatch.setattr(faces, "FOUND", Memo())
+    monkeypatch.setattr(faces, "EMBEDDED", Memo())
+    monkeypatch.setattr(faces, "_found", lambda image: (Box(0, 0, 32, 32),))
+    monkeypatch.setattr(faces, "landmarked", lambda image, *_, **__: np.resize(image, (112, 112, 3)))
+    root, label = folder(tmp_path / "made", people=3, photos=2), network(tmp_path / "own.onnx", 1)
+    both = [attack(label), attack("pixels")]
+    return root, label, list(cells(load(root), NOTHING, both, 0, []))
+
+
+def test_the_same_file_gives_the_same_cell_and_without_it_a_line_says_what_is_missing(
+    made: tuple[Path, str, list[Cell]],
+) -> None:
+    root, label, (own, other) = made
+    assert own.of["attack"] == "embedding:own"
+    assert again([own, other], [root], [label]) == (1, [])
+    assert again([own, other], [root]) == (1, []), "the cell of pixels"
+    (line,) = left_out([own, other])
+    assert "cells by embedding:own were not computed again" in line
+    assert left_out([own, other], [label]) == []
+    assert again([own], [root])[0] == 0
+    with pytest.raises(DataError, match="is of no method or attack"):
+        repeated(own, load(root))
+
+
+def test_another_file_of_the_same_name_is_refused(made: tuple[Path, str, list[Cell]], tmp_path: Path) -> None:
+    root, label, found = made
+    network(tmp_path / "own.onnx", 2)
+    with pytest.raises(DataError, match="the file of embedding:own is not the run's"):
+        again(found, [root], [label])
+    with pytest.raises(DataError, match="no cell is by the attack embedding:none"):
+        again(found, [root], [f"embedding:{tmp_path / 'none.onnx'}"])
+
+
+def test_a_forged_cell_opens_no_file(
+    made: tuple[Path, str, list[Cell]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, _, (own, other) = made
+    monkeypatch.setattr(faces, "_loaded", lambda path: pytest.fail(f"{path} was opened"))
+    assert again([own, other], [root]) == (1, [])
+    assert again([own, other], [root], ["pixels"]) == (1, [])

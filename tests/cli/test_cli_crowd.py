@@ -1,0 +1,99 @@
+"""Faces that are too close to bound what is replaced around them: runs name them, and no certificate does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import dpveil
+from dpveil.core.origin import Origin
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box, Region
+from dpveil.regions import Faces
+from dpveil.regions import faces as faces_file
+from dpveil.regions.detectors import Detector
+from dpveil.release.crowd import Crowd
+
+Shell = Callable[..., tuple[int, str, str]]
+FILL = ("--method", "fill", "--level", "200", "--regions", "faces")
+
+
+class Row(Detector):
+    """Sees a row of three faces, 20 pixels apart."""
+
+    name = "row"
+    threshold = Fraction(3, 10)
+
+    @classmethod
+    def installed(cls) -> bool:
+        return True
+
+    def __call__(self, image: np.ndarray, threshold: float) -> np.ndarray:
+        return np.array([[20 + 50 * n, 60, 30, 36, 0.9] for n in range(3)], float)
+
+
+@pytest.fixture(autouse=True)
+def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faces_file, "choose", lambda name, model: Row())
+    for name in ("a", "b"):
+        Image.new("RGB", (200, 160), (90, 120, 60)).save(tmp_path / f"{name}.png")
+
+
+@pytest.mark.parametrize(
+    ("asked", "overlapping", "excepted", "line"),
+    [
+        (("--margin", "0"), [], [], ""),
+        (("--margin", "0", "--except", "2"), [], [], ""),
+        (("--margin", "1"), [1, 2, 3], [], "regions of faces 1, 2 and 3 overlap others"),
+        (("--margin", "1", "--only", "2,3"), [2, 3], [], "regions of faces 2 and 3 overlap others"),
+        (("--margin", "1", "--except", "1,3"), [], [1, 3], "hair or neck of faces 1 and 3, which stay, may"),
+        (("--margin", "1", "--except", "1"), [2, 3], [1], "overlap others; hair or neck of face 1, which"),
+    ],
+)
+def test_a_run_names_the_faces_in_its_document_and_in_one_line(
+    shell: Shell, asked, overlapping, excepted, line
+) -> None:
+    code, out, err = shell("obfuscate", "a.png", "--out", "out.png", *FILL, *asked, "--json")
+    assert code == 0
+    (one,) = json.loads(out)["released"]
+    assert one["crowded"] == {"overlapping": overlapping, "excepted": excepted}
+    told = [text for text in err.splitlines() if text.startswith("crowded: ")]
+    assert len(told) == bool(line)
+    assert all(line in text and "a.png" in text for text in told)
+    assert "crowd" not in Path("out.png.certificate.json").read_text(encoding="utf-8")
+
+
+def test_a_folder_has_one_line_and_faces_and_plans_say_so_too(shell: Shell) -> None:
+    settings = (*FILL, "--margin", "1")
+    err = shell("obfuscate", "a.png", "b.png", "--out", "out", *settings)[2]
+    (line,) = (text for text in err.splitlines() if text.startswith("crowded: "))
+    assert line.endswith("overlap others; and faces of one more photo, which --json names")
+    _, out, err = shell("faces", "a.png", *settings[:4], "--margin", "1", "--json")
+    assert json.loads(out)["crowded"] == {"overlapping": [1, 2, 3], "excepted": []}
+    assert "a.png: regions of faces 1, 2 and 3 overlap others" in err
+    plan = dpveil.plan("a.png", "fill", level=200, regions=Faces(margin=1))
+    assert "regions of faces 1, 2 and 3 overlap others" in plan.warnings
+    assert not any("overlap others" in text for text in plan.release().certificate.warnings)
+
+
+def test_overlaps_are_counted_by_replaced_pixels_and_long_lists_are_cut() -> None:
+    """Boxes may overlap where masks do not."""
+    photo, mask = Photo(np.zeros((60, 60), np.uint8)), np.zeros((40, 40), np.bool_)
+    mask[:20, :20] = True
+    faces = [
+        Region(Box(0, 0, 40, 40), mask, Origin("face", number=1, found=True)),
+        Region(Box(20, 20, 40, 40), mask, Origin("face", number=2, found=True)),
+    ]
+    assert Crowd.of(faces, photo) == Crowd()
+    assert Crowd.of([*faces, Region(Box(38, 38, 9, 9))], photo) == Crowd((2,))
+    assert Crowd(tuple(range(1, 14))).in_words() == (
+        "regions of faces 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 3 more overlap others"
+    )
+    assert Crowd((7,)).in_words() == "regions of face 7 overlap others"
+    assert Crowd().in_words() == ""
