@@ -147,8 +147,9 @@ def evaluate_command(
         regions=regions,
         releases=releases,
         full=full,
+        photos=photos,
     )
-    sets = _sets(data, people, photos, split)
+    sets = _sets(data, people, asked.most_photos, split)
     chosen, notes = settings(asked, sets, options_of(context))
     attacks, left = attacks_of(attack or (), asked=asked, chosen=chosen, split=split)
     for one in sets:
