@@ -12,7 +12,7 @@ import typer
 from dpveil.cli import exits, say
 from dpveil.cli.bare import command
 from dpveil.cli.command import options_of
-from dpveil.cli.evaluate_choice import ALONE, Asked, settings
+from dpveil.cli.evaluate_choice import Asked, settings
 from dpveil.cli.evaluate_choice import attacks as attacks_of
 from dpveil.cli.options import AsJson, Text
 from dpveil.cli.progress import bar
@@ -157,7 +157,6 @@ def evaluate_command(
     if predictions is not None:
         check_possible(sets, predictions, out)
     work = [Job(one, each, _about(attacks, one, every=bool(attack)), seed) for one in sets for each in chosen]
-    left += [f"{one.name}: {ALONE}" for one in sets if one.alone]
     replaced = begin(out, [key for job in work for key in job.keys])
     for text in (*replaced, *notes, *left):
         say.note(f"note: {text}")

@@ -84,6 +84,7 @@ def settings(
     rows = (*METHODS.rows, *GALLERIES) if asked.full else QUICK["methods"]
     names = tuple(dict.fromkeys(asked.methods or rows))
     notes = _unused(asked, names)
+    notes += [f"{one.name}: {ALONE}" for one in sets if one.alone]
     if asked.most_photos != asked.photos:
         notes.append(f"of each person at most {FULL_PHOTOS} photos are taken: --photos says how many")
     chosen = tuple(name for name in names if name not in GALLERIES)
