@@ -127,8 +127,7 @@ def evaluate_command(
     if check is not None or check_all:
         return _check(check, data or [], attack or [], json, every=check_all)
     if not data or out is None:
-        missing = "DATA" if not data else "--out"
-        raise UsageError(f"{missing} is missing", hint="dpveil evaluate DATA... --out FOLDER")
+        raise UsageError(f"{'--out' if data else 'DATA'} is missing", hint="dpveil evaluate DATA --out OUT")
     from dpveil.bench.beside import read_all
     from dpveil.bench.data import check_readable
     from dpveil.bench.folder import begin, finish
