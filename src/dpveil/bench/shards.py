@@ -85,8 +85,8 @@ def _photos(path: Path, shard: tarfile.TarFile) -> Iterator[Item]:
         elif end in FORMATS:
             found.append((stem, member))
     for stem, member in found:
-        name = f"{path.name}/{member.name}"
-        yield ShardPhoto(people.get(stem, name), name, path, member.offset_data, member.size)
+        place = f"{path.name}/{member.name}"
+        yield ShardPhoto(people.get(stem, place), place, path, member.offset_data, member.size)
 
 
 def _person(path: Path, shard: tarfile.TarFile, member: tarfile.TarInfo) -> str | None:
