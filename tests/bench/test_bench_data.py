@@ -108,14 +108,33 @@ def test_photos_of_shards_are_read_where_they_lie(tmp_path: Path) -> None:
     levels = {item.name: int(item.read().image[0, 0, 0]) for item in found.items}
     assert levels == {"a.tar/0.png": 10, "a.tar/1.png": 20, "b.tar/2.png": 30, "b.tar/1.png": 40}
     assert len({item.digest for item in found.items}) == 4
+    dots = {"0.json": facts[0], "1.json": facts[1]}
+    dots |= {f"{photo}.{part}.png": png(1) for photo in (0, 1) for part in ("face", "eye")}
+    assert people(load(shard(tmp_path / "dots" / "a.tar", dots).parent)) == {"7": 2, "b": 2}
     shard(tmp_path / "alone" / "a.tar", {"0.png": png(1), "0.json": b'{"age": 5}', "1.png": png(2)})
     assert people(load(tmp_path / "alone")) == {"a.tar/0.png": 1, "a.tar/1.png": 1}
 
 
-@pytest.mark.parametrize("facts", [b"{", b"[" * 40_000, b'{"person": [1]}', b'{"person": true}'])
+@pytest.mark.parametrize(
+    "facts",
+    [
+        b"{",
+        b"[" * 40_000,
+        *(b'{"person": %s}' % who for who in (b"[1]", b"true", rb'"\ud800"', rb'"a\u0000"')),
+    ],
+)
 def test_facts_that_are_none_are_refused(facts: bytes, tmp_path: Path) -> None:
     shard(tmp_path / "set" / "a.tar", {"0.png": png(1), "0.json": facts})
     with pytest.raises(UsageError, match=r"a\.tar, '0\.json'"):
+        load(tmp_path / "set")
+
+
+def test_members_that_are_no_files_are_left_out_and_two_of_a_name_refused(tmp_path: Path) -> None:
+    files = {".": b"", "0.png": png(1), "1.png": png(2)}
+    assert len(load(shard(tmp_path / "set" / "a.tar", files).parent).items) == 2
+    with tarfile.open(tmp_path / "set" / "a.tar", "a") as made:
+        made.addfile(made.getmember("1.png"), io.BytesIO(png(2)))
+    with pytest.raises(UsageError, match="twice"):
         load(tmp_path / "set")
 
 

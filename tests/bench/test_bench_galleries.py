@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,9 @@ def test_groups_of_a_release_hold_k_and_those_of_the_next_are_others(data: Datas
     assert len(set(found)) > len({one[0] for one in found}), "who shares one picture does not share all"
     assert pictures(data, FOUR) == found
     assert pictures(data, FOUR, seed=1) != found
+    own = [replace(item, name=f"{item.name} of the attacker") for item in split(data).probes]
+    dealt = [one[0].image.tobytes() for one in FOUR.all_shown(own, 0) if one is not None]
+    assert dealt != [one[0] for one in found], "the attacker's galleries are dealt by other bits"
 
 
 def test_it_promises_nothing_has_no_bound_and_comes_out_the_same(data: Dataset) -> None:

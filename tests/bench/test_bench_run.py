@@ -369,6 +369,7 @@ def test_a_forged_cell_cannot_ask_for_endless_work(data: Dataset, releases: obje
         {"attack": "context+restored(embedding-parrot:/dev/zero)"},
         {"attack": "denoised:denoiser:/dev/zero(pixels)"},
         {"after": ["denoiser:/dev/zero"]},
+        {"after": [" denoiser:/dev/zero"]},
         {"after": ["median:3"] * 6},
         {"after": [3]},
         {"measures": ["beauty"]},

@@ -15,7 +15,7 @@ from dpveil.bench.data import load
 from dpveil.bench.measuring import cells
 from dpveil.bench.settings import Setting
 from dpveil.core.region import Box
-from dpveil.errors import DataError
+from dpveil.errors import DataError, UsageError
 from people_made import folder
 from tiny_onnx import encoder
 
@@ -60,7 +60,7 @@ def test_another_file_of_the_same_name_is_refused(made: tuple[Path, str, list[Ce
     network(tmp_path / "own.onnx", 2)
     with pytest.raises(DataError, match="the file of embedding:own is not the run's"):
         again(found, [root], [label])
-    with pytest.raises(DataError, match="no cell is by the attack embedding:none"):
+    with pytest.raises(UsageError, match="no cell is by the attack embedding:none"):
         again(found, [root], [f"embedding:{tmp_path / 'none.onnx'}"])
 
 

@@ -48,6 +48,14 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def test_a_full_run_takes_ten_photos_of_each_person_unless_it_is_told(data: Path) -> None:
+    for full, photos, most in ((True, None, 10), (True, 30, 30), (False, None, None), (False, 3, 3)):
+        asked = Asked(methods=("dp-pix",), full=full, photos=photos)
+        assert asked.most_photos == most
+        _, notes = settings(asked, [load(data)], {})
+        assert any("at most 10 photos" in text for text in notes) == (full and photos is None)
+
+
 def test_the_tables_have_what_is_promised(made: Path) -> None:
     table = read(made / "results.csv")
     assert list(table[0]) == list(COLUMNS)

@@ -197,7 +197,8 @@ def test_a_release_is_told_to_programs(cli):
     entry |= {"regions": 1, "guarantee": stated["composition"], "guarantees": stated["guarantees"]}
     entry |= {"strength": "moderate", "warnings": [FEW]}
     others = {"failed": [], "skipped": [], "no_region": [], "untried": []}
-    assert (code, json.loads(out)) == (0, {"released": [entry], **others})
+    alone = {"crowded": {"overlapping": [], "excepted": []}}
+    assert (code, json.loads(out)) == (0, {"released": [entry | alone], **others})
     code, out, err = cli(*arguments)
     assert json.loads(out)["skipped"] == [entry]
     why, counts = err.splitlines()

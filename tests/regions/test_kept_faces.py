@@ -182,7 +182,7 @@ def outcomes(given, method, shown, scenes):
         try:
             released = bool(method.place(photo, asked).regions)
         except RegionError as error:
-            released = "face 1 is excepted and face 2 reaches into it" not in str(error)
+            released = "face 1 is excepted, and face 2 is so near" not in str(error)
         bare = replace(asked[0], kept=())
         told = (photo.grid, shown(method.place(photo, [bare]).regions[0].record))
         found.setdefault(told, []).append((released, meet))

@@ -29,7 +29,7 @@ def test_the_command_says_how_many_photos_were_taken() -> None:
     assert told["command"] == "python -m dpveil_research faceidp --data DATA --out reproduction --count 12"
 
 
-OLDER = {"croft-thesis-6", "gallery"}
+OLDER = {"croft-thesis-6"}
 """Kept from before a run said where its results come from."""
 
 

@@ -48,8 +48,8 @@ class Apart:
 
         child, new = self._child()
         timer = threading.Timer(LONGEST, child.kill)
-        timer.start()
         try:
+            timer.start()
             told = [[np.frombuffer(self.contents, np.uint8)]] if new else []
             for message in (*told, [np.array(cv2.getNumThreads(), np.float64), *arrays]):
                 opencv_child.write(cast("IO[bytes]", child.stdin), message)

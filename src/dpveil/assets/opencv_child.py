@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -21,6 +22,8 @@ MOST: Final = 1 << 31
 """Most bytes of a message; a network of 1 GiB is one."""
 MEMORY: Final = 1 << 34
 """Most memory that the process gets, in bytes, where the system can limit it."""
+LONGEST: Final = 330
+"""Seconds after which a run ends itself, if the one that asked for it is no longer there to do so."""
 HEAD: Final = 4096
 """Longest line that describes arrays."""
 
@@ -90,17 +93,19 @@ def serve(job: str, asked: IO[bytes], answers: IO[bytes]) -> None:
     """Answer messages about the network of the first one until there are no more."""
     import cv2
 
+    alarm = getattr(signal, "alarm", lambda _: None)  # there is none on Windows
     with suppress(EOFError):
         contents = (read(asked) or [])[0]
         while True:
             threads, *arrays = read(asked) or []
             cv2.setNumThreads(int(threads))
+            alarm(LONGEST)
             try:
                 found = [JOBS[job](contents, *arrays)]
             except cv2.error:
-                write(answers, None)
-            else:
-                write(answers, found)
+                found = None
+            alarm(0)
+            write(answers, found)
 
 
 def main() -> None:

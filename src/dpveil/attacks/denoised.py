@@ -12,7 +12,7 @@ import numpy as np
 from dpveil.attacks.base import Background, View
 from dpveil.attacks.patches import largest_box
 from dpveil.attacks.wrapped import Undo, Wrapped
-from dpveil.postprocessing import Step, parse
+from dpveil.postprocessing import Step, opens, parse
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Denoised(Wrapped):
 
     @property
     def _own(self) -> bool:
-        return self.step.startswith("denoiser:")
+        return opens(self.step)
 
     @property
     def extras(self) -> tuple[str, ...]:

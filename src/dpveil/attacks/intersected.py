@@ -11,8 +11,9 @@ from jaxtyping import Float64, Int64
 from scipy.optimize import nnls
 
 from dpveil.attacks.base import PIXELS, Attack, Background, Fitted, Scores, View
-from dpveil.attacks.pixels import grey
-from dpveil.attacks.vectors import check_people
+from dpveil.attacks.patches import coloured, small
+from dpveil.attacks.pixels import SIDE
+from dpveil.attacks.vectors import Vectors, check_people
 
 LEAST: Final = 0.01
 """Share of a picture below which somebody may still be part of it: photos of a person differ."""
@@ -22,10 +23,11 @@ LEAST: Final = 0.01
 class Intersected(Attack):
     """Finds the mixture of clean photos that is most like a release; of several, who is part of each.
 
-    Mixtures are non-negative least squares of small pictures, and somebody's share is the sum of the weights
-    of their photos. Scores are the sums of the shares' logarithms, of `LEAST` at least. The attacker needs
-    neither k nor the photos that were averaged, but others of the same people. Source: Lawson & Hanson 1974
-    (least squares); Newton, Sweeney & Malin 2005, Croft 2022 §3.2 (composition of k-same).
+    Mixtures are non-negative least squares of small pictures, in colour where photos are, and somebody's
+    share is the sum of the weights of their photos. Scores are the sums of the shares' logarithms, of `LEAST`
+    at least. The attacker needs neither k nor the photos that were averaged, but others of the same people.
+    Source: Lawson & Hanson 1974 (least squares); Newton, Sweeney & Malin 2005, Croft 2022 §3.2 (composition
+    of k-same).
     """
 
     name: ClassVar[str] = "intersected"
@@ -48,11 +50,14 @@ class _Mixing(Fitted):
     photos: Float64[np.ndarray, "pixels n"]
     owners: Int64[np.ndarray, " n"]
     names: tuple[str, ...]
+    colour: bool
 
     @classmethod
     def of(cls, background: Background) -> _Mixing:
         """Return the attacker that has these photos."""
-        return cls(grey(background.originals).T.astype(np.float64), background.owners, background.names)
+        colour = coloured(background)
+        photos = _levels(background.originals, colour=colour).T
+        return cls(np.ascontiguousarray(photos), background.owners, background.names, colour)
 
     def score(self, releases: Sequence[View]) -> Scores:
         rows = [sum(map(self._shares, (view, *view.more))) for view in releases]
@@ -61,7 +66,7 @@ class _Mixing(Fitted):
     def _shares(self, view: View) -> Float64[np.ndarray, " people"]:
         """Return the logarithms of everybody's shares in one picture; NaN if no mixture is found."""
         try:
-            weights, _ = nnls(self.photos, grey([view])[0])
+            weights, _ = nnls(self.photos, _levels([view], colour=self.colour)[0])
         except RuntimeError:  # too many steps
             return np.full(len(self.names), np.nan)
         own = np.bincount(self.owners, weights, len(self.names))
@@ -70,3 +75,7 @@ class _Mixing(Fitted):
     def enrol(self, gallery: Background) -> Fitted:
         """Return the attacker that has the photos of a gallery instead."""
         return _Mixing.of(gallery)
+
+
+def _levels(views: Sequence[View], *, colour: bool) -> Vectors:
+    return small(views, SIDE, colour=colour).reshape(len(views), -1)

@@ -91,8 +91,8 @@ class _Undone(Fitted):
         Either may stand for the other, such as releases for clean photos: certificates tell them apart.
         """
         clean = gallery.originals if self.photos else gallery.clean
-        both = {"clean": self._changed(clean), "released": self._changed(gallery.released)}
-        return _Undone(self.undo, self.inner.enrol(replace(gallery, **both)), self.photos)
+        known = replace(gallery, clean=self._changed(clean), released=self._changed(gallery.released))
+        return _Undone(self.undo, self.inner.enrol(known), self.photos)
 
     def _changed(self, views: Sequence[View]) -> tuple[View, ...]:
         every = self.photos

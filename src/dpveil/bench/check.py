@@ -35,8 +35,9 @@ from dpveil.bench.times import rows_of
 from dpveil.bench.utility import UTILITIES
 from dpveil.core.numbers import Json
 from dpveil.core.registry import METHODS
-from dpveil.errors import DataError, DPVeilError
+from dpveil.errors import DataError, DPVeilError, UsageError
 from dpveil.io import is_present
+from dpveil.postprocessing import opens
 
 BOX: Final = re.compile(r"\d{1,6}(,\d{1,6}){3}")
 """A region that opens no file."""
@@ -117,7 +118,7 @@ def again(
 
     They are `every` one on data that is there, or the first of each method, of those that this code computed
     and that need no file of a user; with labels of `attacks`, those by these alone. `step` is called after
-    each. Raises `DataError` for an attack that is none of the run's.
+    each. Raises `UsageError` for an attack that is none of the run's, and `DataError`.
     """
     given = [labels.attack(name) for name in attacks]
     _check_given(cells, given)
@@ -180,12 +181,12 @@ def _opens(cell: Cell) -> bool:
 
 
 def _check_given(cells: Sequence[Cell], given: Sequence[Attack]) -> None:
-    """Raise `DataError` unless each attack is one of the run's, with the same files."""
+    """Raise `UsageError` unless each attack is one of the run's, and `DataError` for other files."""
     for one in given:
         own = [cell for cell in cells if cell.of["attack"] == one.label]
         if not own:
             run = ", ".join(sorted({str(cell.of["attack"]) for cell in cells}))
-            raise DataError(f"no cell is by the attack {one.label}", hint=f"those of this run are {run}")
+            raise UsageError(f"no cell is by the attack {one.label}", hint=f"those of this run are {run}")
         if all(cell.of.get("attack_settings") != settings_of(one) for cell in own):
             raise DataError(
                 f"the file of {one.label} is not the run's: its SHA-256 differs", hint="give the same file"
@@ -255,7 +256,7 @@ def _setting(name: str, given: dict[str, Any]) -> AnySetting:
         raise ValueError
     if not 1 <= releases <= MOST_RELEASES or len(after) > MOST_STEPS:
         raise ValueError
-    if any(type(step) is not str or step.startswith("denoiser:") for step in after):  # or a file
+    if any(type(step) is not str or opens(step) for step in after):
         raise ValueError
     return Setting(method, regions, after, releases)
 

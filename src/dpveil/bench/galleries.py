@@ -77,11 +77,12 @@ class GallerySetting:
         nothing is released.
         """
         found: list[list[View]] = [[] for _ in items]
-        for number, gallery in enumerate(_galleries(items)):
+        for gallery in _galleries(items):
             if len(gallery) >= self._least:
+                name = items[gallery[0]].name  # the attacker's galleries are dealt by other bits
                 faces = np.stack([items[place].read().image for place in gallery])
                 for release in range(self.releases):
-                    bits = SeededBits(seed, f"{self.method!r} gallery {number} release {release}")
+                    bits = SeededBits(seed, f"{self.method!r} {name} release {release}")
                     for place, image in zip(gallery, self._released(faces, bits), strict=True):
                         found[place].append(self._view(image))
         promise = self.method.guarantee(faces=max(self._least, len({item.person for item in items})))

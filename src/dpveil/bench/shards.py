@@ -21,6 +21,8 @@ MOST_FACTS: Final = 1 << 16
 LONGEST: Final = 200
 """Most characters of a person's name."""
 PERSON: Final = "person"
+PLAIN: Final = (tarfile.REGTYPE, tarfile.AREGTYPE)
+"""Types of members that are files and have all of their bytes in one place."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,8 @@ def shards(folder: Path) -> Iterator[Path]:
 def in_shards(folder: Path) -> Iterator[Item]:
     """Yield the photos in the shards of a folder, each of the person whom the .json of its name states.
 
-    Without one, a photo is of a person of its own. Raises `PhotoError` for a damaged .tar, and `UsageError`
-    for a .json that is none.
+    Names are compared up to their first dot, as WebDataset does. Without one, a photo is of a person of its
+    own. Raises `PhotoError` for a damaged .tar, and `UsageError` for a .json that is none.
     """
     for path in shards(folder):
         with open_shard(path) as shard:
@@ -68,19 +70,23 @@ def in_shards(folder: Path) -> Iterator[Item]:
 def _photos(path: Path, shard: tarfile.TarFile) -> Iterator[Item]:
     people: dict[str, str] = {}
     found: list[tuple[str, tarfile.TarInfo]] = []
+    names: set[str] = set()
     for member in shard:
         name = PurePosixPath(member.name)
-        if not member.isreg() or member.size > LARGEST or name.name.startswith("."):
+        if member.type not in PLAIN or member.size > LARGEST or not name.name or name.name.startswith("."):
             continue
-        stem, end = str(name.with_suffix("")), name.suffix.lower()
+        if str(name) in names:
+            raise UsageError(f"{path} holds {member.name!r} twice", hint="get an intact copy")
+        names.add(str(name))
+        stem, end = str(name.parent / name.name.partition(".")[0]), name.suffix.lower()
         if end == ".json" and member.size <= MOST_FACTS:
             if (person := _person(path, shard, member)) is not None:
                 people[stem] = person
         elif end in FORMATS:
             found.append((stem, member))
     for stem, member in found:
-        name = f"{path.name}/{member.name}"
-        yield ShardPhoto(people.get(stem, name), name, path, member.offset_data, member.size)
+        place = f"{path.name}/{member.name}"
+        yield ShardPhoto(people.get(stem, place), place, path, member.offset_data, member.size)
 
 
 def _person(path: Path, shard: tarfile.TarFile, member: tarfile.TarInfo) -> str | None:
@@ -93,6 +99,8 @@ def _person(path: Path, shard: tarfile.TarFile, member: tarfile.TarInfo) -> str 
     person = facts.get(PERSON) if isinstance(facts, dict) else None
     if person is None:
         return None
-    if isinstance(person, bool) or not isinstance(person, str | int) or len(str(person)) > LONGEST:
-        raise UsageError(f"{path}, {member.name!r}, names a person by no text or number", hint="mend it")
-    return str(person)
+    told = "" if isinstance(person, bool) or not isinstance(person, str | int) else str(person)
+    if not told or not told.isprintable() or len(told) > LONGEST:
+        problem = f"{path}, {member.name!r}, names a person by no number or text of one line"
+        raise UsageError(problem, hint=f"{LONGEST} characters at most")
+    return told

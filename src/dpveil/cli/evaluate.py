@@ -12,7 +12,7 @@ import typer
 from dpveil.cli import exits, say
 from dpveil.cli.bare import command
 from dpveil.cli.command import options_of
-from dpveil.cli.evaluate_choice import ALONE, Asked, settings
+from dpveil.cli.evaluate_choice import Asked, settings
 from dpveil.cli.evaluate_choice import attacks as attacks_of
 from dpveil.cli.options import AsJson, Text
 from dpveil.cli.progress import bar
@@ -127,8 +127,7 @@ def evaluate_command(
     if check is not None or check_all:
         return _check(check, data or [], attack or [], json, every=check_all)
     if not data or out is None:
-        missing = "DATA" if not data else "--out"
-        raise UsageError(f"{missing} is missing", hint="dpveil evaluate DATA... --out FOLDER")
+        raise UsageError(f"{'--out' if data else 'DATA'} is missing", hint="dpveil evaluate DATA --out OUT")
     from dpveil.bench.beside import read_all
     from dpveil.bench.data import check_readable
     from dpveil.bench.folder import begin, finish
@@ -147,8 +146,9 @@ def evaluate_command(
         regions=regions,
         releases=releases,
         full=full,
+        photos=photos,
     )
-    sets = _sets(data, people, photos, split)
+    sets = _sets(data, people, asked.most_photos, split)
     chosen, notes = settings(asked, sets, options_of(context))
     attacks, left = attacks_of(attack or (), asked=asked, chosen=chosen, split=split)
     for one in sets:
@@ -156,7 +156,6 @@ def evaluate_command(
     if predictions is not None:
         check_possible(sets, predictions, out)
     work = [Job(one, each, _about(attacks, one, every=bool(attack)), seed) for one in sets for each in chosen]
-    left += [f"{one.name}: {ALONE}" for one in sets if one.alone]
     replaced = begin(out, [key for job in work for key in job.keys])
     for text in (*replaced, *notes, *left):
         say.note(f"note: {text}")

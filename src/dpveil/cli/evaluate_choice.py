@@ -41,6 +41,8 @@ PLAIN: Final = ("blur", "mosaic", "fill")
 """Methods that promise nothing, which every run shows beside the others."""
 ALONE: Final = "everybody is in one photo, and attackers have that photo itself"
 """What a run says of a data set that names nobody."""
+FULL_PHOTOS: Final = 10
+"""Most photos of a person in a full run, unless it is told: some people of LFW have hundreds."""
 SLOW: Final = ("1", "10", "100")
 """Budgets of a full run."""
 USUAL_K: Final = ("5",)
@@ -61,6 +63,12 @@ class Asked:
     regions: str | None = None
     releases: int = 1
     full: bool = False
+    photos: int | None = None
+
+    @property
+    def most_photos(self) -> int | None:
+        """How many photos of each person are taken at most; None for all."""
+        return FULL_PHOTOS if self.full and self.photos is None else self.photos
 
 
 def settings(
@@ -76,6 +84,9 @@ def settings(
     rows = (*METHODS.rows, *GALLERIES) if asked.full else QUICK["methods"]
     names = tuple(dict.fromkeys(asked.methods or rows))
     notes = _unused(asked, names)
+    notes += [f"{one.name}: {ALONE}" for one in sets if one.alone]
+    if asked.most_photos != asked.photos:
+        notes.append(f"of each person at most {FULL_PHOTOS} photos are taken: --photos says how many")
     chosen = tuple(name for name in names if name not in GALLERIES)
     methods, more = _methods(asked, chosen, options)
     shared, left = _galleries(asked, [name for name in names if name in GALLERIES], sets)

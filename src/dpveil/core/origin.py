@@ -35,6 +35,8 @@ FORMER_BESIDE: Final = (
     f" are replaced, and may cut what is replaced; {SAME}"
 )
 """The same in wording 9, when these boxes were not rounded."""
+KEPT_ROUNDED_SINCE: Final = 10
+"""The first wording of which the boxes of kept faces are rounded."""
 MOST_CELL: Final = 1 << 24
 """The largest number of a cell."""
 MOST_LETTERS: Final = 10_000

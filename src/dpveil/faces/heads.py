@@ -174,7 +174,7 @@ def _keeping(place: Placed, given: Region, photo: Photo) -> Region:
 
     Whether it would have to be cut too far for what it keeps is decided by the place's public cell.
     """
-    core = place.core(photo) if given.kept else None
+    core = (place.core(photo) or place.region) if given.kept else None
     return replace(place.region, kept=given.kept, score=given.score, core=core)
 
 

@@ -28,10 +28,21 @@ __all__ = [
     "NonLocalMeans",
     "Step",
     "TotalVariation",
+    "opens",
     "parse",
     "parse_all",
     "stated",
 ]
+
+
+def opens(step: str) -> bool:
+    """Return whether parsing a step opens a file that it names.
+
+    >>> opens(" denoiser:mine.safetensors"), opens("denoiser"), opens("median:3")
+    (True, False, False)
+    """
+    name, colon, _ = step.strip().partition(":")
+    return name == Denoiser.name and bool(colon)
 
 
 def stated(step: str) -> Step:

@@ -25,6 +25,7 @@ from dpveil.core.certificate import (
     Output,
 )
 from dpveil.core.guarantee import Guarantee, Scope
+from dpveil.core.origin import KEPT_ROUNDED_SINCE
 from dpveil.errors import CertificateError, DPVeilError, PhotoError
 from dpveil.io import FORMATS, MAX_PIXELS, is_present, most_bytes, read_bytes, received
 from dpveil.io.bare import bare
@@ -38,7 +39,6 @@ from dpveil.release.saving import certificate_path, image_path, read_certificate
 from dpveil.release.verified import Verification
 from dpveil.release.words import (
     FEW_SINCE,
-    KEPT_ROUNDED_SINCE,
     MISSING,
     bit_cautions,
     few_only,

@@ -16,7 +16,7 @@ from dpveil.core.certificate import SCHEMA, SEEDED, WORDING, Certificate
 from dpveil.core.guarantee import Guarantee, counted, pixels
 from dpveil.core.notes import Aside, Note
 from dpveil.core.numbers import show
-from dpveil.core.origin import BESIDE, EXCEPT, FACE, FORMER_BESIDE, ROUNDED, SAME
+from dpveil.core.origin import BESIDE, EXCEPT, FACE, FORMER_BESIDE, KEPT_ROUNDED_SINCE, ROUNDED, SAME
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap
 from dpveil.mechanisms.method import Method
 
@@ -51,8 +51,6 @@ SILHOUETTE: Final = f"the head's silhouette with its hair, {SAME}"
 MASKED: Final = "the mask's silhouette"
 BESIDE_SINCE: Final = 9
 """The first wording that says so of a release beside a face that is kept."""
-KEPT_ROUNDED_SINCE: Final = 10
-"""The first wording of which the boxes of kept faces are rounded."""
 COUNT: Final = "how many regions were found, and that none was found elsewhere"
 FACE_COUNT: Final = "how many faces were found, and that none was found elsewhere"
 NO_OTHER_FACE: Final = "everything outside the region, with every face that was not found or not chosen"

@@ -174,7 +174,7 @@ MUTANTS: Final = (
     with_growth("blocks of 8 for any chroma", _eights),
     with_growth(
         "without the pixel for chroma interpolation",
-        lambda region, photo: grow(region, _with(photo, margin=0)),
+        lambda region, photo: grow(region, _with(photo, margin=0, codec="none")),
     ),
     with_growth("block lines not mirrored", _upright),
     with_growth("block sizes not rotated", _lying),
