@@ -154,7 +154,7 @@ def _square(canvas: Any, size: tuple[int, int], side: int, corner: tuple[int, in
     return axes
 
 
-def _canvas(pixels: tuple[float, float], layout: str = "constrained") -> Any:
+def _canvas(pixels: tuple[float, float], layout: Any = "constrained") -> Any:
     try:
         from matplotlib.figure import Figure as Canvas  # half a second, and an extra
     except ImportError as error:

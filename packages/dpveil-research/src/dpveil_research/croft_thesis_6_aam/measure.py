@@ -97,7 +97,7 @@ class Attacked:
     @cached_property
     def _means(self) -> Float64[np.ndarray, "people 128"]:
         every = [self.embed(self.scene.people.photo(number)) for number in range(self.scene.plan.known)]
-        return np.mean(every, axis=0)
+        return np.asarray(np.mean(every, axis=0))
 
     def _by_person(self, found: Identified) -> Shares:
         shares: Shares = found.right.astype(np.float64).reshape(-1, len(self._names)).mean(axis=0)
