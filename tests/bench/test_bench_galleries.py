@@ -1,4 +1,4 @@
-"""k-same in a benchmark: galleries of one photo of everybody, and the attack that intersects its groups."""
+"""k-same in a benchmark: galleries of one photo of everybody, and attacks that intersect or subtract."""
 
 from __future__ import annotations
 
@@ -10,24 +10,40 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dpveil.attacks import attack
-from dpveil.bench.check import repeated
+from dpveil.assets import Card
+from dpveil.assets.defaults import installed
+from dpveil.assets.reference import Reference
+from dpveil.attacks import View, attack
+from dpveil.bench.check import again, left_out, repeated
 from dpveil.bench.data import Dataset, load
 from dpveil.bench.galleries import GallerySetting
 from dpveil.bench.measuring import cells, released
+from dpveil.bench.portraits import Portraits
 from dpveil.bench.split import split
 from dpveil.bench.table import rows
-from dpveil.errors import InvalidParameter, UsageError
-from dpveil.mechanisms.ksame import KSamePixel
-from people_made import folder
+from dpveil.codecs import CODEC
+from dpveil.errors import DataError, InvalidParameter, UsageError
+from dpveil.mechanisms.ksame import KSameM, KSamePixel, KSameSelect
+from dpveil.training import train_pca
+from people_made import SIDE, folder, picture
 
 K = 3
 ONE, FOUR = (GallerySetting(KSamePixel(k=K), releases) for releases in (1, 4))
+SELECT = GallerySetting(KSameSelect(k=K))
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     return load(folder(tmp_path_factory.mktemp("data") / "made", people=12, photos=3))
+
+
+@pytest.fixture(scope="module")
+def model() -> GallerySetting:
+    """k-same-m in eigenfaces of other made people."""
+    crops = np.stack([picture(person, 0) for person in range(100, 160)])
+    card = Card("pca", data="60 made people", terms="none", seed=1)
+    codec = train_pca(lambda: iter([crops]), card=card, seed=1, length=15)
+    return GallerySetting(KSameM(k=K, space=Portraits(Reference.of(codec, CODEC))))
 
 
 def pictures(data: Dataset, setting: GallerySetting, seed: int = 0) -> list[tuple[bytes, ...]]:
@@ -60,6 +76,87 @@ def test_groups_of_a_release_hold_k_and_those_of_the_next_are_others(data: Datas
     own = [replace(item, name=f"{item.name} of the attacker") for item in split(data).probes]
     dealt = [one[0].image.tobytes() for one in FOUR.all_shown(own, 0) if one is not None]
     assert dealt != [one[0] for one in found], "the attacker's galleries are dealt by other bits"
+
+
+def test_who_has_the_very_faces_of_the_others_names_everybody_by_one_release(
+    data: Dataset, model: GallerySetting
+) -> None:
+    for setting in (ONE, model):
+        names = ("pixels", "subtracted(pixels)")
+        pixels, knowing = (
+            float(np.mean(cell.right)) for cell in cells(data, setting, [attack(one) for one in names], 0, [])
+        )
+        assert pixels <= 1 / K
+        assert knowing == 1, setting.name
+
+
+def test_what_is_left_of_a_mean_is_the_remaining_photo_up_to_rounding(data: Dataset) -> None:
+    made = released(data, ONE, 0)
+    undo = attack("subtracted(pixels)").undo(made.background(learnt=False))  # type: ignore[attr-defined]
+    for shown, item in zip(made.shown, made.probes, strict=True):
+        view, photo = shown[0] if shown else pytest.fail("no release"), item.read().image
+        assert len(view.others) == K - 1 or len(view.others) < 2 * K
+        assert not any((other == photo).all() for other in view.others), "never the photo under attack"
+        (left,) = undo([view])
+        assert np.abs(left.image.astype(int) - photo).max() <= (1 + len(view.others)) / 2
+        assert not left.others
+
+
+def test_a_release_of_one_person_is_left_as_it_is() -> None:
+    """Differential privacy is about each face alone: there is nobody to subtract."""
+    image = np.arange(256, dtype=np.uint8).reshape(16, 16, 1)
+    alone = View(image, np.ones((16, 16), np.bool_))
+    several = replace(alone, more=(replace(alone, others=(image, image)),))
+    undo = attack("subtracted(pixels)").undo(None)  # type: ignore[attr-defined]
+    (found,) = undo([several])
+    assert (found.image == image).all()
+    assert (found.more[0].image == image).all(), "three times itself, less two"
+
+
+def test_groups_are_of_one_gender_and_a_gender_of_too_few_is_not_released(
+    data: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of twelve people two, five or seven are read as one gender, by the mean level of their photos."""
+    levels = sorted(float(item.read().image.mean()) for item in split(data).probes)
+    for few in (2, 5):
+        edge = (levels[few - 1] + levels[few]) / 2
+        monkeypatch.setattr(
+            "dpveil.bench.faces_seen.reading", lambda image, edge=edge: {"gender": int(image.mean() > edge)}
+        )
+        shown = released(data, SELECT, 0).shown
+        low = [item.read().image.mean() < edge for item in split(data).probes]
+        assert [one is None for one in shown] == [few < K and one for one in low]
+        groups: dict[bytes, list[bool]] = {}
+        for one, own in zip(shown, low, strict=True):
+            if one is not None:
+                groups.setdefault(one[0].image.tobytes(), []).append(own)
+        assert all(len(group) >= K and len(set(group)) == 1 for group in groups.values())
+    assert SELECT.parameters == {"k": K, "keeps": "gender"}
+    assert "the class of every face" in str(SELECT.method.guarantee(faces=9).scope)
+
+
+def test_means_of_codes_are_shown_in_the_size_of_the_photos(data: Dataset, model: GallerySetting) -> None:
+    found = [one[0] for one in model.all_shown(split(data).probes, 0) if one is not None]
+    assert {view.image.shape for view in found} == {(SIDE, SIDE, 1)}
+    assert min(Counter(view.image.tobytes() for view in found).values()) >= K
+    assert model.parameters["codec"] == str(model.method.space.codec)  # type: ignore[attr-defined]
+    (cell,) = cells(data, model, [attack("pixels")], 0, ["mse"])
+    assert again([cell], [split(data).probes[0].path.parent.parent]) == (  # type: ignore[attr-defined]
+        0,
+        ["no cell is of these data, this code and these trained files, so none was computed again"],
+    )
+    assert left_out([cell]) == ["cells of k-same-m with another codec than the usual were not computed again"]
+    with pytest.raises(DataError, match="no method or attack"):
+        repeated(cell, data)
+
+
+@pytest.mark.skipif(installed("pca") is None, reason="needs dpveil-faces")
+def test_the_usual_codec_and_genders_come_out_the_same(data: Dataset) -> None:
+    for name in ("k-same-m", "k-same-select"):
+        (cell,) = cells(data, GallerySetting.of(name, K), [attack("pixels")], 0, ["mse"])
+        assert repeated(cell, data) == cell
+        with pytest.raises(InvalidParameter):
+            GallerySetting.stated(name, {**cell.of["parameters"], "codec": "/dev/zero"})
 
 
 def test_it_promises_nothing_has_no_bound_and_comes_out_the_same(data: Dataset) -> None:

@@ -35,7 +35,9 @@ class View:
     """What an adversary sees of one photo: its pixels, its certificate, and the size of its file in bytes.
 
     `certificate` is None for a photo that was not released. `hidden` says which pixels are in regions. `more`
-    are other releases of the same photo, with bits of their own, or by another method.
+    are other releases of the same photo, with bits of their own, or by another method. `others` are pictures
+    of the other people in a mean of several, each as the method would show them alone: only an attack that
+    says so has them.
     """
 
     image: UInt8[np.ndarray, "h w c"]
@@ -43,6 +45,7 @@ class View:
     certificate: Mapping[str, Json] | None = None
     size: int = 0
     more: tuple[View, ...] = ()
+    others: tuple[UInt8[np.ndarray, "h w c"], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,6 +27,7 @@ from dpveil.bench.folder import (
     tables,
 )
 from dpveil.bench.measuring import cells as cells_of
+from dpveil.bench.portraits import Portraits
 from dpveil.bench.report import alarm, page
 from dpveil.bench.run import CELLS, one_thread, read_cell
 from dpveil.bench.settings import MOST_RELEASES, NOTHING, AnySetting, Setting
@@ -126,7 +127,8 @@ def again(
     limits = {(_count(cell.of, "most_people"), _count(cell.of, "most_photos")) for cell in cells}
     sets = [load(folder, people=people, photos=photos) for folder in folders for people, photos in limits]
     there = {one.digest: one for one in sets}
-    wanted = [cell for cell in cells if (cell.of["attack"] in asked if given else not _opens(cell))]
+    named = [cell for cell in cells if not given or cell.of["attack"] in asked]
+    wanted = [cell for cell in named if not _codec_opens(cell) and (given or not _attack_opens(cell))]
     here = [cell for cell in wanted if cell.of["data_sha256"] in there and _of_this(cell)]
     if not here:
         return 0, ["no cell is of these data, this code and these trained files, so none was computed again"]
@@ -168,12 +170,27 @@ def _of_one_setting(cells: Sequence[Cell]) -> list[list[Cell]]:
 def left_out(cells: Sequence[Cell], attacks: Sequence[str] = ()) -> list[str]:
     """Return a line for each attack that is computed again only with a user's file, which was not given."""
     given = {labels.attack(name).label for name in attacks}
-    names = {str(cell.of["attack"]) for cell in cells if _opens(cell)} - given
+    names = {str(cell.of["attack"]) for cell in cells if _attack_opens(cell)} - given
     rest = "were not computed again: name it by --attack, with the path of its file, such as embedding:FILE"
-    return [f"cells by {name} {rest}" for name in sorted(names)]
+    own = {str(cell.of["method"]) for cell in cells if _codec_opens(cell)}
+    return [
+        *(f"cells by {name} {rest}" for name in sorted(names)),
+        *(f"cells of {name} with another codec than the usual were not computed again" for name in sorted(own)),
+    ]
 
 
-def _opens(cell: Cell) -> bool:
+def _codec_opens(cell: Cell) -> bool:
+    """Whether it is of a method of galleries in a user's codec."""
+    parameters: Any = cell.of["parameters"]
+    if cell.of["method"] not in galleries.METHODS or "codec" not in parameters:
+        return False
+    try:
+        return parameters["codec"] != str(Portraits.of(None).codec)
+    except DPVeilError:  # computing it again says so
+        return False
+
+
+def _attack_opens(cell: Cell) -> bool:
     try:
         return labels.attack(str(cell.of["attack"])).opens
     except DPVeilError:  # computing it again says so

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
+import cv2
 import numpy as np
 from jaxtyping import Float64, UInt8
 from scipy.special import softmax
@@ -74,6 +75,17 @@ def _seen(image: Image, at: Box | None) -> Seen | None:
 def _likely(crop: UInt8[np.ndarray, "128 128 3"]) -> dict[str, Float64[np.ndarray, " k"]]:
     scores = model().scores(crop[None])[0].astype(np.float64)
     return {name: softmax(scores[columns]) for name, columns in model().columns.items()}
+
+
+def reading(image: Image) -> Mapping[str, int]:
+    """Return the value of every attribute as the model reads it in a picture, by its number: of the largest
+    face, or of all of the picture where none is found.
+    """
+    there = seen(image)
+    if there is not None:
+        return there.read
+    whole = cv2.resize(np.broadcast_to(image, (*image.shape[:2], 3)), (SIDE, SIDE))
+    return {name: int(values.argmax()) for name, values in _likely(whole).items()}
 
 
 def _inside(box: Box, at: Box) -> bool:

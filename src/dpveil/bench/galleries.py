@@ -2,26 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 import numpy as np
+from jaxtyping import Int64, UInt8
 
-from dpveil.attacks.base import View
+from dpveil.attacks.base import View, installed
+from dpveil.bench import faces_seen
 from dpveil.bench.items import Item
+from dpveil.bench.portraits import Portraits
 from dpveil.bench.settings import MOST_RELEASES, Shown
 from dpveil.bench.split import Split
 from dpveil.core.numbers import Json
 from dpveil.errors import InvalidParameter, UsageError
+from dpveil.faces.portrait import spread
 from dpveil.io import encode
-from dpveil.mechanisms.ksame import KSame, KSamePixel
+from dpveil.mechanisms.ksame import KSame, KSameM, KSamePixel, KSameSelect
 from dpveil.noise.bits import SeededBits
 
-METHODS: Final[Mapping[str, type[KSamePixel]]] = {KSamePixel.name: KSamePixel}
-"""The methods that release galleries, by name."""
+Faces = UInt8[np.ndarray, "n h w c"]
+Places = Int64[np.ndarray, " n"]
+
 TWO: Final = 2
 """Into so many galleries people are dealt for each release, if there are several."""
+KEEPS: Final = "gender"
+"""The attribute whose values are the classes of k-same-select, as the attribute model reads it."""
+NEEDED: Final = "pip install 'dpveil[faces,models]', and dpveil install faces"
+
+
+@dataclass(frozen=True)
+class GalleryMethod:
+    """A method that releases galleries: what makes it for a k and a codec file, None for the usual codec.
+
+    `coded` says whether it takes a codec, and `classes` whether its groups are of one `KEEPS` each.
+    """
+
+    make: Callable[[int, str | None], KSame]
+    coded: bool = False
+    classes: bool = False
+
+
+METHODS: Final[Mapping[str, GalleryMethod]] = {
+    KSamePixel.name: GalleryMethod(lambda k, _: KSamePixel(k=k)),
+    KSameSelect.name: GalleryMethod(lambda k, _: KSameSelect(k=k), classes=True),
+    KSameM.name: GalleryMethod(lambda k, codec: KSameM(k=k, space=Portraits.of(codec)), coded=True),
+}
+"""The methods that release galleries, by name."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +65,28 @@ class GallerySetting:
     regions: ClassVar[None] = None
 
     @classmethod
+    def of(cls, name: str, k: int, *, codec: str | None = None, releases: int = 1) -> GallerySetting:
+        """Return the setting of the method of this name.
+
+        Raises `UsageError` if files are missing that it needs, `InvalidParameter`, and `ModelError`.
+        """
+        if METHODS[name].classes and not (installed("faces") and installed("models")):
+            raise UsageError(f"{name} reads the {KEEPS} of faces, for which files are missing", hint=NEEDED)
+        return cls(METHODS[name].make(k, codec), releases)
+
+    @classmethod
     def stated(cls, name: str, parameters: Mapping[str, Json]) -> GallerySetting:
-        """Return the setting with the `parameters` of a cell from anybody; raises `InvalidParameter`."""
-        given = dict(parameters)
-        releases = given.pop("releases", 1)
-        if set(given) != {"k"} or type(releases) is not int or not 1 <= releases <= MOST_RELEASES:
+        """Return the setting with the `parameters` of a cell from anybody; opens no file but the usual codec.
+
+        Raises as `of`, and `InvalidParameter` for parameters that are not those of this method.
+        """
+        releases = parameters.get("releases", 1)
+        if type(releases) is not int or not 1 <= releases <= MOST_RELEASES:
+            raise InvalidParameter("releases", None, f"are not those of {name}", hint="run it again")
+        made = cls.of(name, parameters.get("k"), releases=releases)  # type: ignore[arg-type]
+        if made.parameters != parameters:
             raise InvalidParameter("parameters", None, f"are not those of {name}", hint="run it again")
-        return cls(METHODS[name](k=given["k"]), releases)  # type: ignore[arg-type]
+        return made
 
     @property
     def name(self) -> str:
@@ -52,9 +95,15 @@ class GallerySetting:
 
     @property
     def parameters(self) -> dict[str, Json]:
-        """How many share a picture, and the number of releases if there are several."""
+        """How many share a picture, the codec or what is kept, and the number of releases if several."""
         own: dict[str, Json] = {"k": self.method.k}
+        own |= {"codec": str(self._space.codec)} if self._space else {}
+        own |= {"keeps": KEEPS} if METHODS[self.name].classes else {}
         return own | ({"releases": self.releases} if self.releases > 1 else {})
+
+    @property
+    def _space(self) -> Portraits | None:
+        return getattr(self.method, "space", None)
 
     def check(self, parts: Split) -> None:
         """Raise `UsageError` unless all photos have one size, and some galleries enough people."""
@@ -73,38 +122,62 @@ class GallerySetting:
         return self.method.k * (TWO if self.releases > 1 else 1)
 
     def all_shown(self, items: Sequence[Item], seed: int) -> Iterator[Shown]:
-        """Yield what an adversary sees of each photo, as `Setting.all_shown`; of galleries that are too small
-        nothing is released.
+        """Yield what an adversary sees of each photo, as `Setting.all_shown`; of galleries that are too
+        small, and of classes in them that are, nothing is released.
         """
         found: list[list[View]] = [[] for _ in items]
-        for gallery in _galleries(items):
-            if len(gallery) >= self._least:
-                name = items[gallery[0]].name  # the attacker's galleries are dealt by other bits
-                faces = np.stack([items[place].read().image for place in gallery])
-                for release in range(self.releases):
-                    bits = SeededBits(seed, f"{self.method!r} {name} release {release}")
-                    for place, image in zip(gallery, self._released(faces, bits), strict=True):
-                        found[place].append(self._view(image))
+        for gallery in map(np.array, _galleries(items)):
+            if len(gallery) < self._least:
+                continue
+            name = items[gallery[0]].name  # the attacker's galleries are dealt by other bits
+            faces = np.stack([items[place].read().image for place in gallery])
+            classes = [own for own in self._classes(faces) if len(own) >= self._least]
+            for release in range(self.releases):
+                bits = SeededBits(seed, f"{self.method!r} {name} release {release}")
+                for own in classes:
+                    for place, view in zip(gallery[own], self._released(faces[own], bits), strict=True):
+                        found[place].append(view)
         promise = self.method.guarantee(faces=max(self._least, len({item.person for item in items})))
         for views in found:
             yield (replace(views[0], more=tuple(views[1:])), promise) if views else None
 
-    def _released(self, faces: np.ndarray, bits: SeededBits) -> np.ndarray:
-        """Return the pictures of one release, in the order of the faces."""
-        order = np.argsort(bits.words(len(faces)), kind="stable")
-        out = np.empty_like(faces)
-        for part in np.array_split(order, TWO if self.releases > 1 else 1):
-            out[part] = self.method.release(faces[part], people=[str(face) for face in part]).faces
-        return out
+    def _classes(self, faces: Faces) -> list[Places]:
+        """Return the places of the faces of each class; all are one where the method keeps none."""
+        if not METHODS[self.name].classes:
+            return [np.arange(len(faces))]
+        read = np.array([faces_seen.reading(face)[KEEPS] for face in faces])
+        return [np.flatnonzero(read == value) for value in np.unique(read)]
 
-    def _view(self, image: np.ndarray) -> View:
+    def _released(self, faces: Faces, bits: SeededBits) -> list[View]:
+        """Return what is seen of one release of the faces of a class, in their order."""
+        order = np.argsort(bits.words(len(faces)), kind="stable")
+        alone = faces if self._space is None else self._space.decode(self._space.encode(faces))
+        alone = self._fitted(alone, faces.shape[1:])
+        views: dict[int, View] = {}
+        for part in np.array_split(order, TWO if self.releases > 1 else 1):
+            names = [str(face) for face in part]
+            made = self.method.release(faces[part], people=names, classes=["one"] * len(part))
+            pictures = self._fitted(made.faces, faces.shape[1:])
+            for group in made.groups:
+                for member in group.members:
+                    others = tuple(alone[part[one]] for one in group.averaged if one != member)
+                    views[int(part[member])] = self._view(pictures[member], others)
+        return [views[place] for place in range(len(faces))]
+
+    @staticmethod
+    def _fitted(pictures: Faces, size: tuple[int, ...]) -> Faces:
+        """Return pictures of the photos' height, width and channels."""
+        return pictures if pictures.shape[1:] == size else np.stack([spread(one, size) for one in pictures])
+
+    def _view(self, image: UInt8[np.ndarray, "h w c"], others: tuple[np.ndarray, ...]) -> View:
         """Return one release with its public settings."""
         certificate: dict[str, Json] = {
             "method": self.name,
-            "parameters": {"k": self.method.k},
+            "parameters": {name: value for name, value in self.parameters.items() if name != "releases"},
             "regions": [],
         }
-        return View(image, np.ones(image.shape[:2], np.bool_), certificate, len(encode(image, "png")))
+        hidden = np.ones(image.shape[:2], np.bool_)
+        return View(image, hidden, certificate, len(encode(image, "png")), others=others)
 
     def points(self, items: Sequence[Item]) -> None:
         """Return None: nothing is promised of any distance."""

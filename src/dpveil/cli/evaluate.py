@@ -67,7 +67,10 @@ def evaluate_command(
     ] = None,
     k: Annotated[
         list[str] | None,
-        typer.Option(metavar="K", help="How many share a picture, for k-same-pixel; repeatable. Default: 5."),
+        typer.Option(metavar="K", help="How many share a picture, for k-same; repeatable. Default: 5."),
+    ] = None,
+    codec: Annotated[
+        Text, typer.Option(metavar="FILE", help="A model of dpveil train, for k-same-m. Default: eigenfaces.")
     ] = None,
     metric: Annotated[
         Text, typer.Option(metavar="NAME", help="box-mean, chord, ...: metric privacy, for latent.")
@@ -143,6 +146,7 @@ def evaluate_command(
         neighbourhoods=tuple(neighbourhood or ()),
         metric=metric,
         k=tuple(k or ()),
+        codec=codec,
         regions=regions,
         releases=releases,
         full=full,

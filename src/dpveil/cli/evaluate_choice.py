@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from dpveil.cli.options import number
 from dpveil.core.registry import ATTACKS, FACES, METHODS
-from dpveil.errors import UsageError
+from dpveil.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
     from dpveil.attacks.base import Attack
@@ -35,6 +35,8 @@ SEVERAL: Final = ("averaged", "composed")
 """Attacks on several releases of one photo, which are run where there are some."""
 MIXED: Final = "intersected"
 """The attack on pictures of several people, which is run where there are some, or several releases."""
+KNOWING: Final = "subtracted"
+"""The attack with background knowledge of the others in a picture, which is run where there are some."""
 AROUND: Final = ("placement", "context", "context+placement", "outside(network)")
 """Attacks that look beside the regions, which are run where regions are not the whole photo."""
 PLAIN: Final = ("blur", "mosaic", "fill")
@@ -60,6 +62,7 @@ class Asked:
     neighbourhoods: tuple[str, ...] = ()
     metric: str | None = None
     k: tuple[str, ...] = ()
+    codec: str | None = None
     regions: str | None = None
     releases: int = 1
     full: bool = False
@@ -83,6 +86,9 @@ def settings(
 
     rows = (*METHODS.rows, *GALLERIES) if asked.full else QUICK["methods"]
     names = tuple(dict.fromkeys(asked.methods or rows))
+    for name in names:
+        if name not in METHODS and name not in GALLERIES:
+            raise UnknownName("method", name, (*METHODS, *GALLERIES))
     notes = _unused(asked, names)
     notes += [f"{one.name}: {ALONE}" for one in sets if one.alone]
     if asked.most_photos != asked.photos:
@@ -125,38 +131,46 @@ def _galleries(
 ) -> tuple[list[AnySetting], list[str]]:
     """Return the settings of k-same; of a full run a note where the photos do not fit."""
     from dpveil.bench.galleries import METHODS as GALLERIES
-    from dpveil.bench.galleries import GallerySetting
-    from dpveil.bench.split import split
 
     made: list[AnySetting] = []
+    notes: list[str] = []
+    coded = [name for name in names if GALLERIES[name].coded]
+    for option, given, taken in (("k", asked.k, names), ("codec", asked.codec, coded)):
+        if given and not taken:
+            raise UsageError(f"--{option} is taken by no method here", hint="--method k-same-m")
     for name in names:
         if asked.regions not in (None, "whole"):
             raise UsageError(f"{name} replaces whole photos", hint="leave out --regions")
-        for k in asked.k or USUAL_K:
-            one = GallerySetting(GALLERIES[name](k=number(k)), asked.releases)  # type: ignore[arg-type]
-            try:
-                for dataset in sets:
-                    one.check(split(dataset))
-            except UsageError as error:
-                if asked.methods:
-                    raise
-                return [], [f"{name} is left out: {error}"]
-            made.append(one)
-    if asked.k and not made:
-        raise UsageError("--k is taken by no method here", hint="--method k-same-pixel")
-    return made, []
+        try:
+            made += [_gallery(asked, name, k, sets) for k in asked.k or USUAL_K]
+        except UsageError as error:
+            if asked.methods:
+                raise
+            notes.append(f"{name} is left out: {error}")
+    return made, notes
+
+
+def _gallery(asked: Asked, name: str, k: str, sets: Sequence[Dataset]) -> AnySetting:
+    """Return a setting of k-same; raises `UsageError` for photos that do not fit, and files that are missing."""
+    from dpveil.bench.galleries import METHODS as GALLERIES
+    from dpveil.bench.galleries import GallerySetting
+    from dpveil.bench.split import split
+
+    codec = asked.codec if GALLERIES[name].coded else None
+    one = GallerySetting.of(name, number(k), codec=codec, releases=asked.releases)  # type: ignore[arg-type]
+    for dataset in sets:
+        one.check(split(dataset))
+    return one
 
 
 def _unused(asked: Asked, names: Sequence[str]) -> list[str]:
     """Return notes on budgets that methods do not take; raises `UsageError` if none takes one."""
     from dpveil.bench.galleries import METHODS as GALLERIES
 
-    if not all(name in METHODS or name in GALLERIES for name in names):
-        return []  # refused where methods are made
-    known = {name: {field.name for field in fields(METHODS.get(name, GALLERIES.get(name)))} for name in names}
+    known = {name: {field.name for field in fields(METHODS[name])} for name in names if name not in GALLERIES}
     notes = []
     for option, given, sign in (("epsilon", asked.budgets, "ε"), ("delta", asked.delta, "δ")):
-        without = [name for name in names if option not in known[name]]
+        without = [name for name in names if option not in known.get(name, ())]
         told = f"{', '.join(without)} {'takes' if len(without) == 1 else 'take'} no {sign}"
         if given and len(without) == len(names):
             raise UsageError(told, hint=f"leave out --{option}")
@@ -193,11 +207,13 @@ def attacks(
 def _usual(asked: Asked, chosen: Sequence[AnySetting]) -> tuple[str, ...]:
     from dpveil.bench.galleries import METHODS as GALLERIES
 
-    usual = [name for name in ATTACKS if name not in SEVERAL] if asked.full else QUICK["attacks"]
+    apart = (*SEVERAL, KNOWING)
+    usual = [name for name in ATTACKS if name not in apart] if asked.full else QUICK["attacks"]
     around = asked.regions not in (None, "whole") or any(one.name in FACES.rows for one in chosen)
     several = asked.releases > 1
-    mixed = several or any(one.name in GALLERIES for one in chosen)
-    return (*usual, *(SEVERAL * several), *((MIXED,) * mixed), *(AROUND * around))
+    shared = any(one.name in GALLERIES for one in chosen)
+    mixed = (MIXED,) * (several or shared)
+    return (*usual, *(SEVERAL * several), *mixed, *((KNOWING,) * shared), *(AROUND * around))
 
 
 def _install(extras: Sequence[str]) -> str:

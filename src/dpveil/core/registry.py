@@ -240,6 +240,7 @@ ATTACKS: Final = Table(
         "denoised": "dpveil.attacks.denoised:Denoised",
         "filled": "dpveil.attacks.filled:Filled",
         "outside": "dpveil.attacks.outside:Outside",
+        "subtracted": "dpveil.attacks.subtracted:Subtracted",
         "averaged": "dpveil.attacks.averaged:Averaged",
         "composed": "dpveil.attacks.averaged:Composed",
         "matched": "dpveil.attacks.matched:Matched",

@@ -48,7 +48,7 @@ class Portrait(Placement):
 
     def point(self) -> np.ndarray | None:
         """Return the point by which the face that is found counts in a distance; None if there is none."""
-        found = self.method.points(_canonical(self.photo, self.method)[None])
+        found = self.method.points(canonical(self.photo, self.method.frame, self.method.placing)[None])
         return None if found is None else found[0]
 
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
@@ -57,7 +57,9 @@ class Portrait(Placement):
 
     def drawn(self, bits: BitSource, steps: Sequence[Step]) -> Drawn:
         """Return the same, with what shows it again if the method is `posed`."""
-        views = self.method.views(_canonical(self.photo, self.method)[None], bits=bits)
+        views = self.method.views(
+            canonical(self.photo, self.method.frame, self.method.placing)[None], bits=bits
+        )
         shown = partial(_shown, self.photo.image.shape, views, steps)
         return Drawn(shown(None), shown if self.method.posed else None)
 
@@ -69,7 +71,7 @@ def _shown(size: Shape, views: Views, steps: Sequence[Step], pose: Pose | None) 
         return _alone(released, size, steps)
     for step in steps:
         released = released.after(step) if isinstance(released, Dressed) else step(released)
-    return _spread(released.crop if isinstance(released, Dressed) else released, size)
+    return spread(released.crop if isinstance(released, Dressed) else released, size)
 
 
 def _alone(figure: Figure, size: Shape, steps: Sequence[Step]) -> Image:
@@ -88,19 +90,21 @@ def _largest_face() -> Faces:
     return Faces(margin=0)
 
 
-def _canonical(photo: Photo, method: FaceMethod) -> Image:
+def canonical(photo: Photo, frame: Frame, placing: str | None = "auto") -> Image:
     """Return the crop of the largest face of a photo, or of its middle square if none is found.
+
+    `placing` is that of a `FaceMethod`. It reads protected pixels: only a mechanism may use the result.
 
     All photos of a size take the same steps: a search, landmarks in one box, a crop from a downscaled copy
     in which that box is small; only then is a result chosen. Any failure counts as nothing found, because
     refusing would reveal something about the photo that no budget covers.
     """
-    copies, frame = halvings(photo.image), method.frame
+    copies = halvings(photo.image)
     found, middle = _largest(photo), _middle(photo.width, photo.height)
     image, box = _reduced(copies, found or middle)
-    sure = _by_landmarks(image, box, frame) if method.placing != "box" else None
+    sure = _by_landmarks(image, box, frame) if placing != "box" else None
     by_box = between(of_box(box), SEEN, frame)
-    if found is None or (sure is None and method.placing == "landmarks"):
+    if found is None or (sure is None and placing == "landmarks"):
         image, _ = _reduced(copies, middle)
         return _middle_square(image, frame).crop(image, frame)
     return (sure or by_box).crop(image, frame)
@@ -147,7 +151,7 @@ def _middle_square(image: Image, frame: Frame) -> Similarity:
     return Similarity(scale, 0.0, move - scale * (width - side) / 2, move - scale * (height - side) / 2)
 
 
-def _spread(crop: Image, size: Shape) -> Image:
+def spread(crop: Image, size: Shape) -> Image:
     """Return an image of this height, width and channels: the crop in its middle square, extended beyond."""
     import cv2
 
