@@ -96,8 +96,28 @@ def test_folders_that_are_no_data_sets_are_refused(tmp_path: Path) -> None:
     root = folder(tmp_path / "made", people=2, photos=1)
     (root / "person 0" / "link.png").symlink_to(root / "person 1" / "0.png")
     (root / "person 1" / "notes.txt").write_text("no photo")
-    with pytest.raises(UsageError, match="fewer than two people"):
+    with pytest.raises(UsageError, match="shows 2 people, of whom nobody has two photos"):
         load(root)
+
+
+def test_what_is_wrong_with_a_folder_is_said_and_what_is_expected(tmp_path: Path) -> None:
+    """Flat, empty, one person, one photo each, and one person with enough of them: five folders, five lines."""
+    flat, empty, alone, some = (tmp_path / name for name in ("flat", "empty", "alone", "some"))
+    folder(tmp_path / "made", people=1, photos=3).joinpath("person 0").rename(flat)
+    empty.mkdir()
+    folder(alone, people=1, photos=3)
+    folder(some, people=3, photos=2)
+    for person in (0, 2):
+        (some / f"person {person}" / "1.png").unlink()
+    for place, said in (
+        (flat, "holds 3 photos outside of any folder, and nothing says whom they show"),
+        (empty, "holds no photos"),
+        (alone, "shows one person, 'person 0', and attacks tell people apart"),
+        (some, "shows 3 people, of whom one alone has two photos"),
+    ):
+        with pytest.raises(UsageError, match=said) as found:
+            load(place)
+        assert "a folder for each person, as PERSON/1.png and PERSON/2.png" in found.value.hint
 
 
 def test_clean_photos_and_mosaics_are_named_and_grey_ones_are_not(data: Dataset) -> None:

@@ -275,8 +275,13 @@ def test_wrong_calls_are_refused_before_anything_is_written(data: Path, shell: S
         ((data,), "--out is missing"),
         ((data, "--out", out, "--attack", "magic"), "unknown attack 'magic'"),
         ((data, "--out", out, "--method", "magic"), "unknown method 'magic'"),
+        ((data, "--out", out, "--method", "magic"), "k-same-m, k-same-pixel, k-same-select"),
+        ((data, "--out", out, "--method", "k-same-pixels"), "did you mean 'k-same-pixel'?"),
+        ((data, "--out", out, "--codec", "x"), "--codec is taken by no method here"),
+        ((data, "--out", out, "--method", "k-same-pixel", "--codec", "x"), "--codec is taken by no method"),
+        ((data, "--out", out, "--method", "k-same-m", "--codec", "x"), "neither a file nor a known word"),
         ((data, data, "--out", out), "two data sets have the same name"),
-        ((tmp_path, "--out", out), "fewer than two people"),
+        ((tmp_path, "--out", out), "holds no photos: give a folder with a folder for each person"),
         ((tmp_path / "nowhere", "--out", out), "is not a folder"),
         ((data, "--out", out, "--method", "snow", "--epsilon", "1"), "snow takes no ε: leave out --epsilon"),
         ((data, "--out", out, "--method", "fill", "--delta", "0.1"), "fill takes no δ: leave out --delta"),
@@ -284,6 +289,9 @@ def test_wrong_calls_are_refused_before_anything_is_written(data: Path, shell: S
         ((data, "--out", out, "--method", "k-same-pixel", "--k", "7"), "needs 7 people for k = 7"),
         ((data, "--out", out, "--method", "k-same-pixel", "--k", "x"), "--k x is not a whole number"),
         ((data, "--out", out, "--method", "k-same-pixel", "--regions", "faces"), "replaces whole photos"),
+        ((data, "--out", out, "--regions", "mask.png"), "is none of evaluate's: whole, faces or a box x,y,w,h"),
+        ((data, "--out", out, "--regions", "eyes"), "--regions eyes is none of evaluate's"),
+        ((data, "--out", out, "--regions", "1,2,300,4"), "the box 1,2,300,4 is outside person 0/0.png"),
         (("--check", out, "--check-all"), "--check-all needs a run and its data"),
     ):
         code, _, err = shell("evaluate", *arguments)
@@ -331,6 +339,23 @@ def test_a_run_that_is_stopped_says_what_it_lacks_and_goes_on(
     assert (code, err.count("which this run replaces")) == (0, 1), "a run with other settings"
     assert len(err.splitlines()) == 1
     assert shell("evaluate", "--check", tmp_path / "few")[0] == 0
+
+
+def test_a_run_that_is_stopped_before_its_first_cell_speaks_of_cells(
+    data: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def stopped(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dpveil.bench.data.check_readable", stopped)
+    code, out, err = shell("evaluate", data, "--out", tmp_path / "few", *FEW)
+    assert (code, out) == (130, "")
+    assert err == (
+        "dpveil: interrupted: cells that are done are kept: the same command computes the others\n"
+    )
+    monkeypatch.setattr("dpveil.bench.check.check", stopped)
+    code, _, err = shell("evaluate", "--check", tmp_path)
+    assert (code, err) == (130, "dpveil: interrupted: no cell was changed\n")
 
 
 def test_the_default_is_evaluated_where_no_budget_is_given() -> None:

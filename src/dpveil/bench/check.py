@@ -30,7 +30,7 @@ from dpveil.bench.measuring import cells as cells_of
 from dpveil.bench.portraits import Portraits
 from dpveil.bench.report import alarm, page
 from dpveil.bench.run import CELLS, one_thread, read_cell
-from dpveil.bench.settings import MOST_RELEASES, NOTHING, AnySetting, Setting
+from dpveil.bench.settings import MOST_RELEASES, NOTHING, AnySetting, Setting, can_be_regions
 from dpveil.bench.table import rows, utility
 from dpveil.bench.times import rows_of
 from dpveil.bench.utility import UTILITIES
@@ -40,8 +40,6 @@ from dpveil.errors import DataError, DPVeilError, UsageError
 from dpveil.io import is_present
 from dpveil.postprocessing import opens
 
-BOX: Final = re.compile(r"\d{1,6}(,\d{1,6}){3}")
-"""A region that opens no file."""
 PLOT: Final = re.compile(r"data:image/svg\+xml;base64,[A-Za-z0-9+/=]*")
 """A plot, which other versions of matplotlib draw otherwise."""
 MOST_STEPS: Final = 5
@@ -268,8 +266,7 @@ def _setting(name: str, given: dict[str, Any]) -> AnySetting:
     regions, after = given.pop("regions", None), tuple(given.pop("after", ()))
     releases = given.pop("releases", 1)
     method = None if name == NOTHING else METHODS[name].stated(given)
-    known = regions in (None, "whole", "faces") or (type(regions) is str and BOX.fullmatch(regions))
-    if not known or type(releases) is not int:  # a mask is a file of whoever made the run
+    if not can_be_regions(regions) or type(releases) is not int:
         raise ValueError
     if not 1 <= releases <= MOST_RELEASES or len(after) > MOST_STEPS:
         raise ValueError

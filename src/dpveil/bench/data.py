@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Final
 
 from dpveil.bench.drawn import DRAWN, drawn
 from dpveil.bench.items import Item, digest_of
-from dpveil.bench.layouts import items_of, layout_of
+from dpveil.bench.layouts import items_of, layout_of, loose
+from dpveil.core.guarantee import counted
 from dpveil.errors import UsageError
 
 LONGEST: Final = 200
@@ -24,7 +26,10 @@ PHOTOS: Final = "photos"
 PEOPLE: Final = "people"
 """The split in which it learns from other people, and enrols those under attack."""
 SPLITS: Final = (PHOTOS, PEOPLE)
-HINT: Final = f"give a folder with one folder of photos for each person, or {', '.join(DRAWN)}"
+HINT: Final = (
+    "give a folder with a folder for each person, as PERSON/1.png and PERSON/2.png, or"
+    f" {', '.join(DRAWN)}"
+)
 
 
 @dataclass(frozen=True)
@@ -85,12 +90,26 @@ def load(folder: Path, *, people: int | None = None, photos: int | None = None) 
     enough = [name for name, own in groups.items() if alone or len(own) >= LEAST]
     kept = sorted(enough, key=digest_of)[:people]
     if len(kept) < LEAST:
-        raise UsageError(f"{folder} shows fewer than two people with two photos each", hint=HINT)
+        raise UsageError(f"{folder} {_lacking(folder, groups)}", hint=HINT)
     of = {name: sorted(groups[name][:photos], key=lambda one: one.name) for name in kept}
     if len(kept) > MOST_PEOPLE:
         raise UsageError(f"{folder} shows {len(kept)} people", hint=f"take at most {MOST_PEOPLE} of them")
     items = tuple(item for name in sorted(of) for item in of[name])
     return Dataset(folder.resolve().name, items, people, photos, layout.subject)
+
+
+def _lacking(folder: Path, groups: Mapping[str, Sequence[Item]]) -> str:
+    """Return what is wrong with a folder that has not two people with two photos each."""
+    enough = sum(len(own) >= LEAST for own in groups.values())
+    if len(groups) == 1:
+        return f"shows one person, {next(iter(groups))!r}, and attacks tell people apart"
+    if groups:
+        told = "nobody has" if not enough else "one alone has"
+        return f"shows {len(groups)} people, of whom {told} two photos: one to know and one to attack"
+    flat = loose(folder)
+    if flat:
+        return f"holds {counted(flat, 'photo')} outside of any folder, and nothing says whom they show"
+    return "holds no photos"
 
 
 def check_readable(dataset: Dataset) -> None:

@@ -67,6 +67,11 @@ def items_of(folder: Path) -> list[Item]:
     return found
 
 
+def loose(folder: Path) -> int:
+    """Return how many photos lie in a folder itself, and not in one of those below it."""
+    return sum(1 for _ in _photos(folder, 0))
+
+
 def _photos(folder: Path, deeper: int) -> Iterator[Path]:
     """Yield the photos in a folder and in those below it."""
     for place in sorted(folder.iterdir()):

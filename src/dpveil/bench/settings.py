@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, TypeAlias
@@ -19,6 +20,8 @@ from dpveil.mechanisms.method import Method
 from dpveil.noise.bits import SeededBits
 from dpveil.release.plan import Plan, plan
 
+BOX: Final = re.compile(r"\d{1,6}(,\d{1,6}){3}")
+"""A region of every photo: x, y, width and height in pixels."""
 NOTHING: Final = "nothing"
 """The name of the setting in which photos are shown as they are: it says how strong an attacker is."""
 MOST_RELEASES: Final = 100
@@ -89,6 +92,15 @@ class Setting:
             found.append(None if placement is None else placement.point())
         there = [point for point in found if point is not None]
         return np.stack(there) if there and len(there) == len(found) else None
+
+
+def can_be_regions(text: object) -> bool:
+    """Whether a benchmark can take these regions: a mask is a file of whoever made the run.
+
+    >>> can_be_regions(None), can_be_regions("faces"), can_be_regions("1,2,3,4"), can_be_regions("mask.png")
+    (True, True, True, False)
+    """
+    return text in (None, "whole", "faces") or (type(text) is str and BOX.fullmatch(text) is not None)
 
 
 class AnySetting(Protocol):

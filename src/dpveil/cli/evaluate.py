@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -76,7 +77,7 @@ def evaluate_command(
         Text, typer.Option(metavar="NAME", help="box-mean, chord, ...: metric privacy, for latent.")
     ] = None,
     regions: Annotated[
-        Text, typer.Option(metavar="KIND", help="whole or faces. Default: each method's own.")
+        Text, typer.Option(metavar="KIND", help="whole, faces, or a box x,y,w,h of every photo. Default: each method's own.")
     ] = None,
     split: Annotated[
         str, typer.Option(metavar="KIND", help="photos: all are known. people: attackers learn from others.")
@@ -128,7 +129,8 @@ def evaluate_command(
     seeded so that the run can be made again: nothing in it is for publication but the numbers.
     """
     if check is not None or check_all:
-        return _check(check, data or [], attack or [], json, every=check_all)
+        with _stopping("no cell was changed"):
+            return _check(check, data or [], attack or [], json, every=check_all)
     if not data or out is None:
         raise UsageError(f"{'--out' if data else 'DATA'} is missing", hint="dpveil evaluate DATA --out OUT")
     from dpveil.bench.beside import read_all
@@ -152,22 +154,32 @@ def evaluate_command(
         full=full,
         photos=photos,
     )
-    sets = _sets(data, people, asked.most_photos, split)
-    chosen, notes = settings(asked, sets, options_of(context))
-    attacks, left = attacks_of(attack or (), asked=asked, chosen=chosen, split=split)
-    for one in sets:
-        check_readable(one)
-    if predictions is not None:
-        check_possible(sets, predictions, out)
-    work = [Job(one, each, _about(attacks, one, every=bool(attack)), seed) for one in sets for each in chosen]
-    replaced = begin(out, [key for job in work for key in job.keys])
-    for text in (*replaced, *notes, *left):
-        say.note(f"note: {text}")
-    cells = _run(work, out, jobs or cores())
-    table = finish(out, cells, command(), (*notes, *left), took(work, out), others)
-    if predictions is not None:
-        _predict(sets, chosen, seed, predictions)
-    return _told(table, out, json)
+    with _stopping("cells that are done are kept: the same command computes the others"):
+        sets = _sets(data, people, asked.most_photos, split)
+        chosen, notes = settings(asked, sets, options_of(context))
+        attacks, left = attacks_of(attack or (), asked=asked, chosen=chosen, split=split)
+        for one in sets:
+            check_readable(one)
+        if predictions is not None:
+            check_possible(sets, predictions, out)
+        work = [Job(one, each, _about(attacks, one, every=bool(attack)), seed) for one in sets for each in chosen]
+        replaced = begin(out, [key for job in work for key in job.keys])
+        for text in (*replaced, *notes, *left):
+            say.note(f"note: {text}")
+        cells = _run(work, out, jobs or cores())
+        table = finish(out, cells, command(), (*notes, *left), took(work, out), others)
+        if predictions is not None:
+            _predict(sets, chosen, seed, predictions)
+        return _told(table, out, json)
+
+
+@contextmanager
+def _stopping(kept: str) -> Iterator[None]:
+    """Say of Ctrl-C what is `kept` of a run, which has cells and no photos."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise _Interrupted("interrupted", hint=kept) from error
 
 
 def _sets(folders: Sequence[Path], people: int | None, photos: int | None, divided: str) -> list[Dataset]:

@@ -89,6 +89,7 @@ def settings(
     for name in names:
         if name not in METHODS and name not in GALLERIES:
             raise UnknownName("method", name, (*METHODS, *GALLERIES))
+    _check_regions(asked.regions, sets)
     notes = _unused(asked, names)
     notes += [f"{one.name}: {ALONE}" for one in sets if one.alone]
     if asked.most_photos != asked.photos:
@@ -98,6 +99,22 @@ def settings(
     shared, left = _galleries(asked, [name for name in names if name in GALLERIES], sets)
     own = [Setting(one, asked.regions, releases=asked.releases) for one in methods]
     return [Setting(None), *own, *shared], [*notes, *more, *left]
+
+
+def _check_regions(regions: str | None, sets: Sequence[Dataset]) -> None:
+    """Raise `UsageError` for regions that a benchmark does not take, and a box that a photo does not hold."""
+    from dpveil.bench.settings import BOX, can_be_regions
+    from dpveil.regions.boxes import box_of_text
+
+    if not can_be_regions(regions):
+        raise UsageError(f"--regions {regions} is none of evaluate's", hint="whole, faces or a box x,y,w,h")
+    if regions is not None and BOX.fullmatch(regions):
+        box = box_of_text(regions)
+        for item in (item for one in sets for item in one.items):
+            photo = item.read()
+            if not box.inside(photo.width, photo.height):
+                problem = f"the box {box} is outside {item.name}, of {photo.width} × {photo.height} pixels"
+                raise UsageError(problem, hint="give a box that is inside every photo")
 
 
 def _methods(
