@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from dpveil.bench.bounds import up
 from dpveil.bench.cells import PARTS, WHOLE
-from dpveil.bench.league import leagues, settings_in_words
+from dpveil.bench.league import FEW, cautions, leagues, settings_in_words
 from dpveil.bench.table import COLUMNS, FALSE_ALARMS, STRONGEST, Row, exceeds, to_csv
 
 
@@ -26,6 +26,7 @@ def row(
     epsilon: int = 1,
     bound: float | None = None,
     covers: str = WHOLE,
+    people: int = 40,
 ) -> Row:
     values = dict.fromkeys(COLUMNS, "") | {
         "dataset": "made",
@@ -37,6 +38,7 @@ def row(
         "attack": attack,
         "success": f"{success:.4f}",
         "chance": "0.1000",
+        "people": str(people),
     }
     cell = None if attack == STRONGEST else object()
     return Row(values, success, success - spread, success + spread, bound, cell)  # type: ignore[arg-type]
@@ -123,6 +125,29 @@ def test_tinted_is_what_keeps_most_of_those_that_are_no_riskier_than_the_first()
     assert not any(place.best for place in leagues(table[:2], even)[0].places)
     (alone,) = leagues(table[:1], kept[:1])
     assert not alone.places[0].best
+
+
+@pytest.mark.parametrize(
+    ("people", "clean", "spread", "blur", "said"),
+    [
+        (FEW - 1, 1.0, 0.0, 0.9, "9 people are too few"),
+        (FEW, 1.0, 0.0, 0.9, ""),
+        (40, 0.9, 0.05, 0.9, ""),
+        (40, 0.15, 0.05, 0.1, "attackers name 0.15 in photos as they are, no more than a guess"),
+        (40, 0.16, 0.05, 0.1, ""),
+        (40, 0.6, 0.05, 0.61, "fewer than by blur (0.61)"),
+    ],
+)
+def test_a_run_whose_rows_cannot_be_told_apart_says_so_in_one_line(
+    people: int, clean: float, spread: float, blur: float, said: str
+) -> None:
+    table = [
+        row("nothing", "none", "", clean, spread=spread, people=people),
+        row("blur", "heuristic", "any-image", blur, people=people),
+    ]
+    lines = cautions(table)
+    assert len(lines) == bool(said)
+    assert all(said in line and line.startswith("made: ") for line in lines)
 
 
 def test_settings_are_said_without_what_is_not_set() -> None:

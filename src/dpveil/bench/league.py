@@ -32,6 +32,8 @@ PARTLY: Final = (
 )
 """What to know of a promise about regions."""
 
+FEW: Final = 10
+"""With fewer people a ranking is chance: even if all are named, the interval begins below 0.7."""
 SSIM: Final = "ssim"
 SHOWN: Final = {SSIM: "SSIM", "face-found": "face found", "gender": "gender kept"}
 """The measures by which a reader chooses, and their headers."""
@@ -86,6 +88,41 @@ def leagues(table: Sequence[Row], measures: Sequence[Mapping[str, str]]) -> list
         title, promise = _titles(order[kind], relation, parts=parts)
         made.append(League(dataset, title, promise, _ranked(places)))
     return made
+
+
+def cautions(table: Sequence[Row]) -> list[str]:
+    """Return a line for each data set whose rows cannot be told apart: few people, or attackers that hardly
+    name anybody in clean photos, or fewer than where something is hidden.
+    """
+    by_set: dict[str, list[Place]] = {}
+    people: dict[str, int] = {}
+    chance: dict[str, float] = {}
+    for rows in _settings(table):
+        values = rows[0].values
+        by_set.setdefault(values["dataset"], []).append(_place(rows, ()))
+        people[values["dataset"]] = int(values["people"])
+        chance[values["dataset"]] = float(values["chance"])
+    told = []
+    for name, places in by_set.items():
+        why = _why_indistinct(places, people[name], chance[name])
+        told += [f"{name}: {why}; take no order of methods from this run"] * bool(why)
+    return told
+
+
+def _why_indistinct(places: Sequence[Place], people: int, chance: float) -> str:
+    """Return why the places of a data set cannot be told apart, or an empty string."""
+    if people < FEW:
+        return f"{people} people are too few, as intervals over people are wide"
+    clean = next((place for place in places if place.kind == "none"), None)
+    if clean is None:
+        return ""
+    if clean.low <= chance:
+        return f"attackers name {clean.risk:.2f} in photos as they are, no more than a guess, by its interval"
+    most = max(places, key=lambda place: place.risk)
+    if most.risk > clean.risk:
+        told = f"{clean.risk:.2f} in photos as they are, fewer than by {most.method} ({most.risk:.2f})"
+        return f"attackers name {told}"
+    return ""
 
 
 def settings_in_words(values: Mapping[str, str]) -> str:

@@ -15,7 +15,7 @@ from dpveil.bench.cells import Cell
 from dpveil.bench.data import PEOPLE, PHOTOS
 from dpveil.bench.figures import frontier
 from dpveil.bench.league import SHOWN as KEPT
-from dpveil.bench.league import League, Place, leagues, settings_in_words
+from dpveil.bench.league import League, Place, cautions, leagues, settings_in_words
 from dpveil.bench.settings import NOTHING
 from dpveil.bench.table import STRONGEST, Row
 from dpveil.bench.utility import UTILITIES
@@ -59,6 +59,7 @@ def page(
     return Template(template).substitute(
         title=html.escape(f"Attacks on {', '.join(names)}"),
         alarms="".join(f"<p class=alarm>{html.escape(alarm(row))}</p>" for row in table if row.above),
+        cautions="".join(f"<p class=caution>{html.escape(line)}.</p>" for line in cautions(table)),
         summary=html.escape(_summary(cells, table)),
         leagues="".join(_league(one, several=len(names) > 1) for one in found),
         figures="".join(_figure(name, found) for name in names),
@@ -101,7 +102,7 @@ def _league(league: League, *, several: bool) -> str:
     cells = "".join(f"<th class={'t' if name in ('method', 'by') else 'n'}>{name}</th>" for name in headers)
     return (
         f"<h3>{html.escape(head)}</h3><p class=small>{html.escape(league.promise)}</p>"
-        f"<div class=scroll><table class=league><tr>{cells}</tr>{rows}</table></div>"
+        f"{_scrolling(f'<table class=league><tr>{cells}</tr>{rows}</table>', head)}"
     )
 
 
@@ -110,16 +111,24 @@ def _place(place: Place, shown: Sequence[str]) -> str:
     said = f"{html.escape(place.method)}<br><span class=small>{html.escape(place.settings)}</span>"
     bound = "" if place.bound is None else up(place.bound, 2)
     kept = "".join(
-        f"<td class='n{' best' * (name in place.best)}'>{place.kept[name]:.2f}</td>"
-        if name in place.kept
-        else "<td></td>"
+        _named(KEPT[name], f"{place.kept[name]:.2f}" if name in place.kept else "", best=name in place.best)
         for name in shown
     )
     return (
-        f"<tr><td>{said}</td><td class=n>{bar} {place.risk:.2f}</td>"
-        f"<td class=n>{place.low:.2f}–{place.high:.2f}</td><td>{_broken(place.by)}</td>"
-        f"{kept}<td class=n>{bound}</td></tr>"
+        f"<tr><td>{said}</td>{_named('risk', f'{bar} {place.risk:.2f}')}"
+        f"{_named('95 %', f'{place.low:.2f}–{place.high:.2f}')}<td data-name='by'>{_broken(place.by)}</td>"
+        f"{kept}{_named('bound', bound)}</tr>"
     )
+
+
+def _named(name: str, text: str, *, best: bool = False) -> str:
+    """Return a cell of numbers, which shows the name of its column where rows are stacked."""
+    return f"<td class='n{' best' * best}' data-name='{html.escape(name)}'>{text}</td>" if text else "<td></td>"
+
+
+def _scrolling(table: str, name: str) -> str:
+    """Return a table in a box that is scrolled, by keys too, where the window is narrower."""
+    return f"<div class=scroll tabindex=0 role=region aria-label='{html.escape(name)}'>{table}</div>"
 
 
 def _broken(label: str) -> str:
@@ -148,7 +157,7 @@ def _left(measures: Sequence[Mapping[str, str]], times: Sequence[Mapping[str, st
         cells = "".join(f"<td class=n>{one}</td>" for one in shown)
         words = html.escape(settings_in_words({"parameters": key[2]}))
         lines.append(f"<tr><td>{key[1]}<br><span class=small>{words}</span></td>{cells}</tr>")
-    return f"<table><tr><th>method</th>{head}</tr>{''.join(lines)}</table>"
+    return _scrolling(f"<table><tr><th>method</th>{head}</tr>{''.join(lines)}</table>", "What is left")
 
 
 def _interval(row: Mapping[str, str]) -> str:
@@ -187,7 +196,7 @@ def _strength(table: Sequence[Row]) -> str:
         cells = "".join(_rate(rates.get((*of, name))) for name in attacks)
         told = f"{of[1]}<br><span class=small>{html.escape(settings_in_words({'parameters': of[2]}))}</span>"
         lines.append(f"<tr><td>{told}</td>{cells}</tr>")
-    return f"<div class=scroll><table><tr><th>method</th>{head}</tr>{''.join(lines)}</table></div>"
+    return _scrolling(f"<table><tr><th>method</th>{head}</tr>{''.join(lines)}</table>", "Attackers")
 
 
 def _rate(row: Row | None) -> str:
@@ -202,7 +211,7 @@ def _of(row: Row) -> tuple[str, str, str]:
 
 def _every(table: Sequence[Row]) -> str:
     head = "".join(f"<th class={'t' if name in TEXTS else 'n'}>{title}</th>" for name, title in SHOWN)
-    return f"<table><tr>{head}</tr>{''.join(map(_line, table))}</table>"
+    return _scrolling(f"<table><tr>{head}</tr>{''.join(map(_line, table))}</table>", "Every number")
 
 
 def _line(row: Row) -> str:

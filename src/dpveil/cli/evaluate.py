@@ -213,7 +213,7 @@ def _predict(sets: Sequence[Dataset], settings: Sequence[AnySetting], seed: int,
 
 def _told(table: Sequence[Row], out: Path, json: bool) -> int:
     from dpveil.bench.bounds import up
-    from dpveil.bench.league import leagues
+    from dpveil.bench.league import cautions, leagues
     from dpveil.bench.report import alarm
 
     broken = [alarm(row) for row in table if row.above]
@@ -229,6 +229,8 @@ def _told(table: Sequence[Row], out: Path, json: bool) -> int:
                 rate = f"{place.risk:.2f} [{place.low:.2f}, {place.high:.2f}]"
                 say.answer(f"  {rate}  {told} (by {place.by}{bound})")
         say.answer(f"wrote {out / 'report.html'}")
+    for text in cautions(table):
+        say.note(f"note: {text}")
     for text in broken:
         say.note(text)
     return exits.INCOMPLETE if broken else exits.DONE
