@@ -297,7 +297,10 @@ def test_wrong_calls_are_refused_before_anything_is_written(data: Path, shell: S
         ((data, "--out", out, "--method", "k-same-pixel", "--k", "7"), "needs 7 people for k = 7"),
         ((data, "--out", out, "--method", "k-same-pixel", "--k", "x"), "--k x is not a whole number"),
         ((data, "--out", out, "--method", "k-same-pixel", "--regions", "faces"), "replaces whole photos"),
-        ((data, "--out", out, "--regions", "mask.png"), "is none of evaluate's: whole, faces or a box x,y,w,h"),
+        (
+            (data, "--out", out, "--regions", "mask.png"),
+            "is none of evaluate's: whole, faces or a box x,y,w,h",
+        ),
         ((data, "--out", out, "--regions", "eyes"), "--regions eyes is none of evaluate's"),
         ((data, "--out", out, "--regions", "1,2,300,4"), "the box 1,2,300,4 is outside person 0/0.png"),
         (("--check", out, "--check-all"), "--check-all needs a run and its data"),

@@ -12,7 +12,8 @@ from skimage import data
 
 import dpveil
 from dpveil.cli import run
-from dpveil.cli.preview import EDGE, Shown, draw_preview
+from dpveil.cli import preview as drawing
+from dpveil.cli.preview import EDGE, KEPT, Shown, draw_preview
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.regions import Faces
@@ -106,6 +107,40 @@ def test_the_preview_shows_every_box_and_is_not_overwritten(pair, tmp_path, caps
     assert run(["faces", str(pair), "--preview", str(preview)]) == 4
     assert run(["faces", str(pair), "--preview", str(preview), "--force"]) == 0
     assert run(["faces", str(pair), "--preview", str(tmp_path / "numbered.jpg")]) == 2
+
+
+def test_no_label_of_a_preview_covers_another(monkeypatch):
+    """Of sixty faces in a heap, of which some have the very same box."""
+    plates, label = [], drawing._label
+
+    def kept(*given):
+        plates.append(label(*given))
+        return plates[-1]
+
+    monkeypatch.setattr(drawing, "_label", kept)
+    rng = np.random.default_rng(8)
+    corners = rng.integers(0, 900, (60, 2)).tolist()
+    corners[20:30] = [corners[0]] * 10
+    photo = Photo(np.full((1000, 1000), 77, np.uint8))
+    drawn = draw_preview(photo, [Shown(n, Box(x, y, 80, 90), 0.9) for n, (x, y) in enumerate(corners, 1)])
+    assert len(plates) == 60
+    held = np.zeros(drawn.shape[:2], int)
+    for left, top, right, bottom in plates:
+        assert 0 <= left < right < 1000
+        assert 0 <= top < bottom < 1000
+        held[top : bottom + 1, left : right + 1] += 1
+    assert held.max() == 1
+    (x, y), (left, top, _, bottom) = corners[59], plates[[*range(60)].index(59)]
+    assert abs(left - x) + min(abs(top - y), abs(bottom - y)) < 300, "near its box"
+
+
+def test_faces_that_stay_have_frames_of_another_colour():
+    photo = Photo(np.full((900, 900, 3), 77, np.uint8))
+    drawn = draw_preview(
+        photo, [Shown(1, Box(100, 100, 200, 200), 0.9, kept=True), Shown(2, Box(500, 500, 200, 200), 0.9)]
+    )
+    assert [(drawn[299, 150:250] == colour).all() for colour in (KEPT, EDGE)] == [True, False]
+    assert [(drawn[699, 550:650] == colour).all() for colour in (KEPT, EDGE)] == [False, True]
 
 
 def test_previews_of_small_grey_and_crowded_photos():

@@ -373,6 +373,27 @@ def test_no_cell_of_a_manifest_is_a_formula(cli, name):
     assert not any(cell.lstrip().startswith(("=", "+", "-", "@")) for cell in row.values())
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such names")
+def test_no_name_of_a_file_breaks_a_row_of_a_manifest(cli):
+    """Nor turns its letters; who writes the same name again finds the row, and a space is one."""
+    names = ("a\nreleased,b.png", "x\u202egnp.\x1b[2J.png", "9\u202f41.png")
+    shown = (
+        r"in/9\u202f41.png".replace(r"\u202f", "\u202f"),
+        r"in/a\nreleased,b.png",
+        r"in/x\u202egnp.\x1b[2J.png",
+    )
+    for name in names:
+        shutil.copy("in/bob.png", Path("in", name))
+    for _ in range(2):
+        cli("obfuscate", *(f"in/{name}" for name in names), "--out", "out", *GOOD, "--manifest", "m.csv")
+        text = Path("m.csv").read_text(encoding="utf-8")
+        assert len(text.splitlines()) == 4, "a header and a line for each"
+        assert sorted(row["input"] for row in table("m.csv")) == sorted(shown)
+    cli("obfuscate", *(f"in/{name}" for name in names), "--out", "out", *GOOD, "--manifest", "m.jsonl")
+    rows = [json.loads(line) for line in Path("m.jsonl").read_text(encoding="ascii").splitlines()]
+    assert sorted(row["input"] for row in rows) == sorted(f"in/{name}" for name in names)
+
+
 @pytest.mark.parametrize("name", ["m.csv", "m.jsonl"])
 def test_a_manifest_keeps_the_rows_of_other_releases(cli, name):
     def run(*inputs):

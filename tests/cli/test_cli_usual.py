@@ -72,9 +72,9 @@ def test_the_numbers_come_from_the_plan(shell, capsys):
     tell_costs(build(None, {}), 5)
     said = capsys.readouterr().err
     assert [int(number) for number in NUMBER.findall(said)] == [5, 10]
-    assert said.endswith(", in a photo of 5 faces\n")
+    assert said.endswith(", in a photo, of which 5 faces are replaced\n")
     tell_costs(build(None, {}), 5, of=3)
-    assert capsys.readouterr().err.endswith(", in the worst of 3 photos, with 5 faces\n")
+    assert capsys.readouterr().err.endswith(", in the worst of 3 photos, of which 5 faces are replaced\n")
     tell(build(None, {}), [])
     assert capsys.readouterr().err == ""
 

@@ -113,7 +113,12 @@ def test_at_least_asks_for_what_a_certificate_1_cannot_show(tmp_path, capsys):
     assert run(["verify", str(tmp_path)]) == 0
     assert f"not publishable ({NOT_CHECKED})" in capsys.readouterr().out
     assert run(["verify", str(tmp_path), "--at-least", "weak"]) == 1
-    assert f"it is not publishable ({NOT_CHECKED})" in capsys.readouterr().out
+    [line] = capsys.readouterr().out.splitlines()
+    assert line.startswith("NOT CHECKED   ")
+    assert line.endswith(f"it is not publishable ({NOT_CHECKED})")
+    assert run(["verify", str(tmp_path), "--at-least", "weak", "--json"]) == 1
+    [entry] = json.loads(capsys.readouterr().out)["failed"]
+    assert "with the version of dpveil that wrote it" in entry["hint"]
 
 
 def test_a_weak_promise_is_not_publishable_whatever_its_certificate_leaves_out():

@@ -16,7 +16,8 @@ from dpveil.core.region import Box, RegionRecord
 from dpveil.faces import Attributes, Gallery, Latent
 from dpveil.mechanisms.pixel import DPSVD, Blur, DPPix, Fill, Snow
 from dpveil.release.quote import Quote
-from dpveil.release.words import LOW, MISSING, bit_cautions
+from dpveil.release.requests import are_unplaced
+from dpveil.release.words import LOW, MISSING, NOT_PLACED, bit_cautions
 
 HASH = "sha256:" + 64 * "0"
 METHODS = [
@@ -109,6 +110,27 @@ def test_an_older_wording_hides_no_weak_promise() -> None:
     assert result.certificate is not None
     assert not any("PROMISE" in text for text in result.certificate.warnings)
     assert LOW["weak"] in result.notes
+
+
+def test_places_of_faces_in_words_before_cells_are_not_checked_and_not_publishable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = OLDER / "wording-8-kept.png"
+    stated = verify(path).certificate
+    assert stated is not None
+    anywhere = tuple(replace(one, origin=replace(one.origin, cell=None)) for one in stated.regions)
+    older = replace(stated, wording=4, regions=anywhere)
+    assert are_unplaced(older)
+    assert not are_unplaced(replace(older, wording=5)), "these are checked: a cell has to be there"
+    assert not are_unplaced(replace(older, wording=4, regions=stated.regions)), "and so are these"
+    given = tuple(replace(one, origin=Origin("box", "0,0,20,20")) for one in anywhere)
+    assert not are_unplaced(replace(older, regions=given)), "nothing was found"
+    pixels = {"method": "dp-pix", "parameters": DPPix(epsilon=2, block=4).parameters()}
+    assert not are_unplaced(replace(older, **pixels)), "a method of pixels rounds no place"
+    monkeypatch.setattr("dpveil.release.verification.are_unplaced", lambda certificate: True)
+    found = verify(path, at_least="weak")
+    assert (found.status, found.publishable, found.objections) == ("consistent", False, (NOT_PLACED,))
+    assert found.refused == f"it is not publishable ({NOT_PLACED})"
 
 
 def test_verify_says_what_older_words_leave_out_and_which_face_stays() -> None:

@@ -25,7 +25,9 @@ class Subtracted(Wrapped):
     """
 
     name: ClassVar[str] = "subtracted"
-    summary: ClassVar[str] = "a mean of several people less the others, whose very photos it has, then another"
+    summary: ClassVar[str] = (
+        "a mean of several people less the others, whose very photos it has, then another"
+    )
 
     def undo(self, background: Background) -> Undo:
         """Return what takes the others away; nothing is learnt."""

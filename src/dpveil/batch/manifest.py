@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -31,7 +32,7 @@ COLUMNS: Final = (
 FORMATS: Final = (".csv", ".jsonl")
 STARTS: Final = {".csv": ",".join(COLUMNS).encode(), ".jsonl": b'{"status": '}
 """First bytes of a manifest; an existing file is only replaced without being asked to if it has them."""
-FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
+FORMULA: Final = ("=", "+", "-", "@")
 """First characters by which a spreadsheet may take a cell for a formula."""
 
 
@@ -112,6 +113,20 @@ def _cells(entry: Entry) -> dict[str, str]:
 
 
 def _cell(value: Any) -> str:
-    """Return the cell's text, with an apostrophe in front if a spreadsheet could take it for a formula."""
-    text = "" if value is None else str(value)
+    r"""Return the cell's text in one line, with an apostrophe in front if a spreadsheet could take it for a
+    formula.
+
+    Control characters, line ends and those that turn text, as in names of files, are escaped.
+
+    >>> _cell("a\nb.png"), _cell("=1+1")
+    ('a\\nb.png', "'=1+1")
+    """
+    letters = "" if value is None else str(value)
+    text = "".join(c.encode("unicode_escape").decode("ascii") if _is_control(c) else c for c in letters)
     return f"'{text}" if text.lstrip(" ").startswith(FORMULA) else text
+
+
+def _is_control(letter: str) -> bool:
+    """Whether a character is none to be seen: a control or format character, or the end of a line."""
+    category = unicodedata.category(letter)
+    return category[0] == "C" or category in ("Zl", "Zp")

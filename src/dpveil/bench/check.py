@@ -173,7 +173,10 @@ def left_out(cells: Sequence[Cell], attacks: Sequence[str] = ()) -> list[str]:
     own = {str(cell.of["method"]) for cell in cells if _codec_opens(cell)}
     return [
         *(f"cells by {name} {rest}" for name in sorted(names)),
-        *(f"cells of {name} with another codec than the usual were not computed again" for name in sorted(own)),
+        *(
+            f"cells of {name} with another codec than the usual were not computed again"
+            for name in sorted(own)
+        ),
     ]
 
 

@@ -27,8 +27,7 @@ PEOPLE: Final = "people"
 """The split in which it learns from other people, and enrols those under attack."""
 SPLITS: Final = (PHOTOS, PEOPLE)
 HINT: Final = (
-    "give a folder with a folder for each person, as PERSON/1.png and PERSON/2.png, or"
-    f" {', '.join(DRAWN)}"
+    f"give a folder with a folder for each person, as PERSON/1.png and PERSON/2.png, or {', '.join(DRAWN)}"
 )
 
 

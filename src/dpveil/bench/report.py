@@ -123,7 +123,9 @@ def _place(place: Place, shown: Sequence[str]) -> str:
 
 def _named(name: str, text: str, *, best: bool = False) -> str:
     """Return a cell of numbers, which shows the name of its column where rows are stacked."""
-    return f"<td class='n{' best' * best}' data-name='{html.escape(name)}'>{text}</td>" if text else "<td></td>"
+    return (
+        f"<td class='n{' best' * best}' data-name='{html.escape(name)}'>{text}</td>" if text else "<td></td>"
+    )
 
 
 def _scrolling(table: str, name: str) -> str:

@@ -77,7 +77,10 @@ def evaluate_command(
         Text, typer.Option(metavar="NAME", help="box-mean, chord, ...: metric privacy, for latent.")
     ] = None,
     regions: Annotated[
-        Text, typer.Option(metavar="KIND", help="whole, faces, or a box x,y,w,h of every photo. Default: each method's own.")
+        Text,
+        typer.Option(
+            metavar="KIND", help="whole, faces, or a box x,y,w,h of every photo. Default: each method's own."
+        ),
     ] = None,
     split: Annotated[
         str, typer.Option(metavar="KIND", help="photos: all are known. people: attackers learn from others.")
@@ -162,7 +165,9 @@ def evaluate_command(
             check_readable(one)
         if predictions is not None:
             check_possible(sets, predictions, out)
-        work = [Job(one, each, _about(attacks, one, every=bool(attack)), seed) for one in sets for each in chosen]
+        work = [
+            Job(one, each, _about(attacks, one, every=bool(attack)), seed) for one in sets for each in chosen
+        ]
         replaced = begin(out, [key for job in work for key in job.keys])
         for text in (*replaced, *notes, *left):
             say.note(f"note: {text}")

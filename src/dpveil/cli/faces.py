@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -38,8 +38,8 @@ NONE: Final = "no face was found: lower --threshold or --smallest, and check you
 DOUBTFUL: Final = "may be a face, and stays in the clear: {place}"
 
 
-@partial(takes_regions, search_only=True)
-@takes_method
+@partial(takes_regions, faces_only=True)
+@partial(takes_method, free=True)
 def faces_command(
     context: typer.Context,
     photos: Annotated[list[Path], typer.Argument(metavar="PHOTO", help="Photos, and folders of them.")],
@@ -61,8 +61,8 @@ def faces_command(
       dpveil faces group.jpg --method attributes --preview planned.png
       dpveil faces photos
 
-    With --method or one of its options, the boxes are what it would replace; without, the detected boxes with
-    their margin.
+    With --method, one of its options, --only or --except, the boxes are what would be replaced, and faces that
+    stay are told apart; without, the detected boxes with their margin. Nothing is spent: no budget is needed.
     Scores are between 0 and 1. A face without a box would stay in the clear: lower --threshold or --smallest,
     or give its box yourself. Exit code 1: in a photo no face was found.
     """
@@ -75,7 +75,8 @@ def faces_command(
     several = len(photos) > 1 or is_folder(photos[0])
     if preview is not None:
         _check_preview(preview, photos, several=several)
-    alone, looks, failed = is_default(context), list[_Look](), list[tuple[Path, DPVeilError]]()
+    alone = is_default(context) and not (finder.only or finder.exclude)
+    looks, failed = list[_Look](), list[tuple[Path, DPVeilError]]()
     for path in _listed(photos) if several else photos:
         try:
             picture = read(path, max_pixels=max_pixels)
@@ -99,7 +100,8 @@ def faces_command(
 
 @dataclass(frozen=True)
 class _Look:
-    """What is found in one photo: its faces, and the places that may be faces and stay in the clear.
+    """What is found in one photo: its faces, those that are chosen to stay, and the places that may be faces
+    and stay in the clear.
 
     `smallest` is the height in pixels below which no face was looked for. `otherwise` says that methods of
     pixels number the faces in another order. `crowd` is known if a method is planned.
@@ -111,6 +113,7 @@ class _Look:
     smallest: int
     otherwise: bool
     crowd: Crowd | None = None
+    kept: Sequence[Shown] = ()
 
     @classmethod
     def at(cls, path: Path, photo: Photo, finder: Faces, planned: Method | None, numbered: Method) -> _Look:
@@ -127,18 +130,23 @@ class _Look:
         regions = [Region(face.box, score=face.score) for face in detected]
         found = [Shown(n, face.box, face.score) for n, face in enumerate(detected, 1)]
         crowd: Crowd | None = None
+        kept: list[Shown] = []
         if found and planned is not None:
             made = plan(photo, planned, regions=finder)
             regions, crowd = list(made.regions), made.crowd
+            numbers = {region.origin.number for region in regions}
+            kept = [replace(face, kept=True) for face in found if face.number not in numbers]
             found = [Shown(r.origin.number or 1, r.box, r.score, r.mask) for r in regions]
         places = [Shown(None, r.box, r.score) for r in doubtful(photo, [finder], regions)]
         other = planned is None and finder.detect(photo) != detected
-        return cls(path, found, places, finder.smallest_in(photo), other, crowd)
+        return cls(path, found, places, finder.smallest_in(photo), other, crowd, kept)
 
     def faces(self) -> Iterator[str]:
         """Yield a line about every face."""
         for face in self.found:
             yield f"face {face.number}: {_place(face)}"
+        for face in self.kept:
+            yield f"face {face.number}: {_place(face)}, stays as it is"
 
     def notes(self) -> Iterator[str]:
         """Yield a line about everything else that is to be known about this photo."""
@@ -155,14 +163,15 @@ class _Look:
         from dpveil.io import encode, write_together
         from dpveil.io.names import shown
 
-        drawn = draw_preview(photo, [*self.doubtful, *self.found])
+        drawn = draw_preview(photo, [*self.doubtful, *self.kept, *self.found])
         write_together([(preview, encode(drawn, "png"))], replace=replace)
         say.note(f"wrote {shown(preview)}: it shows the original photo, so keep it as private")
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object of one photo."""
         return {
-            "faces": [{"number": f.number, "box": _box(f), "score": f.score} for f in self.found],
+            "faces": [*map(_face, self.found)],
+            **({"kept": [*map(_face, self.kept)]} if self.kept else {}),
             "smallest": self.smallest,
             "doubtful": [{"box": _box(place), "score": place.score} for place in self.doubtful],
             **({} if self.crowd is None else {"crowded": self.crowd.to_json()}),
@@ -237,6 +246,11 @@ def _tell(
 def _place(face: Shown) -> str:
     box = face.box
     return f"{box.w}×{box.h} pixels at {box.x},{box.y}, score {face.score or 0:.2f}"
+
+
+def _face(face: Shown) -> dict[str, Any]:
+    """Return the JSON object of a face."""
+    return {"number": face.number, "box": _box(face), "score": face.score}
 
 
 def _box(face: Shown) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -45,11 +45,11 @@ GIVEN: Final = "dpveil.parameters"
 """Keys of a context for the method's name, its options, and their values."""
 
 
-def takes_method(command: Callable[..., int]) -> Callable[..., int]:
+def takes_method(command: Callable[..., int], *, free: bool = False) -> Callable[..., int]:
     """Return `command` with an option for the method's name, instead of its parameter `method`.
 
     `MethodCommand` adds the method's own options. `command` gets the method built from all of them; the
-    default method if none is named. The name of one in the place of `photo`, or among `photos`, is refused
+    default method if none is named. A command that is `free` spends nothing, and needs no budget. The name of one in the place of `photo`, or among `photos`, is refused
     before that.
     """
     del command.__annotations__["method"]  # a type that is only imported for type checkers
@@ -66,7 +66,7 @@ def takes_method(command: Callable[..., int]) -> Callable[..., int]:
         for photo in arguments.get("photos", [arguments.get("photo")]) if method is None else ():
             if isinstance(photo, Path):
                 _check_no_method(photo)
-        chosen = build_method(method, **own)
+        chosen = build_method(method, **(_with_typical(method, own) if free else own))
         if "context" in given.parameters:
             arguments["context"] = context
         return command(method=chosen, **arguments)
@@ -233,6 +233,22 @@ def build_method(name: Text, /, **options: Text | bool) -> Method:
 
     given = {key: value for key, value in options.items() if value is not None}
     return build(name, {key: number(v) if isinstance(v, str) else v for key, v in given.items()})
+
+
+def _with_typical(name: Text, given: Mapping[str, Text | bool]) -> dict[str, Text | bool]:
+    """Return the options of a method with values for those that are required and were not given."""
+    from dpveil.catalogue import REQUIRED, row_of
+    from dpveil.core.registry import METHODS
+
+    if name is None:
+        return {**given}
+    kind = METHODS[name]
+    row = row_of(kind)
+    needed = [each for each, value in row["parameters"].items() if value == REQUIRED]
+    if any(given.get(each) is not None for budget in row["budgets"] for each in budget):
+        needed = [each for each in needed if not any(each in budget for budget in row["budgets"])]
+    usual = {each: str(kind.typical.get(each, 1)) for each in needed}
+    return usual | {each: value for each, value in given.items() if value is not None}
 
 
 def _check_no_method(photo: Path) -> None:

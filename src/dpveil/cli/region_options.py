@@ -113,14 +113,14 @@ class Chosen:
 NOTHING: Final = Chosen((), {})
 
 
-def takes_regions(command: Callable[..., int], *, search_only: bool = False) -> Callable[..., int]:
+def takes_regions(command: Callable[..., int], *, faces_only: bool = False) -> Callable[..., int]:
     """Return `command` with these options instead of its parameter `regions`, which gets a `Chosen`.
 
-    With `search_only` these are only the options in `SEARCH`.
+    With `faces_only` there is no --regions.
     """
     given = inspect.signature(command, eval_str=True)
-    settings = {**SEARCH} if search_only else {**CHOICE, **SEARCH}
-    table = settings if search_only else {"regions": REGIONS, **settings}
+    settings = {**CHOICE, **SEARCH}
+    table = settings if faces_only else {"regions": REGIONS, **settings}
 
     @wraps(command)
     def with_regions(*arguments: Any, **options: Any) -> int:

@@ -14,7 +14,7 @@ from string import Template
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Bool, UInt8
 
 from dpveil.cli import say
 from dpveil.core.guarantee import counted
@@ -61,7 +61,9 @@ class Review:
     def add(self, task: Task, plan: Plan, release: Release) -> None:
         """Add one release; errors are listed on the page."""
         with self._listing(task.source):
-            here = _OnPage(task.source, plan.photo, release.image, plan.regions, plan.doubtful)
+            here = _OnPage(
+                task.source, plan.photo, release.image, plan.regions, plan.doubtful, plan.crowd.in_words()
+            )
             self.entries.append(here.entry(release.certificate.missing))
 
     def add_earlier(self, source: Path, output: Path, max_pixels: int) -> None:
@@ -102,6 +104,7 @@ class Review:
 class _OnPage:
     """What is shown of one photo: before and `after`, with its regions and the places that may be faces.
 
+    `crowd` says around which faces what is replaced is not bounded, as others are too close.
     Of a release by an `earlier` run only what its certificate states is known.
     """
 
@@ -110,6 +113,7 @@ class _OnPage:
     after: UInt8[np.ndarray, "h w c"]
     regions: Sequence[Region]
     doubtful: Sequence[Region] = ()
+    crowd: str = ""
     earlier: bool = False
 
     def entry(self, missing: Sequence[str]) -> _Entry:
@@ -118,6 +122,7 @@ class _OnPage:
         lacks = "".join(
             f"<p class=missing>Not found, and left as it is: {html.escape(text)}</p>" for text in missing
         )
+        lacks += f"<p class=crowd>Crowded: {html.escape(self.crowd)}.</p>" if self.crowd else ""
         whole = _image(_framed(self.photo, self.regions, left), "original") + _image(
             _shrunk(self.after, LONG_SIDE), "release"
         )
@@ -183,28 +188,37 @@ def _framed(
 ) -> UInt8[np.ndarray, "h w 3"]:
     """Return a photo downscaled for the page, with every region outlined and numbered, and masks tinted.
 
-    What is `doubtful`, and stays in the clear, has a question mark for a number.
+    What is `doubtful`, and stays in the clear, has a question mark for a number. Faces that are chosen to
+    stay have frames of another colour.
     """
-    import cv2
-
     from dpveil.cli.preview import Shown, draw_preview
 
     small = _shrunk(photo.image, LONG_SIDE)
-    down, across = small.shape[0] / photo.height, small.shape[1] / photo.width
-    frames = []
     numbers = [region.origin.number or n for n, region in enumerate(regions, start=1)]
+    stay = {one.origin.number: one for region in regions for one in region.kept}
+    frames = []
     for number, region in zip([*[None] * len(doubtful), *numbers], (*doubtful, *regions), strict=True):
-        left, right = round(region.box.x * across), round((region.box.x + region.box.w) * across)
-        top, bottom = round(region.box.y * down), round((region.box.y + region.box.h) * down)
-        left, top = min(left, small.shape[1] - 1), min(top, small.shape[0] - 1)
-        box = Box(left, top, max(1, right - left), max(1, bottom - top))
-        mask = None
-        if region.mask is not None:
-            mask = (
-                cv2.resize(region.mask.astype(np.uint8), (box.w, box.h), interpolation=cv2.INTER_NEAREST) > 0
-            )
+        box, mask = _downscaled(region, photo, small)
         frames.append(Shown(number, box, None, mask))
+    frames += [Shown(n, _downscaled(one, photo, small)[0], None, kept=True) for n, one in stay.items()]
     return _shrunk(draw_preview(Photo(small), frames), LONG_SIDE)
+
+
+def _downscaled(
+    region: Region, photo: Photo, small: UInt8[np.ndarray, "r q 3"]
+) -> tuple[Box, Bool[np.ndarray, "h w"] | None]:
+    """Return the box of a region in a downscaled photo, and its mask if it has one."""
+    import cv2
+
+    down, across = small.shape[0] / photo.height, small.shape[1] / photo.width
+    left, right = round(region.box.x * across), round((region.box.x + region.box.w) * across)
+    top, bottom = round(region.box.y * down), round((region.box.y + region.box.h) * down)
+    left, top = min(left, small.shape[1] - 1), min(top, small.shape[0] - 1)
+    box = Box(left, top, max(1, right - left), max(1, bottom - top))
+    if region.mask is None:
+        return box, None
+    mask = cv2.resize(region.mask.astype(np.uint8), (box.w, box.h), interpolation=cv2.INTER_NEAREST)
+    return box, mask > 0
 
 
 def _close(

@@ -37,7 +37,7 @@ DRAWN: Final = (
     "heads are drawn: faces that look like photographs, and the model that keeps gender or age, come with a"
     " package that is not installed: {files}"
 )
-KEEP: Final = "to keep gender or age, add --attributes {choices}, in {photo} {faces}"
+KEEP: Final = "to keep gender or age, add --attributes {choices}, in {photo}, of which {faces} replaced"
 
 
 def tell(method: Method, promises: Sequence[Promise]) -> None:
@@ -111,8 +111,9 @@ def tell_costs(method: Method, faces: int, *, of: int = 1) -> None:
         return
     quotes = {kept: _quote(replace(changed, attributes=kept), faces) for kept in KEPT}
     choices = " or ".join(f"{kept} for {_number(q.total, q.strength)}" for kept, q in quotes.items())
-    photo = "a photo of" if of == 1 else f"{WORST.format(of).removeprefix('in ')}with"
-    say.note(KEEP.format(choices=choices, photo=photo, faces=counted(faces, "face")))
+    photo = "a photo" if of == 1 else WORST.format(of).removeprefix("in ").removesuffix(", ")
+    told = f"{counted(faces, 'face')} {'is' if faces == 1 else 'are'}"
+    say.note(KEEP.format(choices=choices, photo=photo, faces=told))
 
 
 def tell_drawn(method: Method) -> None:

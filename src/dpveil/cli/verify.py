@@ -21,6 +21,7 @@ WORDS = {"inconsistent": "INCONSISTENT", "missing": "MISSING", "unprotected": "U
 UNPROTECTED_HINT = "it is a copy of the original and carries no guarantee: do not publish it"
 INCONSISTENT_HINT = f"do not rely on this file; {INTACT}"
 TOO_WEAK_HINT = "release the photo again with a smaller budget (dpveil explain), or ask for less"
+UNCHECKED_HINT = "verify it with the version of dpveil that wrote it, or release the photo again"
 HINTS = {
     "inconsistent": INCONSISTENT_HINT,
     "missing": f"{INTACT}, and keep both side by side",
@@ -46,7 +47,8 @@ def verify_command(
       dpveil verify private.png
 
     Finds inconsistency, not forgery: certificates are not signed. Exit code 1: a file has no certificate, or
-    does not match it, or promises less than --at-least. Without --at-least any promise will do.
+    does not match it, or promises less than --at-least, or cannot be checked. Without --at-least any promise will
+    do.
     """
     from dpveil.accounting.meaning import check_strength_name
     from dpveil.release.verification import NOT_FORGERY
@@ -114,6 +116,13 @@ def _sound(result: Verification) -> bool:
     return result.status == "consistent" and not result.refused
 
 
+def _unchecked(result: Verification) -> bool:
+    """Whether all that speaks against a release is that some of it could not be checked."""
+    from dpveil.release.words import UNCHECKED
+
+    return bool(result.objections) and set(result.objections) <= {*UNCHECKED}
+
+
 def _results(outputs: Iterable[Path], max_pixels: int, least: str | None) -> Iterator[Verification]:
     """Yield the verification of every target, each once, as soon as it is done."""
     from dpveil.release.saving import image_path
@@ -168,7 +177,8 @@ def _entry(result: Verification) -> dict[str, Any]:
         "notes": list(result.notes),
     }
     if result.status == "consistent":
-        return entry if not result.refused else entry | {"error": result.refused, "hint": TOO_WEAK_HINT}
+        hint = UNCHECKED_HINT if _unchecked(result) else TOO_WEAK_HINT
+        return entry if not result.refused else entry | {"error": result.refused, "hint": hint}
     unprotected = result.status == "unprotected"
     error = "unprotected copy" if unprotected else "; ".join(result.problems)
     return entry | {"error": error, "hint": HINTS[result.status]}
@@ -187,7 +197,8 @@ def _line(result: Verification, least: str | None) -> str:
         told = UNPROTECTED_HINT if result.status == "unprotected" else "; ".join(result.problems)
         return f"{WORDS[result.status]:<13} {path}  {told}"
     if result.refused:
-        return f"TOO WEAK      {path}  {quoted(result.refused)}"
+        word = "NOT CHECKED" if _unchecked(result) else "TOO WEAK"
+        return f"{word:<13} {path}  {quoted(result.refused)}"
     # Everything printed here is recomputed: texts of the certificate are untrusted.
     told = quoted(str(_guarantee(result)))
     return "  ".join([f"consistent    {path}", told, _worth(result, least), *result.notes])

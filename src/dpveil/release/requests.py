@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Int64
 
+from dpveil.catalogue import stated
 from dpveil.core.certificate import SCHEMA, Certificate, Output
 from dpveil.core.origin import EXCEPT, FACE, MASK, WHOLE
 from dpveil.core.region import Box, RegionRecord
@@ -103,6 +104,14 @@ def place_problems(certificate: Certificate, output: Output, method: Method) -> 
         counted = looked <= MOST_LOOKED * output.width * output.height
         if problem := method.misplaced(record, **size, counted=counted):
             yield f"the region {record.in_words()} {problem}"
+
+
+def are_unplaced(certificate: Certificate) -> bool:
+    """Whether the method replaces faces that were found, in words that state no cells to check."""
+    if certificate.schema != SCHEMA or certificate.wording >= CELLS_SINCE or not certificate.guarantees:
+        return False
+    found = any(record.found and record.origin.cell is None for record in certificate.regions)
+    return found and stated(certificate.method, certificate.parameters).regions == FACES
 
 
 def _former_problems(regions: Sequence[RegionRecord], given: Sequence[str], *, placed: bool) -> Iterator[str]:

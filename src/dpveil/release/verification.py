@@ -34,7 +34,7 @@ from dpveil.io.names import check_path, quoted
 from dpveil.io.refused import Refused
 from dpveil.postprocessing import stated as stated_step
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
-from dpveil.release.requests import place_problems, request_problems
+from dpveil.release.requests import are_unplaced, place_problems, request_problems
 from dpveil.release.saving import certificate_path, image_path, read_certificate
 from dpveil.release.verified import Verification
 from dpveil.release.words import (
@@ -101,7 +101,8 @@ def _verified(path: Path, max_pixels: int) -> Verification:
         return Verification(image, "inconsistent", problems, certificate)
     try:
         few, unsaid = _about_few(certificate), _unsaid(certificate)
-        return Verification(image, sound, (), certificate, few, unsaid=unsaid)
+        unplaced = are_unplaced(certificate)
+        return Verification(image, sound, (), certificate, few, unsaid=unsaid, unplaced=unplaced)
     except Exception as error:  # noqa: BLE001  as in `_told`
         return Verification(image, "inconsistent", (f"{UNFORESEEN} ({type(error).__name__})",), certificate)
 

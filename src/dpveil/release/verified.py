@@ -10,7 +10,7 @@ from dpveil.core.certificate import Certificate
 from dpveil.noise.bits import SECURE, UNKNOWN
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
 from dpveil.release.origins import stays
-from dpveil.release.words import NOT_CHECKED, bit_cautions, few_only, share, unchecked, verdict
+from dpveil.release.words import NOT_CHECKED, NOT_PLACED, bit_cautions, few_only, share, unchecked, verdict
 
 UNSAID: Final = "IN THE CLEAR, which its older words do not say: {}"
 
@@ -22,8 +22,8 @@ class Verification:
     `status` is "consistent" (image, certificate and method agree), "unprotected" (they agree that it is a
     copy without any guarantee), "missing" (there is no certificate) or "inconsistent"; `problems` say why,
     one line each. `certificate` is None if it cannot be read. `few_only` is recomputed, as older wordings do
-    not warn of it, and so is what is in the clear and `unsaid` in them. `refused` says why the release does
-    not satisfy `at_least`, or is empty.
+    not warn of it, and so is what is in the clear and `unsaid` in them. `unplaced` says that places of faces
+    were not checked. `refused` says why the release does not satisfy `at_least`, or is empty.
     """
 
     path: Path
@@ -33,6 +33,7 @@ class Verification:
     few_only: bool = False
     refused: str = ""
     unsaid: tuple[str, ...] = ()
+    unplaced: bool = False
 
     def __bool__(self) -> bool:
         raise TypeError("a verification is neither true nor false: read status or publishable")
@@ -55,7 +56,8 @@ class Verification:
         stated = self.certificate
         if stated is None:
             return ()
-        return (*stated.objections, *(() if stated.in_these_words else (NOT_CHECKED,)))
+        other = () if stated.in_these_words else (NOT_CHECKED,)
+        return (*stated.objections, *other, *((NOT_PLACED,) * self.unplaced))
 
     @property
     def notes(self) -> tuple[str, ...]:
