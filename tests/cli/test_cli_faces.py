@@ -11,8 +11,8 @@ from PIL import Image
 from skimage import data
 
 import dpveil
-from dpveil.cli import run
 from dpveil.cli import preview as drawing
+from dpveil.cli import run
 from dpveil.cli.preview import EDGE, KEPT, Shown, draw_preview
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box

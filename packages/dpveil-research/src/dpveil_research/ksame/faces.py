@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -62,16 +62,28 @@ def _aligned(path: Path, of: Set) -> UInt8[np.ndarray, "s s 3"]:
     return aligned(np.atleast_3d(levels(path, of.dataset.mode)), of.box, FRAME)
 
 
-def trained(data: Path, plan: Plan) -> PCA:
-    """Return eigenfaces of the first shards of UTKFace. Raises `UsageError` if there are none."""
-    shards = sorted((data / TRAINED).glob("*.tar"))[: plan.shards]
-    crops = [centred(photo, SIDE) for photo in photos(shards) if isinstance(photo, Photo)]
+def public_crops(data: Path, shards: int) -> tuple[int, Callable[[], Iterator[Crops]]]:
+    """Return how many faces the first shards of UTKFace hold, and a function that yields them in batches.
+
+    Raises `UsageError` if there are none.
+    """
+    files = sorted((data / TRAINED).glob("*.tar"))[:shards]
+    crops = [centred(photo, SIDE) for photo in photos(files) if isinstance(photo, Photo)]
     if not crops:
         raise UsageError(f"{data / TRAINED} holds no faces", hint="shards *.tar, one .jpg a face")
     every = np.stack(crops)
-    card = Card("pca", data=f"UTKFace, {len(every)} faces", terms="non-commercial research", seed=SEED)
-    source = lambda: (every[start : start + BATCH] for start in range(0, len(every), BATCH))  # noqa: E731
-    return train_pca(source, card=card, seed=SEED, length=plan.length)
+    return len(every), lambda: (every[start : start + BATCH] for start in range(0, len(every), BATCH))
+
+
+def card_of(codec: str, count: int, seed: int) -> Card:
+    """Return the card of a codec that learned from so many faces of UTKFace."""
+    return Card(codec, data=f"UTKFace, {count} faces", terms="non-commercial research", seed=seed)
+
+
+def trained(data: Path, plan: Plan) -> PCA:
+    """Return eigenfaces of the first shards of UTKFace. Raises `UsageError` if there are none."""
+    count, source = public_crops(data, plan.shards)
+    return train_pca(source, card=card_of("pca", count, SEED), seed=SEED, length=plan.length)
 
 
 def embedding() -> Embed:
