@@ -101,7 +101,7 @@ def test_folders_that_are_no_data_sets_are_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_with_a_folder_is_said_and_what_is_expected(tmp_path: Path) -> None:
-    """Flat, empty, one person, one photo each, and one person with enough of them: five folders, five lines."""
+    """A flat folder, an empty one, one of one person, and one in which one person has two photos."""
     flat, empty, alone, some = (tmp_path / name for name in ("flat", "empty", "alone", "some"))
     folder(tmp_path / "made", people=1, photos=3).joinpath("person 0").rename(flat)
     empty.mkdir()

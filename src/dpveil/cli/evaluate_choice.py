@@ -168,7 +168,7 @@ def _galleries(
 
 
 def _gallery(asked: Asked, name: str, k: str, sets: Sequence[Dataset]) -> AnySetting:
-    """Return a setting of k-same; raises `UsageError` for photos that do not fit, and files that are missing."""
+    """Return a setting of k-same; raises `UsageError` for photos that do not fit and for missing files."""
     from dpveil.bench.galleries import METHODS as GALLERIES
     from dpveil.bench.galleries import GallerySetting
     from dpveil.bench.split import split

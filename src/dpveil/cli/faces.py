@@ -61,8 +61,8 @@ def faces_command(
       dpveil faces group.jpg --method attributes --preview planned.png
       dpveil faces photos
 
-    With --method, one of its options, --only or --except, the boxes are what would be replaced, and faces that
-    stay are told apart; without, the detected boxes with their margin. Nothing is spent: no budget is needed.
+    With --method, one of its options, --only or --except, the boxes are what would be replaced, and faces
+    that stay are told apart; without, the detected boxes with their margin. No budget is needed.
     Scores are between 0 and 1. A face without a box would stay in the clear: lower --threshold or --smallest,
     or give its box yourself. Exit code 1: in a photo no face was found.
     """

@@ -49,8 +49,8 @@ def takes_method(command: Callable[..., int], *, free: bool = False) -> Callable
     """Return `command` with an option for the method's name, instead of its parameter `method`.
 
     `MethodCommand` adds the method's own options. `command` gets the method built from all of them; the
-    default method if none is named. A command that is `free` spends nothing, and needs no budget. The name of one in the place of `photo`, or among `photos`, is refused
-    before that.
+    default method if none is named. The name of one in the place of `photo`, or among `photos`, is refused
+    before that. A command that is `free` spends nothing, and needs no budget.
     """
     del command.__annotations__["method"]  # a type that is only imported for type checkers
     given = inspect.signature(command, eval_str=True)

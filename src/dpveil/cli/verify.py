@@ -47,8 +47,8 @@ def verify_command(
       dpveil verify private.png
 
     Finds inconsistency, not forgery: certificates are not signed. Exit code 1: a file has no certificate, or
-    does not match it, or promises less than --at-least, or cannot be checked. Without --at-least any promise will
-    do.
+    does not match it, or promises less than --at-least, or cannot be checked as far as that asks for. Without
+    --at-least any promise will do.
     """
     from dpveil.accounting.meaning import check_strength_name
     from dpveil.release.verification import NOT_FORGERY
