@@ -74,7 +74,7 @@ def test_photos_of_a_layout_are_those_of_their_people(name: str, tmp_path: Path)
         write(tmp_path / "set" / file, 40 + number) if not file.endswith(".txt") else None
     found = load(tmp_path / "set")
     assert people(found) == wanted
-    check_readable(found)
+    check_readable([found])
 
 
 def shard(path: Path, members: dict[str, bytes]) -> Path:
@@ -199,7 +199,7 @@ def test_a_photo_that_cannot_be_read_ends_a_run_before_it_begins(tmp_path: Path)
             write(tmp_path / "set" / who / f"{shot}.png", 50 * shot)
     (tmp_path / "set" / "b" / "2.png").write_bytes(b"no photo")
     with pytest.raises(PhotoError, match=r"2\.png"):
-        check_readable(load(tmp_path / "set"))
+        check_readable([load(tmp_path / "set")])
 
 
 def test_too_many_photos_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,8 @@ from dpveil.faces import Attributes, Gallery, Latent
 from dpveil.mechanisms.pixel import DPSVD, Blur, DPPix, Fill, Snow
 from dpveil.release.quote import Quote
 from dpveil.release.requests import are_unplaced
-from dpveil.release.words import LOW, MISSING, NOT_PLACED, bit_cautions
+from dpveil.release.verified import NOT_PLACED
+from dpveil.release.words import LOW, MISSING, bit_cautions
 
 HASH = "sha256:" + 64 * "0"
 METHODS = [

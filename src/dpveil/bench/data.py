@@ -111,7 +111,8 @@ def _lacking(folder: Path, groups: Mapping[str, Sequence[Item]]) -> str:
     return "holds no photos"
 
 
-def check_readable(dataset: Dataset) -> None:
+def check_readable(datasets: Sequence[Dataset]) -> None:
     """Read every photo once, and raise `PhotoError` for the first that cannot be: not after hours."""
-    for item in dataset.items:
-        item.read()
+    for dataset in datasets:
+        for item in dataset.items:
+            item.read()

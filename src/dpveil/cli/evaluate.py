@@ -34,6 +34,16 @@ class _Interrupted(DPVeilError):
     exit_code = exits.INTERRUPTED
 
 
+@contextmanager
+def _stopping(kept: str) -> Iterator[None]:
+    """Say of Ctrl-C what is `kept` of a run, which has cells and no photos."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise _Interrupted("interrupted", hint=kept) from error
+
+
+@_stopping("cells that are done are kept: the same command computes the others")
 def evaluate_command(
     context: typer.Context,
     data: Annotated[
@@ -132,8 +142,7 @@ def evaluate_command(
     seeded so that the run can be made again: nothing in it is for publication but the numbers.
     """
     if check is not None or check_all:
-        with _stopping("no cell was changed"):
-            return _check(check, data or [], attack or [], json, every=check_all)
+        return _check(check, data or [], attack or [], json, every=check_all)
     if not data or out is None:
         raise UsageError(f"{'--out' if data else 'DATA'} is missing", hint="dpveil evaluate DATA --out OUT")
     from dpveil.bench.beside import read_all
@@ -157,34 +166,21 @@ def evaluate_command(
         full=full,
         photos=photos,
     )
-    with _stopping("cells that are done are kept: the same command computes the others"):
-        sets = _sets(data, people, asked.most_photos, split)
-        chosen, notes = settings(asked, sets, options_of(context))
-        attacks, left = attacks_of(attack or (), asked=asked, chosen=chosen, split=split)
-        for one in sets:
-            check_readable(one)
-        if predictions is not None:
-            check_possible(sets, predictions, out)
-        work = [
-            Job(one, each, _about(attacks, one, every=bool(attack)), seed) for one in sets for each in chosen
-        ]
-        replaced = begin(out, [key for job in work for key in job.keys])
-        for text in (*replaced, *notes, *left):
-            say.note(f"note: {text}")
-        cells = _run(work, out, jobs or cores())
-        table = finish(out, cells, command(), (*notes, *left), took(work, out), others)
-        if predictions is not None:
-            _predict(sets, chosen, seed, predictions)
-        return _told(table, out, json)
-
-
-@contextmanager
-def _stopping(kept: str) -> Iterator[None]:
-    """Say of Ctrl-C what is `kept` of a run, which has cells and no photos."""
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        raise _Interrupted("interrupted", hint=kept) from error
+    sets = _sets(data, people, asked.most_photos, split)
+    chosen, notes = settings(asked, sets, options_of(context))
+    attacks, left = attacks_of(attack or (), asked=asked, chosen=chosen, split=split)
+    check_readable(sets)
+    if predictions is not None:
+        check_possible(sets, predictions, out)
+    work = [Job(one, each, _about(attacks, one, every=bool(attack)), seed) for one in sets for each in chosen]
+    replaced = begin(out, [key for job in work for key in job.keys])
+    for text in (*replaced, *notes, *left):
+        say.note(f"note: {text}")
+    cells = _run(work, out, jobs or cores())
+    table = finish(out, cells, command(), (*notes, *left), took(work, out), others)
+    if predictions is not None:
+        _predict(sets, chosen, seed, predictions)
+    return _told(table, out, json)
 
 
 def _sets(folders: Sequence[Path], people: int | None, photos: int | None, divided: str) -> list[Dataset]:
@@ -254,6 +250,7 @@ def _run(work: Sequence[Job], out: Path, processes: int) -> list[Cell]:
         raise _Interrupted(told, hint="the same command computes the others") from error
 
 
+@_stopping("no cell was changed")
 def _check(
     folder: Path | None, data: Sequence[Path], names: Sequence[str], json: bool, *, every: bool
 ) -> int:

@@ -118,7 +118,7 @@ def _sound(result: Verification) -> bool:
 
 def _unchecked(result: Verification) -> bool:
     """Whether all that speaks against a release is that some of it could not be checked."""
-    from dpveil.release.words import UNCHECKED
+    from dpveil.release.verified import UNCHECKED
 
     return bool(result.objections) and set(result.objections) <= {*UNCHECKED}
 

@@ -10,8 +10,11 @@ from dpveil.core.certificate import Certificate
 from dpveil.noise.bits import SECURE, UNKNOWN
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
 from dpveil.release.origins import stays
-from dpveil.release.words import NOT_CHECKED, NOT_PLACED, bit_cautions, few_only, share, unchecked, verdict
+from dpveil.release.words import NOT_CHECKED, bit_cautions, few_only, share, unchecked, verdict
 
+NOT_PLACED: Final = "where its faces are is not checked, as its words are older than the public grid"
+UNCHECKED: Final = (NOT_CHECKED, NOT_PLACED)
+"""Objections to what `verify` cannot check, and not to what it found."""
 UNSAID: Final = "IN THE CLEAR, which its older words do not say: {}"
 
 

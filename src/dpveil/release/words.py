@@ -72,9 +72,6 @@ CELLS_SINCE: Final = 5
 FREE_SINCE: Final = 4
 """The first wording that does not warn of overlapping regions if the total is 0-DP."""
 NOT_CHECKED: Final = "not all of its certificate is checked"
-NOT_PLACED: Final = "where its faces are is not checked, as its words are older than the public grid"
-UNCHECKED: Final = (NOT_CHECKED, NOT_PLACED)
-"""Objections to what `verify` cannot check, in place of what it found."""
 OTHER_WORDS: Final = (
     "NOT CHECKED, as {tool!r} wrote it: what its certificate says in words is covered and in the clear,"
     " and its warnings{more}; that version's own dpveil verify checks them"
