@@ -23,6 +23,7 @@ from dpveil.bench.split import split
 from dpveil.bench.table import rows
 from dpveil.codecs import CODEC
 from dpveil.errors import DataError, InvalidParameter, UsageError
+from dpveil.faces.portrait import spread
 from dpveil.mechanisms.ksame import KSameM, KSamePixel, KSameSelect
 from dpveil.training import train_pca
 from people_made import SIDE, folder, picture
@@ -39,8 +40,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 @pytest.fixture(scope="module")
 def model() -> GallerySetting:
-    """k-same-m in eigenfaces of other made people."""
-    crops = np.stack([picture(person, 0) for person in range(100, 160)])
+    """k-same-m in eigenfaces of made people, in other photos."""
+    crops = np.stack([picture(person, 9) for person in range(60)])
     card = Card("pca", data="60 made people", terms="none", seed=1)
     codec = train_pca(lambda: iter([crops]), card=card, seed=1, length=15)
     return GallerySetting(KSameM(k=K, space=Portraits(Reference.of(codec, CODEC))))
@@ -100,6 +101,21 @@ def test_what_is_left_of_a_mean_is_the_remaining_photo_up_to_rounding(data: Data
         (left,) = undo([view])
         assert np.abs(left.image.astype(int) - photo).max() <= (1 + len(view.others)) / 2
         assert not left.others
+
+
+def test_what_is_left_of_a_mean_of_codes_is_what_the_codec_makes_of_the_photo(
+    data: Dataset, model: GallerySetting
+) -> None:
+    """The attacker takes away what the method would show of the others, and not their photos."""
+    made, space = released(data, model, 0), model.method.space  # type: ignore[attr-defined]
+    undo = attack("subtracted(pixels)").undo(made.background(learnt=False))  # type: ignore[attr-defined]
+    for shown, item in zip(made.shown, made.probes, strict=True):
+        assert shown is not None
+        photo = item.read().image
+        alone = spread(space.decode(space.encode(photo[None]))[0], photo.shape).astype(int)
+        (left,) = undo([shown[0]])
+        assert np.abs(left.image - alone).mean() < 2
+        assert np.abs(photo - alone).mean() > 4
 
 
 def test_a_release_of_one_person_is_left_as_it_is() -> None:
@@ -188,10 +204,15 @@ def test_settings_from_anybody_are_refused(given: dict[str, object]) -> None:
         GallerySetting.stated("k-same-pixel", given)
 
 
-def test_photos_that_make_no_gallery_are_refused_before_anything_runs(data: Dataset, tmp_path: Path) -> None:
+def test_photos_that_make_no_gallery_are_refused_before_anything_runs(
+    data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     FOUR.check(split(data))
     with pytest.raises(UsageError, match="needs 14 people for k = 7, and there are 12"):
         GallerySetting(KSamePixel(k=7), 2).check(split(data))
+    monkeypatch.setattr("dpveil.bench.faces_seen.reading", lambda image: {"gender": image[0, 0, 0] % 9})
+    with pytest.raises(UsageError, match="needs 6 people who are read as one gender for k = 6"):
+        GallerySetting(KSameSelect(k=6)).check(split(data))
     root = folder(tmp_path / "made", people=4, photos=2)
     Image.fromarray(np.zeros((9, 9), np.uint8)).save(root / "person 0" / "0.png")
     with pytest.raises(UsageError, match="photos of one size"):

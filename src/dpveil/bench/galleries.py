@@ -106,7 +106,7 @@ class GallerySetting:
         return getattr(self.method, "space", None)
 
     def check(self, parts: Split) -> None:
-        """Raise `UsageError` unless all photos have one size, and some galleries enough people."""
+        """Raise `UsageError` unless all photos have one size, and some galleries enough people of a class."""
         items = [*parts.known, *parts.probes, *parts.strangers]
         sizes = {item.read().image.shape for item in items}
         if len(sizes) > 1:
@@ -115,6 +115,11 @@ class GallerySetting:
         least, there = self._least, len({item.person for item in parts.probes})
         if there < least:
             problem = f"{self.name} needs {least} people for k = {self.method.k}, and there are {there}"
+            raise UsageError(problem, hint="take a lower k, or more people")
+        first = _galleries(parts.probes)[0]
+        faces = np.stack([parts.probes[place].read().image for place in first])
+        if max(map(len, self._classes(faces))) < least:
+            problem = f"{self.name} needs {least} people who are read as one {KEEPS} for k = {self.method.k}"
             raise UsageError(problem, hint="take a lower k, or more people")
 
     @property

@@ -15,14 +15,13 @@ from dpveil.codecs import CODEC, Codec
 from dpveil.core.photo import Photo
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry import Frame
+from dpveil.faces.latent import GREY
 from dpveil.faces.portrait import canonical
 
 Photos = UInt8[np.ndarray, "n h w c"]
 Codes = Float64[np.ndarray, "n m"]
 USUAL: Final = "pca"
 """The codec that is taken unless another is named: eigenfaces, of dpveil-faces."""
-GREY: Final = np.array([0.299, 0.587, 0.114], np.float32)
-"""Weights of red, green and blue in luma (ITU-R BT.601)."""
 KEPT: Final[Memo[Float64[np.ndarray, " m"]]] = Memo()
 
 
