@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -156,6 +157,7 @@ def test_means_of_codes_are_shown_in_the_size_of_the_photos(data: Dataset, model
     found = [one[0] for one in model.all_shown(split(data).probes, 0) if one is not None]
     assert {view.image.shape for view in found} == {(SIDE, SIDE, 1)}
     assert min(Counter(view.image.tobytes() for view in found).values()) >= K
+    assert pickle.loads(pickle.dumps(model)) == model, "runs have several processes"  # noqa: S301  our own bytes
     assert model.parameters["codec"] == str(model.method.space.codec)  # type: ignore[attr-defined]
     (cell,) = cells(data, model, [attack("pixels")], 0, ["mse"])
     assert again([cell], [split(data).probes[0].path.parent.parent]) == (  # type: ignore[attr-defined]

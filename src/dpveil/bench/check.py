@@ -186,7 +186,7 @@ def _codec_opens(cell: Cell) -> bool:
     if cell.of["method"] not in galleries.METHODS or "codec" not in parameters:
         return False
     try:
-        return parameters["codec"] != str(Portraits.of(None).codec)
+        return bool(parameters["codec"] != str(Portraits.of(None).codec))
     except DPVeilError:  # computing it again says so
         return False
 

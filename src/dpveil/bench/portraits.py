@@ -60,7 +60,7 @@ class Portraits:
         held: Codec = self.codec.held
         crop = canonical(Photo(np.ascontiguousarray(image)), Frame(held.canvas[0]))[None]
         seen = crop if held.canvas[2] == 3 else np.rint(crop @ GREY).astype(np.uint8)[..., None]
-        return held.encode(seen)[0]
+        return np.asarray(held.encode(seen)[0])
 
     def decode(self, codes: Codes) -> Photos:
         """Return the faces of codes in colour, n × s × s × 3."""

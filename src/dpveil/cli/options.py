@@ -247,8 +247,8 @@ def _with_typical(name: Text, given: Mapping[str, Text | bool]) -> dict[str, Tex
     needed = [each for each, value in row["parameters"].items() if value == REQUIRED]
     if any(given.get(each) is not None for budget in row["budgets"] for each in budget):
         needed = [each for each in needed if not any(each in budget for budget in row["budgets"])]
-    usual = {each: str(kind.typical.get(each, 1)) for each in needed}
-    return usual | {each: value for each, value in given.items() if value is not None}
+    usual: dict[str, Text | bool] = {each: str(kind.typical.get(each, 1)) for each in needed}
+    return {**usual, **{each: value for each, value in given.items() if value is not None}}
 
 
 def _check_no_method(photo: Path) -> None:

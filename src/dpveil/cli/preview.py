@@ -123,7 +123,7 @@ def _free(
     for axis in (0, 1):
         beside = [edge for one in around for edge in (one[axis] - size[axis] - 1, one[axis + 2] + 1)]
         corners.append({min(max(0, each), furthest[axis]) for each in (wanted[axis], *beside)})
-    near = sorted(product(*corners), key=lambda corner: math.dist(corner, wanted))
+    near = sorted(product(corners[0], corners[1]), key=lambda corner: math.dist(corner, wanted))
     fits = (corner for corner in near if not any(_meets(corner, size, one) for one in taken))
     return next(fits, near[0])
 
