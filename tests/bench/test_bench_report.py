@@ -133,7 +133,7 @@ def test_tinted_is_what_keeps_most_of_those_that_are_no_riskier_than_the_first()
         (FEW - 1, 1.0, 0.0, 0.9, "9 people are too few"),
         (FEW, 1.0, 0.0, 0.9, ""),
         (40, 0.9, 0.05, 0.9, ""),
-        (40, 0.15, 0.05, 0.1, "attackers name 0.15 in photos as they are, no more than a guess"),
+        (40, 0.2, 0.1, 0.1, "attackers name 0.20 in photos as they are, no more than a guess"),
         (40, 0.16, 0.05, 0.1, ""),
         (40, 0.6, 0.05, 0.61, "fewer than by blur (0.61)"),
     ],

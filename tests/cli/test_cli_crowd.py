@@ -122,10 +122,15 @@ def test_faces_are_chosen_as_for_a_release(shell: Shell, method: tuple[str, ...]
         assert code == 0, err
         lines = [line for line in out.splitlines() if line.endswith(", stays as it is")]
         assert [int(line.split()[1].rstrip(":")) for line in lines] == stays
+        assert [line[:6] for line in out.splitlines()] == ["face 1", "face 2", "face 3"]
         code, out, _ = shell("faces", "a.png", *method, *asked, "--json")
         document = json.loads(out)
         assert [face["number"] for face in document["kept"]] == stays
         assert sorted(face["number"] for face in (*document["kept"], *document["faces"])) == [1, 2, 3]
+    plan = dpveil.plan("a.png", "fill", level=200, regions=Faces(exclude="2"))
+    box = plan.regions[0].kept[0].box
+    code, out, _ = shell("faces", "a.png", "--method", "fill", "--except", "2", "--json")
+    assert json.loads(out)["kept"][0]["box"] == [box.x, box.y, box.w, box.h], "what stays, without a margin"
     code, _, err = shell("faces", "a.png", "--only", "7")
     assert (code, "face 7 was chosen, and the photo has 3 faces" in err) == (1, True)
 

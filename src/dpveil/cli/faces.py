@@ -135,7 +135,9 @@ class _Look:
             made = plan(photo, planned, regions=finder)
             regions, crowd = list(made.regions), made.crowd
             numbers = {region.origin.number for region in regions}
-            kept = [replace(face, kept=True) for face in found if face.number not in numbers]
+            stay = {one.origin.number: one.box for region in regions for one in region.kept}
+            left = [face for face in found if face.number not in numbers]
+            kept = [replace(face, kept=True, box=stay.get(face.number, face.box)) for face in left]
             found = [Shown(r.origin.number or 1, r.box, r.score, r.mask) for r in regions]
         places = [Shown(None, r.box, r.score) for r in doubtful(photo, [finder], regions)]
         other = planned is None and finder.detect(photo) != detected
@@ -143,10 +145,8 @@ class _Look:
 
     def faces(self) -> Iterator[str]:
         """Yield a line about every face."""
-        for face in self.found:
-            yield f"face {face.number}: {_place(face)}"
-        for face in self.kept:
-            yield f"face {face.number}: {_place(face)}, stays as it is"
+        for face in sorted((*self.found, *self.kept), key=lambda one: one.number or 0):
+            yield f"face {face.number}: {_place(face)}{', stays as it is' * face.kept}"
 
     def notes(self) -> Iterator[str]:
         """Yield a line about everything else that is to be known about this photo."""
