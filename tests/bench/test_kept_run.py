@@ -76,3 +76,8 @@ def test_what_the_page_says_of_the_strongest_attack(results: Rows) -> None:
 def test_what_knows_clean_photos_alone_names_hardly_anybody(results: Rows) -> None:
     assert rate(results, "nothing", "embedding") == 1
     assert max(rate(results, name, "embedding") for name in ("blur", "mosaic")) < 0.2
+
+
+def test_what_the_page_on_attacks_says(results: Rows) -> None:
+    assert "names everybody in clean photos, and under mosaics and blur" in page("attacks")
+    assert {rate(results, name) for name in ("nothing", "blur", "mosaic")} == {1}
