@@ -5,8 +5,8 @@ the other 2 are attacked: chance is 0.025. `nothing` shows the photos as they ar
 nothing and must visibly fail, and so must promises about single pixels (m = 1) and DP-SVD's; the last setting
 is about any two images: at ε = 1 nobody can name more than 0.065 by one release. `averaged` and `composed`
 have four of each photo. b = 4, k = 48, i = 4 and m = 1 are Reilly & Fan's (2021, table I), and their rates
-stand in the last row (tables IV and V). A face that is not found is not named. Networks and embeddings, which
-take most of the time, are run on some settings alone.
+stand in the last row (tables IV and V). A face that is not found is not named. `embedding-parrot` is run on
+photos as they are alone. `network` and `residual` need the extra train.
 
     python benchmarks/attack_strength.py [quick] [ATTACK...]
 """
@@ -58,8 +58,8 @@ ATTACKS = (
     "composed(pixels)",
 )
 """What lies around a region and where it is tells nothing here: all of a photo is its region."""
-FIRST = {"network": 4, "residual": 4, "embedding": 4, "embedding-parrot": 1}
-"""Attacks that take half a minute or more each, and on how many of the settings they are run."""
+FIRST = {"embedding-parrot": 1}
+"""On how many of the settings attacks are run that take minutes each."""
 PAPER: dict[str, object] = {
     "DP-Pix, b = 4, m = 1, ε = 0.5": 0.68,
     "DP-Samp, k = 48, m = 1, ε = 0.5": 0.35,

@@ -264,6 +264,7 @@ PARTS = {
     "gallery": make_gallery.results,
     "attacks": make_evaluate.attacks,
     "att": make_evaluate.att,
+    "attack_strength": make_evaluate.strength,
     "layouts": make_evaluate.layouts,
     "measures": make_evaluate.measures,
     "drawn_sets": make_evaluate.drawn,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -20,6 +22,11 @@ from dpveil.core.numbers import exact
 from dpveil.core.registry import ATTACKS
 
 RUN = Path(__file__).parent.parent / "benchmarks" / "results" / "evaluate-att"
+STRENGTH = RUN.parent / "attack_strength.json"
+SEVERAL = ("averaged", "composed")
+"""What labels of attacks on several releases of a photo begin with."""
+SHOWN = ("pixels", "network", "embedding")
+"""Attacks whose rates have a column: a discriminant, a network, and one who knows clean photos alone."""
 WIDE = 220
 """Columns of a photo in the sheet of drawn ones."""
 KEY = ("method", "parameters")
@@ -102,9 +109,36 @@ def att() -> str:
     return head + "\n".join(lines)
 
 
-def percent(text: str) -> str:
+def strength() -> str:
+    """Return how many photos attacks name on AT&T, by one release and by four, and what a paper reports."""
+    rows = {row.pop("attack"): row for row in json.loads(STRENGTH.read_text(encoding="utf-8"))["rows"]}
+    paper = rows.pop("network of Reilly & Fan")
+    names = [f"`{name}`" for name in SHOWN]
+    words = ["releases", "strongest of one release [95 %]", *names, "strongest of four", "Reilly & Fan"]
+    lines = [words, ["---"] * len(words), *(_strength(setting, rows, paper[setting]) for setting in paper)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _strength(setting: str, rows: dict[str, Any], paper: float | str) -> list[str]:
+    found = {name: row[setting] for name, row in rows.items() if row[setting]}
+    many = [found.pop(name) for name in list(found) if name.startswith(SEVERAL)]
+    best = max(found, key=lambda name: found[name][0])
+    rate, low, high = map(percent, found[best])
+    each = [percent(found[name][0]) if name in found else "" for name in SHOWN]
+    told = "the photos as they are" if setting == "nothing" else setting
+    several = percent(max(value for value, _, _ in many))
+    return [
+        told,
+        f"{rate} [{low}, {high}] by `{best}`",
+        *each,
+        several,
+        f"{100 * float(paper):.0f} %" if paper else "",
+    ]
+
+
+def percent(share: str | float) -> str:
     """Return a share as a percentage."""
-    return f"{100 * float(text):.1f} %"
+    return f"{100 * float(share):.1f} %"
 
 
 def _read(path: Path) -> list[dict[str, str]]:

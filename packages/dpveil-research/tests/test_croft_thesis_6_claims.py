@@ -38,6 +38,11 @@ def said(found: Three, digits: int) -> str:
     return f"{mean} ({low} to {high})"
 
 
+def percent(found: Three) -> str:
+    mean, low, high = (f"{100 * one:.1f}" for one in found)
+    return f"{mean} % ({low} to {high})"
+
+
 def epsilons() -> list[str]:
     return [str(one) for one in PLAN.epsilons]
 
@@ -57,9 +62,12 @@ def test_the_table_is_that_of_the_page() -> None:
 
 def test_g1_far_fewer_are_named() -> None:
     most = max(epsilons(), key=lambda x: at(PRIVATE, x, "named")[0])
-    assert most == "900"
-    assert at(PRIVATE, most, "named")[2] < at("codec alone", "", "named")[1] < at("none", "", "named")[1]
-    assert f"{100 * at(PRIVATE, '100', 'named')[0]:.1f} % (5.9 to 11.2) at 100 and 36.5 %" in PAGE
+    plain, alone = at("none", "", "named"), at("codec alone", "", "named")
+    assert at(PRIVATE, most, "named")[2] < alone[1] < alone[2] < plain[1]
+    few, many = (percent(at(PRIVATE, x, "named")) for x in ("100", most))
+    assert f"{few} at 100 and {many} at {most}, where most are named" in PAGE
+    assert f"Of photos as they are {percent(plain)}, of decoded ones without noise {percent(alone)}" in PAGE
+    assert f"chance {100 * CHANCE:.1f} %" in PAGE
 
 
 def test_g2_the_risk_rises_and_stays_above_chance() -> None:
@@ -75,21 +83,26 @@ def test_g3_ssim_is_below_at_every_risk_that_both_have() -> None:
         assert high < 0
         assert said((mean, high, low), 3) in PAGE
     assert all(row["ahead"] == "" for row in rows("ahead") if row["k"] in ("10", "20"))
-    for k in ("10", "20"):
-        assert at(SAME, k, "named")[0] < at(PRIVATE, "100", "named")[0]
+    few = [at(SAME, k, "named") for k in ("10", "20")]
+    assert max(mean for mean, _, _ in few) < at(PRIVATE, "100", "named")[0]
+    assert f"For k = 10 and 20 there is nothing to compare: {percent(few[0])} and {percent(few[1])}" in PAGE
 
 
 def test_g4_gender_is_slightly_below_for_some() -> None:
-    for k in ("3", "4", "5"):
+    first = "{} points below ({} to {}) where k = 3"
+    for k, told in (("3", first), ("4", "{} ({} to {}) where 4"), ("5", "{} ({} to {}) where 5")):
         mean, low, high = ahead(k, "gender")
         assert -0.03 < low < high < 0
-        assert f"{100 * -mean:.1f}" in PAGE
+        assert told.format(*(f"{-100 * one:.1f}" for one in (mean, high, low))) in PAGE
+    mean, low, high = (f"{100 * one:.1f}".replace("-", "−") for one in ahead("2", "gender"))
     assert ahead("2", "gender")[1] < 0 < ahead("2", "gender")[2]
+    assert f"({mean} above, {low} to {high})" in PAGE
 
 
 def test_g5_gender_is_not_below_that_of_photos() -> None:
     found = [at(PRIVATE, x, "gender") for x in epsilons()]
     plain = at("none", "", "gender")
-    assert (round(100 * min(found)[0], 1), round(100 * max(found)[0], 1)) == (98.7, 99.6)
+    least, most = (f"{100 * end(found)[0]:.1f}" for end in (min, max))
+    assert f"{least} to {most} % at every ε, where photos as they are have {percent(plain)}" in PAGE
     assert all(mean > plain[0] for mean, _, _ in found)
     assert min(low for _, low, _ in found) < plain[2]

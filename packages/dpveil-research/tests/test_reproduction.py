@@ -11,7 +11,7 @@ from PIL import Image
 from scipy.stats import chisquare
 
 from dpveil.errors import UsageError
-from dpveil.mechanisms.pixel import DPPix, SSIMExponential
+from dpveil.mechanisms.pixel import DPPix, Fill, SSIMExponential
 from dpveil.mechanisms.pixel.ssim.quality import quality, shown_levels
 from dpveil.noise.bits import SeededBits
 from dpveil_research.__main__ import main
@@ -21,6 +21,7 @@ from dpveil_research.grid import differences, measure, rows, run
 from dpveil_research.intervals import clustered_mean
 from dpveil_research.plots import COLOURS
 from dpveil_research.published import PublishedDPPix, PublishedSSIM, window_ssim
+from dpveil_research.reilly_fan_2021 import SNOW
 
 TINY = 1e-9
 """The highest probability with which a test of a law may fail by chance; bits are seeded, so none does."""
@@ -110,6 +111,23 @@ def test_numbers_repeat_whatever_else_is_run(tmp_path):
     assert both[some[0]][0, 0] != both[some[0]][1, 0]
     other, _ = run(some[:1], pictures, seed=4)
     assert not np.array_equal(other[some[0]][:, 0], whole[some[0]][:, 0])
+
+
+def test_the_time_is_that_of_a_release_that_was_made_before(tmp_path, monkeypatch):
+    experiment = GRIDS["reilly-fan-2021"]
+    pictures = list(read_pictures(experiment.dataset, tree(tmp_path, experiment.name), 3))
+    clock, made = [0.0], set()
+
+    def release(self, image, *, bits):
+        clock[0] += 1 if image.tobytes() in made else 1000  # a table is built for each picture
+        made.add(image.tobytes())
+        return image
+
+    monkeypatch.setattr(Fill, "release", release)
+    monkeypatch.setattr("time.process_time", lambda: clock[0])
+    (setting,) = (one for one in experiment.settings if (one.sweep, one.method.name) == (SNOW, "fill"))
+    values, _ = run([setting], pictures, seed=3)
+    assert values[setting][:, 2].tolist() == [1000.0] * 3  # milliseconds
 
 
 def test_differences_are_taken_photo_by_photo(tmp_path):

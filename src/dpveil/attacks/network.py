@@ -37,7 +37,7 @@ class NetworkParrot(NetworkAttack):
         before = channels
         for width in WIDTHS:
             convolution = nn.Conv2d(before, width, 3, padding=1)
-            layers += [convolution, nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(2)]
+            layers += [convolution, nn.BatchNorm2d(width), nn.MaxPool2d(2), nn.ReLU()]
             before = width
         size = before * (SIDE[0] // 8) * (SIDE[1] // 8)
         rest = [nn.Flatten(), nn.Dropout(0.5), nn.Linear(size, HIDDEN), nn.ReLU(), nn.Dropout(0.5)]

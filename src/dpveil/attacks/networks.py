@@ -80,6 +80,7 @@ class NetworkAttack(Attack):
         look = _Look.of(background)
         x, y = look(background.released), torch.from_numpy(background.owners)
         net = self.network(len(background.names), x.shape[1])
+        net = net.to(memory_format=torch.channels_last)  # pools and norms in a third of the time
         optimiser = torch.optim.AdamW(net.parameters(), lr=RATE, weight_decay=DECAY)
         steps = self.epochs * -(-len(x) // BATCH)
         rates = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=steps)
@@ -167,7 +168,7 @@ def _moved(x: torch.Tensor) -> torch.Tensor:
     shifts = torch.randint(0, 2 * SHIFT + 1, (len(x), 2)).tolist()
     mirrored = torch.rand(len(x)) < 0.5
     height, width = x.shape[2:]
-    moved = [one[:, down : down + height, right : right + width]
-             for one, (right, down) in zip(padded, shifts, strict=True)]  # fmt: skip
-    out = torch.stack(moved)
-    return torch.where(mirrored[:, None, None, None], out.flip(3), out)
+    out = torch.stack([one[:, down : down + height, right : right + width]
+                       for one, (right, down) in zip(padded, shifts, strict=True)])  # fmt: skip
+    found = torch.where(mirrored[:, None, None, None], out.flip(3), out)
+    return found.contiguous(memory_format=torch.channels_last)
