@@ -27,6 +27,7 @@ from dpveil.core.numbers import Json
 from dpveil.core.origin import FACE, KIND, WHOLE, Origin
 from dpveil.core.photo import ESCAPING
 from dpveil.core.region import Box, RegionRecord
+from dpveil.core.signature import Signature
 from dpveil.errors import INTACT, CertificateError, DPVeilError, InvalidParameter
 
 FORMER: Final = "dpveil.certificate/1"
@@ -90,6 +91,7 @@ def _present(data: dict[str, Any]) -> tuple[Certificate, dict[str, Json]]:
         strength=None if data["strength"] is None else _text(data["strength"]),
         missing=_texts(data["missing"]),
         wording=_whole(data["wording"]),
+        signature=None if "signature" not in data else _signature(_object(data["signature"])),
     )
     return certificate, certificate.to_json()
 
@@ -150,6 +152,10 @@ def _output(data: dict[str, Any]) -> Output:
     for name in ("sha256", "format"):
         _text(data[name])
     return Output(**{field.name: data[field.name] for field in fields(Output)})
+
+
+def _signature(data: dict[str, Any]) -> Signature:
+    return Signature(_text(data["public_key"]), _text(data["value"]))
 
 
 def _record(data: Any) -> RegionRecord:

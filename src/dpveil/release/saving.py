@@ -31,6 +31,7 @@ from dpveil.io import (
 from dpveil.io.names import check_path, shown
 from dpveil.io.refused import Refused
 from dpveil.mechanisms.placement import Image, Pose
+from dpveil.release.keys import SigningKey, signing_key
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -154,21 +155,29 @@ class Release:
         certificate = replace(self.certificate, warnings=(*earlier, words))
         return replace(self, image=image, certificate=certificate)
 
-    def save(self, path: str | Path, *, replace: bool = False) -> tuple[Path, Path]:
+    def save(
+        self, path: str | Path, *, replace: bool = False, sign: SigningKey | str | Path | None = None
+    ) -> tuple[Path, Path]:
         """Write the image to `path` and its certificate beside it; return both paths.
 
         The suffix of `path` determines the format. Both files are written or neither, the certificate first;
-        existing files are an error unless `replace`. Raises `UnknownName` for a suffix and `OutputError`.
+        existing files are an error unless `replace`. `sign` is a key, or the name of an unencrypted key file,
+        that signs the certificate. Raises `UnknownName` for a suffix, `InvalidParameter` for a key and
+        `OutputError`.
         """
-        self.write(path, replace=replace)
+        self.write(path, replace=replace, sign=sign)
         return Path(path), certificate_path(path)
 
-    def write(self, path: str | Path, *, replace: bool = False) -> Certificate:
+    def write(
+        self, path: str | Path, *, replace: bool = False, sign: SigningKey | str | Path | None = None
+    ) -> Certificate:
         """Write both files as `save` does; return the certificate that was written, with its `output`."""
         target = Path(check_path(path, "give the name of a file, such as private.png"))
+        key = None if sign is None else signing_key(sign)
         format_ = format_of(target)
         contents = encode(self.image, format_)
-        certificate = self._stated(format_, hashlib.sha256(contents).hexdigest())
+        stated = self._stated(format_, hashlib.sha256(contents).hexdigest())
+        certificate = stated if key is None else key.signed(stated)
         beside = certificate_path(target)
         text = certificate.to_text().encode()
         if len(text) > MOST_BYTES:
