@@ -18,7 +18,10 @@ from dpveil.io.names import shown
 from dpveil.release.saving import certificate_path, read_certificate, tidy
 from dpveil.release.verification import verify
 
-ARGUMENTS: Final = {"force": "force=True", "out": "out", "names": "names", "at_least": "at_least"}
+ARGUMENTS: Final = {
+    **{"force": "force=True", "out": "out", "names": "names", "at_least": "at_least"},
+    "sign": "sign",
+}
 ALONE: Final = "release this one file with {force}"
 """The remedy for one photo; for a whole folder, it would pay for every photo again."""
 
@@ -68,7 +71,10 @@ def finished(
 
 
 def same(output: Path, choices: Choices) -> Certificate | None:
-    """Return the certificate of the file `output` if it is a consistent release with these settings."""
+    """Return the certificate of the file `output` if it is a consistent release with these settings.
+
+    Raises `DPVeilError` if it is one that the run's key did not sign.
+    """
     found = verify(output, max_pixels=choices.max_pixels)
     if found.status in ("inconsistent", "missing"):  # another run may be writing it, or was killed
         tidy(output.parent)
@@ -79,11 +85,23 @@ def same(output: Path, choices: Choices) -> Certificate | None:
         return None
     if found.status == "unprotected":  # a copy that an earlier run was allowed to make
         asked = list(stated.request) == choices.settings["request"]
-        return stated if choices.if_none == "copy" and asked else None
+        return _signed(output, stated, choices) if choices.if_none == "copy" and asked else None
     allowed = {"copy": stated.missing, "whole": [r for r in stated.regions if r.origin.fallback]}
     if any(used and choices.if_none != way for way, used in allowed.items()):
         return None  # regions were missing then, which this run would refuse
-    return stated if found.status == "consistent" and stated.settings == choices.settings else None
+    alike = found.status == "consistent" and stated.settings == choices.settings
+    return _signed(output, stated, choices) if alike else None
+
+
+def _signed(output: Path, stated: Certificate, choices: Choices) -> Certificate:
+    """Return a certificate, verified before; raises `DPVeilError` if it is not signed by the run's key."""
+    if choices.sign is None or choices.sign.has_signed(stated):
+        return stated
+    raise DPVeilError(
+        f"{shown(output)} is a release with these settings, and not one that this key signed",
+        hint=f"leave out {{sign}} to keep it, or choose another {{out}}; or {ALONE}, which costs again",
+        arguments=ARGUMENTS,
+    )
 
 
 def _place(task: Task, choices: Choices, state: State) -> tuple[Path, Certificate] | None:

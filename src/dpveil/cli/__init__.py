@@ -21,6 +21,7 @@ from dpveil.cli.evaluate import evaluate_command
 from dpveil.cli.explain import explain_command
 from dpveil.cli.faces import faces_command
 from dpveil.cli.install import install_command
+from dpveil.cli.key import key_app
 from dpveil.cli.mechanism import mechanism_app
 from dpveil.cli.methods import methods_command
 from dpveil.cli.obfuscate import obfuscate_command
@@ -53,6 +54,7 @@ app.command("evaluate", cls=Command, short_help="Attack releases of people's pho
 )
 app.command("train", cls=Command, short_help="Learn a model of faces from public images.")(train_command)
 app.command("audit", cls=Command, short_help="Check that the code keeps what it promises.")(audit_command)
+app.add_typer(key_app, name="key", short_help="Make keys that sign certificates, and show whose they are.")
 app.command("install", cls=Command, short_help="Install what finds faces and their landmarks.")(
     install_command
 )

@@ -11,6 +11,7 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.command import options_of
+from dpveil.cli.key import opened
 from dpveil.cli.options import (
     GIVEN,
     AsJson,
@@ -70,6 +71,10 @@ def obfuscate_command(
         Path | None,
         typer.Option(metavar="PAGE.html", help="Write a page to check releases by eye. Keep it private."),
     ] = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option(metavar="KEY", help="Sign certificates with this private key (dpveil key new)."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing outputs.")] = False,
     json: AsJson = False,
     seed: Annotated[
@@ -115,6 +120,7 @@ def obfuscate_command(
         seed=seed,
         max_pixels=max_pixels,
         force=force,
+        sign=None if sign is None else opened(sign),
     )
     tasks = plan_tasks(inputs, out, names=names)
     notes = _notes(inputs, tasks, out)

@@ -1,4 +1,4 @@
-"""Keys that sign certificates, and those that are trusted to: Ed25519 in PEM files, as OpenSSL writes them."""
+"""Keys that sign certificates, and those that are trusted to: Ed25519, in PEM files as OpenSSL's."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ PUBLIC: Final = re.compile(
 LOCKED: Final = b"ENCRYPTED PRIVATE KEY"
 OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 """Permissions that a private key's file must not give."""
+NOT_PRIVATE: Final = "is not a private key in PEM (PKCS #8)"
 MAKE: Final = "make one with dpveil key new"
 SEND: Final = "name the signer's public key, the file that ends in .pub"
 
@@ -53,7 +54,9 @@ class PublicKey:
 
     def __post_init__(self) -> None:
         if not isinstance(self.data, bytes) or (why := flaw(self.data)):
-            raise InvalidParameter("public key", None, why if isinstance(self.data, bytes) else "is not bytes")
+            raise InvalidParameter(
+                "public key", None, why if isinstance(self.data, bytes) else "is not bytes"
+            )
 
     @classmethod
     def read(cls, path: str | Path, *, argument: str = "trust") -> Self:
@@ -139,7 +142,7 @@ class SigningKey:
         except (ValueError, TypeError, UnsupportedAlgorithm) as error:
             if locked:
                 raise _unfit(argument, path, "does not open with this passphrase", "try again") from error
-            raise _unfit(argument, path, "is not a private key in PEM (PKCS #8)", MAKE) from error
+            raise _unfit(argument, path, NOT_PRIVATE, MAKE) from error
         if not isinstance(private, Ed25519PrivateKey):
             raise _unfit(argument, path, "is a key of another kind than Ed25519", MAKE)
         return cls._of(private)
@@ -208,8 +211,14 @@ def is_locked(contents: bytes) -> bool:
 
 
 def needs_passphrase(path: str | Path, *, argument: str = "sign") -> bool:
-    """Return whether the private key in a file is encrypted; raises `InvalidParameter` as `SigningKey.read`."""
+    """Return whether a file's private key is encrypted; raises `InvalidParameter` as `SigningKey.read`."""
     return is_locked(_private_contents(path, argument))
+
+
+def is_private(path: str | Path, *, argument: str) -> bool:
+    """Return whether a file says that it is a private key; raises `InvalidParameter` as `SigningKey.read`."""
+    label = LABEL.match(_contents(path, argument, follow=True))
+    return label is not None and label[1].endswith(b"PRIVATE KEY")
 
 
 def _named(key: object) -> str | Path:
@@ -225,11 +234,13 @@ def _private_contents(path: str | Path, argument: str) -> bytes:
     Links to it are followed: it is the user's own file.
     """
     contents = _contents(path, argument, follow=True)
-    if os.name == "posix" and Path(path).stat().st_mode & OTHERS:
-        raise _unfit(argument, path, "may be read by other users", f"chmod 600 {shown(path)}")
     label = LABEL.match(contents)
     if label is not None and label[1].endswith(b"PUBLIC KEY"):
         raise _unfit(argument, path, "is a public key, which cannot sign", "name the private key beside it")
+    if label is None or not label[1].endswith(b"PRIVATE KEY"):
+        raise _unfit(argument, path, NOT_PRIVATE, MAKE)
+    if os.name == "posix" and Path(path).stat().st_mode & OTHERS:
+        raise _unfit(argument, path, "may be read by other users", f"chmod 600 {shown(path)}")
     return contents
 
 

@@ -14,7 +14,7 @@ UNKNOWN: Final = "it is signed by {}, which is not a trusted key"
 
 
 def judged(found: Verification, trusted: Sequence[PublicKey] | None) -> Verification:
-    """Return a verification with its signer, and why it is not `trusted`; None trusts nobody and asks for nobody.
+    """Return a verification with its signer, and why it is not `trusted`; None asks for nobody.
 
     The signature of a consistent release fits its certificate: others are inconsistent.
     """
