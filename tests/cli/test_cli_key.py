@@ -122,7 +122,7 @@ def test_a_rerun_skips_what_its_own_key_signed(folder, shell):
         code, _, err = obfuscate(shell, *same)
         assert (code, "skipped 1" in err) == (0, True)
     code, _, err = obfuscate(shell, "--sign", "bob.key")
-    said = "out.png is a release with these settings, and not one that this key signed: leave out --sign to keep it"
+    said = "out.png is a release with these settings, and not one that this key signed: leave out --sign"
     assert (code, said in err) == (1, True)
     assert (folder / "out.png").read_bytes() == first
     assert obfuscate(shell, out="plain.png")[0] == 0

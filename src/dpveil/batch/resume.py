@@ -20,8 +20,10 @@ from dpveil.release.verification import verify
 
 ARGUMENTS: Final = {
     **{"force": "force=True", "out": "out", "names": "names", "at_least": "at_least"},
-    "sign": "sign",
+    **{"sign": "sign", "mark": "mark"},
 }
+LACKS: Final = {"sign": "not one that this key signed", "mark": "has no C2PA manifest"}
+"""What a finished release lacks, by the argument that asks for it."""
 ALONE: Final = "release this one file with {force}"
 """The remedy for one photo; for a whole folder, it would pay for every photo again."""
 
@@ -94,14 +96,20 @@ def same(output: Path, choices: Choices) -> Certificate | None:
 
 
 def _signed(output: Path, stated: Certificate, choices: Choices) -> Certificate:
-    """Return a certificate, verified before; raises `DPVeilError` if it is not signed by the run's key."""
-    if choices.sign is None or choices.sign.has_signed(stated):
-        return stated
-    raise DPVeilError(
-        f"{shown(output)} is a release with these settings, and not one that this key signed",
-        hint=f"leave out {{sign}} to keep it, or choose another {{out}}; or {ALONE}, which costs again",
-        arguments=ARGUMENTS,
-    )
+    """Return a certificate, verified before; raises `DPVeilError` if it is not signed by the run's key, or if
+    its file was to have a manifest and has none.
+    """
+    lacks = {
+        "sign": choices.sign is not None and not choices.sign.has_signed(stated),
+        "mark": choices.mark is not None and (stated.output is None or stated.output.manifest is None),
+    }
+    for name in (name for name, lacking in lacks.items() if lacking):
+        raise DPVeilError(
+            f"{shown(output)} is a release with these settings, and {LACKS[name]}",
+            hint=f"leave out {{{name}}} to keep it, or choose another {{out}}; or {ALONE}, which costs again",
+            arguments=ARGUMENTS,
+        )
+    return stated
 
 
 def _place(task: Task, choices: Choices, state: State) -> tuple[Path, Certificate] | None:

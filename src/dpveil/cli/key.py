@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -17,6 +18,7 @@ from dpveil.errors import UsageError
 
 if TYPE_CHECKING:
     from dpveil.release.keys import PublicKey, SigningKey
+    from dpveil.release.marking import Marker
 
 PASSPHRASE: Final = "DPVEIL_PASSPHRASE"  # noqa: S105  the name of a variable
 """The environment variable with the passphrase of a key, where nobody is asked for it."""
@@ -97,6 +99,32 @@ def opened(path: Path, *, argument: str = "sign") -> SigningKey:
 
     needed = needs_passphrase(path, argument=argument)
     return SigningKey.read(path, _asked(f"Passphrase of {path}: ") if needed else None, argument=argument)
+
+
+def marker(chain: Path | None, key: Path | None) -> Marker | None:
+    """Return what adds C2PA manifests, by the options --c2pa and --c2pa-key; None without them.
+
+    Raises `UsageError` if one of them is missing, and the errors of `Marker.read`.
+    """
+    if chain is None or key is None:
+        if chain != key:
+            here, missing = ("--c2pa", "--c2pa-key") if key is None else ("--c2pa-key", "--c2pa")
+            raise UsageError(f"{here} is given without {missing}", hint="give a certificate and its key")
+        return None
+    from dpveil.release.keys import needs_passphrase
+    from dpveil.release.marking import Marker
+
+    locked = needs_passphrase(key, argument="c2pa_key")
+    return Marker.read(chain, key, _asked(f"Passphrase of {key}: ") if locked else None)
+
+
+def check_formats(mark: Marker | None, outputs: Iterable[Path]) -> None:
+    """Raise `OutputError` if one of these files can have no manifest."""
+    from dpveil.io.names import format_of
+
+    for output in outputs:
+        if mark is not None:
+            mark.check(format_of(output))
 
 
 def _asked(words: str) -> str:

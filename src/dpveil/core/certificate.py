@@ -35,6 +35,8 @@ MOST_REGIONS: Final = 10_000
 """Most regions, requested finders, missing finders and post-processing steps of one release."""
 PUBLISHABLE: Final = frozenset({"strong", "moderate", "weak"})
 """Strengths of the composed guarantee with which a release may be published."""
+MANIFEST: Final = "c2pa"
+"""The kind of manifest that may be part of a picture's file."""
 CHANNELS: Final = (1, 3)
 """Numbers of channels of grey and colour photos."""
 MOST_DIGITS: Final = 32
@@ -69,7 +71,8 @@ def canonical(data: Mapping[str, Json]) -> str:
 class Output:
     """The file that a certificate describes: SHA-256 of its bytes, format, size in pixels, and channels.
 
-    Raises `InvalidParameter` for sizes below 1 and `CertificateError` for other than 1 or 3 channels.
+    `manifest` is "c2pa" if a C2PA manifest is part of the file, else None. Raises `InvalidParameter` for
+    sizes below 1, and `CertificateError` for other than 1 or 3 channels and for other manifests.
     """
 
     sha256: str
@@ -77,16 +80,21 @@ class Output:
     width: int
     height: int
     channels: int
+    manifest: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("width", "height", "channels"):
             check_count(getattr(self, name), name)
         if self.channels not in CHANNELS:
             raise CertificateError(f"the certificate is malformed: no photo has {self.channels} channels")
+        if self.manifest not in (None, MANIFEST):
+            raise CertificateError("the certificate is malformed: its file has another kind of manifest")
 
     def to_json(self) -> dict[str, Json]:
         """Return the JSON object of a certificate."""
-        return {name: getattr(self, name) for name in ("sha256", "format", "width", "height", "channels")}
+        names = ("sha256", "format", "width", "height", "channels")
+        held = {} if self.manifest is None else {"manifest": self.manifest}
+        return {name: getattr(self, name) for name in names} | held
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -151,7 +151,8 @@ def _common(data: dict[str, Any]) -> dict[str, Any]:
 def _output(data: dict[str, Any]) -> Output:
     for name in ("sha256", "format"):
         _text(data[name])
-    return Output(**{field.name: data[field.name] for field in fields(Output)})
+    needed = {field.name: data[field.name] for field in fields(Output) if field.name != "manifest"}
+    return Output(**needed, manifest=_text(data["manifest"]) if "manifest" in data else None)
 
 
 def _signature(data: dict[str, Any]) -> Signature:

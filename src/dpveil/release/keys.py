@@ -128,21 +128,9 @@ class SigningKey:
         `passphrase` opens an encrypted file, and is ignored for another. Raises `InvalidParameter` about
         `argument` for anything else.
         """
-        from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-        from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-        contents = _private_contents(path, argument)
-        locked = is_locked(contents)
-        if locked and passphrase is None:
-            raise _unfit(argument, path, "is encrypted, and there is no passphrase", "give its passphrase")
-        try:
-            secret = str(passphrase).encode() if locked else None
-            private = load_pem_private_key(contents, password=secret)
-        except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-            if locked:
-                raise _unfit(argument, path, "does not open with this passphrase", "try again") from error
-            raise _unfit(argument, path, NOT_PRIVATE, MAKE) from error
+        private = private_key(path, passphrase, argument=argument)
         if not isinstance(private, Ed25519PrivateKey):
             raise _unfit(argument, path, "is a key of another kind than Ed25519", MAKE)
         return cls._of(private)
@@ -180,6 +168,28 @@ class SigningKey:
         write_together([(target, kept), (public, self.public.pem)], replace=False, private=True)
         public.chmod(0o644)
         return public
+
+
+def private_key(path: str | Path, passphrase: str | None, *, argument: str) -> object:
+    """Return the private key, of any kind, in a PEM file; raises `InvalidParameter` as `SigningKey.read`."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    contents = _private_contents(path, argument)
+    locked = is_locked(contents)
+    if locked and passphrase is None:
+        raise _unfit(argument, path, "is encrypted, and there is no passphrase", "give its passphrase")
+    try:
+        return load_pem_private_key(contents, password=str(passphrase).encode() if locked else None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        if locked:
+            raise _unfit(argument, path, "does not open with this passphrase", "try again") from error
+        raise _unfit(argument, path, NOT_PRIVATE, MAKE) from error
+
+
+def public_file(path: str | Path, argument: str) -> bytes:
+    """Return a small plain file; raises `InvalidParameter` about `argument`."""
+    return _contents(path, argument, follow=True)
 
 
 def signing_key(key: SigningKey | str | Path) -> SigningKey:

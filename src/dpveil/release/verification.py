@@ -222,7 +222,7 @@ def _file_problems(image: Path, output: Output, max_pixels: int) -> Iterator[str
         return
     if (format_name(contents[:64]) or "unknown").lower() != output.format:
         yield f"the image is not a {output.format} file"
-    elif not bare(contents, output.format):
+    elif not bare(contents, output.format, manifest=output.manifest is not None):
         yield "the image file holds more than a picture, or is not as dpveil writes it"
         return  # unusual files may take long to decode
     try:
