@@ -14,6 +14,7 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.audit import audit_command
+from dpveil.cli.certificate import certificate_app
 from dpveil.cli.command import Command
 from dpveil.cli.compare import compare_command
 from dpveil.cli.demo import demo_command
@@ -54,12 +55,13 @@ app.command("evaluate", cls=Command, short_help="Attack releases of people's pho
 )
 app.command("train", cls=Command, short_help="Learn a model of faces from public images.")(train_command)
 app.command("audit", cls=Command, short_help="Check that the code keeps what it promises.")(audit_command)
-app.add_typer(key_app, name="key", short_help="Make keys that sign certificates, and show whose they are.")
 app.command("install", cls=Command, short_help="Install what finds faces and their landmarks.")(
     install_command
 )
 app.command("demo", cls=Command, short_help="Release a public photograph at several budgets.")(demo_command)
 app.add_typer(mechanism_app, name="mechanism", short_help="Release numbers that stay in their range.")
+app.add_typer(certificate_app, name="certificate", short_help="Write certificates in other forms.")
+app.add_typer(key_app, name="key", short_help="Make keys that sign certificates, and show whose they are.")
 
 USAGE_ERROR: Final[type[Exception]] = typer.BadParameter.__bases__[0]
 """Click's error of usage, whose class Typer does not export."""
