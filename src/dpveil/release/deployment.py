@@ -125,12 +125,17 @@ def _implementation(certificate: Certificate) -> dict[str, Json]:
     }
 
 
-def rounded_up(value: Fraction) -> float:
-    """Return the smallest float whose shortest decimal is not below `value`; infinity beyond all floats.
+def rounded_up(value: Fraction) -> int | float:
+    """Return a number whose JSON text is the decimal `value`, or the nearest above that a float can have.
+
+    Returns infinity beyond all floats.
 
     >>> rounded_up(Fraction(1, 10)), rounded_up(Fraction(1, 3))
     (0.1, 0.33333333333333337)
     """
+    written = to_json(value)
+    if isinstance(written, int | float):
+        return written
     rounded = float_above(value)
     while math.isfinite(rounded) and Fraction(repr(rounded)) < value:
         rounded = math.nextafter(rounded, math.inf)
