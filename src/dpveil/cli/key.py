@@ -101,7 +101,12 @@ def opened(path: Path, *, argument: str = "sign") -> SigningKey:
     return SigningKey.read(path, _asked(f"Passphrase of {path}: ") if needed else None, argument=argument)
 
 
-def marker(chain: Path | None, key: Path | None) -> Marker | None:
+def keys(sign: Path | None, chain: Path | None, key: Path | None) -> dict[str, Any]:
+    """Return `sign` and `mark` of `Choices`, by the options --sign, --c2pa and --c2pa-key."""
+    return {"sign": None if sign is None else opened(sign), "mark": _marker(chain, key)}
+
+
+def _marker(chain: Path | None, key: Path | None) -> Marker | None:
     """Return what adds C2PA manifests, by the options --c2pa and --c2pa-key; None without them.
 
     Raises `UsageError` if one of them is missing, and the errors of `Marker.read`.

@@ -11,7 +11,7 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.command import options_of
-from dpveil.cli.key import check_formats, marker, opened
+from dpveil.cli.key import check_formats, keys
 from dpveil.cli.options import (
     GIVEN,
     AsJson,
@@ -131,8 +131,7 @@ def obfuscate_command(
         seed=seed,
         max_pixels=max_pixels,
         force=force,
-        sign=None if sign is None else opened(sign),
-        mark=marker(c2pa, c2pa_key),
+        **keys(sign, c2pa, c2pa_key),
     )
     tasks = plan_tasks(inputs, out, names=names)
     check_formats(choices.mark, (task.output for task in tasks))
