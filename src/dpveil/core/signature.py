@@ -62,7 +62,8 @@ class Signature:
     value: str
 
     def __post_init__(self) -> None:
-        for text, size in ((self.public_key, KEY_BYTES), (self.value, VALUE_BYTES)):
+        given: list[tuple[object, int]] = [(self.public_key, KEY_BYTES), (self.value, VALUE_BYTES)]
+        for text, size in given:
             if not isinstance(text, str) or len(text) != 2 * size or not HEXADECIMAL.fullmatch(text):
                 raise _malformed(f"does not have {size} bytes in hexadecimal")
         if why := flaw(bytes.fromhex(self.public_key)):

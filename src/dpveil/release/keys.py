@@ -53,10 +53,10 @@ class PublicKey:
     name: str = ""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.data, bytes) or (why := flaw(self.data)):
-            raise InvalidParameter(
-                "public key", None, why if isinstance(self.data, bytes) else "is not bytes"
-            )
+        given: object = self.data
+        why = flaw(given) if isinstance(given, bytes) else "is not bytes"
+        if why:
+            raise InvalidParameter("public key", None, why)
 
     @classmethod
     def read(cls, path: str | Path, *, argument: str = "trust") -> Self:
