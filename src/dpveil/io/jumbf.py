@@ -13,7 +13,7 @@ from typing import Final
 MOST_BYTES: Final = 60_000
 """Largest manifest in bytes: it fits into one segment of a JPEG."""
 MOST_BOXES: Final = 64
-MOST_DEPTH: Final = 4
+"""Most labelled boxes that are looked at, and so the deepest that they can be nested."""
 PNG_CHUNK: Final = (33, b"caBX")
 """Where the manifest's chunk of a PNG begins, right after the header's, and its name."""
 JPEG_AT: Final = 20
@@ -49,7 +49,7 @@ def plain(manifest: bytes) -> bool:
     """
     found: list[str] = []
     try:
-        for label in _labels(manifest, "", 0):
+        for label in _labels(manifest, ""):
             found.append(label)
             if len(found) > MOST_BOXES:
                 return False
@@ -60,12 +60,14 @@ def plain(manifest: bytes) -> bool:
     return TREE.fullmatch(paths) is not None and len(set(found)) == len(found)
 
 
-def _labels(data: bytes, path: str, depth: int) -> Iterator[str]:
-    """Yield the path of every labelled box; raises `ValueError` for malformed boxes and other contents."""
+def _labels(data: bytes, path: str) -> Iterator[str]:
+    """Yield the path of every labelled box, outer ones first; raises `ValueError` for malformed boxes and for
+    other contents.
+    """
     at = 0
     while at < len(data):
         length, kind = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]
-        if length < 8 or at + length > len(data) or depth > MOST_DEPTH:
+        if length < 8 or at + length > len(data):
             raise ValueError("a box without its length")
         body = data[at + 8 : at + length]
         if kind == b"jumb":
@@ -75,7 +77,7 @@ def _labels(data: bytes, path: str, depth: int) -> Iterator[str]:
             name = body[25 : body.index(b"\0", 25, described)].decode("ascii")
             label = f"{path}/{name}" if path else name
             yield label
-            yield from _labels(body[described:], label, depth + 1)
+            yield from _labels(body[described:], label)
         elif kind not in CONTENT:
             raise ValueError("a box of another kind")
         at += length

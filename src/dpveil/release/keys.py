@@ -8,6 +8,7 @@ import os
 import re
 import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
@@ -166,7 +167,8 @@ class SigningKey:
         lock = pem.NoEncryption() if passphrase is None else pem.BestAvailableEncryption(passphrase.encode())
         kept = self.private.private_bytes(pem.Encoding.PEM, pem.PrivateFormat.PKCS8, lock)
         write_together([(target, kept), (public, self.public.pem)], replace=False, private=True)
-        public.chmod(0o644)
+        with suppress(OSError):  # a disk without permissions
+            public.chmod(0o644)
         return public
 
 
@@ -248,7 +250,7 @@ def _private_contents(path: str | Path, argument: str) -> bytes:
     if label is not None and label[1].endswith(b"PUBLIC KEY"):
         raise _unfit(argument, path, "is a public key, which cannot sign", "name the private key beside it")
     if label is None or not label[1].endswith(b"PRIVATE KEY"):
-        raise _unfit(argument, path, NOT_PRIVATE, MAKE)
+        raise _unfit(argument, path, NOT_PRIVATE, MAKE if argument == "sign" else "name a PEM file")
     if os.name == "posix" and Path(path).stat().st_mode & OTHERS:
         raise _unfit(argument, path, "may be read by other users", f"chmod 600 {shown(path)}")
     return contents
@@ -257,10 +259,11 @@ def _private_contents(path: str | Path, argument: str) -> bytes:
 def _contents(path: str | Path, argument: str, *, follow: bool = False) -> bytes:
     try:
         if not is_present(Path(path)):
-            raise Refused("does not exist", MAKE if argument == "sign" else "check the name")
+            raise Refused("does not exist", "check the name")
         return received(Path(os.path.realpath(path)) if follow else Path(path), MOST_BYTES)
     except Refused as refusal:
-        raise _unfit(argument, path, refusal.problem, refusal.remedy) from refusal
+        hint = {"sign": MAKE, "trust": SEND}.get(argument, "name a PEM file")
+        raise _unfit(argument, path, refusal.problem, hint) from refusal
 
 
 def _unfit(argument: str, path: str | Path, problem: str, hint: str) -> InvalidParameter:
