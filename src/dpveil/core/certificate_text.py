@@ -110,6 +110,8 @@ def _former(data: dict[str, Any]) -> tuple[Certificate, dict[str, Json]]:
     total = certificate.composition
     if any(part is not None and part.distance is not None for part in (*certificate.guarantees, total)):
         raise _malformed("schema /1 has no distances")
+    if certificate.output is not None and certificate.output.manifest is not None:
+        raise _malformed("schema /1 has no manifests")
     said = total is not None and total.formal and total.delta != 1 and bool(certificate.guarantees)
     again = {n: v for n, v in certificate.to_json().items() if n not in ("wording", "missing", "strength")}
     stated = [_object(entry) for entry in _list(data["regions"])]
