@@ -11,6 +11,7 @@ from dpveil.core.distance import Distance
 from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope
 from dpveil.core.origin import Origin
 from dpveil.core.region import Box, RegionRecord
+from dpveil.core.signature import ORDER, Signature
 
 DISTANCES = st.sampled_from([None, *[Distance.of("d", codec="a")] * 8, Distance.of("d", codec="b")])
 NUMBERS = st.fractions(0, 8, max_denominator=12)
@@ -63,6 +64,12 @@ OUTPUTS = st.builds(
     height=COUNTS,
     channels=st.sampled_from([1, 3]),
 )
+SIGNATURES = st.builds(
+    lambda point, number: Signature("58" + "66" * 31, point.hex() + number.to_bytes(32, "little").hex()),
+    st.binary(min_size=32, max_size=32),
+    st.integers(0, ORDER - 1),
+)
+"""Well formed, and of nothing."""
 VALUES = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(-1e9, 1e9) | TEXTS
 
 
@@ -85,4 +92,5 @@ def certificates(draw: st.DrawFn) -> Certificate:
         warnings=draw(WORDS),
         output=draw(st.none() | OUTPUTS),
         wording=draw(st.integers(1, 9)),
+        signature=draw(st.none() | SIGNATURES),
     )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dpveil.errors import DPVeilError
     from dpveil.io import read
     from dpveil.noise.bits import BitSource, SecureBits, SeededBits
+    from dpveil.release.keys import PublicKey, SigningKey
     from dpveil.release.pipeline import obfuscate
     from dpveil.release.plan import Ledger, Plan, plan
     from dpveil.release.saving import Release
@@ -39,12 +40,14 @@ __all__ = [
     "Origin",
     "Photo",
     "Plan",
+    "PublicKey",
     "Region",
     "Relation",
     "Release",
     "Scope",
     "SecureBits",
     "SeededBits",
+    "SigningKey",
     "Verification",
     "__version__",
     "methods",
@@ -66,12 +69,14 @@ _load, _ = lazy(
     Origin="core.origin",
     Photo="core.photo",
     Plan="release.plan",
+    PublicKey="release.keys",
     Region="core.region",
     Relation="core.guarantee",
     Release="release.saving",
     Scope="core.guarantee",
     SecureBits="noise.bits",
     SeededBits="noise.bits",
+    SigningKey="release.keys",
     Verification="release.verification",
     methods="catalogue",
     obfuscate="release.pipeline",

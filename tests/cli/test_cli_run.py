@@ -32,6 +32,8 @@ COMMANDS = (
     "install",
     "demo",
     "mechanism",
+    "certificate",
+    "key",
 )
 GOOD = ["--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "16"]
 FEW = (

@@ -12,7 +12,7 @@ from dpveil.io.names import quoted
 from dpveil.release.verification import UNFORESEEN
 from dpveil.release.verified import Verification
 
-FORGED = range(100, 500)
+FORGED = range(1931, 2331)
 """Of all kinds, those of copies among them; `make fuzz` goes over 100 000."""
 INDEX = 7
 

@@ -11,6 +11,8 @@ from dpveil.mechanisms.method import Method
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, SeededBits
 from dpveil.postprocessing import Step
 from dpveil.regions import Finder
+from dpveil.release.keys import SigningKey
+from dpveil.release.marking import Marker
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +21,8 @@ class Choices:
 
     `regions` are finders that the method accepts; `if_none` and `at_least` are as in `plan`. With a `seed`,
     the bits of each photo are a function of it and the output's name. `force` replaces existing outputs.
+    `sign` is the key that signs the certificates, and `mark` adds a C2PA manifest to files, if given; they
+    are no settings of a release.
     """
 
     method: Method
@@ -29,6 +33,8 @@ class Choices:
     seed: int | None = None
     max_pixels: int = MAX_PIXELS
     force: bool = False
+    sign: SigningKey | None = None
+    mark: Marker | None = None
 
     def bits(self, name: str) -> BitSource:
         """Return the bit source for the photo that is written to `name`."""

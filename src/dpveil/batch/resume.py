@@ -18,7 +18,12 @@ from dpveil.io.names import shown
 from dpveil.release.saving import certificate_path, read_certificate, tidy
 from dpveil.release.verification import verify
 
-ARGUMENTS: Final = {"force": "force=True", "out": "out", "names": "names", "at_least": "at_least"}
+ARGUMENTS: Final = {
+    **{"force": "force=True", "out": "out", "names": "names", "at_least": "at_least"},
+    **{"sign": "sign", "mark": "mark"},
+}
+LACKS: Final = {"sign": "not one that this key signed", "mark": "has no C2PA manifest"}
+"""What a finished release lacks, by the argument that asks for it."""
 ALONE: Final = "release this one file with {force}"
 """The remedy for one photo; for a whole folder, it would pay for every photo again."""
 
@@ -68,7 +73,10 @@ def finished(
 
 
 def same(output: Path, choices: Choices) -> Certificate | None:
-    """Return the certificate of the file `output` if it is a consistent release with these settings."""
+    """Return the certificate of the file `output` if it is a consistent release with these settings.
+
+    Raises `DPVeilError` if it is one that the run's key did not sign.
+    """
     found = verify(output, max_pixels=choices.max_pixels)
     if found.status in ("inconsistent", "missing"):  # another run may be writing it, or was killed
         tidy(output.parent)
@@ -79,11 +87,29 @@ def same(output: Path, choices: Choices) -> Certificate | None:
         return None
     if found.status == "unprotected":  # a copy that an earlier run was allowed to make
         asked = list(stated.request) == choices.settings["request"]
-        return stated if choices.if_none == "copy" and asked else None
+        return _signed(output, stated, choices) if choices.if_none == "copy" and asked else None
     allowed = {"copy": stated.missing, "whole": [r for r in stated.regions if r.origin.fallback]}
     if any(used and choices.if_none != way for way, used in allowed.items()):
         return None  # regions were missing then, which this run would refuse
-    return stated if found.status == "consistent" and stated.settings == choices.settings else None
+    alike = found.status == "consistent" and stated.settings == choices.settings
+    return _signed(output, stated, choices) if alike else None
+
+
+def _signed(output: Path, stated: Certificate, choices: Choices) -> Certificate:
+    """Return a certificate, verified before; raises `DPVeilError` if it is not signed by the run's key, or if
+    its file was to have a manifest and has none.
+    """
+    lacks = {
+        "sign": choices.sign is not None and not choices.sign.has_signed(stated),
+        "mark": choices.mark is not None and (stated.output is None or stated.output.manifest is None),
+    }
+    for name in (name for name, lacking in lacks.items() if lacking):
+        raise DPVeilError(
+            f"{shown(output)} is a release with these settings, and {LACKS[name]}",
+            hint=f"leave out {{{name}}} to keep it, or choose another {{out}}; or {ALONE}, which costs again",
+            arguments=ARGUMENTS,
+        )
+    return stated
 
 
 def _place(task: Task, choices: Choices, state: State) -> tuple[Path, Certificate] | None:

@@ -162,7 +162,10 @@ class _Run:
             )
 
     def _save(self, task: Task, drawn: _Drawn) -> None:
-        certificate = drawn.release.write(task.output, replace=self.choices.force)
+        chosen = self.choices
+        certificate = drawn.release.write(
+            task.output, replace=chosen.force, sign=chosen.sign, mark=chosen.mark
+        )
         stored = self._remember(task, certificate, drawn.ready.stamp)
         notes = (*drawn.release.notes, *self._about(task, certificate), *stored)
         self.report.done(RELEASED, task, task.output, certificate, notes, drawn.ready.plan.crowd)

@@ -14,6 +14,7 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.audit import audit_command
+from dpveil.cli.certificate import certificate_app
 from dpveil.cli.command import Command
 from dpveil.cli.compare import compare_command
 from dpveil.cli.demo import demo_command
@@ -21,6 +22,7 @@ from dpveil.cli.evaluate import evaluate_command
 from dpveil.cli.explain import explain_command
 from dpveil.cli.faces import faces_command
 from dpveil.cli.install import install_command
+from dpveil.cli.key import key_app
 from dpveil.cli.mechanism import mechanism_app
 from dpveil.cli.methods import methods_command
 from dpveil.cli.obfuscate import obfuscate_command
@@ -58,6 +60,8 @@ app.command("install", cls=Command, short_help="Install what finds faces and the
 )
 app.command("demo", cls=Command, short_help="Release a public photograph at several budgets.")(demo_command)
 app.add_typer(mechanism_app, name="mechanism", short_help="Release numbers that stay in their range.")
+app.add_typer(certificate_app, name="certificate", short_help="Write certificates in other forms.")
+app.add_typer(key_app, name="key", short_help="Make keys that sign certificates, and show whose they are.")
 
 USAGE_ERROR: Final[type[Exception]] = typer.BadParameter.__bases__[0]
 """Click's error of usage, whose class Typer does not export."""

@@ -14,6 +14,7 @@ ALIASES: Final = {
     "exclude": "except",
     "box": "regions",
     "detector model": "detector_model",
+    "mark": "c2pa",
 }
 """Options of Python arguments whose names differ."""
 ELSEWHERE: Final = {"if_none": "dpveil obfuscate --if-none"}

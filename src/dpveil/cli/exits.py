@@ -26,9 +26,9 @@ DETAILS: Final = {
     INCOMPLETE: (
         "Some or all photos were not released, because their regions do not fit or are not found, or because"
         " something else lies at their output; `verify` found a file without a certificate, or a"
-        " release that is missing, inconsistent or weaker than asked for; `audit` failed; `evaluate` found"
-        " a broken guarantee, or a run that does not fit together; `train` left images out; `install`"
-        " installed nothing"
+        " release that is missing, inconsistent, weaker than asked for or not signed by a trusted key;"
+        " `audit` failed; `evaluate` found a broken guarantee, or a run that does not fit together; `train`"
+        " left images out; `install` installed nothing"
     ),
     USAGE: "An option is missing, unknown or out of range; nothing was read",
     BUDGET: "Nothing was drawn for a photo that would cost too much, or promise less than `--at-least`",

@@ -11,6 +11,7 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.command import options_of
+from dpveil.cli.key import check_formats, keys
 from dpveil.cli.options import (
     GIVEN,
     AsJson,
@@ -70,6 +71,21 @@ def obfuscate_command(
         Path | None,
         typer.Option(metavar="PAGE.html", help="Write a page to check releases by eye. Keep it private."),
     ] = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option(metavar="KEY", help="Sign certificates with this private key (dpveil key new)."),
+    ] = None,
+    c2pa: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CHAIN.pem",
+            help="Mark pictures as made by a machine, in a C2PA manifest signed by the owner of this X.509"
+            " certificate. Needs --c2pa-key.",
+        ),
+    ] = None,
+    c2pa_key: Annotated[
+        Path | None, typer.Option(metavar="KEY.pem", help="The private key of --c2pa.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing outputs.")] = False,
     json: AsJson = False,
     seed: Annotated[
@@ -115,8 +131,10 @@ def obfuscate_command(
         seed=seed,
         max_pixels=max_pixels,
         force=force,
+        **keys(sign, c2pa, c2pa_key),
     )
     tasks = plan_tasks(inputs, out, names=names)
+    check_formats(choices.mark, (task.output for task in tasks))
     notes = _notes(inputs, tasks, out)
     if not tasks:
         problem = "; ".join(["there are no photos among the inputs", *notes])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +15,7 @@ from dpveil.cli.options import AsJson, AtLeast
 from dpveil.errors import INTACT, PhotoError
 
 if TYPE_CHECKING:
+    from dpveil.release.keys import PublicKey
     from dpveil.release.verified import Verification
 
 WORDS = {"inconsistent": "INCONSISTENT", "missing": "MISSING", "unprotected": "UNPROTECTED"}
@@ -30,11 +31,20 @@ HINTS = {
 KEEP_APART = "they may be originals, so keep them apart from what you publish"
 UNPUBLISHABLE = "nothing here is publishable, although it is what its certificate says"
 LINK = "it is a symbolic link, and links are not followed"
+NOT_FORGERY = "without --trust this finds inconsistency, not forgery"
+UNTRUSTED_HINT = "get its signer's public key from a source that you trust, or do not rely on this file"
 
 
 def verify_command(
     outputs: Annotated[list[Path], typer.Argument(metavar="OUTPUT", help="Releases, or folders of them.")],
     at_least: AtLeast = None,
+    trust: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PUBLIC_KEY",
+            help="Refuse what the owner of this key (a file of dpveil key new) did not sign; repeatable.",
+        ),
+    ] = None,
     json: AsJson = False,
     max_pixels: Annotated[
         int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse photos with more pixels.")
@@ -43,35 +53,46 @@ def verify_command(
     """Check that released photos are the ones their certificates describe, and recompute every guarantee.
 
     \b
-    Example:
+    Examples:
       dpveil verify private.png
+      dpveil verify private.png --trust releases.key.pub
 
-    Finds inconsistency, not forgery: certificates are not signed. Exit code 1: a file has no certificate, or
-    does not match it, or promises less than --at-least, or cannot be checked as far as that asks for. Without
-    --at-least any promise will do.
+    Without --trust it finds inconsistency, not forgery. Exit code 1: a file has no certificate, or does not
+    match it, or promises less than --at-least, or cannot be checked as far as that asks for, or nobody of
+    --trust signed it. Without --at-least any promise will do.
     """
     from dpveil.accounting.meaning import check_strength_name
-    from dpveil.release.verification import NOT_FORGERY
+    from dpveil.release.keys import trusted_keys
 
+    trusted = trusted_keys(trust or None)
     least = None if at_least is None else check_strength_name(at_least)
     good: list[dict[str, Any]] = []
     bad: list[dict[str, Any]] = []
     counts = _Counts()
-    for result in _results(outputs, max_pixels, least):
+    for result in _results(outputs, max_pixels, least, trusted):
         counts.add(result)
         if not json:
             say.answer(_line(result, least))
-        (good if _sound(result) else bad).append(_entry(result) if json else {})
+        (good if result.sound else bad).append(_entry(result) if json else {})
     if not good and not bad:
         raise PhotoError(
             "there is nothing to verify", hint="name released images, or folders that contain some"
         )
+    note = NOT_FORGERY if trusted is None else _vouched(trusted)
     if json:
-        say.document({"verified": good, "failed": bad, "note": NOT_FORGERY})
+        say.document({"verified": good, "failed": bad, "note": note})
     for line in counts.lines(least):
         say.note(line)
-    say.note(f"{counts.summary(least)}; {NOT_FORGERY}")
+    say.note(f"{counts.summary(least)}; {note}")
     return exits.INCOMPLETE if bad else exits.DONE
+
+
+def _vouched(trusted: Sequence[PublicKey]) -> str:
+    """Return by whom everything that passed is signed."""
+    from dpveil.core.guarantee import counted
+
+    first = f"{trusted[0].name} ({trusted[0].fingerprint})"
+    return f"trusted: {first if len(trusted) == 1 else counted(len(trusted), 'key')}"
 
 
 @dataclass
@@ -86,9 +107,9 @@ class _Counts:
     def add(self, result: Verification) -> None:
         """Count one file."""
         bare = result.status == "missing" and os.path.lexists(result.path)
-        self.sound += _sound(result)
+        self.sound += result.sound
         self.publishable += result.publishable
-        self.failed += not bare and not _sound(result)
+        self.failed += not bare and not result.sound
         self.bare += [result.path] * bare
 
     def summary(self, least: str | None) -> str:
@@ -112,10 +133,6 @@ class _Counts:
             yield UNPUBLISHABLE
 
 
-def _sound(result: Verification) -> bool:
-    return result.status == "consistent" and not result.refused
-
-
 def _unchecked(result: Verification) -> bool:
     """Whether all that speaks against a release is that some of it could not be checked."""
     from dpveil.release.verified import UNCHECKED
@@ -123,7 +140,9 @@ def _unchecked(result: Verification) -> bool:
     return bool(result.objections) and set(result.objections) <= {*UNCHECKED}
 
 
-def _results(outputs: Iterable[Path], max_pixels: int, least: str | None) -> Iterator[Verification]:
+def _results(
+    outputs: Iterable[Path], max_pixels: int, least: str | None, trusted: Sequence[PublicKey] | None
+) -> Iterator[Verification]:
     """Yield the verification of every target, each once, as soon as it is done."""
     from dpveil.release.saving import image_path
     from dpveil.release.verification import verify
@@ -135,7 +154,7 @@ def _results(outputs: Iterable[Path], max_pixels: int, least: str | None) -> Ite
         if image not in seen:
             seen.add(image)
             failed = Verification(image, "inconsistent", (problem,))
-            yield failed if problem else verify(path, max_pixels=max_pixels, at_least=least)
+            yield failed if problem else verify(path, max_pixels=max_pixels, at_least=least, trust=trusted)
 
 
 def _targets(outputs: Iterable[Path]) -> Iterator[tuple[Path, str]]:
@@ -175,8 +194,12 @@ def _entry(result: Verification) -> dict[str, Any]:
         "strength": None if certificate is None else certificate.strength,
         "warnings": [] if certificate is None else list(certificate.warnings),
         "notes": list(result.notes),
+        "signed_by": result.signer or None,
+        "trusted_as": result.trusted_as or None,
     }
     if result.status == "consistent":
+        if result.untrusted:
+            return entry | {"error": result.untrusted, "hint": UNTRUSTED_HINT}
         hint = UNCHECKED_HINT if _unchecked(result) else TOO_WEAK_HINT
         return entry if not result.refused else entry | {"error": result.refused, "hint": hint}
     unprotected = result.status == "unprotected"
@@ -196,6 +219,8 @@ def _line(result: Verification, least: str | None) -> str:
     if result.status in WORDS:
         told = UNPROTECTED_HINT if result.status == "unprotected" else "; ".join(result.problems)
         return f"{WORDS[result.status]:<13} {path}  {told}"
+    if result.untrusted:
+        return f"UNTRUSTED     {path}  {quoted(result.untrusted)}"
     if result.refused:
         word = "NOT CHECKED" if _unchecked(result) else "TOO WEAK"
         return f"{word:<13} {path}  {quoted(result.refused)}"

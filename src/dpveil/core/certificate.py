@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from typing import Final
@@ -14,6 +14,7 @@ from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.numbers import Json
 from dpveil.core.parameters import check_count
 from dpveil.core.region import RegionRecord
+from dpveil.core.signature import Signature
 from dpveil.errors import CertificateError
 
 SCHEMA: Final = "dpveil.certificate/2"
@@ -34,6 +35,8 @@ MOST_REGIONS: Final = 10_000
 """Most regions, requested finders, missing finders and post-processing steps of one release."""
 PUBLISHABLE: Final = frozenset({"strong", "moderate", "weak"})
 """Strengths of the composed guarantee with which a release may be published."""
+MANIFEST: Final = "c2pa"
+"""The kind of manifest that may be part of a picture's file."""
 CHANNELS: Final = (1, 3)
 """Numbers of channels of grey and colour photos."""
 MOST_DIGITS: Final = 32
@@ -47,12 +50,12 @@ def this_tool() -> str:
 
 
 def checksum(data: Mapping[str, Json]) -> str:
-    """Return the SHA-256 in hexadecimal of a certificate's canonical form without its own `checksum`.
+    """Return the SHA-256 in hexadecimal of a certificate's canonical form without `checksum` and `signature`.
 
     It detects edits of fields that no number depends on, such as a block size. It is not a signature:
-    anybody can recompute it.
+    anybody can recompute it. It is the same whether the certificate is signed or not.
     """
-    rest = {key: value for key, value in data.items() if key != "checksum"}
+    rest = {key: value for key, value in data.items() if key not in ("checksum", "signature")}
     return hashlib.sha256(canonical(rest).encode()).hexdigest()
 
 
@@ -68,7 +71,8 @@ def canonical(data: Mapping[str, Json]) -> str:
 class Output:
     """The file that a certificate describes: SHA-256 of its bytes, format, size in pixels, and channels.
 
-    Raises `InvalidParameter` for sizes below 1 and `CertificateError` for other than 1 or 3 channels.
+    `manifest` is "c2pa" if a C2PA manifest is part of the file, else None. Raises `InvalidParameter` for
+    sizes below 1, and `CertificateError` for other than 1 or 3 channels and for other manifests.
     """
 
     sha256: str
@@ -76,16 +80,21 @@ class Output:
     width: int
     height: int
     channels: int
+    manifest: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("width", "height", "channels"):
             check_count(getattr(self, name), name)
         if self.channels not in CHANNELS:
             raise CertificateError(f"the certificate is malformed: no photo has {self.channels} channels")
+        if self.manifest not in (None, MANIFEST):
+            raise CertificateError("the certificate is malformed: its file has another kind of manifest")
 
     def to_json(self) -> dict[str, Json]:
         """Return the JSON object of a certificate."""
-        return {name: getattr(self, name) for name in ("sha256", "format", "width", "height", "channels")}
+        names = ("sha256", "format", "width", "height", "channels")
+        held = {} if self.manifest is None else {"manifest": self.manifest}
+        return {name: getattr(self, name) for name in names} | held
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,8 +105,8 @@ class Certificate:
     for the photo (None for a copy) and `strength` its rating: strong, moderate, weak, "practically none", or
     None for a copy. `request` lists the regions as the user asked for them, `missing` those of them that were
     not found and stay in the clear, `post_processing` the steps applied after the draw in each region.
-    `output` is None until the release is saved. `schema` is that of the file it was read from. Certificates
-    are not signed: they detect inconsistency, not forgery. Source: docs, "Certificate".
+    `output` is None until the release is saved. `schema` is that of the file it was read from. `signature` is
+    None for one that is not signed, which detects inconsistency, not forgery. Source: docs, "Certificate".
     """
 
     method: str | None
@@ -116,6 +125,7 @@ class Certificate:
     tool: str = ""
     wording: int = WORDING
     schema: str = SCHEMA
+    signature: Signature | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tool", self.tool or this_tool())
@@ -196,8 +206,13 @@ class Certificate:
             "warnings": list(self.warnings),
             "output": None if self.output is None else self.output.to_json(),
         }
-        return data | {"checksum": checksum(data)}
+        signed = {} if self.signature is None else {"signature": self.signature.to_json()}
+        return data | {"checksum": checksum(data)} | signed
 
     def to_text(self) -> str:
         """Return the certificate's canonical text (`canonical`)."""
         return canonical(self.to_json())
+
+    def unsigned_text(self) -> str:
+        """Return the canonical text without the signature: that which is signed."""
+        return replace(self, signature=None).to_text()

@@ -27,6 +27,7 @@ from dpveil.core.numbers import Json
 from dpveil.core.origin import FACE, KIND, WHOLE, Origin
 from dpveil.core.photo import ESCAPING
 from dpveil.core.region import Box, RegionRecord
+from dpveil.core.signature import Signature
 from dpveil.errors import INTACT, CertificateError, DPVeilError, InvalidParameter
 
 FORMER: Final = "dpveil.certificate/1"
@@ -90,6 +91,7 @@ def _present(data: dict[str, Any]) -> tuple[Certificate, dict[str, Json]]:
         strength=None if data["strength"] is None else _text(data["strength"]),
         missing=_texts(data["missing"]),
         wording=_whole(data["wording"]),
+        signature=None if "signature" not in data else _signature(_object(data["signature"])),
     )
     return certificate, certificate.to_json()
 
@@ -108,6 +110,8 @@ def _former(data: dict[str, Any]) -> tuple[Certificate, dict[str, Json]]:
     total = certificate.composition
     if any(part is not None and part.distance is not None for part in (*certificate.guarantees, total)):
         raise _malformed("schema /1 has no distances")
+    if certificate.output is not None and certificate.output.manifest is not None:
+        raise _malformed("schema /1 has no manifests")
     said = total is not None and total.formal and total.delta != 1 and bool(certificate.guarantees)
     again = {n: v for n, v in certificate.to_json().items() if n not in ("wording", "missing", "strength")}
     stated = [_object(entry) for entry in _list(data["regions"])]
@@ -149,7 +153,12 @@ def _common(data: dict[str, Any]) -> dict[str, Any]:
 def _output(data: dict[str, Any]) -> Output:
     for name in ("sha256", "format"):
         _text(data[name])
-    return Output(**{field.name: data[field.name] for field in fields(Output)})
+    needed = {field.name: data[field.name] for field in fields(Output) if field.name != "manifest"}
+    return Output(**needed, manifest=_text(data["manifest"]) if "manifest" in data else None)
+
+
+def _signature(data: dict[str, Any]) -> Signature:
+    return Signature(_text(data["public_key"]), _text(data["value"]))
 
 
 def _record(data: Any) -> RegionRecord:

@@ -25,7 +25,7 @@ from dpveil.faces.geometry.stated import misplaced
 from dpveil.faces.heads import Heads, by_cells
 from dpveil.faces.inpainting import INPAINTING
 from dpveil.faces.portrait import Portrait
-from dpveil.mechanisms.method import Method
+from dpveil.mechanisms.method import DRAWN, TRAINED, Method
 from dpveil.mechanisms.placement import Image, Placement, Pose
 from dpveil.noise.bits import BitSource, check_bits
 from dpveil.regions import Finder
@@ -88,6 +88,11 @@ class FaceMethod(Method):
     def figures(self) -> bool:
         """Whether the method shows figures, which are drawn in place and need no landmarks."""
         return False
+
+    @property
+    def made(self) -> str:
+        """How what is shown came to be: by what was learnt from photos of people, or drawn."""
+        return DRAWN if self.figures and self.inpainting.name == INPAINTING.built_in else TRAINED
 
     @property
     def toned(self) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from dpveil.io.containers import MOST_CHUNKS
+from dpveil.io.jumbf import plain, split
 
 SIGNED: Final = 8
 """Length of PNG's signature, and of TIFF's header, in bytes."""
@@ -33,13 +34,18 @@ GREY_RAMP: Final = b"".join(bytes((level, level, level, 0)) for level in range(2
 """The palette of a grey BMP."""
 
 
-def bare(data: bytes, format: str) -> bool:  # noqa: A002  the field's word
+def bare(data: bytes, format: str, *, manifest: bool = False) -> bool:  # noqa: A002  the field's word
     """Return whether a file holds one picture and nothing else: no text, profile, thumbnail, second picture,
     transparency or trailing byte. Data hidden in the compressed stream or in the levels are not detected.
 
-    `format` is a name of `FORMATS`; False for any other.
+    `format` is a name of `FORMATS`; False for any other. With `manifest` the file must hold a C2PA manifest
+    as well, made of the boxes that dpveil writes; what they say is not looked at.
     """
     try:
+        if manifest:
+            data, boxes = split(data, format)
+            if not plain(boxes):
+                return False
         return BARE[format](data) if format in BARE else False
     except (IndexError, ValueError, struct.error):
         return False  # truncated

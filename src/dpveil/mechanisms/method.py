@@ -26,6 +26,9 @@ from dpveil.regions.numbering import Order
 if TYPE_CHECKING:
     from dpveil.accounting.account import Account
 
+ALTERED: Final = "altered"
+DRAWN: Final = "drawn"
+TRAINED: Final = "trained"
 UNEXPLAINED: Final = "See the page of the method."
 """Help of a parameter that has none."""
 
@@ -170,6 +173,13 @@ class Method(ABC):
     def set_by_user(self) -> tuple[str, ...]:
         """What a release shows because the user chose it, whatever the photo shows; it is not covered."""
         return ()
+
+    @property
+    def made(self) -> str:
+        """How what is shown came to be: ALTERED from the photo, DRAWN by code, or by a TRAINED model or
+        gallery of faces.
+        """
+        return ALTERED
 
     @property
     def notes(self) -> tuple[str, ...]:

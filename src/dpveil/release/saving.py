@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from jaxtyping import UInt8
 
-from dpveil.core.certificate import MOST_BYTES, Certificate, Output
+from dpveil.core.certificate import MANIFEST, MOST_BYTES, Certificate, Output
 from dpveil.core.certificate_text import parse_certificate
 from dpveil.core.guarantee import counted
 from dpveil.errors import INTACT, CertificateError, OutputError, UsageError
@@ -31,9 +31,12 @@ from dpveil.io import (
 from dpveil.io.names import check_path, shown
 from dpveil.io.refused import Refused
 from dpveil.mechanisms.placement import Image, Pose
+from dpveil.release.keys import SigningKey, signing_key
 
 if TYPE_CHECKING:
     import PIL.Image
+
+    from dpveil.release.marking import Marker
 
 SUFFIX: Final = ".certificate.json"
 RENDERED_AS: Final = "the faces are shown in a chosen pose, yaw "
@@ -154,21 +157,42 @@ class Release:
         certificate = replace(self.certificate, warnings=(*earlier, words))
         return replace(self, image=image, certificate=certificate)
 
-    def save(self, path: str | Path, *, replace: bool = False) -> tuple[Path, Path]:
+    def save(
+        self,
+        path: str | Path,
+        *,
+        replace: bool = False,
+        sign: SigningKey | str | Path | None = None,
+        mark: Marker | None = None,
+    ) -> tuple[Path, Path]:
         """Write the image to `path` and its certificate beside it; return both paths.
 
         The suffix of `path` determines the format. Both files are written or neither, the certificate first;
-        existing files are an error unless `replace`. Raises `UnknownName` for a suffix and `OutputError`.
+        existing files are an error unless `replace`. `sign` is a key, or the name of an unencrypted key file,
+        that signs the certificate; `mark` adds a C2PA manifest to the image. Raises `UnknownName` for a
+        suffix, `InvalidParameter` for a key and `OutputError`.
         """
-        self.write(path, replace=replace)
+        self.write(path, replace=replace, sign=sign, mark=mark)
         return Path(path), certificate_path(path)
 
-    def write(self, path: str | Path, *, replace: bool = False) -> Certificate:
+    def write(
+        self,
+        path: str | Path,
+        *,
+        replace: bool = False,
+        sign: SigningKey | str | Path | None = None,
+        mark: Marker | None = None,
+    ) -> Certificate:
         """Write both files as `save` does; return the certificate that was written, with its `output`."""
         target = Path(check_path(path, "give the name of a file, such as private.png"))
+        key = None if sign is None else signing_key(sign)
         format_ = format_of(target)
         contents = encode(self.image, format_)
-        certificate = self._stated(format_, hashlib.sha256(contents).hexdigest())
+        stated = self._stated(format_, contents)
+        if mark is not None:
+            contents = mark.marked(contents, format_, stated)
+            stated = self._stated(format_, contents, MANIFEST)
+        certificate = stated if key is None else key.signed(stated)
         beside = certificate_path(target)
         text = certificate.to_text().encode()
         if len(text) > MOST_BYTES:
@@ -177,9 +201,11 @@ class Release:
         write_together([(beside, text), (target, contents)], replace=replace)
         return certificate
 
-    def _stated(self, format_: str, sha256: str) -> Certificate:
+    def _stated(self, format_: str, contents: bytes, manifest: str | None = None) -> Certificate:
+        """Return the certificate with its `output`: the file `contents`, and the manifest in it, if any."""
         height, width, channels = self.image.shape
-        output = Output(sha256=sha256, format=format_, width=width, height=height, channels=channels)
+        sha256 = hashlib.sha256(contents).hexdigest()
+        output = Output(sha256, format_, width, height, channels, manifest)
         return replace(self.certificate, output=output)
 
 

@@ -1,4 +1,4 @@
-"""Verifies that a saved release matches its certificate; as certificates are not signed, this detects
+"""Verifies that a saved release matches its certificate; without trusted signatures, this detects
 inconsistency, not forgery.
 """
 
@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -33,9 +33,11 @@ from dpveil.io.containers import format_name
 from dpveil.io.names import check_path, quoted
 from dpveil.io.refused import Refused
 from dpveil.postprocessing import stated as stated_step
+from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.requests import are_unplaced, place_problems, request_problems
 from dpveil.release.saving import certificate_path, image_path, read_certificate
+from dpveil.release.trust import judged
 from dpveil.release.verified import Verification
 from dpveil.release.words import (
     FEW_SINCE,
@@ -46,7 +48,10 @@ from dpveil.release.words import (
 
 DISTANCES: Final = 3
 """The first wording in which metric guarantees state their distance as data."""
-NOT_FORGERY: Final = "certificates are not signed: this finds inconsistency, not forgery"
+FORGED: Final = (
+    "its signature is not one of this certificate by the key that it names: one of them was altered, or the"
+    " certificate is forged"
+)
 NO_GREY: Final = frozenset({"webp"})
 """Formats that store a grey release with three equal channels."""
 MOST_PROBLEMS: Final = 20
@@ -58,20 +63,28 @@ TOOL: Final = re.compile(r"dpveil [0-9][0-9A-Za-z.+!-]{0,60}")
 UNFORESEEN: Final = "the certificate cannot be recomputed"
 
 
-def verify(path: str | Path, *, max_pixels: int = MAX_PIXELS, at_least: str | None = None) -> Verification:
+def verify(
+    path: str | Path,
+    *,
+    max_pixels: int = MAX_PIXELS,
+    at_least: str | None = None,
+    trust: PublicKey | str | Path | Sequence[PublicKey | str | Path] | None = None,
+) -> Verification:
     """Return whether the image file at `path`, which may also name its certificate, fits its certificate.
 
     Recomputes the file's hash, format and size, every guarantee from the method, its parameters and the
     sizes of the regions, and their composition. Only the two files are opened, whatever the certificate
     names, and neither may be a link. Problems of the files are never raised but listed in the result, at most
     20, one printable line each. If `at_least` (strong, moderate or weak) is given, a release that is weaker
-    or may not be published is `refused`. Raises `InvalidParameter` and `UnknownName` for its arguments.
-    Source: docs, "Certificate".
+    or may not be published is `refused`. If `trust` names public keys, or their files, a release that none of
+    them signed is `untrusted`. Raises `InvalidParameter` and `UnknownName` for its arguments. Source: docs,
+    "Certificate".
     """
     name = check_path(path, "give the name of a released image")
     least = None if at_least is None else check_strength_name(at_least)
+    trusted = trusted_keys(trust)
     found = _verified(Path(name), max_pixels)
-    return replace(found, refused=_too_weak(found, least))
+    return judged(replace(found, refused=_too_weak(found, least)), trusted)
 
 
 def _too_weak(found: Verification, least: str | None) -> str:
@@ -175,6 +188,8 @@ def _problems(image: Path, certificate: Certificate, max_pixels: int) -> Iterato
 
 def _text_problems(certificate: Certificate, output: Output, max_pixels: int) -> Iterator[str]:
     """Yield contradictions within the certificate itself, before anything is recomputed."""
+    if certificate.signature is not None and not certificate.signature.fits(certificate.unsigned_text()):
+        yield FORGED
     size = {"width": output.width, "height": output.height}
     if output.width * output.height > max_pixels:
         yield f"the certificate is of a photo of more than the limit of {max_pixels:,} pixels"
@@ -208,7 +223,7 @@ def _file_problems(image: Path, output: Output, max_pixels: int) -> Iterator[str
         return
     if (format_name(contents[:64]) or "unknown").lower() != output.format:
         yield f"the image is not a {output.format} file"
-    elif not bare(contents, output.format):
+    elif not bare(contents, output.format, manifest=output.manifest is not None):
         yield "the image file holds more than a picture, or is not as dpveil writes it"
         return  # unusual files may take long to decode
     try:

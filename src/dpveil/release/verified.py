@@ -26,7 +26,10 @@ class Verification:
     copy without any guarantee), "missing" (there is no certificate) or "inconsistent"; `problems` say why,
     one line each. `certificate` is None if it cannot be read. `few_only` is recomputed, as older wordings do
     not warn of it, and so is what is in the clear and `unsaid` in them. `unplaced` says that places of faces
-    were not checked. `refused` says why the release does not satisfy `at_least`, or is empty.
+    were not checked. `refused` says why the release does not satisfy `at_least`, or is empty. `signer` is the
+    fingerprint of the key whose signature fits the certificate, `trusted_as` the name of the trusted key that
+    this is, and `untrusted` says why no trusted key signed it, if one was asked for; each is empty if there
+    is none.
     """
 
     path: Path
@@ -37,21 +40,28 @@ class Verification:
     refused: str = ""
     unsaid: tuple[str, ...] = ()
     unplaced: bool = False
+    signer: str = ""
+    trusted_as: str = ""
+    untrusted: str = ""
 
     def __bool__(self) -> bool:
         raise TypeError("a verification is neither true nor false: read status or publishable")
 
     def __repr__(self) -> str:
         """Return the status and the first problem in one line."""
-        first = next(iter(self.problems), self.refused)
+        first = next(iter(self.problems), self.refused or self.untrusted)
         why = f": {first}" if first else ""
         return f"Verification({str(self.path)!r}, {self.status}{why})"
 
     @property
     def publishable(self) -> bool:
-        """Whether the release is consistent, not `refused`, and has no `objections` to publishing it."""
-        sound = self.status == "consistent" and self.certificate is not None
-        return sound and not self.objections and not self.refused
+        """Whether the release is `sound` and has no `objections` to publishing it."""
+        return self.sound and self.certificate is not None and not self.objections
+
+    @property
+    def sound(self) -> bool:
+        """Whether the release is consistent, and neither `refused` nor `untrusted`."""
+        return self.status == "consistent" and not self.refused and not self.untrusted
 
     @property
     def objections(self) -> tuple[str, ...]:
@@ -77,4 +87,13 @@ class Verification:
         notes = (*notes, *stays(stated.request, stated.regions))
         if self.unsaid:
             notes = (*notes, UNSAID.format("; ".join(self.unsaid)))
-        return (*notes, *unchecked(stated))
+        return (*notes, *unchecked(stated), *self.signature)
+
+    @property
+    def signature(self) -> tuple[str, ...]:
+        """By whom the release is signed, in words; empty if it is not."""
+        if not self.signer:
+            return ()
+        if self.trusted_as:
+            return (f"signed by {self.trusted_as} ({self.signer})",)
+        return (f"signed by {self.signer}, which nobody vouched for",)

@@ -1,0 +1,56 @@
+"""`dpveil certificate`: certificates in other forms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpveil.cli import exits, say
+from dpveil.cli.command import Command
+from dpveil.errors import CertificateError, UsageError
+
+certificate_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@certificate_app.callback()
+def _root() -> None:
+    """Write certificates in other forms.
+
+    \b
+    Example:
+      dpveil certificate export private.png --registry
+    """
+
+
+@certificate_app.command("export", cls=Command, short_help="Write a certificate in another form.")
+def export_command(
+    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A released image, or its certificate.")],
+    registry: Annotated[
+        bool,
+        typer.Option("--registry", help="As a record of the Differential Privacy Deployments Registry."),
+    ] = False,
+) -> int:
+    """Write what a certificate says as JSON for others, after verifying it.
+
+    \b
+    Example:
+      dpveil certificate export private.png --registry
+
+    Says on stderr which fields a certificate cannot fill. Exit code 1: the release does not verify, or has no
+    formal guarantee.
+    """
+    from dpveil.release.deployment import TO_FILL, deployment
+    from dpveil.release.verification import verify
+
+    if not registry:
+        raise UsageError("there is no form to write it in", hint="add --registry")
+    found = verify(release)
+    if found.certificate is None or found.problems:
+        raise CertificateError("; ".join(found.problems), hint="export what dpveil verify finds consistent")
+    say.document(deployment(found.certificate))
+    for text in found.objections:
+        say.note(f"warning: not publishable: {text}")
+    say.note(f"to fill in: {', '.join(TO_FILL)}")
+    return exits.DONE

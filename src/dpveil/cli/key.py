@@ -1,0 +1,163 @@
+"""`dpveil key`: make the keys that sign certificates, and show whose they are."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from dpveil.cli import exits, say
+from dpveil.cli.command import Command
+from dpveil.cli.options import AsJson
+from dpveil.errors import UsageError
+
+if TYPE_CHECKING:
+    from dpveil.release.keys import PublicKey, SigningKey
+    from dpveil.release.marking import Marker
+
+PASSPHRASE: Final = "DPVEIL_PASSPHRASE"  # noqa: S105  the name of a variable
+"""The environment variable with the passphrase of a key, where nobody is asked for it."""
+KEYFILE: Final = "KEYFILE"
+
+key_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@key_app.callback()
+def _root() -> None:
+    """Make keys that sign certificates, and show whose they are.
+
+    \b
+    Examples:
+      dpveil key new releases.key
+      dpveil key show releases.key.pub
+    """
+
+
+@key_app.command("new", cls=Command, short_help="Make a key that signs certificates.")
+def new_command(
+    keyfile: Annotated[Path, typer.Argument(metavar=KEYFILE, help="A file that does not exist yet.")],
+    encrypt: Annotated[
+        bool,
+        typer.Option(
+            "--encrypt", help=f"Encrypt it with a passphrase: that in {PASSPHRASE}, or one that you type."
+        ),
+    ] = False,
+    json: AsJson = False,
+) -> int:
+    """Make a private key for `dpveil obfuscate --sign`, and its public key beside it.
+
+    \b
+    Example:
+      dpveil key new releases.key
+
+    Keep KEYFILE, which only you may read. Give KEYFILE.pub to those who verify your releases, over a way that
+    they trust, and its fingerprint over another. A file that exists is never overwritten.
+    """
+    from dpveil.release.keys import SigningKey
+
+    passphrase = _chosen() if encrypt else None
+    key = SigningKey.made()
+    public = key.write(keyfile, passphrase)
+    _tell(key.public, json, {"private": str(keyfile), "public": str(public)})
+    return exits.DONE
+
+
+@key_app.command("show", cls=Command, short_help="Show a key's fingerprint and its public half.")
+def show_command(
+    keyfile: Annotated[Path, typer.Argument(metavar=KEYFILE, help="A public or a private key.")],
+    json: AsJson = False,
+) -> int:
+    """Show the fingerprint and the public half of a key.
+
+    \b
+    Example:
+      dpveil key show releases.key.pub
+
+    The fingerprint is what `dpveil verify` calls a signer by.
+    """
+    from dpveil.release.keys import PublicKey, is_private
+
+    private = is_private(keyfile, argument=KEYFILE)
+    public = (
+        opened(keyfile, argument=KEYFILE).public if private else PublicKey.read(keyfile, argument=KEYFILE)
+    )
+    _tell(public, json, {})
+    return exits.DONE
+
+
+def opened(path: Path, *, argument: str = "sign") -> SigningKey:
+    """Return the private key in a file; asks for the passphrase of an encrypted one.
+
+    Raises `InvalidParameter`, and `UsageError` if nobody can be asked.
+    """
+    from dpveil.release.keys import SigningKey, needs_passphrase
+
+    needed = needs_passphrase(path, argument=argument)
+    return SigningKey.read(path, _asked(f"Passphrase of {path}: ") if needed else None, argument=argument)
+
+
+def keys(sign: Path | None, chain: Path | None, key: Path | None) -> dict[str, Any]:
+    """Return `sign` and `mark` of `Choices`, by the options --sign, --c2pa and --c2pa-key."""
+    return {"sign": None if sign is None else opened(sign), "mark": _marker(chain, key)}
+
+
+def _marker(chain: Path | None, key: Path | None) -> Marker | None:
+    """Return what adds C2PA manifests, by the options --c2pa and --c2pa-key; None without them.
+
+    Raises `UsageError` if one of them is missing, and the errors of `Marker.read`.
+    """
+    if chain is None or key is None:
+        if chain != key:
+            here, missing = ("--c2pa", "--c2pa-key") if key is None else ("--c2pa-key", "--c2pa")
+            raise UsageError(f"{here} is given without {missing}", hint="give a certificate and its key")
+        return None
+    from dpveil.release.keys import needs_passphrase
+    from dpveil.release.marking import Marker
+
+    locked = needs_passphrase(key, argument="c2pa_key")
+    return Marker.read(chain, key, _asked(f"Passphrase of {key}: ") if locked else None)
+
+
+def check_formats(mark: Marker | None, outputs: Iterable[Path]) -> None:
+    """Raise `OutputError` if one of these files can have no manifest."""
+    from dpveil.io.names import format_of
+
+    for output in outputs:
+        if mark is not None:
+            mark.check(format_of(output))
+
+
+def _asked(words: str) -> str:
+    """Return the passphrase in the environment, or what is typed on the terminal, which does not show it."""
+    given = os.environ.get(PASSPHRASE)
+    if given is not None:
+        return given
+    if not sys.stdin.isatty():
+        raise UsageError("the key is encrypted, and nobody can be asked", hint=f"set {PASSPHRASE}")
+    return getpass.getpass(say.still(words))
+
+
+def _chosen() -> str:
+    """Return a new passphrase, typed twice; raises `UsageError` if it is empty or the two differ."""
+    passphrase = _asked("Passphrase: ")
+    if not passphrase:
+        raise UsageError("the passphrase is empty", hint="choose one, or leave out --encrypt")
+    if PASSPHRASE not in os.environ and _asked("The same again: ") != passphrase:
+        raise UsageError("the two passphrases differ", hint="type the same one twice")
+    return passphrase
+
+
+def _tell(public: PublicKey, json: bool, files: dict[str, Any]) -> None:
+    if json:
+        say.document({"fingerprint": public.fingerprint, "public_key": public.data.hex(), **files})
+        return
+    for what, path in files.items():
+        say.answer(f"{what:<12} {path}")
+    say.answer(f"fingerprint  {public.fingerprint}")
+    if not files:
+        say.answer(public.pem.decode().rstrip())

@@ -1,0 +1,169 @@
+"""Keys on the command line: made, shown, signed with before any photo is read, and trusted."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dpveil.cli import key as cli_key
+from dpveil.release.keys import SigningKey
+from dpveil.release.saving import certificate_path, read_certificate
+
+NOISE = ("--method", "dp-pix", "--epsilon", "1", "--block", "8")
+
+
+@pytest.fixture
+def folder(tmp_path, shell, monkeypatch):
+    """Two photos and two keys, in the current folder."""
+    monkeypatch.delenv(cli_key.PASSPHRASE, raising=False)
+    for name in ("a", "b"):
+        Image.fromarray(np.full((16, 16, 3), 90, np.uint8)).save(tmp_path / f"{name}.png")
+    for name in ("ann.key", "bob.key"):
+        assert shell("key", "new", name)[0] == 0
+    return tmp_path
+
+
+def obfuscate(shell, *more, out="out.png"):
+    return shell("obfuscate", "a.png", "--out", out, *NOISE, *more)
+
+
+def test_a_new_key_is_written_for_its_owner_and_shown(folder, shell):
+    code, answer, err = shell("key", "new", "new.key")
+    made = SigningKey.read(folder / "new.key").public.fingerprint
+    assert (code, err) == (0, "")
+    assert answer == f"private      new.key\npublic       new.key.pub\nfingerprint  {made}\n"
+    assert (folder / "new.key").stat().st_mode & 0o777 == 0o600
+    for name in ("new.key", "new.key.pub"):
+        shown = shell("key", "show", name)[1]
+        assert shown == f"fingerprint  {made}\n{(folder / 'new.key.pub').read_text(encoding='utf-8')}"
+        assert json.loads(shell("key", "show", name, "--json")[1])["fingerprint"] == made
+    told = json.loads(shell("key", "new", "more.key", "--json")[1])
+    assert (told["private"], told["public"]) == ("more.key", "more.key.pub")
+    secret = (folder / "new.key").read_text(encoding="utf-8").splitlines()[1]
+    assert secret not in answer + shell("key", "show", "new.key")[1]
+
+
+def test_keys_are_never_overwritten(folder, shell):
+    before = (folder / "ann.key").read_bytes()
+    said = "dpveil: ann.key exists already: choose another name; a key is never overwritten\n"
+    assert shell("key", "new", "ann.key") == (4, "", said)
+    assert (folder / "ann.key").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["missing", "a.png", ".", "pipe"])
+@pytest.mark.parametrize("line", ["key show {}", "verify a.png --trust {}", "obfuscate x --out y --sign {}"])
+def test_strange_files_are_one_line(folder, shell, name, line):
+    os.mkfifo(folder / "pipe")
+    code, answer, err = shell(*line.format(name).split())
+    assert (code, answer) == (2, "")
+    assert err.startswith("dpveil: ")
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+
+
+def test_a_key_is_checked_before_any_photo_is_read(folder, shell, monkeypatch):
+    """Not even the names of the inputs are looked at."""
+    monkeypatch.setattr("dpveil.batch.plan_tasks", None)
+    (folder / "ann.key").chmod(0o644)
+    code, _, err = obfuscate(shell, "--sign", "ann.key")
+    assert (code, err) == (2, "dpveil: --sign ann.key may be read by other users: chmod 600 ann.key\n")
+    assert not (folder / "out.png").exists()
+
+
+def test_signed_and_verified(folder, shell):
+    assert obfuscate(shell, "--sign", "ann.key")[0] == 0
+    ann = SigningKey.read(folder / "ann.key").public.fingerprint
+    bob = SigningKey.read(folder / "bob.key").public.fingerprint
+    code, answer, err = shell("verify", "out.png")
+    assert code == 0
+    assert f"signed by {ann}, which nobody vouched for" in answer
+    assert "without --trust this finds inconsistency, not forgery" in err
+    code, answer, err = shell("verify", "out.png", "--trust", "ann.key.pub")
+    assert (code, f"signed by ann.key ({ann})" in answer) == (0, True)
+    assert f"trusted: ann.key ({ann})" in err
+    code, answer, _ = shell("verify", "out.png", "--trust", "bob.key.pub")
+    told = f"UNTRUSTED     out.png  it is signed by {ann}, which is not a trusted key\n"
+    assert (code, answer) == (1, told)
+    code, answer, err = shell(
+        "verify", "out.png", "--trust", "bob.key.pub", "--trust", "ann.key.pub", "--json"
+    )
+    entry = json.loads(answer)["verified"][0]
+    assert (code, entry["signed_by"], entry["trusted_as"]) == (0, ann, "ann.key")
+    code, answer, _ = shell("verify", "out.png", "--trust", "bob.key.pub", "--json")
+    entry = json.loads(answer)["failed"][0]
+    assert (code, entry["publishable"], entry["trusted_as"]) == (1, False, None)
+    assert ann in entry["error"]
+    assert entry["hint"]
+    assert f"trusted: bob.key ({bob})" in json.loads(answer)["note"]
+
+
+def test_unsigned_and_altered_releases_fail(folder, shell):
+    assert obfuscate(shell)[0] == 0
+    code, answer, _ = shell("verify", "out.png", "--trust", "ann.key.pub")
+    assert (code, answer.split("  ")[-1].strip()) == (
+        1,
+        "it is not signed, and only a trusted signature was to pass",
+    )
+    assert obfuscate(shell, "--sign", "ann.key", out="signed.png")[0] == 0
+    beside = certificate_path(folder / "signed.png")
+    text = beside.read_text(encoding="utf-8")
+    value = read_certificate(folder / "signed.png").signature.value
+    beside.write_text(text.replace(value, value[:-4] + "0000"), encoding="utf-8")
+    code, answer, _ = shell("verify", "signed.png")
+    assert (code, answer.startswith("INCONSISTENT  signed.png  its signature is not one of")) == (1, True)
+
+
+def test_a_rerun_skips_what_its_own_key_signed(folder, shell):
+    assert obfuscate(shell, "--sign", "ann.key")[0] == 0
+    first = (folder / "out.png").read_bytes()
+    for same in (("--sign", "ann.key"), ()):
+        code, _, err = obfuscate(shell, *same)
+        assert (code, "skipped 1" in err) == (0, True)
+    code, _, err = obfuscate(shell, "--sign", "bob.key")
+    said = "out.png is a release with these settings, and not one that this key signed: leave out --sign"
+    assert (code, said in err) == (1, True)
+    assert (folder / "out.png").read_bytes() == first
+    assert obfuscate(shell, out="plain.png")[0] == 0
+    code, _, err = obfuscate(shell, "--sign", "ann.key", out="plain.png")
+    assert (code, "not one that this key signed" in err) == (1, True)
+    assert obfuscate(shell, "--sign", "bob.key", "--force")[0] == 0
+    bob = SigningKey.read(folder / "bob.key").public
+    assert read_certificate(folder / "out.png").signature.public_key == bob.data.hex()
+
+
+def test_a_finished_release_with_a_broken_signature_is_not_finished(folder, shell):
+    assert obfuscate(shell, "--sign", "ann.key")[0] == 0
+    beside = certificate_path(folder / "out.png")
+    value = read_certificate(folder / "out.png").signature.value
+    text = beside.read_text(encoding="utf-8")
+    beside.write_text(text.replace(value, value[:-4] + "0000"), encoding="utf-8")
+    code, _, err = obfuscate(shell, "--sign", "ann.key")
+    assert (code, "is not a release with these settings" in err) == (1, True)
+
+
+def test_encrypted_keys_take_their_passphrase_from_the_environment_or_the_terminal(
+    folder, shell, monkeypatch
+):
+    monkeypatch.setenv(cli_key.PASSPHRASE, "open")
+    assert shell("key", "new", "locked.key", "--encrypt")[0] == 0
+    assert "ENCRYPTED" in (folder / "locked.key").read_text(encoding="utf-8")
+    assert obfuscate(shell, "--sign", "locked.key")[0] == 0
+    monkeypatch.setenv(cli_key.PASSPHRASE, "wrong")
+    assert "does not open with this passphrase" in obfuscate(shell, "--sign", "locked.key")[2]
+    monkeypatch.delenv(cli_key.PASSPHRASE)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
+    assert shell("key", "show", "locked.key")[0] == 2
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    typed = iter(["open", "one", "two", ""])
+    monkeypatch.setattr(cli_key.getpass, "getpass", lambda words: next(typed))
+    assert shell("key", "show", "locked.key")[0] == 0
+    assert "the two passphrases differ" in shell("key", "new", "c.key", "--encrypt")[2]
+    assert "the passphrase is empty" in shell("key", "new", "c.key", "--encrypt")[2]
+    assert not (folder / "c.key").exists()
+
+
+def test_nobody_is_asked_for_the_passphrase_of_a_plain_key(folder, shell, monkeypatch):
+    monkeypatch.setattr(cli_key.getpass, "getpass", None)
+    assert shell("key", "show", "ann.key")[0] == 0

@@ -1,0 +1,412 @@
+"""C2PA manifests: what they say is true, they hold nothing else, and the file stays one that verifies."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import random
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import dpveil
+from chains import chain
+from dpveil.catalogue import build
+from dpveil.core.certificate import Output
+from dpveil.core.certificate_text import parse_certificate
+from dpveil.core.region import Box
+from dpveil.errors import DPVeilError, InvalidParameter, NoRegion, OutputError, UsageError
+from dpveil.io import encode, jumbf
+from dpveil.io.bare import bare
+from dpveil.regions import Finder
+from dpveil.release import marking
+from dpveil.release.keys import SigningKey
+from dpveil.release.marking import Marker, source_type
+from records import record
+
+c2pa = pytest.importorskip("c2pa")
+FORMATS = ("png", "jpeg", "webp")
+CHAIN = chain()
+ZEROS = 64 * "0"
+RANDOM = np.random.RandomState(1).randint(0, 255, (30, 40, 3)).astype(np.uint8)
+LEVELS = (np.arange(40 * 30 * 3) % 251).astype(np.uint8).reshape(30, 40, 3)
+ANCHORED = {
+    "trust": {"trust_anchors": CHAIN.root.decode()},
+    "verify": {"remote_manifest_fetch": False, "ocsp_fetch": False},
+}
+
+
+class Nobody(Finder):
+    description = "nobody"
+
+    def __call__(self, photo):
+        raise NoRegion("there is nobody in this photo")
+
+
+@pytest.fixture(scope="module")
+def marker(tmp_path_factory) -> Marker:
+    return Marker.read(*CHAIN.write(tmp_path_factory.mktemp("keys")))
+
+
+def noised(photo=LEVELS, **more):
+    return dpveil.obfuscate(photo, "dp-pix", **{"epsilon": 1, "block": 8, "regions": "2,3,20,10", **more})
+
+
+def read(image: Path):
+    """A manifest as the library reads it, trusting the test's root alone."""
+    kind = {".jpg": "jpeg"}.get(image.suffix, image.suffix[1:])
+    found = c2pa.Reader(
+        f"image/{kind}", io.BytesIO(image.read_bytes()), context=c2pa.Context.from_dict(ANCHORED)
+    )
+    return found.get_validation_state(), json.loads(found.json())
+
+
+def stated(image: Path):
+    return parse_certificate(Path(f"{image}.certificate.json").read_text(encoding="utf-8"))
+
+
+def put(image: Path, certificate) -> None:
+    Path(f"{image}.certificate.json").write_text(certificate.to_text(), encoding="utf-8")
+
+
+@pytest.mark.parametrize("suffix", ["png", "jpg", "webp"])
+def test_a_marked_file_is_valid_for_both_and_its_pixels_are_the_same(tmp_path, marker, suffix):
+    release = noised()
+    image, plain = tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
+    release.save(image, sign=SigningKey.made(), mark=marker)
+    release.save(plain)
+    found = dpveil.verify(image)
+    assert (found.status, found.problems, found.publishable) == ("consistent", (), True)
+    assert stated(image).output.manifest == "c2pa"
+    assert stated(plain).output.manifest is None
+    assert "manifest" not in stated(plain).to_json()["output"]
+    assert np.array_equal(dpveil.read(image).image, dpveil.read(plain).image)
+    state, manifest = read(image)
+    assert state == "Trusted"
+    (made,) = manifest["manifests"].values()
+    assert made["claim_generator_info"][0]["name"] == "dpveil"
+    assert made["signature_info"]["common_name"] == "signer"
+    assert "time" not in made["signature_info"]
+
+
+def test_a_key_on_the_curve_signs_as_well(tmp_path):
+    other = chain(curve=True)
+    image = noised().save(tmp_path / "a.png", mark=Marker.read(*other.write(tmp_path)))[0]
+    context = c2pa.Context.from_dict({"trust": {"trust_anchors": other.root.decode()}})
+    found = c2pa.Reader("image/png", io.BytesIO(image.read_bytes()), context=context)
+    assert found.get_validation_state() == "Trusted"
+    assert read(image)[0] == "Valid"  # and by another root it is not trusted
+
+
+# What the manifest says
+
+
+def certified(method: str, parameters, box: Box, masked: int | None = None):
+    made = build(method, parameters)
+    whole = record("face", box, masked) if masked else record("box", box)
+    output = Output(ZEROS, "png", 40, 30, 3)
+    return replace(
+        noised().certificate, method=method, parameters=made.parameters(), regions=(whole,), output=output
+    )
+
+
+FACES = {"gallery": f"gallery sha256:{ZEROS}", "model": f"attributes sha256:{ZEROS}"}
+WHOLE, PART = Box(0, 0, 40, 30), Box(0, 0, 39, 30)
+KINDS = {
+    "dp-pix": ({"epsilon": 1, "block": 8}, "algorithmicallyEnhanced", "algorithmicallyEnhanced"),
+    "fill": ({}, "algorithmicallyEnhanced", "algorithmicallyEnhanced"),
+    "attributes": (
+        {"attributes": "gender=1", **FACES, "inpainting": "telea"},
+        "trainedAlgorithmicMedia",
+        "compositeWithTrainedAlgorithmicMedia",
+    ),
+    "attributes drawn": (
+        {"attributes": "none", "gallery": "drawn", "inpainting": "telea"},
+        "algorithmicMedia",
+        "composite",
+    ),
+    "attributes drawn and completed": (
+        {"attributes": "none", "gallery": "drawn", "inpainting": f"lama sha256:{ZEROS}"},
+        "trainedAlgorithmicMedia",
+        "compositeWithTrainedAlgorithmicMedia",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_source_type_says_whether_a_trained_model_made_it(kind):
+    parameters, whole, part = KINDS[kind]
+    assert source_type(certified(kind.split()[0], parameters, WHOLE)) == whole
+    assert source_type(certified(kind.split()[0], parameters, PART)) == part
+    assert source_type(certified(kind.split()[0], parameters, WHOLE, 900)) == part
+
+
+def test_the_manifest_says_it_too(tmp_path, marker, monkeypatch):
+    image = noised().save(tmp_path / "a.png", mark=marker)[0]
+    monkeypatch.setattr(marking, "source_type", lambda certificate: "compositeWithTrainedAlgorithmicMedia")
+    other = noised().save(tmp_path / "b.png", mark=marker)[0]
+    for path, term in ((image, "algorithmicallyEnhanced"), (other, "compositeWithTrainedAlgorithmicMedia")):
+        (made,) = read(path)[1]["manifests"].values()
+        (assertion,) = made["assertions"]
+        (action,) = assertion["data"]["actions"]
+        assert action == {
+            "action": "c2pa.created",
+            "digitalSourceType": f"http://cv.iptc.org/newscodes/digitalsourcetype/{term}",
+        }
+
+
+def test_a_copy_gets_no_manifest_and_nothing_is_written(tmp_path, marker):
+    copy = noised(regions=Nobody(), if_none="copy")
+    with pytest.raises(DPVeilError, match="unprotected copy") as caught:
+        copy.save(tmp_path / "a.png", mark=marker)
+    assert not isinstance(caught.value, OutputError)  # which would end a run over many
+    assert list(tmp_path.iterdir()) == []
+
+
+# Nothing of the original
+
+
+def marked_source(path: Path) -> list[bytes]:
+    """A JPEG with a word in each place for metadata, a thumbnail and a C2PA manifest; those words."""
+    words = [b"EXIFWORD", b"COMMENTWORD", b"XMPWORD", b"PROFILEWORD", b"TRAILINGWORD", b"MANIFESTWORD"]
+    exif = Image.Exif()
+    exif[270], exif[315] = "EXIFWORD", "EXIFWORD artist"
+    thumb = io.BytesIO()
+    Image.fromarray(RANDOM).resize((16, 12)).save(thumb, "jpeg", comment=b"THUMBNAILWORD")
+    settings = {"exif": exif, "comment": b"COMMENTWORD", "icc_profile": b"PROFILEWORD", "xmp": b"XMPWORD"}
+    contents = io.BytesIO()
+    Image.fromarray(RANDOM).save(contents, "jpeg", quality=90, **settings)
+    data = contents.getvalue()
+    thumbnail = b"\xff\xe2" + (len(thumb.getvalue()) + 2).to_bytes(2, "big") + thumb.getvalue()
+    old = b"\xff\xeb\x00\x2eJP\x02\x11\x00\x00\x00\x01\x00\x00\x00\x24jumbMANIFESTWORD".ljust(48, b" ")
+    path.write_bytes(data[:2] + thumbnail + old + data[2:] + b"TRAILINGWORD")
+    return [*words, b"THUMBNAILWORD"]
+
+
+@pytest.mark.parametrize("suffix", ["png", "jpg", "webp"])
+def test_nothing_of_the_original_enters_the_manifest(tmp_path, marker, suffix):
+    words = marked_source(tmp_path / "SOURCENAME.jpg")
+    source = (tmp_path / "SOURCENAME.jpg").read_bytes()
+    assert [word for word in words if word not in source] == []
+    release = noised(tmp_path / "SOURCENAME.jpg", regions="whole")
+    image = release.save(tmp_path / f"a.{suffix}", mark=marker)[0]
+    marked = image.read_bytes()
+    picture, manifest = jumbf.split(marked, {"jpg": "jpeg"}.get(suffix, suffix))
+    assert picture == encode(release.image, {"jpg": "jpeg"}.get(suffix, suffix))
+    for word in (*words, b"SOURCENAME", str(tmp_path).encode()):
+        assert word not in marked, word
+    levels = dpveil.read(tmp_path / "SOURCENAME.jpg").image
+    pixels = [levels[row].tobytes()[at : at + 12] for row in range(0, 30, 7) for at in range(0, 100, 24)]
+    assert not [piece for piece in pixels if piece in marked]
+    assert jumbf.plain(manifest)
+    for trace in (b"JFIF", b"\x89PNG", b"RIFF", b"thumbnail", b"ingredient", b"\xff\xd8\xff"):
+        assert trace not in manifest, trace
+    said = (Path(__file__).parents[2] / "docs" / "signing.md").read_text(encoding="utf-8")
+    assert f"a manifest adds about {len(manifest) / 1000:.0f} kB" in said
+    assert sum(map(bool, manifest)) < 3000  # the rest is the library's padding
+
+
+def test_marking_asks_no_network(tmp_path, marker):
+    """As far as Python sees; the library itself makes no system call for it, which `strace` showed."""
+    events: list[str] = []
+    watching = [True]
+
+    def note(event: str, given: object) -> None:
+        if watching and event.startswith("socket"):
+            events.append(event)
+
+    sys.addaudithook(note)
+    noised().save(tmp_path / "a.png", mark=marker)
+    watching.clear()
+    assert events == []
+    assert marking.SETTINGS["verify"] == {
+        "remote_manifest_fetch": False,
+        "ocsp_fetch": False,
+        "verify_after_sign": True,
+    }
+    assert marking.SETTINGS["core"] == {"allowed_network_hosts": []}
+
+
+def with_more(contents: bytes, more: dict, settings: dict) -> bytes:
+    """A picture marked by someone who adds what dpveil never does."""
+    action = {"action": "c2pa.created", "digitalSourceType": marking.VOCABULARY + "composite"}
+    manifest = {
+        "claim_generator_info": [{"name": "dpveil"}],
+        "assertions": [
+            {"label": "c2pa.actions.v2", "data": {"actions": [action]}},
+            *more.get("assertions", ()),
+        ],
+    }
+    out = io.BytesIO()
+    signer = c2pa.Signer.from_callback(CHAIN.key.sign, c2pa.C2paSigningAlg.ED25519, CHAIN.pem.decode())
+    builder = c2pa.Builder(manifest, context=c2pa.Context.from_dict(settings))
+    if "ingredient" in more:
+        builder.add_ingredient({"title": "original"}, "image/png", io.BytesIO(more["ingredient"]))
+    builder.sign(signer, "image/png", io.BytesIO(contents), out)
+    return out.getvalue()
+
+
+ORIGINAL = encode(RANDOM, "png")
+MORE = {
+    "thumbnail": (
+        {},
+        {
+            **marking.SETTINGS,
+            "builder": {**marking.SETTINGS["builder"], "thumbnail": {"enabled": True, "long_edge": 16}},
+        },
+    ),
+    "ingredient": ({"ingredient": ORIGINAL}, marking.SETTINGS),
+    "metadata": (
+        {"assertions": [{"label": "org.example.more", "data": {"who": "Ann"}}]},
+        marking.SETTINGS,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MORE)
+def test_manifests_with_more_in_them_do_not_verify(tmp_path, marker, kind):
+    release = noised()
+    image = release.save(tmp_path / "a.png", mark=marker)[0]
+    contents = encode(release.image, "png")
+    marked = with_more(contents, *MORE[kind])
+    assert with_more(contents, {}, marking.SETTINGS) != marked
+    assert bare(with_more(contents, {}, marking.SETTINGS), "png", manifest=True)
+    assert not bare(marked, "png", manifest=True)
+    image.write_bytes(marked)
+    output = replace(stated(image).output, sha256=hashlib.sha256(marked).hexdigest())
+    put(image, replace(stated(image), output=output))
+    found = dpveil.verify(image)
+    assert found.problems == ("the image file holds more than a picture, or is not as dpveil writes it",)
+
+
+def test_a_library_that_writes_more_is_noticed(tmp_path, marker, monkeypatch):
+    thumbnails = {**marking.SETTINGS, "builder": {"thumbnail": {"enabled": True}}}
+    monkeypatch.setattr(marking, "SETTINGS", thumbnails)
+    with pytest.raises(OutputError, match="something else than a manifest"):
+        noised().save(tmp_path / "a.png", mark=marker)
+    assert list(tmp_path.iterdir()) == []
+
+
+# Files that come back
+
+
+def test_a_manifest_is_there_if_the_certificate_says_so_and_only_then(tmp_path, marker):
+    release = noised()
+    marked, plain = (
+        release.save(tmp_path / name, mark=m)[0] for name, m in (("a.png", marker), ("b.png", None))
+    )
+    for image, manifest in ((marked, None), (plain, "c2pa")):
+        before = stated(image)
+        put(image, replace(before, output=replace(before.output, manifest=manifest)))
+        assert "holds more than a picture" in dpveil.verify(image).problems[0]
+
+
+@pytest.mark.parametrize("manifest", ["", "C2PA", "xmp", 7, None, ["c2pa"]])
+def test_other_manifests_are_malformed(tmp_path, marker, manifest):
+    image = noised().save(tmp_path / "a.png", mark=marker)[0]
+    data = json.loads(Path(f"{image}.certificate.json").read_text(encoding="utf-8"))
+    data["output"]["manifest"] = manifest
+    Path(f"{image}.certificate.json").write_text(json.dumps(data), encoding="utf-8")
+    assert dpveil.verify(image).status == "inconsistent"
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_damaged_manifests_are_refused_and_never_an_error(marker, format_):
+    contents = encode(LEVELS, format_)
+    marked = marker._embedded(contents, format_, "composite")
+    assert jumbf.split(marked, format_)[0] == contents
+    assert jumbf.split(contents, format_) == (contents, b"")
+    rng = random.Random(7)  # noqa: S311
+    changed = 0
+    for _ in range(300):
+        data = bytearray(marked)
+        for _ in range(rng.randint(1, 4)):
+            data[rng.randrange(len(data))] = rng.randrange(256)
+        data = data[: rng.randint(0, len(data))] if rng.random() < 0.3 else data
+        _, manifest = jumbf.split(bytes(data), format_)
+        bare(bytes(data), format_, manifest=True)
+        changed += not jumbf.plain(manifest)
+    assert changed > 50
+
+
+def test_boxes_are_counted_and_not_too_deep():
+    def box(inner: bytes, label: bytes = b"x") -> bytes:
+        described = (26 + len(label)).to_bytes(4, "big") + b"jumd" + bytes(16) + b"\3" + label + b"\0"
+        return (8 + len(described) + len(inner)).to_bytes(4, "big") + b"jumb" + described + inner
+
+    deep = b""
+    for _ in range(5000):
+        deep = box(deep)
+    assert not jumbf.plain(deep)
+    assert not jumbf.plain(box(box(b"") * 20_000))
+    assert not jumbf.plain(b"")
+    assert not jumbf.plain(bytes(60_000))
+    assert list(jumbf._labels(box(box(b"", b"b"), b"a"), "")) == ["a", "a/b"]
+
+
+@pytest.mark.parametrize("kind", [b"bidb", b"bfdb", b"free", b"json", b"uuid", b"cbor"])
+def test_boxes_of_other_kinds_are_refused_within_those_that_belong(marker, kind):
+    """The signature's box is the last, so that one more in it lengthens it, the manifest and the store."""
+    marked = marker._embedded(encode(LEVELS, "png"), "png", "composite")
+    manifest = jumbf.split(marked, "png")[1]
+    more = (8 + 20).to_bytes(4, "big") + kind + b"pixels of anything.."
+    data = bytearray(manifest + more)
+    signature = manifest.rindex(b"c2pa.signature") - 33
+    within = manifest.index(b"urn:c2pa:") - 33
+    assert {manifest[at + 4 : at + 8] for at in (0, within, signature)} == {b"jumb"}
+    for at in (0, within, signature):
+        data[at : at + 4] = (int.from_bytes(data[at : at + 4], "big") + len(more)).to_bytes(4, "big")
+    assert jumbf.plain(manifest)
+    assert jumbf.plain(bytes(data)) == (kind == b"cbor")
+
+
+# Certificates and keys
+
+
+def test_what_cannot_sign_is_refused_before_any_picture(tmp_path):
+    good, key = CHAIN.write(tmp_path)
+    other = chain()
+    _, wrong = other.write(tmp_path, "other")
+    bad = {
+        "expired": chain(years=0),
+        "aimless": chain(purpose=False),
+    }
+    for name, made in bad.items():
+        with pytest.raises(InvalidParameter, match="cannot sign with") as caught:
+            Marker.read(*made.write(tmp_path, name))
+        assert caught.value.name == "c2pa"
+    (tmp_path / "root.pem").write_bytes(CHAIN.root)
+    (tmp_path / "garbage.pem").write_bytes(bytes(range(256)))
+    (tmp_path / "huge.pem").write_bytes(b"A" * 100_000)
+    for name in ("root.pem", "garbage.pem", "huge.pem", "missing.pem", "."):
+        with pytest.raises(InvalidParameter) as caught:
+            Marker.read(tmp_path / name, key)
+        assert "\n" not in str(caught.value)
+    for name in (wrong, good, tmp_path / "garbage.pem", tmp_path / "missing"):
+        with pytest.raises(InvalidParameter):
+            Marker.read(good, name)
+    key.chmod(0o644)
+    with pytest.raises(InvalidParameter, match="may be read by other users"):
+        Marker.read(good, key)
+
+
+def test_formats_without_a_place_for_manifests_are_refused(tmp_path, marker):
+    for name in ("a.bmp", "a.tiff"):
+        with pytest.raises(OutputError, match="write png, jpeg or webp"):
+            noised().save(tmp_path / name, mark=marker)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_library_is_an_extra(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "c2pa", None)
+    with pytest.raises(UsageError, match="pip install 'dpveil\\[c2pa\\]'"):
+        Marker.read(*CHAIN.write(tmp_path))
+
+
+def test_a_marker_shows_no_key(marker):
+    assert repr(marker) == "Marker(ED25519)"
