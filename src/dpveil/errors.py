@@ -221,7 +221,7 @@ class BudgetExceeded(BudgetRefused):
     def __init__(self, *, subject: str, asked: object, left: object, unit: str = "epsilon") -> None:
         super().__init__(
             f"{subject} has {unit} {left} left and this release costs {asked}",
-            hint=f"ask for {left} or less, or raise its limit",
+            hint="raise its limit" if str(left) == "0" else f"ask for {left} or less, or raise its limit",
         )
         self.subject = subject
         self.asked = asked

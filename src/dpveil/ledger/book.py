@@ -7,45 +7,40 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from dpveil.core.guarantee import Guarantee
 from dpveil.errors import InvalidParameter, ReservationLost, UsageError
-from dpveil.ledger import entries, rules, sqlite, store
+from dpveil.ledger import entries, rules, sqlite_files, store
 from dpveil.ledger.account import Account, Paid
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.check import Checked, check, parse_head
 from dpveil.ledger.entries import Debit, Entry, LimitSet, Open, Stored
 from dpveil.ledger.limits import Limit
 from dpveil.ledger.reservation import Reservation
+from dpveil.ledger.sqlite import SQLite
+from dpveil.ledger.store import Connection
 from dpveil.ledger.subjects import check_subject, is_under
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 SECONDS: Final = 600
 """Seconds after which a reservation expires that was never committed."""
 MOST_SECONDS: Final = 86_400
-"""Longest time of a reservation; one that ends later than this from now was made before the clock was set back."""
+"""Longest time of a reservation; one that ends later was made before the clock was set back."""
 
 
 class Ledger:
     """Budgets of subjects in a database, such as `Ledger("sqlite:///budget.db")`.
 
     Subjects are paths, such as studio/album-7, and a debit counts for all that lead to it. `create` makes a
-    missing file, which `created` tells. Threads may share one; so may processes that fork. Raises `UsageError` for
-    other URLs and if SQLAlchemy is missing, and `LedgerError` if the file is missing, damaged or no ledger. Source:
-    docs, "Ledger".
+    missing file, which `created` tells. Threads may share one; so may processes that fork. Raises
+    `UsageError` for other URLs, and `LedgerError` if the file is missing, damaged or no ledger. Source: docs,
+    "Ledger".
     """
 
     def __init__(self, url: str, *, create: bool = False) -> None:
-        try:
-            import sqlalchemy  # noqa: F401  SQLAlchemy is slow to import and optional
-        except ImportError as error:
-            raise UsageError("the ledger needs SQLAlchemy", hint="pip install 'dpveil[ledger]'") from error
-        path = sqlite.path_of(url)
-        self.created = create and sqlite.create(path, _first_rows)
-        self._database = sqlite.SQLite(path)
+        path = sqlite_files.path_of(url)
+        self.created = create and sqlite_files.create(path, _first_rows)
+        self._database = SQLite(path)
         with self._database.read() as connection:
             self.name, self._secret = store.identity(connection)
 
@@ -81,10 +76,11 @@ class Ledger:
     ) -> Reservation:
         """Set budget aside for a release with this guarantee, if every limit on the subject's path has room.
 
-        `key` names the work unit, such as an application's own number for it or the content itself; the ledger
-        keeps an HMAC of it. If the unit's release was stored, raises `AlreadyPaid`, unless `again` asks for another
-        draw. A reservation of the same unit that is not committed gives way. Raises `BudgetRefused` without
-        any limit or total, `BudgetExceeded` if too little is left, `InvalidParameter` and `LedgerError`.
+        `key` names the work unit, such as an application's own number for it or the content itself; the
+        ledger keeps an HMAC of it. If the unit's release was stored, raises `AlreadyPaid`, unless `again`
+        asks for another draw. A reservation of the same unit that is not committed gives way, and any expires
+        after `seconds`. Raises `BudgetRefused` without any limit or total, `BudgetExceeded` if too little is
+        left, `InvalidParameter` and `LedgerError`.
         """
         name, cost = check_subject(subject), rules.priced(guarantee)
         unit = entries.unit_of(self._secret, name, rules.key_bytes(key))
@@ -126,11 +122,11 @@ class Ledger:
         return found
 
     def find(self, subject: str, key: str | bytes) -> tuple[str, ...]:
-        """Return the SHA-256 of every file of the newest stored release of this key; none if there is none."""
+        """Return the SHA-256 of every file of the newest stored release of this key, if any."""
         name = check_subject(subject)
         with self._database.read() as connection:
             unit = entries.unit_of(self._secret, name, rules.key_bytes(key))
-            return rules.newest(store.of_unit(connection, unit))[1]
+            return rules.last_files(store.of_unit(connection, unit))[1]
 
     def show(self, subject: str) -> Account:
         """Return what a subject spent and reserved, and its limits."""
@@ -146,7 +142,7 @@ class Ledger:
             return [row.subject for row in store.balances(connection)]
 
     def head(self) -> str:
-        """Return the number and the hash of the last entry: keep it elsewhere, and `check` finds what was lost."""
+        """Return number and hash of the last entry: kept elsewhere, it tells `check` what was lost since."""
         with self._database.read() as connection:
             number, head = store.last(connection)
             return f"{number}:{head}"
@@ -166,8 +162,8 @@ class Ledger:
     def check(self, head: str | None = None) -> Checked:
         """Recompute everything from the entries alone, in time linear in their number.
 
-        `head` is what `head` returned earlier: the entries up to it have to be the same. Raises `LedgerError`, which
-        names the first entry that does not fit, and `InvalidParameter` for another text than a head.
+        `head` is what `head` returned earlier: the entries up to it have to be the same. Raises
+        `LedgerError`, which names the first entry that does not fit, and `InvalidParameter` for another text.
         """
         anchor = None if head is None else parse_head(head)
         with self._database.read() as connection:
@@ -197,7 +193,7 @@ class Ledger:
             store.run(connection, "free", id=identity)
             cost = mine[0].cost
             rows = rules.check_limits(connection, subject, cost, now)
-            draw = rules.newest(store.of_unit(connection, unit))[0] + 1
+            draw = rules.last_draw(store.of_unit(connection, unit)) + 1
             store.append(connection, Debit(subject, unit, draw, cost), now)
             for row in rows:
                 row.spent += cost
@@ -216,5 +212,5 @@ class Ledger:
 def _first_rows(connection: Connection) -> None:
     name, secret = os.urandom(16).hex(), os.urandom(32).hex()
     insert = f"INSERT INTO ledger (name, secret) VALUES ('{name}', '{secret}')"  # noqa: S608  both are hexadecimal
-    connection.exec_driver_sql(insert)
+    connection.execute(insert)
     store.append(connection, Open(name, entries.hashed(secret)), int(time.time()))

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
 from dpveil.errors import BudgetRefused, InvalidParameter, LedgerError
 from dpveil.ledger import store
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.entries import START, Debit, Entry, LimitSet, Open, chained, hashed
 from dpveil.ledger.limits import Limit
+from dpveil.ledger.store import Connection
 from dpveil.ledger.subjects import path_to
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 HEAD: Final = re.compile("([1-9][0-9]{0,15}):([0-9a-f]{64})")
 REMEDY: Final = "do not rely on it: compare it with a backup, and with a head that was kept elsewhere"
@@ -114,7 +112,7 @@ def check(connection: Connection, anchor: tuple[int, str] | None = None) -> Chec
                 fail(number, "it is not the one whose hash was kept: the ledger was changed")
     if anchor is not None and anchor[0] > number:
         raise LedgerError(
-            f"the ledger ends at entry {number}, and there were {anchor[0]}: it is an older copy, or was cut off",
+            f"the ledger ends at entry {number} of {anchor[0]}: it is an older copy, or was cut off",
             hint=REMEDY,
         )
     _compare(connection, replay)
@@ -143,7 +141,7 @@ def _compare(connection: Connection, replay: _Replay) -> None:
 
 def _check_pages(connection: Connection) -> None:
     """Raise `LedgerError` if the database itself is damaged, which includes its indexes."""
-    found = connection.exec_driver_sql("PRAGMA integrity_check(1)").fetchall()
+    found = connection.execute("PRAGMA integrity_check(1)").fetchall()
     if [tuple(row) for row in found] != [("ok",)]:
         raise LedgerError("the database of the ledger is damaged", hint=REMEDY)
 

@@ -1,7 +1,7 @@
 """Entries of a ledger: canonical texts in a hash chain, from which everything else follows.
 
-The hash of an entry is SHA-256(hash of the one before, newline, text). Whoever holds one hash can tell whether
-the entries up to it were changed; nothing in the file itself can.
+The hash of an entry is SHA-256(hash of the one before, newline, text). Whoever holds one hash can tell
+whether the entries up to it were changed; nothing in the file itself can.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def chained(before: str, text: str) -> str:
 
 
 def parse(number_: object, head: object, text: object) -> Entry:
-    """Return the entry of a row; raises `ValueError` unless it is just as written. Its hash is not checked."""
+    """Return the entry of a row; raises `ValueError` unless it is as written. Its hash is not checked."""
     _check(isinstance(text, str))
     try:
         data = json.loads(str(text))

@@ -1,8 +1,8 @@
 """Limits: what all releases about a subject may promise together.
 
 Whoever asks for a release may have seen all earlier ones, and choose its budget by them. Sums that are held
-under a bound set beforehand stay valid then: of ε and δ (Rogers, Roth, Ullman & Vadhan 2016, theorem 3.6), and of
-ρ (Feldman & Zrnic 2021, theorem 4). Taking the better of two accounts after the fact would not, so a limit has one.
+under a bound set beforehand stay valid then: of ε and δ (Rogers, Roth, Ullman & Vadhan 2016), and of ρ
+(Feldman & Zrnic 2021). The better of two accounts, taken after the fact, need not: so a limit has one.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ KEYS: Final = frozenset({"kind", "epsilon", "delta", "rho", "relation", "not_bef
 class Limit:
     """A promise about everything that is ever released about a subject, and about those below it.
 
-    Of kind pure it bounds Σε, of kind approximate Σε and Σδ, and of kind zcdp Σρ, where pure releases count as
-    ε²/2. With a `relation`, every release has to promise something
-    under it; without, all have to share one. Nothing may be spent before `not_before` and after `not_after`,
+    Of kind pure it bounds Σε, of kind approximate Σε and Σδ, and of kind zcdp Σρ, where pure releases count
+    as ε²/2. With a `relation`, every release has to promise something under it; without, all have to share
+    one. Nothing may be spent before `not_before` and after `not_after`,
     in Unix seconds; nothing that was spent ever comes back. Amounts are rounded down to whole units. Raises
     `InvalidParameter` for amounts that do not belong to the kind, or are not above 0. Source: docs, "Ledger".
 
@@ -102,7 +102,7 @@ class Limit:
         return not cost.rho and cost.epsilon <= self.units[0] and cost.delta <= most
 
     def left(self, cost: Cost) -> Fraction:
-        """Return the largest ρ (kind zcdp) or pure ε (other kinds) that fits beside `cost`; 0 if none does."""
+        """Return the largest ρ (kind zcdp) or pure ε that fits beside `cost`; 0 if none does."""
         if not self.fits(cost):
             return Fraction(0)
         if self.kind == "zcdp":

@@ -1,23 +1,18 @@
-"""The rules of a debit, inside a transaction: what it costs, whether it was paid before, and whether it fits."""
+"""The rules of a debit, inside a transaction: its cost, whether it was paid before, whether it fits."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 from dpveil.core.guarantee import Guarantee
 from dpveil.errors import AlreadyPaid, BudgetRefused, InvalidParameter
 from dpveil.ledger import store
 from dpveil.ledger.amounts import Cost, Total
 from dpveil.ledger.entries import Debit, Entry, Stored
+from dpveil.ledger.store import Balance, Connection
 from dpveil.ledger.subjects import is_under, path_to
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-    from dpveil.ledger.store import Balance
 
 
 def priced(guarantee: object) -> Total:
+    """Return what a release costs; raises `InvalidParameter` and `BudgetRefused`."""
     if not isinstance(guarantee, Guarantee):
         hint = "give a guarantee, such as plan.total"
         raise InvalidParameter("guarantee", type(guarantee).__name__, "is not a guarantee", hint=hint)
@@ -25,6 +20,7 @@ def priced(guarantee: object) -> Total:
 
 
 def key_bytes(key: object) -> bytes:
+    """Return a key's bytes, which differ for text and bytes; raises `InvalidParameter`."""
     if isinstance(key, str) and key:
         return b"text " + key.encode("utf-8", "surrogatepass")
     if isinstance(key, bytes) and key:
@@ -34,16 +30,21 @@ def key_bytes(key: object) -> bytes:
     )
 
 
-def newest(found: list[Entry]) -> tuple[int, tuple[str, ...]]:
-    """Return the last draw of a unit, and the files of the last draw that was stored."""
-    draws = [each.event.draw for each in found if isinstance(each.event, Debit)]
+def last_draw(found: list[Entry]) -> int:
+    """Return the number of the last draw of a work unit; 0 if there is none."""
+    return max((each.event.draw for each in found if isinstance(each.event, Debit)), default=0)
+
+
+def last_files(found: list[Entry]) -> tuple[int, tuple[str, ...]]:
+    """Return the number of the last draw of a work unit that was stored, and its files; 0 without any."""
     stored = [each.event for each in found if isinstance(each.event, Stored)]
-    last = max((event.draw for event in stored), default=0)
-    return max(draws, default=0), tuple(event.sha256 for event in reversed(stored) if event.draw == last)
+    draw = max((event.draw for event in stored), default=0)
+    return draw, tuple(event.sha256 for event in reversed(stored) if event.draw == draw)
 
 
 def refuse_stored(connection: Connection, subject: str, unit: str) -> None:
-    draw, sha256s = newest(store.of_unit(connection, unit))
+    """Raise `AlreadyPaid` if a release of this work unit was stored."""
+    draw, sha256s = last_files(store.of_unit(connection, unit))
     if sha256s:
         raise AlreadyPaid(subject=subject, draw=draw, sha256s=sha256s)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from dpveil.errors import LedgerError
 from dpveil.ledger import entries
@@ -14,20 +13,21 @@ from dpveil.ledger.amounts import Total
 from dpveil.ledger.entries import HASH, NAME, START, Debit, Entry, Event, Stored
 from dpveil.ledger.limits import Limit
 
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
 SQL: Final = {
     "ledger": "SELECT name, secret FROM ledger",
     "last": "SELECT number, head, text FROM entries ORDER BY number DESC LIMIT 1",
-    "append": "INSERT INTO entries (number, head, unit, sha256, text) VALUES (:number, :head, :unit, :sha256, :text)",
+    "append": "INSERT INTO entries (number, head, unit, sha256, text)"
+    " VALUES (:number, :head, :unit, :sha256, :text)",
     "of_unit": "SELECT number, head, text FROM entries WHERE unit = :unit ORDER BY number DESC",
     "of_file": "SELECT number, head, text FROM entries WHERE sha256 = :sha256 ORDER BY number",
-    "page": "SELECT number, head, unit, sha256, text FROM entries WHERE number > :after ORDER BY number LIMIT 1000",
+    "page": "SELECT number, head, unit, sha256, text FROM entries"
+    " WHERE number > :after ORDER BY number LIMIT 1000",
     "subject": "SELECT subject, cost, relation, limits FROM subjects WHERE subject = :subject",
     "subjects": "SELECT subject, cost, relation, limits FROM subjects ORDER BY subject",
-    "new_subject": "INSERT INTO subjects (subject, cost, relation, limits) VALUES (:subject, :cost, :relation, :limits)",
-    "set_subject": "UPDATE subjects SET cost = :cost, relation = :relation, limits = :limits WHERE subject = :subject",
+    "new_subject": "INSERT INTO subjects (subject, cost, relation, limits)"
+    " VALUES (:subject, :cost, :relation, :limits)",
+    "set_subject": "UPDATE subjects SET cost = :cost, relation = :relation, limits = :limits"
+    " WHERE subject = :subject",
     "reserved": "SELECT id, subject, unit, cost, relation, expires FROM reservations",
     "reserve": "INSERT INTO reservations (id, subject, unit, cost, relation, expires)"
     " VALUES (:id, :subject, :unit, :cost, :relation, :expires)",
@@ -40,16 +40,29 @@ MOST_RESERVED: Final = 10_000
 """Most reservations at once."""
 
 
-@cache
-def _statement(name: str) -> Any:
-    from sqlalchemy import text
+class Rows(Protocol):
+    """Rows that a statement gives."""
 
-    return text(SQL[name])
+    def fetchone(self) -> Any:
+        """Return the next row, or None."""
+
+    def fetchmany(self, size: int, /) -> list[Any]:
+        """Return up to `size` rows."""
+
+    def fetchall(self) -> list[Any]:
+        """Return all rows."""
 
 
-def run(connection: Connection, name: str, **values: Any) -> Any:
-    """Run one of the statements and return SQLAlchemy's result."""
-    return connection.execute(_statement(name), values)
+class Connection(Protocol):
+    """A connection to a database inside a transaction, with parameters written :name."""
+
+    def execute(self, sql: str, parameters: Any = ..., /) -> Rows:
+        """Run one statement."""
+
+
+def run(connection: Connection, name: str, **values: str | int | None) -> Rows:
+    """Run one of the statements."""
+    return connection.execute(SQL[name], values)
 
 
 @dataclass(frozen=True)
@@ -99,8 +112,8 @@ def entry(row: Sequence[Any]) -> Entry:
 
 
 def last(connection: Connection) -> tuple[int, str]:
-    """Return the number and the hash of the last entry; 0 and the hash before the first one if there is none."""
-    row = run(connection, "last").first()
+    """Return the number and the hash of the last entry; 0 and `START` if there is none."""
+    row = run(connection, "last").fetchone()
     if row is None:
         return 0, START
     found = entry(row)
@@ -156,7 +169,7 @@ def balance(connection: Connection, subject: str) -> Balance:
 
 def balances(connection: Connection) -> Iterator[Balance]:
     """Yield the rows of all subjects."""
-    for row in run(connection, "subjects"):
+    for row in run(connection, "subjects").fetchall():
         yield _balance(row, row[0])
 
 
