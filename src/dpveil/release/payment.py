@@ -66,7 +66,7 @@ def pay(
 ) -> Payment:
     """Reserve and commit the total of a certificate; on return, bits may be drawn.
 
-    Without a key, the work unit is the photo's content with these settings, and every call another draw of it.
+    Without a key, the work unit is the photo's content with these settings, and every call draws it again.
     """
     total = certificate.composition
     if subject is None or total is None:
