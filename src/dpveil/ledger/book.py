@@ -10,15 +10,14 @@ from types import TracebackType
 from typing import Final
 
 from dpveil.core.guarantee import Guarantee
-from dpveil.errors import InvalidParameter, ReservationLost, UsageError
-from dpveil.ledger import entries, rules, sqlite_files, store
+from dpveil.errors import InvalidParameter, LedgerError, ReservationLost, UsageError
+from dpveil.ledger import databases, entries, rules, store
 from dpveil.ledger.account import Account, Paid
 from dpveil.ledger.amounts import Total
-from dpveil.ledger.check import Checked, check, parse_head
+from dpveil.ledger.check import REMEDY, Checked, check, parse_head
 from dpveil.ledger.entries import Debit, Entry, LimitSet, Open, Stored
 from dpveil.ledger.limits import Limit
 from dpveil.ledger.reservation import Reservation
-from dpveil.ledger.sqlite import SQLite
 from dpveil.ledger.store import Connection
 from dpveil.ledger.subjects import check_subject, is_under
 
@@ -38,9 +37,7 @@ class Ledger:
     """
 
     def __init__(self, url: str, *, create: bool = False) -> None:
-        path = sqlite_files.path_of(url)
-        self.created = create and sqlite_files.create(path, _first_rows)
-        self._database = SQLite(path)
+        self._database, self.created = databases.opened(url, _first_rows if create else None)
         with self._database.read() as connection:
             self.name, self._secret = store.identity(connection)
 
@@ -167,6 +164,8 @@ class Ledger:
         """
         anchor = None if head is None else parse_head(head)
         with self._database.read() as connection:
+            if not self._database.sound(connection):
+                raise LedgerError("the database of the ledger is damaged", hint=REMEDY)
             return check(connection, anchor)
 
     def _change(self, event: LimitSet) -> None:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from errno import EIO
@@ -27,6 +26,7 @@ from urllib.parse import quote
 
 from dpveil.errors import LedgerError
 from dpveil.io.names import shown
+from dpveil.ledger import forks
 from dpveil.ledger.sqlite_files import (
     APPLICATION,
     AUTOMATIC,
@@ -38,6 +38,7 @@ from dpveil.ledger.sqlite_files import (
     identity,
     replaced,
 )
+from dpveil.ledger.store import Connection
 
 PATIENCE: Final = 30.0
 """Seconds to wait for other processes that write."""
@@ -61,7 +62,7 @@ class SQLite:
         self._lock, self._flushing = threading.Lock(), threading.Lock()
         self._open: _Open | None = None
         self._written = self._flushed = 0
-        _alive.add(self)
+        forks.register(self)
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -96,6 +97,11 @@ class SQLite:
                 yield opened.connection
             finally:
                 opened.undo()
+
+    def sound(self, connection: Connection) -> bool:
+        """Whether the file is intact, with its indexes."""
+        found = connection.execute("PRAGMA integrity_check(1)").fetchall()
+        return [tuple(row) for row in found] == [("ok",)]
 
     def close(self) -> None:
         """Flush and close the connection; using the ledger again opens it again."""
@@ -221,21 +227,3 @@ class _Open:
             os.close(self._log)
             self._log = -1
         self.connection.close()
-
-
-_alive: weakref.WeakSet[SQLite] = weakref.WeakSet()
-_held: list[SQLite] = []
-
-
-def _before() -> None:
-    _held[:] = list(_alive)
-    for database in _held:
-        database.before_fork()
-
-
-def _after() -> None:
-    while _held:
-        _held.pop().after_fork()
-
-
-os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_after)
