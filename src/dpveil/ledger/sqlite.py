@@ -73,8 +73,8 @@ class SQLite:
         """Run one transaction alone, and commit it at the end; with `durable`, also flush it to the disk."""
         with self._lock, self._told():
             opened = self._opened()
-            opened.run("BEGIN IMMEDIATE", self.path)
             try:
+                opened.run("BEGIN IMMEDIATE", self.path)
                 yield opened.connection
                 opened.run("COMMIT", self.path)
             except BaseException:
@@ -91,8 +91,8 @@ class SQLite:
         """Read in one consistent state."""
         with self._lock, self._told():
             opened = self._opened()
-            opened.run("BEGIN", self.path)
             try:
+                opened.run("BEGIN", self.path)
                 yield opened.connection
             finally:
                 opened.undo()
@@ -133,7 +133,7 @@ class SQLite:
         """Turn errors of SQLite, of its driver and of the file system into `LedgerError`."""
         try:
             yield
-        except (sqlite3.Error, OSError, OverflowError) as error:
+        except (sqlite3.Error, OSError, OverflowError, UnicodeError) as error:
             raise failure(self.path, error) from error
 
     def before_fork(self) -> None:
