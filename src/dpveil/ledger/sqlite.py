@@ -74,8 +74,8 @@ class SQLite:
         """Run one transaction alone, and commit it at the end; with `durable`, also flush it to the disk."""
         with self._lock, self._told():
             opened = self._opened()
-            opened.run("BEGIN IMMEDIATE", self.path)
             try:
+                opened.run("BEGIN IMMEDIATE", self.path)
                 yield opened.connection
                 opened.run("COMMIT", self.path)
             except BaseException:
@@ -92,8 +92,8 @@ class SQLite:
         """Read in one consistent state."""
         with self._lock, self._told():
             opened = self._opened()
-            opened.run("BEGIN", self.path)
             try:
+                opened.run("BEGIN", self.path)
                 yield opened.connection
             finally:
                 opened.undo()
@@ -139,7 +139,7 @@ class SQLite:
         """Turn errors of SQLite, of its driver and of the file system into `LedgerError`."""
         try:
             yield
-        except (sqlite3.Error, OSError, OverflowError) as error:
+        except (sqlite3.Error, OSError, OverflowError, UnicodeError) as error:
             raise failure(self.path, error) from error
 
     def before_fork(self) -> None:
