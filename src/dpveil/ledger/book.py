@@ -38,8 +38,12 @@ class Ledger:
 
     def __init__(self, url: str, *, create: bool = False) -> None:
         self._database, self.created = databases.opened(url, _first_rows if create else None)
-        with self._database.read() as connection:
-            self.name, self._secret = store.identity(connection)
+        try:
+            with self._database.read() as connection:
+                self.name, self._secret = store.identity(connection)
+        except BaseException:
+            self.close()
+            raise
 
     def __repr__(self) -> str:
         """Return the random name of the ledger."""

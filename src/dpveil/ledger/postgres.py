@@ -6,8 +6,8 @@ the hash of the one before. Readers are not held up: they see one consistent sta
 *Durability.* A transaction that is not `durable` is not waited for. Another one flushes the server's log, so
 that what it wrote survives a loss of power once `write` ends. A server that does not flush is refused.
 
-*A lost connection* ends `write` with `LedgerError`, and nothing is drawn. If it is lost between the commit and
-the answer, that debit is paid for nothing.
+*A lost connection* ends `write` with `LedgerError`, and nothing is drawn. If it is lost between the commit
+and its answer, that debit is paid for nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TABLES: Final = (
     " text text NOT NULL)",
     "CREATE INDEX entries_by_unit ON entries (unit)",
     "CREATE INDEX entries_by_sha256 ON entries (sha256)",
-    "CREATE TABLE subjects (subject text COLLATE \"C\" PRIMARY KEY, cost text NOT NULL, relation text NOT NULL,"
+    'CREATE TABLE subjects (subject text COLLATE "C" PRIMARY KEY, cost text NOT NULL, relation text NOT NULL,'
     " limits text NOT NULL)",
     "CREATE TABLE reservations (id text PRIMARY KEY, subject text NOT NULL, unit text NOT NULL,"
     " cost text NOT NULL, relation text NOT NULL, expires bigint NOT NULL)",
@@ -49,7 +49,7 @@ SETTINGS: Final = {
     "idle_in_transaction_session_timeout": "60s",
     "client_encoding": "UTF8",
 }
-"""What every connection is set to; the last temporary schema is searched last, so nothing hides our tables."""
+"""What every connection is set to; temporary tables are looked up last, so that none hides ours."""
 BEGIN: Final = {
     True: "BEGIN; LOCK TABLE entries IN EXCLUSIVE MODE",
     False: "BEGIN; SET LOCAL synchronous_commit = off; LOCK TABLE entries IN EXCLUSIVE MODE",
@@ -76,7 +76,7 @@ class PostgreSQL:
         self._open: Any = None
         self.created = False
         if fill is not None:
-            with self._lock, self._told():
+            with self._told():
                 self.created = _create(self._connected(), fill)
         forks.register(self)
 
@@ -88,7 +88,7 @@ class PostgreSQL:
             try:
                 opened.execute(BEGIN[durable], prepare=False)
                 yield _Statements(opened)
-                opened.execute("COMMIT")
+                opened.execute("COMMIT", prepare=False)
             except BaseException:
                 self._undo()
                 raise
@@ -153,7 +153,9 @@ class PostgreSQL:
         except (self._psycopg.Error, OSError, OverflowError) as error:
             text = " ".join(str(error).split()) or type(error).__name__
             problem = f"the ledger at {self.place} cannot be used: {shown(text)}"
-            raise LedgerError(problem, hint="nothing was drawn; see to the server, and run it again") from error
+            raise LedgerError(
+                problem, hint="nothing was drawn; see to the server, and run it again"
+            ) from error
 
     def before_fork(self) -> None:
         """Close the connection and hold the lock: two processes must not share a connection."""
@@ -183,8 +185,10 @@ def _translated(sql: str) -> str:
     >>> _translated("SELECT 1 WHERE a = :a")
     'SELECT 1 WHERE a = %(a)s'
     """
-    words = (f"%({word[1:].rstrip(',)')})s{word[len(word.rstrip(',)')):]}" if word.startswith(":") else word
-             for word in sql.replace("(:", "( :").split(" "))
+    words = (
+        f"%({word[1:].rstrip(',)')})s{word[len(word.rstrip(',)')) :]}" if word.startswith(":") else word
+        for word in sql.replace("(:", "( :").split(" ")
+    )
     return " ".join(words).replace("( %", "(%")
 
 
@@ -219,7 +223,7 @@ def target_of(url: str) -> tuple[dict[str, str], str]:
 def _no_url(why: str) -> UsageError:
     return UsageError(
         f"the URL of the ledger cannot be used: {why}",
-        hint="write postgresql://USER:PASSWORD@HOST/DATABASE; ?sslmode=verify-full and ?host=/folder may follow",
+        hint="postgresql://USER:PASSWORD@HOST/DATABASE; ?sslmode=verify-full or ?host=/folder may follow",
     )
 
 
