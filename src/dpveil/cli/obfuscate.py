@@ -161,7 +161,7 @@ def _opened(url: str | None, subject: str | None, seed: int | None, private: Seq
         raise UsageError("a release with --seed is not paid for", hint="leave out --seed, or --ledger")
     check_subject(subject)
     opened = Ledger(url)
-    check_apart(opened.files, [path for path in private if path])
+    check_apart(opened.files, [path for path in private if path is not None])
     return opened
 
 
