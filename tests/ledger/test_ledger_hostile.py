@@ -124,6 +124,7 @@ def test_what_is_no_database_is_refused(tmp_path: Path, contents: bytes) -> None
 
 
 ODD = (
+    "-9223372036854775808",
     "NULL",
     "''",
     "x'00ff'",
@@ -243,6 +244,7 @@ def test_an_entry_that_was_changed_in_place_is_named(path: Path) -> None:
         "INSERT INTO ledger SELECT * FROM ledger",
         "DELETE FROM entries WHERE number = (SELECT max(number) FROM entries)",
         "DELETE FROM entries WHERE number = 3",
+        "INSERT INTO entries SELECT -5, head, unit, sha256, text FROM entries WHERE number = 3",
         "UPDATE entries SET unit = NULL WHERE number = 3",
         "UPDATE entries SET sha256 = NULL WHERE sha256 IS NOT NULL",
     ],
@@ -321,6 +323,23 @@ def test_a_full_disk_pays_for_nothing_and_leaves_a_sound_ledger(path: Path) -> N
         opened.connection.execute(f"PRAGMA max_page_count = {pages + 100}")
         spend(ledger, "0.000001")
         assert ledger.check().debits == 4 + paid
+
+
+def test_a_ledger_that_may_only_be_read_is_read_and_pays_for_nothing(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Ledger(url_of(path)) as ledger:
+        head = ledger.head()
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda place, mode: mode != os.W_OK and access(place, mode))
+    with Ledger(url_of(path)) as ledger:
+        assert ledger.check(head).debits == 2
+        with pytest.raises(LedgerError, match="make the file and its folder writable"):
+            spend(ledger, "0.000001")
+        assert ledger.head() == head
+    assert not Path(f"{path}-wal").exists()
+    Path(f"{path}-wal").write_bytes(b"x")
+    assert "copy both" in refused(path)
 
 
 def test_a_busy_ledger_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,7 +146,9 @@ def obfuscate_command(
     return max(exit_code(report), listed)
 
 
-def _opened(url: str | None, subject: str | None, seed: int | None, private: Sequence[Path]) -> Ledger | None:
+def _opened(
+    url: str | None, subject: str | None, seed: int | None, private: Sequence[Path | None]
+) -> Ledger | None:
     """Return the ledger that pays, if any; nothing that the run writes about itself may belong to it."""
     if (url is None) != (subject is None):
         missing, given = ("--ledger", "--subject") if url is None else ("--subject", "--ledger")
