@@ -166,6 +166,7 @@ class Ledger:
         """
         anchor = None if head is None else parse_head(head)
         with self._database.read() as connection:
+            self._database.examine(connection)
             return check(connection, anchor)
 
     def _change(self, event: LimitSet) -> None:

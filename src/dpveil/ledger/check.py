@@ -98,7 +98,6 @@ def check(connection: Connection, anchor: tuple[int, str] | None = None) -> Chec
 
     Raises `LedgerError` for the first thing that does not fit.
     """
-    _check_pages(connection)
     replay, number, after = _Replay(), 0, BEFORE_ALL
     while page := store.page(connection, after):
         for row in page:
@@ -139,13 +138,6 @@ def _compare(connection: Connection, replay: _Replay) -> None:
     if seen != len(replay.spent.keys() | replay.limits.keys()):
         raise LedgerError("subjects are missing", hint=REMEDY)
     store.reserved(connection)
-
-
-def _check_pages(connection: Connection) -> None:
-    """Raise `LedgerError` if the database itself is damaged, which includes its indexes."""
-    found = connection.execute("PRAGMA integrity_check(1)").fetchall()
-    if [tuple(row) for row in found] != [("ok",)]:
-        raise LedgerError("the database of the ledger is damaged", hint=REMEDY)
 
 
 def fail(number: int, why: str) -> NoReturn:

@@ -99,6 +99,12 @@ class SQLite:
             finally:
                 opened.undo()
 
+    def examine(self, connection: sqlite3.Connection) -> None:
+        """Raise `LedgerError` if the database is damaged, which includes its indexes."""
+        if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
+            hint = "do not rely on it: compare it with a backup"
+            raise LedgerError(f"the database {shown(self.path)} is damaged", hint=hint)
+
     def close(self) -> None:
         """Flush and close the connection; using the ledger again opens it again."""
         with self._lock, self._flushing:
