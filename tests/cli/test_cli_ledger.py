@@ -89,6 +89,9 @@ def test_check_believes_the_file_and_not_its_certificate(cli: Shell) -> None:
     Path("out/bob.png.certificate.json").unlink()
     assert cli("ledger", "check", "out/bob.png", *LEDGER)[0] == 1
     assert cli("ledger", "check", "nothing.png", *LEDGER)[0] == 1
+    forged = shutil.copy("in/anna.png", "x.png: paid by album-7\ny.png")
+    code, answer, _ = cli("ledger", "check", forged, *LEDGER)
+    assert (code, answer.count("\n")) == (1, 2)
 
 
 def test_a_mistyped_name_makes_no_new_budget(shell: Shell) -> None:

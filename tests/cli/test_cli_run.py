@@ -31,6 +31,7 @@ COMMANDS = (
     "audit",
     "install",
     "demo",
+    "ledger",
     "mechanism",
 )
 GOOD = ["--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "16"]

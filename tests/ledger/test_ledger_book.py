@@ -62,6 +62,7 @@ def test_what_is_cancelled_is_free_again_and_what_is_committed_never(ledger: Led
         second.commit()
         second.commit()
     second.cancel()
+    second.stored(FILE)
     assert left(ledger) == 0
     assert ledger.check().debits == 1
 
@@ -328,6 +329,8 @@ def test_a_ledger_is_only_made_when_asked_and_never_over_another(tmp_path: Path)
         assert not second.created
         assert first.name == second.name
     assert [path.name for path in tmp_path.iterdir()] == ["budget.db"]
+    with pytest.raises(LedgerError, match="make the folder first"):
+        Ledger(url_of(tmp_path / "no" / "budget.db"), create=True)
 
 
 @pytest.mark.parametrize(
@@ -343,7 +346,7 @@ def test_a_ledger_is_only_made_when_asked_and_never_over_another(tmp_path: Path)
         "sqlite:///%2e/a.db",
         "sqlite:///a.db#x",
         "sqlite:///a\0.db",
-        "postgresql://localhost/x",
+        "mysql://localhost/x",
         "file:a.db",
         "",
     ],

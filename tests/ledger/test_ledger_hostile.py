@@ -124,6 +124,7 @@ def test_what_is_no_database_is_refused(tmp_path: Path, contents: bytes) -> None
 
 
 ODD = (
+    "-9223372036854775808",
     "NULL",
     "''",
     "x'00ff'",
@@ -224,6 +225,24 @@ def test_a_chain_that_was_forged_with_care_does_not_hold(path: Path, forgery: st
         ledger.check()
 
 
+def lowered(events: list[Any]) -> list[Any]:
+    small = LimitSet("album", Limit("pure", epsilon="1.25"))
+    return [(small if isinstance(event, LimitSet) else event, moment) for event, moment in events]
+
+
+def later(events: list[Any]) -> list[Any]:
+    closed = LimitSet("album", Limit("pure", epsilon=3, not_after=events[0][1]))
+    debits = [(event, moment + isinstance(event, Debit)) for event, moment in events]
+    return [(closed if isinstance(event, LimitSet) else event, moment) for event, moment in debits]
+
+
+@pytest.mark.parametrize("forgery", [lowered, later])
+def test_a_debit_beyond_a_limit_of_its_time_is_named(path: Path, forgery: Any) -> None:
+    rewritten(path, forgery)
+    with Ledger(url_of(path)) as ledger, pytest.raises(LedgerError, match="it was beyond a limit"):
+        ledger.check()
+
+
 def test_an_entry_that_was_changed_in_place_is_named(path: Path) -> None:
     changed(path, "UPDATE entries SET text = replace(text, '1000000 ', '1000001 ') WHERE number = 3")
     with Ledger(url_of(path)) as ledger, pytest.raises(LedgerError, match=r"^entry 3 .* its hash"):
@@ -238,11 +257,12 @@ def test_an_entry_that_was_changed_in_place_is_named(path: Path) -> None:
         "UPDATE subjects SET relation = 'm-pixels:16' WHERE subject = 'album'",
         "DELETE FROM subjects WHERE subject = 'album/anna'",
         "INSERT INTO subjects VALUES ('other', '0 0 0 0', '', '[]')",
-        "UPDATE ledger SET secret = replace(secret, substr(secret, 1, 1), 'e')",
+        "UPDATE ledger SET secret = lower(hex(zeroblob(32)))",
         "UPDATE ledger SET name = '0123456789abcdef0123456789abcdef'",
         "INSERT INTO ledger SELECT * FROM ledger",
         "DELETE FROM entries WHERE number = (SELECT max(number) FROM entries)",
         "DELETE FROM entries WHERE number = 3",
+        "INSERT INTO entries SELECT -5, head, unit, sha256, text FROM entries WHERE number = 3",
         "UPDATE entries SET unit = NULL WHERE number = 3",
         "UPDATE entries SET sha256 = NULL WHERE sha256 IS NOT NULL",
     ],
@@ -321,6 +341,41 @@ def test_a_full_disk_pays_for_nothing_and_leaves_a_sound_ledger(path: Path) -> N
         opened.connection.execute(f"PRAGMA max_page_count = {pages + 100}")
         spend(ledger, "0.000001")
         assert ledger.check().debits == 4 + paid
+
+
+def test_a_ledger_that_may_only_be_read_is_read_and_pays_for_nothing(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Ledger(url_of(path)) as ledger:
+        head = ledger.head()
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda place, mode: mode != os.W_OK and access(place, mode))
+    with Ledger(url_of(path)) as ledger:
+        assert ledger.check(head).debits == 2
+        with pytest.raises(LedgerError, match="make the file and its folder writable"):
+            spend(ledger, "0.000001")
+        assert ledger.head() == head
+    assert not Path(f"{path}-wal").exists()
+    Path(f"{path}-wal").write_bytes(b"x")
+    assert "copy both" in refused(path)
+
+
+def test_a_log_of_a_ledger_that_is_gone_is_not_applied_to_a_new_one(path: Path) -> None:
+    path.unlink()
+    Path(f"{path}-wal").write_bytes(b"x")
+    with pytest.raises(LedgerError, match="left by a ledger that is gone"):
+        Ledger(url_of(path), create=True)
+    assert [place.name for place in path.parent.iterdir()] == ["budget.db-wal"]
+
+
+def test_a_transaction_that_writes_begins_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpveil.ledger.sqlite.PATIENCE", 0.05)
+    with Ledger(url_of(path)) as one, Ledger(url_of(path)) as other:
+        with one._database.write(durable=False):
+            second = other._database.write(durable=False)
+            with pytest.raises(LedgerError, match="another process holds it"):
+                second.__enter__()
+        spend(other, "0.000001")
 
 
 def test_a_busy_ledger_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 from budgets import cost, ended, forked, killed, made, race, spend, url_of
 
 from dpveil.errors import BudgetExceeded, ReservationLost
-from dpveil.ledger import Ledger
+from dpveil.ledger import Ledger, Limit
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -45,6 +45,20 @@ def test_threads_share_a_ledger_and_none_gets_too_much(tmp_path: Path) -> None:
             thread.join()
         assert len(won) == 50
         assert ledger.check().debits == 50
+
+
+def test_of_many_that_make_a_ledger_all_get_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "budget.db"
+
+    def work(me: int) -> None:
+        with Ledger(url_of(path), create=True) as ledger:
+            ledger.set_limit(f"a{me}", Limit("pure", epsilon=1))
+
+    ended([forked(partial(work, me)) for me in range(8)])
+    with Ledger(url_of(path)) as ledger:
+        assert ledger.subjects() == [f"a{me}" for me in range(8)]
+        ledger.check()
+    assert [place.name for place in tmp_path.iterdir()] == ["budget.db"]
 
 
 def test_a_killed_process_draws_nothing_unpaid_and_loses_one_debit_at_most(tmp_path: Path) -> None:

@@ -71,8 +71,7 @@ class _Run:
     def begin(self, tasks: Sequence[Task]) -> None:
         """Store new numbers, clean up after killed runs, read the folders' states, and find copies."""
         if self.choices.ledger is not None:
-            places = [(task.source, task.output, certificate_path(task.output)) for task in tasks]
-            check_apart(self.choices.ledger.files, [path for several in places for path in several])
+            check_apart(self.choices.ledger.files, [path for task in tasks for path in _opened(task)])
         for folder, names in _numbered(tasks).items():
             keep_numbers(names, folder)
         for folder in sorted({task.output.parent for task in tasks}):
@@ -237,6 +236,12 @@ def release_all(
     except KeyboardInterrupt:
         run.stop(tasks, INTERRUPTED)
     return run.report
+
+
+def _opened(task: Task) -> list[Path]:
+    """Return every file that a run may open for a task."""
+    outputs = [task.output, *task.elsewhere, *([] if task.former is None else [task.former])]
+    return [task.source, *outputs, *map(certificate_path, outputs)]
 
 
 def _numbered(tasks: Sequence[Task]) -> dict[Path, dict[str, str]]:

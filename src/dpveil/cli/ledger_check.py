@@ -41,6 +41,7 @@ def check_command(
     hold. Exit code 1: nobody paid for a file, or another amount than its certificate states.
     """
     from dpveil.batch import check_apart
+    from dpveil.io.names import quoted, shown
     from dpveil.ledger import Ledger
     from dpveil.release.saving import certificate_path
 
@@ -63,7 +64,8 @@ def check_command(
     else:
         say.answer(f"head {found.head}")
         for each in files:
-            say.answer(f"{each['output']}  {each.get('error') or 'paid by ' + ', '.join(each['paid_by'])}")
+            told = each.get("error") or f"paid by {', '.join(each['paid_by'])}"
+            say.answer(quoted(f"{shown(each['output'])}: {told}"))
     told = f"{found.debits:,} debits, all within their limits; {found.files:,} stored files, all paid for"
     say.note(f"{told}; {found.unstored:,} debits without a stored file")
     return exits.INCOMPLETE if bad else exits.DONE

@@ -146,7 +146,9 @@ def obfuscate_command(
     return max(exit_code(report), listed)
 
 
-def _opened(url: str | None, subject: str | None, seed: int | None, private: Sequence[Path]) -> Ledger | None:
+def _opened(
+    url: str | None, subject: str | None, seed: int | None, private: Sequence[Path | None]
+) -> Ledger | None:
     """Return the ledger that pays, if any; nothing that the run writes about itself may belong to it."""
     if (url is None) != (subject is None):
         missing, given = ("--ledger", "--subject") if url is None else ("--subject", "--ledger")
@@ -161,7 +163,7 @@ def _opened(url: str | None, subject: str | None, seed: int | None, private: Seq
         raise UsageError("a release with --seed is not paid for", hint="leave out --seed, or --ledger")
     check_subject(subject)
     opened = Ledger(url)
-    check_apart(opened.files, [path for path in private if path])
+    check_apart(opened.files, [path for path in private if path is not None])
     return opened
 
 

@@ -25,8 +25,8 @@ class Database(Protocol):
     def read(self) -> AbstractContextManager[Connection]:
         """Read in one consistent state."""
 
-    def sound(self, connection: Connection) -> bool:
-        """Whether the database itself is intact."""
+    def examine(self, connection: Connection) -> None:
+        """Raise `LedgerError` if the database itself is damaged."""
 
     def close(self) -> None:
         """Close the connection; using it again opens it again."""

@@ -104,9 +104,8 @@ class PostgreSQL:
             finally:
                 self._undo()
 
-    def sound(self, connection: Connection) -> bool:
-        """Whether the database itself is intact: that is the server's task."""
-        return True
+    def examine(self, connection: Connection) -> None:
+        """Do nothing: whether the database itself is intact is the server's task."""
 
     def close(self) -> None:
         """Close the connection; using the ledger again opens it again."""

@@ -6,11 +6,12 @@ import os
 import sqlite3
 import stat
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
 from dpveil.errors import LedgerError, UsageError
+from dpveil.io.locking import sole_writer
 from dpveil.io.names import shown
 
 SCHEMA: Final = (
@@ -36,31 +37,36 @@ Identity = tuple[tuple[int, int], ...]
 def create(path: Path, fill: Callable[[sqlite3.Connection], None]) -> bool:
     """Make a ledger at `path`, whose first rows `fill` writes; return False if something is there already.
 
-    It is written under another name, flushed, and only then given its own. Raises `LedgerError`.
+    It is written under another name, flushed, and then given its own while no other dpveil process makes one
+    there. Raises `LedgerError`, also where the log of another ledger lies, which SQLite would apply to this.
     """
-    if os.path.lexists(path):
-        return False
     made = path.parent / f".{path.name}.{os.urandom(8).hex()}.new"
     try:
-        os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
-        raw = sqlite3.connect(made, isolation_level=None)
-        try:
-            for command in (f"PRAGMA application_id = {APPLICATION}", "PRAGMA journal_mode = WAL", *SCHEMA):
-                raw.execute(command)
-            fill(raw)
-        finally:
-            raw.close()
-        flush(made)
-        os.link(made, path)
-    except FileExistsError:
-        return False
+        with sole_writer([path.parent]):
+            if os.path.lexists(path):
+                return False
+            for end in (*SIDES, JOURNAL):
+                if os.path.lexists(f"{path}{end}"):
+                    problem = f"{shown(f'{path}{end}')} was left by a ledger that is gone"
+                    raise LedgerError(problem, hint="bring that ledger back, or move this file away, too")
+            _fill(made, fill)
+            flush(made)
+            made.rename(path)
+            flush(path.parent)
     except (OSError, sqlite3.Error) as error:
         raise failure(path, error) from error
     finally:
         for end in ("", *SIDES, JOURNAL):
             Path(f"{made}{end}").unlink(missing_ok=True)
-    flush(path.parent)
     return True
+
+
+def _fill(made: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
+    os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    with closing(sqlite3.connect(made, isolation_level=None)) as raw:
+        for command in (f"PRAGMA application_id = {APPLICATION}", "PRAGMA journal_mode = WAL", *SCHEMA):
+            raw.execute(command)
+        fill(raw)
 
 
 def flush(path: Path) -> None:
@@ -113,6 +119,7 @@ def failure(path: Path, error: BaseException) -> LedgerError:
         "space": "make room on the disk",
         "readonly": "make the file and its folder writable",
         "permission": "make the file and its folder writable",
+        "no such file": "make the folder first",
     }
     hint = next(
         (hint for word, hint in hints.items() if word in text.lower()),
