@@ -3,7 +3,8 @@
 A debit waits for the disk once. Threads of one process share that wait, and so do processes that write at the
 same time, so the rate of a single caller is that of the disk. Beside it, in the same run on the same disk:
 how many rows a second plain SQLite commits, one by one, with the usual settings (WAL, synchronous=FULL).
-"memory" is a disk in memory, where nothing waits: the processor's share. The goal is 500 a second.
+"memory" is a disk in memory, where nothing waits, and processor time is measured there: it does not depend on
+how busy the machine is. The goal is 500 a second.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.ledger import Ledger, Limit
 from timing import load, report
 
-SECONDS = 4.0
+SECONDS = 3.0
 COST = Guarantee(kind="pure", epsilon="0.001", relation=Relation("any-image"), scope=Scope("a photo"))
 
 
@@ -98,7 +99,11 @@ def main() -> None:
                 if call is not plain:
                     with Ledger(f"sqlite:///{path}", create=True) as ledger:
                         ledger.set_limit("studio", Limit("pure", epsilon=10**6))
-                row[f"debits a second, {where}"] = round(call(path, count))
+                began = time.process_time()
+                rate = call(path, count)
+                row[f"debits a second, {where}"] = round(rate)
+            spent = 1000 * (time.process_time() - began) / (rate * SECONDS)
+            row["ms of processor a debit"] = "" if call is processes else f"{spent:.2f}"
             rows.append(row)
         path = Path(memory) / "one-caller.db"
         with Ledger(f"sqlite:///{path}") as ledger:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from dpveil.batch.report import Report
 from dpveil.errors import LedgerError
 from dpveil.ledger import Ledger
-from dpveil.release.plan import Plan
 
 LEDGER = ("--ledger", "sqlite:///budget.db")
 PAID = (*LEDGER, "--subject", "album-7")
@@ -185,28 +186,31 @@ def test_the_ledgers_own_files_are_no_part_of_a_run(cli: Shell, end: str) -> Non
     assert cli("ledger", "check", name, *LEDGER)[0] == 2
 
 
-def test_a_ledger_that_fails_stops_the_run_and_nothing_more_is_drawn(
+def test_a_ledger_that_fails_stops_the_run_and_nothing_more_is_paid_or_drawn(
     cli: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit, draw, drawn = Ledger._commit, Plan.release, []
+    """It fails once, and the failure takes a while to be recorded, so that the next photo could be drawn."""
+    commit, fail, asked = Ledger._commit, Report.fail, []
 
     def failing(self: Ledger, *arguments: Any) -> int:
-        if self.check().debits == 1:
+        asked.append(1)
+        if len(asked) == 2:
             raise LedgerError("the ledger cannot be used: disk I/O error")
         return commit(self, *arguments)
 
-    def counting(self: Plan, **arguments: Any) -> Any:
-        drawn.append(1)
-        return draw(self, **arguments)
+    def slow(self: Report, *arguments: Any, **more: Any) -> None:
+        time.sleep(0.4)
+        fail(self, *arguments, **more)
 
     monkeypatch.setattr(Ledger, "_commit", failing)
-    monkeypatch.setattr(Plan, "release", counting)
-    code, answer, said = cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--json")
+    monkeypatch.setattr(Report, "fail", slow)
+    code, answer, _ = cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--json")
     told = json.loads(answer)
     assert code == 4
     assert [len(told[name]) for name in ("released", "failed", "untried")] == [1, 1, 1]
-    assert len(drawn) == 2
-    assert "disk I/O error" in said or "disk I/O error" in told["failed"][0]["error"]
+    assert told["failed"][0]["error"] == "the ledger cannot be used: disk I/O error"
+    assert len(asked) == 2
+    assert shown(cli)["spent"]["epsilon"] == 1
 
 
 def test_photos_that_cost_too_much_do_not_stop_the_others(cli: Shell) -> None:

@@ -17,6 +17,7 @@ from budgets import cost, made, spend, started, url_of
 from dpveil.errors import DPVeilError, InvalidParameter, LedgerError
 from dpveil.ledger import Ledger, Limit
 from dpveil.ledger.entries import Debit, LimitSet, Stored, parse, written
+from dpveil.ledger.sqlite import _Open
 from dpveil.ledger.sqlite_files import SCHEMA
 
 FILE = "ab" * 32
@@ -371,11 +372,34 @@ def test_a_log_of_a_ledger_that_is_gone_is_not_applied_to_a_new_one(path: Path) 
 def test_a_transaction_that_writes_begins_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpveil.ledger.sqlite.PATIENCE", 0.05)
     with Ledger(url_of(path)) as one, Ledger(url_of(path)) as other:
-        with one._database.write(durable=False):
-            second = other._database.write(durable=False)
-            with pytest.raises(LedgerError, match="another process holds it"):
-                second.__enter__()
+        began = []
+        with one._database.write(durable=False), suppress(LedgerError), other._database.write(durable=False):
+            began.append("both")
+        assert not began
         spend(other, "0.000001")
+
+
+def test_after_a_flush_that_failed_nothing_is_paid_any_more(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system reports such a failure once: a second flush would succeed, and the data may be gone."""
+    flush = _Open.flush
+
+    def failing(self: _Open) -> None:
+        monkeypatch.setattr(_Open, "flush", flush)
+        raise OSError(5, "Input/output error")
+
+    ledger = Ledger(url_of(path))
+    monkeypatch.setattr(_Open, "flush", failing)
+    with pytest.raises(LedgerError, match="Input/output error"):
+        spend(ledger, "0.000001")
+    for call in (lambda: spend(ledger, "0.000001"), ledger.head):
+        with pytest.raises(LedgerError, match="could not be flushed"):
+            call()
+    ledger.close()
+    with Ledger(url_of(path)) as again:
+        spend(again, "0.000001")
+        again.check()
 
 
 def test_a_busy_ledger_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

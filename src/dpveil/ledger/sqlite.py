@@ -64,6 +64,7 @@ class SQLite:
         self._lock, self._flushing = threading.Lock(), threading.Lock()
         self._open: _Open | None = None
         self._written = self._flushed = 0
+        self._failed = False
         forks.register(self)
 
     @property
@@ -112,27 +113,39 @@ class SQLite:
             self._shut()
 
     def _opened(self) -> _Open:
+        self._check_flushed()
         if self._open is None:
             self._open = _Open(self.path)
         return self._open
 
+    def _check_flushed(self) -> None:
+        """Raise `OSError` if a flush failed: systems report that once, and the next one seems to succeed."""
+        if self._failed:
+            raise OSError(EIO, "the log could not be flushed to the disk")
+
     def _flush(self, wanted: int) -> None:
         """Flush the log unless another thread did since."""
         with self._flushing:
-            if self._flushed < wanted:
-                if self._open is None:  # closing it did not flush it
-                    raise OSError(EIO, "the log was not flushed to the disk")
+            self._check_flushed()
+            if self._flushed < wanted and self._open is not None:
                 reached = self._written
-                self._open.flush()
+                self._flush_log(self._open)
                 self._flushed = reached
 
+    def _flush_log(self, opened: _Open) -> None:
+        try:
+            opened.flush()
+        except OSError:
+            self._failed = True
+            raise
+
     def _shut(self) -> None:
-        """Close the connection; both locks are held."""
+        """Flush the log and close the connection; both locks are held."""
         opened, self._open = self._open, None
         if opened is not None:
             try:
                 if self._flushed < self._written:
-                    opened.flush()
+                    self._flush_log(opened)
                     self._flushed = self._written
             finally:
                 opened.close()
