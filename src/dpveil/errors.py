@@ -9,7 +9,11 @@
     ├── RegionError              1   the regions do not fit this photo: outside, empty, another size
     │   └── NoRegion                 the photo holds no region of the wanted kind
     ├── UnsupportedRelation      2   guarantees that cannot be composed
-    ├── BudgetExceeded           3   a ledger refused the debit
+    ├── BudgetRefused            3   a ledger cannot take the debit: no limit, or no total
+    │   └── BudgetExceeded           the limit has less left than the release costs
+    ├── AlreadyPaid              1   a ledger has a stored release for this key
+    ├── ReservationLost          1   a reservation expired, or another one took its place
+    ├── LedgerError              4   the ledger is missing, damaged, busy, or not what it was
     ├── TooWeak                  3   a plan promises less than was asked for
     ├── PhotoError               4   the file is not a photo that dpveil reads
     ├── DataError                4   dpveil cannot read the table or its values
@@ -26,13 +30,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import Final
 
-CLOSE: Final = 0.82
-"""The least difflib ratio of a suggestion: "dp-pix" is suggested for "dppix", "mean" not for "median"."""
-SHORT: Final = 3
-"""Letters of names that one wrong letter turns into another name, as "max" into "mad"."""
+from dpveil.spelling import meant as meant
+from dpveil.spelling import nearest as nearest
+
 INTACT: Final = "get an intact copy of the release and its certificate, or release the photo again"
 """The hint where a release and its certificate do not belong together."""
 
@@ -73,42 +75,6 @@ def filled(text: str, words: Mapping[str, str]) -> str:
     for name, word in words.items():
         text = text.replace(f"{{{name}}}", word)
     return text
-
-
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most similar to `name`, or None if none is similar enough (`CLOSE`).
-
-    One slip in typing the only such name counts as similar, and so does a word of just one name.
-
-    >>> nearest("dppix", ["dp-pix"]), nearest("svd", ["dp-pix", "dp-svd"]), nearest("median", ["mean"])
-    ('dp-pix', 'dp-svd', None)
-    >>> nearest("tella", ["telea"]), nearest("yunte", ["dlib", "yunet"])
-    ('telea', 'yunet')
-    """
-    names = list(known)
-    found = get_close_matches(name, names, n=1, cutoff=CLOSE)
-    slipped = [known for known in names if len(known) > SHORT and _slip(name, known)]
-    holding = [known for known in names if name in known.split("-")]
-    return next((one[0] for one in (found, slipped, holding) if len(one) == 1), None)
-
-
-def _slip(typed: str, name: str) -> bool:
-    """Whether one letter is wrong, missing or too many, or two neighbours changed places."""
-    pairs = zip(typed, name, strict=False)
-    same = next((n for n, (one, other) in enumerate(pairs) if one != other), min(len(typed), len(name)))
-    rest, whole = typed[same:], name[same:]
-    swapped = rest[1::-1] + rest[2:]
-    return whole in (rest[1:], swapped) or whole[1:] in (rest, rest[1:])
-
-
-def meant(name: str, known: Iterable[str]) -> str:
-    """Return a question for the beginning of a hint, or nothing if no known name is similar.
-
-    >>> meant("wohle", ["whole", "copy"]) + "write whole or copy"
-    'did you mean whole? write whole or copy'
-    """
-    near = nearest(name, known)
-    return f"did you mean {near}? " if near else ""
 
 
 class UsageError(DPVeilError):
@@ -202,19 +168,53 @@ class UnsupportedRelation(UsageError):
     """These guarantees cannot be composed into one statement."""
 
 
-class BudgetExceeded(DPVeilError):
-    """A ledger refused the debit, so no noise was drawn."""
+class BudgetRefused(DPVeilError):
+    """A ledger cannot take the debit, so no noise was drawn."""
 
     exit_code = 3
 
-    def __init__(self, *, subject: str, asked: object, left: object) -> None:
+
+class BudgetExceeded(BudgetRefused):
+    """A limit has less left than the release costs, so no noise was drawn.
+
+    `unit` is what `asked` and `left` are amounts of: epsilon, rho, or epsilon at some delta.
+    """
+
+    def __init__(self, *, subject: str, asked: object, left: object, unit: str = "epsilon") -> None:
         super().__init__(
-            f"{subject} has epsilon {left} left and this release costs {asked}",
-            hint=f"ask for {left} or less, or raise its limit",
+            f"{subject} has {unit} {left} left and this release costs {asked}",
+            hint="raise its limit" if str(left) == "0" else f"ask for {left} or less, or raise its limit",
         )
         self.subject = subject
         self.asked = asked
         self.left = left
+        self.unit = unit
+
+
+class AlreadyPaid(DPVeilError):
+    """A release with this key was paid for and stored: nothing was drawn, and nothing was debited.
+
+    `sha256s` are the hashes of its files, and `draw` the number of the draw that made them.
+    """
+
+    def __init__(self, *, subject: str, draw: int, sha256s: Iterable[str]) -> None:
+        self.subject = subject
+        self.draw = draw
+        self.sha256s = tuple(sha256s)
+        super().__init__(
+            f"{subject} has a release for this key already, with SHA-256 {self.sha256s[-1]}",
+            hint="use that file, which costs nothing, or choose another key to draw again",
+        )
+
+
+class ReservationLost(DPVeilError):
+    """A reservation expired, was cancelled, or gave way to a later one: nothing was drawn or debited."""
+
+
+class LedgerError(DPVeilError):
+    """A ledger is missing, damaged, busy, full, or was replaced; nothing may be drawn."""
+
+    exit_code = 4
 
 
 class TooWeak(DPVeilError):

@@ -31,6 +31,7 @@ COMMANDS = (
     "audit",
     "install",
     "demo",
+    "ledger",
     "mechanism",
     "certificate",
     "key",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dpveil.core.numbers import Json
 from dpveil.io import MAX_PIXELS
@@ -14,6 +15,9 @@ from dpveil.regions import Finder
 from dpveil.release.keys import SigningKey
 from dpveil.release.marking import Marker
 
+if TYPE_CHECKING:
+    from dpveil.ledger import Ledger
+
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
@@ -23,6 +27,7 @@ class Choices:
     the bits of each photo are a function of it and the output's name. `force` replaces existing outputs.
     `sign` is the key that signs the certificates, and `mark` adds a C2PA manifest to files, if given; they
     are no settings of a release.
+    With a `ledger`, `subject` pays for every release.
     """
 
     method: Method
@@ -35,6 +40,8 @@ class Choices:
     force: bool = False
     sign: SigningKey | None = None
     mark: Marker | None = None
+    ledger: Ledger | None = None
+    subject: str | None = None
 
     def bits(self, name: str) -> BitSource:
         """Return the bit source for the photo that is written to `name`."""

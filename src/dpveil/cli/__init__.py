@@ -23,6 +23,7 @@ from dpveil.cli.explain import explain_command
 from dpveil.cli.faces import faces_command
 from dpveil.cli.install import install_command
 from dpveil.cli.key import key_app
+from dpveil.cli.ledger import ledger_app
 from dpveil.cli.mechanism import mechanism_app
 from dpveil.cli.methods import methods_command
 from dpveil.cli.obfuscate import obfuscate_command
@@ -59,6 +60,7 @@ app.command("install", cls=Command, short_help="Install what finds faces and the
     install_command
 )
 app.command("demo", cls=Command, short_help="Release a public photograph at several budgets.")(demo_command)
+app.add_typer(ledger_app, name="ledger", short_help="Keep the privacy budgets of people or albums.")
 app.add_typer(mechanism_app, name="mechanism", short_help="Release numbers that stay in their range.")
 app.add_typer(certificate_app, name="certificate", short_help="Write certificates in other forms.")
 app.add_typer(key_app, name="key", short_help="Make keys that sign certificates, and show whose they are.")

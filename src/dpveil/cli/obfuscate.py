@@ -16,6 +16,7 @@ from dpveil.cli.options import (
     GIVEN,
     AsJson,
     AtLeast,
+    LedgerUrl,
     MaxPixels,
     PostProcessing,
     Text,
@@ -25,11 +26,12 @@ from dpveil.cli.options import (
 from dpveil.cli.progress import bar
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
 from dpveil.cli.usual import Doubts, tell, tell_chosen, tell_costs, tell_drawn
-from dpveil.errors import PhotoError
+from dpveil.errors import DPVeilError, PhotoError, UsageError
 
 if TYPE_CHECKING:
     from dpveil.batch import Report, Task
     from dpveil.cli.review import Review
+    from dpveil.ledger import Ledger
     from dpveil.mechanisms.method import Method
     from dpveil.release.plan import Plan
     from dpveil.release.saving import Release
@@ -88,6 +90,10 @@ def obfuscate_command(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing outputs.")] = False,
     json: AsJson = False,
+    ledger: LedgerUrl = None,
+    subject: Annotated[
+        Text, typer.Option(metavar="NAME", help="Who pays from the ledger, such as studio/album-7.")
+    ] = None,
     seed: Annotated[
         int | None,
         typer.Option(
@@ -122,6 +128,7 @@ def obfuscate_command(
     from dpveil.postprocessing import parse_all
     from dpveil.regions import check_if_none
 
+    opened = _opened(ledger, subject, seed, (manifest, review))
     choices = Choices(
         method=method,
         regions=method.accepts(regions.finders([method.regions])),
@@ -132,21 +139,20 @@ def obfuscate_command(
         max_pixels=max_pixels,
         force=force,
         **keys(sign, c2pa, c2pa_key),
+        ledger=opened,
+        subject=subject,
     )
     tasks = plan_tasks(inputs, out, names=names)
     check_formats(choices.mark, (task.output for task in tasks))
     notes = _notes(inputs, tasks, out)
-    if not tasks:
-        problem = "; ".join(["there are no photos among the inputs", *notes])
-        raise PhotoError(problem, hint="name image files, or folders that contain some")
     if manifest is not None:
         check_manifest(manifest, tasks, replace=force)
     if review is not None:
         check_review(review, tasks, out, replace=force)
     pages, doubts = Review(), Doubts()
-    released = _watching(doubts, None if review is None else pages)
+    seen = _watching(doubts, None if review is None else pages)
     with bar(len(tasks), "releasing") as step:
-        report = release_all(tasks, choices, step=step, released=released, options=options_of(context))
+        report = release_all(tasks, choices, step=step, released=seen, options=options_of(context))
     report.notes += notes
     listed = max(
         _written(manifest, partial(write_manifest, report)),
@@ -154,7 +160,41 @@ def obfuscate_command(
     )
     print_report(report, json)
     _tell_faces(context, method, report, doubts, seeded=seed is not None)
+    _tell_budget(opened, subject)
     return max(exit_code(report), listed)
+
+
+def _opened(
+    url: str | None, subject: str | None, seed: int | None, private: Sequence[Path | None]
+) -> Ledger | None:
+    """Return the ledger that pays, if any; nothing that the run writes about itself may belong to it."""
+    if (url is None) != (subject is None):
+        missing, given = ("--ledger", "--subject") if url is None else ("--subject", "--ledger")
+        raise UsageError(f"{given} needs {missing}", hint="name both, or neither")
+    if url is None or subject is None:
+        return None
+    from dpveil.batch import check_apart
+    from dpveil.ledger import Ledger
+    from dpveil.ledger.subjects import check_subject
+
+    if seed is not None:
+        raise UsageError("a release with --seed is not paid for", hint="leave out --seed, or --ledger")
+    check_subject(subject)
+    opened = Ledger(url)
+    check_apart(opened.files, [path for path in private if path is not None])
+    return opened
+
+
+def _tell_budget(ledger: Ledger | None, subject: str | None) -> None:
+    """Say what the subject has spent, and what is left, and let go of the ledger."""
+    if ledger is not None and subject is not None:
+        from dpveil.cli.ledger_words import in_words
+
+        try:
+            say.note(in_words(ledger.show(subject)))
+        except DPVeilError as error:  # the releases are written, and the report says if it failed
+            say.note(f"dpveil: {say.one_line(error)}")
+        ledger.close()
 
 
 def _watching(doubts: Doubts, pages: Review | None) -> Callable[[Task, Plan, Release], None]:
@@ -190,7 +230,10 @@ def _tell_faces(
 
 
 def _notes(inputs: list[Path], tasks: Sequence[Task], out: Path) -> list[str]:
-    """Return notes on linked folders, which are not followed, and on releases among originals, if any."""
+    """Return notes on linked folders, which are not followed, and on releases among originals, if any.
+
+    Raises `PhotoError` if there is nothing to release.
+    """
     from dpveil.batch import among_originals, linked_folders
     from dpveil.io.names import shown
 
@@ -201,6 +244,9 @@ def _notes(inputs: list[Path], tasks: Sequence[Task], out: Path) -> list[str]:
     if around is not None:
         where = f"releases in {shown(out)} lie among the originals of {shown(around)}"
         notes.append(f"{where}: keep them apart, so that no original is published for one")
+    if not tasks:
+        problem = "; ".join(["there are no photos among the inputs", *notes])
+        raise PhotoError(problem, hint="name image files, or folders that contain some")
     return notes
 
 
