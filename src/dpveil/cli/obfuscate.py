@@ -128,7 +128,6 @@ def obfuscate_command(
     from dpveil.postprocessing import parse_all
     from dpveil.regions import check_if_none
 
-    opened = _opened(ledger, subject, seed, (manifest, review))
     choices = Choices(
         method=method,
         regions=method.accepts(regions.finders([method.regions])),
@@ -139,7 +138,7 @@ def obfuscate_command(
         max_pixels=max_pixels,
         force=force,
         **keys(sign, c2pa, c2pa_key),
-        ledger=opened,
+        ledger=_opened(ledger, subject, seed, (manifest, review)),
         subject=subject,
     )
     tasks = plan_tasks(inputs, out, names=names)
