@@ -159,7 +159,7 @@ def obfuscate_command(
     )
     print_report(report, json)
     _tell_faces(context, method, report, doubts, seeded=seed is not None)
-    _tell_budget(opened, subject)
+    _tell_budget(choices.ledger, subject)
     return max(exit_code(report), listed)
 
 
