@@ -166,9 +166,7 @@ class Release:
     def write(self, path: str | Path, *, replace: bool = False) -> Certificate:
         """Write both files as `save` does; return the certificate that was written, with its `output`."""
         target = Path(check_path(path, "give the name of a file, such as private.png"))
-        format_ = format_of(target)
-        contents = encode(self.image, format_)
-        certificate = self._stated(format_, hashlib.sha256(contents).hexdigest())
+        contents, certificate = self.encoded(format_of(target))
         beside = certificate_path(target)
         text = certificate.to_text().encode()
         if len(text) > MOST_BYTES:
@@ -176,6 +174,14 @@ class Release:
             raise OutputError(problem, hint="nobody could verify it; release fewer regions")
         write_together([(beside, text), (target, contents)], replace=replace)
         return certificate
+
+    def encoded(self, format: str) -> tuple[bytes, Certificate]:  # noqa: A002  the field's word
+        """Return the bytes of an image file in this `format`, such as "png", and its certificate.
+
+        Raises `UnknownName` for a format that dpveil does not write, and `OutputError`.
+        """
+        contents = encode(self.image, format)
+        return contents, self._stated(format, hashlib.sha256(contents).hexdigest())
 
     def _stated(self, format_: str, sha256: str) -> Certificate:
         height, width, channels = self.image.shape
