@@ -188,4 +188,5 @@ def problem(error: DPVeilError) -> dict[str, Any]:
         "title": error.message,
         "status": status_of(error),
         **({"hint": error.hint} if error.hint else {}),
+        **({"retry_after": error.after} if isinstance(error, ServiceError) and error.after else {}),
     }

@@ -82,7 +82,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Service:
     """The parts of a service: its desk, and the application that uvicorn runs."""
 
@@ -164,14 +164,8 @@ class _Server(uvicorn.Server):
         await closing
 
 
-def serve(setup: Setup, ledger: Ledger | None, started: Callable[[int], None]) -> None:
-    """Run the service until it is told to stop by SIGTERM or SIGINT; calls `started` with the port.
-
-    Raises `UsageError` for what is not safe to start, and `OutputError` if it cannot listen.
-    """
-    service = build(setup, ledger)
-    log.start()
-    gc.freeze()
+def running(setup: Setup, service: Service, started: Callable[[int], None]) -> uvicorn.Server:
+    """Return uvicorn's server for a service; it calls `started` with the port once it listens."""
     Timely.limits = setup.limits
     config = uvicorn.Config(
         service.app,
@@ -188,9 +182,19 @@ def serve(setup: Setup, ledger: Ledger | None, started: Callable[[int], None]) -
         limit_concurrency=setup.limits.connections,
         timeout_graceful_shutdown=int(setup.limits.draw_seconds + setup.limits.send_seconds),
     )
+    return _Server(config, service, started)
+
+
+def serve(setup: Setup, ledger: Ledger | None, started: Callable[[int], None]) -> None:
+    """Run the service until it is told to stop by SIGTERM or SIGINT; calls `started` with the port.
+
+    Raises `UsageError` for what is not safe to start, and `OutputError` if it cannot listen.
+    """
+    server = running(setup, build(setup, ledger), started)
+    log.start()
+    gc.freeze()
     try:
-        _Server(config, service, started).run()
+        server.run()
     except SystemExit:
-        hint = "choose another with {port}"
         problem = f"the service cannot listen at {setup.host}, port {setup.port}"
-        raise OutputError(problem, hint=hint, arguments={"port": "port"}) from None
+        raise OutputError(problem, hint="choose another {port}", arguments={"port": "port"}) from None
