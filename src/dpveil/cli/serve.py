@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.options import Text
 from dpveil.errors import UsageError
+
+if TYPE_CHECKING:
+    from dpveil.ledger import Ledger
 
 
 def serve_command(
@@ -78,5 +81,10 @@ def serve_command(
     return exits.DONE
 
 
-def _ledger(url: Text) -> None:
-    return None
+def _ledger(url: Text) -> Ledger | None:
+    """Return the ledger of a URL, which has to exist."""
+    if url is None:
+        return None
+    from dpveil.ledger import Ledger
+
+    return Ledger(url)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpveil.core.certificate_text import parse_certificate, parse_guarantee
-from dpveil.errors import DPVeilError
+from dpveil.errors import BudgetRefused, DPVeilError
 from dpveil.service import log
 from dpveil.service.budget import Budget
 from dpveil.service.keys import Caller
@@ -130,7 +130,7 @@ class Desk:
         except asyncio.CancelledError:
             await self._failed(id_, Busy(STOPS, after=10))
         except DPVeilError as error:
-            self.metrics.refused.inc(kind_of(error) == "BudgetExceeded")
+            self.metrics.refused.inc(isinstance(error, BudgetRefused))
             self.metrics.lost.inc(isinstance(error, Lost))
             await self._failed(id_, error)
         except Exception:  # noqa: BLE001  logged, and told as an error of the service
