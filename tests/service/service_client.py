@@ -41,7 +41,7 @@ def upload(contents: bytes, settings: Any = SETTINGS, **changed: Any) -> dict[st
 
 @contextmanager
 def server(*arguments: str, **more: Any) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
-    """Run `dpveil serve` on a free port with one worker; yield the process, and a client that waited for it."""
+    """Run `dpveil serve` on a free port with one worker; yield the process, and a client."""
     command = [sys.executable, "-m", "dpveil", "serve", "--port", "0", "--workers", "1", *arguments]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, **more)
     try:

@@ -19,7 +19,8 @@ FORM = {"content-type": f"multipart/form-data; boundary={BOUNDARY}"}
 
 
 def part(name: str, contents: bytes, more: str = "") -> bytes:
-    head = f'--{BOUNDARY}\r\ncontent-disposition: form-data; name="{name}"; filename="../../etc/passwd"\r\n{more}\r\n'
+    told = f'content-disposition: form-data; name="{name}"; filename="../../etc/passwd"'
+    head = f"--{BOUNDARY}\r\n{told}\r\n{more}\r\n"
     return head.encode() + contents + b"\r\n"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import socket
 import sqlite3
 import time
@@ -12,7 +13,8 @@ from typing import Any
 
 import httpx
 import pytest
-from service_client import release, service, upload
+from PIL import Image
+from service_client import photo, release, service, upload
 
 from dpveil.errors import InvalidParameter, OutputError
 from dpveil.service.limits import Limits
@@ -109,6 +111,7 @@ def test_send_seconds(tight: Any, free: httpx.Client) -> None:
             got += len(part)
     assert 0 < got < 30_000_000
     assert free.get("/healthz").status_code == 200
+    assert store._base.execute("SELECT sum(fetched) FROM results").fetchone() == (0,)
     free.delete(f"/v1/releases/{made['id']}")
 
 
@@ -203,6 +206,16 @@ def test_a_worker_that_goes_wrong_costs_one_request(tight: Any, free: httpx.Clie
     assert post(free, release()).status_code == 201
 
 
+def test_worker_bytes() -> None:
+    """A photo of 49 million pixels needs more than 400 MiB; the next one is released by another worker."""
+    large = io.BytesIO()
+    Image.new("RGB", (7000, 7000)).save(large, "PNG")
+    with service(Limits(worker_bytes=1 << 30)) as (_, client):
+        answer = client.post("/v1/releases", files=upload(large.getvalue()))
+        assert answer.status_code == 422, answer.text
+        assert client.post("/v1/releases", files=upload(photo())).status_code == 201
+
+
 def test_a_worker_that_shows_another_file_is_found_out(tight: Any, free: httpx.Client) -> None:
     lie = {**release(), "image": release()["image"][:-8]}
     assert kind(post(free, lie)) == "WorkerEnded"
@@ -221,7 +234,7 @@ def test_a_job_is_cancelled(tight: Any, free: httpx.Client) -> None:
 
 
 def test_every_limit_is_reached_by_a_test_and_in_the_documentation() -> None:
-    tests = "".join(path.read_text(encoding="utf-8") for path in HERE.glob("test_*.py"))
+    tests = "".join(path.read_text(encoding="utf-8") for path in HERE.glob("*.py"))
     page = (HERE.parent.parent / "docs" / "service.md").read_text(encoding="utf-8")
     for field in fields(Limits):
         assert f"{field.name}=" in tests
@@ -231,6 +244,16 @@ def test_every_limit_is_reached_by_a_test_and_in_the_documentation() -> None:
 def test_limits_are_positive() -> None:
     with pytest.raises(InvalidParameter, match="pixels = 0 is out of range"):
         Limits(pixels=0)
+
+
+def test_a_store_has_one_service(tmp_path: Path) -> None:
+    from dpveil.service.store import Store
+
+    one = Store(tmp_path / "results", Limits())
+    with pytest.raises(OutputError, match="database is locked"):
+        Store(tmp_path / "results", Limits())
+    one.close()
+    Store(tmp_path / "results", Limits()).close()
 
 
 def test_another_database_is_no_store(tmp_path: Path) -> None:

@@ -47,7 +47,10 @@ def test_a_retry_gets_the_same_release_and_another_key_another(client: Any) -> N
     )
     assert [answer.status_code for answer in (first, again, other)] == [201, 201, 201]
     assert again.json() == first.json()
-    assert (first.headers.get("idempotency-replayed"), again.headers["idempotency-replayed"]) == (None, "true")
+    assert (first.headers.get("idempotency-replayed"), again.headers["idempotency-replayed"]) == (
+        None,
+        "true",
+    )
     assert other.json()["certificate"]["output"]["sha256"] != first.json()["certificate"]["output"]["sha256"]
     for changed in (upload(photo(seed=3)), upload(photo(seed=2), epsilon=21)):
         reused = client.post("/v1/releases", files=changed, headers={"Idempotency-Key": "one"})
@@ -172,7 +175,12 @@ def test_health_and_figures_name_nobody(client: Any) -> None:
 
 
 def test_every_answer_carries_the_headers_and_no_site_may_ask(client: Any) -> None:
-    for answer in (client.get("/healthz"), client.get("/no"), client.post("/v1/plan"), client.put("/v1/plan")):
+    for answer in (
+        client.get("/healthz"),
+        client.get("/no"),
+        client.post("/v1/plan"),
+        client.put("/v1/plan"),
+    ):
         assert answer.headers["content-security-policy"].startswith("default-src 'none'")
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["cache-control"] == "no-store"

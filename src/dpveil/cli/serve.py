@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -74,10 +75,9 @@ def serve_command(
         workers=workers,
         limits=limits,
     )
-    try:
-        serve(setup, _ledger(ledger), lambda port: say.note(f"dpveil serves at http://{host}:{port}"))
-    except KeyboardInterrupt:
-        return exits.INTERRUPTED
+    address = f"[{host}]" if ":" in host.strip("[]") and "[" not in host else host
+    with suppress(KeyboardInterrupt):  # how it is told to stop, after which it has stopped in order
+        serve(setup, _ledger(ledger), lambda port: say.note(f"dpveil serves at http://{address}:{port}"))
     return exits.DONE
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpveil.core.certificate_text import parse_guarantee
 from dpveil.errors import AlreadyPaid, UsageError
+from dpveil.service.problems import Gone
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger

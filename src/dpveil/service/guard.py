@@ -21,7 +21,6 @@ from dpveil.service.problems import (
     BadRequest,
     Forbidden,
     Misdirected,
-    ServiceError,
     problem,
     status_of,
 )

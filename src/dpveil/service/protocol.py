@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -18,7 +18,9 @@ GRACE: Final = 5
 class Timely(H11Protocol):
     """uvicorn's protocol, which waits for headers and bodies as long as the limits say, and no longer."""
 
-    limits: ClassVar[Limits] = Limits()
+    def __init__(self, limits: Limits, **given: Any) -> None:
+        super().__init__(**given)
+        self.limits = limits
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
