@@ -2,9 +2,9 @@
 
     python tests/service/fuzz_service.py --files 10000 [--first 0] [--workers 2]
 
-Every upload is a function of its index alone. Photos are damaged as in tests/hardening, settings by words that
-are exchanged for others, and forms by bytes. At the end no upload may be held and no worker busy; the figures
-say how many workers had to be replaced.
+Every upload is a function of its index alone. Photos are damaged as in tests/hardening, settings by words
+that are exchanged for others, and forms by bytes. At the end no upload may be held and no worker busy; the
+figures say how many workers had to be replaced.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-for folder in (".", "..", "../hardening"):
-    sys.path.insert(0, str(Path(__file__).parent / folder))
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "hardening"))
 from hardening_mutations import damaged
 from hardening_seeds import seeds
 from service_client import service

@@ -131,9 +131,7 @@ def _check_host(headers: Headers, hosts: frozenset[str]) -> None:
     """
     named = [value.lower() for name, value in headers.items() if name == "host"]
     if len(named) != 1 or _name(named[0]) not in hosts:
-        raise Misdirected(
-            "the service is not reached by this name", hint="the operator names it with --hostname"
-        )
+        raise Misdirected("the service is not reached by this name", hint="ask its operator for the name")
     origin = headers.get("origin")
     if origin is not None and urlsplit(origin).netloc.lower() != named[0]:
         raise Forbidden("the request comes from a page of another site")
