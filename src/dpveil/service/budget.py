@@ -54,6 +54,10 @@ class Budget:
         """Whether the ledger knows who paid for a file; without a ledger nothing has to be paid."""
         return self.ledger is None or bool(self.ledger.paid_for(sha256))
 
+    def show(self, subject: str) -> dict[str, Any] | None:
+        """Return what a subject spent and has left, as JSON; None without a ledger."""
+        return None if self.ledger is None else dict(self.ledger.show(subject).to_json())
+
     def close(self) -> None:
         """Close the ledger."""
         if self.ledger is not None:
