@@ -112,6 +112,8 @@ def test_send_seconds(tight: Any, free: httpx.Client) -> None:
     assert 0 < got < 30_000_000
     assert free.get("/healthz").status_code == 200
     assert store._base.execute("SELECT sum(fetched) FROM results").fetchone() == (0,)
+    assert len(free.get(made["image_url"]).content) == 30_000_000
+    assert store._base.execute("SELECT sum(fetched) FROM results").fetchone() == (1,)
     free.delete(f"/v1/releases/{made['id']}")
 
 

@@ -112,6 +112,8 @@ def test_nothing_is_written_to_a_disk_and_figures_stay_flat() -> None:
 
     def no_files() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        most = resource.getrlimit(resource.RLIMIT_CORE)[1]
+        resource.setrlimit(resource.RLIMIT_CORE, (most, most))
 
     environment = {**os.environ, "DPVEIL_PLAIN": "1"}
     with server(preexec_fn=no_files, env=environment) as (process, client):
