@@ -248,6 +248,22 @@ def test_limits_are_positive() -> None:
         Limits(pixels=0)
 
 
+def test_what_has_expired_is_not_shown_before_it_is_swept_away() -> None:
+    from dpveil.service.store import Store
+
+    for seconds, shown in ((3600, True), (1e-6, False)):
+        store = Store(":memory:", Limits(result_seconds=seconds))
+        made, _ = store.begin("me", None, b"")
+        assert store.find("me", made.id)  # it is being made
+        store.keep(made.id, {"certificate": "", "notes": "", "format": "png", "sha256": ""}, b"image")
+        store.show(made.id)
+        assert (store.find("me", made.id) is not None) == shown
+        assert store.find("you", made.id) is None
+        store.sweep()
+        assert store.used == (5 if shown else 0)
+        store.close()
+
+
 def test_a_store_has_one_service(tmp_path: Path) -> None:
     from dpveil.service.store import Store
 
