@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from dpveil.cli import exits, say
+from dpveil.cli.api_key import api_key_app
 from dpveil.cli.audit import audit_command
 from dpveil.cli.certificate import certificate_app
 from dpveil.cli.command import Command
@@ -28,6 +29,7 @@ from dpveil.cli.mechanism import mechanism_app
 from dpveil.cli.methods import methods_command
 from dpveil.cli.obfuscate import obfuscate_command
 from dpveil.cli.options import MethodCommand, help_page
+from dpveil.cli.serve import serve_command
 from dpveil.cli.train import train_command
 from dpveil.cli.verify import verify_command
 from dpveil.errors import DPVeilError, InstallationWarning
@@ -60,6 +62,8 @@ app.command("install", cls=Command, short_help="Install what finds faces and the
     install_command
 )
 app.command("demo", cls=Command, short_help="Release a public photograph at several budgets.")(demo_command)
+app.command("serve", cls=Command, short_help="Plan and release photos over HTTP.")(serve_command)
+app.add_typer(api_key_app, name="api-key", short_help="Keys with which others may use the service.")
 app.add_typer(ledger_app, name="ledger", short_help="Keep the privacy budgets of people or albums.")
 app.add_typer(mechanism_app, name="mechanism", short_help="Release numbers that stay in their range.")
 app.add_typer(certificate_app, name="certificate", short_help="Write certificates in other forms.")

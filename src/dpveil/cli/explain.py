@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from dpveil.mechanisms.method import Method
     from dpveil.release.explain import Explanation
 
-MOST_PIXELS = 2**31
-"""Largest region that --size accepts, in pixels."""
 USUAL = "128x128"
 """Default size for face methods, whose guarantee does not depend on it."""
 
@@ -65,6 +62,7 @@ def explain_command(
     """
     from dpveil.io import read
     from dpveil.release.explain import explain
+    from dpveil.release.planned import size_of
 
     if photo is not None:
         if size is not None or plot is not None:
@@ -79,7 +77,7 @@ def explain_command(
     for option in regions.given:
         raise InvalidParameter(option, None, "is for a photo", hint="name one, or give --size alone")
     faces = method.regions == "faces"
-    width, height = _size(USUAL if size is None and faces else size)
+    width, height = size_of(USUAL if size is None and faces else size)
     if faces and size is not None:
         say.note(SIZELESS.format(method=method.name))
     if channels not in (1, 3):
@@ -125,50 +123,27 @@ def _of_photo(context: typer.Context, photo: Photo, method: Method, regions: Cho
     Returns the number of regions.
     """
     from dpveil.core.notes import Aside, told
-    from dpveil.release.explain import explain_region
     from dpveil.release.plan import plan
+    from dpveil.release.planned import largest_region, plan_json
 
     planned = plan(photo, method, regions=regions.finders([method.regions]))
     quote = planned.quote
     if quote is None:
         raise TypeError("a plan without a fallback has regions")
-    warnings = told(planned.warnings, options_of(context))
-    largest = max(range(len(quote.regions)), key=lambda n: quote.regions[n].box.w * quote.regions[n].box.h)
-    explanation = explain_region(quote, largest)
+    options = options_of(context)
     if json:
-        entries = zip(quote.regions, quote.guarantees, strict=True)
-        say.document(
-            {
-                "regions": [{**region.to_json(), "guarantee": each.to_json()} for region, each in entries],
-                "total": quote.total.to_json(),
-                "strength": quote.strength,
-                "in_the_clear": list(planned.in_the_clear),
-                "warnings": list(warnings),
-                "largest": explanation.to_json(),
-            }
-        )
+        say.document(plan_json(planned, options))
         return len(quote.regions)
     for region, each in zip(quote.regions, quote.guarantees, strict=True):
         say.answer(f"{region.in_words()}: {each}")
     say.answer(f"total: {quote.total}: {quote.strength}")
     say.answer("")
-    _tell(explanation, quote.regions[largest].in_words())
-    for text in warnings:
+    explanation = largest_region(planned)
+    largest = max(quote.regions, key=lambda region: region.box.w * region.box.h)
+    _tell(explanation, largest.in_words())
+    for text in told(planned.warnings, options):
         say.note(text if isinstance(text, Aside) else f"warning: {text}")
     return len(quote.regions)
-
-
-def _size(text: Text) -> tuple[int, int]:
-    parts = re.fullmatch(r"\s*([0-9]{1,9})\s*[xX×]\s*([0-9]{1,9})\s*", text or "")
-    if parts is None or "0" in (parts[1].lstrip("0") or "0", parts[2].lstrip("0") or "0"):
-        problem = "is missing" if text is None else "is not a size"
-        raise InvalidParameter("--size", text, problem, hint="width x height in pixels, such as 128x128")
-    width, height = int(parts[1]), int(parts[2])
-    if width * height > MOST_PIXELS:
-        raise InvalidParameter(
-            "--size", text, "is larger than any photo", hint=f"at most {MOST_PIXELS:,} pixels"
-        )
-    return width, height
 
 
 def _tell_others(explanation: Explanation) -> None:

@@ -69,6 +69,22 @@ def parse_certificate(text: str) -> Certificate:
     return certificate
 
 
+def parse_guarantee(data: object) -> Guarantee:
+    """Return the guarantee that a received JSON object states; raises `CertificateError`.
+
+    >>> parse_guarantee({}).kind
+    Traceback (most recent call last):
+    ...
+    dpveil.errors.CertificateError: the certificate is malformed: it has no 'relation': get an intact copy ...
+    """
+    try:
+        return _guarantee(data)
+    except CertificateError:
+        raise
+    except (DPVeilError, ValueError, KeyError, TypeError, RecursionError, MemoryError) as error:
+        raise _malformed(_fault(error)) from error
+
+
 def _malformed(fault: str) -> CertificateError:
     return CertificateError(f"the certificate is malformed: {fault}", hint=INTACT)
 

@@ -188,13 +188,7 @@ class Release:
         """Write both files as `save` does; return the certificate that was written, with its `output`."""
         target = Path(check_path(path, "give the name of a file, such as private.png"))
         key = None if sign is None else signing_key(sign)
-        format_ = format_of(target)
-        contents = encode(self.image, format_)
-        stated = self._stated(format_, contents)
-        if mark is not None:
-            contents = mark.marked(contents, format_, stated)
-            stated = self._stated(format_, contents, MANIFEST)
-        certificate = stated if key is None else key.signed(stated)
+        contents, certificate = self.encoded(format_of(target), sign=key, mark=mark)
         beside = certificate_path(target)
         text = certificate.to_text().encode()
         if len(text) > MOST_BYTES:
@@ -204,6 +198,25 @@ class Release:
             self.paid.stored(certificate.output.sha256)  # first: a ledger knows every file that there is
         write_together([(beside, text), (target, contents)], replace=replace)
         return certificate
+
+    def encoded(
+        self,
+        format: str,  # noqa: A002  the field's word
+        *,
+        sign: SigningKey | None = None,
+        mark: Marker | None = None,
+    ) -> tuple[bytes, Certificate]:
+        """Return the bytes of an image file in this `format`, such as "png", and its certificate.
+
+        `sign` and `mark` are as in `save`. Raises `UnknownName` for a format that dpveil does not write, and
+        `OutputError`.
+        """
+        contents = encode(self.image, format)
+        stated = self._stated(format, contents)
+        if mark is not None:
+            contents = mark.marked(contents, format, stated)
+            stated = self._stated(format, contents, MANIFEST)
+        return contents, stated if sign is None else sign.signed(stated)
 
     def _stated(self, format_: str, contents: bytes, manifest: str | None = None) -> Certificate:
         """Return the certificate with its `output`: the file `contents`, and the manifest in it, if any."""

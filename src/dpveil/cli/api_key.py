@@ -1,0 +1,92 @@
+"""`dpveil api-key`: the keys with which others may use the service."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from dpveil.cli import exits, say
+from dpveil.cli.command import Command
+from dpveil.cli.options import AsJson
+from dpveil.errors import InvalidParameter
+
+RATE: Final = 60
+FILE = Annotated[Path, typer.Option("--keys", metavar="FILE", help="The file of keys.")]
+NAME = Annotated[str, typer.Argument(metavar="NAME", help="A name for the key, such as shop.")]
+
+
+def new_command(
+    name: NAME,
+    keys: FILE,
+    subject: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SUBJECT", help="Whose budget it may spend, and all below; repeatable."),
+    ] = None,
+    rate: Annotated[int, typer.Option(metavar="N", min=1, help="Requests a minute.")] = RATE,
+) -> int:
+    """Make a key, add it to the file, and print it: it is shown once, and the file holds its hash alone.
+
+    \b
+    Example:
+      dpveil api-key new shop --keys keys.json --subject studio/shop
+    """
+    from dpveil.service.keys import Keys
+
+    if not subject:
+        raise InvalidParameter("subject", None, "is missing", hint="name whose budget the key may spend")
+    known = Keys.read(keys) if keys.exists() else Keys()
+    changed, key = known.new(name, subject, rate)
+    changed.write(keys)
+    say.answer(key)
+    return exits.DONE
+
+
+def list_command(keys: FILE, json: AsJson = False) -> int:
+    """List the keys: number, name, rate and subjects.
+
+    \b
+    Example:
+      dpveil api-key list --keys keys.json
+    """
+    from dpveil.service.keys import Keys
+
+    found = Keys.read(keys).callers
+    if json:
+        rows = [{"number": c.number, "name": c.name, "rate": c.rate, "subjects": c.subjects} for c in found]
+        say.document({"keys": rows})
+        return exits.DONE
+    for caller in found:
+        subjects = ", ".join(caller.subjects or ())
+        say.answer(f"{caller.number}  {caller.name}: {caller.rate} a minute; {subjects}")
+    return exits.DONE
+
+
+def remove_command(name: NAME, keys: FILE) -> int:
+    """Remove a key: a service that runs refuses it at once.
+
+    \b
+    Example:
+      dpveil api-key remove shop --keys keys.json
+    """
+    from dpveil.service.keys import Keys
+
+    Keys.read(keys).without(name).write(keys)
+    return exits.DONE
+
+
+api_key_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+api_key_app.command("new", cls=Command, short_help="Make a key.")(new_command)
+api_key_app.command("list", cls=Command, short_help="List the keys.")(list_command)
+api_key_app.command("remove", cls=Command, short_help="Remove a key.")(remove_command)
+
+
+@api_key_app.callback()
+def _root() -> None:
+    """Make, list and remove the keys with which others may use `dpveil serve`.
+
+    \b
+    Example:
+      dpveil api-key new shop --keys keys.json --subject studio/shop
+    """

@@ -1,0 +1,1 @@
+"""The service: plans and releases over HTTP, with a budget for each subject (`dpveil serve`)."""

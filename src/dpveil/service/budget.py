@@ -1,0 +1,64 @@
+"""Paying for releases: the one place where the service meets the ledger."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dpveil.core.certificate_text import parse_guarantee
+from dpveil.errors import AlreadyPaid, UsageError
+from dpveil.service.problems import Gone
+
+if TYPE_CHECKING:
+    from dpveil.ledger import Ledger
+    from dpveil.ledger.reservation import Reservation
+
+
+class Budget:
+    """Pays from a ledger, or without one from nothing: then every release is made. Called in one thread."""
+
+    def __init__(self, ledger: Ledger | None) -> None:
+        self.ledger = ledger
+
+    def pay(
+        self, subject: str | None, total: dict[str, Any] | None, owner: str, key: str
+    ) -> Reservation | None:
+        """Commit the cost of one release, durably, before anything is drawn; None without a ledger.
+
+        `total` is the plan's guarantee as JSON, None for a copy. `owner` and `key` name the attempt: one that
+        was paid before and whose release is not kept any more is `Gone`. Raises `BudgetExceeded`, other
+        errors of the ledger, and `UsageError` where no subject is named, or nothing is protected.
+        """
+        if self.ledger is None:
+            return None
+        if subject is None:
+            raise UsageError("the settings name no subject to pay", hint='add "subject", such as "album-7"')
+        if total is None:
+            raise UsageError("a copy without protection cannot be paid for", hint="leave if_none out")
+        guarantee = parse_guarantee(total)
+        try:
+            reservation = self.ledger.reserve(subject, guarantee, f"{owner}\0{key}")
+        except AlreadyPaid as error:
+            raise Gone(
+                "the release with this Idempotency-Key was made and paid for, and is not kept any more",
+                hint="send another key for another release, which costs again",
+            ) from error
+        reservation.commit()
+        return reservation
+
+    def stored(self, payment: Reservation | None, sha256: str) -> None:
+        """Tell the ledger which file was paid for, before anybody sees it."""
+        if payment is not None:
+            payment.stored(sha256)
+
+    def paid(self, sha256: str) -> bool:
+        """Whether the ledger knows who paid for a file; without a ledger nothing has to be paid."""
+        return self.ledger is None or bool(self.ledger.paid_for(sha256))
+
+    def show(self, subject: str) -> dict[str, Any] | None:
+        """Return what a subject spent and has left, as JSON; None without a ledger."""
+        return None if self.ledger is None else dict(self.ledger.show(subject).to_json())
+
+    def close(self) -> None:
+        """Close the ledger."""
+        if self.ledger is not None:
+            self.ledger.close()

@@ -1,0 +1,166 @@
+"""The addresses as a table, with what OpenAPI says of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from dpveil.service.problems import MEDIA_TYPE
+
+ABOUT: Final = (
+    "Provably private photos. Regions of a photo are replaced by a method with a stated guarantee; each"
+    " release has a certificate, and a ledger pays for it before anything is drawn. Errors are problem+json."
+)
+IDEMPOTENCY: Final = (
+    "A word of your own for this release: a retry with it gets the same release, and pays nothing."
+)
+PREFER: Final = "respond-async: answer with a job at once."
+JSON: Final = "application/json"
+EXAMPLE: Final = {
+    "method": "dp-pix",
+    "epsilon": 20,
+    "block": 16,
+    "neighbourhood": 256,
+    "regions": ["40,52,112,112"],
+}
+SETTINGS: Final = {
+    "type": "object",
+    "description": "A method (default: every face becomes one of nobody), its parameters, regions.",
+    "properties": {
+        "method": {"type": "string", "description": "A name of /v1/methods."},
+        "regions": {"description": "whole, faces, a box x,y,w,h in pixels, or a list of such."},
+        "if_none": {"enum": ["whole", "copy"]},
+        "at_least": {"enum": ["weak", "moderate", "strong"]},
+        "post_processing": {"type": "array", "items": {"type": "string"}},
+        "format": {"enum": ["png", "jpeg", "webp", "tiff", "bmp"]},
+        "subject": {"type": "string", "description": "Whose budget pays, such as album-7."},
+    },
+    "additionalProperties": True,
+    "example": EXAMPLE,
+}
+UPLOAD: Final = {
+    "required": True,
+    "content": {
+        "multipart/form-data": {
+            "schema": {
+                "type": "object",
+                "required": ["photo", "settings"],
+                "properties": {"photo": {"type": "string", "format": "binary"}, "settings": SETTINGS},
+            },
+            "encoding": {"settings": {"contentType": JSON}},
+        }
+    },
+}
+NUMBER: Final = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
+QUERY: Final = [
+    {"name": name, "in": "query", "schema": {"type": kind}, "description": words, "example": value}
+    for name, kind, words, value in (
+        ("method", "string", "A name of /v1/methods.", "dp-pix"),
+        ("size", "string", "Width and height of the region in pixels.", "128x128"),
+        ("channels", "integer", "1 for grey, 3 for colour.", 3),
+        ("epsilon", "string", "A parameter of the method; the others are given likewise.", "1"),
+    )
+]
+PROBLEM: Final = {
+    "type": "object",
+    "required": ["type", "title", "status"],
+    "properties": {
+        "type": {"type": "string", "example": "urn:dpveil:error:InvalidParameter"},
+        "title": {"type": "string", "description": "What is wrong."},
+        "status": {"type": "integer"},
+        "hint": {"type": "string", "description": "How to fix it."},
+        "retry_after": {"type": "integer", "description": "Seconds to wait, where waiting helps."},
+    },
+}
+RELEASE: Final = {
+    "type": "object",
+    "required": ["id", "certificate", "image_url"],
+    "properties": {
+        "id": {"type": "string"},
+        "certificate": {"type": "object", "description": "As in the file beside a release."},
+        "image_url": {"type": "string"},
+        "certificate_url": {"type": "string"},
+        "expires": {"type": "integer", "description": "Unix seconds."},
+        "notes": {"type": "array", "items": {"type": "string"}},
+    },
+}
+JOB: Final = {
+    "type": "object",
+    "required": ["id", "status"],
+    "properties": {
+        "id": {"type": "string"},
+        "status": {"enum": ["working", "done", "failed"]},
+        "job_url": {"type": "string"},
+        "release_url": {"type": ["string", "null"]},
+        "problem": {"anyOf": [PROBLEM, {"type": "null"}]},
+    },
+}
+OBJECT: Final = {"type": "object"}
+ASKING: Final = (400, 401, 403, 421, 429)
+"""What any request may be refused with."""
+SENDING: Final = (*ASKING, 408, 413, 415, 422, 500, 503)
+FINDING: Final = (*ASKING, 404)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One address: the method of `Addresses` that answers, answers by status, and the errors it may have."""
+
+    method: str
+    path: str
+    name: str
+    answers: Mapping[int, tuple[str, str, Mapping[str, Any]]]
+    errors: tuple[int, ...] = ()
+    body: Mapping[str, Any] | None = None
+    parameters: list[dict[str, Any]] = field(default_factory=list)
+
+    def responses(self) -> dict[int | str, dict[str, Any]]:
+        """Return what OpenAPI says of the answers."""
+        told: dict[int | str, dict[str, Any]] = {
+            status: {"description": words, **({"content": {media: {"schema": schema}}} if media else {})}
+            for status, (words, media, schema) in self.answers.items()
+        }
+        refused = {"content": {MEDIA_TYPE: {"schema": PROBLEM}}}
+        return told | {status: {"description": "A problem", **refused} for status in self.errors}
+
+    def extra(self) -> dict[str, Any]:
+        """Return what OpenAPI says of the request."""
+        numbered = [NUMBER] if "{id}" in self.path else []
+        parameters = {"parameters": [*numbered, *self.parameters]} if numbered or self.parameters else {}
+        return parameters | ({"requestBody": dict(self.body)} if self.body else {})
+
+
+PHOTO: Final = ("The picture.", "image/*", {"type": "string", "format": "binary"})
+ADDRESSES: Final = (
+    Row(
+        "POST",
+        "/v1/releases",
+        "release",
+        {201: ("The release.", JSON, RELEASE), 202: ("A job that makes it.", JSON, JOB)},
+        (*SENDING, 409, 410),
+        UPLOAD,
+    ),
+    Row("GET", "/v1/releases/{id}", "found", {200: ("The release.", JSON, RELEASE)}, FINDING),
+    Row("GET", "/v1/releases/{id}/image", "image", {200: PHOTO}, FINDING),
+    Row("GET", "/v1/releases/{id}/certificate", "certificate", {200: ("The file.", JSON, OBJECT)}, FINDING),
+    Row("DELETE", "/v1/releases/{id}", "delete", {204: ("It is forgotten.", "", {})}, (*FINDING, 409)),
+    Row("GET", "/v1/jobs/{id}", "job", {200: ("The job.", JSON, JOB)}, FINDING),
+    Row("DELETE", "/v1/jobs/{id}", "delete", {204: ("It is cancelled.", "", {})}, (*FINDING, 409)),
+    Row("POST", "/v1/plan", "plan", {200: ("The plan.", JSON, OBJECT)}, SENDING, UPLOAD),
+    Row(
+        "GET",
+        "/v1/explain",
+        "explain",
+        {200: ("What it promises.", JSON, OBJECT)},
+        (*ASKING, 422, 503),
+        parameters=QUERY,
+    ),
+    Row("GET", "/v1/methods", "methods", {200: ("The methods.", JSON, OBJECT)}, (*ASKING, 503)),
+    Row("GET", "/healthz", "health", {200: ("It runs.", JSON, OBJECT)}, (421,)),
+    Row(
+        "GET", "/readyz", "ready", {200: ("Ready.", JSON, OBJECT), 503: ("Not ready.", JSON, OBJECT)}, (421,)
+    ),
+    Row("GET", "/metrics", "figures", {200: ("Figures.", "text/plain", {"type": "string"})}, ASKING),
+)
+"""Every address of the service."""

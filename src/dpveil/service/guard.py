@@ -1,0 +1,169 @@
+"""What every request passes: who asks and how often, from where, and what every answer carries."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dpveil.errors import DPVeilError
+from dpveil.service import log
+from dpveil.service.keys import LOCAL, KeyFile, Rates
+from dpveil.service.limits import Limits
+from dpveil.service.metrics import Metrics
+from dpveil.service.problems import (
+    MEDIA_TYPE,
+    BadRequest,
+    Forbidden,
+    Misdirected,
+    problem,
+    status_of,
+)
+
+OPEN: Final = ("/healthz", "/readyz", "/openapi.json")
+"""Addresses that need no key."""
+HEADERS: Final = (
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+)
+"""What every answer carries."""
+UNKNOWN: Final = "other"
+"""The route of requests to no address of the service, in figures and log."""
+
+
+def answer(error: DPVeilError) -> Response:
+    """Return the answer that tells of an error."""
+    told, status = problem(error), status_of(error)
+    headers = {"www-authenticate": "Bearer"} if status == 401 else {}
+    if "retry_after" in told:
+        headers["retry-after"] = str(told["retry_after"])
+    return JSONResponse(told, status, headers=headers, media_type=MEDIA_TYPE)
+
+
+class Guard:
+    """Wraps the application: lets requests through or answers them itself, counts, and logs.
+
+    `hosts` are the names by which the service is reached. With `keys` every address but `OPEN` needs one.
+    """
+
+    def __init__(
+        self, app: ASGIApp, hosts: Sequence[str], keys: KeyFile | None, limits: Limits, metrics: Metrics
+    ) -> None:
+        self.app, self.hosts, self.keys = app, frozenset(hosts), keys
+        self.limits, self.metrics, self.rates = limits, metrics, Rates()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        answered = _Answered(send)
+        try:
+            try:
+                self._admit(scope)
+            except DPVeilError as error:
+                await answer(error)(scope, receive, answered)
+            else:
+                await self.app(scope, receive, answered)
+        except Exception:  # noqa: BLE001  logged with its type and place; the client learns nothing of it
+            log.error("request")
+            if answered.status is None:
+                failure = DPVeilError("the service failed", hint="its log says where")
+                await answer(failure)(scope, receive, answered)
+            else:
+                raise _Broken from None
+        finally:
+            self._note(scope, answered)
+
+    def _admit(self, scope: Scope) -> None:
+        """Note who asks; raises the error with which a request is refused."""
+        headers = Headers(scope=scope)
+        _check_host(headers, self.hosts)
+        if not scope["path"].isascii() or len(scope["query_string"]) > self.limits.settings_bytes:
+            raise BadRequest("the address is malformed")
+        caller = LOCAL
+        if self.keys is not None and scope["path"] not in OPEN:
+            caller = self.keys.caller(headers.get("authorization", ""))
+            self.rates.check(caller, time.monotonic())
+        scope.setdefault("state", {})["caller"] = caller
+
+    def _note(self, scope: Scope, answered: _Answered) -> None:
+        route = getattr(scope.get("route"), "path", UNKNOWN)
+        status = answered.status or 0
+        caller = scope.get("state", {}).get("caller")
+        self.metrics.requests.labels(route, str(status)).inc()
+        self.metrics.seconds.labels(route).observe(answered.seconds)
+        if route not in OPEN:
+            method = scope["method"] if scope["method"] in METHODS else UNKNOWN
+            log.write(
+                "answered",
+                method=method,
+                route=route,
+                status=status,
+                seconds=round(answered.seconds, 4),
+                key=None if caller is None else caller.number,
+            )
+
+
+METHODS: Final = ("GET", "HEAD", "POST", "DELETE", "OPTIONS", "PUT", "PATCH")
+
+
+class _Broken(Exception):
+    """An answer that broke off; uvicorn closes the connection."""
+
+
+def _check_host(headers: Headers, hosts: frozenset[str]) -> None:
+    """Refuse names that are not the service's own, and pages of other sites, which browsers tell of.
+
+    A page elsewhere can send a form to this machine; and a name that suddenly leads here (DNS rebinding)
+    would make such a page one of ours.
+    """
+    named = [value.lower() for name, value in headers.items() if name == "host"]
+    if len(named) != 1 or _name(named[0]) not in hosts:
+        raise Misdirected("the service is not reached by this name", hint="ask its operator for the name")
+    origin = headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc.lower() != named[0]:
+        raise Forbidden("the request comes from a page of another site")
+    if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        raise Forbidden("the request comes from a page of another site")
+
+
+def _name(host: str) -> str:
+    """Return a Host header without its port.
+
+    >>> _name("[::1]:8000"), _name("localhost")
+    ('[::1]', 'localhost')
+    """
+    name, _, port = host.rpartition(":")
+    return name if name and port.isdigit() else host
+
+
+class _Answered:
+    """Sends an answer with our headers, and remembers its status and when it began."""
+
+    def __init__(self, send: Send) -> None:
+        self.send = send
+        self.status: int | None = None
+        self.begun = time.monotonic()
+        self.seconds = 0.0
+
+    async def __call__(self, message: Message) -> None:
+        """Send one message."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.seconds = time.monotonic() - self.begun
+            given: list[Any] = [*message.get("headers", [])]
+            names = {name for name, _ in given}
+            message = {**message, "headers": [*given, *(own for own in HEADERS if own[0] not in names)]}
+        await self.send(message)

@@ -1,0 +1,204 @@
+"""API keys: random secrets of 256 bits, of which the file of keys holds SHA-256 alone."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from dpveil.core.parameters import check_count
+from dpveil.errors import InvalidParameter, OutputError, UsageError
+from dpveil.io.names import shown
+from dpveil.service.problems import Busy, Forbidden, TooMany, Unauthorised
+
+SCHEMA: Final = "dpveil.keys/1"
+KEY: Final = re.compile(r"dpveil_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
+"""The form of a key: a number that may be shown, and the secret."""
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+SUBJECT: Final = re.compile(r"[^\x00-\x1f\x7f]{1,500}")
+MOST_BYTES: Final = 1 << 22
+"""Largest file of keys."""
+MOST_RATE: Final = 10**6
+HINT: Final = "make one with dpveil api-key new"
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks: the `number` of a key, the `subjects` it may spend (None: any), and its `rate` a minute."""
+
+    number: str
+    name: str
+    subjects: tuple[str, ...] | None
+    rate: int
+    sha256: str = ""
+
+    def subject(self, asked: str | None) -> str | None:
+        """Return the subject of a request: the one that was asked for, or the only one of the key.
+
+        Raises `Forbidden` for a subject that is neither one of the key's nor below one.
+        """
+        if self.subjects is None:
+            return asked
+        if asked is None and len(self.subjects) == 1:
+            return self.subjects[0]
+        if asked is None:
+            raise Forbidden("the settings name no subject, and this key has several", hint='add "subject"')
+        if not any(asked == own or asked.startswith(f"{own}/") for own in self.subjects):
+            raise Forbidden("this key may not spend that subject", hint="name one of the key's own")
+        return asked
+
+
+LOCAL: Final = Caller("local", "local", None, MOST_RATE)
+"""Whoever asks from this machine, where no key is needed."""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The keys of a file."""
+
+    callers: tuple[Caller, ...] = ()
+
+    @classmethod
+    def read(cls, path: Path) -> Keys:
+        """Return the keys in the file at `path`, which only its owner may change; raises `UsageError`."""
+        try:
+            status = path.stat()
+            if status.st_mode & 0o022:
+                raise UsageError(f"{shown(path)} can be changed by other users", hint="chmod 600 it")
+            text = path.read_bytes() if status.st_size <= MOST_BYTES else b""
+            data = json.loads(text)
+            if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+                raise ValueError("another schema")
+            return cls(tuple(_caller(entry) for entry in data["keys"]))
+        except FileNotFoundError:
+            raise UsageError(f"there is no file of keys {shown(path)}", hint=HINT) from None
+        except OSError as error:
+            raise UsageError(f"{shown(path)} cannot be read ({error.strerror})", hint=HINT) from error
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise UsageError(f"{shown(path)} is no file of keys", hint=HINT) from error
+
+    def write(self, path: Path) -> None:
+        """Write the keys to `path`, for its owner alone, in one step; raises `OutputError`."""
+        entries = [
+            {n: getattr(c, n) for n in ("number", "name", "sha256", "subjects", "rate")} for c in self.callers
+        ]
+        text = json.dumps({"schema": SCHEMA, "keys": entries}, indent=2) + "\n"
+        beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        try:
+            handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(path)
+        except OSError as error:
+            beside.unlink(missing_ok=True)
+            raise OutputError(f"{shown(path)} cannot be written ({error.strerror})") from error
+
+    def new(self, name: str, subjects: Sequence[str], rate: int) -> tuple[Keys, str]:
+        """Return these keys and one more, and that key, which is nowhere else; raises `InvalidParameter`."""
+        if not NAME.fullmatch(name):
+            raise InvalidParameter("name", name, "is no name", hint="letters, digits, dots and dashes")
+        if any(caller.name == name for caller in self.callers):
+            raise InvalidParameter(
+                "name", name, "is there already", hint="choose another, or remove that one"
+            )
+        for subject in subjects:
+            if not SUBJECT.fullmatch(subject):
+                raise InvalidParameter("subject", subject, "is no subject", hint="such as studio/album-7")
+        if check_count(rate, "rate") > MOST_RATE:
+            raise InvalidParameter("rate", rate, "is out of range", hint=f"at most {MOST_RATE:,} a minute")
+        number, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+        key = f"dpveil_{number}_{secret}"
+        caller = Caller(number, name, tuple(subjects), rate, _hash(key))
+        return Keys((*self.callers, caller)), key
+
+    def without(self, name: str) -> Keys:
+        """Return these keys without the one of that name; raises `InvalidParameter` if there is none."""
+        rest = tuple(caller for caller in self.callers if caller.name != name)
+        if len(rest) == len(self.callers):
+            raise InvalidParameter("name", name, "is no key of this file", hint="see dpveil api-key list")
+        return Keys(rest)
+
+    def caller(self, header: str) -> Caller:
+        """Return whose key an Authorization header holds; raises `Unauthorised`."""
+        scheme, _, key = header.partition(" ")
+        form = KEY.fullmatch(key.strip())
+        if scheme.lower() == "bearer" and form:
+            for caller in self.callers:
+                if caller.number == form[1] and hmac.compare_digest(caller.sha256, _hash(form[0])):
+                    return caller
+        raise Unauthorised(
+            "the API key is missing or unknown", hint="send it as Authorization: Bearer dpveil_..."
+        )
+
+
+class KeyFile:
+    """The keys of a file, read anew when it was changed: a key that was removed is refused at once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._stamp, self._keys = _stamp(path), Keys.read(path)
+
+    def caller(self, header: str) -> Caller:
+        """Return whose key a header holds; raises `Unauthorised`, and `Busy` while the file is unusable."""
+        stamp = _stamp(self.path)
+        if stamp is None or stamp != self._stamp:
+            try:
+                self._stamp, self._keys = stamp, Keys.read(self.path)
+            except UsageError as error:
+                self._stamp = None
+                raise Busy("the keys cannot be read", after=30) from error
+        return self._keys.caller(header)
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    """Return what changes with a file's contents; None if there is no file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _hash(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def _caller(entry: dict[str, Any]) -> Caller:
+    subjects = entry["subjects"]
+    fits = (
+        re.fullmatch("[0-9a-f]{12}", entry["number"])
+        and NAME.fullmatch(entry["name"])
+        and re.fullmatch("[0-9a-f]{64}", entry["sha256"])
+        and isinstance(subjects, list)
+        and all(isinstance(subject, str) and SUBJECT.fullmatch(subject) for subject in subjects)
+        and type(entry["rate"]) is int
+        and 0 < entry["rate"] <= MOST_RATE
+    )
+    if not fits:
+        raise ValueError("a key is malformed")
+    return Caller(entry["number"], entry["name"], tuple(subjects), entry["rate"], entry["sha256"])
+
+
+class Rates:
+    """How often each key asked: a bucket of `rate` requests that fills up within a minute."""
+
+    def __init__(self) -> None:
+        self._left: dict[str, tuple[float, float]] = {}
+
+    def check(self, caller: Caller, now: float) -> None:
+        """Count a request at the time `now`, in seconds; raises `TooMany` if the bucket is empty."""
+        left, before = self._left.get(caller.number, (float(caller.rate), now))
+        left = min(float(caller.rate), left + (now - before) * caller.rate / 60)
+        if left < 1:
+            after = 1 + int((1 - left) * 60 / caller.rate)
+            raise TooMany(f"this key asks more than {caller.rate} times a minute", after=after)
+        self._left[caller.number] = (left - 1, now)

@@ -1,0 +1,46 @@
+"""Every limit of the service, in one table; a test reaches each of them (docs, "Service")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Final
+
+from dpveil.errors import InvalidParameter
+
+MIB: Final = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What one request, and all of them together, may take. Sizes are in bytes, times in seconds.
+
+    An upload has `body_bytes` at most and arrives within `body_seconds`, its headers within `header_seconds`.
+    Of settings and a query, `settings_bytes` are read. A photo has `pixels` at most. All uploads in memory
+    have `held_bytes`, and `waiting` requests wait for a worker. Planning takes `plan_seconds`, and drawing
+    `draw_seconds`, in a worker with `worker_bytes` of address space. A request that takes longer than
+    `answer_seconds` is answered with a job. Results are kept for `result_seconds`, in `results_bytes` of
+    memory or disk. `connections` may be open, and `send_seconds` pass without a client reading.
+    Raises `InvalidParameter` for a limit below 1.
+    """
+
+    body_bytes: int = 64 * MIB
+    body_seconds: float = 60
+    header_seconds: float = 10
+    settings_bytes: int = 1 << 16
+    pixels: int = 50_000_000
+    held_bytes: int = 512 * MIB
+    waiting: int = 64
+    plan_seconds: float = 60
+    draw_seconds: float = 120
+    worker_bytes: int = 4096 * MIB
+    answer_seconds: float = 20
+    result_seconds: float = 3600
+    results_bytes: int = 2048 * MIB
+    connections: int = 256
+    send_seconds: float = 30
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not 0 < value < 2**53:
+                raise InvalidParameter(field.name, value, "is out of range", hint="choose a positive number")

@@ -1,0 +1,204 @@
+"""Workers: processes of their own, each for one request at a time, which are killed and replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
+
+from dpveil.errors import DPVeilError
+from dpveil.service.limits import Limits
+from dpveil.service.problems import Busy, WorkerEnded, refusal
+from dpveil.service.wire import Message, packed, receive
+
+PROGRAM: Final = "dpveil.service.child"
+"""The module that a worker runs."""
+START_SECONDS: Final = 120
+"""Seconds within which a worker is ready; it takes two."""
+PAUSE_SECONDS: Final = 5
+"""Seconds before another attempt where a worker cannot be started."""
+ONE_THREAD: Final = {
+    f"{library}_NUM_THREADS": "1"
+    for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB_MAXIMUM", "NUMBA")
+}
+"""There is a worker for each core, so each has one thread."""
+
+
+class Worker:
+    """One process; `ask` and `tell` talk to it. One that was left in the middle of a talk is killed."""
+
+    def __init__(self, process: asyncio.subprocess.Process, limits: Limits) -> None:
+        self.process, self.limits = process, limits
+        self.talking = False
+
+    @classmethod
+    async def start(cls, limits: Limits) -> Worker:
+        """Return a new worker that is ready; raises `WorkerEnded` if it does not get there."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", PROGRAM, str(limits.worker_bytes)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,  # what libraries print may tell of photos
+            env={**os.environ, **ONE_THREAD, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            start_new_session=True,
+            limit=1 << 20,
+        )
+        worker = cls(process, limits)
+        try:
+            await worker._heard(START_SECONDS)
+        except BaseException:
+            await worker.end()
+            raise
+        return worker
+
+    async def ask(self, told: dict[str, Any], contents: bytes, seconds: float) -> Message:
+        """Send a request and return the first answer; raises the error that the worker reports.
+
+        Raises `WorkerEnded` if the process ends or takes longer than `seconds`; then it is killed.
+        """
+        self.talking = True
+        return await self._answered(told, contents, seconds)
+
+    async def tell(self, told: dict[str, Any], seconds: float) -> Message:
+        """Answer the worker's question, and return what it says to that; raises as `ask`."""
+        return await self._answered(told, b"", seconds)
+
+    async def drop(self) -> None:
+        """Let go of a request that was planned and is not paid for."""
+        if self.process.stdin is not None:
+            self.process.stdin.write(b"".join(packed({"do": "drop"})))
+        await self.finish()
+
+    async def finish(self) -> None:
+        """Hear that the request is done, after which the next may be asked."""
+        told, _ = await self._heard(self.limits.plan_seconds)
+        self.talking = not told.get("done")
+
+    async def _answered(self, told: dict[str, Any], contents: bytes, seconds: float) -> Message:
+        stdin = self.process.stdin
+        if stdin is None:
+            raise WorkerEnded
+        try:
+            async with asyncio.timeout(seconds):
+                for part in packed(told, contents):
+                    stdin.write(part)
+                    await stdin.drain()
+        except (OSError, TimeoutError) as error:
+            raise WorkerEnded from error
+        answer, image = await self._heard(seconds)
+        if "error" in answer:
+            await self.finish()
+            raise refusal(answer["error"])
+        return answer, image
+
+    async def _heard(self, seconds: float) -> Message:
+        stdout = self.process.stdout
+        if stdout is None:
+            raise WorkerEnded
+        try:
+            async with asyncio.timeout(seconds):
+                answer, contents = await receive(stdout, self.limits.results_bytes)
+        except TimeoutError as error:
+            raise WorkerEnded(slow=seconds) from error
+        except (EOFError, OSError, ValueError) as error:
+            raise WorkerEnded from error
+        if "failed" in answer:
+            memory = answer["failed"] == "MemoryError"
+            raise WorkerEnded(kind=str(answer["failed"])[:100], memory=memory)
+        return answer, contents
+
+    @property
+    def usable(self) -> bool:
+        """Whether the process runs and waits for a request."""
+        return self.process.returncode is None and not self.talking
+
+    async def end(self) -> None:
+        """Kill the process, whatever it does."""
+        if self.process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        await self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            transport = getattr(stream, "transport", getattr(stream, "_transport", None))
+            if transport is not None:
+                transport.close()
+
+
+class Pool:
+    """`count` workers, which are started at once; requests wait in line for one, `limits.waiting` at most."""
+
+    def __init__(self, count: int, limits: Limits) -> None:
+        self.count, self.limits = count, limits
+        self.waiting = self.busy = self.replaced = 0
+        self._idle: asyncio.LifoQueue[Worker] = asyncio.LifoQueue()
+        self._all: set[Worker] = set()
+        self._starting: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        """Begin to start the workers."""
+        for _ in range(self.count):
+            self._begin()
+
+    @property
+    def ready(self) -> bool:
+        """Whether a worker runs."""
+        return any(worker.process.returncode is None for worker in self._all)
+
+    @asynccontextmanager
+    async def worker(self) -> AsyncIterator[Worker]:
+        """Wait for a worker and have it alone; raises `Busy` if too many requests wait already."""
+        if self.waiting >= self.limits.waiting:
+            raise Busy("too many requests wait for a worker", after=5)
+        worker = await self._next()
+        self.busy += 1
+        try:
+            yield worker
+        finally:
+            self.busy -= 1
+            if worker.usable:
+                self._idle.put_nowait(worker)
+            else:
+                await asyncio.shield(self._replace(worker))
+
+    async def _next(self) -> Worker:
+        self.waiting += 1
+        try:
+            while True:
+                worker = await self._idle.get()
+                if worker.usable:
+                    return worker
+                await asyncio.shield(self._replace(worker))
+        finally:
+            self.waiting -= 1
+
+    async def _replace(self, worker: Worker) -> None:
+        self.replaced += 1
+        self._all.discard(worker)
+        await worker.end()
+        self._begin()
+
+    def _begin(self) -> None:
+        task = asyncio.create_task(self._started())
+        self._starting.add(task)
+        task.add_done_callback(self._starting.discard)
+
+    async def _started(self) -> None:
+        while True:
+            with suppress(DPVeilError, OSError):
+                worker = await Worker.start(self.limits)
+                self._all.add(worker)
+                self._idle.put_nowait(worker)
+                return
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def end(self) -> None:
+        """Kill all workers."""
+        starting = [*self._starting]
+        for task in starting:
+            task.cancel()
+        await asyncio.gather(*starting, return_exceptions=True)
+        await asyncio.gather(*(worker.end() for worker in self._all))

@@ -1,0 +1,52 @@
+"""Settings as they arrive: JSON or a query from strangers, read without anything heavy."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from dpveil.errors import UsageError
+
+WHOLE: Final = re.compile(r"[-+]?[0-9]{1,18}")
+EXAMPLE: Final = 'such as {"method": "dp-pix", "epsilon": 2}'
+
+
+def read_settings(text: bytes) -> dict[str, Any]:
+    """Return the object of a JSON text, decimals as text, so that they stay exact.
+
+    Raises `UsageError` for anything else: another type, a key that is given twice, NaN, deep nesting.
+    """
+    try:
+        found = json.loads(text, object_pairs_hook=_once, parse_float=str, parse_constant=_no_number)
+    except RecursionError:
+        raise UsageError("the settings are nested too deeply", hint="write one object of values") from None
+    except ValueError as error:  # also UnicodeDecodeError, and integers of thousands of digits
+        raise UsageError("the settings are not JSON", hint=EXAMPLE) from error
+    if not isinstance(found, dict):
+        raise UsageError("the settings are no object", hint=EXAMPLE)
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"the setting {name[:100]!r} is given twice", hint="give it once")
+    return dict(pairs)
+
+
+def _no_number(text: str) -> Any:
+    raise UsageError(f"{text} is no number of JSON", hint="leave it out")
+
+
+def of_query(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Return the settings of a query's names and values: whole numbers and true or false are such.
+
+    >>> of_query([("block", "16"), ("epsilon", "0.5")])
+    {'block': 16, 'epsilon': '0.5'}
+    """
+    words: dict[str, Any] = {"true": True, "false": False}
+    settings = _once(list(pairs))
+    return {n: int(v) if WHOLE.fullmatch(v) else words.get(v, v) for n, v in settings.items()}

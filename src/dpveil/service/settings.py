@@ -1,0 +1,155 @@
+"""The settings of a request, checked in a worker: no field opens a file."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dpveil.assets.defaults import installed
+from dpveil.assets.reference import DEFAULT, WRITTEN, AssetField
+from dpveil.catalogue import DEFAULT as USUAL
+from dpveil.catalogue import build
+from dpveil.core.parameters import Parameter, Value
+from dpveil.core.registry import METHODS
+from dpveil.errors import InvalidParameter, UnknownName
+from dpveil.io import FORMATS
+from dpveil.mechanisms.method import Method
+from dpveil.postprocessing import Step, parse_all
+from dpveil.regions import Faces, Finder, check_if_none, parse
+from dpveil.regions.numbering import Numbers
+from dpveil.regions.table import TABLE
+
+SEARCH: Final = {
+    **{
+        name: name
+        for name in ("threshold", "margin", "min_face", "long_side", "smallest", "detector", "only")
+    },
+    "except": "exclude",
+}
+"""Settings of the search for faces, and the arguments of `Faces` for them."""
+OWN: Final = ("method", "regions", "if_none", "at_least", "post_processing", "format")
+"""Settings that every method has; all others are parameters of the method, or of the search for faces."""
+WORDS: Final = {"replace": "another name", "box": "regions", "exclude": "except", "max_pixels": "the limit"}
+"""Words for arguments of Python whose settings have other names."""
+BOX: Final = re.compile(r"[-+ 0-9,]{7,100}")
+FORMS: Final = "whole, faces, or a box x,y,w,h in pixels"
+MOST_LISTED: Final = 1000
+"""Most regions, steps and numbers of faces in a request."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """Checked settings: a method, and for a photo its regions and what else `plan` takes."""
+
+    method: Method
+    finders: tuple[Finder, ...]
+    post_processing: tuple[Step, ...]
+    if_none: str | None
+    at_least: str | None
+    format: str
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Request:
+        """Return the request for these settings; raises errors of `dpveil.errors` as the library does.
+
+        Unknown settings are refused, and so is every value that would open a file.
+        """
+        search = {SEARCH[name]: value for name, value in settings.items() if name in SEARCH}
+        rest = {name: value for name, value in settings.items() if name not in (*SEARCH, *OWN)}
+        method = _method(settings.get("method"), rest)
+        steps = _listed(settings.get("post_processing", []), "post_processing")
+        return cls(
+            method=method,
+            finders=method.accepts(_finders(settings.get("regions", method.regions), search)),
+            post_processing=tuple(parse_all([_text("post_processing", step) for step in steps])),
+            if_none=check_if_none(_word("if_none", settings)),
+            at_least=_word("at_least", settings),
+            format=_format(_word("format", settings) or "png"),
+        )
+
+
+def _method(name: object, parameters: dict[str, Any]) -> Method:
+    """Return the method, none of whose parameters opens a file."""
+    if name is not None and (not isinstance(name, str) or name not in METHODS):
+        raise UnknownName("method", str(name)[:100], METHODS)
+    kind = METHODS[name or USUAL]
+    for key, value in parameters.items():
+        if not isinstance(value, str | int | bool | None):
+            raise InvalidParameter(key[:100], type(value).__name__, "is not a single value", hint="write one")
+        _check_opens_nothing(key, value, inspect.getattr_static(kind, key, None))
+    return build(name, parameters)
+
+
+def _check_opens_nothing(name: str, value: object, kind: object) -> None:
+    """Raise `InvalidParameter` for a parameter that can name a file, unless its value is no file's name."""
+    if not isinstance(kind, Parameter) or isinstance(kind, Value | Numbers):
+        return  # `build` refuses what is no parameter
+    if isinstance(kind, AssetField):
+        text, own = str(value), kind.kind
+        named = text in own.kinds and installed(text) is not None
+        if text in (DEFAULT, own.built_in) or WRITTEN.fullmatch(text) or named:
+            return
+    raise InvalidParameter(
+        name, str(value)[:100], "cannot be chosen here", hint="a request names no file: leave it out"
+    )
+
+
+def _finders(regions: object, search: Mapping[str, Any]) -> list[Finder]:
+    specs = regions if isinstance(regions, list) and not _is_box(regions) else [regions]
+    texts = [_region(spec) for spec in _listed(specs, "regions")]
+    if search and "faces" not in texts:
+        name = next(iter(search))
+        raise InvalidParameter(name, None, "is only for faces", hint="add faces to regions, or leave it out")
+    return [parse(_faces(search) if text == "faces" else text) for text in texts]
+
+
+def _is_box(regions: list[Any]) -> bool:
+    return bool(regions) and all(isinstance(number, int) for number in regions)
+
+
+def _region(spec: object) -> str:
+    """Return a region as text that `parse` cannot take for the name of a file."""
+    text = ",".join(map(str, spec)) if isinstance(spec, list) and _is_box(spec) else spec
+    if not isinstance(text, str) or not (text.strip() in TABLE or BOX.fullmatch(text)):
+        shown = str(text)[:100]
+        raise UnknownName("regions", shown, TABLE, hint=f"choose {FORMS}")
+    return text.strip()
+
+
+def _faces(search: Mapping[str, Any]) -> Faces:
+    for name, value in search.items():
+        numbers = name in ("only", "exclude") and isinstance(value, list)
+        if not (numbers or isinstance(value, str | int)) or isinstance(value, bool):
+            raise InvalidParameter(
+                name, type(value).__name__, "is not a value", hint="write a number or a word"
+            )
+        if numbers:
+            _listed(value, name)
+    return Faces(**search)
+
+
+def _listed(values: object, name: str) -> list[Any]:
+    found = values if isinstance(values, list) else [values]
+    if len(found) > MOST_LISTED:
+        raise InvalidParameter(name, None, f"has {len(found):,} entries", hint=f"at most {MOST_LISTED:,}")
+    return found
+
+
+def _word(name: str, settings: Mapping[str, Any]) -> str | None:
+    value = settings.get(name)
+    return None if value is None else _text(name, value)
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str) or len(value) > 1000:
+        raise InvalidParameter(name, type(value).__name__, "is not a word", hint="write it as text")
+    return value
+
+
+def _format(name: str) -> str:
+    if name not in FORMATS.values():
+        raise UnknownName("format", name[:100], set(FORMATS.values()))
+    return name

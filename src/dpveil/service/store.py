@@ -1,0 +1,226 @@
+"""Results until they expire: releases and what became of requests, in one SQLite database.
+
+It holds no original. Callers and their keys are kept as HMACs, so that the database names nobody. In memory
+it ends with the process; in a file, a retry after a crash finds the release that was paid for.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import sqlite3
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from dpveil.errors import OutputError
+from dpveil.service.limits import Limits
+from dpveil.service.problems import KeyReused
+
+MEMORY: Final = ":memory:"
+VERSION: Final = 1
+SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS secret (value BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS results (
+  id TEXT PRIMARY KEY, owner BLOB NOT NULL, request BLOB, content BLOB NOT NULL, state TEXT NOT NULL,
+  expires REAL NOT NULL, bytes INTEGER NOT NULL DEFAULT 0, format TEXT, certificate TEXT, notes TEXT,
+  image BLOB, sha256 TEXT, problem TEXT, fetched INTEGER NOT NULL DEFAULT 0
+);
+CREATE UNIQUE INDEX IF NOT EXISTS requests ON results (owner, request) WHERE request IS NOT NULL;
+"""
+PRAGMAS: Final = (
+    "trusted_schema = OFF",
+    "locking_mode = EXCLUSIVE",  # a second service would forget what the first one makes
+    "journal_mode = WAL",
+    "synchronous = NORMAL",  # only what is kept has to survive a crash: see `keep`
+)
+WORKING: Final = "working"
+KEPT: Final = "kept"
+DONE: Final = "done"
+FAILED: Final = "failed"
+"""States of a result. What is kept may be shown once the ledger knows that it was paid for."""
+COLUMNS: Final = "id, state, expires, format, certificate, notes, problem"
+
+
+@dataclass(frozen=True)
+class Result:
+    """One result without its image: its random `id`, its `state`, and when it expires, in Unix seconds."""
+
+    id: str
+    state: str
+    expires: float
+    format: str | None = None
+    certificate: str | None = None
+    notes: str | None = None
+    problem: str | None = None
+
+
+class Store:
+    """The results in the database at `path`; used by one thread at a time. `used` counts their bytes.
+
+    Raises `OutputError` if the file cannot be used. What was being made when the process ended is forgotten
+    when the next one starts (`recover`): nothing of it was shown.
+    """
+
+    def __init__(self, path: str | Path, limits: Limits) -> None:
+        self.limits = limits
+        self.used = self._room = 0
+        try:
+            self._open(path)
+        except sqlite3.Error as error:
+            hint = "name another file for results, or remove this one"
+            raise OutputError(f"the results cannot be kept: {error}", hint=hint) from error
+
+    def _open(self, path: str | Path) -> None:
+        self._base = sqlite3.connect(path, timeout=1, isolation_level=None, check_same_thread=False)
+        version = self._base.execute("PRAGMA user_version").fetchone()[0]
+        tables = self._base.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+        if tables and version != VERSION:
+            raise sqlite3.DatabaseError("the file is another database")
+        for pragma in PRAGMAS:
+            self._base.execute(f"PRAGMA {pragma}")
+        self._base.executescript(SCHEMA)
+        self._base.execute(f"PRAGMA user_version = {VERSION}")
+        if self._base.execute("SELECT count(*) FROM secret").fetchone()[0] == 0:
+            self._base.execute("INSERT INTO secret VALUES (?)", [secrets.token_bytes(32)])
+        self._secret = bytes(self._base.execute("SELECT value FROM secret").fetchone()[0])
+
+    def close(self) -> None:
+        """Close the database."""
+        self._base.close()
+
+    def mac(self, *parts: str | bytes) -> bytes:
+        """Return the HMAC of these parts under the store's own secret."""
+        made = hmac.new(self._secret, digestmod="sha256")
+        for part in parts:
+            data = part.encode() if isinstance(part, str) else part
+            made.update(len(data).to_bytes(8, "big") + data)
+        return made.digest()
+
+    def begin(self, owner: str, key: str | None, content: bytes) -> tuple[Result, bool]:
+        """Return the result for this caller's key, and whether it is new and has to be made.
+
+        Without a `key` it always is. `content` is the digest of photo and settings. Raises `KeyReused` if the
+        key came with other content.
+        """
+        self.sweep()
+        request = None if key is None else self.mac("request", owner, key)
+        content = self.mac("content", key or "", content)
+        row = self._base.execute(
+            f"SELECT {COLUMNS}, content FROM results WHERE owner = ? AND request = ?",  # noqa: S608
+            [self.mac("owner", owner), request],
+        ).fetchone()
+        if row is None:
+            return self._new(owner, request, content), True
+        if not hmac.compare_digest(row[-1], content):
+            raise KeyReused(
+                "this Idempotency-Key came with another photo or other settings",
+                hint="send another key with another request",
+            )
+        found = Result(*row[:-1])
+        return found, False
+
+    def _new(self, owner: str, request: bytes | None, content: bytes) -> Result:
+        made = Result(secrets.token_urlsafe(24), WORKING, time.time() + self.limits.result_seconds)
+        values = [made.id, self.mac("owner", owner), request, content, made.state, made.expires]
+        self._base.execute(
+            "INSERT INTO results (id, owner, request, content, state, expires) VALUES (?, ?, ?, ?, ?, ?)",
+            values,
+        )
+        return made
+
+    def has_room(self, size: int) -> bool:
+        """Whether there is room for a release of `size` bytes; if so, it is kept until `free`.
+
+        This and `free` are called in one thread, which may be another than that of all other methods.
+        """
+        fits = self.used + self._room + size <= self.limits.results_bytes
+        self._room += size * fits
+        return fits
+
+    def make_room(self, size: int) -> None:
+        """Forget releases that were downloaded, the oldest first, until there is room; no others."""
+        for (id_,) in self._base.execute("SELECT id FROM results WHERE fetched ORDER BY expires").fetchall():
+            if self.used + self._room + size <= self.limits.results_bytes:
+                return
+            self.delete(id_)
+
+    def free(self, size: int) -> None:
+        """Give back what `has_room` kept."""
+        self._room -= size
+
+    def keep(self, id_: str, release: Mapping[str, Any], image: bytes) -> None:
+        """Keep a release, durably, which is not shown before `show`."""
+        text, notes, kind = release["certificate"], release["notes"], release["format"]
+        size = len(image) + len(text) + len(notes)
+        self._base.execute("PRAGMA synchronous = FULL")
+        self._base.execute(
+            "UPDATE results SET state = ?, bytes = ?, format = ?, certificate = ?, notes = ?, image = ?,"
+            " sha256 = ? WHERE id = ?",
+            [KEPT, size, kind, text, notes, image, release["sha256"], id_],
+        )
+        self._base.execute("PRAGMA synchronous = NORMAL")
+        self.used += size
+
+    def show(self, id_: str) -> None:
+        """Let a release that is kept be found; its time until it expires begins."""
+        expires = time.time() + self.limits.result_seconds
+        self._base.execute("UPDATE results SET state = ?, expires = ? WHERE id = ?", [DONE, expires, id_])
+
+    def recover(self, paid: Callable[[str], bool]) -> None:
+        """Show what an earlier process kept and did not show, if its SHA-256 was `paid`; forget the rest."""
+        for id_, sha256 in self._base.execute(
+            "SELECT id, sha256 FROM results WHERE state = ?", [KEPT]
+        ).fetchall():
+            if paid(sha256):
+                self.show(id_)
+        self._base.execute("DELETE FROM results WHERE state IN (?, ?)", [WORKING, KEPT])
+        self.used = int(self._base.execute("SELECT coalesce(sum(bytes), 0) FROM results").fetchone()[0])
+
+    def fail(self, id_: str, problem: str) -> None:
+        """Keep why a release was not made; a retry with its key makes a new attempt."""
+        self._base.execute(
+            "UPDATE results SET state = ?, problem = ?, bytes = ?, request = NULL WHERE id = ?",
+            [FAILED, problem, len(problem), id_],
+        )
+        self.used += len(problem)
+
+    def find(self, owner: str, id_: str) -> Result | None:
+        """Return a caller's result; None if there is none, or it has expired."""
+        row = self._base.execute(
+            f"SELECT {COLUMNS} FROM results WHERE id = ? AND owner = ? AND (expires > ? OR state IN (?, ?))",  # noqa: S608
+            [id_, self.mac("owner", owner), time.time(), WORKING, KEPT],
+        ).fetchone()
+        return None if row is None else Result(*row)
+
+    def place(self, id_: str) -> tuple[int, int]:
+        """Return the row of a release that was found, and the bytes of its image."""
+        found = self._base.execute("SELECT rowid, length(image) FROM results WHERE id = ?", [id_]).fetchone()
+        return (0, 0) if found is None else (int(found[0]), int(found[1] or 0))
+
+    def part(self, row: int, start: int, size: int) -> bytes:
+        """Return bytes of the image of a row, so that no image has to be in memory as a whole.
+
+        Raises `sqlite3.Error` if it was forgotten meanwhile.
+        """
+        with self._base.blobopen("results", "image", row, readonly=True) as image:
+            image.seek(start)
+            return image.read(size)
+
+    def fetched(self, id_: str) -> None:
+        """Note that a release was downloaded."""
+        self._base.execute("UPDATE results SET fetched = 1 WHERE id = ?", [id_])
+
+    def delete(self, id_: str) -> None:
+        """Forget a result that is not being made."""
+        self._forget("id = ? AND state IN (?, ?)", [id_, DONE, FAILED])
+
+    def sweep(self) -> None:
+        """Forget what has expired."""
+        self._forget("expires <= ? AND state IN (?, ?)", [time.time(), DONE, FAILED])
+
+    def _forget(self, which: str, values: Sequence[Any]) -> None:
+        freed = self._base.execute(f"DELETE FROM results WHERE {which} RETURNING bytes", values).fetchall()  # noqa: S608
+        self.used -= sum(size for (size,) in freed)

@@ -1,0 +1,193 @@
+"""Uploads: multipart bodies, read into memory and counted while they arrive; nothing is spooled to a disk."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.requests import ClientDisconnect, Request
+
+from dpveil.service.limits import Limits
+from dpveil.service.problems import BadRequest, Busy, TooLarge, TooSlow, WrongType
+
+SMALL: Final = 1 << 20
+"""Bytes of a body below which its digest is computed at once: another thread would take longer."""
+PARTS: Final = ("photo", "settings")
+"""The parts of an upload."""
+FORM: Final = 'send multipart/form-data with the parts "photo" and "settings"'
+SHAPE: Final = re.compile(rb"multipart/form-data\s*;", re.IGNORECASE)
+
+
+@dataclass
+class Upload:
+    """The parts of one upload, and the digest of their contents."""
+
+    photo: bytes
+    settings: bytes
+    digest: bytes
+
+
+class Held:
+    """The bytes of all uploads in memory, of which there are `limits.held_bytes` at most."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits, self.now = limits, 0
+
+    @contextmanager
+    def share(self) -> Iterator[Share]:
+        """Give one request a share, which it gives back when it ends."""
+        share = Share(self)
+        try:
+            yield share
+        finally:
+            share.free()
+
+
+@dataclass
+class Share:
+    """What one request holds in memory."""
+
+    held: Held
+    size: int = 0
+
+    def add(self, size: int) -> None:
+        """Hold more; raises `Busy` if all uploads together would hold too much."""
+        if self.held.now + size > self.held.limits.held_bytes:
+            raise Busy("uploads of others fill the memory for them", after=5)
+        self.held.now += size
+        self.size += size
+
+    def free(self) -> None:
+        """Give everything back."""
+        self.held.now -= self.size
+        self.size = 0
+
+
+async def receive(request: Request, limits: Limits, share: Share) -> Upload:
+    """Return the upload of a request; raises errors that are problems, among them those of every limit.
+
+    The stated length is only believed where it is too large; what arrives is counted.
+    """
+    stated = request.headers.get("content-length", "")
+    if stated.isdigit() and int(stated[:20]) > limits.body_bytes:
+        raise _large(limits)
+    form = _Form(limits, _boundary(request))
+    try:
+        async with asyncio.timeout(limits.body_seconds):
+            async for chunk in _chunks(request):
+                share.add(len(chunk))
+                form.add(chunk)
+    except TimeoutError:
+        raise TooSlow(f"the upload did not arrive within {limits.body_seconds:g} s") from None
+    except ClientDisconnect:
+        raise BadRequest("the upload broke off", hint="send it again") from None
+    return form.upload() if form.size < SMALL else await asyncio.to_thread(form.upload)
+
+
+async def _chunks(request: Request) -> AsyncIterator[bytes]:
+    async for chunk in request.stream():
+        if chunk:
+            yield chunk
+
+
+def _boundary(request: Request) -> bytes:
+    kind = request.headers.get("content-type", "").encode("latin-1")
+    if not SHAPE.match(kind):
+        raise WrongType("the body is not multipart/form-data", hint=FORM)
+    boundary = parse_options_header(kind)[1].get(b"boundary", b"")
+    if not 1 <= len(boundary) <= 70:  # RFC 2046
+        raise BadRequest("the body has no boundary of 1 to 70 letters", hint=FORM)
+    return bytes(boundary)
+
+
+def _large(limits: Limits) -> TooLarge:
+    return TooLarge(f"the upload has more than {limits.body_bytes:,} bytes", hint="make the photo smaller")
+
+
+@dataclass
+class _Form:
+    """The parts as they arrive."""
+
+    limits: Limits
+    boundary: bytes
+    parts: dict[str, bytearray] = field(default_factory=dict)
+    size: int = 0
+    ended: bool = False
+
+    def __post_init__(self) -> None:
+        self._name, self._field, self._value, self._told = "", b"", b"", b""
+        self._parser = MultipartParser(
+            self.boundary,
+            {
+                "on_part_begin": self._begun,
+                "on_header_field": self._heard_field,
+                "on_header_value": self._heard_value,
+                "on_header_end": self._header,
+                "on_headers_finished": self._named,
+                "on_part_data": self._data,
+                "on_end": self._finished,
+            },
+        )
+
+    def add(self, chunk: bytes) -> None:
+        """Parse more of the body."""
+        self.size += len(chunk)
+        if self.size > self.limits.body_bytes:
+            raise _large(self.limits)
+        try:
+            self._parser.write(chunk)
+        except FormParserError:
+            raise BadRequest("the body is not what multipart/form-data is", hint=FORM) from None
+
+    def upload(self) -> Upload:
+        """Return the parts, all of which have to be there."""
+        if not self.ended:
+            raise BadRequest("the body ends before its last boundary", hint="send it again")
+        for name in PARTS:
+            if name not in self.parts:
+                raise BadRequest(f'the part "{name}" is missing', hint=FORM)
+        photo, settings = (bytes(self.parts.pop(name)) for name in PARTS)
+        digests = [hashlib.sha256(part).digest() for part in (photo, settings)]
+        return Upload(photo, settings, b"".join(digests))
+
+    def _begun(self) -> None:
+        self._name, self._told = "", b""
+
+    def _heard_field(self, data: bytes, start: int, end: int) -> None:
+        self._field += data[start:end]
+
+    def _heard_value(self, data: bytes, start: int, end: int) -> None:
+        self._value += data[start:end]
+
+    def _header(self) -> None:
+        if self._field.lower() == b"content-disposition":
+            self._told = self._value
+        elif self._field.lower() == b"content-transfer-encoding" and self._value.lower() != b"binary":
+            raise BadRequest("a part has a transfer encoding", hint="send it as it is")
+        self._field = self._value = b""
+
+    def _named(self) -> None:
+        """Take the name of a part; the name of the file, if any, is not looked at."""
+        options: dict[bytes, Any] = parse_options_header(self._told)[1] if self._told else {}
+        name = bytes(options.get(b"name", b"")).decode("ascii", "replace")
+        if name not in PARTS:
+            raise BadRequest("the body has a part that is not expected", hint=FORM)
+        if name in self.parts:
+            raise BadRequest(f'the part "{name}" is there twice', hint=FORM)
+        self._name, self.parts[name] = name, bytearray()
+
+    def _data(self, data: bytes, start: int, end: int) -> None:
+        part = self.parts[self._name]
+        part += data[start:end]
+        if self._name == "settings" and len(part) > self.limits.settings_bytes:
+            raise TooLarge(f"the settings have more than {self.limits.settings_bytes:,} bytes")
+
+    def _finished(self) -> None:
+        self.ended = True

@@ -1,0 +1,107 @@
+"""What a worker does with one request: explain, plan, or plan and then draw once it was paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from dpveil.core.numbers import Json
+from dpveil.errors import DPVeilError, InvalidParameter
+from dpveil.io import read
+from dpveil.release.plan import Plan, plan
+from dpveil.release.planned import plan_json, size_of
+from dpveil.release.saving import Release
+from dpveil.service.settings import OWN, SEARCH, WORDS, Request
+from dpveil.service.wire import Message
+
+DRAW: Final = "draw"
+SPOKEN: Final = {name: name for name in (*OWN, *SEARCH)} | WORDS
+"""Words for arguments in messages: names of settings, where the command line has options."""
+SIZED: Final = ("size", "channels")
+
+
+def steps(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
+    """Yield the answers to one request; what is sent after the first answer decides on the second.
+
+    Errors of dpveil become an answer {"error": {...}}, in the words of the command line. Raises `MemoryError`
+    where one is behind them: what was being imported may be half done, and the process is no more use.
+    """
+    try:
+        yield from DOES[told["do"]](told, contents)
+    except DPVeilError as error:
+        if _short_of_memory(error):
+            raise MemoryError from error
+        message, hint = error.told(SPOKEN)
+        yield {"error": {"kind": _kind(error), "message": message, "hint": hint}}, b""
+
+
+def _short_of_memory(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, MemoryError):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _kind(error: DPVeilError) -> str:
+    """Return the name of the nearest class of `dpveil.errors`: a plug-in's own is none of the service's."""
+    home = DPVeilError.__module__
+    return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == home)
+
+
+def _methods(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
+    from dpveil.catalogue import latent_mechanisms, methods
+
+    yield {"methods": methods(), "latent_mechanisms": latent_mechanisms()}, b""
+
+
+def _explain(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
+    from dpveil.release.explain import explain
+
+    settings = told["settings"]
+    given = {name: value for name, value in settings.items() if name not in SIZED}
+    method = Request.of(given).method
+    size, channels = settings.get("size"), settings.get("channels", 3)
+    usual = "128x128" if size is None and method.regions == "faces" else size
+    width, height = size_of(None if usual is None else str(usual))
+    if channels not in (1, 3):
+        raise InvalidParameter("channels", channels, "is neither 1 nor 3", hint="1 is grey, 3 is colour")
+    yield explain(method, height=height, width=width, channels=channels).to_json(), b""
+
+
+def _plan(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
+    _, planned = _planned(told, contents)
+    yield plan_json(planned, SPOKEN), b""
+
+
+def _release(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
+    """Plan, and yield the cost; once that was committed, draw and yield the release."""
+    request, planned = _planned(told, contents)
+    height, width, channels = planned.photo.image.shape
+    total = None if planned.total is None else planned.total.to_json()
+    yield {"total": total, "room": 2 * height * width * channels + (1 << 20)}, b""
+    release: Release = planned.release()
+    image, certificate = release.encoded(request.format)
+    notes: list[Json] = [*planned.remarks]
+    yield {"certificate": certificate.to_text(), "format": request.format, "notes": notes}, image
+
+
+def _planned(told: dict[str, Any], contents: bytes) -> tuple[Request, Plan]:
+    request = Request.of(told["settings"])
+    photo = read(contents, max_pixels=told["pixels"])
+    planned = plan(
+        photo,
+        request.method,
+        regions=request.finders,
+        if_none=request.if_none,
+        post_processing=request.post_processing,
+        at_least=request.at_least,
+    )
+    return request, planned
+
+
+DOES: Final[dict[str, Callable[[dict[str, Any], bytes], Iterator[Message]]]] = {
+    "methods": _methods,
+    "explain": _explain,
+    "plan": _plan,
+    "release": _release,
+}
+"""What a worker can be asked for."""
