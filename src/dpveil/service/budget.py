@@ -47,6 +47,12 @@ class Budget:
         """Whether the ledger knows who paid for a file; without a ledger nothing has to be paid."""
         return self.ledger is None or bool(self.ledger.paid_for(sha256))
 
+    def show(self, subject: str | None) -> dict[str, Any] | None:
+        """Return the account of a subject as JSON; None without a ledger or a subject."""
+        if self.ledger is None or subject is None:
+            return None
+        return dict(self.ledger.show(subject).to_json())
+
     def close(self) -> None:
         """Close the ledger."""
         if self.ledger is not None:
