@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from dpveil.core.region import Box, Region
     from dpveil.errors import DPVeilError
     from dpveil.io import read
+    from dpveil.ledger.book import Ledger
     from dpveil.noise.bits import BitSource, SecureBits, SeededBits
     from dpveil.release.pipeline import obfuscate
-    from dpveil.release.plan import Ledger, Plan, plan
+    from dpveil.release.plan import Plan, plan
     from dpveil.release.saving import Release
     from dpveil.release.verification import verify
     from dpveil.release.verified import Verification
@@ -62,7 +63,7 @@ _load, _ = lazy(
     Certificate="core.certificate",
     DPVeilError="errors",
     Guarantee="core.guarantee",
-    Ledger="release.plan",
+    Ledger="ledger.book",
     Origin="core.origin",
     Photo="core.photo",
     Plan="release.plan",

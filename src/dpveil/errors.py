@@ -9,7 +9,11 @@
     ├── RegionError              1   the regions do not fit this photo: outside, empty, another size
     │   └── NoRegion                 the photo holds no region of the wanted kind
     ├── UnsupportedRelation      2   guarantees that cannot be composed
-    ├── BudgetExceeded           3   a ledger refused the debit
+    ├── BudgetRefused            3   a ledger cannot take the debit: no limit, or no total
+    │   └── BudgetExceeded           the limit has less left than the release costs
+    ├── AlreadyPaid              1   a ledger has a stored release for this key
+    ├── ReservationLost          1   a reservation expired, or another one took its place
+    ├── LedgerError              4   the ledger is missing, damaged, busy, or not what it was
     ├── TooWeak                  3   a plan promises less than was asked for
     ├── PhotoError               4   the file is not a photo that dpveil reads
     ├── DataError                4   dpveil cannot read the table or its values
@@ -202,19 +206,53 @@ class UnsupportedRelation(UsageError):
     """These guarantees cannot be composed into one statement."""
 
 
-class BudgetExceeded(DPVeilError):
-    """A ledger refused the debit, so no noise was drawn."""
+class BudgetRefused(DPVeilError):
+    """A ledger cannot take the debit, so no noise was drawn."""
 
     exit_code = 3
 
-    def __init__(self, *, subject: str, asked: object, left: object) -> None:
+
+class BudgetExceeded(BudgetRefused):
+    """A limit has less left than the release costs, so no noise was drawn.
+
+    `unit` is what `asked` and `left` are amounts of: epsilon, rho, or epsilon at some delta.
+    """
+
+    def __init__(self, *, subject: str, asked: object, left: object, unit: str = "epsilon") -> None:
         super().__init__(
-            f"{subject} has epsilon {left} left and this release costs {asked}",
-            hint=f"ask for {left} or less, or raise its limit",
+            f"{subject} has {unit} {left} left and this release costs {asked}",
+            hint="raise its limit" if str(left) == "0" else f"ask for {left} or less, or raise its limit",
         )
         self.subject = subject
         self.asked = asked
         self.left = left
+        self.unit = unit
+
+
+class AlreadyPaid(DPVeilError):
+    """A release with this key was paid for and stored: nothing was drawn, and nothing was debited.
+
+    `sha256s` are the hashes of its files, and `draw` the number of the draw that made them.
+    """
+
+    def __init__(self, *, subject: str, draw: int, sha256s: Iterable[str]) -> None:
+        self.subject = subject
+        self.draw = draw
+        self.sha256s = tuple(sha256s)
+        super().__init__(
+            f"{subject} has a release for this key already, with SHA-256 {self.sha256s[-1]}",
+            hint="use that file, which costs nothing, or choose another key to draw again",
+        )
+
+
+class ReservationLost(DPVeilError):
+    """A reservation expired, was cancelled, or gave way to a later one: nothing was drawn or debited."""
+
+
+class LedgerError(DPVeilError):
+    """A ledger is missing, damaged, busy, full, or was replaced; nothing may be drawn."""
+
+    exit_code = 4
 
 
 class TooWeak(DPVeilError):

@@ -37,7 +37,7 @@ GIVEN: dict[str, dict[str, Any]] = {
 class Untouchable:
     """A ledger that must not be asked."""
 
-    def debit(self, guarantee: object) -> None:
+    def reserve(self, subject: str, guarantee: object, key: object, *, again: bool = False) -> Any:
         raise AssertionError("something was paid")
 
 
@@ -105,7 +105,11 @@ def test_nothing_is_paid_and_no_face_is_drawn_without_the_network() -> None:
     Flat.seen.clear()
     with pytest.raises(ModelError, match="not available"):
         dpveil.obfuscate(
-            astronaut(), Flat(placing="box", inpainting=ELSEWHERE), regions=FACE, ledger=Untouchable()
+            astronaut(),
+            Flat(placing="box", inpainting=ELSEWHERE),
+            regions=FACE,
+            ledger=Untouchable(),
+            subject="album",
         )
     photo = Photo(astronaut())
     heads = Flat(placing="box", inpainting=ELSEWHERE).place(photo, [Region(Box(177, 65, 88, 108))])

@@ -52,10 +52,26 @@ class Book:
     bits: Watched | None = None
     seen: list = field(default_factory=list)
 
-    def debit(self, guarantee):
-        self.seen.append((guarantee, None if self.bits is None else self.bits.filled))
+    def reserve(self, subject, guarantee, key, *, again=False):
         if guarantee.epsilon > self.limit:
-            raise BudgetExceeded(subject="album", asked=guarantee.epsilon, left=self.limit)
+            raise BudgetExceeded(subject=subject, asked=guarantee.epsilon, left=self.limit)
+        return Page(self, guarantee)
+
+
+@dataclass
+class Page:
+    """A reservation in such a book."""
+
+    book: Book
+    guarantee: object
+    files: list = field(default_factory=list)
+
+    def commit(self):
+        bits = self.book.bits
+        self.book.seen.append((self.guarantee, None if bits is None else bits.filled))
+
+    def stored(self, sha256):
+        self.files.append(sha256)
 
 
 class Nobody(Finder):
@@ -301,7 +317,7 @@ def test_equal_bits_give_equal_releases_and_fresh_ones_do_not():
 def test_the_ledger_is_debited_once_with_the_sum_before_any_draw():
     bits = Watched()
     book = Book(Fraction(3), bits)
-    private(["0,0,8,8", "4,4,8,8"], bits=bits, epsilon=1.5, ledger=book)
+    private(["0,0,8,8", "4,4,8,8"], bits=bits, epsilon=1.5, ledger=book, subject="album")
     [(guarantee, drawn)] = book.seen
     assert (guarantee.epsilon, drawn) == (3, 0)
     assert bits.filled > 0
@@ -310,7 +326,7 @@ def test_the_ledger_is_debited_once_with_the_sum_before_any_draw():
 def test_a_refused_debit_draws_nothing():
     bits = Watched()
     with pytest.raises(BudgetExceeded, match="album has epsilon 1 left"):
-        private(["0,0,8,8", "4,4,8,8"], bits=bits, epsilon=1, ledger=Book(Fraction(1)))
+        private(["0,0,8,8", "4,4,8,8"], bits=bits, epsilon=1, ledger=Book(Fraction(1)), subject="album")
     assert bits.filled == 0
 
 
@@ -348,7 +364,7 @@ def test_bad_calls_are_one_clear_refusal_that_draws_nothing(change, error, words
 def test_what_is_no_source_of_bits_is_refused_before_the_debit():
     book = Book(Fraction(9))
     with pytest.raises(InvalidParameter, match="bits = 'int' is not a source of bits"):
-        dpveil.obfuscate(ramp(), "dp-pix", epsilon=1, bits=7, ledger=book)
+        dpveil.obfuscate(ramp(), "dp-pix", epsilon=1, bits=7, ledger=book, subject="album")
     assert book.seen == []
 
 
@@ -559,7 +575,7 @@ def test_noise_that_cannot_be_drawn_is_refused_before_the_debit(method, paramete
     bits = Watched()
     book = Book(Fraction(10**9), bits)
     with pytest.raises(DPVeilError):
-        dpveil.obfuscate(ramp(), method, bits=bits, ledger=book, **parameters)
+        dpveil.obfuscate(ramp(), method, bits=bits, ledger=book, subject="album", **parameters)
     assert book.seen == []
     assert bits.filled == 0
 

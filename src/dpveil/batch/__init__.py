@@ -2,6 +2,7 @@
 
 from dpveil.batch.choices import Choices
 from dpveil.batch.manifest import check_manifest, write_manifest
+from dpveil.batch.private import check_apart
 from dpveil.batch.report import Entry, Failure, Promise, Report
 from dpveil.batch.run import release_all
 from dpveil.batch.tasks import Task, among_originals, linked_folders, photos_in, plan_tasks
@@ -14,6 +15,7 @@ __all__ = [
     "Report",
     "Task",
     "among_originals",
+    "check_apart",
     "check_manifest",
     "linked_folders",
     "photos_in",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dpveil.core.numbers import Json
 from dpveil.io import MAX_PIXELS
@@ -12,6 +13,9 @@ from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, SeededBits
 from dpveil.postprocessing import Step
 from dpveil.regions import Finder
 
+if TYPE_CHECKING:
+    from dpveil.ledger import Ledger
+
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
@@ -19,6 +23,7 @@ class Choices:
 
     `regions` are finders that the method accepts; `if_none` and `at_least` are as in `plan`. With a `seed`,
     the bits of each photo are a function of it and the output's name. `force` replaces existing outputs.
+    With a `ledger`, `subject` pays for every release.
     """
 
     method: Method
@@ -29,6 +34,8 @@ class Choices:
     seed: int | None = None
     max_pixels: int = MAX_PIXELS
     force: bool = False
+    ledger: Ledger | None = None
+    subject: str | None = None
 
     def bits(self, name: str) -> BitSource:
         """Return the bit source for the photo that is written to `name`."""

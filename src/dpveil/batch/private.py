@@ -41,6 +41,18 @@ def check_private(
         )
 
 
+def check_apart(files: Sequence[Path], paths: Sequence[Path]) -> None:
+    """Raise `UsageError` if one of the `paths` of a run is one of a ledger's `files`.
+
+    Opening and closing such a file by another way takes the database's locks from this process, and a debit
+    may be lost.
+    """
+    taken = set(map(identity, files))
+    for path in paths:
+        if identity(path) in taken:
+            raise UsageError(f"{shown(path)} belongs to the ledger", hint="name another file")
+
+
 def within(path: Path, task: Task) -> bool:
     """Whether `path` is in the folder of a task's output, or in one below it."""
     return real(path).is_relative_to(real(task.output.parent))

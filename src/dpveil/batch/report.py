@@ -24,6 +24,7 @@ UNTRIED: Final = "untried"
 STATUSES: Final = (RELEASED, FAILED, SKIPPED, NO_REGION, UNTRIED)
 INTERRUPTED: Final = "the run was interrupted"
 UNWRITABLE: Final = "the output cannot be written"
+UNPAYABLE: Final = "the ledger cannot be used"
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,24 @@ def finished(
 
 
 def same(output: Path, choices: Choices) -> Certificate | None:
-    """Return the certificate of the file `output` if it is a consistent release with these settings."""
+    """Return the certificate of the file `output` if it is a consistent release with these settings.
+
+    Raises `DPVeilError` if the ledger, if any, has no debit of the subject for this very file.
+    """
+    stated = _same(output, choices)
+    if stated is None or choices.ledger is None or choices.subject is None:
+        return stated
+    sha256 = "" if stated.output is None else stated.output.sha256
+    if not choices.ledger.knows(choices.subject, sha256):
+        raise DPVeilError(
+            f"{shown(output)} exists, and {choices.subject} did not pay for it from this ledger",
+            hint=f"choose another {{out}}, or {ALONE}, which replaces it and is paid for",
+            arguments=ARGUMENTS,
+        )
+    return stated
+
+
+def _same(output: Path, choices: Choices) -> Certificate | None:
     found = verify(output, max_pixels=choices.max_pixels)
     if found.status in ("inconsistent", "missing"):  # another run may be writing it, or was killed
         tidy(output.parent)

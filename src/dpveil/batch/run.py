@@ -13,17 +13,18 @@ from dpveil.batch.copies import copies
 from dpveil.batch.interrupts import uninterrupted
 from dpveil.batch.numbering import check_numbers, keep_numbers
 from dpveil.batch.prefetch import ahead, prefetch
-from dpveil.batch.report import INTERRUPTED, RELEASED, SKIPPED, UNWRITABLE, Report
+from dpveil.batch.private import check_apart
+from dpveil.batch.report import INTERRUPTED, RELEASED, SKIPPED, UNPAYABLE, UNWRITABLE, Report
 from dpveil.batch.resume import earlier, finished, same, taken
 from dpveil.batch.state import Stamp, State, stamp_of
 from dpveil.batch.tasks import Task
 from dpveil.core.certificate import Certificate
-from dpveil.errors import DPVeilError, OutputError
+from dpveil.errors import DPVeilError, LedgerError, OutputError
 from dpveil.io import make_folder, most_bytes, read
 from dpveil.io.folders import identity
 from dpveil.io.names import shown
 from dpveil.release.plan import Plan, plan
-from dpveil.release.saving import Release, is_release, tidy
+from dpveil.release.saving import Release, certificate_path, is_release, tidy
 
 ONE_FILE_ONLY: Final = frozenset({errno.ENAMETOOLONG, errno.EEXIST, errno.EISDIR})
 """Errors that affect one output only; the next may still be written."""
@@ -56,6 +57,7 @@ class _Run:
     """One run: its settings, the states of its output folders, and the outcomes so far.
 
     `made` has the identity of every output folder at its first use, `copies` the first of identical inputs.
+    Nothing is drawn any more once the ledger `failed`.
     """
 
     choices: Choices
@@ -64,9 +66,13 @@ class _Run:
     states: dict[Path, State] = field(default_factory=dict)
     made: dict[Path, object] = field(default_factory=dict)
     copies: dict[Path, Path] = field(default_factory=dict)
+    failed: bool = False
 
     def begin(self, tasks: Sequence[Task]) -> None:
         """Store new numbers, clean up after killed runs, read the folders' states, and find copies."""
+        if self.choices.ledger is not None:
+            places = [(task.source, task.output, certificate_path(task.output)) for task in tasks]
+            check_apart(self.choices.ledger.files, [path for several in places for path in several])
         for folder, names in _numbered(tasks).items():
             keep_numbers(names, folder)
         for folder in sorted({task.output.parent for task in tasks}):
@@ -102,28 +108,40 @@ class _Run:
         self, task: Task, waiting: Callable[[], tuple[Path, Certificate] | _Ready]
     ) -> tuple[Path, Certificate] | _Drawn:
         """Return the release of an earlier run, or the drawn one by the plan."""
+        choices = self.choices
         try:
             prepared = waiting()
+            if self.failed:
+                raise LedgerError(f"not tried, because {UNPAYABLE}", hint="run the same command again")
+            if not isinstance(prepared, _Ready):
+                return prepared
+            bits = choices.bits(task.name)
+            release = prepared.plan.release(bits=bits, ledger=choices.ledger, subject=choices.subject)
+        except LedgerError:
+            self.failed = True
+            raise
         finally:
             del waiting  # an error's traceback would hold it, and it holds the error
-        if not isinstance(prepared, _Ready):
-            return prepared
-        return _Drawn(prepared, prepared.plan.release(bits=self.choices.bits(task.name)))
+        return _Drawn(prepared, release)
 
-    def turn(self, task: Task, waiting: Callable[[], tuple[Path, Certificate] | _Drawn]) -> bool:
-        """Write one release or record its error; return whether the run can continue."""
+    def turn(self, task: Task, waiting: Callable[[], tuple[Path, Certificate] | _Drawn]) -> str:
+        """Write one release or record its error; return why the run cannot continue, if so."""
         try:
             drawn = waiting()
             if isinstance(drawn, _Drawn):
                 self._write(task, drawn)
             else:
                 self.report.done(SKIPPED, task, *drawn, self._about(task, drawn[1]))
+        except LedgerError as error:
+            self.failed = True
+            self.report.fail(task, error)
+            return UNPAYABLE
         except OutputError as error:
             self.report.fail(task, error)
-            return _errno(error) in ONE_FILE_ONLY
+            return "" if _errno(error) in ONE_FILE_ONLY else UNWRITABLE
         except Exception as error:  # noqa: BLE001  one photo must not stop the rest, and nothing was written
             self.report.fail(task, error)
-        return True
+        return ""
 
     def stop(self, tasks: Sequence[Task], reason: str) -> None:
         """Record all photos that were not reached."""
@@ -201,10 +219,10 @@ def release_all(
     """Release every photo, calling `step` after each, and return the report.
 
     `released` is called with each new release once it is written, and must not raise. Continues after the
-    failure of a single photo; stops if nothing can be written any more or on an interrupt, and then reports
-    the remaining photos as untried. With `options`, such as {"force": "--force"}, errors write arguments as
-    on the command line. Raises `UsageError` and `OutputError`, before anything is drawn, if outputs cannot
-    be numbered.
+    failure of a single photo; stops if nothing can be written any more, the ledger fails, or on an interrupt,
+    and then reports the remaining photos as untried. With `options`, such as {"force": "--force"}, errors
+    write arguments as on the command line. Raises `UsageError` and `OutputError`, before anything is drawn,
+    if outputs cannot be numbered, or an input or output belongs to the ledger.
     """
     run = _Run(choices, Report(options or {}), released)
     try:
@@ -212,8 +230,8 @@ def release_all(
         at_once = min(finder.at_once for finder in choices.regions)
         with prefetch(run.prepare, tasks, at_once=at_once) as prepared, ahead(run.draw, prepared) as drawn:
             for task, waiting in drawn:
-                if not run.turn(task, waiting):
-                    run.stop(tasks, UNWRITABLE)
+                if reason := run.turn(task, waiting):
+                    run.stop(tasks, reason)
                     break
                 step()
     except KeyboardInterrupt:

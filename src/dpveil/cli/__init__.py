@@ -22,6 +22,7 @@ from dpveil.cli.evaluate import evaluate_command
 from dpveil.cli.explain import explain_command
 from dpveil.cli.faces import faces_command
 from dpveil.cli.install import install_command
+from dpveil.cli.ledger import ledger_app
 from dpveil.cli.mechanism import mechanism_app
 from dpveil.cli.methods import methods_command
 from dpveil.cli.obfuscate import obfuscate_command
@@ -61,6 +62,7 @@ app.command("install", cls=Command, short_help="Install what finds faces and the
 app.command("demo", cls=Command, short_help="Release a public photograph at several budgets.")(demo_command)
 app.command("serve", cls=Command, short_help="Plan and release photos over HTTP.")(serve_command)
 app.add_typer(api_key_app, name="api-key", short_help="Keys with which others may use the service.")
+app.add_typer(ledger_app, name="ledger", short_help="Keep the privacy budgets of people or albums.")
 app.add_typer(mechanism_app, name="mechanism", short_help="Release numbers that stay in their range.")
 
 USAGE_ERROR: Final[type[Exception]] = typer.BadParameter.__bases__[0]

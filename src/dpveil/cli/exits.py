@@ -16,7 +16,7 @@ MEANING: Final = {
     INCOMPLETE: "something failed: a photo, a release, an audit",
     USAGE: "wrong usage",
     BUDGET: "budget refused or promise too weak",
-    IMPOSSIBLE: "nothing readable, or the output cannot be written",
+    IMPOSSIBLE: "nothing readable, or the output or ledger cannot be written",
     INTERRUPTED: "interrupted",
 }
 """The meaning of each exit code in a few words, for `dpveil --help`."""
@@ -31,9 +31,13 @@ DETAILS: Final = {
         " installed nothing"
     ),
     USAGE: "An option is missing, unknown or out of range; nothing was read",
-    BUDGET: "Nothing was drawn for a photo that would cost too much, or promise less than `--at-least`",
+    BUDGET: (
+        "Nothing was drawn for a photo that would cost more than a limit of its subject has left, or promise"
+        " less than `--at-least`"
+    ),
     IMPOSSIBLE: (
-        "No photo, table or model is one that dpveil reads, or no output can be written; also where the one"
+        "No photo, table or model is one that dpveil reads, or no output can be written, or the ledger is"
+        " missing, damaged, busy or replaced; also where the one"
         " picture, plot or model that a command writes exists, without `--force`"
     ),
     INTERRUPTED: "By Ctrl-C or `SIGTERM`; nothing half written is left",

@@ -15,6 +15,7 @@ from dpveil.cli.options import (
     GIVEN,
     AsJson,
     AtLeast,
+    LedgerUrl,
     MaxPixels,
     PostProcessing,
     Text,
@@ -24,11 +25,12 @@ from dpveil.cli.options import (
 from dpveil.cli.progress import bar
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
 from dpveil.cli.usual import Doubts, tell, tell_chosen, tell_costs, tell_drawn
-from dpveil.errors import PhotoError
+from dpveil.errors import DPVeilError, PhotoError, UsageError
 
 if TYPE_CHECKING:
     from dpveil.batch import Report, Task
     from dpveil.cli.review import Review
+    from dpveil.ledger import Ledger
     from dpveil.mechanisms.method import Method
     from dpveil.release.plan import Plan
     from dpveil.release.saving import Release
@@ -72,6 +74,10 @@ def obfuscate_command(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing outputs.")] = False,
     json: AsJson = False,
+    ledger: LedgerUrl = None,
+    subject: Annotated[
+        Text, typer.Option(metavar="NAME", help="Who pays from the ledger, such as studio/album-7.")
+    ] = None,
     seed: Annotated[
         int | None,
         typer.Option(
@@ -106,6 +112,7 @@ def obfuscate_command(
     from dpveil.postprocessing import parse_all
     from dpveil.regions import check_if_none
 
+    opened = _opened(ledger, subject, seed, [path for path in (manifest, review) if path])
     choices = Choices(
         method=method,
         regions=method.accepts(regions.finders([method.regions])),
@@ -115,6 +122,8 @@ def obfuscate_command(
         seed=seed,
         max_pixels=max_pixels,
         force=force,
+        ledger=opened,
+        subject=subject,
     )
     tasks = plan_tasks(inputs, out, names=names)
     notes = _notes(inputs, tasks, out)
@@ -136,7 +145,39 @@ def obfuscate_command(
     )
     print_report(report, json)
     _tell_faces(context, method, report, doubts, seeded=seed is not None)
+    _tell_budget(opened, subject)
     return max(exit_code(report), listed)
+
+
+def _opened(url: str | None, subject: str | None, seed: int | None, private: Sequence[Path]) -> Ledger | None:
+    """Return the ledger that pays, if any; nothing that the run writes about itself may belong to it."""
+    if (url is None) != (subject is None):
+        missing, given = ("--ledger", "--subject") if url is None else ("--subject", "--ledger")
+        raise UsageError(f"{given} needs {missing}", hint="name both, or neither")
+    if url is None or subject is None:
+        return None
+    from dpveil.batch import check_apart
+    from dpveil.ledger import Ledger
+    from dpveil.ledger.subjects import check_subject
+
+    if seed is not None:
+        raise UsageError("a release with --seed is not paid for", hint="leave out --seed, or --ledger")
+    check_subject(subject)
+    opened = Ledger(url)
+    check_apart(opened.files, private)
+    return opened
+
+
+def _tell_budget(ledger: Ledger | None, subject: str | None) -> None:
+    """Say what the subject has spent, and what is left, and let go of the ledger."""
+    if ledger is not None and subject is not None:
+        from dpveil.cli.ledger_words import in_words
+
+        try:
+            say.note(in_words(ledger.show(subject)))
+        except DPVeilError as error:  # the releases are written, and the report says if it failed
+            say.note(f"dpveil: {say.one_line(error)}")
+        ledger.close()
 
 
 def _watching(doubts: Doubts, pages: Review | None) -> Callable[[Task, Plan, Release], None]:

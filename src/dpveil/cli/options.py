@@ -37,6 +37,10 @@ MaxPixels = Annotated[
     int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse photos with more pixels.")
 ]
 
+LedgerUrl = Annotated[
+    Text, typer.Option("--ledger", metavar="URL", help="The ledger, such as sqlite:///budget.db.")
+]
+
 FLAG: Final = ""
 """The metavar of options without a value."""
 NAME: Final = "dpveil.method"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from dpveil.batch.report import INTERRUPTED, UNTRIED, UNWRITABLE, Entry, Promise, Report
+from dpveil.batch.report import INTERRUPTED, UNPAYABLE, UNTRIED, UNWRITABLE, Entry, Promise, Report
 from dpveil.cli import exits, say
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.notes import Aside
-from dpveil.errors import BudgetExceeded, DPVeilError, OutputError, PhotoError, TooWeak
+from dpveil.errors import BudgetRefused, DPVeilError, OutputError, PhotoError, TooWeak
 from dpveil.io.names import shown
 from dpveil.release.words import worth
 
@@ -19,7 +19,11 @@ SKIPPED: Final = (
     "skipped {photos}: released before with these settings, and the certificate is valid; --force releases"
     " anew"
 )
-STOPPED: Final = {INTERRUPTED: exits.INTERRUPTED, UNWRITABLE: exits.IMPOSSIBLE}
+STOPPED: Final = {
+    INTERRUPTED: exits.INTERRUPTED,
+    UNWRITABLE: exits.IMPOSSIBLE,
+    UNPAYABLE: exits.IMPOSSIBLE,
+}
 """Exit codes of runs that ended early, by reason."""
 
 
@@ -28,7 +32,7 @@ def exit_code(report: Report) -> int:
     errors = report.errors
     if report.stopped is not None:
         return STOPPED[report.stopped]
-    if any(issubclass(error, BudgetExceeded | TooWeak) for error in errors):
+    if any(issubclass(error, BudgetRefused | TooWeak) for error in errors):
         return exits.BUDGET
     fruitless = errors and not report.released and not report.skipped
     if fruitless and any(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.options import Text
 from dpveil.errors import UsageError
+
+if TYPE_CHECKING:
+    from dpveil.ledger import Ledger
 
 
 def serve_command(
@@ -71,12 +75,16 @@ def serve_command(
         workers=workers,
         limits=limits,
     )
-    try:
-        serve(setup, _ledger(ledger), lambda port: say.note(f"dpveil serves at http://{host}:{port}"))
-    except KeyboardInterrupt:
-        return exits.INTERRUPTED
+    address = f"[{host}]" if ":" in host.strip("[]") and "[" not in host else host
+    with suppress(KeyboardInterrupt):  # how it is told to stop, after which it has stopped in order
+        serve(setup, _ledger(ledger), lambda port: say.note(f"dpveil serves at http://{address}:{port}"))
     return exits.DONE
 
 
-def _ledger(url: Text) -> None:
-    return None
+def _ledger(url: Text) -> Ledger | None:
+    """Return the ledger of a URL, which has to exist."""
+    if url is None:
+        return None
+    from dpveil.ledger import Ledger
+
+    return Ledger(url)

@@ -10,7 +10,8 @@ from dpveil.mechanisms.method import Method
 from dpveil.noise.bits import BitSource
 from dpveil.postprocessing import Step
 from dpveil.regions import Spec
-from dpveil.release.plan import Ledger, plan
+from dpveil.release.payment import Budget
+from dpveil.release.plan import plan
 from dpveil.release.saving import Release
 
 
@@ -20,7 +21,9 @@ def obfuscate(
     *,
     regions: Spec | Sequence[Spec] | None = None,
     bits: BitSource | None = None,
-    ledger: Ledger | None = None,
+    ledger: Budget | None = None,
+    subject: str | None = None,
+    key: str | bytes | None = None,
     if_none: str | None = None,
     post_processing: Sequence[str | Step] | str | Step = (),
     at_least: str | None = None,
@@ -28,9 +31,9 @@ def obfuscate(
 ) -> Release:
     """Return a release of `photo` in which `method` was applied to every pixel of `regions`.
 
-    `bits` and `ledger` are as in `Plan.release`, all other arguments as in `plan`. With `bits` given, the
-    result is a function of the arguments alone. Raises errors of `dpveil.errors` and then releases nothing.
-    Source: docs, "Guarantees".
+    `bits`, `ledger`, `subject` and `key` are as in `Plan.release`, all other arguments as in `plan`. With
+    `bits` given, the result is a function of the arguments alone. Raises errors of `dpveil.errors` and then
+    releases nothing. Source: docs, "Guarantees".
 
     >>> import numpy as np
     >>> release = obfuscate(np.zeros((8, 8), np.uint8), "dp-pix", epsilon=1, block=8)
@@ -46,4 +49,4 @@ def obfuscate(
         at_least=at_least,
         **parameters,
     )
-    return made.release(bits=bits, ledger=ledger)
+    return made.release(bits=bits, ledger=ledger, subject=subject, key=key)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
 from dpveil.accounting.meaning import at_least, check_strength_name
 from dpveil.catalogue import build
@@ -16,7 +16,7 @@ from dpveil.core.notes import Aside
 from dpveil.core.origin import BOX, FACE
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
-from dpveil.errors import InvalidParameter, RegionError, TooWeak
+from dpveil.errors import RegionError, TooWeak
 from dpveil.io import Source, read
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Placement
@@ -27,17 +27,11 @@ from dpveil.regions.numbering import Order
 from dpveil.release import overlooked, words
 from dpveil.release.crowd import Crowd, check_kept
 from dpveil.release.origins import FACES, stays
+from dpveil.release.payment import Budget, check_payment, pay, refuse_copy
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.saving import Release
 
 BOXES_ALONE: Final = "no face was looked for: every face outside the given boxes stays in the clear"
-
-
-class Ledger(Protocol):
-    """Keeps a privacy budget: `debit` commits a cost, or raises `BudgetExceeded` so that nothing is drawn."""
-
-    def debit(self, guarantee: Guarantee) -> None:
-        """Commit the cost of one photo, before any noise is drawn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,25 +139,32 @@ class Plan:
         if not enough or self.missing:
             raise TooWeak(asked=least, strength=self.strength, total=self.total, missing=self.missing)
 
-    def release(self, *, bits: BitSource | None = None, ledger: Ledger | None = None) -> Release:
-        """Debit the total from `ledger`, draw the noise, and return the release with its certificate.
+    def release(
+        self,
+        *,
+        bits: BitSource | None = None,
+        ledger: Budget | None = None,
+        subject: str | None = None,
+        key: str | bytes | None = None,
+    ) -> Release:
+        """Debit the total from `subject` in `ledger`, draw the noise, and return release and certificate.
 
         `bits=None` means a fresh `SecureBits`; with `bits` given, the result is a function of plan and bits
-        alone. Every call draws new noise and costs the total again. Raises `BudgetExceeded` before anything
-        is drawn, and `InvalidParameter` for objects that are no bit source or no ledger.
+        alone. Every call draws new noise and costs the total again; with a `key`, which names the work unit,
+        it does so until the release was saved, and then raises `AlreadyPaid`. Raises `BudgetRefused` or
+        `LedgerError` before anything is drawn, and `InvalidParameter` for objects that are no bit source or
+        no ledger, and for seeded bits with a ledger.
         """
-        if self.quote is None or self.placement is None:
-            return Release(self.photo.image, self._copied(), self.remarks)
         source = SecureBits() if bits is None else check_bits(bits)
-        if ledger is not None and not callable(getattr(ledger, "debit", None)):
-            hint = "give an object with a method debit(guarantee)"
-            raise InvalidParameter("ledger", type(ledger).__name__, "is not a budget keeper", hint=hint)
+        check_payment(ledger, subject, key, source)
+        if self.quote is None or self.placement is None:
+            refuse_copy(ledger)
+            return Release(self.photo.image, self._copied(), self.remarks)
         certificate = self._certificate(self.quote, kind_of(source))
-        if ledger is not None:
-            ledger.debit(self.quote.total)
+        paid = None if ledger is None else pay(ledger, subject, key, certificate, self.photo)
         drawn = self.placement.drawn(source, self.post_processing)
         drawn.image.flags.writeable = False
-        return Release(drawn.image, certificate, self.remarks, drawn.again)
+        return Release(drawn.image, certificate, self.remarks, drawn.again, paid)
 
     def _certificate(self, quote: Quote, bits: str) -> Certificate:
         return Certificate(

@@ -31,6 +31,7 @@ from dpveil.io import (
 from dpveil.io.names import check_path, shown
 from dpveil.io.refused import Refused
 from dpveil.mechanisms.placement import Image, Pose
+from dpveil.release.payment import Payment
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -95,13 +96,14 @@ class Release:
 
     `certificate` states the guarantee. `notes` say how the file was converted when it was read, and what
     was not searched for in it; they are for the owner of the original, and are never saved. `again` shows
-    the image with its faces in another pose, if anything can: see `render`.
+    the image with its faces in another pose, if anything can: see `render`. `paid` is the debit in a ledger.
     """
 
     image: UInt8[np.ndarray, "h w c"]
     certificate: Certificate
     notes: tuple[str, ...] = ()
     again: Callable[[Pose], Image] | None = None
+    paid: Payment | None = None
 
     def __repr__(self) -> str:
         """Return the size and the certificate only: a representation ends up in logs."""
@@ -172,6 +174,8 @@ class Release:
         if len(text) > MOST_BYTES:
             problem = f"cannot write {shown(target)}: its certificate has more than {MOST_BYTES:,} bytes"
             raise OutputError(problem, hint="nobody could verify it; release fewer regions")
+        if self.paid is not None and certificate.output is not None:
+            self.paid.stored(certificate.output.sha256)  # first: a ledger knows every file that there is
         write_together([(beside, text), (target, contents)], replace=replace)
         return certificate
 

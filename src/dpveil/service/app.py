@@ -196,7 +196,7 @@ def _job(result: Result) -> dict[str, Any]:
 
 
 def _problem(told: dict[str, Any]) -> Response:
-    headers = {"retry-after": "10"} if told["status"] == 503 else {}
+    headers = {"retry-after": str(told["retry_after"])} if "retry_after" in told else {}
     return JSONResponse(told, told["status"], headers=headers, media_type="application/problem+json")
 
 

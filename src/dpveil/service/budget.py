@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dpveil.core.certificate_text import parse_guarantee
-from dpveil.errors import UsageError
+from dpveil.errors import AlreadyPaid, UsageError
+from dpveil.service.problems import Gone
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
@@ -34,7 +35,13 @@ class Budget:
         if total is None:
             raise UsageError("a copy without protection cannot be paid for", hint="leave if_none out")
         guarantee = parse_guarantee(total)
-        reservation = self.ledger.reserve(subject, guarantee, f"{owner}\0{key}")
+        try:
+            reservation = self.ledger.reserve(subject, guarantee, f"{owner}\0{key}")
+        except AlreadyPaid as error:
+            raise Gone(
+                "the release with this Idempotency-Key was made and paid for, and is not kept any more",
+                hint="send another key for another release, which costs again",
+            ) from error
         reservation.commit()
         return reservation
 

@@ -41,7 +41,7 @@ def _warm() -> None:
 
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
-    """Answer requests until there are no more; an error that is no `DPVeilError` is named by its type."""
+    """Answer requests until there are no more, or an error that is no `DPVeilError`: its type is told."""
     from dpveil.service.wire import read, write
     from dpveil.service.work import DRAW, steps
 
@@ -54,10 +54,9 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
                 if "room" in told and not _goes_on(read(requests), DRAW):
                     break
             write(answers, {"done": True})
-        except MemoryError:
-            write(answers, {"failed": "MemoryError"})
-        except Exception as error:  # noqa: BLE001  a hostile photo must not end the worker if it need not
+        except Exception as error:  # noqa: BLE001  a hostile photo may raise anything; this worker is replaced
             write(answers, {"failed": type(error).__name__})
+            return
 
 
 def _goes_on(message: tuple[dict[str, object], bytes] | None, word: str) -> bool:

@@ -12,22 +12,19 @@ import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from dpveil.core.certificate_text import parse_certificate, parse_guarantee
-from dpveil.errors import DPVeilError
+from dpveil.errors import BudgetRefused, DPVeilError
 from dpveil.service import log
 from dpveil.service.budget import Budget
 from dpveil.service.keys import Caller
 from dpveil.service.limits import Limits
 from dpveil.service.metrics import Metrics
 from dpveil.service.pool import Pool, Worker
-from dpveil.service.problems import Busy, Conflict, Lost, Refusal, WorkerEnded, kind_of, problem, status_of
+from dpveil.service.problems import Busy, Conflict, Lost, WorkerEnded, kind_of, problem, status_of
 from dpveil.service.store import FAILED, Result, Store
 from dpveil.service.upload import Share
-
-if TYPE_CHECKING:
-    from dpveil.ledger.reservation import Reservation
 
 Made = TypeVar("Made")
 STOPS = "the service stops, and this was not paid for yet"
@@ -130,7 +127,7 @@ class Desk:
         except asyncio.CancelledError:
             await self._failed(id_, Busy(STOPS, after=10))
         except DPVeilError as error:
-            self.metrics.refused.inc(kind_of(error) == "BudgetExceeded")
+            self.metrics.refused.inc(isinstance(error, BudgetRefused))
             self.metrics.lost.inc(isinstance(error, Lost))
             await self._failed(id_, error)
         except Exception:  # noqa: BLE001  logged, and told as an error of the service
@@ -170,31 +167,34 @@ class Desk:
         except DPVeilError:
             await worker.drop()
             raise
-        release, image = await self._drawn(worker, total, payment)
-        await self.results(self.store.keep, job.id, release, image)
-        await self.payments(self.budget.stored, payment, release["sha256"])
-        await self.results(self.store.show, job.id)
-
-    async def _drawn(
-        self, worker: Worker, total: dict[str, Any] | None, payment: Reservation | None
-    ) -> tuple[dict[str, Any], bytes]:
-        """Return what the worker drew, if it is what was paid for."""
         try:
-            answer, image = await worker.tell({"do": "draw"}, self.limits.draw_seconds)
-            await worker.finish()
-            sha256 = hashlib.sha256(image).hexdigest()
-            certificate = parse_certificate(str(answer["certificate"]))
-            paid = None if total is None else parse_guarantee(total)
-            if (
-                certificate.output is None
-                or certificate.output.sha256 != sha256
-                or certificate.composition != paid
-            ):
-                raise WorkerEnded
-        except (WorkerEnded, Refusal) as error:
-            raise (error if payment is None else Lost()) from error
-        notes = json.dumps([str(note) for note in answer["notes"]])
-        return {**answer, "sha256": sha256, "notes": notes}, image
+            release, image = await self._drawn(worker, total)
+            await self.results(self.store.keep, job.id, release, image)
+            await self.payments(self.budget.stored, payment, release["sha256"])
+            await self.results(self.store.show, job.id)
+        except Exception as error:
+            if payment is None:
+                raise
+            log.error("lost")
+            raise Lost from error
+
+    async def _drawn(self, worker: Worker, total: dict[str, Any] | None) -> tuple[dict[str, Any], bytes]:
+        """Return what the worker drew, if it is what was paid for; raises `WorkerEnded` if it is not."""
+        answer, image = await worker.tell({"do": "draw"}, self.limits.draw_seconds)
+        await worker.finish()
+        return await asyncio.to_thread(_checked, answer, image, total), image
+
+
+def _checked(answer: dict[str, Any], image: bytes, total: dict[str, Any] | None) -> dict[str, Any]:
+    """Return a worker's release with its SHA-256; raises `WorkerEnded` unless it is what was paid for."""
+    sha256 = hashlib.sha256(image).hexdigest()
+    certificate = parse_certificate(str(answer["certificate"]))
+    paid = None if total is None else parse_guarantee(total)
+    stated = None if certificate.output is None else certificate.output.sha256
+    if (stated, certificate.composition) != (sha256, paid):
+        raise WorkerEnded
+    notes = json.dumps([str(note) for note in answer["notes"]])
+    return {**answer, "sha256": sha256, "notes": notes}
 
 
 def failed(result: Result) -> dict[str, Any] | None:

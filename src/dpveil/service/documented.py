@@ -70,6 +70,7 @@ PROBLEM: Final = {
         "title": {"type": "string", "description": "What is wrong."},
         "status": {"type": "integer"},
         "hint": {"type": "string", "description": "How to fix it."},
+        "retry_after": {"type": "integer", "description": "Seconds to wait, where waiting helps."},
     },
 }
 RELEASE: Final = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Sequence
 from typing import Any, Final
@@ -23,7 +22,6 @@ from dpveil.service.problems import (
     BadRequest,
     Forbidden,
     Misdirected,
-    ServiceError,
     problem,
     status_of,
 )
@@ -49,9 +47,8 @@ def answer(error: DPVeilError) -> Response:
     """Return the answer that tells of an error."""
     told, status = problem(error), status_of(error)
     headers = {"www-authenticate": "Bearer"} if status == 401 else {}
-    after = error.after if isinstance(error, ServiceError) else None
-    if after is not None:
-        headers["retry-after"] = str(after)
+    if "retry_after" in told:
+        headers["retry-after"] = str(told["retry_after"])
     return JSONResponse(told, status, headers=headers, media_type=MEDIA_TYPE)
 
 
@@ -72,7 +69,7 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        answered = _Answered(send, self.limits.send_seconds)
+        answered = _Answered(send)
         try:
             try:
                 self._admit(scope)
@@ -166,21 +163,20 @@ def _name(host: str) -> str:
 
 
 class _Answered:
-    """Sends an answer with our headers, in time, and remembers its status and when it began."""
+    """Sends an answer with our headers, and remembers its status and when it began."""
 
-    def __init__(self, send: Send, most: float) -> None:
-        self.send, self.most = send, most
+    def __init__(self, send: Send) -> None:
+        self.send = send
         self.status: int | None = None
         self.begun = time.monotonic()
         self.seconds = 0.0
 
     async def __call__(self, message: Message) -> None:
-        """Send one message; raises `TimeoutError` if the client does not read."""
+        """Send one message."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self.seconds = time.monotonic() - self.begun
             given: list[Any] = [*message.get("headers", [])]
             names = {name for name, _ in given}
             message = {**message, "headers": [*given, *(own for own in HEADERS if own[0] not in names)]}
-        async with asyncio.timeout(self.most):
-            await self.send(message)
+        await self.send(message)

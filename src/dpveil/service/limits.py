@@ -32,7 +32,7 @@ class Limits:
     waiting: int = 64
     plan_seconds: float = 60
     draw_seconds: float = 120
-    worker_bytes: int = 8192 * MIB
+    worker_bytes: int = 4096 * MIB
     answer_seconds: float = 20
     result_seconds: float = 3600
     results_bytes: int = 2048 * MIB

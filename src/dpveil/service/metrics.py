@@ -15,16 +15,16 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        own = {"registry": self.registry}
+        own = self.registry
         self.requests = Counter(
-            "dpveil_requests", "Requests by route and status.", ["route", "status"], **own
+            "dpveil_requests", "Requests by route and status.", ["route", "status"], registry=own
         )
         self.seconds = Histogram(
-            "dpveil_request_seconds", "Time until the answer began.", ["route"], buckets=SECONDS, **own
+            "dpveil_request_seconds", "Time until the answer began.", ["route"], buckets=SECONDS, registry=own
         )
-        self.releases = Counter("dpveil_releases", "Releases that were drawn and kept.", **own)
-        self.refused = Counter("dpveil_budget_refused", "Releases that a budget did not allow.", **own)
-        self.lost = Counter("dpveil_releases_lost", "Releases that were paid for and not made.", **own)
+        self.releases = Counter("dpveil_releases", "Releases that were drawn and kept.", registry=own)
+        self.refused = Counter("dpveil_budget_refused", "Releases that a budget did not allow.", registry=own)
+        self.lost = Counter("dpveil_releases_lost", "Releases that were paid for and not made.", registry=own)
 
     def watch(self, name: str, words: str, read: Callable[[], float]) -> None:
         """Add a figure that is read when it is asked for."""

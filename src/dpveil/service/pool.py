@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -14,6 +15,8 @@ from dpveil.service.limits import Limits
 from dpveil.service.problems import Busy, WorkerEnded, refusal
 from dpveil.service.wire import Message, packed, receive
 
+PROGRAM: Final = "dpveil.service.child"
+"""The module that a worker runs."""
 START_SECONDS: Final = 120
 """Seconds within which a worker is ready; it takes two."""
 PAUSE_SECONDS: Final = 5
@@ -36,7 +39,7 @@ class Worker:
     async def start(cls, limits: Limits) -> Worker:
         """Return a new worker that is ready; raises `WorkerEnded` if it does not get there."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "dpveil.service.child", str(limits.worker_bytes)),
+            *(sys.executable, "-P", "-m", PROGRAM, str(limits.worker_bytes)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,  # what libraries print may tell of photos
@@ -104,7 +107,6 @@ class Worker:
         except (EOFError, OSError, ValueError) as error:
             raise WorkerEnded from error
         if "failed" in answer:
-            self.talking = False
             memory = answer["failed"] == "MemoryError"
             raise WorkerEnded(kind=str(answer["failed"])[:100], memory=memory)
         return answer, contents
@@ -116,8 +118,9 @@ class Worker:
 
     async def end(self) -> None:
         """Kill the process, whatever it does."""
-        with suppress(ProcessLookupError):
-            self.process.kill()
+        if self.process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
         await self.process.wait()
         for stream in (self.process.stdin, self.process.stdout):
             transport = getattr(stream, "transport", getattr(stream, "_transport", None))

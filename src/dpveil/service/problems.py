@@ -131,7 +131,11 @@ STATUS: Final[Mapping[str, int]] = {
     "RegionError": 422,
     "NoRegion": 422,
     "UnsupportedRelation": 422,
+    "BudgetRefused": 403,
     "BudgetExceeded": 403,
+    "AlreadyPaid": 410,
+    "ReservationLost": 409,
+    "LedgerError": 503,
     "TooWeak": 422,
     "PhotoError": 422,
     "DataError": 422,
@@ -188,4 +192,5 @@ def problem(error: DPVeilError) -> dict[str, Any]:
         "title": error.message,
         "status": status_of(error),
         **({"hint": error.hint} if error.hint else {}),
+        **({"retry_after": error.after} if isinstance(error, ServiceError) and error.after else {}),
     }

@@ -1,9 +1,9 @@
-"""The HTTP protocol with a deadline for what clients send: one that dawdles loses its connection."""
+"""The HTTP protocol with deadlines: a client that dawdles in sending or reading loses its connection."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -18,11 +18,15 @@ GRACE: Final = 5
 class Timely(H11Protocol):
     """uvicorn's protocol, which waits for headers and bodies as long as the limits say, and no longer."""
 
-    limits: ClassVar[Limits] = Limits()
+    def __init__(self, limits: Limits, **given: Any) -> None:
+        super().__init__(**given)
+        self.limits = limits
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=0)  # whatever is not taken at once counts as not read
+        self._unread: asyncio.TimerHandle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._phase: Any = None
         self._watch(h11.IDLE)
@@ -41,7 +45,24 @@ class Timely(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""
         self._watch(None)
+        self._read()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Begin to wait for a client to read."""
+        super().pause_writing()
+        if self._unread is None:
+            self._unread = self.loop.call_later(self.limits.send_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Stop waiting: everything was read."""
+        self._read()
+        super().resume_writing()
+
+    def _read(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _watch(self, phase: Any) -> None:
         """Start the clock of a phase that has just begun; one that goes on keeps its clock."""

@@ -9,13 +9,15 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import uvicorn
 from fastapi import FastAPI
 
-from dpveil.errors import OutputError, UsageError
+from dpveil.errors import InvalidParameter, OutputError, UsageError
+from dpveil.io.names import shown
 from dpveil.service import log
 from dpveil.service.app import Addresses, application
 from dpveil.service.budget import Budget
@@ -55,13 +57,20 @@ class Setup:
     limits: Limits = Limits()
 
     def check(self, ledger: Ledger | None) -> None:
-        """Raise `UsageError` for anything but loopback without keys, a ledger and names."""
+        """Raise `UsageError` for anything but loopback without keys, a ledger with limits, and names.
+
+        Also for files that are the ledger's: whoever opens and closes one of these undoes its locks.
+        """
+        for name, path in (("results", self.results), ("keys", self.keys)):
+            if ledger is not None and path is not None and path.resolve() in map(Path.resolve, ledger.files):
+                problem, hint = "belongs to the ledger", "name another file"
+                raise InvalidParameter(name, shown(path), problem, hint=hint)
         if is_loopback(self.host):
             return
         if self.keys is None:
             hint = "give {keys}, which dpveil api-key new makes, or serve on 127.0.0.1"
             raise UsageError(ALONE, hint=hint, arguments={"keys": "keys"})
-        if ledger is None:
+        if ledger is None or not ledger.subjects():
             hint = "give {ledger}, with limits by dpveil ledger limit, or serve on 127.0.0.1"
             raise UsageError(ALONE, hint=hint, arguments={"ledger": "ledger"})
         if not self.hosts:
@@ -83,7 +92,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Service:
     """The parts of a service: its desk, and the application that uvicorn runs."""
 
@@ -167,20 +176,13 @@ class _Server(uvicorn.Server):
         await closing
 
 
-def serve(setup: Setup, ledger: Ledger | None, started: Callable[[int], None]) -> None:
-    """Run the service until it is told to stop by SIGTERM or SIGINT; calls `started` with the port.
-
-    Raises `UsageError` for what is not safe to start, and `OutputError` if it cannot listen.
-    """
-    service = build(setup, ledger)
-    log.start()
-    gc.freeze()
-    Timely.limits = setup.limits
+def running(setup: Setup, service: Service, started: Callable[[int], None]) -> uvicorn.Server:
+    """Return uvicorn's server for a service; it calls `started` with the port once it listens."""
     config = uvicorn.Config(
         service.app,
         host=setup.host.strip("[]"),
         port=setup.port,
-        http=Timely,
+        http=cast(Any, partial(Timely, setup.limits)),
         ws="none",
         loop="asyncio",
         log_config=None,
@@ -191,9 +193,19 @@ def serve(setup: Setup, ledger: Ledger | None, started: Callable[[int], None]) -
         limit_concurrency=setup.limits.connections,
         timeout_graceful_shutdown=int(setup.limits.draw_seconds + setup.limits.send_seconds),
     )
+    return _Server(config, service, started)
+
+
+def serve(setup: Setup, ledger: Ledger | None, started: Callable[[int], None]) -> None:
+    """Run the service until it is told to stop by SIGTERM or SIGINT; calls `started` with the port.
+
+    Raises `UsageError` for what is not safe to start, and `OutputError` if it cannot listen.
+    """
+    server = running(setup, build(setup, ledger), started)
+    log.start()
+    gc.freeze()
     try:
-        _Server(config, service, started).run()
+        server.run()
     except SystemExit:
-        hint = "choose another with {port}"
         problem = f"the service cannot listen at {setup.host}, port {setup.port}"
-        raise OutputError(problem, hint=hint, arguments={"port": "port"}) from None
+        raise OutputError(problem, hint="choose another {port}", arguments={"port": "port"}) from None

@@ -30,6 +30,12 @@ CREATE TABLE IF NOT EXISTS results (
 );
 CREATE UNIQUE INDEX IF NOT EXISTS requests ON results (owner, request) WHERE request IS NOT NULL;
 """
+PRAGMAS: Final = (
+    "trusted_schema = OFF",
+    "locking_mode = EXCLUSIVE",  # a second service would forget what the first one makes
+    "journal_mode = WAL",
+    "synchronous = FULL",
+)
 WORKING: Final = "working"
 KEPT: Final = "kept"
 DONE: Final = "done"
@@ -68,12 +74,12 @@ class Store:
             raise OutputError(f"the results cannot be kept: {error}", hint=hint) from error
 
     def _open(self, path: str | Path) -> None:
-        self._base = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._base = sqlite3.connect(path, timeout=1, isolation_level=None, check_same_thread=False)
         version = self._base.execute("PRAGMA user_version").fetchone()[0]
         tables = self._base.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
         if tables and version != VERSION:
             raise sqlite3.DatabaseError("the file is another database")
-        for pragma in ("journal_mode = WAL", "synchronous = FULL", "trusted_schema = OFF"):
+        for pragma in PRAGMAS:
             self._base.execute(f"PRAGMA {pragma}")
         self._base.executescript(SCHEMA)
         self._base.execute(f"PRAGMA user_version = {VERSION}")

@@ -86,7 +86,7 @@ async def receive(request: Request, limits: Limits, share: Share) -> Upload:
         raise TooSlow(f"the upload did not arrive within {limits.body_seconds:g} s") from None
     except ClientDisconnect:
         raise BadRequest("the upload broke off", hint="send it again") from None
-    return form.upload()
+    return await asyncio.to_thread(form.upload)
 
 
 async def _chunks(request: Request) -> AsyncIterator[bytes]:

@@ -1,0 +1,216 @@
+"""The ledger: budgets of subjects, reserved before a release and committed before its first bit is drawn."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from dpveil.core.guarantee import Guarantee
+from dpveil.errors import InvalidParameter, ReservationLost, UsageError
+from dpveil.ledger import entries, rules, sqlite_files, store
+from dpveil.ledger.account import Account, Paid
+from dpveil.ledger.amounts import Total
+from dpveil.ledger.check import Checked, check, parse_head
+from dpveil.ledger.entries import Debit, Entry, LimitSet, Open, Stored
+from dpveil.ledger.limits import Limit
+from dpveil.ledger.reservation import Reservation
+from dpveil.ledger.sqlite import SQLite
+from dpveil.ledger.store import Connection
+from dpveil.ledger.subjects import check_subject, is_under
+
+SECONDS: Final = 600
+"""Seconds after which a reservation expires that was never committed."""
+MOST_SECONDS: Final = 86_400
+"""Longest time of a reservation; one that ends later was made before the clock was set back."""
+
+
+class Ledger:
+    """Budgets of subjects in a database, such as `Ledger("sqlite:///budget.db")`.
+
+    Subjects are paths, such as studio/album-7, and a debit counts for all that lead to it. `create` makes a
+    missing file, which `created` tells. Threads may share one; so may processes that fork. Raises
+    `UsageError` for other URLs, and `LedgerError` if the file is missing, damaged or no ledger. Source: docs,
+    "Ledger".
+    """
+
+    def __init__(self, url: str, *, create: bool = False) -> None:
+        path = sqlite_files.path_of(url)
+        self.created = create and sqlite_files.create(path, _first_rows)
+        self._database = SQLite(path)
+        with self._database.read() as connection:
+            self.name, self._secret = store.identity(connection)
+
+    def __repr__(self) -> str:
+        """Return the random name of the ledger."""
+        return f"Ledger({self.name})"
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close its file; using it again opens it again."""
+        self._database.close()
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that nothing else in this process may open, not even to read them."""
+        return self._database.files
+
+    def reserve(
+        self,
+        subject: str,
+        guarantee: Guarantee,
+        key: str | bytes,
+        *,
+        again: bool = False,
+        seconds: int = SECONDS,
+    ) -> Reservation:
+        """Set budget aside for a release with this guarantee, if every limit on the subject's path has room.
+
+        `key` names the work unit, such as an application's own number for it or the content itself; the
+        ledger keeps an HMAC of it. If the unit's release was stored, raises `AlreadyPaid`, unless `again`
+        asks for another draw. A reservation of the same unit that is not committed gives way, and any expires
+        after `seconds`. Raises `BudgetRefused` without any limit or total, `BudgetExceeded` if too little is
+        left, `InvalidParameter` and `LedgerError`.
+        """
+        name, cost = check_subject(subject), rules.priced(guarantee)
+        unit = entries.unit_of(self._secret, name, rules.key_bytes(key))
+        if isinstance(seconds, bool) or not isinstance(seconds, int) or not 1 <= seconds <= MOST_SECONDS:
+            raise InvalidParameter("seconds", None, f"is not in 1..{MOST_SECONDS}", hint=f"such as {SECONDS}")
+        identity, now = os.urandom(16).hex(), int(time.time())
+        with self._database.write(durable=False) as connection:
+            store.run(connection, "expire", now=now, far=now + MOST_SECONDS)
+            if not again:
+                rules.refuse_stored(connection, name, unit)
+                store.run(connection, "replace", unit=unit)
+            rules.check_limits(connection, name, cost, now)
+            row = {"id": identity, "subject": name, "unit": unit, "expires": now + seconds}
+            relation = cost.relation_text()
+            store.run(connection, "reserve", **row, cost=cost.cost.to_text(), relation=relation)
+        return Reservation(self, identity, name, unit)
+
+    def set_limit(self, subject: str, limit: Limit) -> None:
+        """Set a limit of a subject, in the place of one with the same kind and relation."""
+        self._change(LimitSet(check_subject(subject), limit))
+
+    def remove_limit(self, subject: str, limit: Limit) -> None:
+        """Remove the limit with this one's kind and relation; raises `UsageError` if there is none."""
+        self._change(LimitSet(check_subject(subject), limit, removed=True))
+
+    def knows(self, subject: str, sha256: str) -> bool:
+        """Whether this subject paid for a file with this SHA-256."""
+        name = check_subject(subject)
+        return any(paid.subject == name for paid in self.paid_for(sha256))
+
+    def paid_for(self, sha256: str) -> list[Paid]:
+        """Return who paid for a file with this SHA-256; nobody if it is not a release of this ledger."""
+        found = []
+        with self._database.read() as connection:
+            for stored in store.of_file(connection, sha256):
+                if (debit := store.debit_of(connection, stored)) is not None:
+                    entry, event = debit
+                    found.append(Paid(event.subject, event.draw, event.cost, entry.number))
+        return found
+
+    def find(self, subject: str, key: str | bytes) -> tuple[str, ...]:
+        """Return the SHA-256 of every file of the newest stored release of this key, if any."""
+        name = check_subject(subject)
+        with self._database.read() as connection:
+            unit = entries.unit_of(self._secret, name, rules.key_bytes(key))
+            return rules.last_files(store.of_unit(connection, unit))[1]
+
+    def show(self, subject: str) -> Account:
+        """Return what a subject spent and reserved, and its limits."""
+        name = check_subject(subject)
+        with self._database.read() as connection:
+            row = store.balance(connection, name)
+            held = [each.cost for each in store.reserved(connection) if is_under(each.subject, name)]
+            return Account(name, row.spent, sum(held, Total()), tuple(row.limits))
+
+    def subjects(self) -> list[str]:
+        """Return all subjects, sorted."""
+        with self._database.read() as connection:
+            return [row.subject for row in store.balances(connection)]
+
+    def head(self) -> str:
+        """Return number and hash of the last entry: kept elsewhere, it tells `check` what was lost since."""
+        with self._database.read() as connection:
+            number, head = store.last(connection)
+            return f"{number}:{head}"
+
+    def history(self, subject: str | None = None) -> Iterator[Entry]:
+        """Yield all entries in order, or those of a subject and of those below it."""
+        name, after = None if subject is None else check_subject(subject), 0
+        while True:
+            with self._database.read() as connection:
+                page = store.page(connection, after)
+            found = [store.entry((number, head, text)) for number, head, _, _, text in page]
+            yield from (e for e in found if name is None or is_under(getattr(e.event, "subject", ""), name))
+            if not found:
+                return
+            after = found[-1].number
+
+    def check(self, head: str | None = None) -> Checked:
+        """Recompute everything from the entries alone, in time linear in their number.
+
+        `head` is what `head` returned earlier: the entries up to it have to be the same. Raises
+        `LedgerError`, which names the first entry that does not fit, and `InvalidParameter` for another text.
+        """
+        anchor = None if head is None else parse_head(head)
+        with self._database.read() as connection:
+            return check(connection, anchor)
+
+    def _change(self, event: LimitSet) -> None:
+        with self._database.write(durable=True) as connection:
+            row = store.balance(connection, event.subject)
+            kept = [each for each in row.limits if each.slot != event.limit.slot]
+            if event.removed and len(kept) == len(row.limits):
+                raise UsageError(
+                    f"{event.subject} has no such limit", hint="see its limits and their relations"
+                )
+            row.limits = kept if event.removed else [*kept, event.limit]
+            store.append(connection, event, int(time.time()))
+            store.keep(connection, row)
+
+    def _commit(self, identity: str, subject: str, unit: str) -> int:
+        now = int(time.time())
+        with self._database.write(durable=True) as connection:
+            mine = [each for each in store.reserved(connection) if each.id == identity]
+            if not mine or (mine[0].subject, mine[0].unit) != (subject, unit):
+                raise ReservationLost(
+                    f"the reservation for {subject} expired, or another one took its place",
+                    hint="reserve it again",
+                )
+            store.run(connection, "free", id=identity)
+            cost = mine[0].cost
+            rows = rules.check_limits(connection, subject, cost, now)
+            draw = rules.last_draw(store.of_unit(connection, unit)) + 1
+            store.append(connection, Debit(subject, unit, draw, cost), now)
+            for row in rows:
+                row.spent += cost
+                store.keep(connection, row)
+        return draw
+
+    def _cancel(self, identity: str) -> None:
+        with self._database.write(durable=False) as connection:
+            store.run(connection, "free", id=identity)
+
+    def _append(self, event: Stored) -> None:
+        with self._database.write(durable=True) as connection:
+            store.append(connection, event, int(time.time()))
+
+
+def _first_rows(connection: Connection) -> None:
+    name, secret = os.urandom(16).hex(), os.urandom(32).hex()
+    insert = f"INSERT INTO ledger (name, secret) VALUES ('{name}', '{secret}')"  # noqa: S608  both are hexadecimal
+    connection.execute(insert)
+    store.append(connection, Open(name, entries.hashed(secret)), int(time.time()))

@@ -1,0 +1,161 @@
+"""Checking a ledger from its entries alone: every release was paid for first, and within every limit."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Final, NoReturn
+
+from dpveil.errors import BudgetRefused, InvalidParameter, LedgerError
+from dpveil.ledger import store
+from dpveil.ledger.amounts import Total
+from dpveil.ledger.entries import START, Debit, Entry, LimitSet, Open, chained, hashed
+from dpveil.ledger.limits import Limit
+from dpveil.ledger.store import Connection
+from dpveil.ledger.subjects import path_to
+
+HEAD: Final = re.compile("([1-9][0-9]{0,15}):([0-9a-f]{64})")
+REMEDY: Final = "do not rely on it: compare it with a backup, and with a head that was kept elsewhere"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The result of a check: how many entries, debits and stored files there are, and the `head`.
+
+    `unstored` are debits whose release was never stored: lost in crashes, kept in memory only, or under way.
+    """
+
+    name: str
+    head: str
+    entries: int
+    debits: int
+    files: int
+    unstored: int
+
+
+@dataclass
+class _Replay:
+    """Everything that follows from the entries so far."""
+
+    head: str = START
+    first: Open | None = None
+    spent: dict[str, Total] = field(default_factory=lambda: defaultdict(Total))
+    limits: dict[str, dict[tuple[str, str], Limit]] = field(default_factory=lambda: defaultdict(dict))
+    draws: dict[tuple[str, str], int] = field(default_factory=dict)
+    files: int = 0
+    debits: int = 0
+    stored: set[tuple[str, int]] = field(default_factory=set)
+
+    def take(self, entry: Entry) -> None:
+        """Take the next entry; raises `LedgerError` if it cannot follow."""
+        if chained(self.head, entry.text) != entry.head:
+            fail(entry.number, "its hash does not follow from the entries before it")
+        self.head, event = entry.head, entry.event
+        if isinstance(event, Open) != (entry.number == 1):
+            fail(entry.number, "a ledger is opened once, at its beginning")
+        if isinstance(event, Open):
+            self.first = event
+        elif isinstance(event, LimitSet):
+            self._limit(entry.number, event)
+        elif isinstance(event, Debit):
+            self._debit(entry, event)
+        elif not 1 <= event.draw <= self.draws.get((event.subject, event.unit), 0):
+            fail(entry.number, "a release was stored that nobody paid for")
+        else:
+            self.files += 1
+            self.stored.add((event.unit, event.draw))
+
+    def _limit(self, number: int, event: LimitSet) -> None:
+        limits = self.limits[event.subject]
+        if limits.pop(event.limit.slot, None) is None and event.removed:
+            fail(number, "a limit was removed that did not exist")
+        if not event.removed:
+            limits[event.limit.slot] = event.limit
+
+    def _debit(self, entry: Entry, event: Debit) -> None:
+        unit = (event.subject, event.unit)
+        if event.draw != self.draws.get(unit, 0) + 1:
+            fail(entry.number, "its draw is not the next one of its work unit")
+        path = path_to(event.subject)
+        if not any(self.limits.get(each) for each in path):
+            fail(entry.number, f"{event.subject} had no limit")
+        for each in path:
+            self.spent[each] += event.cost
+            for limit in (self.limits.get(each) or {}).values():
+                try:
+                    limit.check(each, self.spent[each], event.cost.cost, entry.time)
+                except BudgetRefused as error:
+                    fail(entry.number, f"it was beyond a limit ({error.message})")
+        self.draws[unit] = event.draw
+        self.debits += 1
+
+
+def check(connection: Connection, anchor: tuple[int, str] | None = None) -> Checked:
+    """Replay all entries and compare the tables with what follows; `anchor` is the number and hash of a head.
+
+    Raises `LedgerError` for the first thing that does not fit.
+    """
+    _check_pages(connection)
+    replay, number = _Replay(), 0
+    while page := store.page(connection, number):
+        for row in page:
+            entry = store.entry((row[0], row[1], row[4]))
+            number += 1
+            if entry.number != number:
+                fail(number, "it is missing")
+            listed = (getattr(entry.event, "unit", None), getattr(entry.event, "sha256", None))
+            if (row[2], row[3]) != listed:
+                fail(number, "it is listed under another work unit or file")
+            replay.take(entry)
+            if anchor is not None and anchor[0] == number and anchor[1] != entry.head:
+                fail(number, "it is not the one whose hash was kept: the ledger was changed")
+    if anchor is not None and anchor[0] > number:
+        raise LedgerError(
+            f"the ledger ends at entry {number} of {anchor[0]}: it is an older copy, or was cut off",
+            hint=REMEDY,
+        )
+    _compare(connection, replay)
+    name = "" if replay.first is None else replay.first.name
+    unstored = replay.debits - len(replay.stored)
+    return Checked(name, f"{number}:{replay.head}", number, replay.debits, replay.files, unstored)
+
+
+def _compare(connection: Connection, replay: _Replay) -> None:
+    """Raise `LedgerError` unless the other tables say what follows from the entries."""
+    name, secret = store.identity(connection)
+    if replay.first != Open(name, hashed(secret)):
+        raise LedgerError("the ledger has another name or secret than at its beginning", hint=REMEDY)
+    seen = 0
+    for row in store.balances(connection):
+        seen += 1
+        limits = {limit.slot: limit for limit in row.limits}
+        if len(limits) != len(row.limits) or limits != replay.limits.get(row.subject, {}):
+            raise LedgerError(f"the limits of {row.subject!r} do not follow from the entries", hint=REMEDY)
+        if row.spent != replay.spent.get(row.subject, Total()):
+            raise LedgerError(f"what {row.subject!r} spent does not follow from the entries", hint=REMEDY)
+    if seen != len(replay.spent.keys() | replay.limits.keys()):
+        raise LedgerError("subjects are missing", hint=REMEDY)
+    store.reserved(connection)
+
+
+def _check_pages(connection: Connection) -> None:
+    """Raise `LedgerError` if the database itself is damaged, which includes its indexes."""
+    found = connection.execute("PRAGMA integrity_check(1)").fetchall()
+    if [tuple(row) for row in found] != [("ok",)]:
+        raise LedgerError("the database of the ledger is damaged", hint=REMEDY)
+
+
+def fail(number: int, why: str) -> NoReturn:
+    """Raise `LedgerError` for an entry."""
+    raise LedgerError(f"entry {number} of the ledger does not hold: {why}", hint=REMEDY)
+
+
+def parse_head(text: object) -> tuple[int, str]:
+    """Return number and hash of a head; raises `InvalidParameter`."""
+    found = HEAD.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        raise InvalidParameter(
+            "head", None, "is no head of a ledger", hint="give NUMBER:SHA256, as check prints it"
+        )
+    return int(found[1]), found[2]

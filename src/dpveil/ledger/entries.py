@@ -1,0 +1,197 @@
+"""Entries of a ledger: canonical texts in a hash chain, from which everything else follows.
+
+The hash of an entry is SHA-256(hash of the one before, newline, text). Whoever holds one hash can tell
+whether the entries up to it were changed; nothing in the file itself can.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dpveil.core.numbers import Json
+from dpveil.ledger.amounts import Total
+from dpveil.ledger.limits import LATEST, Limit
+from dpveil.ledger.subjects import check_subject
+
+START: Final = "0" * 64
+"""The hash before the first entry."""
+HASH: Final = re.compile("[0-9a-f]{64}")
+NAME: Final = re.compile("[0-9a-f]{32}")
+FORMAT: Final = "dpveil.ledger/1"
+MOST_DRAWS: Final = 1 << 53
+
+
+@dataclass(frozen=True)
+class Open:
+    """The first entry: the ledger's random name, and SHA-256 of its secret."""
+
+    name: str
+    secret: str
+
+    def fields(self) -> dict[str, Json]:
+        """Return what the entry says, besides its kind."""
+        return {"format": FORMAT, "name": self.name, "secret": self.secret}
+
+    @classmethod
+    def of(cls, data: dict[str, Any]) -> Open:
+        """Return the entry of `fields`; raises `ValueError`."""
+        _check(data["format"] == FORMAT)
+        return cls(_like(NAME, data["name"]), _like(HASH, data["secret"]))
+
+
+@dataclass(frozen=True)
+class LimitSet:
+    """A limit of a subject was set in the place of one with the same kind and relation, or removed."""
+
+    subject: str
+    limit: Limit
+    removed: bool = False
+
+    def fields(self) -> dict[str, Json]:
+        """Return what the entry says, besides its kind."""
+        return {"subject": self.subject, "limit": self.limit.entry(), "removed": self.removed}
+
+    @classmethod
+    def of(cls, data: dict[str, Any]) -> LimitSet:
+        """Return the entry of `fields`; raises `ValueError`."""
+        _check(isinstance(data["removed"], bool))
+        return cls(check_subject(data["subject"]), Limit.parse(data["limit"]), data["removed"])
+
+
+@dataclass(frozen=True)
+class Debit:
+    """A release was paid for: the number `draw` of the work unit `unit`, which is an HMAC."""
+
+    subject: str
+    unit: str
+    draw: int
+    cost: Total
+
+    def fields(self) -> dict[str, Json]:
+        """Return what the entry says, besides its kind."""
+        cost = {"cost": self.cost.cost.to_text(), "relation": self.cost.relation_text()}
+        return {"subject": self.subject, "unit": self.unit, "draw": self.draw, **cost}
+
+    @classmethod
+    def of(cls, data: dict[str, Any]) -> Debit:
+        """Return the entry of `fields`; raises `ValueError`."""
+        cost = Total.parse(data["cost"], data["relation"])
+        _check(cost.relation is not None)
+        return cls(check_subject(data["subject"]), _like(HASH, data["unit"]), number(data["draw"]), cost)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A file of the release by this draw has this SHA-256."""
+
+    subject: str
+    unit: str
+    draw: int
+    sha256: str
+
+    def fields(self) -> dict[str, Json]:
+        """Return what the entry says, besides its kind."""
+        return {"subject": self.subject, "unit": self.unit, "draw": self.draw, "sha256": self.sha256}
+
+    @classmethod
+    def of(cls, data: dict[str, Any]) -> Stored:
+        """Return the entry of `fields`; raises `ValueError`."""
+        subject, unit = check_subject(data["subject"]), _like(HASH, data["unit"])
+        return cls(subject, unit, number(data["draw"]), _like(HASH, data["sha256"]))
+
+
+Event = Open | LimitSet | Debit | Stored
+KINDS: Final[dict[str, type[Any]]] = {"open": Open, "limit": LimitSet, "debit": Debit, "stored": Stored}
+NAMES: Final = {kind: name for name, kind in KINDS.items()}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry: its number from 1, its time in Unix seconds, what happened, and its hash (`head`)."""
+
+    number: int
+    time: int
+    event: Any
+    head: str
+    text: str
+
+    @property
+    def kind(self) -> str:
+        """The kind of its event: open, limit, debit or stored."""
+        return NAMES[type(self.event)]
+
+    def to_json(self) -> dict[str, Json]:
+        """Return number, time, kind and what happened."""
+        return {"number": self.number, "time": self.time, "kind": self.kind, **self.event.fields()}
+
+
+def written(number: int, now: int, event: Event, before: str) -> Entry:
+    """Return the entry for an event after the one with the hash `before`."""
+    data = {"number": number, "time": now, "kind": NAMES[type(event)], **event.fields()}
+    text = _canonical(data)
+    return Entry(number, now, event, chained(before, text), text)
+
+
+def chained(before: str, text: str) -> str:
+    """Return the hash of the entry with this text after the one with the hash `before`."""
+    return hashlib.sha256(f"{before}\n{text}".encode()).hexdigest()
+
+
+def parse(number_: object, head: object, text: object) -> Entry:
+    """Return the entry of a row; raises `ValueError` unless it is as written. Its hash is not checked."""
+    _check(isinstance(text, str))
+    try:
+        data = json.loads(str(text))
+        _check(isinstance(data, dict) and _canonical(data) == text and data["number"] == number_)
+        kind = KINDS[data["kind"]]
+        event = kind.of(data)
+        entry = Entry(number(data["number"]), second(data["time"]), event, _like(HASH, head), str(text))
+        expected = _canonical(
+            {"number": entry.number, "time": entry.time, "kind": entry.kind, **event.fields()}
+        )
+    except (KeyError, TypeError, AttributeError, RecursionError, ArithmeticError, ValueError) as error:
+        raise ValueError("no entry") from error
+    _check(expected == text)
+    return entry
+
+
+def hashed(secret: str) -> str:
+    """Return SHA-256 of the secret, by which the first entry names it."""
+    return hashlib.sha256(bytes.fromhex(secret)).hexdigest()
+
+
+def unit_of(secret: str, subject: str, key: bytes) -> str:
+    """Return the name of a work unit: an HMAC, from which nobody without the secret guesses the content."""
+    message = subject.encode() + b"\0" + hashlib.sha256(key).digest()
+    return hmac.new(bytes.fromhex(secret), message, "sha256").hexdigest()
+
+
+def _canonical(data: dict[str, Json]) -> str:
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def number(value: object) -> int:
+    """Return a number of an entry or a draw, from 1; raises `ValueError`."""
+    _check(isinstance(value, int) and not isinstance(value, bool) and 1 <= value < MOST_DRAWS)
+    return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def second(value: object) -> int:
+    """Return a time in Unix seconds; raises `ValueError`."""
+    _check(isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LATEST)
+    return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def _like(pattern: re.Pattern[str], value: object) -> str:
+    _check(isinstance(value, str) and bool(pattern.fullmatch(value)))
+    return str(value)
+
+
+def _check(holds: bool) -> None:
+    if not holds:
+        raise ValueError("no entry")

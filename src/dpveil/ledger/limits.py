@@ -1,0 +1,215 @@
+"""Limits: what all releases about a subject may promise together.
+
+Whoever asks for a release may have seen all earlier ones, and choose its budget by them. Sums that are held
+under a bound set beforehand stay valid then: of ε and δ (Rogers, Roth, Ullman & Vadhan 2016), and of ρ
+(Feldman & Zrnic 2021). The better of two accounts, taken after the fact, need not: so a limit has one.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor
+from typing import Any, Final
+
+from dpveil.accounting import zcdp_rho
+from dpveil.core.guarantee import Relation
+from dpveil.core.numbers import Json, Number, exact, show, to_json
+from dpveil.errors import BudgetExceeded, BudgetRefused, InvalidParameter, UnsupportedRelation
+from dpveil.ledger.amounts import DELTA_UNIT, MOST, UNIT, Cost, Total, read_relation, whole, written
+
+FIELDS: Final = {"pure": ("epsilon",), "approximate": ("epsilon", "delta"), "zcdp": ("rho",)}
+"""The amounts of each kind of limit."""
+UNITS: Final = {"epsilon": UNIT, "delta": DELTA_UNIT, "rho": UNIT}
+LATEST: Final = 1 << 53
+"""Latest time of a window, in Unix seconds."""
+KEYS: Final = frozenset({"kind", "epsilon", "delta", "rho", "relation", "not_before", "not_after"})
+
+
+@dataclass(frozen=True, init=False)
+class Limit:
+    """A promise about everything that is ever released about a subject, and about those below it.
+
+    Of kind pure it bounds Σε, of kind approximate Σε and Σδ, and of kind zcdp Σρ, where pure releases count
+    as ε²/2. With a `relation`, every release has to promise something under it; without, all have to share
+    one. Nothing may be spent before `not_before` and after `not_after`,
+    in Unix seconds; nothing that was spent ever comes back. Amounts are rounded down to whole units. Raises
+    `InvalidParameter` for amounts that do not belong to the kind, or are not above 0. Source: docs, "Ledger".
+
+    >>> limit = Limit("pure", epsilon=3)
+    >>> limit.in_words(), limit.fits(Cost.parse("2500000 6250000000000 0 0")), limit.left(Cost())
+    ('epsilon 3', True, Fraction(3, 1))
+    """
+
+    kind: str
+    units: tuple[int, ...]
+    relation: Relation | None
+    not_before: int | None
+    not_after: int | None
+
+    def __init__(
+        self,
+        kind: str,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        relation: Relation | None = None,
+        not_before: int | None = None,
+        not_after: int | None = None,
+    ) -> None:
+        if kind not in FIELDS:
+            raise InvalidParameter("kind", kind, "has no limits", hint=f"one of {', '.join(FIELDS)}")
+        given = {"epsilon": epsilon, "delta": delta, "rho": rho}
+        for name, value in given.items():
+            if (value is not None) != (name in FIELDS[kind]):
+                problem = "is missing" if name in FIELDS[kind] else "does not belong"
+                raise InvalidParameter(name, value, f"{problem} in a limit of kind {kind}", hint="see Limit")
+        units = tuple(_units(given[name], name) for name in FIELDS[kind])
+        window = (_second(not_before, "not_before"), _second(not_after, "not_after"))
+        values = (kind, units, relation, *window)
+        for name, kept in zip(self.__dataclass_fields__, values, strict=True):
+            object.__setattr__(self, name, kept)
+
+    @classmethod
+    def concentrated(cls, epsilon: Number, delta: Number, **window: Any) -> Limit:
+        """Return the limit on ρ that keeps releases to (ε, δ): the largest such ρ (`zcdp_rho`), rounded down.
+
+        It takes more small releases than (ε, δ) itself, and none with a δ of their own.
+
+        >>> Limit.concentrated(3, "1e-6").in_words()
+        'rho 0.1377'
+        """
+        return cls("zcdp", rho=zcdp_rho(epsilon, delta), **window)
+
+    @property
+    def slot(self) -> tuple[str, str]:
+        """Kind and relation: a limit replaces an earlier one with the same."""
+        return self.kind, "" if self.relation is None else written(self.relation)
+
+    @property
+    def amounts(self) -> dict[str, Fraction]:
+        """The amounts by name."""
+        names = FIELDS[self.kind]
+        return {name: Fraction(u, UNITS[name]) for name, u in zip(names, self.units, strict=True)}
+
+    def fits(self, cost: Cost) -> bool:
+        """Whether releases of this cost in total keep to the amounts."""
+        if self.kind == "zcdp":
+            return not cost.delta and cost.as_rho <= self.amounts["rho"]
+        most = (*self.units, 0)[1]
+        return not cost.rho and cost.epsilon <= self.units[0] and cost.delta <= most
+
+    def left(self, cost: Cost) -> Fraction:
+        """Return the largest ρ (kind zcdp) or pure ε that fits beside `cost`; 0 if none does."""
+        if not self.fits(cost):
+            return Fraction(0)
+        if self.kind == "zcdp":
+            return Fraction(floor((self.amounts["rho"] - cost.as_rho) * UNIT), UNIT)
+        return Fraction(self.units[0] - cost.epsilon, UNIT)
+
+    def check(self, subject: str, total: Total, asked: Cost, now: int) -> None:
+        """Raise `BudgetRefused` unless a release fits; `total` is everything together with it.
+
+        `BudgetExceeded` if only the amount is too large.
+        """
+        begun = self.not_before is None or now >= self.not_before
+        if not begun or (self.not_after is not None and now > self.not_after):
+            day = _day(self.not_after if begun else self.not_before)
+            problem = f"the limit of {subject} {'ended' if begun else 'begins'} at {day}"
+            raise BudgetRefused(problem, hint="a limit does not renew: set another one if you promise more")
+        if total.mixed:
+            raise BudgetRefused(
+                f"the releases of {subject} have no neighbours in common, so they have no total",
+                hint="give releases under another relation a subject of their own",
+            )
+        if self.relation and total.relation and not total.relation.implies(self.relation):
+            raise BudgetRefused(
+                f"the limit of {subject} is for {self.relation}, and {total.relation} promises nothing there",
+                hint="choose another neighbourhood, or a limit for this relation",
+            )
+        self._check_kind(subject, total.cost, asked)
+        if not self.fits(total.cost):
+            raise self._exceeded(subject, total.cost, asked)
+
+    def _check_kind(self, subject: str, cost: Cost, asked: Cost) -> None:
+        """Raise `BudgetRefused` for amounts that this kind of limit never bounds."""
+        foreign = {"pure": ("rho", "delta"), "approximate": ("rho",), "zcdp": ("delta",)}[self.kind]
+        for name in (each for each in foreign if getattr(cost, each)):
+            own = "this release has" if getattr(asked, name) else f"earlier releases of {subject} have"
+            raise BudgetRefused(
+                f"the limit of {subject} is for {' and '.join(FIELDS[self.kind])}, and {own} a {name}",
+                hint=f"give releases with a {name} a subject of their own, with a limit for it",
+            )
+
+    def _exceeded(self, subject: str, total: Cost, asked: Cost) -> BudgetExceeded:
+        earlier = total - asked
+        if self.kind == "approximate" and total.delta > self.units[1]:
+            left = Fraction(max(0, self.units[1] - earlier.delta), DELTA_UNIT)
+            price = Fraction(asked.delta, DELTA_UNIT)
+            return BudgetExceeded(subject=subject, asked=show(price), left=show(left), unit="delta")
+        price = asked.as_rho if self.kind == "zcdp" else Fraction(asked.epsilon, UNIT)
+        left, unit = self.left(earlier), FIELDS[self.kind][0]
+        return BudgetExceeded(subject=subject, asked=show(price), left=show(left), unit=unit)
+
+    def in_words(self) -> str:
+        """Return the amounts, the relation and the window in one clause."""
+        told = [" and ".join(f"{name} {show(value)}" for name, value in self.amounts.items())]
+        told += [] if self.relation is None else [str(self.relation)]
+        told += [] if self.not_before is None else [f"from {_day(self.not_before)}"]
+        told += [] if self.not_after is None else [f"until {_day(self.not_after)}"]
+        return ", ".join(told)
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the limit for `dpveil ledger show`."""
+        numbers: dict[str, Json] = {name: to_json(value) for name, value in self.amounts.items()}
+        relation = None if self.relation is None else written(self.relation)
+        window = {"not_before": self.not_before, "not_after": self.not_after}
+        return {"kind": self.kind, **numbers, "relation": relation, **window}
+
+    def entry(self) -> dict[str, Json]:
+        """Return the limit for an entry, in whole units."""
+        amounts = dict(zip(FIELDS[self.kind], self.units, strict=True))
+        return {**dict.fromkeys(sorted(KEYS)), **self.to_json(), **amounts}
+
+    @classmethod
+    def parse(cls, data: Any) -> Limit:
+        """Return the limit of `entry`; raises `ValueError` for anything else."""
+        if not isinstance(data, dict) or set(data) != KEYS:
+            raise ValueError("no limit")
+        try:
+            amounts = {n: None if data[n] is None else Fraction(whole(data[n]), u) for n, u in UNITS.items()}
+            relation = None if data["relation"] is None else read_relation(data["relation"])
+            window = {name: data[name] for name in ("not_before", "not_after")}
+            return cls(data["kind"], **amounts, relation=relation, **window)
+        except (InvalidParameter, UnsupportedRelation, TypeError) as error:
+            raise ValueError("no limit") from error
+
+
+def _units(value: Number | None, name: str) -> int:
+    number = exact(value, name)
+    most = 1 if name == "delta" else MOST
+    if not 0 < number <= most:
+        problem = "is not above 0" if number <= 0 else f"is above {most}"
+        raise InvalidParameter(name, value, problem, hint="such as 3" if name != "delta" else "such as 1e-6")
+    units = floor(number * UNITS[name])
+    if not units:
+        raise InvalidParameter(name, value, f"is below the unit 1/{UNITS[name]}", hint="give more")
+    return units
+
+
+def _second(value: object, name: str) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LATEST:
+        raise InvalidParameter(name, None, "is no time", hint="give whole Unix seconds")
+    return value
+
+
+def _day(second: int | None) -> str:
+    """Return a time in UTC; beyond the calendar, its number."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(second or 0))
+    except (OverflowError, ValueError, OSError):
+        return f"second {second}"

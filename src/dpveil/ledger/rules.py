@@ -1,0 +1,65 @@
+"""The rules of a debit, inside a transaction: its cost, whether it was paid before, whether it fits."""
+
+from __future__ import annotations
+
+from dpveil.core.guarantee import Guarantee
+from dpveil.errors import AlreadyPaid, BudgetRefused, InvalidParameter
+from dpveil.ledger import store
+from dpveil.ledger.amounts import Cost, Total
+from dpveil.ledger.entries import Debit, Entry, Stored
+from dpveil.ledger.store import Balance, Connection
+from dpveil.ledger.subjects import is_under, path_to
+
+
+def priced(guarantee: object) -> Total:
+    """Return what a release costs; raises `InvalidParameter` and `BudgetRefused`."""
+    if not isinstance(guarantee, Guarantee):
+        hint = "give a guarantee, such as plan.total"
+        raise InvalidParameter("guarantee", type(guarantee).__name__, "is not a guarantee", hint=hint)
+    return Total(Cost.of(guarantee), guarantee.relation)
+
+
+def key_bytes(key: object) -> bytes:
+    """Return a key's bytes, which differ for text and bytes; raises `InvalidParameter`."""
+    if isinstance(key, str) and key:
+        return b"text " + key.encode("utf-8", "surrogatepass")
+    if isinstance(key, bytes) and key:
+        return b"data " + key
+    raise InvalidParameter(
+        "key", None, "is no text or bytes, or empty", hint="name the work unit, such as photo-1"
+    )
+
+
+def last_draw(found: list[Entry]) -> int:
+    """Return the number of the last draw of a work unit; 0 if there is none."""
+    return max((each.event.draw for each in found if isinstance(each.event, Debit)), default=0)
+
+
+def last_files(found: list[Entry]) -> tuple[int, tuple[str, ...]]:
+    """Return the number of the last draw of a work unit that was stored, and its files; 0 without any."""
+    stored = [each.event for each in found if isinstance(each.event, Stored)]
+    draw = max((event.draw for event in stored), default=0)
+    return draw, tuple(event.sha256 for event in reversed(stored) if event.draw == draw)
+
+
+def refuse_stored(connection: Connection, subject: str, unit: str) -> None:
+    """Raise `AlreadyPaid` if a release of this work unit was stored."""
+    draw, sha256s = last_files(store.of_unit(connection, unit))
+    if sha256s:
+        raise AlreadyPaid(subject=subject, draw=draw, sha256s=sha256s)
+
+
+def check_limits(connection: Connection, subject: str, cost: Total, now: int) -> list[Balance]:
+    """Return the rows of the subject's path; raises `BudgetRefused` unless each limit there has room."""
+    rows = [store.balance(connection, each) for each in path_to(subject)]
+    if not any(row.limits for row in rows):
+        raise BudgetRefused(
+            f"{subject} has no limit, so nothing may be spent for it",
+            hint=f"dpveil ledger limit {subject} --epsilon E --ledger URL sets one",
+        )
+    held = store.reserved(connection)
+    for row in rows:
+        reserved = sum((each.cost for each in held if is_under(each.subject, row.subject)), Total())
+        for limit in row.limits:
+            limit.check(row.subject, row.spent + reserved + cost, cost.cost, now)
+    return rows

@@ -1,0 +1,241 @@
+"""A ledger in an SQLite file: what is checked before SQLite sees it, its settings, transactions, and forks.
+
+A received file is hostile. SQLite would play back a journal beside it and delete a file that the journal
+names, so a journal is refused first; then the schema has to be ours to the letter, which leaves no trigger or
+view to run. A process that opens and closes the file by another way, or forks, loses SQLite's locks without
+notice. So connections are closed before a fork, and after every transaction the files under our path still
+have to be those that were opened.
+
+*Durability.* Transactions commit to the write-ahead log one at a time, without waiting for the disk; then
+each durable one flushes the log, for all that committed before it at once. SQLite flushes the log before it
+copies from it. So what was written with `durable` survives a loss of power once `write` ends, as with
+synchronous=FULL, at one flush for many.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from errno import EIO
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from dpveil.errors import LedgerError
+from dpveil.io.names import shown
+from dpveil.ledger.sqlite_files import (
+    APPLICATION,
+    AUTOMATIC,
+    JOURNAL,
+    SCHEMA,
+    SIDES,
+    check_files,
+    failure,
+    identity,
+    replaced,
+)
+
+PATIENCE: Final = 30.0
+"""Seconds to wait for other processes that write."""
+MOST_BYTES: Final = 1 << 20
+"""Most bytes of a value or a row."""
+LIMITS: Final = {
+    sqlite3.SQLITE_LIMIT_LENGTH: MOST_BYTES,
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
+}
+
+
+class SQLite:
+    """The file at `path`, opened on first use with one connection, which threads take turns to use.
+
+    Raises `LedgerError` wherever the file is missing, damaged, busy, full, replaced, or not a ledger.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(os.path.realpath(path.parent)) / path.name
+        self._lock, self._flushing = threading.Lock(), threading.Lock()
+        self._open: _Open | None = None
+        self._written = self._flushed = 0
+        _alive.add(self)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The database and the files that SQLite puts beside it, which nothing else may open."""
+        return (self.path, *(Path(f"{self.path}{end}") for end in (*SIDES, JOURNAL)))
+
+    @contextmanager
+    def write(self, *, durable: bool) -> Iterator[sqlite3.Connection]:
+        """Run one transaction alone, and commit it at the end; with `durable`, also flush it to the disk."""
+        with self._lock, self._told():
+            opened = self._opened()
+            opened.run("BEGIN IMMEDIATE", self.path)
+            try:
+                yield opened.connection
+                opened.run("COMMIT", self.path)
+            except BaseException:
+                opened.undo()
+                raise
+            self._written += 1
+            mine = self._written
+        if durable:
+            with self._told():
+                self._flush(mine)
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """Read in one consistent state."""
+        with self._lock, self._told():
+            opened = self._opened()
+            opened.run("BEGIN", self.path)
+            try:
+                yield opened.connection
+            finally:
+                opened.undo()
+
+    def close(self) -> None:
+        """Flush and close the connection; using the ledger again opens it again."""
+        with self._lock, self._flushing:
+            self._shut()
+
+    def _opened(self) -> _Open:
+        if self._open is None:
+            self._open = _Open(self.path)
+        return self._open
+
+    def _flush(self, wanted: int) -> None:
+        """Flush the log unless another thread did since."""
+        with self._flushing:
+            if self._flushed < wanted:
+                if self._open is None:  # closing it did not flush it
+                    raise OSError(EIO, "the log was not flushed to the disk")
+                reached = self._written
+                self._open.flush()
+                self._flushed = reached
+
+    def _shut(self) -> None:
+        """Close the connection; both locks are held."""
+        opened, self._open = self._open, None
+        if opened is not None:
+            try:
+                if self._flushed < self._written:
+                    opened.flush()
+                    self._flushed = self._written
+            finally:
+                opened.close()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turn errors of SQLite, of its driver and of the file system into `LedgerError`."""
+        try:
+            yield
+        except (sqlite3.Error, OSError, OverflowError) as error:
+            raise failure(self.path, error) from error
+
+    def before_fork(self) -> None:
+        """Close the connection and hold the locks: SQLite's own are void in a child."""
+        self._lock.acquire()
+        self._flushing.acquire()
+        with suppress(OSError, sqlite3.Error):
+            self._shut()
+
+    def after_fork(self) -> None:
+        """Let go of the locks, in parent and child."""
+        self._flushing.release()
+        self._lock.release()
+
+
+class _Open:
+    """An open connection, the identity of the files it has open, and the log's descriptor to flush it."""
+
+    def __init__(self, path: Path) -> None:
+        check_files(path)
+        before = identity(path, ())
+        self.connection = sqlite3.connect(
+            f"file:{quote(os.fsencode(path))}?mode=rw",
+            uri=True,
+            isolation_level=None,
+            timeout=PATIENCE,
+            check_same_thread=False,
+        )
+        self._log = -1
+        try:
+            self._settle(path)
+            self.files = identity(path, SIDES)
+            self._log = os.open(f"{path}-wal", os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0))
+        except BaseException:
+            self.close()
+            raise
+        if self.files[0] != before[0]:
+            self.close()
+            raise replaced(path)
+
+    def _settle(self, path: Path) -> None:
+        """Take SQLite's strictest settings, and check that the file is a ledger."""
+        for limit, value in LIMITS.items():
+            self.connection.setlimit(limit, value)
+        for setting in (
+            "trusted_schema = OFF",
+            "cell_size_check = ON",
+            "mmap_size = 0",
+            "synchronous = NORMAL",
+        ):
+            self.connection.execute(f"PRAGMA {setting}")
+        found = [
+            self.connection.execute(f"PRAGMA {name}").fetchone()
+            for name in ("application_id", "journal_mode")
+        ]
+        if found != [(APPLICATION,), ("wal",)]:
+            raise LedgerError(f"{shown(path)} is not a ledger of dpveil", hint="name the right file")
+        rows = self.connection.execute("SELECT type, name, sql FROM sqlite_master").fetchmany(2 * len(SCHEMA))
+        ours = {(kind, name) for kind, name, sql in rows if sql is None} == {("index", n) for n in AUTOMATIC}
+        if not ours or sorted(str(sql) for *_, sql in rows if sql is not None) != sorted(SCHEMA):
+            raise LedgerError(
+                f"{shown(path)} has other tables than a ledger",
+                hint="do not use it: somebody changed it, or another version of dpveil wrote it",
+            )
+
+    def run(self, command: str, path: Path) -> None:
+        """Run BEGIN or COMMIT, then check that the files are still the ones that are open."""
+        self.connection.execute(command)
+        if identity(path, SIDES) != self.files:
+            raise replaced(path)
+
+    def undo(self) -> None:
+        """End a transaction without committing it."""
+        with suppress(sqlite3.Error):
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+
+    def flush(self) -> None:
+        """Flush the log to the disk."""
+        getattr(os, "fdatasync", os.fsync)(self._log)
+
+    def close(self) -> None:
+        """Close everything."""
+        if self._log >= 0:
+            os.close(self._log)
+            self._log = -1
+        self.connection.close()
+
+
+_alive: weakref.WeakSet[SQLite] = weakref.WeakSet()
+_held: list[SQLite] = []
+
+
+def _before() -> None:
+    _held[:] = list(_alive)
+    for database in _held:
+        database.before_fork()
+
+
+def _after() -> None:
+    while _held:
+        _held.pop().after_fork()
+
+
+os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_after)

@@ -1,0 +1,83 @@
+"""Paying for a release from a ledger, before its first bit is drawn."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Protocol
+
+from dpveil.core.certificate import Certificate
+from dpveil.core.guarantee import Guarantee
+from dpveil.core.photo import Photo
+from dpveil.errors import BudgetRefused, InvalidParameter
+from dpveil.noise.bits import SEEDED, BitSource, kind_of
+
+
+class Payment(Protocol):
+    """Budget that is set aside for one release, as `dpveil.ledger.Reservation`."""
+
+    def commit(self) -> None:
+        """Debit it for good; on return it is."""
+
+    def stored(self, sha256: str) -> None:
+        """Note the SHA-256 of a file of the release, before that file gets its name."""
+
+
+class Budget(Protocol):
+    """What pays for releases, as `dpveil.ledger.Ledger`."""
+
+    def reserve(
+        self, subject: str, guarantee: Guarantee, key: str | bytes, *, again: bool = False
+    ) -> Payment:
+        """Set budget aside, or raise `BudgetRefused`, `AlreadyPaid` or `LedgerError`."""
+
+
+def check_payment(
+    ledger: Budget | None, subject: str | None, key: str | bytes | None, bits: BitSource
+) -> None:
+    """Raise `InvalidParameter` unless these arguments of a release belong together.
+
+    Seeded bits are refused with a ledger: whoever knows the seed undoes the release, whatever was paid.
+    """
+    if ledger is None:
+        for name, value in (("subject", subject), ("key", key)):
+            if value is not None:
+                raise InvalidParameter(name, None, "is given without a ledger", hint="give a ledger, too")
+        return
+    if not callable(getattr(ledger, "reserve", None)):
+        hint = 'give a ledger, such as dpveil.Ledger("sqlite:///budget.db")'
+        raise InvalidParameter("ledger", type(ledger).__name__, "is not a ledger", hint=hint)
+    if subject is None:
+        raise InvalidParameter("subject", None, "is missing", hint="name who pays, such as album-7")
+    if kind_of(bits) == SEEDED:
+        problem = "is reproducible, and no budget pays for that"
+        raise InvalidParameter("bits", type(bits).__name__, problem, hint="leave out bits, or the ledger")
+
+
+def refuse_copy(ledger: Budget | None) -> None:
+    """Raise `BudgetRefused` for a copy of the original with a ledger."""
+    if ledger is not None:
+        hint = "replace the whole photo, or leave it out"
+        raise BudgetRefused("an unprotected copy cannot be paid from a budget", hint=hint)
+
+
+def pay(
+    ledger: Budget, subject: str | None, key: str | bytes | None, certificate: Certificate, photo: Photo
+) -> Payment:
+    """Reserve and commit the total of a certificate; on return, bits may be drawn.
+
+    Without a key, the work unit is the photo's content with these settings, and every call draws it again.
+    """
+    total = certificate.composition
+    if subject is None or total is None:
+        raise InvalidParameter("subject", None, "is missing", hint="name who pays, such as album-7")
+    unit = content_key(photo, certificate) if key is None else key
+    payment = ledger.reserve(subject, total, unit, again=key is None)
+    payment.commit()
+    return payment
+
+
+def content_key(photo: Photo, certificate: Certificate) -> bytes:
+    """Return a hash of a photo's levels and a release's settings, which a ledger keeps as an HMAC only."""
+    settings = json.dumps([certificate.settings, photo.image.shape], sort_keys=True).encode()
+    return hashlib.sha256(hashlib.sha256(settings).digest() + photo.image.tobytes()).digest()

@@ -1,0 +1,118 @@
+"""What tests of the service share: photos, uploads, and a server in a process of its own."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from PIL import Image
+
+SETTINGS = {"method": "dp-pix", "epsilon": 20, "block": 8, "neighbourhood": 16, "regions": "8,8,32,24"}
+
+
+def photo(width: int = 64, height: int = 48, *, seed: int = 1, kind: str = "PNG") -> bytes:
+    levels = np.random.Generator(np.random.PCG64(seed)).integers(0, 256, (height, width, 3), np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(levels).save(file, kind)
+    return file.getvalue()
+
+
+def upload(contents: bytes, settings: Any = SETTINGS, **changed: Any) -> dict[str, Any]:
+    """Return the parts of an upload for httpx."""
+    text = settings if isinstance(settings, str | bytes) else json.dumps({**settings, **changed})
+    return {"photo": ("a secret name.png", contents), "settings": (None, text)}
+
+
+@contextmanager
+def server(*arguments: str, **more: Any) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
+    """Run `dpveil serve` on a free port with one worker; yield the process, and a client."""
+    command = [sys.executable, "-m", "dpveil", "serve", "--port", "0", "--workers", "1", *arguments]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, **more)
+    try:
+        line = process.stderr.readline().decode()  # type: ignore[union-attr]
+        port = re.search(r":([0-9]+)$", line.strip())
+        assert port, line
+        with httpx.Client(base_url=f"http://127.0.0.1:{port[1]}", timeout=60) as client:
+            while client.get("/readyz").status_code != 200:
+                time.sleep(0.05)
+            yield process, client
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        process.wait(60)
+        process.stderr.close()  # type: ignore[union-attr]
+
+
+def workers(process: subprocess.Popen[bytes]) -> list[int]:
+    """Return the processes that a server started."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="utf-8")
+    return [int(child) for child in children.split()]
+
+
+def kill(number: int) -> None:
+    os.kill(number, signal.SIGKILL)
+
+
+@contextmanager
+def service(
+    limits: Any = None, *, fake: bool = False, ledger: Any = None, **setup: Any
+) -> Iterator[tuple[Any, httpx.Client]]:
+    """Run a service with one worker, or one that is a fake, in a thread; yield it and a client."""
+    from dpveil.service import pool
+    from dpveil.service.limits import Limits
+    from dpveil.service.run import Setup, build, running
+
+    chosen = Setup(**{"port": 0, "workers": 1, "limits": limits or Limits(), **setup})
+    port: SimpleQueue[int] = SimpleQueue()
+    with pytest.MonkeyPatch.context() as patch:
+        if fake:
+            patch.setattr(pool, "PROGRAM", "fake_worker")
+        made = build(chosen, ledger)
+        made.server = running(chosen, made, port.put)
+        thread = threading.Thread(target=made.server.run)
+        thread.start()
+        try:
+            with httpx.Client(base_url=f"http://localhost:{port.get(timeout=60)}", timeout=60) as client:
+                while client.get("/readyz").status_code != 200:
+                    time.sleep(0.05)
+                yield made, client
+        finally:
+            made.server.should_exit = True
+            thread.join()
+
+
+def release(name: str = "a", **settings: Any) -> dict[str, Any]:
+    """Return settings with which a fake worker releases a real release."""
+    image, certificate = RELEASES.get(name) or RELEASES.setdefault(name, _made())
+    return {
+        "image": base64.b64encode(image).decode(),
+        "certificate": certificate.to_text(),
+        "total": certificate.composition.to_json(),
+        **settings,
+    }
+
+
+def _made() -> tuple[bytes, Any]:
+    import dpveil
+
+    made = dpveil.obfuscate(np.full((16, 16, 3), 90, np.uint8), "dp-pix", epsilon=1, block=8)
+    return made.encoded("png")
+
+
+RELEASES: dict[str, tuple[bytes, Any]] = {}

@@ -1,0 +1,161 @@
+"""Paying: before anything is drawn, once for each key, and never for nothing that somebody saw."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from service_client import release, service, upload
+
+from dpveil.ledger import Ledger, Limit
+from dpveil.service.store import KEPT
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Any]:
+    with Ledger(f"sqlite:///{tmp_path}/budget.db", create=True) as ledger:
+        for subject, epsilon in (("album", 3), ("other", 1)):
+            ledger.set_limit(subject, Limit(kind="pure", epsilon=epsilon))
+        yield ledger
+
+
+@pytest.fixture
+def both(ledger: Any) -> Iterator[tuple[Any, httpx.Client]]:
+    with service(fake=True, ledger=ledger) as both:
+        yield both
+
+
+def post(client: httpx.Client, key: str | None = None, subject: Any = "album", **settings: Any) -> Any:
+    chosen = {**release(), "subject": subject, **settings}
+    return client.post(
+        "/v1/releases", files=upload(b"x", chosen), headers={} if key is None else {"Idempotency-Key": key}
+    )
+
+
+def spent(ledger: Any, subject: str = "album") -> Any:
+    return ledger.show(subject).to_json()["spent"]["epsilon"]
+
+
+def kind(answer: httpx.Response) -> str:
+    return str(answer.json()["type"]).removeprefix("urn:dpveil:error:")
+
+
+def test_each_key_is_paid_once_until_the_limit(both: Any, ledger: Any) -> None:
+    made, client = both
+    for _ in range(3):
+        assert post(client, "a").status_code == 201
+    assert spent(ledger) == 1
+    assert [post(client, key).status_code for key in ("b", "c", "d", None)] == [201, 201, 403, 403]
+    refused = post(client, "d")
+    assert kind(refused) == "BudgetExceeded"
+    assert refused.json()["title"] == "album has epsilon 0 left and this release costs 1"
+    assert post(client, "a").status_code == 201
+    assert spent(ledger) == 3
+    assert post(client, "d", "other").status_code == 201
+    assert made.desk.pool.replaced == 0
+    ledger.check()
+
+
+@pytest.mark.parametrize(("subject", "status"), [(None, 422), ("unknown", 403), ("a\nb", 422), ("", 422)])
+def test_nothing_is_drawn_without_a_payer(both: Any, ledger: Any, subject: Any, status: int) -> None:
+    assert post(both[1], subject=subject).status_code == status
+    assert post(both[1], total=None).status_code == 422
+    assert spent(ledger) == 0
+
+
+def test_a_worker_that_ends_while_it_draws_costs_one_debit_and_shows_nothing(both: Any, ledger: Any) -> None:
+    _, client = both
+    lost = post(client, "a", draw="end")
+    assert (lost.status_code, kind(lost)) == (500, "Lost")
+    assert spent(ledger) == 1
+    assert post(client, "a").status_code == 201
+    assert post(client, "a").headers["idempotency-replayed"] == "true"
+    assert spent(ledger) == 2
+    assert "dpveil_releases_lost_total 1.0" in client.get("/metrics").text
+    ledger.check()
+
+
+def test_a_worker_that_ends_before_costs_nothing(both: Any, ledger: Any) -> None:
+    assert post(both[1], "a", plan="end").status_code == 422
+    assert spent(ledger) == 0
+
+
+def test_what_was_forgotten_is_not_drawn_again_for_one_payment(both: Any, ledger: Any) -> None:
+    _, client = both
+    made = post(client, "a").json()
+    assert client.delete(f"/v1/releases/{made['id']}").status_code == 204
+    gone = post(client, "a")
+    assert (gone.status_code, kind(gone)) == (410, "Gone")
+    assert spent(ledger) == 1
+
+
+def test_the_ledger_knows_every_file_that_is_shown(both: Any, ledger: Any) -> None:
+    sha256 = post(both[1], "a").json()["certificate"]["output"]["sha256"]
+    assert [paid.subject for paid in ledger.paid_for(sha256)] == ["album"]
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_what_a_crash_left_is_shown_if_it_was_paid_for(ledger: Any, tmp_path: Path, told: bool) -> None:
+    """The server ends after it kept a release: before, or after, the ledger was told of it."""
+    results = tmp_path / "results.db"
+    with service(fake=True, ledger=ledger, results=results) as (made, client):
+        stored = made.desk.budget.stored
+
+        def ends(payment: Any, sha256: str) -> None:
+            if told:
+                stored(payment, sha256)
+            raise RuntimeError
+
+        async def nothing(*_: Any) -> None:
+            """Leave all as a killed process does."""
+
+        made.desk.budget.stored, made.desk._failed = ends, nothing
+        answer = post(client, "a")
+        rows = made.desk.store._base.execute("SELECT state FROM results").fetchall()
+        assert rows == [(KEPT,)]
+        assert answer.status_code == 202
+    with (
+        Ledger(f"sqlite:///{tmp_path}/budget.db") as again,
+        service(fake=True, ledger=again, results=results) as (_, client),
+    ):
+        found = post(client, "a")
+        assert found.status_code == 201
+        assert found.headers.get("idempotency-replayed") == ("true" if told else None)
+        assert spent(again) == (1 if told else 2)
+        assert len(again.paid_for(found.json()["certificate"]["output"]["sha256"])) == 1
+        again.check()
+
+
+def test_stopping_cancels_what_is_not_paid_for_and_finishes_the_rest(ledger: Any, tmp_path: Path) -> None:
+    results = tmp_path / "results.db"
+    with service(fake=True, ledger=ledger, results=results, workers=2) as (made, client):
+        headers = {"Prefer": "respond-async"}
+
+        def begin(key: str, **settings: Any) -> str:
+            files = upload(b"x", {**release(), "subject": "album", **settings})
+            answer = client.post("/v1/releases", files=files, headers={**headers, "Idempotency-Key": key})
+            return str(answer.json()["id"])
+
+        paid, unpaid = begin("paid", draw="doze"), begin("unpaid", plan="sleep")
+        while spent(ledger) == 0:
+            time.sleep(0.02)
+        assert set(made.desk._jobs) == {paid, unpaid}
+    with (
+        Ledger(f"sqlite:///{tmp_path}/budget.db") as again,
+        service(fake=True, ledger=again, results=results) as (_, client),
+    ):
+        assert client.get(f"/v1/jobs/{paid}").json()["status"] == "done"
+        told = client.get(f"/v1/jobs/{unpaid}").json()
+        assert told["problem"]["title"] == "the service stops, and this was not paid for yet"
+        assert spent(again) == 1
+
+
+def test_a_ledger_that_cannot_be_used_stops_every_draw(both: Any, ledger: Any) -> None:
+    ledger.files[0].rename(ledger.files[0].with_suffix(".away"))
+    ledger.files[0].write_bytes(b"another file")
+    answer = post(both[1], "a")
+    assert (answer.status_code, kind(answer)) == (503, "LedgerError")

@@ -1,0 +1,268 @@
+"""Every limit is reached, and what a worker may do wrong: the request fails, the service goes on."""
+
+from __future__ import annotations
+
+import io
+import socket
+import sqlite3
+import time
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from PIL import Image
+from service_client import photo, release, service, upload
+
+from dpveil.errors import InvalidParameter, OutputError
+from dpveil.service.limits import Limits
+
+ASYNC = {"Prefer": "respond-async"}
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def tight() -> Iterator[tuple[Any, httpx.Client]]:
+    limits = Limits(
+        header_seconds=1,
+        body_seconds=0.3,
+        send_seconds=0.3,
+        plan_seconds=2,
+        draw_seconds=2,
+        answer_seconds=0.4,
+        result_seconds=3,
+        results_bytes=60_000,
+        held_bytes=100_000,
+        waiting=1,
+        connections=12,
+    )
+    with service(limits, fake=True) as both:
+        yield both
+
+
+@pytest.fixture
+def free(tight: Any) -> httpx.Client:
+    """The client of the tight service once its worker waits."""
+    made, client = tight
+    while made.desk.pool._idle.empty():
+        time.sleep(0.02)
+    return client
+
+
+def post(client: httpx.Client, settings: dict[str, Any], headers: Any = None, photo: bytes = b"x") -> Any:
+    return client.post("/v1/releases", files=upload(photo, settings), headers=headers)
+
+
+def kind(answer: httpx.Response) -> str:
+    return str(answer.json()["type"]).removeprefix("urn:dpveil:error:")
+
+
+def talk(client: httpx.Client, *sent: bytes, most: int = 100_000) -> bytes:
+    """Send bytes on a connection of their own, and return all that comes back until it is closed."""
+    with socket.create_connection(("127.0.0.1", client.base_url.port or 0), timeout=20) as line:
+        for part in sent:
+            line.sendall(part)
+        got = b""
+        while len(got) < most and (part := line.recv(4096)):
+            got += part
+        return got
+
+
+def test_header_seconds(free: httpx.Client) -> None:
+    assert talk(free, b"").startswith(b"HTTP/1.1 408")
+    assert talk(free, b"GET /healthz HTTP/1.1\r\nhost: local").startswith(b"HTTP/1.1 408")
+    with socket.create_connection(("127.0.0.1", free.base_url.port or 0)) as line:
+        line.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert line.recv(9999).startswith(b"HTTP/1.1 200")
+        line.sendall(b"GET /hea")
+        assert line.recv(9999).startswith(b"HTTP/1.1 408")
+
+
+def test_body_seconds(free: httpx.Client) -> None:
+    head = b"POST /v1/plan HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9999\r\n"
+    head += b"content-type: multipart/form-data; boundary=b\r\nconnection: close\r\n\r\n--b\r\n"
+    got = talk(free, head)
+    assert b" 408 " in got.partition(b"\r\n")[0]
+    assert b"did not arrive within 0.3 s" in got
+
+
+def test_an_upload_that_breaks_off_is_forgotten(tight: Any, free: httpx.Client) -> None:
+    head = b"POST /v1/releases HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9999\r\n"
+    head += b"content-type: multipart/form-data; boundary=b\r\n\r\n--b\r\n"
+    with socket.create_connection(("127.0.0.1", free.base_url.port or 0)) as line:
+        line.sendall(head)
+    while "dpveil_upload_bytes 0.0" not in free.get("/metrics").text:
+        time.sleep(0.02)
+    assert not tight[0].desk._jobs
+
+
+def test_send_seconds(tight: Any, free: httpx.Client) -> None:
+    """A client that does not read loses its connection; the next is served."""
+    made = post(free, release(large=1)).json()
+    store = tight[0].desk.store
+    store._base.execute("UPDATE results SET image = zeroblob(30000000) WHERE id = ?", [made["id"]])
+    with socket.create_connection(("127.0.0.1", free.base_url.port or 0)) as line:
+        line.sendall(f"GET {made['image_url']} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
+        time.sleep(1)
+        got = 0
+        while part := line.recv(1 << 20):
+            got += len(part)
+    assert 0 < got < 30_000_000
+    assert free.get("/healthz").status_code == 200
+    assert store._base.execute("SELECT sum(fetched) FROM results").fetchone() == (0,)
+    free.delete(f"/v1/releases/{made['id']}")
+
+
+def test_plan_seconds(free: httpx.Client) -> None:
+    answer = post(free, {"plan": "sleep"}, ASYNC)
+    told = finished(free, answer.json()["job_url"])["problem"]
+    assert told["status"] == 422
+    assert told["title"] == "the request takes longer than 2 s"
+
+
+def test_draw_seconds(free: httpx.Client) -> None:
+    answer = post(free, release(draw="sleep"), ASYNC)
+    assert finished(free, answer.json()["job_url"])["problem"]["title"] == "the request takes longer than 2 s"
+
+
+def finished(client: httpx.Client, job: str) -> Any:
+    while (told := client.get(job).json())["status"] == "working":
+        time.sleep(0.02)
+    return told
+
+
+def test_answer_seconds(free: httpx.Client) -> None:
+    """What takes longer than a client waits is a job; a retry meanwhile finds the same one."""
+    first, again = (post(free, release(plan="doze"), {"Idempotency-Key": "slow"}) for _ in range(2))
+    assert first.status_code == 202
+    assert first.json()["status"] == "working"
+    assert again.json()["id"] == first.json()["id"]
+    told = finished(free, first.json()["job_url"])
+    assert free.get(told["release_url"]).json()["certificate"]["method"] == "dp-pix"
+
+
+def test_result_seconds(tight: Any, free: httpx.Client) -> None:
+    made = post(free, release(), {"Idempotency-Key": "expires"}).json()
+    assert free.get(made["image_url"]).status_code == 200
+    while free.get(made["image_url"]).status_code == 200:
+        time.sleep(0.1)
+    assert free.get(f"/v1/jobs/{made['id']}").status_code == 404
+    again = post(free, release(), {"Idempotency-Key": "expires"})
+    assert again.json()["id"] != made["id"]
+    assert tight[0].desk.store.used < 30_000
+
+
+def test_results_bytes(tight: Any, free: httpx.Client) -> None:
+    """Nobody's unseen release is forgotten for another; one that was downloaded is."""
+    store = tight[0].desk.store
+    store.limits = Limits(results_bytes=60_000)
+    made = [post(free, release(room=20_000)) for _ in range(40)]
+    full = next(answer for answer in made if answer.status_code != 201)
+    assert (full.status_code, kind(full), full.headers["retry-after"]) == (503, "Busy", "60")
+    seen = made[0].json()
+    assert free.get(seen["image_url"]).status_code == 200
+    assert free.get(made[1].json()["certificate_url"]).status_code == 200
+    for answer in made[:5]:
+        free.get(answer.json()["image_url"])
+    assert post(free, release(room=20_000)).status_code == 201
+    assert free.get(seen["image_url"]).status_code == 404
+    assert store._room == 0
+    store._forget("1", [])
+
+
+def test_held_bytes(free: httpx.Client) -> None:
+    answer = post(free, release(), photo=b"x" * 100_000)
+    assert (answer.status_code, kind(answer)) == (503, "Busy")
+    assert "dpveil_upload_bytes 0.0" in free.get("/metrics").text
+
+
+def test_waiting(free: httpx.Client) -> None:
+    jobs = [post(free, {"plan": "sleep"}, ASYNC) for _ in range(3)]
+    told = [finished(free, job.json()["job_url"])["problem"] for job in jobs if job.status_code == 202]
+    told += [job.json() for job in jobs if job.status_code != 202]
+    assert sorted(problem["status"] for problem in told) == [422, 422, 503]
+
+
+def test_connections(free: httpx.Client) -> None:
+    lines = [socket.create_connection(("127.0.0.1", free.base_url.port or 0)) for _ in range(12)]
+    try:
+        assert talk(free, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").startswith(b"HTTP/1.1 503")
+    finally:
+        for line in lines:
+            line.close()
+    while free.get("/healthz").status_code != 200:
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("how", ["end", "flood", "pickle", "large", "memory"])
+def test_a_worker_that_goes_wrong_costs_one_request(tight: Any, free: httpx.Client, how: str) -> None:
+    answer = post(free, {"plan": how})
+    assert (answer.status_code, kind(answer)) == (422, "WorkerEnded")
+    assert ("memory" in answer.json()["title"]) == (how == "memory")
+    while tight[0].desk.pool._idle.empty():
+        time.sleep(0.02)
+    assert post(free, release()).status_code == 201
+
+
+def test_worker_bytes() -> None:
+    """A photo of 49 million pixels needs more than 400 MiB; the next one is released by another worker."""
+    large = io.BytesIO()
+    Image.new("RGB", (7000, 7000)).save(large, "PNG")
+    with service(Limits(worker_bytes=1 << 30)) as (_, client):
+        answer = client.post("/v1/releases", files=upload(large.getvalue()))
+        assert answer.status_code == 422, answer.text
+        assert client.post("/v1/releases", files=upload(photo())).status_code == 201
+
+
+def test_a_worker_that_shows_another_file_is_found_out(tight: Any, free: httpx.Client) -> None:
+    lie = {**release(), "image": release()["image"][:-8]}
+    assert kind(post(free, lie)) == "WorkerEnded"
+    while tight[0].desk.pool._idle.empty():
+        time.sleep(0.02)
+    cheap = {**release()["total"], "epsilon": 0.5}
+    assert kind(post(free, release(total=cheap))) == "WorkerEnded"
+    assert post(free, release(total={"kind": "pure"})).status_code == 500
+
+
+def test_a_job_is_cancelled(tight: Any, free: httpx.Client) -> None:
+    job = post(free, {"plan": "sleep"}, ASYNC).json()["job_url"]
+    assert free.delete(job).status_code == 204
+    assert free.get(job).status_code == 404
+    assert not tight[0].desk._jobs
+
+
+def test_every_limit_is_reached_by_a_test_and_in_the_documentation() -> None:
+    tests = "".join(path.read_text(encoding="utf-8") for path in HERE.glob("*.py"))
+    page = (HERE.parent.parent / "docs" / "service.md").read_text(encoding="utf-8")
+    for field in fields(Limits):
+        assert f"{field.name}=" in tests
+        assert f"`{field.name}`" in page
+
+
+def test_limits_are_positive() -> None:
+    with pytest.raises(InvalidParameter, match="pixels = 0 is out of range"):
+        Limits(pixels=0)
+
+
+def test_a_store_has_one_service(tmp_path: Path) -> None:
+    from dpveil.service.store import Store
+
+    one = Store(tmp_path / "results", Limits())
+    with pytest.raises(OutputError, match="database is locked"):
+        Store(tmp_path / "results", Limits())
+    one.close()
+    Store(tmp_path / "results", Limits()).close()
+
+
+def test_another_database_is_no_store(tmp_path: Path) -> None:
+    from dpveil.service.store import Store
+
+    (tmp_path / "text").write_text("hello" * 100, encoding="utf-8")
+    with sqlite3.connect(tmp_path / "other") as base:
+        base.execute("CREATE TABLE results (id)")
+    base.close()
+    for name in ("text", "other", "missing/results"):
+        with pytest.raises(OutputError, match="the results cannot be kept"):
+            Store(tmp_path / name, Limits())

@@ -1,0 +1,207 @@
+"""`dpveil serve` in processes of its own: killed, stopped, reached from elsewhere, and started unsafely."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from service_client import kill, photo, server, upload, workers
+
+from dpveil.cli import run
+from dpveil.ledger import Ledger, Limit
+
+
+def ledger(folder: Path, epsilon: int) -> str:
+    url = f"sqlite:///{folder}/budget.db"
+    with Ledger(url, create=True) as made:
+        made.set_limit("album", Limit(kind="pure", epsilon=epsilon))
+    return url
+
+
+def ask(client: httpx.Client, key: str) -> httpx.Response | None:
+    """Ask for a release of the photo of this key; None if the connection broke."""
+    files = upload(photo(seed=int(key)), subject="album", epsilon=1)
+    try:
+        return client.post("/v1/releases", files=files, headers={"Idempotency-Key": key})
+    except httpx.TransportError:
+        return None
+
+
+def test_killed_servers_and_workers_release_once_for_each_key(tmp_path: Path) -> None:
+    """A kill of the server and two of its worker, while four clients ask and retry."""
+    url, results = ledger(tmp_path, 100_000), str(tmp_path / "results.db")
+    shown: dict[str, set[str]] = {}
+    draw = np.random.Generator(np.random.PCG64(3))
+    waiting = [str(number) for number in range(24)]
+
+    def client_of(client: httpx.Client) -> Callable[[], None]:
+        def asks() -> None:
+            while waiting:
+                key = waiting.pop()
+                for attempt in range(2):
+                    answer = ask(client, key)
+                    if answer is None or answer.status_code >= 500:
+                        waiting.append(key)
+                        return
+                    if answer.status_code == 201:
+                        shown.setdefault(key, set()).add(answer.json()["certificate"]["output"]["sha256"])
+                    else:
+                        assert (attempt, answer.status_code) == (0, 422), answer.text
+                        waiting.append(key)
+                        return
+
+        return asks
+
+    for round_ in range(2):
+        with server("--ledger", url, "--results", results) as (process, client):
+            threads = [threading.Thread(target=client_of(client)) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            time.sleep(float(draw.uniform(0.05, 0.3)))
+            for worker in workers(process):
+                kill(worker)
+            for thread in threads:
+                thread.join(0.2)
+            if round_ == 0:
+                kill(process.pid)
+            for thread in threads:
+                thread.join()
+            while waiting and round_ == 1:
+                client_of(client)()
+    assert len(shown) == 24
+    assert all(len(found) == 1 for found in shown.values())
+    with Ledger(url) as book:
+        book.check()
+        debits = book.show("album").to_json()["spent"]["epsilon"]
+        for found in shown.values():
+            assert len(book.paid_for(*found)) == 1
+    assert 24 <= debits <= 24 + 5
+
+
+def test_sigterm_stops_it_with_what_was_begun(tmp_path: Path) -> None:
+    with server("--ledger", ledger(tmp_path, 10)) as (process, client):
+        answers: list[Any] = []
+        thread = threading.Thread(target=lambda: answers.append(ask(client, "1")))
+        thread.start()
+        while not thread.is_alive():
+            time.sleep(0.01)
+        time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        thread.join()
+        lines = [json.loads(line) for line in process.stderr]  # type: ignore[union-attr]
+        assert process.wait(60) == 0
+    assert answers[0] is None or answers[0].status_code in (201, 503)
+    text = json.dumps(lines)
+    for private in ("127.0.0.1", "album", "secret name", "8,8,32,24"):
+        assert private not in text
+
+
+def test_nothing_is_written_to_a_disk_and_figures_stay_flat() -> None:
+    """No process may write a file: uploads of 3 MB are released all the same."""
+
+    def no_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+    environment = {**os.environ, "DPVEIL_PLAIN": "1"}
+    with server(preexec_fn=no_files, env=environment) as (process, client):
+        contents = photo(1000, 1000)
+        assert len(contents) > 3_000_000
+        for _ in range(3):
+            made = client.post("/v1/releases", files=upload(contents))
+            assert made.status_code == 201, made.text
+            assert len(client.get(made.json()["image_url"]).content) > 2_000_000
+        assert "dpveil_upload_bytes 0.0" in client.get("/metrics").text
+        limits = Path(f"/proc/{workers(process)[0]}/limits").read_text(encoding="utf-8")
+        assert "Max core file size        0 " in limits
+        bounded = next(line for line in limits.splitlines() if line.startswith("Max address space"))
+        assert bounded.split()[3] == str(4 << 30)
+
+
+def test_keys_are_needed_where_they_are_given(tmp_path: Path, capsys: Any) -> None:
+    keys = tmp_path / "keys.json"
+    made = []
+    for name, subject, rate in (("shop", "album", "60"), ("slow", "other", "2")):
+        assert run(["api-key", "new", name, "--keys", str(keys), "--subject", subject, "--rate", rate]) == 0
+        made.append(capsys.readouterr().out.strip())
+    shop, slow = ({"Authorization": f"Bearer {key}"} for key in made)
+    arguments = ("--host", "0.0.0.0", "--hostname", "photos.example", "--keys", str(keys))  # noqa: S104
+    with server(*arguments, "--ledger", ledger(tmp_path, 100)) as (_, client):
+        files = upload(photo(), epsilon=1)
+        for header in ({}, {"Authorization": "Basic x"}, {"Authorization": f"Bearer {made[0][:-1]}A"}):
+            refused = client.post("/v1/releases", files=files, headers=header)
+            assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+        assert client.get("/metrics").status_code == 401
+        assert client.get("/healthz", headers={"Host": "photos.example"}).status_code == 200
+        release = client.post("/v1/releases", files=files, headers=shop)
+        assert release.status_code == 201, release.text
+        assert client.get(release.json()["image_url"], headers=slow).status_code == 404
+        assert client.get(release.json()["image_url"], headers=shop).status_code == 200
+        other = client.post("/v1/releases", files=upload(photo(), subject="other"), headers=shop)
+        assert other.status_code == 403
+        answers = [client.get("/v1/methods", headers=slow) for _ in range(2)]
+        assert answers[-1].status_code == 429
+        assert int(answers[-1].headers["retry-after"]) >= 1
+        assert run(["api-key", "remove", "shop", "--keys", str(keys)]) == 0
+        assert client.get("/v1/methods", headers=shop).status_code == 401
+        keys.write_text("{", encoding="utf-8")
+        assert client.get("/v1/methods", headers=slow).status_code == 503
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--host", "0.0.0.0"], 2, "is for this machine alone: give --keys"),  # noqa: S104
+        (["--host", "::", "--keys", "KEYS"], 2, "is for this machine alone: give --ledger"),
+        (["--host", "0.0.0.0", "--keys", "KEYS", "--ledger", "EMPTY"], 2, "alone: give --ledger"),  # noqa: S104
+        (["--host", "0.0.0.0", "--keys", "KEYS", "--ledger", "URL"], 2, "name them by --hostname"),  # noqa: S104
+        (["--keys", "missing.json"], 2, "there is no file of keys missing.json"),
+        (["--keys", "loose.json"], 2, "can be changed by other users"),
+        (["--keys", "odd.json"], 2, "is no file of keys"),
+        (["--ledger", "sqlite:///missing.db"], 4, "missing.db"),
+        (["--ledger", "URL", "--results", "budget.db"], 2, "--results budget.db belongs to the ledger"),
+        (["--results", "odd.json"], 4, "the results cannot be kept"),
+        (["--results", "nowhere/results.db"], 4, "the results cannot be kept"),
+        (["--port", "70000"], 2, "--port"),
+        (["--host", "256.1.1.1"], 2, "alone"),
+    ],
+)
+def test_what_is_not_safe_is_not_started(
+    arguments: list[str],
+    code: int,
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Any,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ledger(tmp_path, 1)
+    with Ledger("sqlite:///empty.db", create=True):
+        pass
+    assert run(["api-key", "new", "shop", "--keys", "keys.json", "--subject", "album"]) == 0
+    Path("odd.json").write_text('{"schema": "dpveil.keys/1", "keys": [{}]}', encoding="utf-8")
+    Path("odd.json").chmod(0o600)
+    Path("loose.json").write_bytes(Path("keys.json").read_bytes())
+    Path("loose.json").chmod(0o666)
+    capsys.readouterr()
+    real = {"KEYS": "keys.json", "URL": "sqlite:///budget.db", "EMPTY": "sqlite:///empty.db"}
+    assert run(["serve", *(real.get(word, word) for word in arguments)]) == code
+    told = capsys.readouterr().err
+    assert words in told
+    assert told.count("\n") == 1
+
+
+def test_a_port_that_is_taken_is_said(capsys: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert run(["serve", "--port", str(taken.getsockname()[1])]) == 4
+    assert "cannot listen at 127.0.0.1" in capsys.readouterr().err
