@@ -39,7 +39,7 @@ FILL: Final = {
 def offers() -> dict[str, Json]:
     """Return the ways to replace a region, and for each the attributes that can be kept, with their budgets."""
     ways = [*([FACES] if installed("gallery") else []), DRAWN, FILL]
-    return {"ways": [way | {"attributes": _attributes(way)} for way in ways], "caution": " ".join(CAUTION[:2])}
+    return {"ways": [way | {"attributes": _attributes(way)} for way in ways], "caution": " ".join(CAUTION)}
 
 
 def _attributes(way: dict[str, Json]) -> list[Json]:

@@ -11,9 +11,11 @@ function filled(element, attributes, children) {
     else if (value === true) element.setAttribute(name, "");
     else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
   }
-  element.append(...children.filter((child) => child !== null && child !== ""));
+  element.append(...real(children));
   return element;
 }
+
+const real = (children) => children.filter((child) => child !== null && child !== "");
 
 /** Return a new HTML element with attributes, listeners ("onclick"), and children: elements or text. */
 export const make = (tag, attributes = {}, ...children) =>
@@ -32,11 +34,11 @@ export function place(element, [x, y, w, h], [width, height]) {
   style.height = `${(100 * h) / height}%`;
 }
 
-/** Replace the children of an element; what has the focus keeps it if its `data-key` is there again. */
+/** Replace the children of an element by those that are not null; a `data-key` that has the focus keeps it. */
 export function fill(element, ...children) {
   const active = document.activeElement;
   const key = element.contains(active) ? active.dataset?.key : undefined;
-  element.replaceChildren(...children);
+  element.replaceChildren(...real(children));
   if (key === undefined) return;
   for (const child of element.querySelectorAll("[data-key]")) {
     if (child.dataset.key === key) child.focus({ preventScroll: true });

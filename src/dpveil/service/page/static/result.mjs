@@ -10,7 +10,10 @@ import { zipped } from "./zip.mjs";
 export async function releasePhoto(photo) {
   const { settings } = photo;
   photo.key ??= newKey();
-  const told = await release(photo.file, settings, photo.key);
+  const told = await release(photo.file, settings, photo.key).catch((error) => {
+    if (error.kind === "Gone") photo.key = null; // it was paid and is lost: the next attempt is another one
+    throw error;
+  });
   const [image, certificate, words] = await Promise.all([
     blob(told.image_url),
     blob(told.certificate_url),
@@ -39,8 +42,8 @@ function compared(photo) {
   const before = make("img", { src: photo.url, alt: "The original photo" });
   const after = make("img", { src: photo.release.url, alt: "The release" });
   const line = make("div", { class: "line", "aria-hidden": "true" });
-  const label = "How much of the original is shown, in percent";
-  const range = make("input", { type: "range", min: 0, max: 100, value: 50, id: "slider", "aria-label": label });
+  const told = { id: "slider", "aria-label": "How much of the original is shown, in percent" };
+  const range = make("input", { type: "range", min: 0, max: 100, value: 50, ...told });
   const slide = () => {
     before.style.clipPath = `inset(0 ${100 - range.value}% 0 0)`;
     line.style.left = `${range.value}%`;

@@ -6,13 +6,15 @@ const NOTHING = "Nothing would be replaced: add a box, or let a face be replaced
 const ONLY_BOXES = "No face was found in this photo: only your boxes are replaced.";
 const NO_FACE = "No face was found in this photo. Add a box around what is to be hidden.";
 
+const HEAD = ["equally likely candidates", "true one named at most"];
+
 /** Return the strength as a badge. */
 export const badge = (strength) =>
   make("span", { class: `badge ${(strength || "none").split(" ").pop()}` }, strength || "no promise");
 
 /** Return a table of the best that anybody can do. */
 function bounds(rows) {
-  const head = ["people it could be", "named at most in"].map((text) => make("th", { scope: "col" }, text));
+  const head = HEAD.map((text) => make("th", { scope: "col" }, text));
   const cells = rows.map(([many, most]) =>
     make("tr", {}, make("th", { scope: "row" }, many), make("td", {}, most)));
   return make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...cells));
@@ -28,7 +30,7 @@ export function showPromise(photo, waiting) {
   const place = $("promise");
   place.setAttribute("aria-busy", waiting ? "true" : "false");
   if (waiting && photo.planned) return;
-  fill(place, ...promised(photo, waiting).filter(Boolean));
+  fill(place, ...promised(photo, waiting));
 }
 
 function promised(photo, waiting) {

@@ -18,7 +18,8 @@ function plannedBoxes({ planned, settings, boxes }) {
 
 /** Return everything that is drawn over a photo: what it is, its box and outline, and what it is called. */
 function shapes(photo) {
-  const faces = [...photo.faces.values()].map(({ number, box, outline }) => {
+  const known = [...photo.faces.values()].sort((one, other) => one.number - other.number);
+  const faces = known.map(({ number, box, outline }) => {
     const kind = photo.kept.has(number) ? "kept" : "face";
     return { kind, key: `face-${number}`, number, name: `Face ${number}`, box, outline };
   });
@@ -74,13 +75,14 @@ export function showStage(photo, act, changed) {
   const layer = draw(
     "svg",
     { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true", id: "layer" },
-    ...stacked.map(({ kind, outline, box }) => draw("path", { class: kind, d: path(outline ?? [corners(box)]) })),
+    ...stacked.map((shape) => draw("path", { class: shape.kind, d: path(outlineOf(shape)) })),
   );
   fill($("stage"), image, layer, ...stacked.map((shape) => button(shape, photo.size, act)));
   return fill($("regions"), ...all.map((shape) => entry(shape, photo, act)));
 }
 
 const corners = ([x, y, w, h]) => [[x, y], [x + w, y], [x + w, y + h], [x, y + h]];
+const outlineOf = ({ outline, box }) => outline ?? [corners(box)];
 
 const LISTED = {
   face: { words: "is replaced", does: "Keep" },
