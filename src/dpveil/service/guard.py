@@ -138,13 +138,13 @@ def _check_host(headers: Headers, hosts: frozenset[str]) -> None:
 
 
 def _opens_page(scope: Scope, headers: Headers) -> bool:
-    """Whether a link or an address line opens the page: another site may link to it, and sees nothing of it."""
+    """Whether a link or an address line opens the page: others may link to it, and see nothing of it."""
     asked = scope["method"], scope["path"], headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")
     return asked == ("GET", INDEX, "navigate", "document")
 
 
 def _check_site(headers: Headers) -> None:
-    """Refuse requests of pages of other sites, which browsers tell of: they could send a form to this machine."""
+    """Refuse requests of other sites' pages, which browsers tell of: they could send a form here."""
     origin = headers.get("origin")
     if origin is not None and urlsplit(origin).netloc.lower() != headers["host"].lower():
         raise Forbidden("the request comes from a page of another site")

@@ -52,5 +52,7 @@ def index(**told: object) -> str:
 
     Raises `jinja2.UndefinedError` if something of the template is not told.
     """
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     return environment.from_string(contents("index.html").decode()).render(told)

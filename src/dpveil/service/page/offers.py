@@ -37,7 +37,7 @@ FILL: Final = {
 
 
 def offers() -> dict[str, Json]:
-    """Return the ways to replace a region, and for each the attributes that can be kept, with their budgets."""
+    """Return the ways to replace a region, each with the attributes that it can keep and their budgets."""
     ways = [*([FACES] if installed("gallery") else []), DRAWN, FILL]
     return {"ways": [way | {"attributes": _attributes(way)} for way in ways], "caution": " ".join(CAUTION)}
 

@@ -34,7 +34,7 @@ export function place(element, [x, y, w, h], [width, height]) {
   style.height = `${(100 * h) / height}%`;
 }
 
-/** Replace the children of an element by those that are not null; a `data-key` that has the focus keeps it. */
+/** Replace the children of an element by those that are not null; the `data-key` with the focus keeps it. */
 export function fill(element, ...children) {
   const active = document.activeElement;
   const key = element.contains(active) ? active.dataset?.key : undefined;

@@ -59,12 +59,26 @@ function show() {
     $("look-title").textContent = selected.name;
     if (!stopDrawing) showStage(selected, act, show);
   }
-  $("release").disabled = releasing || !selected || !ready().includes(selected);
+  showRelease();
+  for (const id of ["drop", "look", "settings"]) $(id).inert = releasing; // what is paid for was shown
+  if ($("subject")) $("subject").disabled = releasing;
   const many = ready().length;
   $("all").hidden = photos.length < 2;
   $("all").disabled = releasing || !many;
   $("all").textContent = many > 1 ? `Release all ${many}` : "Release all";
   showZip();
+}
+
+function showRelease() {
+  const again = selected?.release;
+  const costs = again && !selected.planned.said.free ? ", at the same cost" : "";
+  $("release").textContent = again ? `Release again${costs}` : "Release";
+  $("release").disabled = releasing || !selected || !(again || ready().includes(selected));
+}
+
+function releaseSelected() {
+  if (selected.release) selected.again();
+  releaseAll([selected]);
 }
 
 function thumbnail(photo) {
@@ -232,7 +246,7 @@ $("files").addEventListener("change", (event) => {
 });
 $("draw").addEventListener("click", startDrawing);
 $("remove").addEventListener("click", removePhoto);
-$("release").addEventListener("click", () => releaseAll([selected]));
+$("release").addEventListener("click", releaseSelected);
 $("all").addEventListener("click", () => releaseAll(ready()));
 $("key")?.addEventListener("change", (event) => {
   useKey(event.target.value);

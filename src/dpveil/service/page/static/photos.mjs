@@ -40,6 +40,11 @@ export class Photo {
   /** Forget the plan and the release: something was changed. */
   stale() {
     this.settings = null;
+    this.again();
+  }
+
+  /** Let the next release be another draw. */
+  again() {
     this.key = null;
     this.forget();
   }

@@ -19,7 +19,6 @@ export async function releasePhoto(photo) {
     blob(told.certificate_url),
     json(`/page/releases/${told.id}`),
   ]);
-  if (photo.settings !== settings) return;
   photo.release = { image, certificate, words, url: URL.createObjectURL(image) };
 }
 
