@@ -34,12 +34,21 @@ export function place(element, [x, y, w, h], [width, height]) {
   style.height = `${(100 * h) / height}%`;
 }
 
-/** Replace the children of an element by those that are not null; the `data-key` with the focus keeps it. */
+/**
+ * Make these the children of an element; null is left out. A child that looks like the one that is there is not
+ * replaced, so that a press that has begun on it ends on it, and the focus stays where it is.
+ */
 export function fill(element, ...children) {
+  const wanted = real(children).map((child) => (child instanceof Node ? child : document.createTextNode(child)));
   const active = document.activeElement;
   const key = element.contains(active) ? active.dataset?.key : undefined;
-  element.replaceChildren(...real(children));
-  if (key === undefined) return;
+  const there = [...element.childNodes];
+  wanted.forEach((child, at) => {
+    if (at >= there.length) element.append(child);
+    else if (!there[at].isEqualNode(child)) there[at].replaceWith(child);
+  });
+  for (const child of there.slice(wanted.length)) child.remove();
+  if (key === undefined || element.contains(document.activeElement)) return;
   for (const child of element.querySelectorAll("[data-key]")) {
     if (child.dataset.key === key) child.focus({ preventScroll: true });
   }

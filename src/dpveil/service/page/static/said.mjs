@@ -24,6 +24,7 @@ function bounds(rows) {
 export const more = (title, ...children) => make("details", {}, make("summary", {}, title), ...children);
 
 const help = (text) => make("p", { class: "help" }, text);
+const alarm = (text) => make("p", { class: "problem" }, text);
 
 /** Show what the plan of a photo promises, or why there is none. */
 export function showPromise(photo, waiting) {
@@ -36,14 +37,14 @@ export function showPromise(photo, waiting) {
 function promised(photo, waiting) {
   if (!photo) return [help("Choose a photo.")];
   if (waiting) return [help("Looking for faces…")];
-  if (photo.problem) return [make("p", { class: "problem" }, explained(photo))];
-  if (!photo.settings) return [help(NOTHING)];
+  if (photo.problem) return [alarm(explained(photo))];
+  if (!photo.settings) return photo.faceless ? [alarm(NO_FACE)] : [help(NOTHING)];
   const { plan, said } = photo.planned;
   const what = said.free ? ` replaced. ${said.free}` : " replaced; what they cost adds up.";
   return [
     make("p", { class: "total" }, badge(plan.strength), " ", make("strong", {}, said.total)),
     make("p", {}, said.regions, what),
-    photo.faceless ? make("p", { class: "problem" }, ONLY_BOXES) : null,
+    photo.faceless ? alarm(ONLY_BOXES) : null,
     make("p", {}, said.sentence),
     bounds(said.bounds),
     list(plan.warnings, { class: "warnings" }),
