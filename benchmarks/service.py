@@ -1,7 +1,8 @@
 """The service at saturation, beside the library's own work in the same run: throughput, p50, p99, memory.
 
 Clients run on the same cores, and fetch the image of every release. `share` is the throughput of the service
-divided by that of as many processes as it has workers, which read, plan, release and encode the same photo.
+divided by that of as many processes as it has workers, which read, plan, release and encode the same photo;
+`by cpu` compares processor seconds instead, without those of the clients.
 `--minutes M` asks for as long as that, and prints the memory of all processes every tenth of it: the soak.
 """
 
@@ -12,6 +13,7 @@ import http.client
 import io
 import json
 import multiprocessing
+import os
 import re
 import statistics
 import subprocess
@@ -44,6 +46,17 @@ def body(contents: bytes, settings: dict[str, object]) -> bytes:
     )
 
 
+def ticks(process: int) -> float:
+    """Return the processor seconds of a server and of its workers so far."""
+    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+
+    def of(number: object) -> float:
+        fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    return of(process) + sum(map(of, children))
+
+
 def library(contents: bytes, begin: float, seconds: float, done: object) -> None:
     """Release as often as the time allows, as one worker would."""
     import cv2
@@ -62,15 +75,15 @@ def library(contents: bytes, begin: float, seconds: float, done: object) -> None
 
     once()
     time.sleep(max(0.0, begin - time.time()))
-    count = 0
+    count, spent = 0, time.process_time()
     while time.time() < begin + seconds:
         once()
         count += 1
-    done.put(count)  # type: ignore[attr-defined]
+    done.put((count, time.process_time() - spent))  # type: ignore[attr-defined]
 
 
-def own(contents: bytes, seconds: float) -> float:
-    """Return the library's releases a second in `WORKERS` processes."""
+def own(contents: bytes, seconds: float) -> tuple[float, float]:
+    """Return the library's releases a second in `WORKERS` processes, and the processor seconds of each."""
     context = multiprocessing.get_context("spawn")
     done, begin = context.Queue(), time.time() + 15
     processes = [
@@ -78,10 +91,10 @@ def own(contents: bytes, seconds: float) -> float:
     ]
     for process in processes:
         process.start()
-    total = sum(done.get() for _ in processes)
+    counts, spent = zip(*(done.get() for _ in processes), strict=True)
     for process in processes:
         process.join()
-    return total / seconds
+    return sum(counts) / seconds, sum(spent) / sum(counts)
 
 
 class Load:
@@ -136,12 +149,13 @@ def serve(arguments: list[str], sent: bytes, seconds: float, rounds: int = 1) ->
         port = int(told[1])
         Load(port, sent, 10).run()
         for _ in range(rounds):
-            load = Load(port, sent, seconds)
+            load, before = Load(port, sent, seconds), ticks(process.pid)
             load.run()
             times = sorted(load.times)
             found.append(
                 {
                     "releases/s": round(len(times) / seconds, 2),
+                    "cpu ms": round(1000 * (ticks(process.pid) - before) / len(times), 1),
                     "p50 ms": round(1000 * statistics.median(times), 1),
                     "p99 ms": round(1000 * times[int(0.99 * len(times))], 1),
                     "other answers": load.other,
@@ -185,10 +199,11 @@ def main() -> None:
             name = Path(folder, f"{width}")
             name.mkdir()
             with_ledger = serve(ledger(str(name)), body(contents, paid), options.seconds)[0]
-            rate = statistics.mean(alone)
-            print(f"{width}x{height}: the library in {WORKERS} processes: {alone} releases/s")
+            rate, cpu = (statistics.mean(figures) for figures in zip(*alone, strict=True))
+            print(f"{width}x{height}: the library alone: {rate:.1f} releases/s, cpu {1000 * cpu:.1f} ms")
             for kind, row in (("in memory", plain), ("ledger and results in files", with_ledger)):
-                print(f"  {kind}: share {row['releases/s'] / rate:.2f}", json.dumps(row))  # type: ignore[operator]
+                shares = f"share {row['releases/s'] / rate:.2f}, by cpu {1000 * cpu / row['cpu ms']:.2f}"  # type: ignore[operator]
+                print(f"  {kind}: {shares}", json.dumps(row))
 
 
 if __name__ == "__main__":

@@ -284,8 +284,8 @@ def test_a_notebook_never_keeps_an_unprotected_copy(monkeypatch):
 def test_what_keeps_no_budget_is_refused_by_name_before_anything_is_drawn(monkeypatch, ledger):
     made = dpveil.plan(ramp(8, 8), "dp-pix", epsilon=1, block=8)
     monkeypatch.setattr(type(made.placement), "draw", pytest.fail)
-    with pytest.raises(InvalidParameter, match=r"^ledger = .* is not a budget keeper"):
-        made.release(ledger=ledger)
+    with pytest.raises(InvalidParameter, match=r"^ledger = .* is not a ledger"):
+        made.release(ledger=ledger, subject="album")
 
 
 @pytest.mark.parametrize("path", [3, None, b"a.png"])
@@ -596,7 +596,8 @@ FACES = ["0,0,8,8", "8,0,8,8", "16,0,8,8", "0,8,8,12", "12,8,12,12"]
 def test_disjoint_regions_cost_what_one_neighbour_can_change(method, parameters, tmp_path):
     settings = {"block": 4, "neighbourhood": 24, **parameters}
     book = Book(Fraction(100)) if "epsilon" in parameters else None
-    release = dpveil.obfuscate(ramp(), method, regions=FACES, ledger=book, **settings)
+    payer = {} if book is None else {"ledger": book, "subject": "album"}
+    release = dpveil.obfuscate(ramp(), method, regions=FACES, **payer, **settings)
     total = release.certificate.composition
     assert all(getattr(total, name) == Fraction(value) for name, value in parameters.items())
     assert str(total) == str(release.certificate.guarantees[0])

@@ -112,7 +112,7 @@ def obfuscate_command(
     from dpveil.postprocessing import parse_all
     from dpveil.regions import check_if_none
 
-    opened = _opened(ledger, subject, seed, [path for path in (manifest, review) if path])
+    opened = _opened(ledger, subject, seed, (manifest, review))
     choices = Choices(
         method=method,
         regions=method.accepts(regions.finders([method.regions])),
@@ -127,17 +127,14 @@ def obfuscate_command(
     )
     tasks = plan_tasks(inputs, out, names=names)
     notes = _notes(inputs, tasks, out)
-    if not tasks:
-        problem = "; ".join(["there are no photos among the inputs", *notes])
-        raise PhotoError(problem, hint="name image files, or folders that contain some")
     if manifest is not None:
         check_manifest(manifest, tasks, replace=force)
     if review is not None:
         check_review(review, tasks, out, replace=force)
     pages, doubts = Review(), Doubts()
-    released = _watching(doubts, None if review is None else pages)
+    seen = _watching(doubts, None if review is None else pages)
     with bar(len(tasks), "releasing") as step:
-        report = release_all(tasks, choices, step=step, released=released, options=options_of(context))
+        report = release_all(tasks, choices, step=step, released=seen, options=options_of(context))
     report.notes += notes
     listed = max(
         _written(manifest, partial(write_manifest, report)),
@@ -149,7 +146,9 @@ def obfuscate_command(
     return max(exit_code(report), listed)
 
 
-def _opened(url: str | None, subject: str | None, seed: int | None, private: Sequence[Path]) -> Ledger | None:
+def _opened(
+    url: str | None, subject: str | None, seed: int | None, private: Sequence[Path | None]
+) -> Ledger | None:
     """Return the ledger that pays, if any; nothing that the run writes about itself may belong to it."""
     if (url is None) != (subject is None):
         missing, given = ("--ledger", "--subject") if url is None else ("--subject", "--ledger")
@@ -164,7 +163,7 @@ def _opened(url: str | None, subject: str | None, seed: int | None, private: Seq
         raise UsageError("a release with --seed is not paid for", hint="leave out --seed, or --ledger")
     check_subject(subject)
     opened = Ledger(url)
-    check_apart(opened.files, private)
+    check_apart(opened.files, [path for path in private if path is not None])
     return opened
 
 
@@ -213,7 +212,10 @@ def _tell_faces(
 
 
 def _notes(inputs: list[Path], tasks: Sequence[Task], out: Path) -> list[str]:
-    """Return notes on linked folders, which are not followed, and on releases among originals, if any."""
+    """Return notes on linked folders, which are not followed, and on releases among originals, if any.
+
+    Raises `PhotoError` if there is nothing to release.
+    """
     from dpveil.batch import among_originals, linked_folders
     from dpveil.io.names import shown
 
@@ -224,6 +226,9 @@ def _notes(inputs: list[Path], tasks: Sequence[Task], out: Path) -> list[str]:
     if around is not None:
         where = f"releases in {shown(out)} lie among the originals of {shown(around)}"
         notes.append(f"{where}: keep them apart, so that no original is published for one")
+    if not tasks:
+        problem = "; ".join(["there are no photos among the inputs", *notes])
+        raise PhotoError(problem, hint="name image files, or folders that contain some")
     return notes
 
 

@@ -144,7 +144,7 @@ class Total:
     @classmethod
     def parse(cls, cost: object, relation: object) -> Total:
         """Return the total of both texts; raises `ValueError` for anything else."""
-        if relation in ("", "mixed"):
+        if relation == "mixed" or (relation == "" and Cost.parse(cost) == Cost()):
             return cls(Cost.parse(cost), mixed=relation == "mixed")
         return cls(Cost.parse(cost), read_relation(relation))
 

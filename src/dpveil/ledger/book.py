@@ -19,7 +19,7 @@ from dpveil.ledger.entries import Debit, Entry, LimitSet, Open, Stored
 from dpveil.ledger.limits import Limit
 from dpveil.ledger.reservation import Reservation
 from dpveil.ledger.sqlite import SQLite
-from dpveil.ledger.store import Connection
+from dpveil.ledger.store import Connection, Reserved
 from dpveil.ledger.subjects import check_subject, is_under
 
 SECONDS: Final = 600
@@ -84,7 +84,8 @@ class Ledger:
         """
         name, cost = check_subject(subject), rules.priced(guarantee)
         unit = entries.unit_of(self._secret, name, rules.key_bytes(key))
-        if isinstance(seconds, bool) or not isinstance(seconds, int) or not 1 <= seconds <= MOST_SECONDS:
+        given: object = seconds
+        if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MOST_SECONDS:
             raise InvalidParameter("seconds", None, f"is not in 1..{MOST_SECONDS}", hint=f"such as {SECONDS}")
         identity, now = os.urandom(16).hex(), int(time.time())
         with self._database.write(durable=False) as connection:
@@ -93,9 +94,7 @@ class Ledger:
                 rules.refuse_stored(connection, name, unit)
                 store.run(connection, "replace", unit=unit)
             rules.check_limits(connection, name, cost, now)
-            row = {"id": identity, "subject": name, "unit": unit, "expires": now + seconds}
-            relation = cost.relation_text()
-            store.run(connection, "reserve", **row, cost=cost.cost.to_text(), relation=relation)
+            store.reserve(connection, Reserved(identity, name, unit, cost), now + seconds)
         return Reservation(self, identity, name, unit)
 
     def set_limit(self, subject: str, limit: Limit) -> None:

@@ -16,6 +16,8 @@ from dpveil.ledger.store import Connection
 from dpveil.ledger.subjects import path_to
 
 HEAD: Final = re.compile("([1-9][0-9]{0,15}):([0-9a-f]{64})")
+BEFORE_ALL: Final = -(1 << 63)
+"""Smaller than every number that an entry should have."""
 REMEDY: Final = "do not rely on it: compare it with a backup, and with a head that was kept elsewhere"
 
 
@@ -97,11 +99,11 @@ def check(connection: Connection, anchor: tuple[int, str] | None = None) -> Chec
     Raises `LedgerError` for the first thing that does not fit.
     """
     _check_pages(connection)
-    replay, number = _Replay(), 0
-    while page := store.page(connection, number):
+    replay, number, after = _Replay(), 0, BEFORE_ALL
+    while page := store.page(connection, after):
         for row in page:
             entry = store.entry((row[0], row[1], row[4]))
-            number += 1
+            number, after = number + 1, entry.number
             if entry.number != number:
                 fail(number, "it is missing")
             listed = (getattr(entry.event, "unit", None), getattr(entry.event, "sha256", None))

@@ -179,7 +179,9 @@ class Limit:
         if not isinstance(data, dict) or set(data) != KEYS:
             raise ValueError("no limit")
         try:
-            amounts = {n: None if data[n] is None else Fraction(whole(data[n]), u) for n, u in UNITS.items()}
+            amounts: dict[str, Any] = {
+                n: None if data[n] is None else Fraction(whole(data[n]), u) for n, u in UNITS.items()
+            }
             relation = None if data["relation"] is None else read_relation(data["relation"])
             window = {name: data[name] for name in ("not_before", "not_after")}
             return cls(data["kind"], **amounts, relation=relation, **window)

@@ -48,7 +48,8 @@ class Reservation:
         """
         if self.draw is None:
             raise UsageError("the reservation is not committed", hint="commit it before anything is drawn")
-        if not isinstance(sha256, str) or not HASH.fullmatch(sha256):
+        given: object = sha256
+        if not isinstance(given, str) or not HASH.fullmatch(given):
             raise InvalidParameter(
                 "sha256", None, "is no SHA-256", hint="give 64 lower-case hexadecimal digits"
             )

@@ -55,7 +55,7 @@ def check_limits(connection: Connection, subject: str, cost: Total, now: int) ->
     if not any(row.limits for row in rows):
         raise BudgetRefused(
             f"{subject} has no limit, so nothing may be spent for it",
-            hint=f"dpveil ledger limit {subject} --epsilon E --ledger URL sets one",
+            hint=f"set one with dpveil ledger limit {subject}",
         )
     held = store.reserved(connection)
     for row in rows:

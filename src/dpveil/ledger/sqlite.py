@@ -35,14 +35,16 @@ from dpveil.ledger.sqlite_files import (
     SIDES,
     check_files,
     failure,
+    flush,
     identity,
     replaced,
 )
 
 PATIENCE: Final = 30.0
 """Seconds to wait for other processes that write."""
-MOST_BYTES: Final = 1 << 20
+MOST_BYTES: Final = 1 << 16
 """Most bytes of a value or a row."""
+SETTINGS: Final = ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0", "synchronous = NORMAL")
 LIMITS: Final = {
     sqlite3.SQLITE_LIMIT_LENGTH: MOST_BYTES,
     sqlite3.SQLITE_LIMIT_ATTACHED: 0,
@@ -73,8 +75,8 @@ class SQLite:
         """Run one transaction alone, and commit it at the end; with `durable`, also flush it to the disk."""
         with self._lock, self._told():
             opened = self._opened()
-            opened.run("BEGIN IMMEDIATE", self.path)
             try:
+                opened.run("BEGIN IMMEDIATE", self.path)
                 yield opened.connection
                 opened.run("COMMIT", self.path)
             except BaseException:
@@ -91,8 +93,8 @@ class SQLite:
         """Read in one consistent state."""
         with self._lock, self._told():
             opened = self._opened()
-            opened.run("BEGIN", self.path)
             try:
+                opened.run("BEGIN", self.path)
                 yield opened.connection
             finally:
                 opened.undo()
@@ -133,7 +135,7 @@ class SQLite:
         """Turn errors of SQLite, of its driver and of the file system into `LedgerError`."""
         try:
             yield
-        except (sqlite3.Error, OSError, OverflowError) as error:
+        except (sqlite3.Error, OSError, OverflowError, UnicodeError) as error:
             raise failure(self.path, error) from error
 
     def before_fork(self) -> None:
@@ -150,13 +152,20 @@ class SQLite:
 
 
 class _Open:
-    """An open connection, the identity of the files it has open, and the log's descriptor to flush it."""
+    """An open connection, the identity of the files it has open, and the log's descriptor to flush it.
+
+    Where the file or its folder may not be written, it is opened to be read as it is, without a log.
+    """
 
     def __init__(self, path: Path) -> None:
         check_files(path)
         before = identity(path, ())
+        self.sides = SIDES if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else ()
+        if not self.sides and os.path.lexists(f"{path}-wal"):
+            problem = f"{shown(path)} is read-only, and its last entries are in a log beside it"
+            raise LedgerError(problem, hint="copy both to a folder that you may write to")
         self.connection = sqlite3.connect(
-            f"file:{quote(os.fsencode(path))}?mode=rw",
+            f"file:{quote(os.fsencode(path))}?mode={'rw' if self.sides else 'ro&immutable=1'}",
             uri=True,
             isolation_level=None,
             timeout=PATIENCE,
@@ -165,8 +174,8 @@ class _Open:
         self._log = -1
         try:
             self._settle(path)
-            self.files = identity(path, SIDES)
-            self._log = os.open(f"{path}-wal", os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0))
+            self.files = identity(path, self.sides)
+            self._open_log(path)
         except BaseException:
             self.close()
             raise
@@ -176,22 +185,15 @@ class _Open:
 
     def _settle(self, path: Path) -> None:
         """Take SQLite's strictest settings, and check that the file is a ledger."""
+        run = self.connection.execute
         for limit, value in LIMITS.items():
             self.connection.setlimit(limit, value)
-        for setting in (
-            "trusted_schema = OFF",
-            "cell_size_check = ON",
-            "mmap_size = 0",
-            "synchronous = NORMAL",
-        ):
-            self.connection.execute(f"PRAGMA {setting}")
-        found = [
-            self.connection.execute(f"PRAGMA {name}").fetchone()
-            for name in ("application_id", "journal_mode")
-        ]
-        if found != [(APPLICATION,), ("wal",)]:
+        for setting in SETTINGS:
+            run(f"PRAGMA {setting}")
+        kind, mode = (run(f"PRAGMA {name}").fetchone() for name in ("application_id", "journal_mode"))
+        if kind != (APPLICATION,) or (self.sides and mode != ("wal",)):
             raise LedgerError(f"{shown(path)} is not a ledger of dpveil", hint="name the right file")
-        rows = self.connection.execute("SELECT type, name, sql FROM sqlite_master").fetchmany(2 * len(SCHEMA))
+        rows = run("SELECT type, name, sql FROM sqlite_master").fetchmany(2 * len(SCHEMA))
         ours = {(kind, name) for kind, name, sql in rows if sql is None} == {("index", n) for n in AUTOMATIC}
         if not ours or sorted(str(sql) for *_, sql in rows if sql is not None) != sorted(SCHEMA):
             raise LedgerError(
@@ -199,10 +201,19 @@ class _Open:
                 hint="do not use it: somebody changed it, or another version of dpveil wrote it",
             )
 
+    def _open_log(self, path: Path) -> None:
+        """Open the log to flush it, and flush the folder, in which it may be new."""
+        if self.sides:
+            self._log = os.open(f"{path}-wal", os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0))
+            status = os.fstat(self._log)
+            if (status.st_dev, status.st_ino) != self.files[1]:
+                raise replaced(path)
+            flush(path.parent)
+
     def run(self, command: str, path: Path) -> None:
         """Run BEGIN or COMMIT, then check that the files are still the ones that are open."""
         self.connection.execute(command)
-        if identity(path, SIDES) != self.files:
+        if identity(path, self.sides) != self.files:
             raise replaced(path)
 
     def undo(self) -> None:

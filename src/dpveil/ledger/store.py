@@ -131,7 +131,7 @@ def append(connection: Connection, event: Event, now: int) -> Entry:
 
 def of_unit(connection: Connection, unit: str) -> list[Entry]:
     """Return the debits and files of a work unit, newest first."""
-    found = [entry(row) for row in run(connection, "of_unit", unit=unit)]
+    found = [entry(row) for row in run(connection, "of_unit", unit=unit).fetchall()]
     if any(getattr(each.event, "unit", None) != unit for each in found):
         raise damaged("entries are listed under another work unit")
     return found
@@ -139,7 +139,7 @@ def of_unit(connection: Connection, unit: str) -> list[Entry]:
 
 def of_file(connection: Connection, sha256: str) -> list[Stored]:
     """Return what is stored about a file."""
-    found = [entry(row).event for row in run(connection, "of_file", sha256=sha256)]
+    found = [entry(row).event for row in run(connection, "of_file", sha256=sha256).fetchall()]
     if any(not isinstance(event, Stored) or event.sha256 != sha256 for event in found):
         raise damaged("entries are listed under another file")
     return found
@@ -189,6 +189,12 @@ def _balance(row: Sequence[Any], subject: object) -> Balance:
         return Balance(name, Total.parse(cost, relation), [Limit.parse(each) for each in json.loads(limits)])
     except (ValueError, TypeError, RecursionError) as error:
         raise damaged("the row of a subject is not as written") from error
+
+
+def reserve(connection: Connection, row: Reserved, expires: int) -> None:
+    """Write a reservation that ends at `expires`, in Unix seconds."""
+    values = {"id": row.id, "subject": row.subject, "unit": row.unit, "relation": row.cost.relation_text()}
+    run(connection, "reserve", **values, cost=row.cost.cost.to_text(), expires=expires)
 
 
 def reserved(connection: Connection) -> list[Reserved]:

@@ -6,6 +6,7 @@ import unicodedata
 from typing import Final
 
 from dpveil.errors import InvalidParameter
+from dpveil.io.names import quoted
 
 LONGEST: Final = 200
 """Most characters of a subject."""
@@ -31,9 +32,11 @@ def check_subject(subject: object) -> str:
         raise InvalidParameter("subject", None, f"has more than {LONGEST} characters", hint=hint)
     parts = name.split("/")
     if not name.isprintable() or any(not part or part != part.strip() for part in parts):
-        raise InvalidParameter("subject", subject, "has empty parts, spaces or control characters", hint=hint)
+        raise InvalidParameter(
+            "subject", quoted(subject), "has empty parts, spaces or control characters", hint=hint
+        )
     if len(parts) > DEEPEST:
-        raise InvalidParameter("subject", subject, f"has more than {DEEPEST} levels", hint=hint)
+        raise InvalidParameter("subject", quoted(subject), f"has more than {DEEPEST} levels", hint=hint)
     return name
 
 

@@ -132,9 +132,7 @@ def _check_host(headers: Headers, hosts: frozenset[str]) -> None:
     """
     named = [value.lower() for name, value in headers.items() if name == "host"]
     if len(named) != 1 or _name(named[0]) not in hosts:
-        raise Misdirected(
-            "the service is not reached by this name", hint="the operator names it with --hostname"
-        )
+        raise Misdirected("the service is not reached by this name", hint="ask its operator for the name")
 
 
 def _opens_page(scope: Scope, headers: Headers) -> bool:

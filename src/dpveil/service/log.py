@@ -36,7 +36,8 @@ def _place(trace: Any) -> str:
 
 
 def start() -> None:
-    """Send this log, and warnings of uvicorn, to stderr."""
+    """Send this log, and warnings of uvicorn, to stderr; the form parser's would quote what was sent."""
+    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)
     handler = logging.StreamHandler()
     handler.setFormatter(OneLine())
     for name, level in ((NAME, logging.INFO), ("uvicorn", logging.WARNING), ("asyncio", logging.ERROR)):

@@ -25,13 +25,22 @@ SIZED: Final = ("size", "channels")
 def steps(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
     """Yield the answers to one request; what is sent after the first answer decides on the second.
 
-    Errors of dpveil become an answer {"error": {...}}, in the words of the command line.
+    Errors of dpveil become an answer {"error": {...}}, in the words of the command line. Raises `MemoryError`
+    where one is behind them: whatever was being imported or computed is half done, and the process no more use.
     """
     try:
         yield from DOES[told["do"]](told, contents)
     except DPVeilError as error:
+        if _short_of_memory(error):
+            raise MemoryError from error
         message, hint = error.told(SPOKEN)
         yield {"error": {"kind": _kind(error), "message": message, "hint": hint}}, b""
+
+
+def _short_of_memory(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, MemoryError):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _kind(error: DPVeilError) -> str:

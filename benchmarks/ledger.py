@@ -1,0 +1,113 @@
+"""Debits a second of the ledger in SQLite: reserve and commit, each durable before it returns.
+
+A debit waits for the disk once. Threads of one process share that wait, and so do processes that write at the
+same time, so the rate of a single caller is that of the disk. Beside it, in the same run on the same disk:
+how many rows a second plain SQLite commits, one by one, with the usual settings (WAL, synchronous=FULL).
+"memory" is a disk in memory, where nothing waits: the processor's share. The goal is 500 a second.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.ledger import Ledger, Limit
+from timing import load, report
+
+SECONDS = 4.0
+COST = Guarantee(kind="pure", epsilon="0.001", relation=Relation("any-image"), scope=Scope("a photo"))
+
+
+def pay(ledger: Ledger, me: object) -> int:
+    """Pay for SECONDS; return how often."""
+    end, number = time.perf_counter() + SECONDS, 0
+    while time.perf_counter() < end:
+        ledger.reserve("studio/album", COST, f"{me} {number}").commit()
+        number += 1
+    return number
+
+
+def threads(path: Path, count: int) -> float:
+    with Ledger(f"sqlite:///{path}") as ledger:
+        paid = [0] * count
+
+        def work(me: int) -> None:
+            paid[me] = pay(ledger, f"{path.name} {me}")
+
+        running = [threading.Thread(target=work, args=(me,)) for me in range(count)]
+        for each in running:
+            each.start()
+        for each in running:
+            each.join()
+    return sum(paid) / SECONDS
+
+
+def processes(path: Path, count: int) -> float:
+    read, write = os.pipe()
+    for me in range(count):
+        if not os.fork():
+            with Ledger(f"sqlite:///{path}") as ledger:
+                os.write(write, f"{pay(ledger, f'{path.name} {me}')}\n".encode())
+            os._exit(0)
+    for _ in range(count):
+        os.wait()
+    os.close(write)
+    return sum(map(int, os.read(read, 1000).split())) / SECONDS
+
+
+def plain(path: Path, _: int) -> float:
+    raw = sqlite3.connect(path, isolation_level=None)
+    for command in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "CREATE TABLE t (a, b)"):
+        raw.execute(command)
+    end, number = time.perf_counter() + SECONDS, 0
+    while time.perf_counter() < end:
+        raw.execute("BEGIN IMMEDIATE")
+        raw.execute("INSERT INTO t VALUES (?, ?)", (number, "x" * 300))
+        raw.execute("COMMIT")
+        number += 1
+    raw.close()
+    return number / SECONDS
+
+
+CALLERS: dict[str, tuple[Callable[[Path, int], float], int]] = {
+    "one caller": (threads, 1),
+    "4 threads": (threads, 4),
+    "16 threads": (threads, 16),
+    "4 processes": (processes, 4),
+    "plain SQLite, one caller": (plain, 1),
+}
+
+
+def main() -> None:
+    """Print and save the table."""
+    rows: list[dict[str, object]] = []
+    with (
+        tempfile.TemporaryDirectory(dir=Path.cwd()) as disk,
+        tempfile.TemporaryDirectory(dir="/dev/shm") as memory,
+    ):
+        for name, (call, count) in CALLERS.items():
+            row: dict[str, object] = {"callers": name}
+            for where, place in (("disk", disk), ("memory", memory)):
+                path = Path(place) / f"{name.replace(' ', '-')}.db"
+                if call is not plain:
+                    with Ledger(f"sqlite:///{path}", create=True) as ledger:
+                        ledger.set_limit("studio", Limit("pure", epsilon=10**6))
+                row[f"debits a second, {where}"] = round(call(path, count))
+            rows.append(row)
+        path = Path(memory) / "one-caller.db"
+        with Ledger(f"sqlite:///{path}") as ledger:
+            start = time.perf_counter()
+            entries = ledger.check().entries
+            rate = entries / (time.perf_counter() - start)
+    note = f"Checking took a second for every {round(rate, -3):,.0f} entries. Load of the 2 cores: {load()}."
+    report("ledger", rows, notes=(note.replace(",", "\u202f"),))
+
+
+if __name__ == "__main__":
+    main()

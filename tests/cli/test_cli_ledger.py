@@ -1,0 +1,246 @@
+"""`dpveil ledger`, and `obfuscate` with a ledger, as people meet them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dpveil.errors import LedgerError
+from dpveil.ledger import Ledger
+from dpveil.release.plan import Plan
+
+LEDGER = ("--ledger", "sqlite:///budget.db")
+PAID = (*LEDGER, "--subject", "album-7")
+METHOD = ("--method", "dp-pix", "--epsilon", "1", "--block", "8", "--neighbourhood", "16")
+Shell = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def cli(shell: Shell) -> Shell:
+    """A folder with three photos and a ledger with a budget of 3."""
+    Path("in").mkdir()
+    for number, name in enumerate(("anna", "bob", "cleo")):
+        levels = (np.arange(16 * 16 * 3) % (251 - number)).astype(np.uint8).reshape(16, 16, 3)
+        Image.fromarray(levels).save(f"in/{name}.png")
+    code, _, said = shell("ledger", "limit", "album-7", "--epsilon", 3, *LEDGER)
+    assert code == 0
+    assert said.startswith("there was no ledger: made ")
+    return shell
+
+
+def shown(cli: Shell, subject: str = "album-7") -> dict[str, Any]:
+    code, answer, _ = cli("ledger", "show", subject, *LEDGER, "--json")
+    assert code == 0
+    told: dict[str, Any] = json.loads(answer)
+    return told
+
+
+def test_a_budget_is_spent_until_nothing_is_left(cli: Shell) -> None:
+    code, _, said = cli("obfuscate", "in", "--out", "out", *METHOD, *PAID)
+    assert code == 0
+    assert said.splitlines()[-1] == ("album-7: spent epsilon 3 (m-pixels:16); limit epsilon 3, left 0")
+    told = shown(cli)
+    assert (told["subject"], told["spent"]["epsilon"], told["reserved"]["epsilon"]) == ("album-7", 3, 0)
+    assert (told["limit"]["epsilon"], told["limit"]["left"]) == (3, 0)
+    code, answer, said = cli("obfuscate", "in/bob.png", "--out", "more.png", *METHOD, *PAID, "--json")
+    assert code == 3
+    assert json.loads(answer)["failed"][0]["error"] == "album-7 has epsilon 0 left and this release costs 1"
+    assert not Path("more.png").exists()
+
+
+def test_what_was_paid_is_skipped_for_who_paid_and_for_nobody_else(cli: Shell) -> None:
+    cli("obfuscate", "in/bob.png", "--out", "out", *METHOD, *PAID)
+    code, answer, _ = cli("obfuscate", "in/bob.png", "--out", "out", *METHOD, *PAID, "--json")
+    assert (code, len(json.loads(answer)["skipped"])) == (0, 1)
+    cli("ledger", "limit", "other", "--epsilon", 3, *LEDGER)
+    code, answer, _ = cli(
+        "obfuscate", "in/bob.png", "--out", "out", *METHOD, *LEDGER, "--subject", "other", "--json"
+    )
+    assert code == 1
+    assert "other did not pay for it" in json.loads(answer)["failed"][0]["error"]
+    assert shown(cli)["spent"]["epsilon"] == 1
+
+
+def test_releases_from_before_the_ledger_are_not_skipped(cli: Shell) -> None:
+    cli("obfuscate", "in", "--out", "out", *METHOD)
+    code, answer, _ = cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--json")
+    assert (code, len(json.loads(answer)["failed"])) == (1, 3)
+    assert cli("ledger", "check", "out/bob.png", *LEDGER)[0] == 1
+    assert shown(cli)["spent"]["epsilon"] == 0
+    assert cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--force")[0] == 0
+    assert cli("ledger", "check", "out/bob.png", *LEDGER)[0] == 0
+
+
+def test_check_believes_the_file_and_not_its_certificate(cli: Shell) -> None:
+    cli("obfuscate", "in/bob.png", "--out", "out", *METHOD, *PAID)
+    assert cli("ledger", "check", "out/bob.png", *LEDGER)[0] == 0
+    cli("obfuscate", "in/anna.png", "--out", "free", *METHOD)
+    shutil.copy("out/bob.png.certificate.json", "free/anna.png.certificate.json")
+    code, answer, _ = cli("ledger", "check", "free/anna.png", *LEDGER, "--json")
+    assert (code, json.loads(answer)["failed"][0]["error"]) == (1, "nobody paid for it from this ledger")
+    Path("out/bob.png.certificate.json").unlink()
+    assert cli("ledger", "check", "out/bob.png", *LEDGER)[0] == 1
+    assert cli("ledger", "check", "nothing.png", *LEDGER)[0] == 1
+
+
+def test_a_mistyped_name_makes_no_new_budget(shell: Shell) -> None:
+    Image.fromarray(np.zeros((16, 16), np.uint8)).save("a.png")
+    for command in (
+        "show album",
+        "subjects",
+        "history",
+        "check",
+        "export --out x.jsonl",
+        "limit a --epsilon 1 --remove",
+    ):
+        code, _, said = shell("ledger", *command.split(), *LEDGER)
+        assert (code, said.count("\n")) == (4, 1)
+        assert "there is no ledger" in said
+    code, _, said = shell("obfuscate", "a.png", "--out", "b.png", *METHOD, *PAID)
+    assert code == 4
+    assert [path.name for path in Path().iterdir()] == ["a.png"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "limit a",
+        "limit a --epsilon 0",
+        "limit a --epsilon 1 --rho 1",
+        "limit a --rho 1 --delta 1e-6",
+        "limit a --epsilon 1 --concentrated",
+        "limit a --epsilon 1 --relation elsewhere",
+        "limit a --epsilon 1 --not-after never",
+        "limit a/ --epsilon 1",
+    ],
+)
+def test_wrong_limits_are_one_line_and_make_no_ledger(shell: Shell, arguments: str) -> None:
+    code, _, said = shell("ledger", *arguments.split(), *LEDGER)
+    assert (code, said.count("\n")) == (2, 1)
+    assert list(Path().iterdir()) == []
+
+
+def test_limits_of_every_kind(cli: Shell) -> None:
+    for options in (
+        ("--epsilon", "2", "--delta", "1e-6"),
+        ("--rho", "0.5", "--relation", "m-pixels:16", "--not-after", "2999-12-31"),
+        ("--epsilon", "3", "--delta", "1e-6", "--concentrated", "--not-before", "2020-01-01T12:00"),
+    ):
+        code, _, said = cli("ledger", "limit", "album-7", *options, *LEDGER)
+        assert code == 0, said
+    limits = shown(cli)["limits"]
+    assert [each["kind"] for each in limits] == ["pure", "approximate", "zcdp", "zcdp"]
+    assert limits[2]["not_after"] == 32_503_593_600
+    assert limits[3]["not_before"] == 1_577_880_000
+    assert cli("ledger", "limit", "album-7", "--epsilon", "1", "--delta", "1", "--remove", *LEDGER)[0] == 0
+    assert len(shown(cli)["limits"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--ledger", "sqlite:///budget.db"), "--ledger needs --subject"),
+        (("--subject", "album-7"), "--subject needs --ledger"),
+        ((*PAID, "--seed", "1"), "--seed"),
+        ((*LEDGER, "--subject", "a\nb"), "subject"),
+        (("--ledger", "sqlite:///budget.db?mode=ro", "--subject", "a"), "no URL of a ledger"),
+    ],
+)
+def test_options_that_do_not_belong_together_are_refused(
+    cli: Shell, more: tuple[str, ...], words: str
+) -> None:
+    code, _, said = cli("obfuscate", "in", "--out", "out", *METHOD, *more)
+    assert (code, said.count("\n")) == (2, 1)
+    assert words in said
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("end", ["", "-wal", "-journal"])
+def test_the_ledgers_own_files_are_no_part_of_a_run(cli: Shell, end: str) -> None:
+    name = f"budget.db{end}"
+    for arguments in (
+        ("in", "--out", "out", "--manifest", f"{name}.csv"),
+        (name, "--out", "out.png"),
+        ("in/bob.png", "in/anna.png", "--out", "out", "--review", f"{name}.html"),
+    ):
+        for place in ("manifest", "review"):
+            if f"--{place}" in arguments:
+                Path(arguments[-1]).symlink_to(name)
+        code, _, said = cli("obfuscate", *arguments, *METHOD, *PAID)
+        assert code == 2, said
+        assert "belongs to the ledger" in said
+    assert shown(cli)["spent"]["epsilon"] == 0
+    assert cli("ledger", "export", "--out", name, *LEDGER)[0] in (2, 4)
+    assert cli("ledger", "check", name, *LEDGER)[0] == 2
+
+
+def test_a_ledger_that_fails_stops_the_run_and_nothing_more_is_drawn(
+    cli: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit, draw, drawn = Ledger._commit, Plan.release, []
+
+    def failing(self: Ledger, *arguments: Any) -> int:
+        if self.check().debits == 1:
+            raise LedgerError("the ledger cannot be used: disk I/O error")
+        return commit(self, *arguments)
+
+    def counting(self: Plan, **arguments: Any) -> Any:
+        drawn.append(1)
+        return draw(self, **arguments)
+
+    monkeypatch.setattr(Ledger, "_commit", failing)
+    monkeypatch.setattr(Plan, "release", counting)
+    code, answer, said = cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--json")
+    told = json.loads(answer)
+    assert code == 4
+    assert [len(told[name]) for name in ("released", "failed", "untried")] == [1, 1, 1]
+    assert len(drawn) == 2
+    assert "disk I/O error" in said or "disk I/O error" in told["failed"][0]["error"]
+
+
+def test_photos_that_cost_too_much_do_not_stop_the_others(cli: Shell) -> None:
+    cli("ledger", "limit", "album-7", "--epsilon", 2, *LEDGER)
+    code, answer, _ = cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--json")
+    told = json.loads(answer)
+    assert (code, len(told["released"]), len(told["failed"])) == (3, 2, 1)
+    assert shown(cli)["spent"]["epsilon"] == 2
+
+
+def test_exported_entries_chain_by_hashes_that_anybody_computes(cli: Shell) -> None:
+    cli("obfuscate", "in", "--out", "out", *METHOD, *PAID)
+    assert cli("ledger", "export", "--out", "log.jsonl", *LEDGER)[0] == 0
+    lines = [json.loads(line) for line in Path("log.jsonl").read_text().splitlines()]
+    before = "0" * 64
+    for line in lines:
+        before = hashlib.sha256(f"{before}\n{line['text']}".encode()).hexdigest()
+        assert line["sha256"] == before
+    code, answer, _ = cli("ledger", "check", *LEDGER, "--json")
+    told = json.loads(answer)
+    assert (code, told["head"]) == (0, f"{len(lines)}:{before}")
+    assert (told["debits"], told["files"], told["unstored"]) == (3, 3, 0)
+    assert cli("ledger", "check", "--head", told["head"], *LEDGER)[0] == 0
+    assert cli("ledger", "check", "--head", f"{len(lines) + 1}:{before}", *LEDGER)[0] == 4
+    assert cli("ledger", "export", "--out", "log.jsonl", *LEDGER)[0] == 4
+
+
+def test_history_and_subjects_are_lists(cli: Shell) -> None:
+    cli("obfuscate", "in/bob.png", "--out", "out", *METHOD, *LEDGER, "--subject", "album-7/bob")
+    code, answer, _ = cli("ledger", "history", "album-7", *LEDGER)
+    assert code == 0
+    assert [line.split("  ")[2:4] for line in answer.splitlines()] == [
+        ["album-7", "set limit epsilon 3"],
+        ["album-7/bob", "debit epsilon 1 (m-pixels:16)"],
+        ["album-7/bob", f"stored {hashlib.sha256(Path('out/bob.png').read_bytes()).hexdigest()}"],
+    ]
+    code, answer, _ = cli("ledger", "subjects", *LEDGER, "--json")
+    assert [each["subject"] for each in json.loads(answer)["subjects"]] == ["album-7", "album-7/bob"]
+    code, answer, _ = cli("ledger", "history", *LEDGER, "--json")
+    assert [each["kind"] for each in json.loads(answer)["entries"]] == ["open", "limit", "debit", "stored"]

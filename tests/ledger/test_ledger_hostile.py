@@ -1,0 +1,390 @@
+"""Ledgers that were received, damaged, replaced, restored or filled up: one line, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from budgets import cost, made, spend, started, url_of
+
+from dpveil.errors import DPVeilError, InvalidParameter, LedgerError
+from dpveil.ledger import Ledger, Limit
+from dpveil.ledger.entries import Debit, LimitSet, Stored, parse, written
+from dpveil.ledger.sqlite_files import SCHEMA
+
+FILE = "ab" * 32
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A closed ledger with a bit of everything."""
+    with made(tmp_path / "budget.db") as ledger:
+        spend(ledger, 1, "album/anna").stored(FILE)
+        spend(ledger, "0.5")
+        ledger.set_limit("album", Limit("approximate", epsilon=9, delta="1e-6"))
+        ledger.reserve("album", cost("0.25"), "waiting")
+    return tmp_path / "budget.db"
+
+
+def use(path: Path) -> None:
+    """Do everything with a ledger that may be damaged; raises `DPVeilError` if so."""
+    with Ledger(url_of(path)) as ledger:
+        try:
+            for name in ledger.subjects():
+                ledger.show(name).to_json()
+            list(ledger.history())
+            ledger.paid_for(FILE)
+            spend(ledger, "0.000001", "album/anna").stored(FILE)
+        finally:
+            ledger.check()
+
+
+def changed(path: Path, *commands: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as raw:
+        raw.execute("PRAGMA writable_schema = ON")
+        for command in commands:
+            raw.execute(command)
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(LedgerError) as refusal:
+        use(path)
+    assert "\n" not in str(refusal.value)
+    assert refusal.value.exit_code == 4
+    return str(refusal.value)
+
+
+def test_an_intact_one_is_used(path: Path) -> None:
+    use(path)
+
+
+def test_a_journal_beside_it_is_refused_before_sqlite_deletes_what_it_names(path: Path) -> None:
+    victim, journal = path.parent / "victim", Path(f"{path}-journal")
+    victim.write_text("precious")
+    journal.write_bytes(b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + b"\0" * 504 + os.fsencode(victim))
+    assert "journal" in refused(path)
+    assert victim.read_text() == "precious"
+    assert journal.exists()
+
+
+@pytest.mark.parametrize("end", ["", "-wal", "-shm"])
+def test_links_and_other_odd_files_are_refused(path: Path, end: str) -> None:
+    place, other = Path(f"{path}{end}"), path.parent / "other"
+    if end:
+        other.write_bytes(b"")
+    else:
+        path.rename(other)
+    place.symlink_to(other)
+    assert "no plain file" in refused(path)
+    place.unlink()
+    os.link(other, place)
+    assert "no plain file" in refused(path)
+    place.unlink()
+    place.mkdir()
+    refused(path)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "CREATE TRIGGER t AFTER INSERT ON entries BEGIN DELETE FROM entries; END",
+        "CREATE VIEW v AS SELECT 1",
+        "CREATE TABLE more (x)",
+        "CREATE INDEX i ON entries (text)",
+        "ALTER TABLE subjects ADD COLUMN x TEXT GENERATED ALWAYS AS (load_extension('x'))",
+        "DROP INDEX entries_by_unit",
+        "PRAGMA application_id = 5",
+        "PRAGMA journal_mode = DELETE",
+        "UPDATE sqlite_master SET sql = replace(sql, 'TEXT NOT NULL)', 'TEXT NOT NULL CHECK (1))')",
+        "UPDATE sqlite_master SET type = 'view', sql = 'CREATE VIEW entries AS SELECT 1' WHERE rootpage = 3",
+    ],
+)
+def test_another_schema_is_refused(path: Path, command: str) -> None:
+    changed(path, command)
+    refused(path)
+
+
+def test_views_in_the_place_of_tables_are_refused(path: Path) -> None:
+    changed(path, "ALTER TABLE ledger RENAME TO kept", "CREATE VIEW ledger AS SELECT name, secret FROM kept")
+    refused(path)
+
+
+@pytest.mark.parametrize("contents", [b"", b"SQLite format 3\0", b"x" * 5000, os.urandom(8192)])
+def test_what_is_no_database_is_refused(tmp_path: Path, contents: bytes) -> None:
+    (tmp_path / "a.db").write_bytes(contents)
+    refused(tmp_path / "a.db")
+    refused(tmp_path)
+
+
+ODD = (
+    "-9223372036854775808",
+    "NULL",
+    "''",
+    "x'00ff'",
+    "9223372036854775807",
+    "-1",
+    "1e308",
+    "zeroblob(900000)",
+    "char(10)",
+    "cast(x'ff' AS TEXT)",
+)
+PLACES = {
+    "ledger": ("name", "secret"),
+    "entries": ("number", "head", "unit", "sha256", "text"),
+    "subjects": ("subject", "cost", "relation", "limits"),
+    "reservations": ("subject", "unit", "cost", "relation", "expires"),
+}
+
+
+@pytest.mark.parametrize(
+    ("table", "column"), [(table, each) for table, columns in PLACES.items() for each in columns]
+)
+def test_odd_values_anywhere_end_in_one_line_or_change_nothing(path: Path, table: str, column: str) -> None:
+    """SQLite takes any type in any column; NULL is refused where the schema says so."""
+    shutil.copy(path, kept := path.with_suffix(".kept"))
+    for odd in ODD:
+        shutil.copy(kept, path)
+        try:
+            last = f"(SELECT max(rowid) FROM {table})"
+            changed(path, f"UPDATE {table} SET {column} = {odd} WHERE rowid = {last}")
+        except sqlite3.IntegrityError:
+            continue
+        if table == "reservations":  # nothing that was promised depends on it
+            with suppress(DPVeilError):
+                use(path)
+        elif (column, odd) not in {("unit", "NULL"), ("sha256", "NULL")}:
+            refused(path)
+
+
+def test_flipped_bytes_are_found_or_change_nothing(path: Path) -> None:
+    """200 files, each with up to 3 bytes changed: an error in one line, or a ledger that says the same."""
+    contents, chance = path.read_bytes(), random.Random(3)  # noqa: S311
+    with Ledger(url_of(path)) as ledger:
+        spent, head = ledger.show("album").spent, ledger.head()
+    found = same = 0
+    for _ in range(200):
+        broken = bytearray(contents)
+        for _ in range(chance.randint(1, 3)):
+            broken[chance.randrange(len(broken))] ^= 1 << chance.randrange(8)
+        path.write_bytes(broken)
+        try:
+            with Ledger(url_of(path)) as ledger:
+                ledger.check(head)
+                assert ledger.show("album").spent == spent
+            same += 1
+        except LedgerError as error:
+            found += str(error).count("\n") == 0
+    assert found > 20
+    assert found + same == 200
+
+
+def rows(path: Path) -> list[Any]:
+    raw = sqlite3.connect(path)
+    found = raw.execute("SELECT number, head, text FROM entries ORDER BY number").fetchall()
+    raw.close()
+    return [parse(*row) for row in found]
+
+
+def rewritten(path: Path, change: Callable[[list[Any]], list[Any]]) -> None:
+    """Change the events of a ledger and chain them anew, as somebody would who forges it with care."""
+    raw, before = sqlite3.connect(path, isolation_level=None), "0" * 64
+    events = change([(entry.event, entry.time) for entry in rows(path)])
+    raw.execute("DELETE FROM entries")
+    for number, (event, moment) in enumerate(events, 1):
+        entry = written(number, moment, event, before)
+        before = entry.head
+        unit, sha256 = getattr(event, "unit", None), getattr(event, "sha256", None)
+        raw.execute(
+            "INSERT INTO entries VALUES (?, ?, ?, ?, ?)", (number, entry.head, unit, sha256, entry.text)
+        )
+    raw.close()
+
+
+FORGERIES: dict[str, Callable[[list[Any]], list[Any]]] = {
+    "a debit taken out": lambda events: [e for e in events if not isinstance(e[0], Debit)],
+    "one debit twice": lambda events: [*events, *(e for e in events if isinstance(e[0], Debit))],
+    "a limit taken out": lambda events: [e for e in events if not isinstance(e[0], LimitSet)],
+    "a file before its debit": lambda events: sorted(events, key=lambda e: isinstance(e[0], Debit)),
+    "a file of nobody": lambda events: [*events, (Stored("album", "12" * 32, 1, FILE), events[-1][1])],
+    "no beginning": lambda events: events[1:],
+    "two beginnings": lambda events: [events[0], *events],
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_a_chain_that_was_forged_with_care_does_not_hold(path: Path, forgery: str) -> None:
+    rewritten(path, FORGERIES[forgery])
+    with Ledger(url_of(path)) as ledger, pytest.raises(LedgerError):
+        ledger.check()
+
+
+def test_an_entry_that_was_changed_in_place_is_named(path: Path) -> None:
+    changed(path, "UPDATE entries SET text = replace(text, '1000000 ', '1000001 ') WHERE number = 3")
+    with Ledger(url_of(path)) as ledger, pytest.raises(LedgerError, match=r"^entry 3 .* its hash"):
+        ledger.check()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "UPDATE subjects SET cost = '0 0 0 0' WHERE subject = 'album'",
+        "UPDATE subjects SET limits = '[]' WHERE subject = 'album'",
+        "UPDATE subjects SET relation = 'm-pixels:16' WHERE subject = 'album'",
+        "DELETE FROM subjects WHERE subject = 'album/anna'",
+        "INSERT INTO subjects VALUES ('other', '0 0 0 0', '', '[]')",
+        "UPDATE ledger SET secret = replace(secret, substr(secret, 1, 1), 'e')",
+        "UPDATE ledger SET name = '0123456789abcdef0123456789abcdef'",
+        "INSERT INTO ledger SELECT * FROM ledger",
+        "DELETE FROM entries WHERE number = (SELECT max(number) FROM entries)",
+        "DELETE FROM entries WHERE number = 3",
+        "INSERT INTO entries SELECT -5, head, unit, sha256, text FROM entries WHERE number = 3",
+        "UPDATE entries SET unit = NULL WHERE number = 3",
+        "UPDATE entries SET sha256 = NULL WHERE sha256 IS NOT NULL",
+    ],
+)
+def test_tables_that_do_not_follow_from_the_entries_are_found(path: Path, command: str) -> None:
+    changed(path, command)
+    with pytest.raises(LedgerError), Ledger(url_of(path)) as ledger:
+        ledger.check()
+
+
+def test_a_restored_backup_is_found_by_a_head_that_was_kept(path: Path) -> None:
+    shutil.copy(path, backup := path.with_suffix(".backup"))
+    with Ledger(url_of(path)) as ledger:
+        old = ledger.head()
+        spend(ledger, "0.25")
+        head = ledger.head()
+        assert ledger.check(old).head == ledger.check(head).head == head
+    shutil.copy(backup, path)
+    with Ledger(url_of(path)) as ledger:
+        ledger.check(old)
+        with pytest.raises(LedgerError, match="an older copy"):
+            ledger.check(head)
+        spend(ledger, "0.125")
+        with pytest.raises(LedgerError, match="is not the one whose hash was kept"):
+            ledger.check(head)
+        for wrong in ("0:" + "0" * 64, "x", "1:zz", 3):
+            with pytest.raises(InvalidParameter):
+                ledger.check(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("how", ["replaced", "removed", "log removed"])
+def test_a_file_that_is_replaced_under_us_pays_for_nothing(path: Path, how: str) -> None:
+    shutil.copy(path, other := path.with_suffix(".other"))
+    with Ledger(url_of(path)) as ledger:
+        waiting = ledger.reserve("album", cost("0.25"), "k")
+        if how == "replaced":
+            other.replace(path)
+        else:
+            (path if how == "removed" else Path(f"{path}-wal")).unlink()
+        for call in (waiting.commit, lambda: ledger.reserve("album", cost("0.25"), "k2"), ledger.head):
+            with pytest.raises(LedgerError, match="replaced or removed"):
+                call()
+
+
+def test_a_lock_that_this_process_lost_never_loses_a_committed_debit(path: Path) -> None:
+    """Opening and closing the file drops this process's locks; another one deletes the log as it leaves."""
+    other = "ledger = Ledger(sys.argv[2]); spend(ledger, '0.000001'); ledger.close(); print('done')"
+    with Ledger(url_of(path)) as ledger:
+        spend(ledger, "0.000001")
+        path.read_bytes()
+        process = started(other, url_of(path))
+        out, told = process.communicate(timeout=60)
+        assert out == "done\n", told
+        paid = 1
+        try:
+            spend(ledger, "0.000001")
+            paid += 1
+        except LedgerError as error:
+            assert "replaced" in str(error)  # noqa: PT017
+    with Ledger(url_of(path)) as ledger:
+        assert ledger.check().debits == 2 + paid + 1
+
+
+def test_a_full_disk_pays_for_nothing_and_leaves_a_sound_ledger(path: Path) -> None:
+    with Ledger(url_of(path)) as ledger:
+        spend(ledger, "0.000001")
+        opened: Any = ledger._database._open
+        pages = opened.connection.execute("PRAGMA page_count").fetchone()[0]
+        opened.connection.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(LedgerError, match="full"):
+            [spend(ledger, "0.000001", f"album/{number}") for number in range(1000)]
+        paid = ledger.check().debits - 3
+        assert paid == len(
+            [name for name in ledger.subjects() if name.startswith("album/") and "anna" not in name]
+        )
+        opened.connection.execute(f"PRAGMA max_page_count = {pages + 100}")
+        spend(ledger, "0.000001")
+        assert ledger.check().debits == 4 + paid
+
+
+def test_a_ledger_that_may_only_be_read_is_read_and_pays_for_nothing(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Ledger(url_of(path)) as ledger:
+        head = ledger.head()
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda place, mode: mode != os.W_OK and access(place, mode))
+    with Ledger(url_of(path)) as ledger:
+        assert ledger.check(head).debits == 2
+        with pytest.raises(LedgerError, match="make the file and its folder writable"):
+            spend(ledger, "0.000001")
+        assert ledger.head() == head
+    assert not Path(f"{path}-wal").exists()
+    Path(f"{path}-wal").write_bytes(b"x")
+    assert "copy both" in refused(path)
+
+
+def test_a_busy_ledger_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpveil.ledger.sqlite.PATIENCE", 0.05)
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    with Ledger(url_of(path)) as ledger, pytest.raises(LedgerError, match="another process holds it"):
+        spend(ledger, 1)
+    holder.close()
+
+
+def test_checking_takes_steps_in_proportion_to_the_entries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted, not timed: rows read and limits asked, for nested subjects with many units and relations."""
+    asked: list[int] = []
+    check = Limit.check
+    monkeypatch.setattr(Limit, "check", lambda *args, **more: asked.append(1) or check(*args, **more))
+    counts = []
+    for number in (20, 40):
+        with made(tmp_path / f"{number}.db", 1000, "a") as ledger:
+            for each in range(number):
+                spend(ledger, "0.001", f"a/b{each}/c{each}/d", key=f"{each}")
+            asked.clear()
+            ledger.check()
+            counts.append(len(asked))
+    assert counts == [20, 40]
+
+
+def test_many_reservations_are_refused_and_not_added_up(path: Path) -> None:
+    row = "'album', 'u', '1 1 0 0', 'any-image', 4102444800"
+    changed(
+        path,
+        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 10001)"
+        f" INSERT INTO reservations SELECT 'r' || x, {row} FROM n",
+    )
+    with Ledger(url_of(path)) as ledger:
+        with pytest.raises(LedgerError, match="more than 10,000 reservations"):
+            ledger.show("album")
+        spend(ledger, "0.25")  # they end later than any that was made now, so they are old
+
+
+def test_the_schema_is_written_as_it_is_compared() -> None:
+    raw = sqlite3.connect(":memory:")
+    for command in SCHEMA:
+        raw.execute(command)
+    kept = [sql for (sql,) in raw.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")]
+    assert sorted(kept) == sorted(SCHEMA)

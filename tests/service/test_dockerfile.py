@@ -1,0 +1,102 @@
+"""The Dockerfile, where no Docker is at hand: what it copies is there, and what it runs is what we have."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from service_client import server
+
+from dpveil.cli import run
+from dpveil.service.documented import ADDRESSES
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def steps() -> list[tuple[str, str]]:
+    """Return the instructions and what follows each."""
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    lines = re.sub(r"\\\n\s*", " ", re.sub(r"^#.*\n", "", text, flags=re.MULTILINE)).splitlines()
+    return [(word, rest.strip()) for word, _, rest in (line.partition(" ") for line in lines if line.strip())]
+
+
+def of(word: str) -> list[str]:
+    return [rest for instruction, rest in steps() if instruction == word]
+
+
+def test_it_is_pinned_not_root_and_fetches_nothing_else() -> None:
+    known = {"FROM", "ENV", "COPY", "RUN", "USER", "VOLUME", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"}
+    assert {instruction for instruction, _ in steps()} == known
+    for base in of("FROM"):
+        assert re.fullmatch(r"python:3\.\d+-slim-[a-z]+( AS build)?", base)
+    order = [instruction for instruction, _ in steps()]
+    assert of("USER") == ["10001"]
+    assert order.index("USER") > max(n for n, word in enumerate(order) if word == "RUN")
+    runs = " ".join(of("RUN"))
+    assert not re.search(r"curl|wget|apt|sudo|http|--break-system|chmod 777", runs)
+    assert "useradd --system --uid 10001" in runs
+    assert all("SECRET" not in given and "TOKEN" not in given for given in of("ENV"))
+
+
+def test_what_it_copies_exists_and_reaches_docker() -> None:
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
+    assert ignored[0] == "*"
+    for given in of("COPY"):
+        if given.startswith("--from"):
+            assert given == "--from=build /opt/dpveil /opt/dpveil"
+            continue
+        *sources, target = given.split()
+        assert target.startswith("/source")
+        for source in sources:
+            assert (ROOT / source).exists()
+            assert f"!{source}" in ignored
+
+
+def test_it_installs_extras_that_there_are_under_constraints() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    installed = re.search(r'pip install "/source\[(.*?)\]"', " ".join(of("RUN")))
+    assert installed
+    assert set(installed[1].split(",")) <= set(project["optional-dependencies"])
+    assert "PIP_CONSTRAINT=/source/constraints.txt" in " ".join(of("ENV"))
+
+
+def test_its_command_is_one_that_refuses_to_start_unsafely(
+    capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (entry,), (command,) = ([json.loads(text) for text in of(word)] for word in ("ENTRYPOINT", "CMD"))
+    assert entry == ["dpveil"]
+    given = [word.replace("/data", str(tmp_path)) for word in command]
+    assert (
+        run(["ledger", "limit", "album", "--epsilon", "1", "--ledger", f"sqlite:///{tmp_path}/budget.db"])
+        == 0
+    )
+    assert run(["api-key", "new", "shop", "--keys", f"{tmp_path}/keys.json", "--subject", "album"]) == 0
+    capsys.readouterr()
+    assert run(given) == 2
+    assert "name them by --hostname" in capsys.readouterr().err
+
+
+def test_its_health_check_asks_the_service() -> None:
+    (check,) = of("HEALTHCHECK")
+    words = json.loads(check[check.index("[") :])
+    assert words[:2] == ["python", "-c"]
+    path = re.search(r"http://127\.0\.0\.1:(\d+)(/\w+)", words[2])
+    assert path
+    assert of("EXPOSE") == [path[1]]
+    assert path[2] in {row.path for row in ADDRESSES}
+    with server() as (_, client):
+        exec(words[2].replace(path[1], str(client.base_url.port)))  # noqa: S102
+
+
+def test_the_example_in_its_head_is_the_one_of_the_documentation() -> None:
+    head = (ROOT / "Dockerfile").read_text(encoding="utf-8").partition("FROM")[0]
+    words = shlex.split(head.replace("#", " ").replace("\\\n", " ").partition("docker run")[2])
+    page = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
+    shown = shlex.split(page.partition("docker run")[2].partition("```")[0].replace("\\\n", " "))
+    assert words == shown
