@@ -334,7 +334,8 @@ def elsewhere(address: str) -> Iterator[str]:
     settings = '{"method": "fill", "regions": "whole", "subject": "album"}'
     body = f"""<!doctype html><title>elsewhere</title>
     <form method=post action="{address}/v1/releases" enctype="multipart/form-data">
-    <textarea name=settings>{settings}</textarea><textarea name=photo>x</textarea><button id=form>go</button></form>
+    <textarea name=settings>{settings}</textarea><textarea name=photo>x</textarea>
+    <button id=form>go</button></form>
     <script>window.tried = 0;
     for (const path of ["/v1/releases", "/page/plan"]) {{
       const form = new FormData();

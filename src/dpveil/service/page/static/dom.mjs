@@ -7,7 +7,7 @@ export const $ = (id) => document.getElementById(id);
 
 function filled(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    if (name.startsWith("on")) element[name] = value;
     else if (value === true) element.setAttribute(name, "");
     else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
   }
@@ -34,24 +34,55 @@ export function place(element, [x, y, w, h], [width, height]) {
   style.height = `${(100 * h) / height}%`;
 }
 
+const LISTENERS = ["onclick", "onkeydown"];
+
+/** Make these the children of an element; null is left out. */
+export function replace(element, ...children) {
+  element.replaceChildren(...real(children));
+}
+
 /**
- * Make these the children of an element; null is left out. A child that looks like the one that is there is not
- * replaced, so that a press that has begun on it ends on it, and the focus stays where it is.
+ * Make these the children of an element; null is left out. Elements of the same kind and `data-key` are changed,
+ * not replaced: a press that has begun on one ends on it, focus stays, and what is open stays open.
  */
 export function fill(element, ...children) {
-  const wanted = real(children).map((child) => (child instanceof Node ? child : document.createTextNode(child)));
+  const wanted = real(children).map((child) => (typeof child === "string" ? new Text(child) : child));
   const active = document.activeElement;
   const key = element.contains(active) ? active.dataset?.key : undefined;
-  const there = [...element.childNodes];
-  wanted.forEach((child, at) => {
-    if (at >= there.length) element.append(child);
-    else if (!there[at].isEqualNode(child)) there[at].replaceWith(child);
-  });
-  for (const child of there.slice(wanted.length)) child.remove();
+  adopt(element, wanted);
   if (key === undefined || element.contains(document.activeElement)) return;
   for (const child of element.querySelectorAll("[data-key]")) {
     if (child.dataset.key === key) child.focus({ preventScroll: true });
   }
+}
+
+function adopt(element, wanted) {
+  const there = [...element.childNodes];
+  wanted.forEach((child, at) => {
+    const old = there[at];
+    if (!old) element.append(child);
+    else if (old !== child && alike(old, child)) become(old, child);
+    else if (old !== child) old.replaceWith(child);
+  });
+  for (const child of there.slice(wanted.length)) if (!wanted.includes(child)) child.remove();
+}
+
+const alike = (old, child) => old.nodeName === child.nodeName && old.dataset?.key === child.dataset?.key;
+
+function become(old, child) {
+  if (!(child instanceof Element)) {
+    if (old.data !== child.data) old.data = child.data;
+    return;
+  }
+  const lacks = ({ name }) => name !== "style" && name !== "open" && !child.hasAttribute(name);
+  for (const { name } of [...old.attributes].filter(lacks)) old.removeAttribute(name);
+  for (const { name, value } of child.attributes) {
+    if (name !== "style" && old.getAttribute(name) !== value) old.setAttribute(name, value);
+  }
+  const style = child.style.cssText; // the policy refuses the attribute itself
+  if (old.style.cssText !== style) old.style.cssText = style;
+  for (const name of LISTENERS) old[name] = child[name];
+  adopt(old, [...child.childNodes]);
 }
 
 /** Return a list of sentences; null if there is none. */

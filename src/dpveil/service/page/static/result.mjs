@@ -1,7 +1,7 @@
 // A release beside its original, its certificate in words, and what is downloaded.
 
 import { blob, json, newKey, release } from "./api.mjs";
-import { $, fill, list, make } from "./dom.mjs";
+import { $, list, make, replace } from "./dom.mjs";
 import { certificateName, releaseNames } from "./names.mjs";
 import { badge, more } from "./said.mjs";
 import { zipped } from "./zip.mjs";
@@ -61,14 +61,14 @@ export function showResult(photo) {
   $("result").hidden = !photo?.release;
   if (!photo?.release) {
     forgetLinks();
-    return fill($("released"));
+    return replace($("released"));
   }
   if ($("released").dataset.shown === photo.release.url && $("released").childElementCount) return undefined;
   forgetLinks();
   $("released").dataset.shown = photo.release.url;
   const { words, image, certificate } = photo.release;
   const [name] = releaseNames([photo.name]);
-  return fill($("released"),
+  return replace($("released"),
     ...compared(photo),
     make("p", { class: "total" }, badge(words.strength), " ", make("strong", {}, words.total)),
     objections(words.objections),

@@ -48,7 +48,7 @@ function picture(photo, changed) {
   const old = $("stage").querySelector("img");
   if (old?.getAttribute("src") === photo.url) return old;
   $("shown").textContent = "";
-  const image = make("img", { src: photo.url, alt: "The original photo" });
+  const image = make("img", { src: photo.url, alt: "The original photo", "data-key": photo.id });
   image.addEventListener("load", () => {
     if (photo.size) return;
     photo.size = [image.naturalWidth, image.naturalHeight];
@@ -98,23 +98,24 @@ function press(shape, act) {
 
 /** Return the button over a region. */
 function button(shape, size, act) {
-  const made = make("button", {
+  const { kind, box, at } = shape;
+  const keyed = (event) => {
+    const other = moved(box, event.key, event.shiftKey, size);
+    if (!other && event.key !== "Delete" && event.key !== "Backspace") return;
+    event.preventDefault();
+    if (other) act.move(at, other);
+    else act.remove(at);
+  };
+  const attributes = {
     type: "button",
-    class: `spot ${shape.kind}`,
+    class: `spot ${kind}`,
     "data-key": shape.key,
-    "aria-label": TOLD[shape.kind](shape.name),
+    "aria-label": TOLD[kind](shape.name),
     onclick: () => press(shape, act),
-  }, make("span", { "aria-hidden": "true" }, String(shape.number)));
-  place(made, shape.box, size);
-  if (shape.kind === "box") {
-    made.addEventListener("keydown", (event) => {
-      const box = moved(shape.box, event.key, event.shiftKey, size);
-      if (!box && event.key !== "Delete" && event.key !== "Backspace") return;
-      event.preventDefault();
-      if (box) act.move(shape.at, box);
-      else act.remove(shape.at);
-    });
-  }
+    onkeydown: kind === "box" ? keyed : null,
+  };
+  const made = make("button", attributes, make("span", { "aria-hidden": "true" }, String(shape.number)));
+  place(made, box, size);
   return made;
 }
 
