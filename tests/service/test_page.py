@@ -248,7 +248,8 @@ class TestServed:
         )
         assert said["total"] == "20-DP, m-pixels (m = 16)"
         assert said["each"] == ["20-DP, m-pixels (m = 16)"]
-        assert said["free"] == ""
+        assert said["free"] is False
+        assert said["cost"] == "One region is replaced."
         assert dict(said["bounds"])["2"] == "100 %"
         assert planned.told(total, {}, {})["said"]["free"]
 

@@ -8,11 +8,12 @@ from typing import Any, Final
 import cv2
 import numpy as np
 
+from dpveil.accounting.meaning import success_bound
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.numbers import Json
 from dpveil.core.region import Region
 from dpveil.errors import RegionError
-from dpveil.release.explain import percent_above
+from dpveil.release.explain import CANDIDATES, percent_above
 from dpveil.release.plan import Plan, plan
 from dpveil.release.planned import largest_region, plan_json
 from dpveil.service.settings import Request
@@ -81,16 +82,26 @@ def _said(planned: Plan) -> dict[str, Json]:
     """Return sentences and figures for people; percentages are rounded up, for they are bounds."""
     if planned.total is None:
         return {}
-    meaning = largest_region(planned)
+    total, sentence = planned.total, largest_region(planned).sentence
+    alone = "" if len(planned.regions) == 1 else "The largest region alone. "
     return {
-        "total": str(planned.total),
+        "total": str(total),
         "each": [str(guarantee) for guarantee in planned.guarantees],
-        "regions": counted(len(planned.regions), "region"),
-        "sentence": meaning.sentence,
-        "bounds": [[str(many), percent_above(bound)] for many, bound in meaning.success_bound.items()],
-        "free": _free(planned.total),
+        "cost": _cost(total, len(planned.regions)),
+        "free": total.free,
+        "sentence": alone + sentence,
+        "bounds": [[str(many), percent_above(success_bound(total, many))] for many in CANDIDATES],
     }
 
 
-def _free(total: Guarantee) -> str:
-    return "Nothing of what is replaced is kept: the release costs nothing." if total.free else ""
+def _cost(total: Guarantee, regions: int) -> str:
+    """Return how many regions are replaced, and what they cost.
+
+    >>> from dpveil.core.guarantee import Relation, Scope
+    >>> _cost(Guarantee(kind="pure", epsilon=2, relation=Relation("any-image"), scope=Scope("a box")), 2)
+    '2 regions are replaced, and what they cost adds up.'
+    """
+    what = f"{counted(regions, 'region').capitalize()} {'is' if regions == 1 else 'are'} replaced"
+    if total.free:
+        return f"{what}. Nothing of {'it' if regions == 1 else 'them'} is kept: the release costs nothing."
+    return f"{what}." if regions == 1 else f"{what}, and what they cost adds up."

@@ -42,8 +42,8 @@ export function replace(element, ...children) {
 }
 
 /**
- * Make these the children of an element; null is left out. Elements of the same kind and `data-key` are changed,
- * not replaced: a press that has begun on one ends on it, focus stays, and what is open stays open.
+ * Make these the children of an element; null is left out. Elements of the same kind and `data-key` are
+ * changed, not replaced: a press that has begun on one ends on it, focus stays, and what is open stays open.
  */
 export function fill(element, ...children) {
   const wanted = real(children).map((child) => (typeof child === "string" ? new Text(child) : child));

@@ -6,7 +6,7 @@ const NOTHING = "Nothing would be replaced: add a box, or let a face be replaced
 const ONLY_BOXES = "No face was found in this photo: only your boxes are replaced.";
 const NO_FACE = "No face was found in this photo. Add a box around what is to be hidden.";
 
-const HEAD = ["equally likely candidates", "true one named at most"];
+const HEAD = ["equally likely candidates", "true one named in at most"];
 
 /** Return the strength as a badge. */
 export const badge = (strength) =>
@@ -40,10 +40,9 @@ function promised(photo, waiting) {
   if (photo.problem) return [alarm(explained(photo))];
   if (!photo.settings) return photo.faceless ? [alarm(NO_FACE)] : [help(NOTHING)];
   const { plan, said } = photo.planned;
-  const what = said.free ? ` replaced. ${said.free}` : " replaced; what they cost adds up.";
   return [
     make("p", { class: "total" }, badge(plan.strength), " ", make("strong", {}, said.total)),
-    make("p", {}, said.regions, what),
+    make("p", {}, said.cost),
     photo.faceless ? alarm(ONLY_BOXES) : null,
     make("p", {}, said.sentence),
     bounds(said.bounds),
