@@ -1,9 +1,9 @@
-"""Pictures of the service's page for the documentation: a public photograph, planned and released in Chromium.
+"""Pictures of the service's page for the documentation: a public photograph in Chromium.
 
     python docs/make_page.py
 
-Needs the extra `browser` and Debian's Chromium, so the pictures are in the repository: docs/page-*.png. Each run
-draws faces anew.
+Needs the extra `browser` and Debian's Chromium, so the pictures are in the repository: docs/page-*.png.
+Each run draws faces anew.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WAIT = 120_000
 def served() -> Iterator[str]:
     """Run the service on a free port; yield its address."""
     command = [sys.executable, "-m", "dpveil", "serve", "--port", "0", "--workers", "1"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)  # noqa: S603
     try:
         line = process.stderr.readline() if process.stderr else ""
         yield re.search(r"http://\S+", line)[0]  # type: ignore[index]

@@ -53,6 +53,7 @@ def test_each_key_is_paid_once_until_the_limit(both: Any, ledger: Any) -> None:
     refused = post(client, "d")
     assert kind(refused) == "BudgetExceeded"
     assert refused.json()["title"] == "album has epsilon 0 left and this release costs 1"
+    assert post(client, "d", draw="end").status_code == 403  # it is not even begun to draw
     assert post(client, "a").status_code == 201
     assert spent(ledger) == 3
     assert post(client, "d", "other").status_code == 201

@@ -112,6 +112,8 @@ def test_send_seconds(tight: Any, free: httpx.Client) -> None:
     assert 0 < got < 30_000_000
     assert free.get("/healthz").status_code == 200
     assert store._base.execute("SELECT sum(fetched) FROM results").fetchone() == (0,)
+    assert len(free.get(made["image_url"]).content) == 30_000_000
+    assert store._base.execute("SELECT sum(fetched) FROM results").fetchone() == (1,)
     free.delete(f"/v1/releases/{made['id']}")
 
 
@@ -244,6 +246,22 @@ def test_every_limit_is_reached_by_a_test_and_in_the_documentation() -> None:
 def test_limits_are_positive() -> None:
     with pytest.raises(InvalidParameter, match="pixels = 0 is out of range"):
         Limits(pixels=0)
+
+
+def test_what_has_expired_is_not_shown_before_it_is_swept_away() -> None:
+    from dpveil.service.store import Store
+
+    for seconds, shown in ((3600, True), (1e-6, False)):
+        store = Store(":memory:", Limits(result_seconds=seconds))
+        made, _ = store.begin("me", None, b"")
+        assert store.find("me", made.id)  # it is being made
+        store.keep(made.id, {"certificate": "", "notes": "", "format": "png", "sha256": ""}, b"image")
+        store.show(made.id)
+        assert (store.find("me", made.id) is not None) == shown
+        assert store.find("you", made.id) is None
+        store.sweep()
+        assert store.used == (5 if shown else 0)
+        store.close()
 
 
 def test_a_store_has_one_service(tmp_path: Path) -> None:

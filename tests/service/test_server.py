@@ -112,6 +112,8 @@ def test_nothing_is_written_to_a_disk_and_figures_stay_flat() -> None:
 
     def no_files() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        most = resource.getrlimit(resource.RLIMIT_CORE)[1]
+        resource.setrlimit(resource.RLIMIT_CORE, (most, most))
 
     environment = {**os.environ, "DPVEIL_PLAIN": "1"}
     with server(preexec_fn=no_files, env=environment) as (process, client):
@@ -128,6 +130,11 @@ def test_nothing_is_written_to_a_disk_and_figures_stay_flat() -> None:
         assert bounded.split()[3] == str(4 << 30)
 
 
+def other_secret(key: str) -> str:
+    """Return a key of the same number with another secret."""
+    return key[:-1] + ("B" if key[-1] == "A" else "A")
+
+
 def test_keys_are_needed_where_they_are_given(tmp_path: Path, capsys: Any) -> None:
     keys = tmp_path / "keys.json"
     made = []
@@ -138,7 +145,11 @@ def test_keys_are_needed_where_they_are_given(tmp_path: Path, capsys: Any) -> No
     arguments = ("--host", "0.0.0.0", "--hostname", "photos.example", "--keys", str(keys))  # noqa: S104
     with server(*arguments, "--ledger", ledger(tmp_path, 100)) as (_, client):
         files = upload(photo(), epsilon=1)
-        for header in ({}, {"Authorization": "Basic x"}, {"Authorization": f"Bearer {made[0][:-1]}A"}):
+        for header in (
+            {},
+            {"Authorization": "Basic x"},
+            {"Authorization": f"Bearer {other_secret(made[0])}"},
+        ):
             refused = client.post("/v1/releases", files=files, headers=header)
             assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
         assert client.get("/metrics").status_code == 401
@@ -147,8 +158,9 @@ def test_keys_are_needed_where_they_are_given(tmp_path: Path, capsys: Any) -> No
         assert release.status_code == 201, release.text
         assert client.get(release.json()["image_url"], headers=slow).status_code == 404
         assert client.get(release.json()["image_url"], headers=shop).status_code == 200
-        other = client.post("/v1/releases", files=upload(photo(), subject="other"), headers=shop)
-        assert other.status_code == 403
+        for foreign in ("other", "albums", "alb"):
+            other = client.post("/v1/releases", files=upload(photo(), subject=foreign), headers=shop)
+            assert (other.status_code, other.json()["type"]) == (403, "urn:dpveil:error:Forbidden")
         answers = [client.get("/v1/methods", headers=slow) for _ in range(2)]
         assert answers[-1].status_code == 429
         assert int(answers[-1].headers["retry-after"]) >= 1

@@ -24,7 +24,7 @@ from dpveil.service.upload import Held, Upload
 
 ID: Final = re.compile(r"[A-Za-z0-9_-]{32}")
 KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
-CHUNK: Final = 1 << 16
+CHUNK: Final = 1 << 18
 """Bytes of an image that are sent at a time."""
 ASYNCHRONOUS: Final = "respond-async"
 MEDIA: Final = {name: f"image/{name}" for name in ("png", "jpeg", "webp", "tiff", "bmp")}
@@ -108,14 +108,15 @@ class Addresses:
     async def image(self, request: Request, id: str) -> Response:  # noqa: A002
         """Return the image of a release."""
         found = await self.done(request, id)
-        contents = await self.desk.results(self.desk.store.image, found.id)
+        desk, store = self.desk, self.desk.store
+        row, size = await desk.results(store.place, found.id)
 
         async def chunks() -> AsyncIterator[bytes]:
-            for start in range(0, len(contents), CHUNK):
-                yield contents[start : start + CHUNK]
-            await self.desk.results(self.desk.store.fetched, found.id)
+            for start in range(0, size, CHUNK):
+                yield await desk.results(store.part, row, start, min(CHUNK, size - start))
+            await desk.results(store.fetched, found.id)
 
-        headers = {"content-length": str(len(contents))}
+        headers = {"content-length": str(size)}
         return StreamingResponse(chunks(), media_type=MEDIA[str(found.format)], headers=headers)
 
     async def certificate(self, request: Request, id: str) -> Response:  # noqa: A002

@@ -199,10 +199,19 @@ class Store:
         ).fetchone()
         return None if row is None else Result(*row)
 
-    def image(self, id_: str) -> bytes:
-        """Return the image of a release that was found."""
-        row = self._base.execute("SELECT image FROM results WHERE id = ?", [id_]).fetchone()
-        return b"" if row is None or row[0] is None else bytes(row[0])
+    def place(self, id_: str) -> tuple[int, int]:
+        """Return the row of a release that was found, and the bytes of its image."""
+        found = self._base.execute("SELECT rowid, length(image) FROM results WHERE id = ?", [id_]).fetchone()
+        return (0, 0) if found is None else (int(found[0]), int(found[1] or 0))
+
+    def part(self, row: int, start: int, size: int) -> bytes:
+        """Return bytes of the image of a row, so that no image has to be in memory as a whole.
+
+        Raises `sqlite3.Error` if it was forgotten meanwhile.
+        """
+        with self._base.blobopen("results", "image", row, readonly=True) as image:
+            image.seek(start)
+            return image.read(size)
 
     def fetched(self, id_: str) -> None:
         """Note that a release was downloaded."""

@@ -26,7 +26,7 @@ def steps(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
     """Yield the answers to one request; what is sent after the first answer decides on the second.
 
     Errors of dpveil become an answer {"error": {...}}, in the words of the command line. Raises `MemoryError`
-    where one is behind them: what was being imported or computed is half done, and the process no more use.
+    where one is behind them: what was being imported may be half done, and the process is no more use.
     """
     try:
         yield from DOES[told["do"]](told, contents)
