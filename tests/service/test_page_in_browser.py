@@ -6,6 +6,7 @@ import base64
 import http.server
 import io
 import json
+import re
 import shutil
 import threading
 import zipfile
@@ -22,6 +23,7 @@ from skimage import data
 
 import dpveil
 from dpveil.ledger import Ledger, Limit
+from dpveil.service.keys import Keys
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs the extra browser: make page")
 axe = pytest.importorskip(
@@ -148,7 +150,7 @@ def fits(page: Any) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
-def shows(page: Any, where: str, text: str) -> None:
+def shows(page: Any, where: str, text: Any) -> None:
     """Wait until an element has this text."""
     playwright.expect(page.locator(where)).to_have_text(text, timeout=WAIT)
 
@@ -299,6 +301,27 @@ def test_many_photos_in_one_archive_on_a_phone(browser: Any, address: str, tmp_p
     images = sorted(path.name for path in (tmp_path / "out").glob("*.png"))
     assert images == ["A-2.private.png", "_img src=x onerror=alert(1)_.private.png", "a.private.png"]
     assert all(dpveil.verify(tmp_path / "out" / name).publishable for name in images)
+
+
+def test_a_key_is_asked_for_and_forgotten(browser: Any, ledger: Any, tmp_path: Path) -> None:
+    keys, key = Keys().new("shop", ["album"], 1000)
+    keys.write(tmp_path / "keys.json")
+    with (
+        service(ledger=ledger, keys=tmp_path / "keys.json") as (_, client),
+        tab(browser, str(client.base_url).rstrip("/")) as page,
+    ):
+        shows(page, "#status", "Enter an API key first.")
+        page.fill("#key", "dpveil_wrong")
+        page.press("#key", "Tab")
+        shows(page, "#problem", re.compile("^the API key is missing or unknown"))
+        page.fill("#key", key)
+        page.press("#key", "Tab")
+        drop(page, wall_png=FACELESS)
+        shows(page, "#budget", re.compile("^limit epsilon 4"))
+        shows(page, "#promise", re.compile("^No face was found"))
+        accessible(page)
+        page.reload()
+        shows(page, "#status", "Enter an API key first.")
 
 
 def test_a_page_of_another_site_spends_nothing(browser: Any, address: str, ledger: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from dpveil.assets.defaults import installed
 from dpveil.catalogue import build
@@ -13,21 +13,21 @@ from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
 
 BUDGETS: Final = ("0.5", "1", "2", "4")
 """Budgets of one attribute that the page offers; beyond 4 there is little to gain (docs, "attributes")."""
-FACES: Final = {
+FACES: Final[dict[str, Any]] = {
     "name": "faces",
     "title": "A face of nobody",
     "words": "Looks like a photograph. Learned from UTKFace: for non-commercial research only.",
     "settings": {"method": "attributes"},
     "keeps": True,
 }
-DRAWN: Final = {
+DRAWN: Final[dict[str, Any]] = {
     "name": "drawn",
     "title": "A drawn head",
     "words": "Drawn by dpveil, and free for any use.",
     "settings": {"method": "attributes", "gallery": "drawn"},
     "keeps": True,
 }
-FILL: Final = {
+FILL: Final[dict[str, Any]] = {
     "name": "fill",
     "title": "A grey box",
     "words": "For faces, and for anything else that you frame.",
@@ -42,7 +42,7 @@ def offers() -> dict[str, Json]:
     return {"ways": [way | {"attributes": _attributes(way)} for way in ways], "caution": " ".join(CAUTION)}
 
 
-def _attributes(way: dict[str, Json]) -> list[Json]:
+def _attributes(way: dict[str, Any]) -> list[Json]:
     if not way["keeps"]:
         return []
     return [
@@ -65,9 +65,9 @@ def _kept(budget: str, values: int) -> str:
     return f"{100 * float(RandomisedResponse(epsilon=budget, values=values).kept):.0f} %"
 
 
-def _missing(way: dict[str, Json], name: str) -> str:
+def _missing(way: dict[str, Any], name: str) -> str:
     """Return what is missing to read an attribute, empty if nothing is."""
-    settings = {key: value for key, value in dict(way["settings"]).items() if key != "method"}  # type: ignore[arg-type]
+    settings = {key: value for key, value in way["settings"].items() if key != "method"}
     try:
         build("attributes", settings | {"attributes": f"{name}=1"})
     except DPVeilError as error:

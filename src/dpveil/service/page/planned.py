@@ -38,7 +38,7 @@ def told(planned: Plan, settings: Mapping[str, Any], words: Mapping[str, str]) -
     }
 
 
-def outlines(region: Region) -> list[list[list[int]]]:
+def outlines(region: Region) -> list[Any]:
     """Return the polygons around the pixels that are replaced; the corners of the box without a mask.
 
     >>> from dpveil.core.region import Box
