@@ -162,6 +162,34 @@ def test_archives_are_read_by_others() -> None:
 
 
 @needs_node
+def test_photos_are_sent_without_their_names_and_a_busy_service_is_asked_again() -> None:
+    source = """
+    import { plan, release, useKey } from "./api.mjs";
+    const asked = [];
+    const refused = { title: "no", hint: "pay", type: "a:Budget" };
+    const answers = [[503, { title: "full" }], [200, { fine: true }], [403, refused]];
+    globalThis.fetch = async (path, { headers, body }) => {
+      asked.push([path, headers, [...body].map(([part, value]) => [part, value.name ?? value])]);
+      const [status, told] = answers.shift();
+      return new Response(JSON.stringify(told), { status, headers: { "retry-after": "0.01" } });
+    };
+    const photo = new File(["x"], "secret name.png");
+    useKey(" key ");
+    const planned = await plan(photo, { epsilon: "1" });
+    const problem = await release(photo, {}, "again").catch((error) => [error.told, error.kind, error.status]);
+    console.log(JSON.stringify([asked, planned, problem]));
+    """
+    asked, planned_, problem = json.loads(run_module(source))
+    parts = [["photo", "photo"], ["settings", '{"epsilon":"1"}']]
+    plan = ["/page/plan", {"authorization": "Bearer key"}, parts]
+    assert asked[:2] == [plan, plan]
+    assert asked[2][:2] == ["/v1/releases", {"idempotency-key": "again", "authorization": "Bearer key"}]
+    assert len(asked) == 3
+    assert planned_ == {"fine": True}
+    assert problem == ["no: pay", "Budget", 403]
+
+
+@needs_node
 def test_boxes_by_hand_stay_within_the_photo() -> None:
     source = """
     import { between, middle, moved } from "./boxes.mjs";
@@ -252,6 +280,15 @@ class TestServed:
         assert said["cost"] == "One region is replaced."
         assert dict(said["bounds"])["2"] == "100 %"
         assert planned.told(total, {}, {})["said"]["free"]
+
+    def test_bounds_are_about_all_that_is_replaced(self, client: Any) -> None:
+        settings = {"method": "dp-pix", "epsilon": 1, "block": 8, "regions": ["0,0,8,8", "20,20,16,16"]}
+        said = client.post("/page/plan", files=upload(photo(), settings)).json()["said"]
+        assert (said["total"], said["each"]) == ("2-DP, any-image", ["1-DP, any-image"] * 2)
+        assert dict(said["bounds"])["2"] == "88.08 %"
+        assert said["cost"] == "2 regions are replaced, and what they cost adds up."
+        assert said["sentence"].startswith("The largest region alone. Strong:")
+        assert "73.11 %" in said["sentence"]
 
     def test_a_problem_is_told_in_the_same_words(self, client: Any) -> None:
         wrong = upload(photo(), regions="0,0,999,9")

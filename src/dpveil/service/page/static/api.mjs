@@ -31,7 +31,7 @@ async function problemOf(answer) {
   const unknown = { title: `the service answered with ${answer.status}`, status: answer.status };
   try {
     const told = await answer.json();
-    return new Problem(typeof told.title === "string" ? told : unknown);
+    return new Problem(typeof told.title === "string" ? { ...told, status: answer.status } : unknown);
   } catch {
     return new Problem(unknown);
   }
