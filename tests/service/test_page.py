@@ -176,7 +176,8 @@ def test_photos_are_sent_without_their_names_and_a_busy_service_is_asked_again()
     const photo = new File(["x"], "secret name.png");
     useKey(" key ");
     const planned = await plan(photo, { epsilon: "1" });
-    const problem = await release(photo, {}, "again").catch((error) => [error.told, error.kind, error.status]);
+    const told = ({ told, kind, status }) => [told, kind, status];
+    const problem = await release(photo, {}, "again").catch(told);
     console.log(JSON.stringify([asked, planned, problem]));
     """
     asked, planned_, problem = json.loads(run_module(source))
