@@ -112,7 +112,7 @@ class Load:
             line.request("POST", "/v1/releases", self.sent, headers)
             answer = line.getresponse()
             told = answer.read()
-            if answer.status != 201:
+            if answer.status != 201:  # a service that is full, or stops
                 self.other[answer.status] = self.other.get(answer.status, 0) + 1
                 continue
             line.request("GET", json.loads(told)["image_url"])

@@ -52,4 +52,5 @@ def misbehave(how: str | None, answers: object) -> None:
         sys.exit()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+FAKE, REAL = "fake_worker", "dpveil.service.child"
 SETTINGS = {"method": "dp-pix", "epsilon": 20, "block": 8, "neighbourhood": 16, "regions": "8,8,32,24"}
 
 
@@ -40,9 +41,15 @@ def upload(contents: bytes, settings: Any = SETTINGS, **changed: Any) -> dict[st
 
 
 @contextmanager
-def server(*arguments: str, **more: Any) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
+def server(
+    *arguments: str, fake: bool = False, **more: Any
+) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
     """Run `dpveil serve` on a free port with one worker; yield the process, and a client."""
-    command = [sys.executable, "-m", "dpveil", "serve", "--port", "0", "--workers", "1", *arguments]
+    start = f"from dpveil.service import pool; pool.PROGRAM = {FAKE if fake else REAL!r}; "
+    command = [sys.executable, "-c", start + "from dpveil.cli import main; main()"]
+    command += ["serve", "--port", "0", "--workers", "1", *arguments]
+    paths = os.pathsep.join((str(Path(__file__).parent), *sys.path))
+    more = {"env": {**os.environ, "PYTHONPATH": paths}} | more
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, **more)
     try:
         line = process.stderr.readline().decode()  # type: ignore[union-attr]

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from service_client import server
 
 from dpveil.cli import run
 from dpveil.service.documented import ADDRESSES
@@ -82,7 +81,7 @@ def test_its_command_is_one_that_refuses_to_start_unsafely(
     assert "name them by --hostname" in capsys.readouterr().err
 
 
-def test_its_health_check_asks_the_service() -> None:
+def test_its_health_check_asks_the_service(client: Any) -> None:
     (check,) = of("HEALTHCHECK")
     words = json.loads(check[check.index("[") :])
     assert words[:2] == ["python", "-c"]
@@ -90,8 +89,7 @@ def test_its_health_check_asks_the_service() -> None:
     assert path
     assert of("EXPOSE") == [path[1]]
     assert path[2] in {row.path for row in ADDRESSES}
-    with server() as (_, client):
-        exec(words[2].replace(path[1], str(client.base_url.port)))  # noqa: S102
+    exec(words[2].replace(path[1], str(client.base_url.port)))  # noqa: S102
 
 
 def test_the_example_in_its_head_is_the_one_of_the_documentation() -> None:

@@ -24,7 +24,7 @@ from dpveil.service.upload import Held, Upload
 
 ID: Final = re.compile(r"[A-Za-z0-9_-]{32}")
 KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
-CHUNK: Final = 1 << 18
+CHUNK: Final = 1 << 20
 """Bytes of an image that are sent at a time."""
 ASYNCHRONOUS: Final = "respond-async"
 MEDIA: Final = {name: f"image/{name}" for name in ("png", "jpeg", "webp", "tiff", "bmp")}

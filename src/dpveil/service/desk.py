@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from dpveil.core.certificate_text import parse_certificate, parse_guarantee
 from dpveil.errors import BudgetRefused, DPVeilError
@@ -27,7 +27,9 @@ from dpveil.service.store import FAILED, Result, Store
 from dpveil.service.upload import Share
 
 Made = TypeVar("Made")
-STOPS = "the service stops, and this was not paid for yet"
+SMALL: Final = 1 << 20
+"""Bytes below which a release is checked at once: another thread would take longer."""
+STOPS: Final = "the service stops, and this was not paid for yet"
 
 
 @dataclass
@@ -101,7 +103,9 @@ class Desk:
         return await asyncio.get_running_loop().run_in_executor(self._results, do, *arguments)
 
     async def payments(self, do: Callable[..., Made], *arguments: Any) -> Made:
-        """Return what a method of the budget returns, called in its thread."""
+        """Return what a method of the budget returns, called in its thread, if there is a ledger."""
+        if self.budget.ledger is None:
+            return do(*arguments)
         return await asyncio.get_running_loop().run_in_executor(self._payments, do, *arguments)
 
     async def close(self) -> None:
@@ -150,14 +154,21 @@ class Desk:
             room = min(max(int(planned["room"]), 0), self.limits.results_bytes)
             job.paid = True  # from here on it is not cancelled
             try:
-                await self.results(self.store.reserve, room)
+                await self._room(room)
             except DPVeilError:
                 await worker.drop()
                 raise
             try:
                 await self._paid(job, order, worker, planned["total"])
             finally:
-                await self.results(self.store.free, room)
+                self.store.free(room)
+
+    async def _room(self, size: int) -> None:
+        """Keep room for a release; raises `Busy` if there is none: what nobody has seen is kept."""
+        if not self.store.has_room(size):
+            await self.results(self.store.make_room, size)
+            if not self.store.has_room(size):
+                raise Busy("the results that are kept leave no room for another", after=60)
 
     async def _paid(self, job: Job, order: Order, worker: Worker, total: dict[str, Any] | None) -> None:
         """Pay, have it drawn, and keep it: the ledger knows the file before anybody sees it."""
@@ -182,6 +193,8 @@ class Desk:
         """Return what the worker drew, if it is what was paid for; raises `WorkerEnded` if it is not."""
         answer, image = await worker.tell({"do": "draw"}, self.limits.draw_seconds)
         await worker.finish()
+        if len(image) + len(str(answer["certificate"])) < SMALL:
+            return _checked(answer, image, total), image
         return await asyncio.to_thread(_checked, answer, image, total), image
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 import time
+from contextlib import suppress
 from typing import Any, Final
 
 NAME: Final = "dpveil.service"
@@ -29,6 +31,16 @@ class OneLine(logging.Formatter):
         return json.dumps(line)
 
 
+class _ToStderr(logging.Handler):
+    """Writes to what is stderr at that moment; a log that cannot be written stops nothing."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line."""
+        with suppress(OSError, ValueError):
+            sys.stderr.write(f"{self.format(record)}\n")
+            sys.stderr.flush()
+
+
 def _place(trace: Any) -> str:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -38,7 +50,7 @@ def _place(trace: Any) -> str:
 def start() -> None:
     """Send this log, and warnings of uvicorn, to stderr; the form parser's would quote what was sent."""
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)
-    handler = logging.StreamHandler()
+    handler = _ToStderr()
     handler.setFormatter(OneLine())
     for name, level in ((NAME, logging.INFO), ("uvicorn", logging.WARNING), ("asyncio", logging.ERROR)):
         logger = logging.getLogger(name)

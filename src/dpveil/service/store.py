@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from dpveil.errors import OutputError
 from dpveil.service.limits import Limits
-from dpveil.service.problems import Busy, KeyReused
+from dpveil.service.problems import KeyReused
 
 MEMORY: Final = ":memory:"
 VERSION: Final = 1
@@ -131,28 +131,24 @@ class Store:
         )
         return made
 
-    def reserve(self, size: int) -> None:
-        """Keep room for a release of `size` bytes, until `free`.
+    def has_room(self, size: int) -> bool:
+        """Whether there is room for a release of `size` bytes; if so, it is kept until `free`.
 
-        Where there is none, releases that were downloaded are forgotten, the oldest first. Raises `Busy` if
-        that is not enough: what nobody has seen is kept.
+        This and `free` are called in one thread, which may be another than that of all other methods.
         """
-        short = self.used + self._room + size - self.limits.results_bytes
-        rows = (
-            self._base.execute("SELECT id, bytes FROM results WHERE fetched ORDER BY expires")
-            if short > 0
-            else ()
-        )
-        for id_, freed in [*rows]:
-            if short > 0:
-                self.delete(id_)
-                short -= freed
-        if short > 0:
-            raise Busy("the results that are kept leave no room for another", after=60)
-        self._room += size
+        fits = self.used + self._room + size <= self.limits.results_bytes
+        self._room += size * fits
+        return fits
+
+    def make_room(self, size: int) -> None:
+        """Forget releases that were downloaded, the oldest first, until there is room; no others."""
+        for (id_,) in self._base.execute("SELECT id FROM results WHERE fetched ORDER BY expires").fetchall():
+            if self.used + self._room + size <= self.limits.results_bytes:
+                return
+            self.delete(id_)
 
     def free(self, size: int) -> None:
-        """Give back what `reserve` kept."""
+        """Give back what `has_room` kept."""
         self._room -= size
 
     def keep(self, id_: str, release: Mapping[str, Any], image: bytes) -> None:

@@ -17,6 +17,8 @@ from starlette.requests import ClientDisconnect, Request
 from dpveil.service.limits import Limits
 from dpveil.service.problems import BadRequest, Busy, TooLarge, TooSlow, WrongType
 
+SMALL: Final = 1 << 20
+"""Bytes of a body below which its digest is computed at once: another thread would take longer."""
 PARTS: Final = ("photo", "settings")
 """The parts of an upload."""
 FORM: Final = 'send multipart/form-data with the parts "photo" and "settings"'
@@ -86,7 +88,7 @@ async def receive(request: Request, limits: Limits, share: Share) -> Upload:
         raise TooSlow(f"the upload did not arrive within {limits.body_seconds:g} s") from None
     except ClientDisconnect:
         raise BadRequest("the upload broke off", hint="send it again") from None
-    return await asyncio.to_thread(form.upload)
+    return form.upload() if form.size < SMALL else await asyncio.to_thread(form.upload)
 
 
 async def _chunks(request: Request) -> AsyncIterator[bytes]:
