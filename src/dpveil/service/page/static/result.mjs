@@ -53,7 +53,7 @@ function compared(photo) {
   pair.style.aspectRatio = `${width} / ${height}`;
   pair.style.maxWidth = `${(70 * width) / height}vh`;
   const side = (text) => make("span", { "aria-hidden": "true" }, text);
-  return [pair, make("div", { class: "slide" }, side("release"), range, side("original"))];
+  return [pair, make("div", { class: "slide" }, side("original"), range, side("release"))];
 }
 
 /** Show the release of a photo, if it has one. */
