@@ -25,7 +25,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo test untraced audit audit-deep fuzz fuzz-certificates fuzz-networks slow dist dist-check lint format types docs serve bench reproduction lock clean
+.PHONY: help venv demo test untraced audit audit-deep fuzz fuzz-certificates fuzz-networks slow dist dist-check lint format types docs serve page bench reproduction lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -123,6 +123,10 @@ docs: $(DEV) ## build the documentation into site/
 
 serve: $(DEV) ## show the documentation on http://127.0.0.1:8000 and rebuild it on changes
 	@$(BIN)/mkdocs serve
+
+page: $(DEV) ## try the service's page in Chromium (on Debian: apt-get install chromium), by real clicks
+	@$(INSTALL) -c constraints.txt -e '.[browser]'
+	@$(BIN)/python -m pytest -n 0 tests/service/test_page_in_browser.py $(PYTEST_ARGS)
 
 # A peer that needs an older scikit-learn than its requirements say; without it its figures are left out.
 .venv-diffprivlib/bin/python: $(BIN)/python

@@ -74,10 +74,14 @@ class Addresses:
 
     async def plan(self, request: Request) -> Response:
         """Find the regions of a photo and state what a release would promise; nothing is drawn or spent."""
+        return JSONResponse(await self.planned(request, "plan"))
+
+    async def planned(self, request: Request, do: str) -> dict[str, Any]:
+        """Return what a worker answers to a photo and settings that ask it to `do` something."""
         with self.held.share() as share:
             sent = await upload.receive(request, self.desk.limits, share)
             order = _order(request, sent, None)
-            return JSONResponse(await self.desk.ask("plan", order.settings, order.photo))
+            return await self.desk.ask(do, order.settings, order.photo)
 
     async def explain(self, request: Request) -> Response:
         """State what a method promises for a region of a size: the query has its parameters, size and
@@ -99,11 +103,11 @@ class Addresses:
 
     async def found(self, request: Request, id: str) -> Response:  # noqa: A002
         """Return a release: its certificate, and where its image is."""
-        return JSONResponse(_release(await self._done(request, id)))
+        return JSONResponse(_release(await self.done(request, id)))
 
     async def image(self, request: Request, id: str) -> Response:  # noqa: A002
         """Return the image of a release."""
-        found = await self._done(request, id)
+        found = await self.done(request, id)
         desk, store = self.desk, self.desk.store
         row, size = await desk.results(store.place, found.id)
 
@@ -117,7 +121,7 @@ class Addresses:
 
     async def certificate(self, request: Request, id: str) -> Response:  # noqa: A002
         """Return the certificate of a release as the file that `dpveil verify` reads."""
-        found = await self._done(request, id)
+        found = await self.done(request, id)
         return Response(found.certificate, media_type="application/json")
 
     async def delete(self, request: Request, id: str) -> Response:  # noqa: A002
@@ -147,7 +151,8 @@ class Addresses:
             raise NotFound("there is nothing of this name, or no longer", hint="results expire")
         return result
 
-    async def _done(self, request: Request, id_: str) -> Result:
+    async def done(self, request: Request, id_: str) -> Result:
+        """Return a release; raises `NotFound`."""
         result = await self._found(request, id_)
         if result.state != DONE:
             raise NotFound("there is no release of this name yet", hint=f"see /v1/jobs/{result.id}")

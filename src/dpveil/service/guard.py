@@ -16,6 +16,7 @@ from dpveil.service import log
 from dpveil.service.keys import LOCAL, KeyFile, Rates
 from dpveil.service.limits import Limits
 from dpveil.service.metrics import Metrics
+from dpveil.service.page.files import INDEX, PATHS
 from dpveil.service.problems import (
     MEDIA_TYPE,
     BadRequest,
@@ -25,7 +26,7 @@ from dpveil.service.problems import (
     status_of,
 )
 
-OPEN: Final = ("/healthz", "/readyz", "/openapi.json")
+OPEN: Final = ("/healthz", "/readyz", "/openapi.json", *PATHS)
 """Addresses that need no key."""
 HEADERS: Final = (
     (b"cache-control", b"no-store"),
@@ -90,6 +91,8 @@ class Guard:
         """Note who asks; raises the error with which a request is refused."""
         headers = Headers(scope=scope)
         _check_host(headers, self.hosts)
+        if not _opens_page(scope, headers):
+            _check_site(headers)
         if not scope["path"].isascii() or len(scope["query_string"]) > self.limits.settings_bytes:
             raise BadRequest("the address is malformed")
         caller = LOCAL
@@ -124,16 +127,24 @@ class _Broken(Exception):
 
 
 def _check_host(headers: Headers, hosts: frozenset[str]) -> None:
-    """Refuse names that are not the service's own, and pages of other sites, which browsers tell of.
-
-    A page elsewhere can send a form to this machine; and a name that suddenly leads here (DNS rebinding)
-    would make such a page one of ours.
+    """Refuse names that are not the service's own: with a name that suddenly leads here (DNS rebinding), a
+    page of another site would be one of ours.
     """
     named = [value.lower() for name, value in headers.items() if name == "host"]
     if len(named) != 1 or _name(named[0]) not in hosts:
         raise Misdirected("the service is not reached by this name", hint="ask its operator for the name")
+
+
+def _opens_page(scope: Scope, headers: Headers) -> bool:
+    """Whether a link or an address line opens the page: others may link to it, and see nothing of it."""
+    asked = scope["method"], scope["path"], headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")
+    return asked == ("GET", INDEX, "navigate", "document")
+
+
+def _check_site(headers: Headers) -> None:
+    """Refuse requests of other sites' pages, which browsers tell of: they could send a form here."""
     origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc.lower() != named[0]:
+    if origin is not None and urlsplit(origin).netloc.lower() != headers["host"].lower():
         raise Forbidden("the request comes from a page of another site")
     if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
         raise Forbidden("the request comes from a page of another site")

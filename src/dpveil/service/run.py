@@ -26,6 +26,7 @@ from dpveil.service.guard import Guard
 from dpveil.service.keys import KeyFile
 from dpveil.service.limits import Limits
 from dpveil.service.metrics import Metrics
+from dpveil.service.page.routes import Page
 from dpveil.service.pool import Pool
 from dpveil.service.protocol import Timely
 from dpveil.service.store import MEMORY, Store
@@ -115,7 +116,9 @@ def build(setup: Setup, ledger: Ledger | None = None) -> Service:
     held = Held(limits)
     for name, words, read in _watched(desk, held):
         metrics.watch(name, words, read)
-    app = application(Addresses(desk, held, metrics))
+    addresses = Addresses(desk, held, metrics)
+    app = application(addresses)
+    app.include_router(Page(addresses, keys=keys is not None).router())
     app.router.lifespan_context = _lifespan(desk)
     return Service(desk, Guard(app, (*LOOPBACK, *setup.hosts), keys, limits, metrics))
 

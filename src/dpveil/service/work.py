@@ -11,6 +11,8 @@ from dpveil.io import read
 from dpveil.release.plan import Plan, plan
 from dpveil.release.planned import plan_json, size_of
 from dpveil.release.saving import Release
+from dpveil.service.page import planned as page
+from dpveil.service.page.offers import offers
 from dpveil.service.settings import OWN, SEARCH, WORDS, Request
 from dpveil.service.wire import Message
 
@@ -72,6 +74,15 @@ def _plan(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
     yield plan_json(planned, SPOKEN), b""
 
 
+def _page_plan(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
+    _, planned = _planned(told, contents)
+    yield page.told(planned, told["settings"], SPOKEN), b""
+
+
+def _page_offers(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
+    yield offers(), b""
+
+
 def _release(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
     """Plan, and yield the cost; once that was committed, draw and yield the release."""
     request, planned = _planned(told, contents)
@@ -103,5 +114,7 @@ DOES: Final[dict[str, Callable[[dict[str, Any], bytes], Iterator[Message]]]] = {
     "explain": _explain,
     "plan": _plan,
     "release": _release,
+    "page-plan": _page_plan,
+    "page-offers": _page_offers,
 }
 """What a worker can be asked for."""

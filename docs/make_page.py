@@ -1,0 +1,110 @@
+"""Pictures of the service's page for the documentation: a public photograph in Chromium.
+
+    python docs/make_page.py
+
+Needs the extra `browser` and Debian's Chromium, so the pictures are in the repository: docs/page-*.png.
+Each run draws faces anew.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from playwright.sync_api import sync_playwright
+from skimage import data
+
+DOCS = Path(__file__).parent
+FLAGS = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+WAIT = 120_000
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    """Run the service on a free port; yield its address."""
+    command = [sys.executable, "-m", "dpveil", "serve", "--port", "0", "--workers", "1"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)  # noqa: S603
+    try:
+        line = process.stderr.readline() if process.stderr else ""
+        yield re.search(r"http://\S+", line)[0]  # type: ignore[index]
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def photo(folder: Path) -> str:
+    """Write two faces of one public photograph; return the name of the file."""
+    one = data.astronaut()[:264, 92:356]
+    name = folder / "group.png"
+    Image.fromarray(np.concatenate([one, one[:, ::-1]], axis=1)).resize((1056, 528)).save(name)
+    return str(name)
+
+
+def planned(page: Any) -> None:
+    """Wait until what is shown is the plan of all choices."""
+    page.wait_for_selector("#promise[aria-busy=false] .total", timeout=WAIT)
+    page.wait_for_selector("#release:enabled", timeout=WAIT)
+
+
+def change(page: Any, selector: str, value: str | None = None) -> None:
+    """Choose a value, or press a button, and wait for the plan that follows."""
+    with page.expect_response(lambda answer: answer.url.endswith("/page/plan"), timeout=WAIT):
+        if value is None:
+            page.click(selector)
+        else:
+            page.select_option(selector, value)
+    planned(page)
+
+
+def shot(page: Any, name: str) -> None:
+    """Save what the window shows, in 256 colours."""
+    page.mouse.move(0, 0)
+    image = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    image.quantize(256).save(DOCS / f"page-{name}.png", optimize=True)
+
+
+def main() -> None:
+    """Make the pictures."""
+    with tempfile.TemporaryDirectory() as folder, served() as address, sync_playwright() as started:
+        file = photo(Path(folder))
+        browser = started.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS.split())
+        for name, scheme, size in (
+            ("light", "light", (1280, 860)),
+            ("dark", "dark", (1280, 860)),
+            ("phone", "light", (390, 844)),
+        ):
+            window = {"width": size[0], "height": size[1]}
+            page = browser.new_page(viewport=window, color_scheme=scheme)
+            page.goto(address)
+            page.wait_for_selector("input[name=way]", timeout=WAIT)
+            page.set_input_files("#files", file)
+            planned(page)
+            change(page, ".spot[data-key=face-1]")
+            if name == "dark":
+                change(page, ".spot[data-key=face-1]")
+                page.click("#keep summary")
+                change(page, "#keep-gender", "1")
+                page.click("#keep summary")
+                page.click("#release")
+                page.wait_for_selector("#result:not([hidden]) .pair img", timeout=WAIT)
+                page.locator("#result").scroll_into_view_if_needed()
+                page.evaluate("document.getElementById('result').scrollIntoView()")
+            elif name == "phone":
+                page.evaluate("document.getElementById('look').scrollIntoView()")
+            page.wait_for_timeout(500)
+            shot(page, name)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

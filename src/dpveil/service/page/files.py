@@ -1,0 +1,58 @@
+"""The files of the page, in one table, and what browsers are told about all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from jinja2 import Environment, StrictUndefined
+
+INDEX: Final = "/"
+"""The address of the page itself."""
+FOLDER: Final = "/page"
+"""The folder of the addresses of everything else."""
+TEXT: Final = "text/javascript; charset=utf-8"
+TABLE: Final[Mapping[str, str]] = {
+    "page.css": "text/css; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+    "api.mjs": TEXT,
+    "boxes.mjs": TEXT,
+    "dom.mjs": TEXT,
+    "keep.mjs": TEXT,
+    "names.mjs": TEXT,
+    "page.mjs": TEXT,
+    "photos.mjs": TEXT,
+    "result.mjs": TEXT,
+    "said.mjs": TEXT,
+    "stage.mjs": TEXT,
+    "work.mjs": TEXT,
+    "zip.mjs": TEXT,
+}
+"""The files and their media types."""
+PATHS: Final = (INDEX, *(f"{FOLDER}/{name}" for name in TABLE))
+"""Addresses that need no key: they are the same for everybody."""
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self';"
+    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+)
+"""The content security policy: nothing inline, nothing from elsewhere, and no text that becomes markup."""
+HEADERS: Final[Mapping[str, str]] = {"content-security-policy": POLICY, "cache-control": "no-cache"}
+
+
+@cache
+def contents(name: str) -> bytes:
+    """Return a file of the table."""
+    return files("dpveil.service.page").joinpath("static", name).read_bytes()
+
+
+def index(**told: object) -> str:
+    """Return the page; `told` fills its template, and every text of it is escaped.
+
+    Raises `jinja2.UndefinedError` if something of the template is not told.
+    """
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(contents("index.html").decode()).render(told)

@@ -1,0 +1,81 @@
+"""The addresses of the page, beside those of the service that it uses."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+
+from dpveil.core.certificate_text import parse_certificate
+from dpveil.service.app import Addresses
+from dpveil.service.page.files import FOLDER, HEADERS, INDEX, TABLE, contents, index
+
+NOT_FORGERY: Final = (
+    "The certificate is not signed: it shows whether picture and promise belong together, not who made them."
+)
+
+
+class Page:
+    """The functions behind the addresses; those of the service are taken from `service`."""
+
+    def __init__(self, service: Addresses, *, keys: bool) -> None:
+        from dpveil import __version__
+
+        self.service, self.desk = service, service.desk
+        ledger = service.desk.budget.ledger is not None
+        self._index = index(version=__version__, keys=keys, ledger=ledger)
+        self._offers: dict[str, Any] | None = None
+
+    def router(self) -> APIRouter:
+        """Return the addresses, which are for the page alone and not in /openapi.json."""
+        router = APIRouter(include_in_schema=False)
+        router.add_api_route(INDEX, self.index, methods=["GET"])
+        router.add_api_route(f"{FOLDER}/plan", self.plan, methods=["POST"])
+        router.add_api_route(f"{FOLDER}/offers", self.offers, methods=["GET"])
+        router.add_api_route(f"{FOLDER}/budget", self.budget, methods=["GET"])
+        router.add_api_route(f"{FOLDER}/releases/{{id}}", self.words, methods=["GET"])
+        for name in TABLE:
+            router.add_api_route(f"{FOLDER}/{name}", self._file(name), methods=["GET"], name=name)
+        return router
+
+    async def index(self) -> Response:
+        """Return the page."""
+        return Response(self._index, media_type="text/html", headers=dict(HEADERS))
+
+    def _file(self, name: str) -> Any:
+        async def file() -> Response:
+            return Response(contents(name), media_type=TABLE[name], headers=dict(HEADERS))
+
+        return file
+
+    async def plan(self, request: Request) -> Response:
+        """Return the plan of `/v1/plan` with outlines and sentences; nothing is drawn or spent."""
+        return JSONResponse(await self.service.planned(request, "page-plan"))
+
+    async def offers(self) -> Response:
+        """Return what can be chosen."""
+        if self._offers is None:
+            self._offers = await self.desk.ask("page-offers", {})
+        return JSONResponse(self._offers)
+
+    async def budget(self, request: Request, subject: str | None = None) -> Response:
+        """Return what a subject has spent and has left, as `dpveil ledger show`; null without a ledger."""
+        name = request.state.caller.subject(subject or None)
+        return JSONResponse(await self.desk.payments(self.desk.budget.show, name))
+
+    async def words(self, request: Request, id: str) -> Response:  # noqa: A002  the path's word
+        """Return the certificate of a release in words."""
+        certificate = parse_certificate(str((await self.service.done(request, id)).certificate))
+        total = certificate.composition
+        return JSONResponse(
+            {
+                "total": "no guarantee" if total is None else str(total),
+                "strength": certificate.strength,
+                "covers": [guarantee.scope.covers for guarantee in certificate.guarantees],
+                "in_the_clear": list(() if total is None else total.scope.in_the_clear),
+                "warnings": list(certificate.warnings),
+                "objections": list(certificate.objections),
+                "note": NOT_FORGERY,
+            }
+        )

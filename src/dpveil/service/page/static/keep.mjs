@@ -1,0 +1,74 @@
+// What replaces a region, and what is kept of each face: nothing, unless somebody chooses.
+
+import { $, fill, make } from "./dom.mjs";
+
+const CHOSEN = "=";
+
+let offers = { ways: [], caution: "" };
+
+/** Show what the service offers. */
+export function showOffers(told) {
+  offers = told;
+  const ways = told.ways.map((way, at) =>
+    make("label", { class: "way" },
+      make("input", { type: "radio", name: "way", value: way.name, checked: at === 0 }),
+      make("span", {}, make("strong", {}, way.title), " ", make("small", {}, way.words))));
+  fill($("ways"), make("legend", {}, "Replace with"), ...ways);
+  $("caution").textContent = told.caution;
+  showAttributes();
+}
+
+/** Call `changed` after each choice, with whether another way was chosen. */
+export function onChoice(changed) {
+  $("settings").addEventListener("change", (event) => {
+    const other = event.target.name === "way";
+    if (other) showAttributes();
+    showKept();
+    changed(other);
+  });
+  $("settings").addEventListener("submit", (event) => event.preventDefault());
+}
+
+function way() {
+  const chosen = $("ways").querySelector("input:checked");
+  return offers.ways.find(({ name }) => name === chosen?.value);
+}
+
+/** Return a select for one attribute, on which what was chosen before is chosen again. */
+function row({ name, values, budgets, missing }, before) {
+  const option = (value, text) => make("option", { value, selected: value === before }, text);
+  const costs = budgets.map(({ epsilon, kept }) => option(epsilon, `ε ${epsilon}: right in ${kept}`));
+  const shown = values.map((value) => option(CHOSEN + value, value));
+  const select = make("select", { id: `keep-${name}`, name },
+    option("", "not kept"),
+    missing ? null : make("optgroup", { label: "keep, at a cost" }, ...costs),
+    make("optgroup", { label: "always show" }, ...shown));
+  return make("p", { class: "row", title: missing }, make("label", { for: `keep-${name}` }, name), select);
+}
+
+function showAttributes() {
+  const rows = way()?.attributes ?? [];
+  const before = Object.fromEntries(selects().map(({ name, value }) => [name, value]));
+  fill($("attributes"), ...rows.map((attribute) => row(attribute, before[attribute.name])));
+  $("keep").hidden = !rows.length;
+}
+
+const selects = () => [...$("attributes").querySelectorAll("select")];
+const chosen = () => selects().filter(({ value }) => value);
+
+function showKept() {
+  $("kept").textContent = chosen().map(({ name }) => name).join(", ") || "nothing";
+}
+
+/** Return the settings that all photos share; null until the offers are there. */
+export function settings() {
+  const own = way();
+  if (!own) return null;
+  const subject = $("subject")?.value.trim();
+  const kept = chosen().map(({ name, value }) => name + (value.startsWith(CHOSEN) ? value : `=${value}`));
+  return {
+    ...own.settings,
+    ...(own.keeps ? { attributes: kept.join(",") || "none" } : {}),
+    ...(subject ? { subject } : {}),
+  };
+}

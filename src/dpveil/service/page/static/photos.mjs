@@ -1,0 +1,84 @@
+// The photos of this tab, and what is asked of the service for each.
+
+let numbers = 0;
+
+/** One photo: its file, the choices about it, its plan, and its release. */
+export class Photo {
+  constructor(file) {
+    numbers += 1;
+    this.id = `photo-${numbers}`;
+    this.file = file;
+    this.name = file.name || "photo";
+    this.url = URL.createObjectURL(file);
+    this.kept = new Set();
+    this.boxes = [];
+    this.faces = new Map();
+    this.faceless = false;
+    this.size = null;
+    this.planned = null;
+    this.settings = null;
+    this.problem = null;
+    this.release = null;
+    this.key = null;
+  }
+
+  /** Whether every face that is known is kept. */
+  get allKept() {
+    return this.faces.size > 0 && [...this.faces.keys()].every((number) => this.kept.has(number));
+  }
+
+  /** The settings of a request; null if nothing would be replaced. */
+  wanted(common) {
+    const faces = !this.faceless && !this.allKept;
+    const boxes = this.boxes.map((box) => box.join(","));
+    const regions = [...(faces ? ["faces"] : []), ...boxes];
+    if (!regions.length) return null;
+    const kept = [...this.kept].sort((one, other) => one - other).join(",");
+    return { ...common, regions, ...(faces && kept ? { except: kept } : {}) };
+  }
+
+  /** Forget the plan and the release: something was changed. */
+  stale() {
+    this.settings = null;
+    this.again();
+  }
+
+  /** Let the next release be another draw. */
+  again() {
+    this.key = null;
+    this.forget();
+  }
+
+  /** Forget the release. */
+  forget() {
+    if (this.release) URL.revokeObjectURL(this.release.url);
+    this.release = null;
+  }
+
+  /** Take what the service planned for these settings. */
+  take(planned, settings) {
+    this.planned = planned;
+    this.size = planned.size;
+    this.settings = settings;
+    this.problem = null;
+    if (!settings.regions.includes("faces")) return;
+    const shown = planned.plan.regions.map((region, at) => ({
+      ...region.origin,
+      box: region.box,
+      outline: planned.outlines[at],
+    }));
+    const faces = shown.filter((region) => region.kind === "face" && region.number);
+    this.faces = new Map([...faces, ...planned.kept].map((face) => [face.number, face]));
+  }
+
+  /** Whether what is shown is what a release would be. */
+  get ready() {
+    return this.settings !== null && this.problem === null && this.release === null;
+  }
+
+  /** Give its memory back. */
+  close() {
+    this.forget();
+    URL.revokeObjectURL(this.url);
+  }
+}

@@ -1,0 +1,56 @@
+// The promise of a plan, in the words of the service; nothing is computed here.
+
+import { $, fill, list, make } from "./dom.mjs";
+
+const NOTHING = "Nothing would be replaced: add a box, or let a face be replaced.";
+const ONLY_BOXES = "No face was found in this photo: only your boxes are replaced.";
+const NO_FACE = "No face was found in this photo. Add a box around what is to be hidden.";
+
+const HEAD = ["equally likely candidates", "true one named in at most"];
+
+/** Return the strength as a badge. */
+export const badge = (strength) =>
+  make("span", { class: `badge ${(strength || "none").split(" ").pop()}` }, strength || "no promise");
+
+/** Return a table of the best that anybody can do. */
+function bounds(rows) {
+  const head = HEAD.map((text) => make("th", { scope: "col" }, text));
+  const cells = rows.map(([many, most]) =>
+    make("tr", {}, make("th", { scope: "row" }, many), make("td", {}, most)));
+  return make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...cells));
+}
+
+/** Return a part that opens. */
+export const more = (title, ...children) => make("details", {}, make("summary", {}, title), ...children);
+
+const help = (text) => make("p", { class: "help" }, text);
+const alarm = (text) => make("p", { class: "problem" }, text);
+
+/** Show what the plan of a photo promises, or why there is none. */
+export function showPromise(photo, waiting) {
+  const place = $("promise");
+  place.setAttribute("aria-busy", waiting ? "true" : "false");
+  if (waiting && photo.planned) return;
+  fill(place, ...promised(photo, waiting));
+}
+
+function promised(photo, waiting) {
+  if (!photo) return [help("Choose a photo.")];
+  if (waiting) return [help("Looking for faces…")];
+  if (photo.problem) return [alarm(explained(photo))];
+  if (!photo.settings) return photo.faceless ? [alarm(NO_FACE)] : [help(NOTHING)];
+  const { plan, said } = photo.planned;
+  return [
+    make("p", { class: "total" }, badge(plan.strength), " ", make("strong", {}, said.total)),
+    make("p", {}, said.cost),
+    photo.faceless ? alarm(ONLY_BOXES) : null,
+    make("p", {}, said.sentence),
+    bounds(said.bounds),
+    list(plan.warnings, { class: "warnings" }),
+    more("What stays in the clear", list(plan.in_the_clear)),
+  ];
+}
+
+function explained(photo) {
+  return photo.faceless ? NO_FACE : photo.problem.told;
+}

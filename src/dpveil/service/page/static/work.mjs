@@ -1,0 +1,78 @@
+// Plans, made one after another: the photo that is looked at comes first, and what is outdated is dropped.
+
+import { Problem, plan } from "./api.mjs";
+
+const DELAY = 250;
+
+/** Makes the plans of photos; `common` returns their settings, `changed` is called after each step. */
+export class Planner {
+  constructor(common, changed) {
+    this.common = common;
+    this.changed = changed;
+    this.waiting = [];
+    this.current = null;
+    this.abort = null;
+    this.timer = 0;
+  }
+
+  /** Whether a photo waits for its plan. */
+  busy(photo) {
+    return this.current === photo || this.waiting.includes(photo);
+  }
+
+  /** Plan photos anew, the first one first; what is being planned for them now is dropped. */
+  ask(...photos) {
+    for (const photo of photos) {
+      photo.stale();
+      photo.problem = null;
+    }
+    this.waiting = [...photos, ...this.waiting.filter((photo) => !photos.includes(photo))];
+    if (photos.includes(this.current)) this.abort.abort();
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.next(), DELAY);
+    this.changed();
+  }
+
+  /** Drop a photo. */
+  drop(photo) {
+    this.waiting = this.waiting.filter((other) => other !== photo);
+    if (this.current === photo) this.abort.abort();
+  }
+
+  /** Let a photo be the next one. */
+  first(photo) {
+    if (!this.waiting.includes(photo)) return;
+    this.waiting = [photo, ...this.waiting.filter((other) => other !== photo)];
+  }
+
+  async next() {
+    if (this.current || !this.waiting.length) return;
+    const common = this.common();
+    if (!common) return;
+    const photo = this.waiting.shift();
+    const settings = photo.wanted(common);
+    if (settings) {
+      this.current = photo;
+      this.abort = new AbortController();
+      this.changed();
+      await this.plan(photo, settings, this.abort.signal);
+      this.current = null;
+    }
+    this.changed();
+    this.next();
+  }
+
+  async plan(photo, settings, signal) {
+    try {
+      const planned = await plan(photo.file, settings, signal);
+      if (!signal.aborted) photo.take(planned, settings);
+    } catch (error) {
+      if (signal.aborted) return;
+      photo.problem = error instanceof Problem ? error : new Problem({ title: String(error.message) });
+      const bare = photo.problem.kind === "NoRegion" && !photo.kept.size;
+      if (!bare) return;
+      photo.faceless = true;
+      if (photo.boxes.length) this.waiting.unshift(photo);
+    }
+  }
+}

@@ -1,0 +1,413 @@
+"""The page in Chromium, by real clicks and keys: from a dropped photo to downloads that verify."""
+
+from __future__ import annotations
+
+import base64
+import http.server
+import io
+import json
+import re
+import shutil
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from service_client import service
+from skimage import data
+
+import dpveil
+from dpveil.ledger import Ledger, Limit
+from dpveil.service.keys import Keys
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs the extra browser: make page")
+axe = pytest.importorskip(
+    "axe_playwright_python.sync_playwright", reason="needs the extra browser: make page"
+)
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (on Debian: chromium)")
+
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+)
+WAIT = 60_000
+"""Milliseconds after which a step counts as hanging."""
+DROP = """([names, texts]) => {
+  const moved = new DataTransfer();
+  names.forEach((name, at) => {
+    const bytes = Uint8Array.from(atob(texts[at]), (letter) => letter.charCodeAt(0));
+    moved.items.add(new File([bytes], name, { type: "image/png" }));
+  });
+  const event = (kind) => new DragEvent(kind, { dataTransfer: moved, bubbles: true, cancelable: true });
+  const place = document.getElementById("drop");
+  place.dispatchEvent(event("dragover"));
+  place.dispatchEvent(event("drop"));
+}"""
+
+
+def png(image: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(image).save(file, "PNG")
+    return file.getvalue()
+
+
+ONE = data.astronaut()[:264, 92:356]
+TWO = png(np.concatenate([ONE, ONE[:, ::-1]], axis=1))
+FACELESS = png(np.full((120, 160, 3), 90, np.uint8))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    folder = tmp_path_factory.mktemp("ledger")
+    with Ledger(f"sqlite:///{folder}/budget.db", create=True) as ledger:
+        for subject, epsilon in (("album", 4), ("retry", 9)):
+            ledger.set_limit(subject, Limit(kind="pure", epsilon=epsilon))
+        yield ledger
+
+
+@pytest.fixture(scope="module")
+def address(ledger: Any) -> Iterator[str]:
+    with service(ledger=ledger) as (_, client):
+        yield str(client.base_url)
+
+
+@contextmanager
+def tab(browser: Any, address: str, **more: Any) -> Iterator[Any]:
+    """Open the page in a context of its own; nothing may be logged as an error or asked of another place."""
+    context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **more})
+    context.set_default_timeout(WAIT)
+    page = context.new_page()
+    outside: list[str] = []
+    noise: list[str] = []
+    page.on("request", lambda asked: outside.append(asked.url))
+    page.on("console", lambda line: noise.append(line.text) if line.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: noise.append(str(error)))
+    page.add_init_script(
+        "addEventListener('securitypolicyviolation', (event) => console.error(event.blockedURI))"
+    )
+    page.goto(f"{address}/")
+    try:
+        yield page
+        places = (address, f"blob:{address}")
+        assert [url for url in outside if not url.startswith(places)] == []
+        assert [line for line in noise if not line.startswith("Failed to load resource")] == []
+        assert context.cookies() == []
+        assert page.evaluate("localStorage.length + sessionStorage.length") == 0
+    finally:
+        context.close()
+
+
+def drop(page: Any, **photos: bytes) -> None:
+    page.wait_for_selector("input[name=way]")
+    names = [name.replace("_", ".") for name in photos]
+    page.evaluate(DROP, [names, [base64.b64encode(photo).decode() for photo in photos.values()]])
+
+
+def planned(page: Any) -> None:
+    """Wait until the plan that is shown is the one of all choices."""
+    page.wait_for_selector("#promise[aria-busy=false] .total")
+    page.wait_for_selector("#release:enabled")
+
+
+def change(page: Any, does: Callable[[], None]) -> None:
+    """Change something, and wait for the plan that follows."""
+    with page.expect_response(lambda answer: answer.url.endswith("/page/plan") and answer.ok):
+        does()
+    planned(page)
+
+
+def saved(page: Any, words: str, folder: Path) -> Path:
+    with page.expect_download() as waited:
+        page.get_by_role("link", name=words).click()
+    path = folder / waited.value.suggested_filename
+    waited.value.save_as(path)
+    return path
+
+
+def accessible(page: Any) -> None:
+    found = axe.Axe().run(page).response["violations"]
+    assert [(each["id"], each["nodes"][0]["html"]) for each in found] == []
+
+
+def fits(page: Any) -> None:
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def shows(page: Any, where: str, text: Any) -> None:
+    """Wait until an element has this text."""
+    playwright.expect(page.locator(where)).to_have_text(text, timeout=WAIT)
+
+
+def boxes(page: Any) -> list[str]:
+    return [button.get_attribute("aria-label") for button in page.query_selector_all(".spot")]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_from_a_dropped_photo_to_downloads_that_verify(
+    browser: Any, address: str, tmp_path: Path, scheme: Any
+) -> None:
+    with tab(browser, address, color_scheme=scheme) as page:
+        accessible(page)
+        page.fill("#subject", "album")
+        drop(page, group_png=TWO)
+        planned(page)
+        assert page.text_content("#promise .total") == "strong 0-DP, any-image"
+        change(page, page.get_by_role("button", name="Face 1 is replaced.").click)
+        assert boxes(page)[0].startswith("Face 1 is kept") or boxes(page)[1].startswith("Face 1 is kept")
+        accessible(page)
+        page.click("#release")
+        page.wait_for_selector("#result:not([hidden])")
+        page.get_by_label("How much of the original is shown").press("End")
+        clip = "document.querySelectorAll('.pair img')[1].style.clipPath"
+        assert page.evaluate(clip) == "inset(0px 0% 0px 0px)"
+        accessible(page)
+        image, certificate = (
+            saved(page, f"Download {what}", tmp_path) for what in ("picture", "certificate")
+        )
+    assert (image.name, certificate.name) == ("group.private.png", "group.private.png.certificate.json")
+    found = dpveil.verify(image)
+    assert found.status == "consistent"
+    assert found.publishable
+    stated = json.loads(certificate.read_text(encoding="utf-8"))
+    assert stated["request"] == ["faces margin=0 except=1"]
+    before, after = (np.asarray(Image.open(file)) for file in (io.BytesIO(TWO), image))
+    assert (before[:, :240] == after[:, :240]).all()
+    assert (before[60:160, 360:440] != after[60:160, 360:440]).any(axis=2).mean() > 0.9
+
+
+def test_what_is_kept_is_paid_by_the_subject_until_nothing_is_left(
+    browser: Any, address: str, ledger: Any
+) -> None:
+    with tab(browser, address) as page:
+        page.fill("#subject", "album")
+        page.press("#subject", "Tab")
+        shows(page, "#budget", "limit epsilon 4, left 4")
+        drop(page, one_png=png(ONE))
+        planned(page)
+        page.check("input[value=drawn]")
+        page.click("#keep summary")
+        change(page, lambda: page.select_option("#keep-tone", "2"))
+        assert page.text_content("#promise .total") == "moderate 2-DP, any-image"
+        assert "88.08 %" in page.inner_text("#promise table")
+        left = []
+        for _ in range(2):
+            page.click("#release")
+            page.wait_for_selector("#result:not([hidden])")
+            shows(page, "#status", "1 of 1 released.")
+            shows(page, "#budget", f"limit epsilon 4, left {2 - 2 * len(left)}")
+            left.append(page.inner_text("#budget"))
+        assert left == ["limit epsilon 4, left 2", "limit epsilon 4, left 0"]
+        page.click("#release")
+        page.wait_for_selector("#problem:not([hidden])")
+        assert "album has epsilon 0 left and this release costs 2" in page.inner_text("#problem")
+        assert page.is_hidden("#result")
+        change(page, lambda: page.select_option("#keep-tone", "=dark"))
+        assert page.text_content("#promise .total") == "strong 0-DP, any-image"
+        assert "chosen by the user and not covered" in str(page.text_content("#promise"))
+    assert ledger.show("album").to_json()["spent"]["epsilon"] == 4
+
+
+def test_an_answer_that_got_lost_is_fetched_and_not_paid_again(
+    browser: Any, address: str, ledger: Any
+) -> None:
+    with tab(browser, address) as page:
+        page.fill("#subject", "retry")
+        drop(page, one_png=png(ONE))
+        planned(page)
+        page.check("input[value=drawn]")
+        page.click("#keep summary")
+        change(page, lambda: page.select_option("#keep-tone", "2"))
+        page.route("**/v1/releases", lose, times=1)
+        page.click("#release")
+        shows(page, "#problem", re.compile("the service does not answer"))
+        assert ledger.show("retry").to_json()["spent"]["epsilon"] == 2
+        page.click("#release")
+        page.wait_for_selector("#result:not([hidden])")
+    assert ledger.show("retry").to_json()["spent"]["epsilon"] == 2
+
+
+def lose(route: Any) -> None:
+    """Let the service answer, and lose the answer."""
+    assert route.fetch().status == 201
+    route.abort()
+
+
+def test_boxes_by_mouse_and_keyboard(browser: Any, address: str) -> None:
+    with tab(browser, address) as page:
+        drop(page, wall_png=FACELESS)
+        page.wait_for_selector("#promise .problem")
+        assert page.inner_text("#promise").startswith("No face was found in this photo. Add a box")
+        assert page.is_disabled("#release")
+        page.check("input[value=fill]")
+        page.wait_for_selector("#promise .problem")
+        page.click("#draw")
+        seen = page.locator("#stage").bounding_box()
+        times = seen["width"] / 160
+        change(page, lambda: drag(page, seen, times))
+        assert rounded(page) == [[20, 30, 60, 50]]
+        assert "only your boxes are replaced" in page.inner_text("#promise")
+        page.focus("#draw")
+        change(page, lambda: page.keyboard.press("Enter"))
+        assert rounded(page) == [[20, 30, 60, 50], [60, 45, 40, 30]]
+        assert page.evaluate("document.activeElement.dataset.key") == "box-1"
+        change(
+            page, lambda: [page.keyboard.press(key) for key in ("ArrowLeft", "ArrowDown", "Shift+ArrowRight")]
+        )
+        assert rounded(page)[1] == [57, 48, 43, 30]
+        assert page.evaluate("document.activeElement.dataset.key") == "box-1"
+        change(page, lambda: page.keyboard.press("Delete"))
+        assert rounded(page) == [[20, 30, 60, 50]]
+        accessible(page)
+        page.get_by_role("button", name="Remove Box 1").click()
+        page.wait_for_selector("#promise .problem")
+        assert rounded(page) == []
+
+
+def drag(page: Any, seen: Any, times: float) -> None:
+    page.mouse.move(seen["x"] + 20 * times, seen["y"] + 30 * times)
+    page.mouse.down()
+    page.mouse.move(seen["x"] + 50 * times, seen["y"] + 50 * times)
+    page.mouse.move(seen["x"] + 80 * times, seen["y"] + 80 * times)
+    page.mouse.up()
+
+
+def rounded(page: Any) -> list[list[int]]:
+    """Return the boxes by hand, in pixels of the photo, as the button over each lies."""
+    script = """(all) => all.map(({ style }) => [style.left, style.top, style.width, style.height])"""
+    found = page.eval_on_selector_all(".spot.box", script)
+    rows = [
+        [
+            round(float(text.rstrip("%")) * size / 100)
+            for text, size in zip(row, (160, 120, 160, 120), strict=True)
+        ]
+        for row in found
+    ]
+    return sorted(rows)
+
+
+def test_many_photos_in_one_archive_on_a_phone(browser: Any, address: str, tmp_path: Path) -> None:
+    phone = {"viewport": {"width": 390, "height": 800}, "has_touch": True, "is_mobile": True}
+    with tab(browser, address, **phone) as page:
+        fits(page)
+        page.fill("#subject", "album")
+        hostile = "<img src=x onerror=alert(1)>_png"
+        drop(page, **{"a_png": png(ONE), "A_PNG": TWO, hostile: png(ONE[:, ::-1])})
+        page.wait_for_selector(".thumb.planned >> nth=2")
+        fits(page)
+        page.get_by_role("button", name="<img src=x onerror=alert(1)>.png").tap()
+        shows(page, "#look-title", "<img src=x onerror=alert(1)>.png")
+        accessible(page)
+        page.get_by_role("button", name="Release all 3").tap()
+        page.wait_for_selector("#zip[href]:not([hidden])")
+        shows(page, "#zip", "Download all 3 (zip)")
+        fits(page)
+        accessible(page)
+        archive = saved(page, "Download all 3 (zip)", tmp_path)
+    with zipfile.ZipFile(archive) as opened:
+        assert opened.testzip() is None
+        opened.extractall(tmp_path / "out")
+    images = sorted(path.name for path in (tmp_path / "out").glob("*.png"))
+    assert images == ["A-2.private.png", "_img src=x onerror=alert(1)_.private.png", "a.private.png"]
+    assert all(dpveil.verify(tmp_path / "out" / name).publishable for name in images)
+
+
+def test_a_key_is_asked_for_and_forgotten(browser: Any, ledger: Any, tmp_path: Path) -> None:
+    keys, key = Keys().new("shop", ["album"], 1000)
+    keys.write(tmp_path / "keys.json")
+    with (
+        service(ledger=ledger, keys=tmp_path / "keys.json") as (_, client),
+        tab(browser, str(client.base_url).rstrip("/")) as page,
+    ):
+        shows(page, "#status", "Enter an API key first.")
+        page.fill("#key", "dpveil_wrong")
+        page.press("#key", "Tab")
+        shows(page, "#problem", re.compile("^the API key is missing or unknown"))
+        page.fill("#key", key)
+        page.press("#key", "Tab")
+        drop(page, wall_png=FACELESS)
+        shows(page, "#budget", re.compile("^limit epsilon 4"))
+        shows(page, "#promise", re.compile("^No face was found"))
+        accessible(page)
+        page.reload()
+        shows(page, "#status", "Enter an API key first.")
+
+
+def test_a_page_of_another_site_spends_nothing(browser: Any, address: str, ledger: Any) -> None:
+    """It posts a form and two requests with a whole upload; whoever looked at the page would pay."""
+    before = ledger.show("album").to_json()
+    with elsewhere(address) as site:
+        context = browser.new_context()
+        page = context.new_page()
+        seen: list[tuple[str, int]] = []
+        context.on(
+            "response",
+            lambda answer: (
+                seen.append((answer.request.method, answer.status))
+                if answer.url.startswith(address)
+                else None
+            ),
+        )
+        page.goto(site)
+        page.wait_for_function("window.tried === 2")
+        page.click("#form")
+        page.wait_for_url(f"{address}/v1/releases")
+        page.wait_for_load_state()
+        context.close()
+    posts = [status for method, status in seen if method == "POST"]
+    assert posts
+    assert set(posts) == {403}
+    assert ledger.show("album").to_json() == before
+
+
+@contextmanager
+def elsewhere(address: str) -> Iterator[str]:
+    """Serve a hostile page at another port."""
+    settings = '{"method": "fill", "regions": "whole", "subject": "album"}'
+    body = f"""<!doctype html><title>elsewhere</title>
+    <form method=post action="{address}/v1/releases" enctype="multipart/form-data">
+    <textarea name=settings>{settings}</textarea><textarea name=photo>x</textarea>
+    <button id=form>go</button></form>
+    <script>window.tried = 0;
+    for (const path of ["/v1/releases", "/page/plan"]) {{
+      const form = new FormData();
+      form.append("settings", '{settings}');
+      form.append("photo", new Blob(["x"]));
+      fetch("{address}" + path, {{method: "POST", mode: "no-cors", body: form}}).catch(() => 0)
+        .finally(() => window.tried += 1);
+    }}</script>"""
+
+    class Site(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/html")
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Site)
+    threading.Thread(target=site.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{site.server_address[1]}/"
+    finally:
+        site.shutdown()
+        site.server_close()
