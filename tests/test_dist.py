@@ -17,7 +17,7 @@ from skimage import data
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^\$ dpveil (obfuscate (?:.|\\\n)*?)(?<!\\)\n", README, re.MULTILINE)
-FIRST, _, PIXELS = (command.replace("\\\n", " ").split() for command in COMMANDS)
+FIRST, _, PIXELS, *_ = (command.replace("\\\n", " ").split() for command in COMMANDS)
 INSTALL = re.search(r"^python3 -m pip install (.*)\ndpveil (install faces)$", README, re.MULTILINE)
 """What a reader of the README types: dpveil and the files of faces, then what finds faces."""
 LEFT_OUT = ("packages/", "demo/", "site/", ".venv")

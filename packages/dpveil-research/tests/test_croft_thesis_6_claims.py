@@ -39,8 +39,8 @@ def said(found: Three, digits: int) -> str:
 
 
 def percent(found: Three) -> str:
-    mean, low, high = (f"{100 * one:.1f}" for one in found)
-    return f"{mean} % ({low} to {high})"
+    mean, low, high = (f"{100 * one:.1f}".replace("100.0", "100") for one in found)
+    return f"{mean} % ({'0' if low == '0.0' else low} to {high})"
 
 
 def epsilons() -> list[str]:

@@ -29,16 +29,7 @@ def test_the_command_says_how_many_photos_were_taken() -> None:
     assert told["command"] == "python -m dpveil_research faceidp --data DATA --out reproduction --count 12"
 
 
-OLDER = {"croft-thesis-6"}
-"""Kept from before a run said where its results come from."""
-
-
-@pytest.mark.parametrize("name", sorted(OLDER))
-def test_results_from_before_say_nothing(name: str) -> None:
-    assert not (KEPT / name / FILE).exists(), "made anew: take it off the list"
-
-
-@pytest.mark.parametrize("name", sorted(set(NAMES) - OLDER))
+@pytest.mark.parametrize("name", sorted(NAMES))
 def test_kept_results_say_where_they_come_from(name: str) -> None:
     told = json.loads((KEPT / name / FILE).read_text(encoding="utf-8"))
     assert told["experiment"] == name

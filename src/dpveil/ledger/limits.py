@@ -79,7 +79,7 @@ class Limit:
         It takes more small releases than (ε, δ) itself, and none with a δ of their own.
 
         >>> Limit.concentrated(3, "1e-6").in_words()
-        'rho 0.1377'
+        'rho 0.185069'
         """
         return cls("zcdp", rho=zcdp_rho(epsilon, delta), **window)
 
