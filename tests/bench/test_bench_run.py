@@ -484,7 +484,8 @@ print("done", flush=True)
 """
 
 
-@pytest.mark.parametrize("times", [3, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("times", [20])
 def test_a_run_that_is_killed_gives_the_same_tables(data: Dataset, tmp_path: Path, times: int) -> None:
     """Killed when it has written one more cell than before, at whatever it does then."""
     root, out = data.items[0].path.parent.parent, tmp_path / "killed"

@@ -316,7 +316,10 @@ def places(page, count):
     return found
 
 
-@pytest.mark.parametrize("cell", [(340, 340), (480, 240), (340, 520)])
+SLOW = [pytest.param(cell, marks=pytest.mark.slow) for cell in [(480, 240), (340, 520)]]
+
+
+@pytest.mark.parametrize("cell", [(340, 340), *SLOW])
 def test_a_sheet_of_many_rows_is_wrapped_and_shows_every_picture_in_order(cell):
     sheet = made_sheet([1, *[3] * 14, 1, 1, 2], cell)
     assert page_size(sheet)[1] > 2 * TALL

@@ -159,6 +159,7 @@ def test_a_model_groups_bearded_people_and_leaves_out_glasses(tmp_path, capsys):
     assert "--model is not for attributes" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_same_seed_is_the_same_file_also_after_a_break(shard, tmp_path, monkeypatch, made_up):
     outs = [tmp_path / f"{name}.safetensors" for name in "abc"]
     for out, seed in zip(outs[:2], (3, 4), strict=True):
@@ -189,6 +190,7 @@ def test_faces_that_look_like_a_contributor_are_not_kept(shard, tmp_path, capsys
     assert not (tmp_path / "f.safetensors").exists()
 
 
+@pytest.mark.slow
 def test_faces_that_are_nearer_to_contributors_than_strangers_are_not_kept(
     shard, tmp_path, capsys, made_up, monkeypatch
 ):

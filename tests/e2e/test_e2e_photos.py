@@ -27,7 +27,10 @@ def photos(shared, tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("regions", [["whole"], ["20,24,64,72", "60,60,40,40"]], ids=["whole", "boxes"])
+WHOLE = pytest.param(["whole"], marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("regions", [WHOLE, ["20,24,64,72", "60,60,40,40"]], ids=["whole", "boxes"])
 def test_two_hundred_real_photos(photos, tmp_path, capsys, regions):
     chosen = [word for spec in regions for word in ("--regions", spec)]
     settings = ["--method", "dp-pix", "--epsilon", "2", "--block", "16", "--neighbourhood", "256", *chosen]

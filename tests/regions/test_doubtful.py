@@ -145,6 +145,7 @@ def scene() -> np.ndarray:
     return canvas
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [CenterFace, DlibHOG], ids=lambda kind: kind.name)
 def test_the_same_faces_are_found_whether_or_not_others_are_counted(monkeypatch, kind) -> None:
     if not kind.installed():

@@ -167,6 +167,7 @@ def test_computed_experiments_take_no_data(tmp_path, capsys):
     assert "errata-e1" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_everything_is_made_at_small_size(monkeypatch):
     small = {
         "EPSILONS": ("0.5",),

@@ -136,6 +136,7 @@ def test_the_strongest_attacker_is_reported_with_what_is_kept() -> None:
     assert found.by_person["named"].mean() == pytest.approx(max(attacks))
 
 
+@pytest.mark.slow
 def test_the_whole_run_on_a_tree_of_faces(tmp_path: Path) -> None:
     for person in range(8):
         home = tmp_path / "lfw10_128" / f"p{person}"
