@@ -125,6 +125,10 @@ def test_tinted_is_what_keeps_most_of_those_that_are_no_riskier_than_the_first()
     assert not any(place.best for place in leagues(table[:2], even)[0].places)
     (alone,) = leagues(table[:1], kept[:1])
     assert not alone.places[0].best
+    fewer = [row(name, "pure", "any-image", 0.1, people=FEW - 1) for name in "ab"]
+    (untold,) = leagues(fewer, kept)
+    assert cautions(fewer)
+    assert not any(place.best for place in untold.places), "nobody is told to take one"
 
 
 @pytest.mark.parametrize(

@@ -288,8 +288,8 @@ class TestServed:
         assert (said["total"], said["each"]) == ("2-DP, any-image", ["1-DP, any-image"] * 2)
         assert dict(said["bounds"])["2"] == "88.08 %"
         assert said["cost"] == "2 regions are replaced, and what they cost adds up."
-        assert said["sentence"].startswith("The largest region alone. Strong:")
-        assert "73.11 %" in said["sentence"]
+        assert said["sentence"].startswith("Together: moderate. Of two candidates")
+        assert "88.08 %" in said["sentence"], "as the table says"
 
     def test_a_problem_is_told_in_the_same_words(self, client: Any) -> None:
         wrong = upload(photo(), regions="0,0,999,9")

@@ -83,10 +83,10 @@ def leagues(table: Sequence[Row], measures: Sequence[Mapping[str, str]]) -> list
         relation, parts = values["relation"] if promised else "", promised and values["covers"] != WHOLE
         key = values["dataset"], order.index(values["kind"]), relation, parts
         groups.setdefault(key, []).append(_place(rows, measures))
-    made = []
+    made, doubted = [], {name for name, _ in _doubts(table)}
     for (dataset, kind, relation, parts), places in sorted(groups.items()):
         title, promise = _titles(order[kind], relation, parts=parts)
-        made.append(League(dataset, title, promise, _ranked(places)))
+        made.append(League(dataset, title, promise, _ranked(places, marked=dataset not in doubted)))
     return made
 
 
@@ -94,6 +94,11 @@ def cautions(table: Sequence[Row]) -> list[str]:
     """Return a line for each data set whose rows cannot be told apart: few people, or attackers that hardly
     name anybody in clean photos, or fewer than where something is hidden.
     """
+    return [f"{name}: {why}; take no order of methods from this run" for name, why in _doubts(table)]
+
+
+def _doubts(table: Sequence[Row]) -> list[tuple[str, str]]:
+    """Return the data sets of `cautions`, each with the reason."""
     by_set: dict[str, list[Place]] = {}
     people: dict[str, int] = {}
     chance: dict[str, float] = {}
@@ -102,11 +107,8 @@ def cautions(table: Sequence[Row]) -> list[str]:
         by_set.setdefault(values["dataset"], []).append(_place(rows, ()))
         people[values["dataset"]] = int(values["people"])
         chance[values["dataset"]] = float(values["chance"])
-    told = []
-    for name, places in by_set.items():
-        why = _why_indistinct(places, people[name], chance[name])
-        told += [f"{name}: {why}; take no order of methods from this run"] * bool(why)
-    return told
+    found = [(name, _why_indistinct(all_, people[name], chance[name])) for name, all_ in by_set.items()]
+    return [(name, why) for name, why in found if why]
 
 
 def _why_indistinct(places: Sequence[Place], people: int, chance: float) -> str:
@@ -170,10 +172,10 @@ def _place(rows: Sequence[Row], measures: Sequence[Mapping[str, str]]) -> Place:
     )
 
 
-def _ranked(places: Sequence[Place]) -> tuple[Place, ...]:
-    """Return places by risk; marked is what keeps most among those no riskier than the first."""
+def _ranked(places: Sequence[Place], *, marked: bool) -> tuple[Place, ...]:
+    """Return places by risk; if `marked`, what keeps most among those no riskier than the first is best."""
     ranked = sorted(places, key=lambda place: (place.risk, -place.kept.get(SSIM, -1.0)))
-    safe = [place for place in ranked if place.risk <= ranked[0].high]
+    safe = [place for place in ranked if place.risk <= ranked[0].high] if marked else []
     most = {
         name: max(safe, key=lambda place: place.kept.get(name, -1.0))
         for name in SHOWN

@@ -82,16 +82,25 @@ def _said(planned: Plan) -> dict[str, Json]:
     """Return sentences and figures for people; percentages are rounded up, for they are bounds."""
     if planned.total is None:
         return {}
-    total, sentence = planned.total, largest_region(planned).sentence
-    alone = "" if len(planned.regions) == 1 else "The largest region alone. "
+    total = planned.total
+    sentence = largest_region(planned).sentence if len(planned.regions) == 1 else _together(planned, total)
     return {
         "total": str(total),
         "each": [str(guarantee) for guarantee in planned.guarantees],
         "cost": _cost(total, len(planned.regions)),
         "free": total.free,
-        "sentence": alone + sentence,
+        "sentence": sentence,
         "bounds": [[str(many), percent_above(success_bound(total, many))] for many in CANDIDATES],
     }
+
+
+def _together(planned: Plan, total: Guarantee) -> str:
+    """Return what the promise about all regions together means."""
+    named = percent_above(success_bound(total, 2))
+    return (
+        f"Together: {planned.strength}. Of two candidates for all of them, equally likely before,"
+        f" nobody names the true one with more than {named}."
+    )
 
 
 def _cost(total: Guarantee, regions: int) -> str:
