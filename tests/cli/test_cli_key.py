@@ -93,7 +93,7 @@ def test_signed_and_verified(folder, shell):
     assert (code, entry["signed_by"], entry["trusted_as"]) == (0, ann, "ann.key")
     code, answer, _ = shell("verify", "out.png", "--trust", "bob.key.pub", "--json")
     entry = json.loads(answer)["failed"][0]
-    assert (code, entry["publishable"], entry["trusted_as"]) == (1, False, None)
+    assert (code, entry["status"], entry["publishable"]) == (1, "untrusted", False)
     assert ann in entry["error"]
     assert entry["hint"]
     assert f"trusted: bob.key ({bob})" in json.loads(answer)["note"]

@@ -187,7 +187,7 @@ def _entry(result: Verification) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "output": str(result.path),
         "certificate": str(certificate_path(result.path)),
-        "status": result.status,
+        "status": "untrusted" if result.status == "consistent" and result.untrusted else result.status,
         "publishable": result.publishable,
         "objections": list(result.objections),
         "guarantee": None if certificate is None else _guarantee(result),
