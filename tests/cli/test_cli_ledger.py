@@ -47,7 +47,9 @@ def shown(cli: Shell, subject: str = "album-7") -> dict[str, Any]:
 def test_a_budget_is_spent_until_nothing_is_left(cli: Shell) -> None:
     code, _, said = cli("obfuscate", "in", "--out", "out", *METHOD, *PAID)
     assert code == 0
-    assert said.splitlines()[-1] == ("album-7: spent epsilon 3 (m-pixels:16); limit epsilon 3, left 0")
+    assert said.splitlines()[-1] == (
+        "album-7: spent epsilon 3 (m-pixels:16) for what all its releases cover; limit epsilon 3, left 0"
+    )
     told = shown(cli)
     assert (told["subject"], told["spent"]["epsilon"], told["reserved"]["epsilon"]) == ("album-7", 3, 0)
     assert (told["limit"]["epsilon"], told["limit"]["left"]) == (3, 0)

@@ -69,8 +69,7 @@ class PostgreSQL:
         self.created = False
         if fill is not None:
             with self._told():
-                self.created = _create(self._connected(new=True), fill)
-                check_tables(self._open, self.place)
+                self._create(fill)
         forks.register(self)
 
     @contextmanager
@@ -123,6 +122,15 @@ class PostgreSQL:
                 raise
             self._open = opened
         return self._open
+
+    def _create(self, fill: Callable[[Connection], None]) -> None:
+        opened = self._connected(new=True)
+        try:
+            self.created = _create(opened, fill)
+            check_tables(opened, self.place)
+        except BaseException:
+            self._shut()
+            raise
 
     def _undo(self) -> None:
         """End a transaction without committing it; a connection that cannot is given up."""

@@ -219,8 +219,10 @@ def expire(connection: Connection, now: int) -> None:
 
 def reserved(connection: Connection, now: int | None = None) -> list[Reserved]:
     """Return all reservations, or those that have not expired `now`; raises `LedgerError` for too many."""
-    wanted = run(connection, "reserved") if now is None else run(
-        connection, "held", now=now, far=now + MOST_SECONDS
+    wanted = (
+        run(connection, "reserved")
+        if now is None
+        else run(connection, "held", now=now, far=now + MOST_SECONDS)
     )
     rows = wanted.fetchmany(MOST_RESERVED + 1)
     if len(rows) > MOST_RESERVED:
