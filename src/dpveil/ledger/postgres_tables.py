@@ -44,7 +44,8 @@ ODD: Final = """
 """
 FOUND: Final = """
     SELECT c.relname, string_agg(
-        a.attname || ' ' || format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attnotnull THEN '!' ELSE '' END
+        a.attname || ' ' || format_type(a.atttypid, a.atttypmod)
+        || CASE WHEN a.attnotnull THEN '!' ELSE '' END
         || CASE WHEN EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary
             AND i.indisvalid AND i.indkey::text = a.attnum::text) THEN ' key' ELSE '' END,
         ', ' ORDER BY a.attnum)
