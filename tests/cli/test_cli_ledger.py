@@ -47,7 +47,9 @@ def shown(cli: Shell, subject: str = "album-7") -> dict[str, Any]:
 def test_a_budget_is_spent_until_nothing_is_left(cli: Shell) -> None:
     code, _, said = cli("obfuscate", "in", "--out", "out", *METHOD, *PAID)
     assert code == 0
-    assert said.splitlines()[-1] == ("album-7: spent epsilon 3 (m-pixels:16); limit epsilon 3, left 0")
+    assert said.splitlines()[-1] == (
+        "album-7: spent epsilon 3 (m-pixels:16) for what all its releases cover; limit epsilon 3, left 0"
+    )
     told = shown(cli)
     assert (told["subject"], told["spent"]["epsilon"], told["reserved"]["epsilon"]) == ("album-7", 3, 0)
     assert (told["limit"]["epsilon"], told["limit"]["left"]) == (3, 0)
@@ -137,15 +139,18 @@ def test_limits_of_every_kind(cli: Shell) -> None:
         ("--epsilon", "2", "--delta", "1e-6"),
         ("--rho", "0.5", "--relation", "m-pixels:16", "--not-after", "2999-12-31"),
         ("--epsilon", "3", "--delta", "1e-6", "--concentrated", "--not-before", "2020-01-01T12:00"),
+        ("--epsilon", "3", "--relation", "any-image", "--not-after", "2999-12-31T00:00"),
+        ("--epsilon", "3", "--relation", "m-pixels:16", "--not-before", "2020-01-01"),
     ):
         code, _, said = cli("ledger", "limit", "album-7", *options, *LEDGER)
         assert code == 0, said
     limits = shown(cli)["limits"]
-    assert [each["kind"] for each in limits] == ["pure", "approximate", "zcdp", "zcdp"]
-    assert limits[2]["not_after"] == 32_503_593_600
+    assert [each["kind"] for each in limits] == ["pure", "approximate", "zcdp", "zcdp", "pure", "pure"]
+    assert limits[2]["not_after"] == 32_503_593_600 + 86_399, "the end of that day"
     assert limits[3]["not_before"] == 1_577_880_000
+    assert (limits[4]["not_after"], limits[5]["not_before"]) == (32_503_593_600, 1_577_836_800)
     assert cli("ledger", "limit", "album-7", "--epsilon", "1", "--delta", "1", "--remove", *LEDGER)[0] == 0
-    assert len(shown(cli)["limits"]) == 3
+    assert len(shown(cli)["limits"]) == 5
 
 
 @pytest.mark.parametrize(
@@ -251,3 +256,18 @@ def test_history_and_subjects_are_lists(cli: Shell) -> None:
     assert [each["subject"] for each in json.loads(answer)["subjects"]] == ["album-7", "album-7/bob"]
     code, answer, _ = cli("ledger", "history", *LEDGER, "--json")
     assert [each["kind"] for each in json.loads(answer)["entries"]] == ["open", "limit", "debit", "stored"]
+
+
+def test_a_file_that_was_drawn_twice_is_paid_by_the_one_its_certificate_states(cli: Shell) -> None:
+    """Two releases of one black block have the same bytes, and cost different amounts."""
+    cli("ledger", "limit", "album-7", "--epsilon", 10**6, *LEDGER)
+    Image.fromarray(np.zeros((8, 8), np.uint8)).save("black.png")
+    for epsilon in (40_000, 50_000):
+        method = ("--method", "dp-pix", "--epsilon", epsilon, "--block", "8")
+        cli("obfuscate", "black.png", "--out", f"{epsilon}.png", *method, *PAID)
+    assert Path("40000.png").read_bytes() == Path("50000.png").read_bytes()
+    code, answer, _ = cli("ledger", "check", "40000.png", "50000.png", *LEDGER)
+    assert (code, answer.count("paid by album-7")) == (0, 2)
+    cli("obfuscate", "black.png", "--out", "x.png", "--method", "dp-pix", "--epsilon", "60000", "--block", 8)
+    code, answer, _ = cli("ledger", "check", "x.png", *LEDGER)
+    assert (code, answer.count("another amount than was paid")) == (1, 1)

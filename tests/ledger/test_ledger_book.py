@@ -18,6 +18,7 @@ from dpveil.errors import (
     AlreadyPaid,
     BudgetExceeded,
     BudgetRefused,
+    DPVeilError,
     InvalidParameter,
     LedgerError,
     ReservationLost,
@@ -126,16 +127,67 @@ def test_a_limit_that_is_lowered_holds_for_what_is_only_reserved(ledger: Ledger)
 
 def test_a_window_never_refills(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     now = int(time.time())
-    ledger.set_limit("album", Limit("pure", epsilon=3, not_before=now - 10, not_after=now + 1000))
+    ledger.set_limit("album", Limit("pure", epsilon=3, not_before=now + 100, not_after=now + 1000))
+    with pytest.raises(BudgetRefused, match="begins at"):
+        spend(ledger, 1)
+    monkeypatch.setattr(time, "time", lambda: now + 500)
     spend(ledger, 2)
-    for jump, words in ((-5000, "begins at"), (5000, "ended at")):
-        monkeypatch.setattr(time, "time", lambda jump=jump: now + jump)
-        with pytest.raises(BudgetRefused, match=words):
-            spend(ledger, 1)
-    monkeypatch.setattr(time, "time", lambda: now + 5)
+    monkeypatch.setattr(time, "time", lambda: now + 5000)
+    with pytest.raises(BudgetRefused, match="ended at"):
+        spend(ledger, 1)
+    monkeypatch.setattr(time, "time", lambda: now + 505)
     with pytest.raises(BudgetExceeded):
         spend(ledger, 2)
     ledger.check()
+
+
+def test_a_clock_that_is_set_back_opens_no_window_again(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = int(time.time())
+    ledger.set_limit("album", Limit("pure", epsilon=3, not_after=now + 1000))
+    ledger.set_limit("other", Limit("pure", epsilon=3))
+    held = ledger.reserve("album", cost(1), "held", seconds=86_400)
+    monkeypatch.setattr(time, "time", lambda: now + 5000)
+    spend(ledger, 1, "other")
+    monkeypatch.setattr(time, "time", lambda: now + 10)
+    for call in (held.commit, lambda: spend(ledger, 1)):
+        with pytest.raises(BudgetRefused, match="ended at"):
+            call()
+    spend(ledger, 1, "other")
+    moments = [entry.time for entry in ledger.history()]
+    assert moments == sorted(moments)
+    ledger.check()
+
+
+def test_a_reservation_that_expired_is_not_committed_nor_shown(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time()
+    late = ledger.reserve("album", cost(2), "one", seconds=60)
+    assert ledger.show("album").reserved.cost.epsilon == 2_000_000
+    for jump in (62, -(10**6)):
+        monkeypatch.setattr(time, "time", lambda jump=jump: now + jump)
+        assert ledger.show("album").reserved.cost.epsilon == 0
+        with pytest.raises(ReservationLost):
+            late.commit()
+    assert ledger.check().debits == 0
+
+
+def test_a_commit_that_is_refused_leaves_no_reservation(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A limit is lowered between the reservation and its commit."""
+    commit = Ledger._commit
+
+    def lowered(self: Ledger, *arguments: Any) -> int:
+        self.set_limit("album", Limit("pure", epsilon="0.5"))
+        return commit(self, *arguments)
+
+    monkeypatch.setattr(Ledger, "_commit", lowered)
+    with pytest.raises(BudgetExceeded):
+        dpveil.plan(PHOTO, "dp-pix", epsilon=1, block=8).release(ledger=ledger, subject="album")
+    assert ledger.show("album").reserved.cost.epsilon == 0
 
 
 def test_a_reservation_expires_and_a_late_commit_draws_nothing(
@@ -354,6 +406,32 @@ def test_a_ledger_is_only_made_when_asked_and_never_over_another(tmp_path: Path)
 def test_other_urls_are_refused(url: str) -> None:
     with pytest.raises(UsageError, match="no URL of a ledger"):
         Ledger(url, create=True)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql+psycopg://clerk:s3cret@127.0.0.1/db",
+        "PostgreSQL://clerk:s3cret@127.0.0.1:1/db",
+        "Postgres://clerk:s3cret@127.0.0.1:1/db",
+        "postgres//clerk:s3cret@127.0.0.1/db",
+        "postgresql://clerk:1/s3cret@127.0.0.1/db",
+        "sqlite://clerk:s3cret@127.0.0.1/db",
+        "sqlite:clerk?s3cret@db",
+        "mysql://clerk:s3cret@127.0.0.1/db",
+    ],
+)
+def test_no_message_about_a_url_has_its_password(url: str) -> None:
+    with pytest.raises(DPVeilError) as refusal:
+        Ledger(url)
+    assert "s3cret" not in str(refusal.value)
+
+
+def test_schemes_are_taken_in_any_case(ledger: Ledger, tmp_path: Path) -> None:
+    with Ledger(f"SQLite:///{tmp_path}/budget.db") as other:
+        assert other.name == ledger.name
+    with pytest.raises(UsageError, match="names no database"):
+        Ledger("POSTGRESQL://127.0.0.1/")
 
 
 def test_a_closed_ledger_opens_again(ledger: Ledger) -> None:

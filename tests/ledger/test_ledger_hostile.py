@@ -19,6 +19,7 @@ from dpveil.ledger import Ledger, Limit
 from dpveil.ledger.entries import Debit, LimitSet, Stored, parse, written
 from dpveil.ledger.sqlite import _Open
 from dpveil.ledger.sqlite_files import SCHEMA
+from dpveil.ledger.store import SQL
 
 FILE = "ab" * 32
 
@@ -162,6 +163,30 @@ def test_odd_values_anywhere_end_in_one_line_or_change_nothing(path: Path, table
                 use(path)
         elif (column, odd) not in {("unit", "NULL"), ("sha256", "NULL")}:
             refused(path)
+
+
+@pytest.mark.parametrize("name", ["album//anna", " x", "a\nb", "x" * 201, "A\u030a"])
+def test_a_row_of_no_subject_is_damage_and_no_wrong_option(path: Path, name: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as raw:
+        raw.execute("UPDATE subjects SET subject = ? WHERE subject = 'album/anna'", (name,))
+    for call in (lambda ledger: [ledger.show(each) for each in ledger.subjects()], Ledger.check):
+        with Ledger(url_of(path)) as ledger, pytest.raises(LedgerError, match="row of a subject"):
+            call(ledger)
+
+
+def test_a_row_that_the_database_did_not_write_is_an_error(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a trigger would do it, which drops what is written."""
+    for name in ("append", "set_subject", "reserve"):
+        with monkeypatch.context() as patch:
+            sql = SQL[name] + (" AND 0" if name == "set_subject" else " ON CONFLICT DO NOTHING")
+            if name != "set_subject":
+                sql = sql.replace(" VALUES (", " SELECT ").replace(") ON", " WHERE 0 ON")
+            patch.setitem(SQL, name, sql)
+            with Ledger(url_of(path)) as ledger, pytest.raises(LedgerError, match="is not there"):
+                spend(ledger, "0.25")
+    use(path)
 
 
 def test_flipped_bytes_are_found_or_change_nothing(path: Path) -> None:
@@ -438,7 +463,8 @@ def test_many_reservations_are_refused_and_not_added_up(path: Path) -> None:
     )
     with Ledger(url_of(path)) as ledger:
         with pytest.raises(LedgerError, match="more than 10,000 reservations"):
-            ledger.show("album")
+            ledger.check()
+        assert ledger.show("album").reserved.cost.epsilon == 250_000
         spend(ledger, "0.25")  # they end later than any that was made now, so they are old
 
 

@@ -214,8 +214,13 @@ def test_a_server_that_may_forget_is_refused(ledger: Ledger, server: Any, url: s
             for _ in range(1000):
                 if other.execute("SHOW fsync").fetchone() == ("off",):
                     break
-        with pytest.raises(LedgerError, match="runs with fsync off, and may forget debits: set fsync = on"):
-            Ledger(url)
+        forgets = "runs with fsync off, and may forget debits: set fsync = on"
+        with Ledger(url) as later:
+            for opened in (later, ledger):  # also one that was connected before
+                before = opened.head()
+                with pytest.raises(LedgerError, match=forgets):
+                    spend(opened, 1)
+                assert opened.head() == before
     finally:
         server.psql("ALTER SYSTEM RESET fsync")
         server.psql("SELECT pg_reload_conf()")
@@ -257,6 +262,7 @@ def test_what_is_tampered_with_is_found(ledger: Ledger, url: str, change: str, p
         ("postgresql://h/", "names no database"),
         ("postgresql://h/a%0Ab", "names no database"),
         ("postgresql://h/d#f", "is no postgresql"),
+        ("postgresql://clerk:1/2@h/d", "has to be written %2F"),
     ],
 )
 def test_other_urls_are_refused(wrong: str, problem: str) -> None:
@@ -275,3 +281,80 @@ def test_no_message_has_the_password(ledger: Ledger) -> None:
 def test_a_database_without_a_ledger_is_not_one(url: str) -> None:
     with pytest.raises(LedgerError, match=r"there is no ledger at .*dpveil ledger limit makes one"):
         Ledger(url)
+
+
+def test_commits_are_waited_for_whatever_the_server_is_set_to(ledger: Ledger, server: Any) -> None:
+    server.psql("ALTER SYSTEM SET synchronous_commit = off")
+    try:
+        server.psql("SELECT pg_reload_conf()")
+        with psycopg.connect(server.get_uri(), autocommit=True) as other:
+            for _ in range(1000):
+                if other.execute("SHOW synchronous_commit").fetchone() == ("off",):
+                    break
+        for durable, wanted in ((True, "on"), (False, "off")):
+            with ledger._database.write(durable=durable) as connection:
+                found = connection.execute("SELECT current_setting('synchronous_commit')").fetchone()
+            assert found == (wanted,)
+    finally:
+        server.psql("ALTER SYSTEM RESET synchronous_commit")
+        server.psql("SELECT pg_reload_conf()")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';"
+        " CREATE TRIGGER t BEFORE INSERT ON entries FOR EACH ROW EXECUTE FUNCTION f()",
+        "CREATE RULE r AS ON UPDATE TO subjects DO INSTEAD NOTHING",
+        "ALTER TABLE subjects ENABLE ROW LEVEL SECURITY",
+        "ALTER TABLE ledger RENAME TO kept; CREATE VIEW ledger AS SELECT * FROM kept",
+        "ALTER TABLE entries SET UNLOGGED",
+        "CREATE TABLE more () INHERITS (entries)",
+        "CREATE TABLE more (x text)",
+        "ALTER TABLE entries DROP CONSTRAINT entries_pkey",
+        "ALTER TABLE subjects ADD COLUMN more text",
+        "ALTER TABLE subjects ALTER COLUMN cost TYPE varchar(300)",
+        "ALTER TABLE subjects ALTER COLUMN cost DROP NOT NULL",
+        "DROP TABLE reservations",
+        "CREATE ROLE mallory; ALTER TABLE entries OWNER TO mallory",
+        "CREATE ROLE mallory; ALTER SCHEMA dpveil_ledger OWNER TO mallory",
+    ],
+)
+def test_another_schema_or_owner_is_refused(ledger: Ledger, url: str, change: str) -> None:
+    ledger.close()
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute("SET search_path = dpveil_ledger")
+        other.execute(change)
+    try:
+        for more in ({}, {"create": True}):
+            with pytest.raises(LedgerError, match=r"^the schema dpveil_ledger at .*do not use it"):
+                Ledger(url, **more)
+    finally:
+        if "mallory" in change:
+            with psycopg.connect(url, autocommit=True) as other:
+                other.execute("DROP OWNED BY mallory CASCADE; DROP ROLE mallory")
+
+
+def test_a_schema_that_somebody_made_beforehand_is_no_place_for_a_ledger(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute("CREATE SCHEMA dpveil_ledger")
+    with pytest.raises(LedgerError, match=r"schema .*dpveil_ledger.* already exists"):
+        Ledger(url, create=True)
+    with pytest.raises(LedgerError, match="has other tables than a ledger"):
+        Ledger(url)
+
+
+def test_a_user_without_rights_of_a_superuser_has_a_ledger_of_their_own(url: str) -> None:
+    base, _, query = url.partition("?")
+    with psycopg.connect(url, autocommit=True) as root:
+        root.execute("CREATE ROLE clerk LOGIN")
+        root.execute(f"GRANT CREATE ON DATABASE {base.rpartition('/')[2]} TO clerk")
+        own = f"postgresql://clerk@/{base.rpartition('/')[2]}?{query}"
+        try:
+            with Ledger(own, create=True) as ledger:
+                ledger.set_limit("album", Limit("pure", epsilon=3))
+                spend(ledger, 1)
+            with pytest.raises(LedgerError, match="belongs to another user"):
+                Ledger(url)
+        finally:
+            root.execute("DROP OWNED BY clerk CASCADE; DROP ROLE clerk")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 from budgets import cost, ended, forked, killed, made, race, spend, url_of
 
-from dpveil.errors import BudgetExceeded, ReservationLost
+from dpveil.errors import BudgetExceeded, LedgerError, ReservationLost
 from dpveil.ledger import Ledger, Limit
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -113,3 +114,41 @@ def test_of_two_with_one_key_the_first_commits_nothing_after_the_second_reserved
             first.commit()
         second.commit()
         assert one.check().debits == 1
+
+
+def copying(path: Path, name: str, times: int, out: int) -> None:
+    """Pay while a thread copies the folder of the ledger, which drops SQLite's locks of this process."""
+    ended = threading.Event()
+
+    def copy() -> None:
+        while not ended.is_set():
+            for end in ("", "-wal", "-shm"):
+                with suppress(OSError):
+                    Path(f"{path}{end}").read_bytes()
+
+    with Ledger(url_of(path)) as ledger:
+        ledger.head()
+        thread = threading.Thread(target=copy)
+        thread.start()
+        try:
+            for number in range(times):
+                with suppress(LedgerError):
+                    spend(ledger, "0.000001", key=f"{name} {number}")
+                    os.write(out, b"w")
+        finally:
+            ended.set()
+            thread.join()
+
+
+def test_a_thread_that_copies_the_ledger_loses_no_debit(tmp_path: Path) -> None:
+    path = tmp_path / "budget.db"
+    read, write = os.pipe()
+    with made(path, 1):
+        pass
+    children = [forked(partial(copying, path, f"{me}", 80, write)) for me in range(3)]
+    ended(children)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        paid = len(pipe.read())
+    with Ledger(url_of(path)) as ledger:
+        assert ledger.check().debits >= paid > 0

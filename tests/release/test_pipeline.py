@@ -70,6 +70,9 @@ class Page:
         bits = self.book.bits
         self.book.seen.append((self.guarantee, None if bits is None else bits.filled))
 
+    def cancel(self):
+        pass
+
     def stored(self, sha256):
         self.files.append(sha256)
 

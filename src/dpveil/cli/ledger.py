@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -20,9 +20,13 @@ if TYPE_CHECKING:
     from dpveil.core.guarantee import Relation
     from dpveil.ledger import Limit
 
+DAY: Final = 86_400
+"""Seconds of a day in UTC."""
 Subject = Annotated[str, typer.Argument(metavar="SUBJECT", help="A path, such as studio/album-7.")]
 Some = Annotated[Text, typer.Argument(metavar="[SUBJECT]", help="Only this one and those below it.")]
 Moment = Annotated[Text, typer.Option(metavar="TIME", help="Such as 2027-01-31 or 2027-01-31T18:00, in UTC.")]
+
+Until = Annotated[Text, typer.Option(metavar="TIME", help="The same; a day counts to its end.")]
 
 ledger_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -55,7 +59,7 @@ def limit_command(
         Text, typer.Option(metavar="NAME", help="Neighbours, such as any-image or m-pixels:16; default: any.")
     ] = None,
     not_before: Moment = None,
-    not_after: Moment = None,
+    not_after: Until = None,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the limit of this kind instead.")] = False,
 ) -> int:
     """Set what all releases about a subject, and about those below it, may cost together.
@@ -204,8 +208,17 @@ def _moment(text: Text, name: str) -> int | None:
         return None
     try:
         found = datetime.fromisoformat(text)
-        return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+        second = int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+        return second + DAY - 1 if name == "not_after" and _is_day(text) else second
     except (ValueError, OverflowError) as error:
         raise InvalidParameter(
             name, text, "is no time", hint="write 2027-01-31 or 2027-01-31T18:00"
         ) from error
+
+
+def _is_day(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

@@ -15,12 +15,17 @@ Url = Annotated[str, typer.Option("--ledger", metavar="URL", help="The ledger, s
 
 def in_words(account: Account) -> str:
     """Return what a subject spent and has reserved, and its limits, in one line."""
-    parts = [f"spent {_amounts(account.spent)}"]
-    if account.reserved.cost.epsilon or account.reserved.cost.rho or account.reserved.cost.delta:
+    scope = " for what all its releases cover" if _is_some(account.spent) else ""
+    parts = [f"spent {_amounts(account.spent)}{scope}"]
+    if _is_some(account.reserved):
         parts.append(f"reserved {_amounts(account.reserved)}")
     everything = account.spent + account.reserved
     parts += [_left(limit, everything) for limit in account.limits] or ["no limit of its own"]
     return f"{account.subject}: {'; '.join(parts)}"
+
+
+def _is_some(total: Total) -> bool:
+    return bool(total.cost.epsilon or total.cost.rho or total.cost.delta)
 
 
 def _left(limit: Limit, total: Total) -> str:

@@ -18,13 +18,11 @@ from dpveil.ledger.check import Checked, check, parse_head
 from dpveil.ledger.entries import Debit, Entry, LimitSet, Open, Stored
 from dpveil.ledger.limits import Limit
 from dpveil.ledger.reservation import Reservation
-from dpveil.ledger.store import Connection, Reserved
+from dpveil.ledger.store import MOST_SECONDS, Connection, Reserved
 from dpveil.ledger.subjects import check_subject, is_under
 
 SECONDS: Final = 600
 """Seconds after which a reservation expires that was never committed."""
-MOST_SECONDS: Final = 86_400
-"""Longest time of a reservation; one that ends later was made before the clock was set back."""
 
 
 class Ledger:
@@ -90,7 +88,7 @@ class Ledger:
             raise InvalidParameter("seconds", None, f"is not in 1..{MOST_SECONDS}", hint=f"such as {SECONDS}")
         identity, now = os.urandom(16).hex(), int(time.time())
         with self._database.write(durable=False) as connection:
-            store.run(connection, "expire", now=now, far=now + MOST_SECONDS)
+            store.expire(connection, now)
             if not again:
                 rules.refuse_stored(connection, name, unit)
                 store.run(connection, "replace", unit=unit)
@@ -133,8 +131,9 @@ class Ledger:
         name = check_subject(subject)
         with self._database.read() as connection:
             row = store.balance(connection, name)
-            held = [each.cost for each in store.reserved(connection) if is_under(each.subject, name)]
-            return Account(name, row.spent, sum(held, Total()), tuple(row.limits))
+            held = store.reserved(connection, int(time.time()))
+            below = (each.cost for each in held if is_under(each.subject, name))
+            return Account(name, row.spent, sum(below, Total()), tuple(row.limits))
 
     def subjects(self) -> list[str]:
         """Return all subjects, sorted."""
@@ -144,7 +143,7 @@ class Ledger:
     def head(self) -> str:
         """Return number and hash of the last entry: kept elsewhere, it tells `check` what was lost since."""
         with self._database.read() as connection:
-            number, head = store.last(connection)
+            number, head, _ = store.last(connection)
             return f"{number}:{head}"
 
     def history(self, subject: str | None = None) -> Iterator[Entry]:
@@ -185,6 +184,7 @@ class Ledger:
     def _commit(self, identity: str, subject: str, unit: str) -> int:
         now = int(time.time())
         with self._database.write(durable=True) as connection:
+            store.expire(connection, now)
             mine = [each for each in store.reserved(connection) if each.id == identity]
             if not mine or (mine[0].subject, mine[0].unit) != (subject, unit):
                 raise ReservationLost(

@@ -38,7 +38,7 @@ def opened(url: str, fill: Callable[[Connection], None] | None) -> tuple[Databas
     With `fill`, which writes the first rows, a missing ledger is made. Raises `UsageError` for other URLs,
     and `LedgerError`.
     """
-    if url.startswith(("postgresql:", "postgres:")):
+    if url.lower().startswith(("postgresql:", "postgres:")):
         from dpveil.ledger.postgres import PostgreSQL
 
         server = PostgreSQL(url, fill)

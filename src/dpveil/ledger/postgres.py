@@ -4,7 +4,8 @@
 the hash of the one before. Readers are not held up: they see one consistent state.
 
 *Durability.* A transaction that is not `durable` is not waited for. Another one flushes the server's log, so
-that what it wrote survives a loss of power once `write` ends. A server that does not flush is refused.
+that what it wrote survives a loss of power once `write` ends. A server that does not flush is refused: each
+durable transaction reads its settings, which may change at any time.
 
 *A lost connection* ends `write` with `LedgerError`, and nothing is drawn. If it is lost between the commit
 and its answer, that debit is paid for nothing.
@@ -22,6 +23,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from dpveil.errors import LedgerError, UsageError
 from dpveil.io.names import shown
 from dpveil.ledger import forks
+from dpveil.ledger.postgres_tables import SCHEMA, TABLES, check_tables
 from dpveil.ledger.store import SQL, Connection, Rows
 
 if TYPE_CHECKING:
@@ -30,28 +32,18 @@ if TYPE_CHECKING:
 SCHEMES: Final = ("postgresql", "postgres")
 OPTIONS: Final = frozenset({"host", "port", "sslmode", "sslrootcert", "connect_timeout"})
 """Parameters of a URL that are taken: where the server is, and how it is trusted."""
-SCHEMA: Final = "dpveil_ledger"
-TABLES: Final = (
-    "CREATE TABLE ledger (name text NOT NULL, secret text NOT NULL)",
-    "CREATE TABLE entries (number bigint PRIMARY KEY, head text NOT NULL, unit text, sha256 text,"
-    " text text NOT NULL)",
-    "CREATE INDEX entries_by_unit ON entries (unit)",
-    "CREATE INDEX entries_by_sha256 ON entries (sha256)",
-    'CREATE TABLE subjects (subject text COLLATE "C" PRIMARY KEY, cost text NOT NULL, relation text NOT NULL,'
-    " limits text NOT NULL)",
-    "CREATE TABLE reservations (id text PRIMARY KEY, subject text NOT NULL, unit text NOT NULL,"
-    " cost text NOT NULL, relation text NOT NULL, expires bigint NOT NULL)",
-)
 SETTINGS: Final = {
     "search_path": f"{SCHEMA}, pg_temp",
     "lock_timeout": "30s",
     "statement_timeout": "60s",
     "idle_in_transaction_session_timeout": "60s",
     "client_encoding": "UTF8",
+    "synchronous_commit": "on",
 }
 """What every connection is set to; temporary tables are looked up last, so that none hides ours."""
 BEGIN: Final = {
-    True: "BEGIN; LOCK TABLE entries IN EXCLUSIVE MODE",
+    True: "BEGIN; LOCK TABLE entries IN EXCLUSIVE MODE;"
+    " SELECT current_setting('fsync'), current_setting('full_page_writes')",
     False: "BEGIN; SET LOCAL synchronous_commit = off; LOCK TABLE entries IN EXCLUSIVE MODE",
 }
 """How a transaction begins that writes, by whether it is durable; together they are one message."""
@@ -77,7 +69,7 @@ class PostgreSQL:
         self.created = False
         if fill is not None:
             with self._told():
-                self.created = _create(self._connected(), fill)
+                self._create(fill)
         forks.register(self)
 
     @contextmanager
@@ -86,7 +78,9 @@ class PostgreSQL:
         with self._lock, self._told():
             opened = self._connected()
             try:
-                opened.execute(BEGIN[durable], prepare=False)
+                begun = opened.execute(BEGIN[durable], prepare=False)
+                if durable:
+                    _check_server(begun, self.place)
                 yield _Statements(opened)
                 opened.execute("COMMIT", prepare=False)
             except BaseException:
@@ -112,7 +106,8 @@ class PostgreSQL:
         with self._lock:
             self._shut()
 
-    def _connected(self) -> Any:
+    def _connected(self, *, new: bool = False) -> Any:
+        """Return the connection; `new` if there may be no tables yet, which are not checked then."""
         if self._open is not None and self._open.closed:
             self._open = None
         if self._open is None:
@@ -120,12 +115,22 @@ class PostgreSQL:
             try:
                 for name, value in SETTINGS.items():
                     opened.execute("SELECT set_config(%s, %s, false)", (name, value))
-                _check_server(opened, self.place)
+                if not new:
+                    check_tables(opened, self.place)
             except BaseException:
                 opened.close()
                 raise
             self._open = opened
         return self._open
+
+    def _create(self, fill: Callable[[Connection], None]) -> None:
+        opened = self._connected(new=True)
+        try:
+            self.created = _create(opened, fill)
+            check_tables(opened, self.place)
+        except BaseException:
+            self._shut()
+            raise
 
     def _undo(self) -> None:
         """End a transaction without committing it; a connection that cannot is given up."""
@@ -146,9 +151,6 @@ class PostgreSQL:
         """Turn errors of the server and of the driver into `LedgerError`."""
         try:
             yield
-        except self._psycopg.errors.UndefinedTable as error:
-            hint = "check the name; dpveil ledger limit makes one where there is none"
-            raise LedgerError(f"there is no ledger at {self.place}", hint=hint) from error
         except (self._psycopg.Error, OSError, OverflowError) as error:
             text = " ".join(str(error).split()) or type(error).__name__
             problem = f"the ledger at {self.place} cannot be used: {shown(text)}"
@@ -214,6 +216,8 @@ def target_of(url: str) -> tuple[dict[str, str], str]:
     if wrong := sorted(set(options) - OPTIONS):
         raise _no_url(f"it has the parameter {shown(wrong[0])}")
     target = {name: unquote(value) for name, value in found.items() if value} | options
+    if "@" in parts.path:
+        raise _no_url("a / in its password has to be written %2F")
     if "dbname" not in target or not all(value.isprintable() for value in target.values()):
         raise _no_url("it names no database")
     return target, f"postgresql://{shown(target.get('host', 'localhost'))}/{shown(target['dbname'])}"
@@ -236,14 +240,14 @@ def _psycopg() -> Any:
     return psycopg
 
 
-def _check_server(opened: Any, place: str) -> None:
-    """Raise `LedgerError` for a server that may forget what it committed."""
-    for name in ("fsync", "full_page_writes"):
-        if opened.execute("SELECT current_setting(%s)", (name,)).fetchone() != ("on",):
+def _check_server(begun: Any, place: str) -> None:
+    """Raise `LedgerError` for a server that may forget what it commits; `begun` is the answer to `BEGIN`."""
+    while begun.nextset():
+        pass
+    for name, value in zip(("fsync", "full_page_writes"), begun.fetchone(), strict=True):
+        if value != "on":
             problem = f"the server of {place} runs with {name} off, and may forget debits"
             raise LedgerError(problem, hint=f"set {name} = on in its configuration")
-    if opened.execute("SELECT current_setting('synchronous_commit')").fetchone() == ("off",):
-        opened.execute("SET synchronous_commit = on")
 
 
 def _create(opened: Any, fill: Callable[[Connection], None]) -> bool:
@@ -252,7 +256,7 @@ def _create(opened: Any, fill: Callable[[Connection], None]) -> bool:
         opened.execute("SELECT pg_advisory_xact_lock(%s)", (CREATION,))
         if opened.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.ledger",)).fetchone() != (None,):
             return False
-        for command in (f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}", *TABLES):
+        for command in (f"CREATE SCHEMA {SCHEMA}", *TABLES):
             opened.execute(command)
         fill(_Statements(opened))
     return True

@@ -50,14 +50,17 @@ def refuse_stored(connection: Connection, subject: str, unit: str) -> None:
 
 
 def check_limits(connection: Connection, subject: str, cost: Total, now: int) -> list[Balance]:
-    """Return the rows of the subject's path; raises `BudgetRefused` unless each limit there has room."""
+    """Return the rows of the subject's path; raises `BudgetRefused` unless each limit there has room.
+
+    A clock that was set back behind the last entry opens no window again.
+    """
     rows = [store.balance(connection, each) for each in path_to(subject)]
     if not any(row.limits for row in rows):
         raise BudgetRefused(
             f"{subject} has no limit, so nothing may be spent for it",
             hint=f"set one with dpveil ledger limit {subject}",
         )
-    held = store.reserved(connection)
+    held, now = store.reserved(connection), max(now, store.last(connection)[2])
     for row in rows:
         reserved = sum((each.cost for each in held if is_under(each.subject, row.subject)), Total())
         for limit in row.limits:

@@ -2,8 +2,9 @@
 
 A received file is hostile. SQLite would play back a journal beside it and delete a file that the journal
 names, so a journal is refused first; then the schema has to be ours to the letter, which leaves no trigger or
-view to run. A process that opens and closes the file by another way, or forks, loses SQLite's locks without
-notice. So connections are closed before a fork, and after every transaction the files under our path still
+view to run. A process that opens and closes one of the files by another way, or forks, loses SQLite's locks
+without notice. So whoever opens, writes or closes also holds a lock of the log that is not lost so
+(`locks`), connections are closed before a fork, and after every transaction the files under our path still
 have to be those that were opened.
 
 *Durability.* Transactions commit to the write-ahead log one at a time, without waiting for the disk; then
@@ -21,12 +22,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from errno import EIO
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 from dpveil.errors import LedgerError
 from dpveil.io.names import shown
-from dpveil.ledger import forks
+from dpveil.ledger import forks, locks
 from dpveil.ledger.sqlite_files import (
     APPLICATION,
     AUTOMATIC,
@@ -77,13 +78,14 @@ class SQLite:
         """Run one transaction alone, and commit it at the end; with `durable`, also flush it to the disk."""
         with self._lock, self._told():
             opened = self._opened()
-            try:
-                opened.run("BEGIN IMMEDIATE", self.path)
-                yield opened.connection
-                opened.run("COMMIT", self.path)
-            except BaseException:
-                opened.undo()
-                raise
+            with opened.alone():
+                try:
+                    opened.run("BEGIN IMMEDIATE", self.path)
+                    yield opened.connection
+                    opened.run("COMMIT", self.path)
+                except BaseException:
+                    opened.undo()
+                    raise
             self._written += 1
             mine = self._written
         if durable:
@@ -184,6 +186,21 @@ class _Open:
         if not self.sides and os.path.lexists(f"{path}-wal"):
             problem = f"{shown(path)} is read-only, and its last entries are in a log beside it"
             raise LedgerError(problem, hint="copy both to a folder that you may write to")
+        self._log = locks.opened(f"{path}-wal") if self.sides else -1
+        self.connection: sqlite3.Connection | Any = None
+        try:
+            with self.alone():
+                self._connect(path)
+                self._settle(path)
+                self.files = identity(path, self.sides)
+                self._open_log(path)
+            if self.files[0] != before[0]:
+                raise replaced(path)
+        except BaseException:
+            self.close()
+            raise
+
+    def _connect(self, path: Path) -> None:
         self.connection = sqlite3.connect(
             f"file:{quote(os.fsencode(path))}?mode={'rw' if self.sides else 'ro&immutable=1'}",
             uri=True,
@@ -191,17 +208,6 @@ class _Open:
             timeout=PATIENCE,
             check_same_thread=False,
         )
-        self._log = -1
-        try:
-            self._settle(path)
-            self.files = identity(path, self.sides)
-            self._open_log(path)
-        except BaseException:
-            self.close()
-            raise
-        if self.files[0] != before[0]:
-            self.close()
-            raise replaced(path)
 
     def _settle(self, path: Path) -> None:
         """Take SQLite's strictest settings, and check that the file is a ledger."""
@@ -222,13 +228,30 @@ class _Open:
             )
 
     def _open_log(self, path: Path) -> None:
-        """Open the log to flush it, and flush the folder, in which it may be new."""
+        """Open the log unless it is open, and flush the folder, in which it may be new."""
         if self.sides:
-            self._log = os.open(f"{path}-wal", os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0))
-            status = os.fstat(self._log)
-            if (status.st_dev, status.st_ino) != self.files[1]:
+            if not self._is_log():  # there was none, or the last one to close removed it meanwhile
+                self._close_log()
+                self._log = locks.opened(f"{path}-wal")
+            if not self._is_log():
                 raise replaced(path)
             flush(path.parent)
+
+    def _is_log(self) -> bool:
+        """Whether the descriptor is of the log that SQLite has open."""
+        status = None if self._log < 0 else os.fstat(self._log)
+        return status is not None and (status.st_dev, status.st_ino) == self.files[1]
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the lock of the log, if there is one, during the context; raises `OSError` if it is busy."""
+        if self._log >= 0:
+            locks.hold(self._log, PATIENCE)
+        try:
+            yield
+        finally:
+            if self._log >= 0:
+                locks.free(self._log)
 
     def run(self, command: str, path: Path) -> None:
         """Run BEGIN or COMMIT, then check that the files are still the ones that are open."""
@@ -247,8 +270,20 @@ class _Open:
         getattr(os, "fdatasync", os.fsync)(self._log)
 
     def close(self) -> None:
-        """Close everything."""
-        if self._log >= 0:
-            os.close(self._log)
-            self._log = -1
-        self.connection.close()
+        """Close everything, alone: the last one to close removes the log."""
+        if not locks.LOCKS:  # nor can an open file be removed there
+            self._close_log()
+        with suppress(OSError):
+            if self._log >= 0:
+                locks.hold(self._log, PATIENCE)
+        try:
+            if self.connection is not None:
+                self.connection.close()
+        finally:
+            self._close_log()
+
+    def _close_log(self) -> None:
+        log, self._log = self._log, -1
+        if log >= 0:
+            locks.free(log)
+            os.close(log)

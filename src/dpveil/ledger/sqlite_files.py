@@ -29,6 +29,8 @@ AUTOMATIC: Final = {"sqlite_autoindex_subjects_1", "sqlite_autoindex_reservation
 """Indexes that SQLite makes for primary keys."""
 APPLICATION: Final = 0x6470766C
 """SQLite's application_id of ledgers: "dpvl"."""
+START: Final = "sqlite:///"
+"""How the URL of a file begins."""
 SIDES: Final = ("-wal", "-shm")
 JOURNAL: Final = "-journal"
 Identity = tuple[tuple[int, int], ...]
@@ -84,10 +86,12 @@ def path_of(url: str) -> Path:
     >>> path_of("sqlite:///budget.db").name
     'budget.db'
     """
-    name = url.removeprefix("sqlite:///")
-    if name == url or not name or name.startswith(":") or not name.isprintable() or set("?#%") & set(name):
+    start, name = url[: len(START)], url[len(START) :]
+    if start.lower() != START or name[:1] in ("", ":") or not name.isprintable() or set("?#%") & set(name):
+        ours = url.lower().startswith("sqlite:") and "@" not in url  # else it may hold a password
         raise UsageError(
-            f"{shown(url)} is no URL of a ledger", hint="write sqlite:///budget.db, without any parameters"
+            f"{shown(url) if ours else 'this'} is no URL of a ledger",
+            hint="write sqlite:///budget.db, without any parameters, or postgresql://USER@HOST/DATABASE",
         )
     return Path(name)
 

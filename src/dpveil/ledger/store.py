@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from dpveil.errors import LedgerError
+from dpveil.errors import InvalidParameter, LedgerError
 from dpveil.ledger import entries
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.entries import HASH, NAME, START, Debit, Entry, Event, Stored
 from dpveil.ledger.limits import Limit
+from dpveil.ledger.subjects import check_subject
 
 SQL: Final = {
     "ledger": "SELECT name, secret FROM ledger",
@@ -28,7 +29,9 @@ SQL: Final = {
     " VALUES (:subject, :cost, :relation, :limits)",
     "set_subject": "UPDATE subjects SET cost = :cost, relation = :relation, limits = :limits"
     " WHERE subject = :subject",
-    "reserved": "SELECT id, subject, unit, cost, relation, expires FROM reservations",
+    "reserved": "SELECT id, subject, unit, cost, relation FROM reservations",
+    "held": "SELECT id, subject, unit, cost, relation FROM reservations"
+    " WHERE expires >= :now AND expires <= :far",
     "reserve": "INSERT INTO reservations (id, subject, unit, cost, relation, expires)"
     " VALUES (:id, :subject, :unit, :cost, :relation, :expires)",
     "free": "DELETE FROM reservations WHERE id = :id",
@@ -36,12 +39,18 @@ SQL: Final = {
     "replace": "DELETE FROM reservations WHERE unit = :unit",
 }
 """Statements that every database understands."""
+MOST_SECONDS: Final = 86_400
+"""Longest time of a reservation; one that ends later was made before the clock was set back."""
 MOST_RESERVED: Final = 10_000
 """Most reservations at once."""
 
 
 class Rows(Protocol):
-    """Rows that a statement gives."""
+    """Rows that a statement gives, or how many it changed."""
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows an INSERT, UPDATE or DELETE changed."""
 
     def fetchone(self) -> Any:
         """Return the next row, or None."""
@@ -63,6 +72,12 @@ class Connection(Protocol):
 def run(connection: Connection, name: str, **values: str | int | None) -> Rows:
     """Run one of the statements."""
     return connection.execute(SQL[name], values)
+
+
+def put(connection: Connection, name: str, **values: str | int | None) -> None:
+    """Run a statement that writes one row; raises `LedgerError` if the database wrote another number."""
+    if run(connection, name, **values).rowcount != 1:
+        raise damaged("a row that was written is not there")
 
 
 @dataclass(frozen=True)
@@ -111,21 +126,21 @@ def entry(row: Sequence[Any]) -> Entry:
         raise damaged(f"entry {str(row[0])[:20]!r} is not as written") from error
 
 
-def last(connection: Connection) -> tuple[int, str]:
-    """Return the number and the hash of the last entry; 0 and `START` if there is none."""
+def last(connection: Connection) -> tuple[int, str, int]:
+    """Return number, hash and time of the last entry; 0, `START` and 0 if there is none."""
     row = run(connection, "last").fetchone()
     if row is None:
-        return 0, START
+        return 0, START, 0
     found = entry(row)
-    return found.number, found.head
+    return found.number, found.head, found.time
 
 
 def append(connection: Connection, event: Event, now: int) -> Entry:
-    """Write an entry after the last one."""
-    number, head = last(connection)
-    made = entries.written(number + 1, now, event, head)
+    """Write an entry after the last one, whose time it has if the clock was set back since."""
+    number, head, before = last(connection)
+    made = entries.written(number + 1, max(now, before), event, head)
     unit, sha256 = getattr(event, "unit", None), getattr(event, "sha256", None)
-    run(connection, "append", number=made.number, head=made.head, unit=unit, sha256=sha256, text=made.text)
+    put(connection, "append", number=made.number, head=made.head, unit=unit, sha256=sha256, text=made.text)
     return made
 
 
@@ -178,28 +193,38 @@ def keep(connection: Connection, row: Balance) -> None:
     cost, relation = row.spent.cost.to_text(), row.spent.relation_text()
     limits = json.dumps([limit.entry() for limit in row.limits], sort_keys=True)
     name = "new_subject" if row.new else "set_subject"
-    run(connection, name, subject=row.subject, cost=cost, relation=relation, limits=limits)
+    put(connection, name, subject=row.subject, cost=cost, relation=relation, limits=limits)
 
 
 def _balance(row: Sequence[Any], subject: object) -> Balance:
     try:
         name, cost, relation, limits = row
-        if name != subject or not isinstance(name, str) or not isinstance(limits, str):
+        if name != subject or check_subject(name) != name or not isinstance(limits, str):
             raise ValueError("no subject")
         return Balance(name, Total.parse(cost, relation), [Limit.parse(each) for each in json.loads(limits)])
-    except (ValueError, TypeError, RecursionError) as error:
+    except (InvalidParameter, ValueError, TypeError, RecursionError) as error:
         raise damaged("the row of a subject is not as written") from error
 
 
 def reserve(connection: Connection, row: Reserved, expires: int) -> None:
     """Write a reservation that ends at `expires`, in Unix seconds."""
     values = {"id": row.id, "subject": row.subject, "unit": row.unit, "relation": row.cost.relation_text()}
-    run(connection, "reserve", **values, cost=row.cost.cost.to_text(), expires=expires)
+    put(connection, "reserve", **values, cost=row.cost.cost.to_text(), expires=expires)
 
 
-def reserved(connection: Connection) -> list[Reserved]:
-    """Return all reservations; raises `LedgerError` if there are too many."""
-    rows = run(connection, "reserved").fetchmany(MOST_RESERVED + 1)
+def expire(connection: Connection, now: int) -> None:
+    """Remove the reservations that have expired."""
+    run(connection, "expire", now=now, far=now + MOST_SECONDS)
+
+
+def reserved(connection: Connection, now: int | None = None) -> list[Reserved]:
+    """Return all reservations, or those that have not expired `now`; raises `LedgerError` for too many."""
+    wanted = (
+        run(connection, "reserved")
+        if now is None
+        else run(connection, "held", now=now, far=now + MOST_SECONDS)
+    )
+    rows = wanted.fetchmany(MOST_RESERVED + 1)
     if len(rows) > MOST_RESERVED:
         raise LedgerError(
             f"the ledger has more than {MOST_RESERVED:,} reservations", hint="wait until they expire"

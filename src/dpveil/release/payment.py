@@ -19,6 +19,9 @@ class Payment(Protocol):
     def commit(self) -> None:
         """Debit it for good; on return it is."""
 
+    def cancel(self) -> None:
+        """Free it, unless it is committed."""
+
     def stored(self, sha256: str) -> None:
         """Note the SHA-256 of a file of the release, before that file gets its name."""
 
@@ -73,7 +76,11 @@ def pay(
         raise InvalidParameter("subject", None, "is missing", hint="name who pays, such as album-7")
     unit = content_key(photo, certificate) if key is None else key
     payment = ledger.reserve(subject, total, unit, again=key is None)
-    payment.commit()
+    try:
+        payment.commit()
+    except BudgetRefused:  # a limit was lowered meanwhile
+        payment.cancel()
+        raise
     return payment
 
 
