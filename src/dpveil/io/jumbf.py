@@ -34,8 +34,8 @@ PARTS: Final = (
 DESCRIPTION: Final = re.compile(
     rb".{16}(?:\x03|(\x13))([A-Za-z0-9.:_-]+)\x00(?(1)\x00\x00\x00\x18c2sh.{16})", re.DOTALL
 )
-"""A box's type, label, and the salt of an assertion's: 16 random bytes. Labels have no slash or space, so that
-paths are unambiguous, and nothing follows.
+"""A box's type, its label, and the salt of an assertion's, which is 16 random bytes; nothing follows. Labels
+have no slash or space, so that paths are unambiguous.
 """
 CONTENT: Final = frozenset({b"cbor"})
 """Kinds of boxes that hold values and neither files nor pictures."""
