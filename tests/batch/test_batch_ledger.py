@@ -13,6 +13,7 @@ from PIL import Image
 
 from dpveil.batch import Choices, Report, plan_tasks, release_all
 from dpveil.batch import run as batch
+from dpveil.batch.tasks import Task
 from dpveil.cli.run_report import print_report
 from dpveil.io import writing
 from dpveil.ledger import Ledger, Limit
@@ -59,9 +60,9 @@ def paid(ledger: Ledger) -> tuple[int, int]:
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, method: str, ledger: Ledger | None) -> None:
     """Let another run release b.png right before ours does `method` with it."""
-    real, done = getattr(batch._Run, method), []
+    real, done = getattr(batch._Run, method), list[Task]()
 
-    def late(run: batch._Run, task: batch.Task, *arguments: Any) -> Any:
+    def late(run: batch._Run, task: Task, *arguments: Any) -> Any:
         if task.name == "b.png" and not done:
             done.append(task)
             assert names(released(ledger, "b.png"), "released") == ["b.png"]
@@ -75,7 +76,7 @@ def test_what_another_run_released_since_it_was_planned_is_not_paid(
 ) -> None:
     real = batch._Run.draw
 
-    def draw(run: batch._Run, task: batch.Task, waiting: Any) -> Any:
+    def draw(run: batch._Run, task: Task, waiting: Any) -> Any:
         planned = waiting()  # so that b.png is planned before another run writes it
         assert isinstance(planned, batch._Ready) or task.name != "b.png" or Path("out/b.png").exists()
         if task.name == "b.png" and not Path("out/b.png").exists():
