@@ -59,3 +59,19 @@ def test_what_is_not_publishable_is_said(folder, shell):
     assert shell(*line, "--seed", "1")[0] == 0
     code, _, err = shell("certificate", "export", "seeded.png", "--registry")
     assert (code, "warning: not publishable: seeded bits" in err) == (0, True)
+
+
+def test_who_signed_it_is_asked_and_said(folder, shell):
+    for name in ("own.key", "other.key"):
+        assert shell("key", "new", name)[0] == 0
+    line = ("a.png", "--method", "dp-pix", "--epsilon", "1", "--block", "8")
+    assert shell("obfuscate", *line, "--out", "signed.png", "--sign", "own.key")[0] == 0
+    export = ("certificate", "export", "--registry")
+    code, _, err = shell(*export, "signed.png")
+    assert (code, err.splitlines()[-1]) == (0, "without --trust this finds inconsistency, not forgery")
+    code, answer, err = shell(*export, "signed.png", "--trust", "own.key.pub")
+    assert (code, err.splitlines()[-1].startswith("trusted: own.key")) == (0, True)
+    assert json.loads(answer)["deployment"]
+    for name, why in (("signed.png", "which is not a trusted key"), ("noise.png", "it is not signed")):
+        code, answer, err = shell(*export, name, "--trust", "other.key.pub")
+        assert (code, answer, err.count("\n"), why in err) == (1, "", 1, True)

@@ -334,11 +334,79 @@ def test_damaged_manifests_are_refused_and_never_an_error(marker, format_):
     assert changed > 50
 
 
-def test_boxes_are_counted_and_not_too_deep():
-    def box(inner: bytes, label: bytes = b"x") -> bytes:
-        described = (26 + len(label)).to_bytes(4, "big") + b"jumd" + bytes(16) + b"\3" + label + b"\0"
-        return (8 + len(described) + len(inner)).to_bytes(4, "big") + b"jumb" + described + inner
+def box(inner: bytes, label: bytes = b"x", more: bytes = b"", toggles: bytes = b"\3") -> bytes:
+    """A labelled box with `more` after the label in its description."""
+    described = bytes(16) + toggles + label + b"\0" + more
+    body = (8 + len(described)).to_bytes(4, "big") + b"jumd" + described + inner
+    return (8 + len(body)).to_bytes(4, "big") + b"jumb" + body
 
+
+URN = b"urn:c2pa:01234567-89ab-cdef-0123-456789abcdef"
+SALT = b"\0\0\0\x18c2sh" + 16 * b"s"
+ACTIONS, HASHED, CLAIM, SIGNATURE = (
+    box(b"", label) for label in (b"c2pa.actions.v2", b"c2pa.hash.data", b"c2pa.claim.v2", b"c2pa.signature")
+)
+ASSERTIONS = box(ACTIONS + HASHED, b"c2pa.assertions")
+
+
+def manifest_of(*parts: bytes, urn: bytes = URN) -> bytes:
+    return box(box(b"".join(parts), urn), b"c2pa")
+
+
+def test_a_manifest_of_its_seven_boxes_is_plain():
+    assert jumbf.plain(manifest_of(ASSERTIONS, CLAIM, SIGNATURE))
+    salted = box(b"", b"c2pa.hash.data", SALT, b"\x13")
+    assert jumbf.plain(manifest_of(box(ACTIONS + salted, b"c2pa.assertions"), CLAIM, SIGNATURE))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (ASSERTIONS, CLAIM),
+        (ASSERTIONS, SIGNATURE),
+        (ASSERTIONS, CLAIM, CLAIM),
+        (ASSERTIONS, CLAIM, SIGNATURE, SIGNATURE),
+        (CLAIM, SIGNATURE, box(ACTIONS, b"c2pa.assertions")),
+        (CLAIM, SIGNATURE, box(ACTIONS + ACTIONS, b"c2pa.assertions")),
+        (CLAIM, SIGNATURE, box(b"", b"c2pa.assertions"), ACTIONS, HASHED),
+        (ASSERTIONS, CLAIM, SIGNATURE, b"\0\0\0\x08free"),
+    ],
+)
+def test_boxes_that_are_missing_doubled_or_elsewhere_are_refused(parts):
+    assert not jumbf.plain(manifest_of(*parts))
+
+
+@pytest.mark.parametrize(
+    ("more", "toggles"),
+    [
+        (b"pixels", b"\3"),
+        (b"\0", b"\3"),
+        (SALT, b"\3"),
+        (b"", b"\x13"),
+        (SALT + b"pixels", b"\x13"),
+        (SALT + SALT, b"\x13"),
+        (SALT.replace(b"c2sh", b"free"), b"\x13"),
+        (b"\0\0\0\x28c2sh" + 32 * b"s", b"\x13"),
+        (b"", b"\7"),
+    ],
+)
+def test_a_description_holds_a_label_and_a_salt_at_most(more, toggles):
+    claim = box(b"", b"c2pa.claim.v2", more, toggles)
+    assert not jumbf.plain(manifest_of(ASSERTIONS, claim, SIGNATURE))
+
+
+def test_one_box_cannot_pose_as_several():
+    path = b"c2pa/" + URN
+    two = b"c2pa.claim.v2 " + path + b"/c2pa.signature"
+    assert not jumbf.plain(manifest_of(ASSERTIONS, box(b"", two)))
+    slashed = b"c2pa.assertions/c2pa.actions.v2"
+    assertions = box(HASHED, b"c2pa.assertions")
+    assert not jumbf.plain(manifest_of(assertions, box(b"", slashed), CLAIM, SIGNATURE))
+    for urn in (b"urn:c2pa:" + 36 * b"a", URN + b"0", URN.upper(), b"urn", b""):
+        assert not jumbf.plain(manifest_of(ASSERTIONS, CLAIM, SIGNATURE, urn=urn))
+
+
+def test_boxes_are_counted_and_not_too_deep():
     deep = b""
     for _ in range(5000):
         deep = box(deep)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -82,7 +82,10 @@ class Failure:
 
 @dataclass(frozen=True)
 class Entry:
-    """The outcome of one input; the `crowd` is known of those that this run released."""
+    """The outcome of one input; the `crowd` is known of those that this run released.
+
+    `discarded` says that a ledger paid for a draw of this run that nobody saw, as it could not be written.
+    """
 
     status: str
     source: Path
@@ -91,17 +94,20 @@ class Entry:
     warnings: tuple[str, ...] = ()
     failure: Failure | None = None
     crowd: Crowd | None = None
+    discarded: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object of this input."""
+        lost = {"paid_and_discarded": True} if self.discarded else {}
         if self.failure is not None:
-            return {"input": str(self.source), "error": self.failure.message, "hint": self.failure.hint}
+            told = {"error": self.failure.message, "hint": self.failure.hint}
+            return {"input": str(self.source), **told, **lost}
         places: dict[str, Any] = {"input": str(self.source)}
         if self.output is not None:
             places |= {"output": str(self.output), "certificate": str(certificate_path(self.output))}
         promise = {} if self.promise is None else self.promise.to_json()
         crowded = {} if self.crowd is None else {"crowded": self.crowd.to_json()}
-        return {**places, **promise, **crowded, "warnings": list(self.warnings)}
+        return {**places, **promise, **crowded, **lost, "warnings": list(self.warnings)}
 
 
 @dataclass
@@ -147,6 +153,11 @@ class Report:
         return self.of(UNTRIED)
 
     @property
+    def discarded(self) -> list[Entry]:
+        """Photos for which this run paid and released nothing."""
+        return [entry for entry in self.entries if entry.discarded]
+
+    @property
     def errors(self) -> list[type[BaseException]]:
         """The classes of all errors."""
         return [entry.failure.kind for entry in self.entries if entry.failure is not None]
@@ -169,6 +180,12 @@ class Report:
         error.__traceback__ = None  # its frames would keep the photo in memory
         status = UNTRIED if not tried else NO_REGION if isinstance(error, NoRegion) else FAILED
         self.entries.append(Entry(status, task.source, failure=Failure.of(error, self.options)))
+
+    def discard(self, paid: Set[int]) -> None:
+        """Mark the entries that were not released, of those whose places are `paid`."""
+        for place in sorted(paid):
+            if self.entries[place].status != RELEASED:
+                self.entries[place] = replace(self.entries[place], discarded=True)
 
     def to_json(self) -> dict[str, list[dict[str, Any]]]:
         """Return the JSON document of a run."""

@@ -56,7 +56,8 @@ class _Drawn:
 class _Run:
     """One run: its settings, the states of its output folders, and the outcomes so far.
 
-    `made` has the identity of every output folder at its first use, `copies` the first of identical inputs.
+    `made` has the identity of every output folder at its first use, `copies` the first of identical inputs,
+    `paid` the outputs whose draws a ledger paid for.
     Nothing is drawn any more once the ledger `failed`.
     """
 
@@ -66,6 +67,7 @@ class _Run:
     states: dict[Path, State] = field(default_factory=dict)
     made: dict[Path, object] = field(default_factory=dict)
     copies: dict[Path, Path] = field(default_factory=dict)
+    paid: set[Path] = field(default_factory=set)
     failed: bool = False
 
     def begin(self, tasks: Sequence[Task]) -> None:
@@ -89,10 +91,8 @@ class _Run:
         If the input cannot be inspected, reading it reports the error before the output is considered.
         """
         choices, stamp = self.choices, stamp_of(task.source)
-        if not choices.force and stamp is not None:
-            there = finished(task, choices, self.states[task.output.parent], stamp)
-            if there is not None:
-                return there
+        if (there := self._there(task, stamp)) is not None:
+            return there
         planned = plan(
             read(task.source, max_pixels=choices.max_pixels),
             choices.method,
@@ -103,10 +103,19 @@ class _Run:
         )
         return _Ready(planned, stamp)
 
+    def _there(self, task: Task, stamp: Stamp | None) -> tuple[Path, Certificate] | None:
+        """Return the release of another run with the same settings, unless all are to be released anew."""
+        if self.choices.force or stamp is None:
+            return None
+        return finished(task, self.choices, self.states[task.output.parent], stamp)
+
     def draw(
         self, task: Task, waiting: Callable[[], tuple[Path, Certificate] | _Ready]
     ) -> tuple[Path, Certificate] | _Drawn:
-        """Return the release of an earlier run, or the drawn one by the plan."""
+        """Return the release of an earlier run, or the drawn one by the plan.
+
+        Another run may have released the photo since it was planned, so that is looked for before it is paid.
+        """
         choices = self.choices
         try:
             prepared = waiting()
@@ -114,8 +123,12 @@ class _Run:
                 raise LedgerError(f"not tried, because {UNPAYABLE}", hint="run the same command again")
             if not isinstance(prepared, _Ready):
                 return prepared
+            if (there := self._there(task, prepared.stamp)) is not None:
+                return there
             bits = choices.bits(task.name)
             release = prepared.plan.release(bits=bits, ledger=choices.ledger, subject=choices.subject)
+            if release.paid is not None:
+                self.paid.add(task.output)
         except LedgerError:
             self.failed = True
             raise
@@ -238,6 +251,7 @@ def release_all(
                 step()
     except KeyboardInterrupt:
         run.stop(tasks, INTERRUPTED)
+    run.report.discard({place for place, task in enumerate(tasks) if task.output in run.paid})
     return run.report
 
 

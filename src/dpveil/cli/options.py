@@ -33,6 +33,14 @@ AtLeast = Annotated[
     typer.Option(metavar="STRENGTH", help="Refuse anything weaker than this: weak, moderate or strong."),
 ]
 
+Trust = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="PUBLIC_KEY",
+        help="Refuse what the owner of this key (a file of dpveil key new) did not sign; repeatable.",
+    ),
+]
+
 MaxPixels = Annotated[
     int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse photos with more pixels.")
 ]

@@ -19,6 +19,10 @@ SKIPPED: Final = (
     "skipped {photos}: released before with these settings, and the certificate is valid; --force releases"
     " anew"
 )
+DISCARDED: Final = (
+    "warning: {photos}: paid and discarded, as it could not be written or another run was faster; nothing is"
+    " refunded"
+)
 STOPPED: Final = {
     INTERRUPTED: exits.INTERRUPTED,
     UNWRITABLE: exits.IMPOSSIBLE,
@@ -53,6 +57,8 @@ def print_report(report: Report, json: bool) -> None:
     _warn(report.released)
     if report.skipped:
         say.note(SKIPPED.format(photos=several([shown(entry.source) for entry in report.skipped])))
+    if lost := report.discarded:
+        say.note(DISCARDED.format(photos=several([shown(entry.source) for entry in lost])))
     counts = (len(report.released), len(report.failed), len(report.skipped), len(report.no_region))
     untried = f", not tried {len(report.untried)}" if report.untried else ""
     say.note("released {}, failed {}, skipped {}, no region {}".format(*counts) + untried)

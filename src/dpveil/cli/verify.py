@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpveil.cli import exits, say
-from dpveil.cli.options import AsJson, AtLeast
+from dpveil.cli.options import AsJson, AtLeast, Trust
 from dpveil.errors import INTACT, PhotoError
 
 if TYPE_CHECKING:
@@ -38,13 +38,7 @@ UNTRUSTED_HINT = "get its signer's public key from a source that you trust, or d
 def verify_command(
     outputs: Annotated[list[Path], typer.Argument(metavar="OUTPUT", help="Releases, or folders of them.")],
     at_least: AtLeast = None,
-    trust: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="PUBLIC_KEY",
-            help="Refuse what the owner of this key (a file of dpveil key new) did not sign; repeatable.",
-        ),
-    ] = None,
+    trust: Trust = None,
     json: AsJson = False,
     max_pixels: Annotated[
         int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse photos with more pixels.")
@@ -78,7 +72,7 @@ def verify_command(
         raise PhotoError(
             "there is nothing to verify", hint="name released images, or folders that contain some"
         )
-    note = NOT_FORGERY if trusted is None else _vouched(trusted)
+    note = vouched(trusted)
     if json:
         say.document({"verified": good, "failed": bad, "note": note})
     for line in counts.lines(least):
@@ -87,10 +81,12 @@ def verify_command(
     return exits.INCOMPLETE if bad else exits.DONE
 
 
-def _vouched(trusted: Sequence[PublicKey]) -> str:
-    """Return by whom everything that passed is signed."""
+def vouched(trusted: Sequence[PublicKey] | None) -> str:
+    """Return by whom everything that passed is signed, or that nobody was asked for."""
     from dpveil.core.guarantee import counted
 
+    if trusted is None:
+        return NOT_FORGERY
     first = f"{trusted[0].name} ({trusted[0].fingerprint})"
     return f"trusted: {first if len(trusted) == 1 else counted(len(trusted), 'key')}"
 

@@ -21,12 +21,22 @@ JPEG_AT: Final = 20
 JPEG_SEGMENT: Final = re.compile(rb"\xff\xeb(..)JP..\x00\x00\x00\x01", re.DOTALL)
 """The beginning of an APP11 segment with the first part of a box; the length includes itself."""
 WEBP_CHUNK: Final = b"C2PA"
-TREE: Final = re.compile(
-    r"c2pa( c2pa/urn:c2pa:[0-9a-f-]{36}"
-    r"(?: c2pa/urn/c2pa\.assertions(?: c2pa/urn/c2pa\.assertions/c2pa\.(?:actions\.v2|hash\.data)){2}"
-    r"| c2pa/urn/c2pa\.(?:claim\.v2|signature)){3})"
+MANIFEST: Final = re.compile(r"c2pa/urn:c2pa:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""The path of the manifest's box."""
+PARTS: Final = (
+    "c2pa.assertions",
+    "c2pa.assertions/c2pa.actions.v2",
+    "c2pa.assertions/c2pa.hash.data",
+    "c2pa.claim.v2",
+    "c2pa.signature",
 )
-"""Paths of all boxes, in order: one manifest with two assertions, a claim and its signature."""
+"""Paths of all boxes within the manifest's, each once: two assertions, a claim and its signature."""
+DESCRIPTION: Final = re.compile(
+    rb".{16}(?:\x03|(\x13))([A-Za-z0-9.:_-]+)\x00(?(1)\x00\x00\x00\x18c2sh.{16})", re.DOTALL
+)
+"""A box's type, its label, and the salt of an assertion's, which is 16 random bytes; nothing follows. Labels
+have no slash or space, so that paths are unambiguous.
+"""
 CONTENT: Final = frozenset({b"cbor"})
 """Kinds of boxes that hold values and neither files nor pictures."""
 
@@ -55,9 +65,9 @@ def plain(manifest: bytes) -> bool:
                 return False
     except (IndexError, ValueError):
         return False
-    urn = found[1].rpartition("/")[2] if len(found) > 1 else ""
-    paths = " ".join(label.replace(f"{urn}/", "urn/") if urn else label for label in found)
-    return TREE.fullmatch(paths) is not None and len(set(found)) == len(found)
+    if len(found) != len(PARTS) + 2 or found[0] != "c2pa" or not MANIFEST.fullmatch(found[1]):
+        return False
+    return set(found[2:]) == {f"{found[1]}/{part}" for part in PARTS}
 
 
 def _labels(data: bytes, path: str) -> Iterator[str]:
@@ -72,9 +82,10 @@ def _labels(data: bytes, path: str) -> Iterator[str]:
         body = data[at + 8 : at + length]
         if kind == b"jumb":
             described = int.from_bytes(body[:4], "big")
-            if body[4:8] != b"jumd" or not 25 < described <= len(body):
-                raise ValueError("a box without a description")
-            name = body[25 : body.index(b"\0", 25, described)].decode("ascii")
+            stated = DESCRIPTION.fullmatch(body, 8, described) if described <= len(body) else None
+            if body[4:8] != b"jumd" or stated is None:
+                raise ValueError("a box without a description, or with more in it")
+            name = stated[2].decode("ascii")
             label = f"{path}/{name}" if path else name
             yield label
             yield from _labels(body[described:], label)

@@ -7,13 +7,13 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from dpveil.errors import OutputError
+from dpveil.errors import DPVeilError, OutputError
 from dpveil.io.locking import sole_writer
 from dpveil.io.names import shown
 
@@ -78,13 +78,21 @@ def _was_placed(temporary: Path, target: Path) -> bool:
         return not temporary.exists()
 
 
-def write_together(files: Sequence[tuple[Path, bytes]], *, replace: bool, private: bool = False) -> None:
+def write_together(
+    files: Sequence[tuple[Path, bytes]],
+    *,
+    replace: bool,
+    private: bool = False,
+    before: Callable[[], None] | None = None,
+) -> None:
     """Write all `files`, pairs of path and contents, or none of them.
 
     Each is written to a temporary file in its own folder and flushed to disk; then they are renamed in the
     given order, while no other dpveil process writes there. Without `replace` an existing target is an error;
     with it, the old files are restored if anything fails. A target that is a link is itself replaced, and its
-    target is left alone. Permissions follow the umask; `private` files are readable by the user only. Raises
+    target is left alone. Permissions follow the umask; `private` files are readable by the user only.
+    `before` is called once everything is on the disk and no target is in the way, before the first file gets
+    its name; if it raises an error of `dpveil.errors`, nothing is written and that error raised. Raises
     `OutputError`; after an interrupt, everything is undone and the interrupt raised again. If the process is
     killed, later files may be missing beside earlier ones, but old and new ones are never mixed.
     """
@@ -93,14 +101,16 @@ def write_together(files: Sequence[tuple[Path, bytes]], *, replace: bool, privat
     folders = {path.parent for path, _ in files}
     try:
         with sole_writer(folders):
-            _write_all(files, replace, OWN if private else USUAL)
+            _write_all(files, replace, OWN if private else USUAL, before)
     except OSError as error:  # another writer does not finish
         raise refusal(files[0][0], error) from error
     for folder in folders:
         _flush_folder(folder)
 
 
-def _write_all(files: Sequence[tuple[Path, bytes]], replace: bool, mode: int) -> None:
+def _write_all(
+    files: Sequence[tuple[Path, bytes]], replace: bool, mode: int, before: Callable[[], None] | None
+) -> None:
     journal = _Journal()
     target = Path()
     try:
@@ -109,13 +119,15 @@ def _write_all(files: Sequence[tuple[Path, bytes]], replace: bool, mode: int) ->
         waiting = []
         for target, contents in files:
             waiting.append((_write_beside(target, contents, mode, journal), target))
+        if before is not None:
+            before()
         if replace:
             _clear([target for _, target in waiting], journal)
         for temporary, target in waiting:
             _place(temporary, target, replace, journal)
     except BaseException as error:
         journal.undo()
-        if isinstance(error, OSError | ValueError):
+        if isinstance(error, OSError | ValueError) and not isinstance(error, DPVeilError):
             raise refusal(target, error) from error
         raise
     journal.clean()

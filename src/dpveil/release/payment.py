@@ -10,7 +10,7 @@ from dpveil.core.certificate import Certificate
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.photo import Photo
 from dpveil.errors import BudgetRefused, InvalidParameter
-from dpveil.noise.bits import SEEDED, BitSource, kind_of
+from dpveil.noise.bits import SECURE, SEEDED, BitSource, kind_of
 
 
 class Payment(Protocol):
@@ -36,15 +36,21 @@ class Budget(Protocol):
 
 
 def check_payment(
-    ledger: Budget | None, subject: str | None, key: str | bytes | None, bits: BitSource
+    ledger: Budget | None,
+    subject: str | None,
+    key: str | bytes | None,
+    bits: BitSource,
+    *,
+    again: bool = False,
 ) -> None:
     """Raise `InvalidParameter` unless these arguments of a release belong together.
 
-    Seeded bits are refused with a ledger: whoever knows the seed undoes the release, whatever was paid.
+    With a ledger all bits but secure ones are refused: whoever knows a seed undoes the release, whatever was
+    paid, and of other sources nothing is known.
     """
     if ledger is None:
-        for name, value in (("subject", subject), ("key", key)):
-            if value is not None:
+        for name, given in (("subject", subject is not None), ("key", key is not None), ("again", again)):
+            if given:
                 raise InvalidParameter(name, None, "is given without a ledger", hint="give a ledger, too")
         return
     if not callable(getattr(ledger, "reserve", None)):
@@ -52,8 +58,9 @@ def check_payment(
         raise InvalidParameter("ledger", type(ledger).__name__, "is not a ledger", hint=hint)
     if subject is None:
         raise InvalidParameter("subject", None, "is missing", hint="name who pays, such as album-7")
-    if kind_of(bits) == SEEDED:
-        problem = "is reproducible, and no budget pays for that"
+    if (kind := kind_of(bits)) != SECURE:
+        reason = "is reproducible" if kind == SEEDED else "is not known to be secure"
+        problem = f"{reason}, and no budget pays for that"
         raise InvalidParameter("bits", type(bits).__name__, problem, hint="leave out bits, or the ledger")
 
 
@@ -65,17 +72,24 @@ def refuse_copy(ledger: Budget | None) -> None:
 
 
 def pay(
-    ledger: Budget, subject: str | None, key: str | bytes | None, certificate: Certificate, photo: Photo
+    ledger: Budget,
+    subject: str | None,
+    key: str | bytes | None,
+    certificate: Certificate,
+    photo: Photo,
+    *,
+    again: bool = False,
 ) -> Payment:
     """Reserve and commit the total of a certificate; on return, bits may be drawn.
 
-    Without a key, the work unit is the photo's content with these settings, and every call draws it again.
+    Without a key, the work unit is the photo's content with these settings, and every call draws it again;
+    with one, only `again` does once it was stored.
     """
     total = certificate.composition
     if subject is None or total is None:
         raise InvalidParameter("subject", None, "is missing", hint="name who pays, such as album-7")
     unit = content_key(photo, certificate) if key is None else key
-    payment = ledger.reserve(subject, total, unit, again=key is None)
+    payment = ledger.reserve(subject, total, unit, again=again or key is None)
     try:
         payment.commit()
     except BudgetRefused:  # a limit was lowered meanwhile

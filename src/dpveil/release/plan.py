@@ -146,22 +146,23 @@ class Plan:
         ledger: Budget | None = None,
         subject: str | None = None,
         key: str | bytes | None = None,
+        again: bool = False,
     ) -> Release:
         """Debit the total from `subject` in `ledger`, draw the noise, and return release and certificate.
 
         `bits=None` means a fresh `SecureBits`; with `bits` given, the result is a function of plan and bits
         alone. Every call draws new noise and costs the total again; with a `key`, which names the work unit,
-        it does so until the release was saved, and then raises `AlreadyPaid`. Raises `BudgetRefused` or
-        `LedgerError` before anything is drawn, and `InvalidParameter` for objects that are no bit source or
-        no ledger, and for seeded bits with a ledger.
+        it does so until the release was saved, and then raises `AlreadyPaid`, unless `again` asks for another
+        paid draw. Raises `BudgetRefused` or `LedgerError` before anything is drawn, and `InvalidParameter`
+        for objects that are no bit source or no ledger, and for bits with a ledger that are not secure.
         """
         source = SecureBits() if bits is None else check_bits(bits)
-        check_payment(ledger, subject, key, source)
+        check_payment(ledger, subject, key, source, again=again)
         if self.quote is None or self.placement is None:
             refuse_copy(ledger)
             return Release(self.photo.image, self._copied(), self.remarks)
         certificate = self._certificate(self.quote, kind_of(source))
-        paid = None if ledger is None else pay(ledger, subject, key, certificate, self.photo)
+        paid = None if ledger is None else pay(ledger, subject, key, certificate, self.photo, again=again)
         drawn = self.placement.drawn(source, self.post_processing)
         drawn.image.flags.writeable = False
         return Release(drawn.image, certificate, self.remarks, drawn.again, paid)

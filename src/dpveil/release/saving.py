@@ -194,10 +194,14 @@ class Release:
         if len(text) > MOST_BYTES:
             problem = f"cannot write {shown(target)}: its certificate has more than {MOST_BYTES:,} bytes"
             raise OutputError(problem, hint="nobody could verify it; release fewer regions")
-        if self.paid is not None and certificate.output is not None:
-            self.paid.stored(certificate.output.sha256)  # first: a ledger knows every file that there is
-        write_together([(beside, text), (target, contents)], replace=replace)
+        files = [(beside, text), (target, contents)]
+        write_together(files, replace=replace, before=lambda: self._note(certificate))
         return certificate
+
+    def _note(self, certificate: Certificate) -> None:
+        """Let the ledger know the file before it gets its name, and none that could not be written."""
+        if self.paid is not None and certificate.output is not None:
+            self.paid.stored(certificate.output.sha256)
 
     def encoded(
         self,

@@ -1,0 +1,138 @@
+"""Runs that a ledger pays for: what another run released meanwhile, and what was paid and thrown away."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dpveil.batch import Choices, Report, plan_tasks, release_all
+from dpveil.batch import run as batch
+from dpveil.batch.tasks import Task
+from dpveil.cli.run_report import print_report
+from dpveil.io import writing
+from dpveil.ledger import Ledger, Limit
+from dpveil.mechanisms.pixel import DPPix
+from dpveil.regions import parse
+
+NAMES = ["a.png", "b.png", "c.png"]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
+    monkeypatch.chdir(tmp_path)
+    Path("in").mkdir()
+    for number, name in enumerate(NAMES):
+        Image.fromarray(np.full((8, 8 + number, 3), 100, np.uint8)).save(f"in/{name}")
+    with Ledger("sqlite:///budget.db", create=True) as opened:
+        opened.set_limit("album", Limit("pure", epsilon=99))
+        yield opened
+
+
+def released(ledger: Ledger | None, only: str = "") -> Report:
+    tasks = [task for task in plan_tasks([Path("in")], Path("out")) if only in task.name]
+    settings: dict[str, Any] = {
+        "method": DPPix(epsilon=1, block=4, neighbourhood=4),
+        "regions": [parse("whole")],
+        "if_none": None,
+        "seed": None,
+        "max_pixels": 10_000,
+        "force": False,
+        "ledger": ledger,
+        "subject": None if ledger is None else "album",
+    }
+    return release_all(tasks, Choices(**settings))
+
+
+def names(report: Report, status: str) -> list[str]:
+    return [entry.source.name for entry in report.of(status)]
+
+
+def paid(ledger: Ledger) -> tuple[int, int]:
+    found = ledger.check()
+    return found.debits, found.unstored
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, method: str, ledger: Ledger | None) -> None:
+    """Let another run release b.png right before ours does `method` with it."""
+    real, done = getattr(batch._Run, method), list[Task]()
+
+    def late(run: batch._Run, task: Task, *arguments: Any) -> Any:
+        if task.name == "b.png" and not done:
+            done.append(task)
+            assert names(released(ledger, "b.png"), "released") == ["b.png"]
+        return real(run, task, *arguments)
+
+    monkeypatch.setattr(batch._Run, method, late)
+
+
+def test_what_another_run_released_since_it_was_planned_is_not_paid(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = batch._Run.draw
+
+    def draw(run: batch._Run, task: Task, waiting: Any) -> Any:
+        planned = waiting()  # so that b.png is planned before another run writes it
+        assert isinstance(planned, batch._Ready) or task.name != "b.png" or Path("out/b.png").exists()
+        if task.name == "b.png" and not Path("out/b.png").exists():
+            monkeypatch.setattr(batch._Run, "draw", real)
+            assert names(released(ledger, "b.png"), "released") == ["b.png"]
+        return real(run, task, lambda: planned)
+
+    monkeypatch.setattr(batch._Run, "draw", draw)
+    report = released(ledger)
+    assert (names(report, "released"), names(report, "skipped")) == (["a.png", "c.png"], ["b.png"])
+    assert paid(ledger) == (3, 0)
+    assert report.discarded == []
+
+
+def test_a_draw_that_another_run_made_needless_is_said_to_be_paid(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    meanwhile(monkeypatch, "_write", ledger)
+    report = released(ledger)
+    assert (names(report, "released"), names(report, "skipped")) == (["a.png", "c.png"], ["b.png"])
+    assert paid(ledger) == (4, 1)
+    assert [entry.source.name for entry in report.discarded] == ["b.png"]
+    told = report.to_json()
+    assert [entry.get("paid_and_discarded") for entry in told["skipped"]] == [True]
+    assert not any("paid_and_discarded" in entry for entry in told["released"])
+    print_report(report, json=False)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line for line in lines if "paid and discarded" in line] == [
+        "warning: in/b.png: paid and discarded, as it could not be written or another run was faster; nothing"
+        " is refunded"
+    ]
+
+
+def test_what_was_paid_and_could_not_be_written_is_said(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full at b.png. Whether c.png was drawn by then depends on the threads."""
+    real = writing._write_beside
+
+    def full(target: Path, *arguments: Any) -> Path:
+        if target.name == "b.png":
+            raise OSError(errno.ENOSPC, "no space")
+        return real(target, *arguments)
+
+    monkeypatch.setattr(writing, "_write_beside", full)
+    report = released(ledger)
+    assert (names(report, "released"), names(report, "failed")) == (["a.png"], ["b.png"])
+    debits, unstored = paid(ledger)
+    assert len(report.discarded) == unstored == debits - 1
+    assert report.discarded[0].to_json()["paid_and_discarded"] is True
+    assert "disk is full" in report.discarded[0].to_json()["error"]
+
+
+def test_nothing_is_said_of_what_nobody_paid(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    meanwhile(monkeypatch, "_write", None)
+    report = released(None)
+    assert names(report, "skipped") == ["b.png"]
+    assert report.discarded == []
+    assert paid(ledger) == (0, 0)
