@@ -111,6 +111,9 @@ def test_malformed_settings(client: Any, text: str | bytes, words: str) -> None:
         {"method": "latent", "codec": "FILE"},
         {"post_processing": "FILE"},
         {"post_processing": ["FILE"]},
+        {"post_processing": "denoiser:FILE"},
+        {"post_processing": ["median:3", " denoiser : FILE"]},
+        {"post_processing": "denoiser:FILE", "regions": "8,8,32,24"},
         {"format": "FILE"},
         {"method": "FILE"},
         {"out": "FILE"},
@@ -118,16 +121,21 @@ def test_malformed_settings(client: Any, text: str | bytes, words: str) -> None:
     ],
 )
 def test_no_setting_opens_a_file(client: Any, tmp_path: Path, changed: dict[str, Any]) -> None:
+    """Also where no audit hook sees it: what is said of a file that is there is said of a missing one."""
     from dpveil.errors import DPVeilError
     from dpveil.service.settings import Request
 
     trap = tmp_path / "trap.png"
     trap.write_bytes(photo())
-    named = json.loads(json.dumps(changed).replace("FILE", str(trap)))
-    settings = {"method": "dp-pix", "epsilon": 1, "block": 8, **named} if "method" not in named else named
-    with opened() as names, pytest.raises(DPVeilError):
-        Request.of(settings)
-    assert str(trap) not in names
+    told = []
+    for path in (tmp_path / "miss.png", trap):
+        named = json.loads(json.dumps(changed).replace("FILE", str(path)))
+        settings = {"method": "dp-pix", "epsilon": 1, "block": 8, **named} if "method" not in named else named
+        with opened() as names, pytest.raises(DPVeilError) as refused:
+            Request.of(settings)
+        assert str(path) not in names
+        told.append(str(refused.value).replace(path.name, "FILE"))
+    assert told[0] == told[1]
     answer = client.post("/v1/releases", files=upload(photo(), settings))
     assert answer.status_code == 422, answer.text
 
