@@ -10,6 +10,8 @@ from typing import Any, Final
 from dpveil.errors import UsageError
 
 WHOLE: Final = re.compile(r"[-+]?[0-9]{1,18}")
+MOST_NAMES: Final = 200
+"""Most settings in a request; no method has 30."""
 EXAMPLE: Final = 'such as {"method": "dp-pix", "epsilon": 2}'
 
 
@@ -30,11 +32,15 @@ def read_settings(text: bytes) -> dict[str, Any]:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    for name in names:
-        if names.count(name) > 1:
+    """Return the object of names and values; takes time in proportion to their number."""
+    if len(pairs) > MOST_NAMES:
+        raise UsageError(f"an object has {len(pairs):,} settings", hint=f"at most {MOST_NAMES}")
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
             raise UsageError(f"the setting {name[:100]!r} is given twice", hint="give it once")
-    return dict(pairs)
+        found[name] = value
+    return found
 
 
 def _no_number(text: str) -> Any:
