@@ -86,7 +86,10 @@ def test_a_body_is_counted_whatever_its_length_claims(client: Any) -> None:
         ('{"block": 1' + "0" * 4000 + ".5}", ""),
         (b"\xff\xfe{}", "are not JSON"),
         ('{"method": "dp-pix", "epsilon": 1e999999999, "block": 8}', "epsilon"),
-        ('{"method": "\\ud800"}', "unknown method"),
+        ('{"method": "\\ud800"}', "is no Unicode"),
+        ('{"\\ud800": 1}', "is no Unicode"),
+        ('{"regions": [{"\\udfff": 1}]}', "is no Unicode"),
+        ('{"method": "\\ud83d\\ude00"}', "unknown method"),
         ('{"\\u0000": 1}', ""),
     ],
 )
@@ -224,6 +227,29 @@ def test_addresses_lead_to_no_file(client: Any, address: str) -> None:
         answer = client.request(method, address)
         assert answer.status_code in (400, 404, 405)
         assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [("origin", "http://[x")],
+        [("origin", "http://elsewhere.example")],
+        [("origin", "null")],
+        [("origin", "OWN"), ("origin", "http://elsewhere.example")],
+        [("origin", "http://elsewhere.example"), ("origin", "OWN")],
+        [("origin", "")],
+        [("sec-fetch-site", "cross-site")],
+        [("sec-fetch-site", "same-site")],
+        [("sec-fetch-site", "none"), ("sec-fetch-site", "cross-site")],
+        [("sec-fetch-site", "none, cross-site")],
+    ],
+)
+def test_pages_of_other_sites(client: Any, headers: list[tuple[str, str]]) -> None:
+    own = str(client.base_url).rstrip("/")
+    given = [(name, value.replace("OWN", own)) for name, value in headers]
+    answer = client.get("/v1/methods", headers=given)
+    assert (answer.status_code, answer.headers["content-type"]) == (403, "application/problem+json")
+    assert client.get("/v1/methods", headers=[("origin", own), ("sec-fetch-site", "same-origin")]).is_success
 
 
 @pytest.mark.parametrize("key", ["", "a b", "ä".encode(), "x" * 256, "a\tb"])

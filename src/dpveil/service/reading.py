@@ -18,12 +18,16 @@ EXAMPLE: Final = 'such as {"method": "dp-pix", "epsilon": 2}'
 def read_settings(text: bytes) -> dict[str, Any]:
     """Return the object of a JSON text, decimals as text, so that they stay exact.
 
-    Raises `UsageError` for anything else: another type, a key that is given twice, NaN, deep nesting.
+    Raises `UsageError` for anything else: another type, a key that is given twice, NaN, deep nesting, half a
+    surrogate pair, which is no text.
     """
     try:
         found = json.loads(text, object_pairs_hook=_once, parse_float=str, parse_constant=_no_number)
+        json.dumps(found, ensure_ascii=False).encode()
     except RecursionError:
         raise UsageError("the settings are nested too deeply", hint="write one object of values") from None
+    except UnicodeEncodeError:
+        raise UsageError("the settings have text that is no Unicode", hint="leave it out") from None
     except ValueError as error:  # also UnicodeDecodeError, and integers of thousands of digits
         raise UsageError("the settings are not JSON", hint=EXAMPLE) from error
     if not isinstance(found, dict):
