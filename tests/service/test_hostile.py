@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 import zlib
 from collections.abc import Iterator
@@ -250,6 +251,24 @@ def test_pages_of_other_sites(client: Any, headers: list[tuple[str, str]]) -> No
     answer = client.get("/v1/methods", headers=given)
     assert (answer.status_code, answer.headers["content-type"]) == (403, "application/problem+json")
     assert client.get("/v1/methods", headers=[("origin", own), ("sec-fetch-site", "same-origin")]).is_success
+
+
+@pytest.mark.parametrize("host", ["localhost", "elsewhere.example"])
+def test_two_lengths_end_the_connection(client: Any, host: str) -> None:
+    """What follows is not taken for a request: a proxy may have taken it for the body."""
+    head = (
+        f"POST /v1/plan HTTP/1.1\r\nhost: {host}\r\ntransfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n"
+    )
+    follows = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", client.base_url.port), timeout=20) as line:
+        line.sendall(head.encode() + b"content-length: 5\r\n\r\n0\r\n\r\n" + follows)
+        got = b""
+        while more := line.recv(4096):
+            got += more
+    assert got.count(b"HTTP/1.1 ") == 1
+    assert got.startswith(b"HTTP/1.1 400")
+    assert b"\r\nconnection: close\r\n" in got
+    assert b"states its length twice" in got
 
 
 @pytest.mark.parametrize("key", ["", "a b", "ä".encode(), "x" * 256, "a\tb"])

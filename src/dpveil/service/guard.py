@@ -85,7 +85,7 @@ class Guard:
             try:
                 self._admit(scope)
             except DPVeilError as error:
-                await answer(error)(scope, receive, answered)
+                await _refusal(error)(scope, receive, answered)
             else:
                 await self.app(scope, receive, answered)
         except Exception:  # noqa: BLE001  logged with its type and place; the client learns nothing of it
@@ -100,6 +100,7 @@ class Guard:
     def _admit(self, scope: Scope) -> None:
         """Note who asks; raises the error with which a request is refused."""
         headers = Headers(scope=scope)
+        _check_length(headers)
         _check_host(headers, self.hosts)
         if not _opens_page(scope, headers):
             _check_site(headers)
@@ -134,6 +135,20 @@ METHODS: Final = ("GET", "HEAD", "POST", "DELETE", "OPTIONS", "PUT", "PATCH")
 
 class _Broken(Exception):
     """An answer that broke off; uvicorn closes the connection."""
+
+
+def _refusal(error: DPVeilError) -> responses.Response:
+    """Return the answer to a request that is not let through; a malformed one ends its connection."""
+    response = answer(error)
+    if isinstance(error, BadRequest):
+        response.headers["connection"] = "close"
+    return response
+
+
+def _check_length(headers: Headers) -> None:
+    """Refuse two statements of one length: a proxy that believes the other one sees other requests."""
+    if "transfer-encoding" in headers and "content-length" in headers:
+        raise BadRequest("the request states its length twice", hint="leave Transfer-Encoding out")
 
 
 def _check_host(headers: Headers, hosts: frozenset[str]) -> None:
