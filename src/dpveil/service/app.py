@@ -223,11 +223,21 @@ async def _unexpected(request: Request, error: Exception) -> Response:
     return answer(FAILURE)
 
 
+class _Application(FastAPI):
+    """Describes keys in /openapi.json, too: `Guard` asks for them, of which FastAPI does not know."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the description of all addresses."""
+        schema = super().openapi()
+        schema.setdefault("components", {})["securitySchemes"] = documented.SECURITY
+        return schema
+
+
 def application(addresses: Addresses) -> FastAPI:
     """Return the application with all addresses; its documentation is /openapi.json alone."""
     from dpveil import __version__
 
-    app = FastAPI(
+    app = _Application(
         title="dpveil",
         version=__version__,
         description=documented.ABOUT,
