@@ -137,7 +137,7 @@ class Row:
         """Return what OpenAPI says of the request."""
         numbered = [NUMBER] if "{id}" in self.path else []
         parameters = {"parameters": [*numbered, *self.parameters]} if numbered or self.parameters else {}
-        security = {"security": [{"key": []}, {}]} if 401 in self.errors else {}
+        security: dict[str, Any] = {"security": [{"key": []}, {}]} if 401 in self.errors else {}
         return parameters | security | ({"requestBody": dict(self.body)} if self.body else {})
 
 
