@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 import zlib
 from collections.abc import Iterator
@@ -86,7 +87,10 @@ def test_a_body_is_counted_whatever_its_length_claims(client: Any) -> None:
         ('{"block": 1' + "0" * 4000 + ".5}", ""),
         (b"\xff\xfe{}", "are not JSON"),
         ('{"method": "dp-pix", "epsilon": 1e999999999, "block": 8}', "epsilon"),
-        ('{"method": "\\ud800"}', "unknown method"),
+        ('{"method": "\\ud800"}', "is no Unicode"),
+        ('{"\\ud800": 1}', "is no Unicode"),
+        ('{"regions": [{"\\udfff": 1}]}', "is no Unicode"),
+        ('{"method": "\\ud83d\\ude00"}', "unknown method"),
         ('{"\\u0000": 1}', ""),
     ],
 )
@@ -111,6 +115,9 @@ def test_malformed_settings(client: Any, text: str | bytes, words: str) -> None:
         {"method": "latent", "codec": "FILE"},
         {"post_processing": "FILE"},
         {"post_processing": ["FILE"]},
+        {"post_processing": "denoiser:FILE"},
+        {"post_processing": ["median:3", " denoiser : FILE"]},
+        {"post_processing": "denoiser:FILE", "regions": "8,8,32,24"},
         {"format": "FILE"},
         {"method": "FILE"},
         {"out": "FILE"},
@@ -118,16 +125,21 @@ def test_malformed_settings(client: Any, text: str | bytes, words: str) -> None:
     ],
 )
 def test_no_setting_opens_a_file(client: Any, tmp_path: Path, changed: dict[str, Any]) -> None:
+    """Also where no audit hook sees it: what is said of a file that is there is said of a missing one."""
     from dpveil.errors import DPVeilError
     from dpveil.service.settings import Request
 
     trap = tmp_path / "trap.png"
     trap.write_bytes(photo())
-    named = json.loads(json.dumps(changed).replace("FILE", str(trap)))
-    settings = {"method": "dp-pix", "epsilon": 1, "block": 8, **named} if "method" not in named else named
-    with opened() as names, pytest.raises(DPVeilError):
-        Request.of(settings)
-    assert str(trap) not in names
+    told = []
+    for path in (tmp_path / "miss.png", trap):
+        named = json.loads(json.dumps(changed).replace("FILE", str(path)))
+        settings = {"method": "dp-pix", "epsilon": 1, "block": 8, **named} if "method" not in named else named
+        with opened() as names, pytest.raises(DPVeilError) as refused:
+            Request.of(settings)
+        assert str(path) not in names
+        told.append(str(refused.value).replace(path.name, "FILE"))
+    assert told[0] == told[1]
     answer = client.post("/v1/releases", files=upload(photo(), settings))
     assert answer.status_code == 422, answer.text
 
@@ -216,6 +228,45 @@ def test_addresses_lead_to_no_file(client: Any, address: str) -> None:
         answer = client.request(method, address)
         assert answer.status_code in (400, 404, 405)
         assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [("origin", "http://[x")],
+        [("origin", "http://elsewhere.example")],
+        [("origin", "null")],
+        [("origin", "OWN"), ("origin", "http://elsewhere.example")],
+        [("origin", "http://elsewhere.example"), ("origin", "OWN")],
+        [("origin", "")],
+        [("sec-fetch-site", "cross-site")],
+        [("sec-fetch-site", "same-site")],
+        [("sec-fetch-site", "none"), ("sec-fetch-site", "cross-site")],
+        [("sec-fetch-site", "none, cross-site")],
+    ],
+)
+def test_pages_of_other_sites(client: Any, headers: list[tuple[str, str]]) -> None:
+    own = str(client.base_url).rstrip("/")
+    given = [(name, value.replace("OWN", own)) for name, value in headers]
+    answer = client.get("/v1/methods", headers=given)
+    assert (answer.status_code, answer.headers["content-type"]) == (403, "application/problem+json")
+    assert client.get("/v1/methods", headers=[("origin", own), ("sec-fetch-site", "same-origin")]).is_success
+
+
+@pytest.mark.parametrize("host", ["localhost", "elsewhere.example"])
+def test_two_lengths_end_the_connection(client: Any, host: str) -> None:
+    """What follows is not taken for a request: a proxy may have taken it for the body."""
+    head = f"POST /v1/plan HTTP/1.1\r\nhost: {host}\r\ntransfer-encoding: chunked\r\n"
+    follows = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", client.base_url.port), timeout=20) as line:
+        line.sendall(head.encode() + b"content-length: 5\r\n\r\n0\r\n\r\n" + follows)
+        got = b""
+        while more := line.recv(4096):
+            got += more
+    assert got.count(b"HTTP/1.1 ") == 1
+    assert got.startswith(b"HTTP/1.1 400")
+    assert b"\r\nconnection: close\r\n" in got
+    assert b"states its length twice" in got
 
 
 @pytest.mark.parametrize("key", ["", "a b", "ä".encode(), "x" * 256, "a\tb"])

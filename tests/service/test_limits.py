@@ -211,6 +211,27 @@ def test_a_worker_that_goes_wrong_costs_one_request(tight: Any, free: httpx.Clie
     assert post(free, release()).status_code == 201
 
 
+def test_an_error_that_nobody_expected_is_a_problem(
+    tight: Any, free: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what a worker says in half a surrogate pair is told all the same."""
+
+    async def fails(*_: Any) -> Any:
+        raise RuntimeError("private words")
+
+    monkeypatch.setattr(tight[0].desk, "ask", fails)
+    answer = free.get("/v1/explain")
+    assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
+    assert answer.json()["title"] == "the service failed"
+    assert answer.headers["x-frame-options"] == "DENY"
+    monkeypatch.setattr(tight[0].desk, "ask", told)
+    assert free.get("/v1/explain").json() == {"words": "\ud800"}
+
+
+async def told(*_: Any) -> Any:
+    return {"words": "\ud800"}
+
+
 def test_worker_bytes() -> None:
     """What `test_server` sees in /proc: a worker has as much address space as that, and no core dumps."""
     limits = Limits(worker_bytes=1 << 29)

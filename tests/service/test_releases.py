@@ -211,9 +211,17 @@ def test_other_names_and_other_sites_are_refused(client: Any, headers: dict[str,
 def test_openapi_lists_every_address_and_every_status(client: Any) -> None:
     schema = client.get("/openapi.json").json()
     from dpveil.service.documented import ADDRESSES
+    from dpveil.service.guard import OPEN
 
     listed = {(method.upper(), path) for path, row in schema["paths"].items() for method in row}
     assert listed == {(row.method, row.path) for row in ADDRESSES}
+    for path in ("/healthz", "/readyz", "/metrics"):
+        for query, headers in (("", {}), ("?é", {}), ("", {"origin": "null"}), ("", {"host": "elsewhere"})):
+            status = client.get(path + query * 5000, headers=headers).status_code
+            assert str(status) in schema["paths"][path]["get"]["responses"]
+    assert schema["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
+    free = {path for path, row in schema["paths"].items() for made in row.values() if "security" not in made}
+    assert free == {path for path in OPEN if path in schema["paths"]}
     body = schema["paths"]["/v1/releases"]["post"]["requestBody"]["content"]["multipart/form-data"]["schema"]
     example = body["properties"]["settings"]["example"]
     answer = client.post("/v1/plan", files=upload(photo(200, 200), example))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import signal
 import socket
@@ -19,6 +20,7 @@ from service_client import kill, photo, release, server, upload, workers
 
 from dpveil.cli import run
 from dpveil.ledger import Ledger, Limit
+from dpveil.service.pool import ONE_THREAD, PASSED_ON
 
 
 def ledger(folder: Path, epsilon: int) -> str:
@@ -129,6 +131,19 @@ def test_nothing_is_written_to_a_disk(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "Max core file size        0 " in limits
         bounded = next(line for line in limits.splitlines() if line.startswith("Max address space"))
         assert bounded.split()[3] == str(4 << 30)
+
+
+def test_workers_inherit_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PGPASSWORD", "DPVEIL_KEY_PASSPHRASE", "DATABASE_URL", "LD_PRELOADED"):
+        monkeypatch.setenv(name, "a secret")
+    with server(fake=True) as (process, client):
+        assert client.get("/readyz").status_code == 200
+        environment = Path(f"/proc/{workers(process)[0]}/environ").read_bytes()
+    given = dict(line.decode().split("=", 1) for line in environment.rstrip(b"\0").split(b"\0"))
+    assert b"a secret" not in environment
+    assert given["OMP_NUM_THREADS"] == "1"
+    assert given["PATH"] == os.environ["PATH"]
+    assert given.keys() <= PASSED_ON | ONE_THREAD.keys() | {"PYTHONPATH"}
 
 
 def other_secret(key: str) -> str:

@@ -32,13 +32,14 @@ def new_command(
     Example:
       dpveil api-key new shop --keys keys.json --subject studio/shop
     """
-    from dpveil.service.keys import Keys
+    from dpveil.service.keys import Keys, alone
 
     if not subject:
         raise InvalidParameter("subject", None, "is missing", hint="name whose budget the key may spend")
-    known = Keys.read(keys) if keys.exists() else Keys()
-    changed, key = known.new(name, subject, rate)
-    changed.write(keys)
+    with alone(keys):
+        known = Keys.read(keys) if keys.exists() else Keys()
+        changed, key = known.new(name, subject, rate)
+        changed.write(keys)
     say.answer(key)
     return exits.DONE
 
@@ -70,9 +71,10 @@ def remove_command(name: NAME, keys: FILE) -> int:
     Example:
       dpveil api-key remove shop --keys keys.json
     """
-    from dpveil.service.keys import Keys
+    from dpveil.service.keys import Keys, alone
 
-    Keys.read(keys).without(name).write(keys)
+    with alone(keys):
+        Keys.read(keys).without(name).write(keys)
     return exits.DONE
 
 

@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, FastAPI, Header, Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
 from dpveil.errors import DPVeilError
 from dpveil.service import documented, upload
 from dpveil.service.desk import Desk, Order, failed
-from dpveil.service.guard import answer
+from dpveil.service.guard import FAILURE, JSONResponse, answer
 from dpveil.service.keys import Caller
 from dpveil.service.metrics import Metrics
 from dpveil.service.problems import BadRequest, NotFound, ServiceError
@@ -218,18 +218,33 @@ async def _http(request: Request, error: Exception) -> Response:
     return response
 
 
+async def _unexpected(request: Request, error: Exception) -> Response:
+    """Answer what nobody expected; the error goes on to `Guard`, which logs it."""
+    return answer(FAILURE)
+
+
+class _Application(FastAPI):
+    """Describes keys in /openapi.json, too: `Guard` asks for them, of which FastAPI does not know."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the description of all addresses."""
+        schema = super().openapi()
+        schema.setdefault("components", {})["securitySchemes"] = documented.SECURITY
+        return schema
+
+
 def application(addresses: Addresses) -> FastAPI:
     """Return the application with all addresses; its documentation is /openapi.json alone."""
     from dpveil import __version__
 
-    app = FastAPI(
+    app = _Application(
         title="dpveil",
         version=__version__,
         description=documented.ABOUT,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        exception_handlers={DPVeilError: _refused, HTTPException: _http},
+        exception_handlers={DPVeilError: _refused, HTTPException: _http, Exception: _unexpected},
     )
     router = APIRouter()
     for row in documented.ADDRESSES:

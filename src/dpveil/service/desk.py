@@ -16,6 +16,8 @@ from typing import Any, Final, TypeVar
 
 from dpveil.core.certificate_text import parse_certificate, parse_guarantee
 from dpveil.errors import BudgetRefused, DPVeilError
+from dpveil.io import FORMATS
+from dpveil.io.containers import format_name
 from dpveil.service import log
 from dpveil.service.budget import Budget
 from dpveil.service.keys import Caller
@@ -200,11 +202,14 @@ class Desk:
 
 def _checked(answer: dict[str, Any], image: bytes, total: dict[str, Any] | None) -> dict[str, Any]:
     """Return a worker's release with its SHA-256; raises `WorkerEnded` unless it is what was paid for."""
-    sha256 = hashlib.sha256(image).hexdigest()
+    sha256, kind = hashlib.sha256(image).hexdigest(), (format_name(image[:64]) or "").lower()
     certificate = parse_certificate(str(answer["certificate"]))
     paid = None if total is None else parse_guarantee(total)
-    stated = None if certificate.output is None else certificate.output.sha256
-    if (stated, certificate.composition) != (sha256, paid):
+    output = certificate.output
+    stated = None if output is None else (output.sha256, output.format)
+    if (stated, certificate.composition) != ((sha256, kind), paid):
+        raise WorkerEnded
+    if answer["format"] != kind or kind not in FORMATS.values():  # downloads are of that type
         raise WorkerEnded
     notes = json.dumps([str(note) for note in answer["notes"]])
     return {**answer, "sha256": sha256, "notes": notes}

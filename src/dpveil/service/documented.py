@@ -52,6 +52,13 @@ UPLOAD: Final = {
         }
     },
 }
+SECURITY: Final = {
+    "key": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "What dpveil api-key new printed; not needed where the service has no keys.",
+    }
+}
 NUMBER: Final = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
 QUERY: Final = [
     {"name": name, "in": "query", "schema": {"type": kind}, "description": words, "example": value}
@@ -97,9 +104,11 @@ JOB: Final = {
     },
 }
 OBJECT: Final = {"type": "object"}
-ASKING: Final = (400, 401, 403, 421, 429)
+OPEN: Final = (400, 403, 421, 500)
 """What any request may be refused with."""
-SENDING: Final = (*ASKING, 408, 413, 415, 422, 500, 503)
+ASKING: Final = (*OPEN, 401, 429, 503)
+"""What requests may be refused with that need a key, where there are keys."""
+SENDING: Final = (*ASKING, 408, 413, 415, 422)
 FINDING: Final = (*ASKING, 404)
 
 
@@ -128,7 +137,8 @@ class Row:
         """Return what OpenAPI says of the request."""
         numbered = [NUMBER] if "{id}" in self.path else []
         parameters = {"parameters": [*numbered, *self.parameters]} if numbered or self.parameters else {}
-        return parameters | ({"requestBody": dict(self.body)} if self.body else {})
+        security: dict[str, Any] = {"security": [{"key": []}, {}]} if 401 in self.errors else {}
+        return parameters | security | ({"requestBody": dict(self.body)} if self.body else {})
 
 
 PHOTO: Final = ("The picture.", "image/*", {"type": "string", "format": "binary"})
@@ -153,14 +163,12 @@ ADDRESSES: Final = (
         "/v1/explain",
         "explain",
         {200: ("What it promises.", JSON, OBJECT)},
-        (*ASKING, 422, 503),
+        (*ASKING, 422),
         parameters=QUERY,
     ),
-    Row("GET", "/v1/methods", "methods", {200: ("The methods.", JSON, OBJECT)}, (*ASKING, 503)),
-    Row("GET", "/healthz", "health", {200: ("It runs.", JSON, OBJECT)}, (421,)),
-    Row(
-        "GET", "/readyz", "ready", {200: ("Ready.", JSON, OBJECT), 503: ("Not ready.", JSON, OBJECT)}, (421,)
-    ),
+    Row("GET", "/v1/methods", "methods", {200: ("The methods.", JSON, OBJECT)}, ASKING),
+    Row("GET", "/healthz", "health", {200: ("It runs.", JSON, OBJECT)}, OPEN),
+    Row("GET", "/readyz", "ready", {200: ("Ready.", JSON, OBJECT), 503: ("Not ready.", JSON, OBJECT)}, OPEN),
     Row("GET", "/metrics", "figures", {200: ("Figures.", "text/plain", {"type": "string"})}, ASKING),
 )
 """Every address of the service."""

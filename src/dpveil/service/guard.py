@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from starlette import responses
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dpveil.errors import DPVeilError
@@ -39,11 +40,21 @@ HEADERS: Final = (
     (b"x-frame-options", b"DENY"),
 )
 """What every answer carries."""
+FAILURE: Final = DPVeilError("the service failed", hint="its log says where")
+"""What a client learns of an error that nobody expected."""
 UNKNOWN: Final = "other"
 """The route of requests to no address of the service, in figures and log."""
 
 
-def answer(error: DPVeilError) -> Response:
+class JSONResponse(responses.JSONResponse):
+    """JSON in ASCII: whatever text a worker or a plug-in tells, it can be sent."""
+
+    def render(self, content: Any) -> bytes:
+        """Return the bytes of a value."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+
+
+def answer(error: DPVeilError) -> responses.Response:
     """Return the answer that tells of an error."""
     told, status = problem(error), status_of(error)
     headers = {"www-authenticate": "Bearer"} if status == 401 else {}
@@ -74,15 +85,14 @@ class Guard:
             try:
                 self._admit(scope)
             except DPVeilError as error:
-                await answer(error)(scope, receive, answered)
+                await _refusal(error)(scope, receive, answered)
             else:
                 await self.app(scope, receive, answered)
         except Exception:  # noqa: BLE001  logged with its type and place; the client learns nothing of it
             log.error("request")
             if answered.status is None:
-                failure = DPVeilError("the service failed", hint="its log says where")
-                await answer(failure)(scope, receive, answered)
-            else:
+                await answer(FAILURE)(scope, receive, answered)
+            elif not answered.whole:
                 raise _Broken from None
         finally:
             self._note(scope, answered)
@@ -90,6 +100,7 @@ class Guard:
     def _admit(self, scope: Scope) -> None:
         """Note who asks; raises the error with which a request is refused."""
         headers = Headers(scope=scope)
+        _check_length(headers)
         _check_host(headers, self.hosts)
         if not _opens_page(scope, headers):
             _check_site(headers)
@@ -126,6 +137,20 @@ class _Broken(Exception):
     """An answer that broke off; uvicorn closes the connection."""
 
 
+def _refusal(error: DPVeilError) -> responses.Response:
+    """Return the answer to a request that is not let through; a malformed one ends its connection."""
+    response = answer(error)
+    if isinstance(error, BadRequest):
+        response.headers["connection"] = "close"
+    return response
+
+
+def _check_length(headers: Headers) -> None:
+    """Refuse two statements of one length: a proxy that believes the other one sees other requests."""
+    if "transfer-encoding" in headers and "content-length" in headers:
+        raise BadRequest("the request states its length twice", hint="leave Transfer-Encoding out")
+
+
 def _check_host(headers: Headers, hosts: frozenset[str]) -> None:
     """Refuse names that are not the service's own: with a name that suddenly leads here (DNS rebinding), a
     page of another site would be one of ours.
@@ -143,11 +168,18 @@ def _opens_page(scope: Scope, headers: Headers) -> bool:
 
 def _check_site(headers: Headers) -> None:
     """Refuse requests of other sites' pages, which browsers tell of: they could send a form here."""
-    origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc.lower() != headers["host"].lower():
+    origins, sites = headers.getlist("origin"), headers.getlist("sec-fetch-site")
+    own = all(_site(origin) == headers["host"].lower() for origin in origins)
+    if not own or not {"none", "same-origin"}.issuperset(sites):
         raise Forbidden("the request comes from a page of another site")
-    if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-        raise Forbidden("the request comes from a page of another site")
+
+
+def _site(origin: str) -> str | None:
+    """Return the host and port of an origin; None for what is no address."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def _name(host: str) -> str:
@@ -161,11 +193,12 @@ def _name(host: str) -> str:
 
 
 class _Answered:
-    """Sends an answer with our headers, and remembers its status and when it began."""
+    """Sends an answer with our headers, and remembers its status, when it began and whether it is `whole`."""
 
     def __init__(self, send: Send) -> None:
         self.send = send
         self.status: int | None = None
+        self.whole = False
         self.begun = time.monotonic()
         self.seconds = 0.0
 
@@ -178,3 +211,5 @@ class _Answered:
             names = {name for name, _ in given}
             message = {**message, "headers": [*given, *(own for own in HEADERS if own[0] not in names)]}
         await self.send(message)
+        if message["type"] == "http.response.body":
+            self.whole = not message.get("more_body", False)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import hmac
 import json
 import os
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,13 +18,13 @@ from typing import Any, Final
 from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter, OutputError, UsageError
 from dpveil.io.names import shown
+from dpveil.ledger.subjects import check_subject
 from dpveil.service.problems import Busy, Forbidden, TooMany, Unauthorised
 
 SCHEMA: Final = "dpveil.keys/1"
 KEY: Final = re.compile(r"dpveil_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 """The form of a key: a number that may be shown, and the secret."""
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-SUBJECT: Final = re.compile(r"[^\x00-\x1f\x7f]{1,500}")
 MOST_BYTES: Final = 1 << 22
 """Largest file of keys."""
 MOST_RATE: Final = 10**6
@@ -42,10 +44,12 @@ class Caller:
     def subject(self, asked: str | None) -> str | None:
         """Return the subject of a request: the one that was asked for, or the only one of the key.
 
-        Raises `Forbidden` for a subject that is neither one of the key's nor below one.
+        Raises `Forbidden` for a subject that is neither one of the key's nor below one, and
+        `InvalidParameter` for what is no subject.
         """
         if self.subjects is None:
             return asked
+        asked = None if asked is None else check_subject(asked)
         if asked is None and len(self.subjects) == 1:
             return self.subjects[0]
         if asked is None:
@@ -76,16 +80,22 @@ class Keys:
             data = json.loads(text)
             if not isinstance(data, dict) or data.get("schema") != SCHEMA:
                 raise ValueError("another schema")
-            return cls(tuple(_caller(entry) for entry in data["keys"]))
+            callers = tuple(_caller(entry) for entry in data["keys"])
+            if len({caller.number for caller in callers}) != len(callers):
+                raise UsageError(f"{shown(path)} has two keys of one number", hint="remove one of them")
+            return cls(callers)
         except FileNotFoundError:
             raise UsageError(f"there is no file of keys {shown(path)}", hint=HINT) from None
         except OSError as error:
             raise UsageError(f"{shown(path)} cannot be read ({error.strerror})", hint=HINT) from error
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:  # also InvalidParameter
             raise UsageError(f"{shown(path)} is no file of keys", hint=HINT) from error
 
     def write(self, path: Path) -> None:
-        """Write the keys to `path`, for its owner alone, in one step; raises `OutputError`."""
+        """Write the keys to `path`, for its owner alone, in one step; raises `OutputError`.
+
+        Whoever changes keys holds `alone` from reading to writing.
+        """
         entries = [
             {n: getattr(c, n) for n in ("number", "name", "sha256", "subjects", "rate")} for c in self.callers
         ]
@@ -110,14 +120,12 @@ class Keys:
             raise InvalidParameter(
                 "name", name, "is there already", hint="choose another, or remove that one"
             )
-        for subject in subjects:
-            if not SUBJECT.fullmatch(subject):
-                raise InvalidParameter("subject", subject, "is no subject", hint="such as studio/album-7")
+        spends = tuple(check_subject(subject) for subject in subjects)
         if check_count(rate, "rate") > MOST_RATE:
             raise InvalidParameter("rate", rate, "is out of range", hint=f"at most {MOST_RATE:,} a minute")
         number, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
         key = f"dpveil_{number}_{secret}"
-        caller = Caller(number, name, tuple(subjects), rate, _hash(key))
+        caller = Caller(number, name, spends, rate, _hash(key))
         return Keys((*self.callers, caller)), key
 
     def without(self, name: str) -> Keys:
@@ -140,6 +148,30 @@ class Keys:
         )
 
 
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Be the only one that changes the keys in the file at `path`; waits for others. Raises `OutputError`.
+
+    The folder is locked: the file is replaced by each change, and a lock on it would end there.
+    """
+    try:
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise OutputError(f"{shown(path)} cannot be written ({error.strerror})") from error
+    try:
+        _lock(folder, path)
+        yield
+    finally:
+        os.close(folder)
+
+
+def _lock(folder: int, path: Path) -> None:
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+    except OSError as error:
+        raise OutputError(f"{shown(path)} cannot be locked ({error.strerror})") from error
+
+
 class KeyFile:
     """The keys of a file, read anew when it was changed: a key that was removed is refused at once."""
 
@@ -159,13 +191,13 @@ class KeyFile:
         return self._keys.caller(header)
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """Return what changes with a file's contents; None if there is no file."""
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    """Return what changes with a file's contents, or with who may change them; None if there is no file."""
     try:
         status = path.stat()
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_mode
 
 
 def _hash(key: str) -> str:
@@ -179,7 +211,7 @@ def _caller(entry: dict[str, Any]) -> Caller:
         and NAME.fullmatch(entry["name"])
         and re.fullmatch("[0-9a-f]{64}", entry["sha256"])
         and isinstance(subjects, list)
-        and all(isinstance(subject, str) and SUBJECT.fullmatch(subject) for subject in subjects)
+        and all(check_subject(subject) == subject for subject in subjects)
         and type(entry["rate"]) is int
         and 0 < entry["rate"] <= MOST_RATE
     )

@@ -26,6 +26,16 @@ ONE_THREAD: Final = {
     for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB_MAXIMUM", "NUMBA")
 }
 """There is a worker for each core, so each has one thread."""
+PASSED_ON: Final = frozenset(
+    {"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONHOME"}
+    | {"PYTHONDONTWRITEBYTECODE", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "DPVEIL_PLAIN"}
+)
+"""Variables of the environment that a worker gets: others may hold passwords, such as the ledger's."""
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name in PASSED_ON}
+    return {**kept, **ONE_THREAD, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 class Worker:
@@ -43,7 +53,7 @@ class Worker:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,  # what libraries print may tell of photos
-            env={**os.environ, **ONE_THREAD, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env=_environment(),
             start_new_session=True,
             limit=1 << 20,
         )

@@ -10,18 +10,24 @@ from typing import Any, Final
 from dpveil.errors import UsageError
 
 WHOLE: Final = re.compile(r"[-+]?[0-9]{1,18}")
+MOST_NAMES: Final = 200
+"""Most settings in a request; no method has 30."""
 EXAMPLE: Final = 'such as {"method": "dp-pix", "epsilon": 2}'
 
 
 def read_settings(text: bytes) -> dict[str, Any]:
     """Return the object of a JSON text, decimals as text, so that they stay exact.
 
-    Raises `UsageError` for anything else: another type, a key that is given twice, NaN, deep nesting.
+    Raises `UsageError` for anything else: another type, a key that is given twice, NaN, deep nesting, half a
+    surrogate pair, which is no text.
     """
     try:
         found = json.loads(text, object_pairs_hook=_once, parse_float=str, parse_constant=_no_number)
+        json.dumps(found, ensure_ascii=False).encode()
     except RecursionError:
         raise UsageError("the settings are nested too deeply", hint="write one object of values") from None
+    except UnicodeEncodeError:
+        raise UsageError("the settings have text that is no Unicode", hint="leave it out") from None
     except ValueError as error:  # also UnicodeDecodeError, and integers of thousands of digits
         raise UsageError("the settings are not JSON", hint=EXAMPLE) from error
     if not isinstance(found, dict):
@@ -30,11 +36,15 @@ def read_settings(text: bytes) -> dict[str, Any]:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    for name in names:
-        if names.count(name) > 1:
+    """Return the object of names and values; takes time in proportion to their number."""
+    if len(pairs) > MOST_NAMES:
+        raise UsageError(f"an object has {len(pairs):,} settings", hint=f"at most {MOST_NAMES}")
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
             raise UsageError(f"the setting {name[:100]!r} is given twice", hint="give it once")
-    return dict(pairs)
+        found[name] = value
+    return found
 
 
 def _no_number(text: str) -> Any:

@@ -17,7 +17,7 @@ from dpveil.core.registry import METHODS
 from dpveil.errors import InvalidParameter, UnknownName
 from dpveil.io import FORMATS
 from dpveil.mechanisms.method import Method
-from dpveil.postprocessing import Step, parse_all
+from dpveil.postprocessing import Step, opens, parse_all
 from dpveil.regions import Faces, Finder, check_if_none, parse
 from dpveil.regions.numbering import Numbers
 from dpveil.regions.table import TABLE
@@ -60,11 +60,10 @@ class Request:
         search = {SEARCH[name]: value for name, value in settings.items() if name in SEARCH}
         rest = {name: value for name, value in settings.items() if name not in (*SEARCH, *OWN)}
         method = _method(settings.get("method"), rest)
-        steps = _listed(settings.get("post_processing", []), "post_processing")
         return cls(
             method=method,
             finders=method.accepts(_finders(settings.get("regions", method.regions), search)),
-            post_processing=tuple(parse_all([_text("post_processing", step) for step in steps])),
+            post_processing=_steps(settings.get("post_processing", [])),
             if_none=check_if_none(_word("if_none", settings)),
             at_least=_word("at_least", settings),
             format=_format(_word("format", settings) or "png"),
@@ -95,6 +94,16 @@ def _check_opens_nothing(name: str, value: object, kind: object) -> None:
     raise InvalidParameter(
         name, str(value)[:100], "cannot be chosen here", hint="a request names no file: leave it out"
     )
+
+
+def _steps(given: object) -> tuple[Step, ...]:
+    """Return post-processing steps, none of which opens a file."""
+    steps = [_text("post_processing", step) for step in _listed(given, "post_processing")]
+    for step in steps:
+        if opens(step):
+            hint = "a request names no file: write denoiser alone"
+            raise InvalidParameter("post_processing", step[:100], "cannot be chosen here", hint=hint)
+    return tuple(parse_all(steps))
 
 
 def _finders(regions: object, search: Mapping[str, Any]) -> list[Finder]:

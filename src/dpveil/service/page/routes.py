@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 
 from dpveil.core.certificate_text import parse_certificate
 from dpveil.service.app import Addresses
+from dpveil.service.guard import JSONResponse
 from dpveil.service.page.files import FOLDER, HEADERS, INDEX, TABLE, contents, index
 
 NOT_FORGERY: Final = (

@@ -1,0 +1,53 @@
+"""What the server checks of a release before anybody sees it: a worker may be taken over."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from service_client import photo, release
+
+from dpveil.core.certificate_text import parse_certificate
+from dpveil.service.desk import _checked
+from dpveil.service.problems import WorkerEnded
+
+
+def told(image: bytes, stated: str, answered: Any) -> tuple[dict[str, Any], bytes, dict[str, Any]]:
+    """Return a worker's answer with another image, its certificate restated to match, and what was paid."""
+    made = release()
+    certificate = parse_certificate(made["certificate"])
+    output = replace(certificate.output, sha256=hashlib.sha256(image).hexdigest(), format=stated)
+    answer = {"certificate": replace(certificate, output=output).to_text(), "format": answered, "notes": []}
+    return answer, image, made["total"]
+
+
+def test_a_release_passes_with_its_own_format() -> None:
+    image = base64.b64decode(release()["image"])
+    assert _checked(*told(image, "png", "png"))["sha256"] == hashlib.sha256(image).hexdigest()
+    for kind in ("jpeg", "webp", "tiff", "bmp"):
+        assert _checked(*told(photo(kind=kind), kind, kind))["format"] == kind
+
+
+@pytest.mark.parametrize(
+    ("image", "stated", "answered"),
+    [
+        (photo(), "png", "jpeg"),
+        (photo(), "jpeg", "jpeg"),
+        (photo(), "jpeg", "png"),
+        (photo(), "png", "../../x"),
+        (photo(), "png", ["png"]),
+        (photo(), "png", None),
+        (photo(kind="GIF"), "gif", "gif"),
+        (b"<svg/>", "svg", "svg"),
+        (b"<svg/>", "png", "png"),
+        (b"\0\0\0\x1cftypavif" + bytes(16), "avif", "avif"),
+        (b"\0\0\0\x1cftyp", "png", "png"),
+        (b"", "png", "png"),
+    ],
+)
+def test_other_files_do_not(image: bytes, stated: str, answered: Any) -> None:
+    with pytest.raises(WorkerEnded):
+        _checked(*told(image, stated, answered))
