@@ -17,14 +17,15 @@ from typing import Any, Final
 
 from dpveil.errors import OutputError
 from dpveil.service.limits import Limits
-from dpveil.service.problems import KeyReused
+from dpveil.service.problems import KeyReused, NotFound
 
 MEMORY: Final = ":memory:"
 VERSION: Final = 1
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS secret (value BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS results (
-  id TEXT PRIMARY KEY, owner BLOB NOT NULL, request BLOB, content BLOB NOT NULL, state TEXT NOT NULL,
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE, owner BLOB NOT NULL, request BLOB, content BLOB NOT NULL, state TEXT NOT NULL,
   expires REAL NOT NULL, bytes INTEGER NOT NULL DEFAULT 0, format TEXT, certificate TEXT, notes TEXT,
   image BLOB, sha256 TEXT, problem TEXT, fetched INTEGER NOT NULL DEFAULT 0
 );
@@ -195,19 +196,27 @@ class Store:
         ).fetchone()
         return None if row is None else Result(*row)
 
-    def place(self, id_: str) -> tuple[int, int]:
-        """Return the row of a release that was found, and the bytes of its image."""
-        found = self._base.execute("SELECT rowid, length(image) FROM results WHERE id = ?", [id_]).fetchone()
-        return (0, 0) if found is None else (int(found[0]), int(found[1] or 0))
+    def size(self, owner: str, id_: str) -> int:
+        """Return the bytes of the image of a caller's release; raises `NotFound`."""
+        return self._image(owner, id_)[1]
 
-    def part(self, row: int, start: int, size: int) -> bytes:
-        """Return bytes of the image of a row, so that no image has to be in memory as a whole.
+    def part(self, owner: str, id_: str, start: int, size: int) -> bytes:
+        """Return bytes of the image of a caller's release, so that no image has to be in memory as a whole.
 
-        Raises `sqlite3.Error` if it was forgotten meanwhile.
+        Raises `NotFound` if it was forgotten meanwhile: each part is of the release that was asked for.
         """
-        with self._base.blobopen("results", "image", row, readonly=True) as image:
+        with self._base.blobopen("results", "image", self._image(owner, id_)[0], readonly=True) as image:
             image.seek(start)
             return image.read(size)
+
+    def _image(self, owner: str, id_: str) -> tuple[int, int]:
+        found = self._base.execute(
+            "SELECT number, length(image) FROM results WHERE id = ? AND owner = ? AND state = ?",
+            [id_, self.mac("owner", owner), DONE],
+        ).fetchone()
+        if found is None:
+            raise NotFound("there is nothing of this name, or no longer", hint="results expire")
+        return int(found[0]), int(found[1])
 
     def fetched(self, id_: str) -> None:
         """Note that a release was downloaded."""
