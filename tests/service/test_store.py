@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from dpveil.service.limits import Limits
 from dpveil.service.problems import NotFound
+from dpveil.service.spare import COPIES, SLACK, Spare
 from dpveil.service.store import MEMORY, Store
 
 
@@ -60,3 +62,41 @@ def test_a_number_is_given_once_after_a_restart_too(tmp_path: Path) -> None:
         store.delete(id_)
         store.close()
     assert numbers == [1, 2]
+
+
+@pytest.mark.parametrize("size", [10, 300_000, 9_000_000])
+def test_what_is_held_is_enough_for_a_release(tmp_path: Path, size: int) -> None:
+    """The disk has what the database takes for it, even if it has a log of other changes yet."""
+    store = Store(tmp_path / "results", Limits())
+    for _ in range(200):
+        store.begin("alice", None, b"")
+    made, _ = store.begin("alice", None, b"")
+    store.hold(made.id, size)
+    held = os.fstat(store._spare._file.fileno()).st_blocks * 512  # type: ignore[union-attr]
+    assert held >= 2 * size
+    before = taken(tmp_path)
+    store.keep(made.id, {"certificate": "", "notes": "", "format": "png", "sha256": "0"}, os.urandom(size))
+    store.show(made.id)
+    assert taken(tmp_path) - before <= held
+    assert os.fstat(store._spare._file.fileno()).st_size == 0  # type: ignore[union-attr]
+    assert len(store.part("alice", made.id, 0, size)) == size
+    store.close()
+
+
+def taken(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.iterdir())
+
+
+def test_room_is_held_for_each_and_given_back_once(tmp_path: Path) -> None:
+    spare = Spare(tmp_path)
+    for name in ("a", "b"):
+        spare.hold(name, 1000)
+    spare.free("a")
+    spare.free("a")
+    assert os.fstat(spare._file.fileno()).st_size == COPIES * 1000 + SLACK  # type: ignore[union-attr]
+    spare.hold("c", 5)
+    for name in ("b", "c", "none"):
+        spare.free(name)
+    assert os.fstat(spare._file.fileno()).st_size == 0  # type: ignore[union-attr]
+    assert not [*tmp_path.iterdir()]
+    spare.close()

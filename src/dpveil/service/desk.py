@@ -9,20 +9,31 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from dpveil.core.certificate_text import parse_certificate, parse_guarantee
-from dpveil.errors import BudgetRefused, DPVeilError
+from dpveil.errors import BudgetRefused, DPVeilError, LedgerError
 from dpveil.service import log
 from dpveil.service.budget import Budget
 from dpveil.service.keys import Caller
 from dpveil.service.limits import Limits
 from dpveil.service.metrics import Metrics
 from dpveil.service.pool import Pool, Worker
-from dpveil.service.problems import Busy, Conflict, Lost, WorkerEnded, kind_of, problem, status_of
+from dpveil.service.problems import (
+    Busy,
+    Conflict,
+    Lost,
+    NotKept,
+    Refusal,
+    WorkerEnded,
+    kind_of,
+    problem,
+    status_of,
+)
 from dpveil.service.store import FAILED, Result, Store
 from dpveil.service.upload import Share
 
@@ -99,8 +110,15 @@ class Desk:
         await self.results(self.store.delete, id_)
 
     async def results(self, do: Callable[..., Made], *arguments: Any) -> Made:
-        """Return what a method of the store returns, called in its thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._results, do, *arguments)
+        """Return what a method of the store returns, called in its thread.
+
+        Raises `NotKept` if the database fails, as on a full disk.
+        """
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._results, do, *arguments)
+        except (sqlite3.Error, OSError) as error:
+            log.error("results")
+            raise NotKept from error
 
     async def payments(self, do: Callable[..., Made], *arguments: Any) -> Made:
         """Return what a method of the budget returns, called in its thread, if there is a ledger."""
@@ -154,7 +172,7 @@ class Desk:
             room = min(max(int(planned["room"]), 0), self.limits.results_bytes)
             job.paid = True  # from here on it is not cancelled
             try:
-                await self._room(room)
+                await self._room(job.id, room)
             except DPVeilError:
                 await worker.drop()
                 raise
@@ -163,12 +181,20 @@ class Desk:
             finally:
                 self.store.free(room)
 
-    async def _room(self, size: int) -> None:
-        """Keep room for a release; raises `Busy` if there is none: what nobody has seen is kept."""
+    async def _room(self, id_: str, size: int) -> None:
+        """Keep room for a release, and hold it on the disk; raises `Busy` if there is none.
+
+        What nobody has seen is not forgotten for it.
+        """
         if not self.store.has_room(size):
             await self.results(self.store.make_room, size)
             if not self.store.has_room(size):
                 raise Busy("the results that are kept leave no room for another", after=60)
+        try:
+            await self.results(self.store.hold, id_, size)
+        except BaseException:
+            self.store.free(size)
+            raise
 
     async def _paid(self, job: Job, order: Order, worker: Worker, total: dict[str, Any] | None) -> None:
         """Pay, have it drawn, and keep it: the ledger knows the file before anybody sees it."""
@@ -187,7 +213,7 @@ class Desk:
             if payment is None:
                 raise
             log.error("lost")
-            raise Lost from error
+            raise Lost(_cause(error)) from error
 
     async def _drawn(self, worker: Worker, total: dict[str, Any] | None) -> tuple[dict[str, Any], bytes]:
         """Return what the worker drew, if it is what was paid for; raises `WorkerEnded` if it is not."""
@@ -196,6 +222,17 @@ class Desk:
         if len(image) + len(str(answer["certificate"])) < SMALL:
             return _checked(answer, image, total), image
         return await asyncio.to_thread(_checked, answer, image, total), image
+
+
+def _cause(error: Exception) -> str:
+    """Return why a release that was paid for is lost, as a clause."""
+    if isinstance(error, WorkerEnded):
+        return f"drawing it took longer than {error.slow:g} s" if error.slow else "its worker ended"
+    if isinstance(error, NotKept):
+        return "it could not be written to the results"
+    if isinstance(error, LedgerError):
+        return "the ledger could not note its file"
+    return f"its draw was refused: {error.message}" if isinstance(error, Refusal) else "the service failed"
 
 
 def _checked(answer: dict[str, Any], image: bytes, total: dict[str, Any] | None) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from typing import Any, Final
 from dpveil.errors import OutputError
 from dpveil.service.limits import Limits
 from dpveil.service.problems import KeyReused, NotFound
+from dpveil.service.spare import Spare
 
 MEMORY: Final = ":memory:"
 VERSION: Final = 1
@@ -68,9 +69,11 @@ class Store:
     def __init__(self, path: str | Path, limits: Limits) -> None:
         self.limits = limits
         self.used = self._room = 0
+        self._doubted = False
         try:
             self._open(path)
-        except sqlite3.Error as error:
+            self._spare = Spare(None if path == MEMORY else Path(path).parent)
+        except (sqlite3.Error, OSError) as error:
             hint = "name another file for results, or remove this one"
             raise OutputError(f"the results cannot be kept: {error}", hint=hint) from error
 
@@ -90,6 +93,7 @@ class Store:
 
     def close(self) -> None:
         """Close the database."""
+        self._spare.close()
         self._base.close()
 
     def mac(self, *parts: str | bytes) -> bytes:
@@ -152,8 +156,20 @@ class Store:
         """Give back what `has_room` kept."""
         self._room -= size
 
+    def hold(self, id_: str, size: int) -> None:
+        """Hold room on the disk for a release of `size` bytes, until `keep` or `fail`.
+
+        After a release that could not be kept, it is also written once. Raises `OSError` and `sqlite3.Error`.
+        """
+        self._spare.hold(id_, size)
+        if self._doubted:
+            self._base.execute("UPDATE results SET image = zeroblob(?) WHERE id = ?", [size, id_])
+            self._doubted = False
+
     def keep(self, id_: str, release: Mapping[str, Any], image: bytes) -> None:
         """Keep a release, durably, which is not shown before `show`."""
+        self._spare.free(id_)
+        self._doubted = True
         text, notes, kind = release["certificate"], release["notes"], release["format"]
         size = len(image) + len(text) + len(notes)
         self._base.execute("PRAGMA synchronous = FULL")
@@ -163,6 +179,7 @@ class Store:
             [KEPT, size, kind, text, notes, image, release["sha256"], id_],
         )
         self._base.execute("PRAGMA synchronous = NORMAL")
+        self._doubted = False
         self.used += size
 
     def show(self, id_: str) -> None:
@@ -182,6 +199,7 @@ class Store:
 
     def fail(self, id_: str, problem: str) -> None:
         """Keep why a release was not made; a retry with its key makes a new attempt."""
+        self._spare.free(id_)
         self._base.execute(
             "UPDATE results SET state = ?, problem = ?, bytes = ?, request = NULL WHERE id = ?",
             [FAILED, problem, len(problem), id_],
