@@ -12,6 +12,7 @@ import json
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -62,6 +63,13 @@ class Job:
     id: str
     task: asyncio.Task[None]
     paid: bool = False
+    cancelled: bool = False
+
+    def cancel(self) -> None:
+        """Cancel it once: a second time would cancel that it is noted."""
+        if not self.cancelled:
+            self.cancelled = True
+            self.task.cancel()
 
 
 class Desk:
@@ -105,7 +113,7 @@ class Desk:
         if job is not None and job.paid:
             raise Conflict("what is paid for is finished first", hint="ask again in a few seconds")
         if job is not None:
-            job.task.cancel()
+            job.cancel()
             await asyncio.wait([job.task])
         await self.results(self.store.delete, id_)
 
@@ -131,7 +139,7 @@ class Desk:
         self.closing = True
         for job in [*self._jobs.values()]:
             if not job.paid:
-                job.task.cancel()
+                job.cancel()
         if self._jobs:
             await asyncio.wait([job.task for job in self._jobs.values()])
 
@@ -159,8 +167,20 @@ class Desk:
             share.free()
             self._jobs.pop(id_, None)
 
+    async def sweep(self) -> None:
+        """Forget what has expired, and note what failed where that could not be noted before.
+
+        A result that is looked for has its job already: results and their jobs begin in one order.
+        """
+        await self.results(self.store.sweep)
+        for id_ in await self.results(self.store.unfinished):
+            if id_ not in self._jobs:
+                await self._failed(id_, DPVeilError("the service failed", hint="send it again"))
+
     async def _failed(self, id_: str, error: DPVeilError) -> None:
-        await self.results(self.store.fail, id_, json.dumps(problem(error)))
+        """Note why a result was not made; what cannot be noted now, as on a full disk, is swept later."""
+        with suppress(NotKept):
+            await asyncio.shield(self.results(self.store.fail, id_, json.dumps(problem(error))))
         log.write("failed", kind=kind_of(error), status=status_of(error))
 
     async def _release(self, job: Job, order: Order, share: Share) -> None:

@@ -7,7 +7,7 @@ import gc
 import ipaddress
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import uvicorn
 from fastapi import FastAPI
 
-from dpveil.errors import InvalidParameter, OutputError, UsageError
+from dpveil.errors import DPVeilError, InvalidParameter, OutputError, UsageError
 from dpveil.io.names import shown
 from dpveil.service import log
 from dpveil.service.app import Addresses, application
@@ -153,7 +153,8 @@ def _lifespan(desk: Desk) -> Callable[[FastAPI], Any]:
 async def _sweep(desk: Desk) -> None:
     while True:
         await asyncio.sleep(SWEEP_SECONDS)
-        await desk.results(desk.store.sweep)
+        with suppress(DPVeilError):  # logged; the next one may succeed
+            await desk.sweep()
 
 
 class _Server(uvicorn.Server):

@@ -201,10 +201,16 @@ class Store:
         """Keep why a release was not made; a retry with its key makes a new attempt."""
         self._spare.free(id_)
         self._base.execute(
-            "UPDATE results SET state = ?, problem = ?, bytes = ?, request = NULL WHERE id = ?",
-            [FAILED, problem, len(problem), id_],
+            "UPDATE results SET state = ?, problem = ?, bytes = ?, request = NULL"
+            " WHERE id = ? AND state IN (?, ?)",
+            [FAILED, problem, len(problem), id_, WORKING, KEPT],
         )
         self.used += len(problem)
+
+    def unfinished(self) -> list[str]:
+        """Return the names of all results that are neither done nor failed."""
+        which = "SELECT id FROM results WHERE state IN (?, ?)"
+        return [str(id_) for (id_,) in self._base.execute(which, [WORKING, KEPT])]
 
     def find(self, owner: str, id_: str) -> Result | None:
         """Return a caller's result; None if there is none, or it has expired."""

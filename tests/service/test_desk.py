@@ -1,0 +1,102 @@
+"""The desk: what is cancelled or fails is noted, whatever else happens, and no key stays at work."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from service_client import release, service, upload
+
+from dpveil.service.budget import Budget
+from dpveil.service.desk import Desk, Order
+from dpveil.service.keys import LOCAL
+from dpveil.service.limits import Limits
+from dpveil.service.metrics import Metrics
+from dpveil.service.store import MEMORY, Store
+from dpveil.service.upload import Held, Share
+
+
+class Occupied:
+    """A pool whose workers are all at work."""
+
+    @asynccontextmanager
+    async def worker(self) -> AsyncIterator[Any]:
+        """Wait in line."""
+        await asyncio.Event().wait()
+        yield None
+
+
+def test_a_job_that_is_cancelled_repeatedly_is_forgotten() -> None:
+    """The second DELETE arrives while the first waits for the thread of the results."""
+
+    async def cancels() -> None:
+        limits, free = Limits(), threading.Event()
+        pool: Any = Occupied()
+        desk = Desk(pool, Store(MEMORY, limits), Budget(None), limits, Metrics())
+        order = Order(b"x", {}, None, LOCAL, "key", b"digest")
+        made, new = await desk.begin(order, Share(Held(limits)))
+        await asyncio.sleep(0)
+        desk._results.submit(free.wait)
+        deletes = []
+        for _ in range(3):
+            deletes.append(asyncio.create_task(desk.cancel(LOCAL, made.id)))
+            for _ in range(5):
+                await asyncio.sleep(0)
+        free.set()
+        await asyncio.gather(*deletes)
+        assert new
+        assert await desk.results(desk.store.find, LOCAL.number, made.id) is None
+        assert not desk._jobs
+        again = await desk.begin(order, Share(Held(limits)))
+        assert again[1]
+        await desk.close()
+        desk.end()
+
+    asyncio.run(cancels())
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_what_could_not_be_noted_is_noted_later(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a full disk a failure is not written; its key is free again once there is room."""
+    from dpveil.service import run
+
+    monkeypatch.setattr(run, "SWEEP_SECONDS", 0.05)
+    full = (
+        "CREATE TEMP TRIGGER full BEFORE UPDATE OF problem ON results BEGIN SELECT RAISE(FAIL, 'full'); END"
+    )
+    with service(fake=True) as (made, client):
+
+        def post(**settings: Any) -> Any:
+            files = upload(b"x", {**release(), **settings})
+            return client.post("/v1/releases", files=files, headers={"Idempotency-Key": "a"})
+
+        base, stored = made.desk.store._base, made.desk.budget.stored
+        base.execute(full)
+        if kept:
+            made.desk.budget.stored = None  # calling it fails
+        first = post() if kept else post(plan="end")
+        made.desk.budget.stored = stored
+        assert (first.status_code, first.json()["status"]) == (202, "working")
+        time.sleep(0.3)  # sweeps fail, too
+        assert client.get(first.json()["job_url"]).json()["status"] == "working"
+        base.execute("DROP TRIGGER full")
+        while (told := client.get(first.json()["job_url"]).json())["status"] == "working":
+            time.sleep(0.02)
+        assert told["problem"]["title"] == "the service failed"
+        assert post().status_code == 201
+
+
+def test_a_sweep_leaves_what_is_being_made_and_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpveil.service import run
+
+    monkeypatch.setattr(run, "SWEEP_SECONDS", 0.001)
+    with service(fake=True) as (_, client):
+        for _ in range(10):
+            assert client.post("/v1/releases", files=upload(b"x", release())).status_code == 201
+        assert client.post("/v1/releases", files=upload(b"x", release(plan="doze"))).status_code == 201
+        assert client.post("/v1/releases", files=upload(b"x", release(draw="doze"))).status_code == 201
