@@ -100,3 +100,28 @@ def test_room_is_held_for_each_and_given_back_once(tmp_path: Path) -> None:
     assert os.fstat(spare._file.fileno()).st_size == 0  # type: ignore[union-attr]
     assert not [*tmp_path.iterdir()]
     spare.close()
+
+
+def test_the_file_does_not_tell_what_was_sent_without_a_key(tmp_path: Path) -> None:
+    """Whoever has the file, with its secret, cannot confirm a guess of photo and settings."""
+    store = Store(tmp_path / "results", Limits())
+    for key in (None, None, "a"):
+        store.begin("alice", key, b"digest")
+    contents = [row[0] for row in store._base.execute("SELECT content FROM results ORDER BY number")]
+    guesses = [store.mac("content", key, b"digest") for key in ("", "a")]
+    assert len(set(contents)) == 3
+    assert [content in guesses for content in contents] == [False, False, True]
+    store.close()
+
+
+def test_only_its_owner_reads_the_file(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        store = Store(tmp_path / "results", Limits())
+        kept(store, "alice", b"a")
+        modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+    assert set(modes) >= {"results", "results-wal"}
+    assert set(modes.values()) == {0o600}
+    store.close()

@@ -78,6 +78,8 @@ class Store:
             raise OutputError(f"the results cannot be kept: {error}", hint=hint) from error
 
     def _open(self, path: str | Path) -> None:
+        if path != MEMORY:
+            Path(path).touch(0o600)  # nobody else reads it; SQLite's other files take its mode
         self._base = sqlite3.connect(path, timeout=1, isolation_level=None, check_same_thread=False)
         version = self._base.execute("PRAGMA user_version").fetchone()[0]
         tables = self._base.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
@@ -107,12 +109,12 @@ class Store:
     def begin(self, owner: str, key: str | None, content: bytes) -> tuple[Result, bool]:
         """Return the result for this caller's key, and whether it is new and has to be made.
 
-        Without a `key` it always is. `content` is the digest of photo and settings. Raises `KeyReused` if the
-        key came with other content.
+        Without a `key` it always is, and nothing of the content is kept. `content` is the digest of photo and
+        settings. Raises `KeyReused` if the key came with other content.
         """
         self.sweep()
         request = None if key is None else self.mac("request", owner, key)
-        content = self.mac("content", key or "", content)
+        content = secrets.token_bytes(32) if key is None else self.mac("content", key, content)
         row = self._base.execute(
             f"SELECT {COLUMNS}, content FROM results WHERE owner = ? AND request = ?",  # noqa: S608
             [self.mac("owner", owner), request],
