@@ -12,7 +12,7 @@ import pytest
 from dpveil.service.limits import Limits
 from dpveil.service.problems import NotFound
 from dpveil.service.spare import COPIES, SLACK, Spare
-from dpveil.service.store import MEMORY, Store
+from dpveil.service.store import DONE, FAILED, MEMORY, Store
 
 
 @pytest.fixture
@@ -125,3 +125,16 @@ def test_only_its_owner_reads_the_file(tmp_path: Path) -> None:
     assert set(modes) >= {"results", "results-wal"}
     assert set(modes.values()) == {0o600}
     store.close()
+
+
+def test_what_failed_takes_no_room_and_shows_nothing(store: Store) -> None:
+    """Also if it was kept before, or failed twice, or is done: then it stays."""
+    held, done = kept(store, "alice", b"a" * 1000, show=False), kept(store, "alice", b"b" * 500)
+    for _ in range(2):
+        for id_ in (held, done, "none"):
+            store.fail(id_, "problem")
+    rows = store._base.execute("SELECT state, certificate, image, sha256, bytes FROM results ORDER BY number")
+    assert rows.fetchall() == [(FAILED, None, None, None, 7), (DONE, "{}", b"b" * 500, "0", 504)]
+    assert store.used == 7 + 504
+    store._forget("1", [])
+    assert store.used == 0

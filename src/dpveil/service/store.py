@@ -202,12 +202,15 @@ class Store:
     def fail(self, id_: str, problem: str) -> None:
         """Keep why a release was not made; a retry with its key makes a new attempt."""
         self._spare.free(id_)
-        self._base.execute(
-            "UPDATE results SET state = ?, problem = ?, bytes = ?, request = NULL"
-            " WHERE id = ? AND state IN (?, ?)",
-            [FAILED, problem, len(problem), id_, WORKING, KEPT],
-        )
-        self.used += len(problem)
+        unfinished, values = "id = ? AND state IN (?, ?)", [id_, WORKING, KEPT]
+        before = self._base.execute(f"SELECT bytes FROM results WHERE {unfinished}", values).fetchone()  # noqa: S608
+        if before is not None:
+            self._base.execute(
+                "UPDATE results SET state = ?, problem = ?, bytes = ?, request = NULL, format = NULL,"  # noqa: S608
+                f" certificate = NULL, notes = NULL, image = NULL, sha256 = NULL WHERE {unfinished}",
+                [FAILED, problem, len(problem), *values],
+            )
+            self.used += len(problem) - int(before[0])
 
     def unfinished(self) -> list[str]:
         """Return the names of all results that are neither done nor failed."""
