@@ -100,3 +100,41 @@ def test_a_sweep_leaves_what_is_being_made_and_what_is_done(monkeypatch: pytest.
             assert client.post("/v1/releases", files=upload(b"x", release())).status_code == 201
         assert client.post("/v1/releases", files=upload(b"x", release(plan="doze"))).status_code == 201
         assert client.post("/v1/releases", files=upload(b"x", release(draw="doze"))).status_code == 201
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_failed_job_is_there_for_everybody_who_was_told_of_it(first: bool) -> None:
+    """A client that waits, before or after one that does not, does not delete its job."""
+    with service(fake=True) as (made, client):
+        files = upload(b"x", release(plan="memory"))
+        slow = upload(b"x", {"plan": "doze"})
+
+        def post(wait: bool) -> Any:
+            headers = {"Idempotency-Key": "a"} | ({} if wait else {"Prefer": "respond-async"})
+            return client.post("/v1/releases", files=files, headers=headers)
+
+        occupied = threading.Thread(target=lambda: client.post("/v1/releases", files=slow))
+        occupied.start()
+        while not made.desk.pool.busy:
+            time.sleep(0.01)
+        told: list[Any] = []
+        waits = threading.Thread(target=lambda: told.append(post(True)))
+        if first:
+            waits.start()
+            while len(made.desk._jobs) < 2:
+                time.sleep(0.01)
+        job = post(False)
+        assert job.status_code == 202
+        if not first:
+            waits.start()
+        for thread in (waits, occupied):
+            thread.join()
+        assert told[0].json()["type"] == "urn:dpveil:error:WorkerEnded"
+        assert client.get(job.json()["job_url"]).json()["problem"] == told[0].json()
+
+
+def test_a_failure_that_one_request_was_told_is_not_kept() -> None:
+    with service(fake=True) as (made, client):
+        answer = client.post("/v1/releases", files=upload(b"x", {"plan": "end"}))
+        assert answer.status_code == 422
+        assert made.desk.store.used == 0

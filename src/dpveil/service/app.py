@@ -59,11 +59,10 @@ class Addresses:
             share.free()
         del sent
         now = ASYNCHRONOUS in (prefer or "")
-        if not now:
-            await self.desk.wait(result.id, self.desk.limits.answer_seconds)
+        alone = not now and await self.desk.wait(result.id, self.desk.limits.answer_seconds)
         found = await self._found(request, result.id)
         if (told := failed(found)) is not None:
-            if not now:
+            if alone:  # nobody else was told where it is
                 await self.desk.results(self.desk.store.delete, found.id)
             return _problem(told)
         replayed = {} if new else {"idempotency-replayed": "true"}

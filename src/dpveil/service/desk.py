@@ -58,12 +58,16 @@ class Order:
 
 @dataclass(eq=False)
 class Job:
-    """An order that is being made; `paid` once its payment has begun, after which it is finished."""
+    """An order that is being made; `paid` once its payment has begun, after which it is finished.
+
+    It is `shared` once a second request with its key was told of it.
+    """
 
     id: str
     task: asyncio.Task[None]
     paid: bool = False
     cancelled: bool = False
+    shared: bool = False
 
     def cancel(self) -> None:
         """Cancel it once: a second time would cancel that it is noted."""
@@ -99,13 +103,17 @@ class Desk:
         if new:
             task = asyncio.create_task(self._make(result.id, order, share))
             self._jobs[result.id] = Job(result.id, task)
+        elif (job := self._jobs.get(result.id)) is not None:
+            job.shared = True
         return result, new
 
-    async def wait(self, id_: str, seconds: float) -> None:
-        """Wait until a result is made, or the time is over."""
+    async def wait(self, id_: str, seconds: float) -> bool:
+        """Wait until a result is made, or the time is over; return whether it is of one request alone."""
         job = self._jobs.get(id_)
-        if job is not None:
-            await asyncio.wait([job.task], timeout=seconds)
+        if job is None:
+            return False
+        await asyncio.wait([job.task], timeout=seconds)
+        return not job.shared
 
     async def cancel(self, caller: Caller, id_: str) -> None:
         """Cancel what is not paid for, or forget what was made; raises `Conflict` while it is drawn."""
