@@ -12,7 +12,7 @@ import httpx
 import pytest
 from service_client import release, service, upload
 
-from dpveil.errors import LedgerError
+from dpveil.errors import LedgerError, OutputError
 from dpveil.ledger import Ledger, Limit
 from dpveil.service.store import KEPT
 
@@ -218,3 +218,31 @@ def test_a_loss_says_its_cause(both: Any, ledger: Any) -> None:
 
     made.desk.budget.stored = stored
     assert "as the ledger could not note its file" in post(client, "a").json()["title"]
+
+
+@pytest.mark.parametrize("cancels", [True, False])
+def test_what_cannot_be_committed_is_not_held(
+    both: Any, ledger: Any, monkeypatch: pytest.MonkeyPatch, cancels: bool
+) -> None:
+    """The error is that of the commit, even if cancelling fails, too."""
+
+    def fails(*_: Any) -> None:
+        raise LedgerError("the ledger is locked")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger, "_commit", fails)
+        if not cancels:
+            patch.setattr(ledger, "_cancel", lambda _: fails())
+        answer = post(both[1], "a")
+    assert (answer.status_code, answer.json()["title"]) == (503, "the ledger is locked")
+    account = ledger.show("album")
+    assert (account.reserved.cost == account.spent.cost) == cancels
+    assert spent(ledger) == 0
+
+
+def test_results_are_not_shown_without_the_ledger_that_paid(ledger: Any, tmp_path: Path) -> None:
+    results = tmp_path / "results.db"
+    with service(fake=True, ledger=ledger, results=results) as (_, client):
+        assert post(client, "a").status_code == 201
+    with pytest.raises(OutputError, match="another ledger, or without one"), service(results=results):
+        pass

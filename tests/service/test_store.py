@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dpveil.errors import OutputError
 from dpveil.service.limits import Limits
 from dpveil.service.problems import NotFound
 from dpveil.service.spare import COPIES, SLACK, Spare
@@ -138,3 +139,16 @@ def test_what_failed_takes_no_room_and_shows_nothing(store: Store) -> None:
     assert store.used == 7 + 504
     store._forget("1", [])
     assert store.used == 0
+
+
+@pytest.mark.parametrize(("made", "again"), [("one", "other"), ("one", ""), ("", "one")])
+def test_a_file_belongs_to_one_ledger(tmp_path: Path, made: str, again: str) -> None:
+    """Another ledger, or none, does not know what was paid for: nothing is shown, nothing is forgotten."""
+    store = Store(tmp_path / "results", Limits(), made)
+    kept(store, "alice", b"a", show=False)
+    store.close()
+    with pytest.raises(OutputError, match="the file was made with another ledger"):
+        Store(tmp_path / "results", Limits(), again)
+    store = Store(tmp_path / "results", Limits(), made)
+    assert len(store.unfinished()) == 1
+    store.close()

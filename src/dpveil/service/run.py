@@ -110,7 +110,8 @@ def build(setup: Setup, ledger: Ledger | None = None) -> Service:
     limits, metrics, budget = setup.limits, Metrics(), Budget(ledger)
     keys = None if setup.keys is None else KeyFile(setup.keys)
     pool = Pool(setup.workers or os.cpu_count() or 1, limits)
-    store = Store(MEMORY if setup.results is None else setup.results, limits)
+    name = "" if ledger is None else ledger.name
+    store = Store(MEMORY if setup.results is None else setup.results, limits, name)
     store.recover(budget.paid)
     desk = Desk(pool, store, budget, limits, metrics)
     held = Held(limits)

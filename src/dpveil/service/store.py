@@ -23,7 +23,7 @@ from dpveil.service.spare import Spare
 MEMORY: Final = ":memory:"
 VERSION: Final = 1
 SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS secret (value BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS secret (value BLOB NOT NULL, ledger TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS results (
   number INTEGER PRIMARY KEY AUTOINCREMENT,
   id TEXT NOT NULL UNIQUE, owner BLOB NOT NULL, request BLOB, content BLOB NOT NULL, state TEXT NOT NULL,
@@ -62,25 +62,30 @@ class Result:
 class Store:
     """The results in the database at `path`; used by one thread at a time. `used` counts their bytes.
 
-    Raises `OutputError` if the file cannot be used. What was being made when the process ended is forgotten
-    when the next one starts (`recover`): nothing of it was shown.
+    `ledger` is the name of the ledger that pays, empty without one: a file belongs to one, as no other knows
+    what was paid for. What was being made when the process ended is forgotten when the next one starts
+    (`recover`): nothing of it was shown. Raises `OutputError` if the file cannot be used.
     """
 
-    def __init__(self, path: str | Path, limits: Limits) -> None:
+    def __init__(self, path: str | Path, limits: Limits, ledger: str = "") -> None:
         self.limits = limits
         self.used = self._room = 0
         self._doubted = False
         try:
-            self._open(path)
-            self._spare = Spare(None if path == MEMORY else Path(path).parent)
+            if path != MEMORY:
+                Path(path).touch(0o600)  # nobody else reads it; SQLite's other files take its mode
+            self._base = sqlite3.connect(path, timeout=1, isolation_level=None, check_same_thread=False)
+            try:
+                self._open(ledger)
+                self._spare = Spare(None if path == MEMORY else Path(path).parent)
+            except BaseException:
+                self._base.close()
+                raise
         except (sqlite3.Error, OSError) as error:
             hint = "name another file for results, or remove this one"
             raise OutputError(f"the results cannot be kept: {error}", hint=hint) from error
 
-    def _open(self, path: str | Path) -> None:
-        if path != MEMORY:
-            Path(path).touch(0o600)  # nobody else reads it; SQLite's other files take its mode
-        self._base = sqlite3.connect(path, timeout=1, isolation_level=None, check_same_thread=False)
+    def _open(self, ledger: str) -> None:
         version = self._base.execute("PRAGMA user_version").fetchone()[0]
         tables = self._base.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
         if tables and version != VERSION:
@@ -90,8 +95,10 @@ class Store:
         self._base.executescript(SCHEMA)
         self._base.execute(f"PRAGMA user_version = {VERSION}")
         if self._base.execute("SELECT count(*) FROM secret").fetchone()[0] == 0:
-            self._base.execute("INSERT INTO secret VALUES (?)", [secrets.token_bytes(32)])
-        self._secret = bytes(self._base.execute("SELECT value FROM secret").fetchone()[0])
+            self._base.execute("INSERT INTO secret VALUES (?, ?)", [secrets.token_bytes(32), ledger])
+        self._secret, paying = self._base.execute("SELECT value, ledger FROM secret").fetchone()
+        if paying != ledger:
+            raise sqlite3.DatabaseError("the file was made with another ledger, or without one")
 
     def close(self) -> None:
         """Close the database."""
