@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from dpveil.errors import OutputError
 from dpveil.service.limits import Limits
 from dpveil.service.problems import NotFound
 from dpveil.service.spare import COPIES, SLACK, Spare
-from dpveil.service.store import DONE, FAILED, MEMORY, Store
+from dpveil.service.store import APPLICATION, DONE, FAILED, MEMORY, Store
 
 
 @pytest.fixture
@@ -152,3 +154,37 @@ def test_a_file_belongs_to_one_ledger(tmp_path: Path, made: str, again: str) -> 
     store = Store(tmp_path / "results", Limits(), made)
     assert len(store.unfinished()) == 1
     store.close()
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "CREATE TABLE notes (text); PRAGMA user_version = 1",
+        "CREATE TABLE notes (text); PRAGMA user_version = 1; PRAGMA application_id = 1",
+        f"CREATE TABLE notes (text); PRAGMA application_id = {APPLICATION}; PRAGMA user_version = 2",
+        "PRAGMA application_id = 1",
+        "PRAGMA user_version = 1",
+    ],
+)
+def test_another_database_is_left_as_it_is(tmp_path: Path, statements: str) -> None:
+    """Whatever its version: it says that it is a file of results, or it is empty."""
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as base:
+        base.executescript(statements)
+    before = path.read_bytes()
+    with pytest.raises(OutputError, match="the file is another database"):
+        Store(path, Limits())
+    assert path.read_bytes() == before
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_a_file_that_was_begun_is_still_taken(tmp_path: Path) -> None:
+    """An empty file, and one whose process ended while it made the tables."""
+    (tmp_path / "results").touch()
+    for _ in range(2):
+        Store(tmp_path / "results", Limits()).close()
+    with closing(sqlite3.connect(tmp_path / "results")) as base:
+        assert base.execute("PRAGMA application_id").fetchone() == (APPLICATION,)
+        base.execute("DELETE FROM secret")
+        base.commit()
+    Store(tmp_path / "results", Limits()).close()

@@ -21,8 +21,11 @@ from dpveil.service.problems import KeyReused, NotFound
 from dpveil.service.spare import Spare
 
 MEMORY: Final = ":memory:"
+APPLICATION: Final = 0x64705672
+"""SQLite's application_id of files of results: "dpVr"."""
 VERSION: Final = 1
-SCHEMA: Final = """
+SCHEMA: Final = f"""
+BEGIN;
 CREATE TABLE IF NOT EXISTS secret (value BLOB NOT NULL, ledger TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS results (
   number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -31,6 +34,9 @@ CREATE TABLE IF NOT EXISTS results (
   image BLOB, sha256 TEXT, problem TEXT, fetched INTEGER NOT NULL DEFAULT 0
 );
 CREATE UNIQUE INDEX IF NOT EXISTS requests ON results (owner, request) WHERE request IS NOT NULL;
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {VERSION};
+COMMIT;
 """
 PRAGMAS: Final = (
     "trusted_schema = OFF",
@@ -86,14 +92,15 @@ class Store:
             raise OutputError(f"the results cannot be kept: {error}", hint=hint) from error
 
     def _open(self, ledger: str) -> None:
-        version = self._base.execute("PRAGMA user_version").fetchone()[0]
         tables = self._base.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-        if tables and version != VERSION:
+        told = [
+            self._base.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+        ]
+        if told != ([APPLICATION, VERSION] if tables else [0, 0]):
             raise sqlite3.DatabaseError("the file is another database")
         for pragma in PRAGMAS:
             self._base.execute(f"PRAGMA {pragma}")
         self._base.executescript(SCHEMA)
-        self._base.execute(f"PRAGMA user_version = {VERSION}")
         if self._base.execute("SELECT count(*) FROM secret").fetchone()[0] == 0:
             self._base.execute("INSERT INTO secret VALUES (?, ?)", [secrets.token_bytes(32), ledger])
         self._secret, paying = self._base.execute("SELECT value, ledger FROM secret").fetchone()
