@@ -229,10 +229,13 @@ def test_what_cannot_be_committed_is_not_held(
     def fails(*_: Any) -> None:
         raise LedgerError("the ledger is locked")
 
+    def fails_too(*_: Any) -> None:
+        raise LedgerError("the ledger is away")
+
     with monkeypatch.context() as patch:
         patch.setattr(ledger, "_commit", fails)
         if not cancels:
-            patch.setattr(ledger, "_cancel", lambda _: fails())
+            patch.setattr(ledger, "_cancel", fails_too)
         answer = post(both[1], "a")
     assert (answer.status_code, answer.json()["title"]) == (503, "the ledger is locked")
     account = ledger.show("album")

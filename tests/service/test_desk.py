@@ -98,8 +98,15 @@ def test_a_sweep_leaves_what_is_being_made_and_what_is_done(monkeypatch: pytest.
     with service(fake=True) as (_, client):
         for _ in range(10):
             assert client.post("/v1/releases", files=upload(b"x", release())).status_code == 201
-        assert client.post("/v1/releases", files=upload(b"x", release(plan="doze"))).status_code == 201
-        assert client.post("/v1/releases", files=upload(b"x", release(draw="doze"))).status_code == 201
+        for doze in ("plan", "draw"):
+            files = upload(b"x", release(**{doze: "doze"}))
+            job = client.post("/v1/releases", files=files, headers={"Prefer": "respond-async"}).json()[
+                "job_url"
+            ]
+            seen = []
+            while (told := client.get(job).json()["status"]) == "working" or not seen:
+                seen.append(told)
+            assert {*seen, told} == {"working", "done"}
 
 
 @pytest.mark.parametrize("first", [True, False])

@@ -90,6 +90,15 @@ def taken(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.iterdir())
 
 
+def test_what_failed_gives_its_room_on_the_disk_back(tmp_path: Path) -> None:
+    store = Store(tmp_path / "results", Limits())
+    made, _ = store.begin("alice", None, b"")
+    store.hold(made.id, 1000)
+    store.fail(made.id, "problem")
+    assert store._spare._held == {}
+    store.close()
+
+
 def test_room_is_held_for_each_and_given_back_once(tmp_path: Path) -> None:
     spare = Spare(tmp_path)
     for name in ("a", "b"):
