@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import httpx
 import pytest
 from service_client import release, service, upload
 
+from dpveil.errors import LedgerError, OutputError
 from dpveil.ledger import Ledger, Limit
 from dpveil.service.store import KEPT
 
@@ -160,3 +162,90 @@ def test_a_ledger_that_cannot_be_used_stops_every_draw(both: Any, ledger: Any) -
     ledger.files[0].write_bytes(b"another file")
     answer = post(both[1], "a")
     assert (answer.status_code, kind(answer)) == (503, "LedgerError")
+
+
+FULL = (
+    "CREATE TEMP TRIGGER full BEFORE UPDATE OF image ON results WHEN new.image IS NOT NULL"
+    " BEGIN SELECT RAISE(FAIL, 'full'); END"
+)
+"""No image can be written, as on a full disk."""
+
+
+def test_a_full_disk_is_noticed_before_anything_is_paid(
+    ledger: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dpveil.service import spare
+
+    def full(*_: int) -> None:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    with service(fake=True, ledger=ledger, results=tmp_path / "results.db") as (made, client):
+        with monkeypatch.context() as patch:
+            patch.setattr(spare.os, "posix_fallocate", full)
+            for _ in range(3):
+                answer = post(client, "a")
+                assert (answer.status_code, kind(answer)) == (503, "NotKept")
+                assert answer.headers["retry-after"] == "60"
+        assert spent(ledger) == 0
+        assert made.desk.store._room == 0
+        assert post(client, "a").status_code == 201
+        assert made.desk.store._spare._held == {}
+
+
+def test_after_a_release_that_could_not_be_kept_none_is_paid_before_a_write_succeeds(
+    both: Any, ledger: Any
+) -> None:
+    made, client = both
+    base = made.desk.store._base
+    base.execute(FULL)
+    lost = post(client, "a")
+    assert (lost.status_code, kind(lost)) == (500, "Lost")
+    assert "as it could not be written to the results: nothing was shown" in lost.json()["title"]
+    for key in ("a", "a", "b"):
+        assert kind(post(client, key)) == "NotKept"
+    assert spent(ledger) == 1
+    base.execute("DROP TRIGGER full")
+    assert post(client, "a").status_code == 201
+    assert spent(ledger) == 2
+
+
+def test_a_loss_says_its_cause(both: Any, ledger: Any) -> None:
+    made, client = both
+    assert "is lost, as its worker ended: nothing" in post(client, "a", draw="end").json()["title"]
+
+    def stored(*_: Any) -> None:
+        raise LedgerError("the disk is full")
+
+    made.desk.budget.stored = stored
+    assert "as the ledger could not note its file" in post(client, "a").json()["title"]
+
+
+@pytest.mark.parametrize("cancels", [True, False])
+def test_what_cannot_be_committed_is_not_held(
+    both: Any, ledger: Any, monkeypatch: pytest.MonkeyPatch, cancels: bool
+) -> None:
+    """The error is that of the commit, even if cancelling fails, too."""
+
+    def fails(*_: Any) -> None:
+        raise LedgerError("the ledger is locked")
+
+    def fails_too(*_: Any) -> None:
+        raise LedgerError("the ledger is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger, "_commit", fails)
+        if not cancels:
+            patch.setattr(ledger, "_cancel", fails_too)
+        answer = post(both[1], "a")
+    assert (answer.status_code, answer.json()["title"]) == (503, "the ledger is locked")
+    account = ledger.show("album")
+    assert (account.reserved.cost == account.spent.cost) == cancels
+    assert spent(ledger) == 0
+
+
+def test_results_are_not_shown_without_the_ledger_that_paid(ledger: Any, tmp_path: Path) -> None:
+    results = tmp_path / "results.db"
+    with service(fake=True, ledger=ledger, results=results) as (_, client):
+        assert post(client, "a").status_code == 201
+    with pytest.raises(OutputError, match="another ledger, or without one"), service(results=results):
+        pass

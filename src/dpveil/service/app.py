@@ -59,11 +59,10 @@ class Addresses:
             share.free()
         del sent
         now = ASYNCHRONOUS in (prefer or "")
-        if not now:
-            await self.desk.wait(result.id, self.desk.limits.answer_seconds)
+        alone = not now and await self.desk.wait(result.id, self.desk.limits.answer_seconds)
         found = await self._found(request, result.id)
         if (told := failed(found)) is not None:
-            if not now:
+            if alone:  # nobody else was told where it is
                 await self.desk.results(self.desk.store.delete, found.id)
             return _problem(told)
         replayed = {} if new else {"idempotency-replayed": "true"}
@@ -108,12 +107,12 @@ class Addresses:
     async def image(self, request: Request, id: str) -> Response:  # noqa: A002
         """Return the image of a release."""
         found = await self.done(request, id)
-        desk, store = self.desk, self.desk.store
-        row, size = await desk.results(store.place, found.id)
+        desk, store, owner = self.desk, self.desk.store, _caller(request).number
+        size = await desk.results(store.size, owner, found.id)
 
         async def chunks() -> AsyncIterator[bytes]:
             for start in range(0, size, CHUNK):
-                yield await desk.results(store.part, row, start, min(CHUNK, size - start))
+                yield await desk.results(store.part, owner, found.id, start, min(CHUNK, size - start))
             await desk.results(store.fetched, found.id)
 
         headers = {"content-length": str(size)}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dpveil.core.certificate_text import parse_guarantee
 from dpveil.core.numbers import show as shown
-from dpveil.errors import AlreadyPaid, UsageError
+from dpveil.errors import AlreadyPaid, DPVeilError, UsageError
 from dpveil.service.problems import Gone
 
 if TYPE_CHECKING:
@@ -26,8 +27,9 @@ class Budget:
         """Commit the cost of one release, durably, before anything is drawn; None without a ledger.
 
         `total` is the plan's guarantee as JSON, None for a copy. `owner` and `key` name the attempt: one that
-        was paid before and whose release is not kept any more is `Gone`. Raises `BudgetExceeded`, other
-        errors of the ledger, and `UsageError` where no subject is named, or nothing is protected.
+        was paid before and whose release is not kept any more is `Gone`. What cannot be committed is not held
+        either. Raises `BudgetExceeded`, other errors of the ledger, and `UsageError` where no subject is
+        named, or nothing is protected.
         """
         if self.ledger is None:
             return None
@@ -43,7 +45,12 @@ class Budget:
                 "the release with this Idempotency-Key was made and paid for, and is not kept any more",
                 hint="send another key for another release, which costs again",
             ) from error
-        reservation.commit()
+        try:
+            reservation.commit()
+        except BaseException:
+            with suppress(DPVeilError):  # then it expires
+                reservation.cancel()
+            raise
         return reservation
 
     def stored(self, payment: Reservation | None, sha256: str) -> None:

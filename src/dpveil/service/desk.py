@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from dpveil.core.certificate_text import parse_certificate, parse_guarantee
-from dpveil.errors import BudgetRefused, DPVeilError
+from dpveil.errors import BudgetRefused, DPVeilError, LedgerError
 from dpveil.io import FORMATS
 from dpveil.io.containers import format_name
 from dpveil.service import log
@@ -24,7 +26,17 @@ from dpveil.service.keys import Caller
 from dpveil.service.limits import Limits
 from dpveil.service.metrics import Metrics
 from dpveil.service.pool import Pool, Worker
-from dpveil.service.problems import Busy, Conflict, Lost, WorkerEnded, kind_of, problem, status_of
+from dpveil.service.problems import (
+    Busy,
+    Conflict,
+    Lost,
+    NotKept,
+    Refusal,
+    WorkerEnded,
+    kind_of,
+    problem,
+    status_of,
+)
 from dpveil.service.store import FAILED, Result, Store
 from dpveil.service.upload import Share
 
@@ -48,11 +60,22 @@ class Order:
 
 @dataclass(eq=False)
 class Job:
-    """An order that is being made; `paid` once its payment has begun, after which it is finished."""
+    """An order that is being made; `paid` once its payment has begun, after which it is finished.
+
+    It is `shared` once a second request with its key was told of it.
+    """
 
     id: str
     task: asyncio.Task[None]
     paid: bool = False
+    cancelled: bool = False
+    shared: bool = False
+
+    def cancel(self) -> None:
+        """Cancel it once: a second time would cancel that it is noted."""
+        if not self.cancelled:
+            self.cancelled = True
+            self.task.cancel()
 
 
 class Desk:
@@ -82,13 +105,17 @@ class Desk:
         if new:
             task = asyncio.create_task(self._make(result.id, order, share))
             self._jobs[result.id] = Job(result.id, task)
+        elif (job := self._jobs.get(result.id)) is not None:
+            job.shared = True
         return result, new
 
-    async def wait(self, id_: str, seconds: float) -> None:
-        """Wait until a result is made, or the time is over."""
+    async def wait(self, id_: str, seconds: float) -> bool:
+        """Wait until a result is made, or the time is over; return whether it is of one request alone."""
         job = self._jobs.get(id_)
-        if job is not None:
-            await asyncio.wait([job.task], timeout=seconds)
+        if job is None:
+            return False
+        await asyncio.wait([job.task], timeout=seconds)
+        return not job.shared
 
     async def cancel(self, caller: Caller, id_: str) -> None:
         """Cancel what is not paid for, or forget what was made; raises `Conflict` while it is drawn."""
@@ -96,13 +123,20 @@ class Desk:
         if job is not None and job.paid:
             raise Conflict("what is paid for is finished first", hint="ask again in a few seconds")
         if job is not None:
-            job.task.cancel()
+            job.cancel()
             await asyncio.wait([job.task])
         await self.results(self.store.delete, id_)
 
     async def results(self, do: Callable[..., Made], *arguments: Any) -> Made:
-        """Return what a method of the store returns, called in its thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._results, do, *arguments)
+        """Return what a method of the store returns, called in its thread.
+
+        Raises `NotKept` if the database fails, as on a full disk.
+        """
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._results, do, *arguments)
+        except (sqlite3.Error, OSError) as error:
+            log.error("results")
+            raise NotKept from error
 
     async def payments(self, do: Callable[..., Made], *arguments: Any) -> Made:
         """Return what a method of the budget returns, called in its thread, if there is a ledger."""
@@ -115,7 +149,7 @@ class Desk:
         self.closing = True
         for job in [*self._jobs.values()]:
             if not job.paid:
-                job.task.cancel()
+                job.cancel()
         if self._jobs:
             await asyncio.wait([job.task for job in self._jobs.values()])
 
@@ -143,8 +177,20 @@ class Desk:
             share.free()
             self._jobs.pop(id_, None)
 
+    async def sweep(self) -> None:
+        """Forget what has expired, and note what failed where that could not be noted before.
+
+        A result that is looked for has its job already: results and their jobs begin in one order.
+        """
+        await self.results(self.store.sweep)
+        for id_ in await self.results(self.store.unfinished):
+            if id_ not in self._jobs:
+                await self._failed(id_, DPVeilError("the service failed", hint="send it again"))
+
     async def _failed(self, id_: str, error: DPVeilError) -> None:
-        await self.results(self.store.fail, id_, json.dumps(problem(error)))
+        """Note why a result was not made; what cannot be noted now, as on a full disk, is swept later."""
+        with suppress(NotKept):
+            await asyncio.shield(self.results(self.store.fail, id_, json.dumps(problem(error))))
         log.write("failed", kind=kind_of(error), status=status_of(error))
 
     async def _release(self, job: Job, order: Order, share: Share) -> None:
@@ -156,7 +202,7 @@ class Desk:
             room = min(max(int(planned["room"]), 0), self.limits.results_bytes)
             job.paid = True  # from here on it is not cancelled
             try:
-                await self._room(room)
+                await self._room(job.id, room)
             except DPVeilError:
                 await worker.drop()
                 raise
@@ -165,12 +211,20 @@ class Desk:
             finally:
                 self.store.free(room)
 
-    async def _room(self, size: int) -> None:
-        """Keep room for a release; raises `Busy` if there is none: what nobody has seen is kept."""
+    async def _room(self, id_: str, size: int) -> None:
+        """Keep room for a release, and hold it on the disk; raises `Busy` if there is none.
+
+        What nobody has seen is not forgotten for it.
+        """
         if not self.store.has_room(size):
             await self.results(self.store.make_room, size)
             if not self.store.has_room(size):
                 raise Busy("the results that are kept leave no room for another", after=60)
+        try:
+            await self.results(self.store.hold, id_, size)
+        except BaseException:
+            self.store.free(size)
+            raise
 
     async def _paid(self, job: Job, order: Order, worker: Worker, total: dict[str, Any] | None) -> None:
         """Pay, have it drawn, and keep it: the ledger knows the file before anybody sees it."""
@@ -189,7 +243,7 @@ class Desk:
             if payment is None:
                 raise
             log.error("lost")
-            raise Lost from error
+            raise Lost(_cause(error)) from error
 
     async def _drawn(self, worker: Worker, total: dict[str, Any] | None) -> tuple[dict[str, Any], bytes]:
         """Return what the worker drew, if it is what was paid for; raises `WorkerEnded` if it is not."""
@@ -198,6 +252,17 @@ class Desk:
         if len(image) + len(str(answer["certificate"])) < SMALL:
             return _checked(answer, image, total), image
         return await asyncio.to_thread(_checked, answer, image, total), image
+
+
+def _cause(error: Exception) -> str:
+    """Return why a release that was paid for is lost, as a clause."""
+    if isinstance(error, WorkerEnded):
+        return f"drawing it took longer than {error.slow:g} s" if error.slow else "its worker ended"
+    if isinstance(error, NotKept):
+        return "it could not be written to the results"
+    if isinstance(error, LedgerError):
+        return "the ledger could not note its file"
+    return f"its draw was refused: {error.message}" if isinstance(error, Refusal) else "the service failed"
 
 
 def _checked(answer: dict[str, Any], image: bytes, total: dict[str, Any] | None) -> dict[str, Any]:

@@ -109,15 +109,21 @@ class WorkerEnded(ServiceError):
         super().__init__(f"the request {reason}", hint="make the photo smaller, or choose fewer regions")
 
 
+class NotKept(Busy):
+    """The results cannot be written, as on a full disk."""
+
+    def __init__(self) -> None:
+        super().__init__("the results cannot be written: their disk may be full", after=60)
+
+
 class Lost(ServiceError):
-    """A release was paid for and its worker ended: nothing was shown, and the budget is not given back."""
+    """A release was paid for and lost, for a `cause`: nothing was shown, and the budget is not given back."""
 
     status = 500
 
-    def __init__(self) -> None:
+    def __init__(self, cause: str) -> None:
         super().__init__(
-            "the worker ended while it drew a release that was paid for: nothing was shown, and nothing is"
-            " given back",
+            f"a release was paid for and is lost, as {cause}: nothing was shown, and nothing is given back",
             hint="a new attempt draws anew, and costs again",
         )
 

@@ -7,7 +7,7 @@ import gc
 import ipaddress
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import uvicorn
 from fastapi import FastAPI
 
-from dpveil.errors import InvalidParameter, OutputError, UsageError
+from dpveil.errors import DPVeilError, InvalidParameter, OutputError, UsageError
 from dpveil.io.names import shown
 from dpveil.service import log
 from dpveil.service.app import Addresses, application
@@ -110,7 +110,8 @@ def build(setup: Setup, ledger: Ledger | None = None) -> Service:
     limits, metrics, budget = setup.limits, Metrics(), Budget(ledger)
     keys = None if setup.keys is None else KeyFile(setup.keys)
     pool = Pool(setup.workers or os.cpu_count() or 1, limits)
-    store = Store(MEMORY if setup.results is None else setup.results, limits)
+    name = "" if ledger is None else ledger.name
+    store = Store(MEMORY if setup.results is None else setup.results, limits, name)
     store.recover(budget.paid)
     desk = Desk(pool, store, budget, limits, metrics)
     held = Held(limits)
@@ -153,7 +154,8 @@ def _lifespan(desk: Desk) -> Callable[[FastAPI], Any]:
 async def _sweep(desk: Desk) -> None:
     while True:
         await asyncio.sleep(SWEEP_SECONDS)
-        await desk.results(desk.store.sweep)
+        with suppress(DPVeilError):  # logged; the next one may succeed
+            await desk.sweep()
 
 
 class _Server(uvicorn.Server):

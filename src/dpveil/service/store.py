@@ -17,18 +17,26 @@ from typing import Any, Final
 
 from dpveil.errors import OutputError
 from dpveil.service.limits import Limits
-from dpveil.service.problems import KeyReused
+from dpveil.service.problems import KeyReused, NotFound
+from dpveil.service.spare import Spare
 
 MEMORY: Final = ":memory:"
+APPLICATION: Final = 0x64705672
+"""SQLite's application_id of files of results: "dpVr"."""
 VERSION: Final = 1
-SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS secret (value BLOB NOT NULL);
+SCHEMA: Final = f"""
+BEGIN;
+CREATE TABLE IF NOT EXISTS secret (value BLOB NOT NULL, ledger TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS results (
-  id TEXT PRIMARY KEY, owner BLOB NOT NULL, request BLOB, content BLOB NOT NULL, state TEXT NOT NULL,
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE, owner BLOB NOT NULL, request BLOB, content BLOB NOT NULL, state TEXT NOT NULL,
   expires REAL NOT NULL, bytes INTEGER NOT NULL DEFAULT 0, format TEXT, certificate TEXT, notes TEXT,
   image BLOB, sha256 TEXT, problem TEXT, fetched INTEGER NOT NULL DEFAULT 0
 );
 CREATE UNIQUE INDEX IF NOT EXISTS requests ON results (owner, request) WHERE request IS NOT NULL;
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {VERSION};
+COMMIT;
 """
 PRAGMAS: Final = (
     "trusted_schema = OFF",
@@ -60,35 +68,48 @@ class Result:
 class Store:
     """The results in the database at `path`; used by one thread at a time. `used` counts their bytes.
 
-    Raises `OutputError` if the file cannot be used. What was being made when the process ended is forgotten
-    when the next one starts (`recover`): nothing of it was shown.
+    `ledger` is the name of the ledger that pays, empty without one: a file belongs to one, as no other knows
+    what was paid for. What was being made when the process ended is forgotten when the next one starts
+    (`recover`): nothing of it was shown. Raises `OutputError` if the file cannot be used.
     """
 
-    def __init__(self, path: str | Path, limits: Limits) -> None:
+    def __init__(self, path: str | Path, limits: Limits, ledger: str = "") -> None:
         self.limits = limits
         self.used = self._room = 0
+        self._doubted = False
         try:
-            self._open(path)
-        except sqlite3.Error as error:
+            if path != MEMORY:
+                Path(path).touch(0o600)  # nobody else reads it; SQLite's other files take its mode
+            self._base = sqlite3.connect(path, timeout=1, isolation_level=None, check_same_thread=False)
+            try:
+                self._open(ledger)
+                self._spare = Spare(None if path == MEMORY else Path(path).parent)
+            except BaseException:
+                self._base.close()
+                raise
+        except (sqlite3.Error, OSError) as error:
             hint = "name another file for results, or remove this one"
             raise OutputError(f"the results cannot be kept: {error}", hint=hint) from error
 
-    def _open(self, path: str | Path) -> None:
-        self._base = sqlite3.connect(path, timeout=1, isolation_level=None, check_same_thread=False)
-        version = self._base.execute("PRAGMA user_version").fetchone()[0]
+    def _open(self, ledger: str) -> None:
         tables = self._base.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-        if tables and version != VERSION:
+        told = [
+            self._base.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+        ]
+        if told != ([APPLICATION, VERSION] if tables else [0, 0]):
             raise sqlite3.DatabaseError("the file is another database")
         for pragma in PRAGMAS:
             self._base.execute(f"PRAGMA {pragma}")
         self._base.executescript(SCHEMA)
-        self._base.execute(f"PRAGMA user_version = {VERSION}")
         if self._base.execute("SELECT count(*) FROM secret").fetchone()[0] == 0:
-            self._base.execute("INSERT INTO secret VALUES (?)", [secrets.token_bytes(32)])
-        self._secret = bytes(self._base.execute("SELECT value FROM secret").fetchone()[0])
+            self._base.execute("INSERT INTO secret VALUES (?, ?)", [secrets.token_bytes(32), ledger])
+        self._secret, paying = self._base.execute("SELECT value, ledger FROM secret").fetchone()
+        if paying != ledger:
+            raise sqlite3.DatabaseError("the file was made with another ledger, or without one")
 
     def close(self) -> None:
         """Close the database."""
+        self._spare.close()
         self._base.close()
 
     def mac(self, *parts: str | bytes) -> bytes:
@@ -102,12 +123,12 @@ class Store:
     def begin(self, owner: str, key: str | None, content: bytes) -> tuple[Result, bool]:
         """Return the result for this caller's key, and whether it is new and has to be made.
 
-        Without a `key` it always is. `content` is the digest of photo and settings. Raises `KeyReused` if the
-        key came with other content.
+        Without a `key` it always is, and nothing of the content is kept. `content` is the digest of photo and
+        settings. Raises `KeyReused` if the key came with other content.
         """
         self.sweep()
         request = None if key is None else self.mac("request", owner, key)
-        content = self.mac("content", key or "", content)
+        content = secrets.token_bytes(32) if key is None else self.mac("content", key, content)
         row = self._base.execute(
             f"SELECT {COLUMNS}, content FROM results WHERE owner = ? AND request = ?",  # noqa: S608
             [self.mac("owner", owner), request],
@@ -151,8 +172,20 @@ class Store:
         """Give back what `has_room` kept."""
         self._room -= size
 
+    def hold(self, id_: str, size: int) -> None:
+        """Hold room on the disk for a release of `size` bytes, until `keep` or `fail`.
+
+        After a release that could not be kept, it is also written once. Raises `OSError` and `sqlite3.Error`.
+        """
+        self._spare.hold(id_, size)
+        if self._doubted:
+            self._base.execute("UPDATE results SET image = zeroblob(?) WHERE id = ?", [size, id_])
+            self._doubted = False
+
     def keep(self, id_: str, release: Mapping[str, Any], image: bytes) -> None:
         """Keep a release, durably, which is not shown before `show`."""
+        self._spare.free(id_)
+        self._doubted = True
         text, notes, kind = release["certificate"], release["notes"], release["format"]
         size = len(image) + len(text) + len(notes)
         self._base.execute("PRAGMA synchronous = FULL")
@@ -162,6 +195,7 @@ class Store:
             [KEPT, size, kind, text, notes, image, release["sha256"], id_],
         )
         self._base.execute("PRAGMA synchronous = NORMAL")
+        self._doubted = False
         self.used += size
 
     def show(self, id_: str) -> None:
@@ -181,11 +215,21 @@ class Store:
 
     def fail(self, id_: str, problem: str) -> None:
         """Keep why a release was not made; a retry with its key makes a new attempt."""
-        self._base.execute(
-            "UPDATE results SET state = ?, problem = ?, bytes = ?, request = NULL WHERE id = ?",
-            [FAILED, problem, len(problem), id_],
-        )
-        self.used += len(problem)
+        self._spare.free(id_)
+        unfinished, values = "id = ? AND state IN (?, ?)", [id_, WORKING, KEPT]
+        before = self._base.execute(f"SELECT bytes FROM results WHERE {unfinished}", values).fetchone()  # noqa: S608
+        if before is not None:
+            self._base.execute(
+                "UPDATE results SET state = ?, problem = ?, bytes = ?, request = NULL, format = NULL,"  # noqa: S608
+                f" certificate = NULL, notes = NULL, image = NULL, sha256 = NULL WHERE {unfinished}",
+                [FAILED, problem, len(problem), *values],
+            )
+            self.used += len(problem) - int(before[0])
+
+    def unfinished(self) -> list[str]:
+        """Return the names of all results that are neither done nor failed."""
+        which = "SELECT id FROM results WHERE state IN (?, ?)"
+        return [str(id_) for (id_,) in self._base.execute(which, [WORKING, KEPT])]
 
     def find(self, owner: str, id_: str) -> Result | None:
         """Return a caller's result; None if there is none, or it has expired."""
@@ -195,19 +239,27 @@ class Store:
         ).fetchone()
         return None if row is None else Result(*row)
 
-    def place(self, id_: str) -> tuple[int, int]:
-        """Return the row of a release that was found, and the bytes of its image."""
-        found = self._base.execute("SELECT rowid, length(image) FROM results WHERE id = ?", [id_]).fetchone()
-        return (0, 0) if found is None else (int(found[0]), int(found[1] or 0))
+    def size(self, owner: str, id_: str) -> int:
+        """Return the bytes of the image of a caller's release; raises `NotFound`."""
+        return self._image(owner, id_)[1]
 
-    def part(self, row: int, start: int, size: int) -> bytes:
-        """Return bytes of the image of a row, so that no image has to be in memory as a whole.
+    def part(self, owner: str, id_: str, start: int, size: int) -> bytes:
+        """Return bytes of the image of a caller's release, so that no image has to be in memory as a whole.
 
-        Raises `sqlite3.Error` if it was forgotten meanwhile.
+        Raises `NotFound` if it was forgotten meanwhile: each part is of the release that was asked for.
         """
-        with self._base.blobopen("results", "image", row, readonly=True) as image:
+        with self._base.blobopen("results", "image", self._image(owner, id_)[0], readonly=True) as image:
             image.seek(start)
             return image.read(size)
+
+    def _image(self, owner: str, id_: str) -> tuple[int, int]:
+        found = self._base.execute(
+            "SELECT number, length(image) FROM results WHERE id = ? AND owner = ? AND state = ?",
+            [id_, self.mac("owner", owner), DONE],
+        ).fetchone()
+        if found is None:
+            raise NotFound("there is nothing of this name, or no longer", hint="results expire")
+        return int(found[0]), int(found[1])
 
     def fetched(self, id_: str) -> None:
         """Note that a release was downloaded."""

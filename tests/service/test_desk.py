@@ -1,0 +1,147 @@
+"""The desk: what is cancelled or fails is noted, whatever else happens, and no key stays at work."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from service_client import release, service, upload
+
+from dpveil.service.budget import Budget
+from dpveil.service.desk import Desk, Order
+from dpveil.service.keys import LOCAL
+from dpveil.service.limits import Limits
+from dpveil.service.metrics import Metrics
+from dpveil.service.store import MEMORY, Store
+from dpveil.service.upload import Held, Share
+
+
+class Occupied:
+    """A pool whose workers are all at work."""
+
+    @asynccontextmanager
+    async def worker(self) -> AsyncIterator[Any]:
+        """Wait in line."""
+        await asyncio.Event().wait()
+        yield None
+
+
+def test_a_job_that_is_cancelled_repeatedly_is_forgotten() -> None:
+    """The second DELETE arrives while the first waits for the thread of the results."""
+
+    async def cancels() -> None:
+        limits, free = Limits(), threading.Event()
+        pool: Any = Occupied()
+        desk = Desk(pool, Store(MEMORY, limits), Budget(None), limits, Metrics())
+        order = Order(b"x", {}, None, LOCAL, "key", b"digest")
+        made, new = await desk.begin(order, Share(Held(limits)))
+        await asyncio.sleep(0)
+        desk._results.submit(free.wait)
+        deletes = []
+        for _ in range(3):
+            deletes.append(asyncio.create_task(desk.cancel(LOCAL, made.id)))
+            for _ in range(5):
+                await asyncio.sleep(0)
+        free.set()
+        await asyncio.gather(*deletes)
+        assert new
+        assert await desk.results(desk.store.find, LOCAL.number, made.id) is None
+        assert not desk._jobs
+        again = await desk.begin(order, Share(Held(limits)))
+        assert again[1]
+        await desk.close()
+        desk.end()
+
+    asyncio.run(cancels())
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_what_could_not_be_noted_is_noted_later(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a full disk a failure is not written; its key is free again once there is room."""
+    from dpveil.service import run
+
+    monkeypatch.setattr(run, "SWEEP_SECONDS", 0.05)
+    full = (
+        "CREATE TEMP TRIGGER full BEFORE UPDATE OF problem ON results BEGIN SELECT RAISE(FAIL, 'full'); END"
+    )
+    with service(fake=True) as (made, client):
+
+        def post(**settings: Any) -> Any:
+            files = upload(b"x", {**release(), **settings})
+            return client.post("/v1/releases", files=files, headers={"Idempotency-Key": "a"})
+
+        base, stored = made.desk.store._base, made.desk.budget.stored
+        base.execute(full)
+        if kept:
+            made.desk.budget.stored = None  # calling it fails
+        first = post() if kept else post(plan="end")
+        made.desk.budget.stored = stored
+        assert (first.status_code, first.json()["status"]) == (202, "working")
+        time.sleep(0.3)  # sweeps fail, too
+        assert client.get(first.json()["job_url"]).json()["status"] == "working"
+        base.execute("DROP TRIGGER full")
+        while (told := client.get(first.json()["job_url"]).json())["status"] == "working":
+            time.sleep(0.02)
+        assert told["problem"]["title"] == "the service failed"
+        assert post().status_code == 201
+
+
+def test_a_sweep_leaves_what_is_being_made_and_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpveil.service import run
+
+    monkeypatch.setattr(run, "SWEEP_SECONDS", 0.001)
+    with service(fake=True) as (_, client):
+        for _ in range(10):
+            assert client.post("/v1/releases", files=upload(b"x", release())).status_code == 201
+        for doze in ("plan", "draw"):
+            files = upload(b"x", release(**{doze: "doze"}))
+            job = client.post("/v1/releases", files=files, headers={"Prefer": "respond-async"}).json()[
+                "job_url"
+            ]
+            seen = []
+            while (told := client.get(job).json()["status"]) == "working" or not seen:
+                seen.append(told)
+            assert {*seen, told} == {"working", "done"}
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_failed_job_is_there_for_everybody_who_was_told_of_it(first: bool) -> None:
+    """A client that waits, before or after one that does not, does not delete its job."""
+    with service(fake=True) as (made, client):
+        files = upload(b"x", release(plan="memory"))
+        slow = upload(b"x", {"plan": "doze"})
+
+        def post(wait: bool) -> Any:
+            headers = {"Idempotency-Key": "a"} | ({} if wait else {"Prefer": "respond-async"})
+            return client.post("/v1/releases", files=files, headers=headers)
+
+        occupied = threading.Thread(target=lambda: client.post("/v1/releases", files=slow))
+        occupied.start()
+        while not made.desk.pool.busy:
+            time.sleep(0.01)
+        told: list[Any] = []
+        waits = threading.Thread(target=lambda: told.append(post(True)))
+        if first:
+            waits.start()
+            while len(made.desk._jobs) < 2:
+                time.sleep(0.01)
+        job = post(False)
+        assert job.status_code == 202
+        if not first:
+            waits.start()
+        for thread in (waits, occupied):
+            thread.join()
+        assert told[0].json()["type"] == "urn:dpveil:error:WorkerEnded"
+        assert client.get(job.json()["job_url"]).json()["problem"] == told[0].json()
+
+
+def test_a_failure_that_one_request_was_told_is_not_kept() -> None:
+    with service(fake=True) as (made, client):
+        answer = client.post("/v1/releases", files=upload(b"x", {"plan": "end"}))
+        assert answer.status_code == 422
+        assert made.desk.store.used == 0
