@@ -130,6 +130,7 @@ def test_a_job_that_fails_says_why(client: Any) -> None:
         ({"seed": 7}, "InvalidParameter", "is not a parameter of dp-pix"),
         ({"post_processing": ["sharpen"]}, "UnknownName", "sharpen"),
         ({"subject": 7}, "BadRequest", "the subject is no text"),
+        ({"subject": "album-7"}, "InvalidParameter", "pays for nothing, as the service has no ledger"),
     ],
 )
 def test_wrong_settings_are_refused_in_the_words_of_the_library(

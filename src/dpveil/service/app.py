@@ -11,7 +11,7 @@ from fastapi import APIRouter, FastAPI, Header, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
-from dpveil.errors import DPVeilError
+from dpveil.errors import DPVeilError, InvalidParameter
 from dpveil.service import documented, upload
 from dpveil.service.desk import Desk, Order, failed
 from dpveil.service.guard import FAILURE, JSONResponse, answer
@@ -51,7 +51,7 @@ class Addresses:
         share = upload.Share(self.held)
         try:
             sent = await upload.receive(request, self.desk.limits, share)
-            result, new = await self.desk.begin(_order(request, sent, idempotency_key), share)
+            result, new = await self.desk.begin(self._order(request, sent, idempotency_key), share)
         except BaseException:
             share.free()
             raise
@@ -79,7 +79,7 @@ class Addresses:
         """Return what a worker answers to a photo and settings that ask it to `do` something."""
         with self.held.share() as share:
             sent = await upload.receive(request, self.desk.limits, share)
-            order = _order(request, sent, None)
+            order = self._order(request, sent, None)
             return await self.desk.ask(do, order.settings, order.photo)
 
     async def explain(self, request: Request) -> Response:
@@ -157,19 +157,21 @@ class Addresses:
             raise NotFound("there is no release of this name yet", hint=f"see /v1/jobs/{result.id}")
         return result
 
+    def _order(self, request: Request, sent: Upload, key: str | None) -> Order:
+        settings, caller = read_settings(sent.settings), _caller(request)
+        subject = settings.pop("subject", None)
+        if not isinstance(subject, str | None):
+            raise BadRequest("the subject is no text", hint='such as "album-7"')
+        if subject is not None and self.desk.budget.ledger is None:
+            problem = "pays for nothing, as the service has no ledger"
+            hint = "leave it out, or start the service with --ledger"
+            raise InvalidParameter("subject", subject, problem, hint=hint)
+        return Order(sent.photo, settings, caller.subject(subject), caller, key, sent.digest)
+
 
 def _caller(request: Request) -> Caller:
     caller: Caller = request.state.caller
     return caller
-
-
-def _order(request: Request, sent: Upload, key: str | None) -> Order:
-    settings, caller = read_settings(sent.settings), _caller(request)
-    subject = settings.pop("subject", None)
-    if not isinstance(subject, str | None):
-        raise BadRequest("the subject is no text", hint='such as "album-7"')
-    subject = caller.subject(subject)
-    return Order(sent.photo, settings, subject, caller, key, sent.digest)
 
 
 def _release(result: Result) -> dict[str, Any]:
