@@ -197,3 +197,13 @@ def test_a_file_that_was_begun_is_still_taken(tmp_path: Path) -> None:
         base.execute("DELETE FROM secret")
         base.commit()
     Store(tmp_path / "results", Limits()).close()
+
+
+def test_a_system_that_sets_no_room_aside_releases_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "posix_fallocate")
+    spare = Spare(tmp_path)
+    spare.hold("one", 1 << 20)
+    spare.free("one")
+    spare.close()

@@ -16,11 +16,13 @@ COPIES: Final = 2
 class Spare:
     """A file without a name in `folder` that is as long as what is held; without a folder nothing is.
 
-    Used by one thread at a time. The system frees it however the process ends.
+    Used by one thread at a time. The system frees it however the process ends. Systems that cannot set room
+    aside, as macOS, hold nothing: there a disk that becomes full can lose what was paid for.
     """
 
     def __init__(self, folder: Path | None) -> None:
-        self._file = None if folder is None else tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
+        holds = folder is not None and hasattr(os, "posix_fallocate")
+        self._file = tempfile.TemporaryFile(dir=folder, buffering=0) if holds else None  # noqa: SIM115
         self._held: dict[str, int] = {}
 
     def hold(self, name: str, size: int) -> None:
