@@ -52,9 +52,11 @@ def server(
     more = {"env": {**os.environ, "PYTHONPATH": paths}} | more
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, **more)
     try:
-        line = process.stderr.readline().decode()  # type: ignore[union-attr]
-        port = re.search(r":([0-9]+)$", line.strip())
-        assert port, line
+        said = ""
+        while (port := re.search(r"serves the page and the API at .*:([0-9]+)$", said.strip())) is None:
+            line = process.stderr.readline().decode()  # type: ignore[union-attr]
+            assert line, said
+            said += line
         with httpx.Client(base_url=f"http://127.0.0.1:{port[1]}", timeout=60) as client:
             while client.get("/readyz").status_code != 200:
                 time.sleep(0.05)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpveil.errors import OutputError
+from dpveil.io.names import shown
 from dpveil.service.limits import Limits
 from dpveil.service.problems import KeyReused, NotFound
 from dpveil.service.spare import Spare
@@ -44,6 +45,15 @@ PRAGMAS: Final = (
     "journal_mode = WAL",
     "synchronous = NORMAL",  # only what is kept has to survive a crash: see `keep`
 )
+OWNER: Final = "or run this as the owner of this one, who has to be able to write its folder"
+HINTS: Final = {
+    "denied": OWNER,
+    "readonly": OWNER,
+    "unable to open": OWNER,
+    "No such file": "or make its folder first",
+    "locked": "or stop the service that has this one",
+}
+"""Remedies where the results cannot be kept, by words of what the system or SQLite says."""
 WORKING: Final = "working"
 KEPT: Final = "kept"
 DONE: Final = "done"
@@ -88,8 +98,10 @@ class Store:
                 self._base.close()
                 raise
         except (sqlite3.Error, OSError) as error:
-            hint = "name another file for results, or remove this one"
-            raise OutputError(f"the results cannot be kept: {error}", hint=hint) from error
+            text = getattr(error, "strerror", None) or str(error)
+            hint = next((told for word, told in HINTS.items() if word in text), "or remove this one")
+            problem = f"the results {shown(path)} cannot be kept: {text}"
+            raise OutputError(problem, hint=f"name another file, {hint}") from error
 
     def _open(self, ledger: str) -> None:
         tables = self._base.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
