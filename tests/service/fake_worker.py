@@ -7,6 +7,7 @@ import os
 import pickle
 import sys
 import time
+from pathlib import Path
 
 from dpveil.service.wire import LENGTHS, read, write
 
@@ -36,6 +37,9 @@ def misbehave(how: str | None, answers: object) -> None:
         time.sleep(600)
     if how == "doze":
         time.sleep(0.7)
+    if how and how.startswith("until "):
+        while not Path(how.removeprefix("until ")).exists():
+            time.sleep(0.01)
     if how == "end":
         os._exit(1)
     if how == "flood":

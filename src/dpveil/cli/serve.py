@@ -120,6 +120,8 @@ def serve_command(
 
 def _about(setup: Setup, ledger: Text, keys: int | None) -> Iterator[str]:
     """Yield where everything is that the service uses, a line each."""
+    from dpveil.core.guarantee import counted
+
     yield (
         f"ledger: {_place(ledger)}, which pays for every release"
         if ledger
@@ -134,7 +136,7 @@ def _about(setup: Setup, ledger: Text, keys: int | None) -> Iterator[str]:
     yield (
         "keys: none is needed on this machine; nobody else reaches the service"
         if setup.keys is None
-        else f"keys: {setup.keys}, with {keys} of them"
+        else f"keys: {setup.keys}, which has {counted(keys or 0, 'key')}"
     )
     yield (
         "certificates: not signed"

@@ -61,7 +61,7 @@ class Turns:
         """Count a request until what it asks for is begun or answered; raises `TooMany`."""
         work = self._work.get(caller.number)
         if work is not None and work.count >= caller.parallel:
-            problem = f"this key has {caller.parallel} requests or jobs under way, and no more are let in"
+            problem = f"this key has as many requests and jobs under way as it may: {caller.parallel}"
             raise TooMany(problem, after=AGAIN_SECONDS)
         self.begin(caller)
         try:

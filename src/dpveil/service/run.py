@@ -68,6 +68,12 @@ class Setup:
     limits: Limits = Limits()
     sign: SigningKey | None = None
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name by which the service is reached."""
+        own = self.host if ":" not in self.host else f"[{self.host.strip('[]')}]"
+        return (*LOOPBACK, *([own] if is_loopback(self.host) else []), *self.hosts)
+
     def check(self, ledger: Ledger | None) -> None:
         """Raise `UsageError` for anything but loopback without keys, a ledger with limits, and names.
 
@@ -138,7 +144,7 @@ def build(setup: Setup, ledger: Ledger | None = None) -> Service:
     app = application(addresses)
     app.include_router(Page(addresses, keys=keys is not None).router())
     app.router.lifespan_context = _lifespan(desk)
-    return Service(desk, Guard(app, (*LOOPBACK, *setup.hosts), keys, rates, limits, metrics))
+    return Service(desk, Guard(app, setup.names, keys, rates, limits, metrics))
 
 
 def _watched(desk: Desk, held: Held) -> Sequence[tuple[str, str, Callable[[], float]]]:

@@ -51,6 +51,7 @@ HINTS: Final = {
     "readonly": OWNER,
     "unable to open": OWNER,
     "No such file": "or make its folder first",
+    "another ledger": "or give the ledger that this one was made with",
     "locked": "or stop the service that has this one",
 }
 """Remedies where the results cannot be kept, by words of what the system or SQLite says."""
