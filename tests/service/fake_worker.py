@@ -17,7 +17,8 @@ def main() -> None:
     write(answers, {"ready": True})
     while (message := read(requests)) is not None:
         settings = message[0]["settings"]
-        misbehave(settings.get("plan"), answers)
+        told = message[1][:999].decode("latin-1")  # a photo may also say it, beside others
+        misbehave(told if told.startswith("until ") else settings.get("plan"), answers)
         if message[0]["do"] != "release":
             write(answers, {"planned": settings})
             write(answers, {"done": True})

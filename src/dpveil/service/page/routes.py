@@ -69,7 +69,7 @@ class Page:
     async def words(self, request: Request, id: str) -> Response:  # noqa: A002  the path's word
         """Return the certificate of a release in words."""
         certificate = parse_certificate(str((await self.service.done(request, id)).certificate))
-        total = certificate.composition
+        total, signed = certificate.composition, certificate.signature
         return JSONResponse(
             {
                 "total": "no guarantee" if total is None else str(total),
@@ -78,6 +78,6 @@ class Page:
                 "in_the_clear": list(() if total is None else total.scope.in_the_clear),
                 "warnings": list(certificate.warnings),
                 "objections": list(certificate.objections),
-                "note": NOT_FORGERY,
+                "note": NOT_FORGERY if signed is None else f"The certificate is signed by {signed.signer}.",
             }
         )
