@@ -6,7 +6,9 @@ it ends with the process; in a file, a retry after a crash finds the release tha
 
 from __future__ import annotations
 
+import errno
 import hmac
+import os
 import secrets
 import sqlite3
 import time
@@ -91,6 +93,8 @@ class Store:
         try:
             if path != MEMORY:
                 Path(path).touch(0o600)  # nobody else reads it; SQLite's other files take its mode
+                if Path(path).is_dir():  # SQLite would not say why it cannot
+                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             self._base = sqlite3.connect(path, timeout=1, isolation_level=None, check_same_thread=False)
             try:
                 self._open(ledger)
