@@ -10,7 +10,8 @@
     │   └── NoRegion                 the photo holds no region of the wanted kind
     ├── UnsupportedRelation      2   guarantees that cannot be composed
     ├── BudgetRefused            3   a ledger cannot take the debit: no limit, or no total
-    │   └── BudgetExceeded           the limit has less left than the release costs
+    │   ├── BudgetExceeded           the limit has less left than the release costs
+    │   └── RegionsDiffer            earlier releases of the photo cover other regions
     ├── AlreadyPaid              1   a ledger has a stored release for this key
     ├── ReservationLost          1   a reservation expired, or another one took its place
     ├── LedgerError              4   the ledger is missing, damaged, busy, or not what it was
@@ -189,6 +190,10 @@ class BudgetExceeded(BudgetRefused):
         self.asked = asked
         self.left = left
         self.unit = unit
+
+
+class RegionsDiffer(BudgetRefused):
+    """A photo was paid for with other regions, so that its sum would hold for less than they cover."""
 
 
 class AlreadyPaid(DPVeilError):

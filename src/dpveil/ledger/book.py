@@ -9,13 +9,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
+from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee
 from dpveil.errors import InvalidParameter, ReservationLost, UsageError
 from dpveil.ledger import databases, entries, rules, store
 from dpveil.ledger.account import Account, Paid
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.check import Checked, check, parse_head
-from dpveil.ledger.entries import Debit, Entry, LimitSet, Open, Stored
+from dpveil.ledger.entries import Debit, Entry, LimitSet, Open, Part, Stored
 from dpveil.ledger.limits import Limit
 from dpveil.ledger.reservation import Reservation
 from dpveil.ledger.store import MOST_SECONDS, Connection, Reserved
@@ -71,6 +72,8 @@ class Ledger:
         key: str | bytes,
         *,
         again: bool = False,
+        covered: Covered | None = None,
+        other_regions: bool = False,
         seconds: int = SECONDS,
     ) -> Reservation:
         """Set budget aside for a release with this guarantee, if every limit on the subject's path has room.
@@ -78,10 +81,14 @@ class Ledger:
         `key` names the work unit, such as an application's own number for it or the content itself; the
         ledger keeps an HMAC of it. If the unit's release was stored, raises `AlreadyPaid`, unless `again`
         asks for another draw. A reservation of the same unit that is not committed gives way, and any expires
-        after `seconds`. Raises `BudgetRefused` without any limit or total, `BudgetExceeded` if too little is
-        left, `InvalidParameter` and `LedgerError`.
+        after `seconds`. `covered` says which photo it is of and what of it is covered, as `Plan.covered`: if
+        earlier debits of that photo, of any subject, are of other pixels, raises `RegionsDiffer`, unless
+        `other_regions` accepts that their sum holds for what all of them cover. Raises `BudgetRefused`
+        without any limit or total, `BudgetExceeded` if too little is left, `InvalidParameter` and
+        `LedgerError`.
         """
         name, cost = check_subject(subject), rules.priced(guarantee)
+        part = None if covered is None else entries.part_of(self._secret, covered, other_regions)
         unit = entries.unit_of(self._secret, name, rules.key_bytes(key))
         given: object = seconds
         if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MOST_SECONDS:
@@ -92,9 +99,10 @@ class Ledger:
             if not again:
                 rules.refuse_stored(connection, name, unit)
                 store.run(connection, "replace", unit=unit)
+            rules.check_part(connection, part)
             rules.check_limits(connection, name, cost, now)
             store.reserve(connection, Reserved(identity, name, unit, cost), now + seconds)
-        return Reservation(self, identity, name, unit)
+        return Reservation(self, identity, name, unit, part)
 
     def set_limit(self, subject: str, limit: Limit) -> None:
         """Set a limit of a subject, in the place of one with the same kind and relation."""
@@ -181,7 +189,7 @@ class Ledger:
             store.append(connection, event, int(time.time()))
             store.keep(connection, row)
 
-    def _commit(self, identity: str, subject: str, unit: str) -> int:
+    def _commit(self, identity: str, subject: str, unit: str, part: Part | None) -> int:
         now = int(time.time())
         with self._database.write(durable=True) as connection:
             store.expire(connection, now)
@@ -192,10 +200,10 @@ class Ledger:
                     hint="reserve it again",
                 )
             store.run(connection, "free", id=identity)
-            cost = mine[0].cost
+            cost, part = mine[0].cost, rules.check_part(connection, part)
             rows = rules.check_limits(connection, subject, cost, now)
             draw = rules.last_draw(store.of_unit(connection, unit)) + 1
-            store.append(connection, Debit(subject, unit, draw, cost), now)
+            store.append(connection, Debit(subject, unit, draw, cost, part), now)
             for row in rows:
                 row.spent += cost
                 store.keep(connection, row)

@@ -207,7 +207,7 @@ class Desk:
                 await worker.drop()
                 raise
             try:
-                await self._paid(job, order, worker, planned["total"])
+                await self._paid(job, order, worker, planned)
             finally:
                 self.store.free(room)
 
@@ -226,11 +226,11 @@ class Desk:
             self.store.free(size)
             raise
 
-    async def _paid(self, job: Job, order: Order, worker: Worker, total: dict[str, Any] | None) -> None:
+    async def _paid(self, job: Job, order: Order, worker: Worker, planned: dict[str, Any]) -> None:
         """Pay, have it drawn, and keep it: the ledger knows the file before anybody sees it."""
-        owner, key = order.caller.number, order.key or job.id
+        owner, key, total = order.caller.number, order.key or job.id, planned["total"]
         try:
-            payment = await self.payments(self.budget.pay, order.subject, total, owner, key)
+            payment = await self.payments(self.budget.pay, order.subject, planned, owner, key)
         except DPVeilError:
             await worker.drop()
             raise

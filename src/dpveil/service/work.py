@@ -88,7 +88,8 @@ def _release(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
     request, planned = _planned(told, contents)
     height, width, channels = planned.photo.image.shape
     total = None if planned.total is None else planned.total.to_json()
-    yield {"total": total, "room": 2 * height * width * channels + (1 << 20)}, b""
+    covered = None if planned.covered is None else planned.covered.to_json()
+    yield {"total": total, "covered": covered, "room": 2 * height * width * channels + (1 << 20)}, b""
     release: Release = planned.release()
     image, certificate = release.encoded(request.format)
     notes: list[Json] = [*planned.remarks]
