@@ -89,7 +89,7 @@ class Ledger:
         `LedgerError`.
         """
         name, cost = check_subject(subject), rules.priced(guarantee)
-        part = None if covered is None else entries.part_of(self._secret, covered, other_regions)
+        part = rules.part_of(self._secret, covered, other_regions)
         unit = entries.unit_of(self._secret, name, rules.key_bytes(key))
         given: object = seconds
         if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MOST_SECONDS:
