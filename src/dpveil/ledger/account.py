@@ -58,7 +58,7 @@ class Account:
         """Return the limits of the whole path, and what all of them leave together."""
         told = _limits(self.limits, self.used) or ["no limit of its own"]
         for each in self.parents:
-            told += [f"{words} for {each.subject}" for words in _limits(each.limits, each.used)]
+            told += [f"{each.subject}: {words}" for words in _limits(each.limits, each.used)]
         if self.parents:
             left = " or ".join(f"{name} {show_left(value)}" for name, value in self.left.items())
             told.append(f"in all {left} is left")
