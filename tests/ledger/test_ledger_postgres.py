@@ -21,7 +21,7 @@ from budgets import cost, ended, forked, killed, race, spend
 import dpveil
 from dpveil.errors import AlreadyPaid, BudgetExceeded, LedgerError, ReservationLost, UsageError
 from dpveil.ledger import Ledger, Limit
-from dpveil.ledger.postgres import target_of
+from dpveil.ledger.postgres_url import target_of
 
 psycopg: Any = pytest.importorskip("psycopg", reason="needs pip install 'dpveil[postgres]'")
 with warnings.catch_warnings():

@@ -94,14 +94,14 @@ class Ledger:
         if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MOST_SECONDS:
             raise InvalidParameter("seconds", None, f"is not in 1..{MOST_SECONDS}", hint=f"such as {SECONDS}")
         identity, now = os.urandom(16).hex(), int(time.time())
-        with self._database.write(durable=False) as connection:
-            store.expire(connection, now)
+        with self._database.write(durable=False, reads=rules.reads(name, unit, part)) as connection:
+            held = store.held(connection, now)
             if not again:
                 rules.refuse_stored(connection, name, unit)
-                store.run(connection, "replace", unit=unit)
+                held = store.replace(connection, held, unit)
             rules.check_part(connection, part)
-            rules.check_limits(connection, name, cost, now)
-            store.reserve(connection, Reserved(identity, name, unit, cost), now + seconds)
+            rules.check_limits(connection, name, cost, held, now)
+            store.reserve(connection, Reserved(identity, name, unit, cost, now + seconds))
         return Reservation(self, identity, name, unit, part)
 
     def set_limit(self, subject: str, limit: Limit) -> None:
@@ -191,22 +191,23 @@ class Ledger:
 
     def _commit(self, identity: str, subject: str, unit: str, part: Part | None) -> int:
         now = int(time.time())
-        with self._database.write(durable=True) as connection:
-            store.expire(connection, now)
-            mine = [each for each in store.reserved(connection) if each.id == identity]
+        with self._database.write(durable=True, reads=rules.reads(subject, unit, part)) as connection:
+            held = store.held(connection, now)
+            mine = [each for each in held if each.id == identity]
             if not mine or (mine[0].subject, mine[0].unit) != (subject, unit):
                 raise ReservationLost(
                     f"the reservation for {subject} expired, or another one took its place",
                     hint="reserve it again",
                 )
-            store.run(connection, "free", id=identity)
+            held.remove(mine[0])
             cost, part = mine[0].cost, rules.check_part(connection, part)
-            rows = rules.check_limits(connection, subject, cost, now)
+            rows = rules.check_limits(connection, subject, cost, held, now)
             draw = rules.last_draw(store.of_unit(connection, unit)) + 1
             store.append(connection, Debit(subject, unit, draw, cost, part), now)
             for row in rows:
                 row.spent += cost
                 store.keep(connection, row)
+            store.run(connection, "free", id=identity)
         return draw
 
     def _cancel(self, identity: str) -> None:
