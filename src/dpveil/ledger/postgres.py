@@ -26,10 +26,11 @@ from typing import TYPE_CHECKING, Any, Final
 from dpveil.errors import LedgerError, UsageError
 from dpveil.io.names import shown
 from dpveil.ledger import forks
-from dpveil.ledger.postgres_slots import Slot, Slots
-from dpveil.ledger.postgres_statements import Statements, together
+from dpveil.ledger.postgres_slots import Slots
+from dpveil.ledger.postgres_statements import Statements, asked, parsed
 from dpveil.ledger.postgres_tables import SCHEMA, TABLES, check_tables
 from dpveil.ledger.postgres_url import target_of
+from dpveil.ledger.postgres_wire import Wire
 from dpveil.ledger.store import Connection, Read, damaged
 
 if TYPE_CHECKING:
@@ -47,16 +48,20 @@ SETTINGS: Final = {
 }
 """What every connection is set to. Temporary tables are looked up last, so that none hides ours; rows are
 looked up by indexes, which skip the reservations that were deleted and not yet swept away."""
-SAFE: Final = "current_setting('fsync'), current_setting('full_page_writes')"
+SAFE: Final = ("current_setting('fsync')", "current_setting('full_page_writes')")
 """Settings without which a server may forget what it committed."""
-BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-LOCK: Final = "LOCK TABLE entries IN EXCLUSIVE MODE"
-FIRST: Final = f"SELECT {SAFE}, set_config('synchronous_commit', 'off', true)"
+BEGIN: Final = (
+    ("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", ()),
+    ("LOCK TABLE entries IN EXCLUSIVE MODE", ()),
+)
+FIRST: Final = (*SAFE, "set_config('synchronous_commit', 'off', true)")
 """What a transaction that writes asks first, with everything that it is going to read."""
+COMMIT: Final = ("COMMIT", ())
 FLUSH: Final = (
-    f"SELECT {SAFE}, current_setting('synchronous_commit'),"
-    " (SELECT count(*) FROM entries WHERE number = %(number)s AND head = %(head)s),"
-    " pg_logical_emit_message(true, 'dpveil', '')"
+    *SAFE,
+    "current_setting('synchronous_commit')",
+    "(SELECT count(*) FROM entries WHERE number = $1 AND head = $2)",
+    "pg_logical_emit_message(true, 'dpveil', '')::text",
 )
 """A transaction that writes to the log, and to nothing else, and whose commit the server flushes."""
 CREATION: Final = 7886470
@@ -89,58 +94,47 @@ class PostgreSQL:
 
         Threads take turns until the commit is sent. `reads` are what it reads before it writes.
         """
-        with _Turn(self._turn) as turn, self._used() as slot:
-            statements = self._begun(slot.connection, reads, durable)
+        with _Turn(self._turn) as turn, self._used() as wire:
+            statements = self._begun(wire, reads, durable)
             try:
                 yield statements
             except BaseException:
-                slot.connection.execute("ROLLBACK")
+                wire.undo()
                 raise
-            self._commit(slot.connection, statements, turn, durable)
+            self._commit(wire, statements, turn, durable)
 
-    def _begun(self, opened: Any, reads: Sequence[Read], durable: bool) -> Statements:
+    def _begun(self, wire: Wire, reads: Sequence[Read], durable: bool) -> Statements:
         """Begin a transaction that writes, and read everything at once."""
-        more, values = together(reads)
-        with opened.pipeline():
-            opened.execute(BEGIN)
-            opened.execute(LOCK)
-            answer = opened.execute(FIRST + more, values)
-        fsync, full_page_writes, _, *found = answer.fetchone()
+        *_, answer = wire.ask(*BEGIN, asked(FIRST, reads))
+        fsync, full_page_writes, _, *found = parsed(answer)
         if durable:
             self._check_settings(fsync=fsync, full_page_writes=full_page_writes)
-        statements = Statements(opened)
-        statements.ready(reads, found)
-        return statements
+        return Statements(wire, reads, found)
 
-    def _commit(self, opened: Any, statements: Statements, turn: _Turn, durable: bool) -> None:
+    def _commit(self, wire: Wire, statements: Statements, turn: _Turn, durable: bool) -> None:
         """Send what is to be written and the commit, let others begin, and wait for both, or for the disk."""
-        flushed = None
-        with opened.pipeline() as line:
-            statements.send()
-            committed = opened.execute("COMMIT")
-            line.sync()
-            turn.end()
-            if durable:
-                flushed = opened.execute(FLUSH, statements.appended)
-        if committed.statusmessage != "COMMIT":
-            raise damaged("the server did not commit")
-        if flushed is not None:
-            fsync, full_page_writes, synchronous, there, _ = flushed.fetchone()
+        number, head = statements.appended["number"], statements.appended["head"]
+        flush, _ = asked(FLUSH, ())
+        wire.send([*statements.waiting, COMMIT], *([[(flush, (number, head))]] if durable else []))
+        turn.end()
+        *_, answer = wire.receive()
+        if durable:
+            fsync, full_page_writes, synchronous, there, _ = parsed(answer)
             self._check_settings(
                 fsync=fsync, full_page_writes=full_page_writes, synchronous_commit=synchronous
             )
-            if there != (statements.appended["number"] > 0):
+            if there != (number > 0):
                 raise damaged("the server forgot an entry that it committed")
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Read in one consistent state."""
-        with self._used() as slot:
-            slot.connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        with self._used() as wire:
+            wire.connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             try:
-                yield Statements(slot.connection)
+                yield Statements(wire)
             finally:
-                slot.connection.execute("ROLLBACK")
+                wire.undo()
 
     def examine(self, connection: Connection) -> None:
         """Do nothing: whether the database itself is intact is the server's task."""
@@ -151,25 +145,21 @@ class PostgreSQL:
         self.after_fork()
 
     @contextmanager
-    def _used(self) -> Iterator[Slot]:
-        """Hold a connection; it is closed unless it is left outside of a transaction."""
+    def _used(self) -> Iterator[Wire]:
+        """Hold a connection; it is closed unless it is left usable."""
         with self._told(), self._slots.one() as slot:
             try:
-                if slot.connection is None or slot.connection.closed:
-                    slot.connection = self._connected()
-                yield slot
+                if slot.wire is None or not slot.wire.usable:
+                    slot.shut()
+                    slot.wire = self._connected()
+                yield slot.wire
             finally:
-                self._leave(slot)
+                if slot.wire is not None and not slot.wire.usable:
+                    slot.shut()
 
-    def _leave(self, slot: Slot) -> None:
-        idle = self._psycopg.pq.TransactionStatus.IDLE
-        if slot.connection is not None and slot.connection.info.transaction_status != idle:
-            with suppress(self._psycopg.Error):
-                slot.shut()
-
-    def _connected(self, *, new: bool = False) -> Any:
+    def _connected(self, *, new: bool = False) -> Wire:
         """Return a new connection; `new` if there may be no tables yet, which are not checked then."""
-        opened = self._psycopg.connect(**self._target, autocommit=True, prepare_threshold=0)
+        opened = self._psycopg.connect(**self._target, autocommit=True, prepare_threshold=1)
         try:
             for name, value in SETTINGS.items():
                 opened.execute("SELECT set_config(%s, %s, false)", (name, value))
@@ -178,18 +168,19 @@ class PostgreSQL:
         except BaseException:
             opened.close()
             raise
-        return opened
+        return Wire(self._psycopg, opened)
 
     def _create(self, fill: Callable[[Connection], None]) -> None:
-        with self._connected(new=True) as opened:
-            self.created = _create(opened, fill)
-            check_tables(opened, self.place)
+        wire = self._connected(new=True)
+        with wire.connection:
+            self.created = _create(wire, fill)
+            check_tables(wire.connection, self.place)
 
     def _check_settings(self, **found: str) -> None:
         """Raise `LedgerError` for a server that may forget what it commits."""
         for name, value in found.items():
             if value != "on":
-                problem = f"the server of {self.place} runs with {name} off, and may forget debits"
+                problem = f"the server of {self.place} runs with {name} {value}, and may forget debits"
                 raise LedgerError(problem, hint=f"set {name} = on in its configuration")
 
     @contextmanager
@@ -250,15 +241,16 @@ def _psycopg() -> Any:
     return psycopg
 
 
-def _create(opened: Any, fill: Callable[[Connection], None]) -> bool:
+def _create(wire: Wire, fill: Callable[[Connection], None]) -> bool:
     """Make the tables, unless they are there; return whether they were made."""
+    opened = wire.connection
     with opened.transaction():
         opened.execute("SELECT pg_advisory_xact_lock(%s)", (CREATION,))
         if opened.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.ledger",)).fetchone() != (None,):
             return False
         for command in (f"CREATE SCHEMA {SCHEMA}", *TABLES):
             opened.execute(command)
-        statements = Statements(opened)
+        statements = Statements(wire)
         fill(statements)
         statements.send()
     return True

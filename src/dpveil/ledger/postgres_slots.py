@@ -11,7 +11,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
+
+from dpveil.ledger.postgres_wire import Wire
 
 MOST: Final = 8
 """Most connections of one ledger: so many callers wait for the same flush of the server's log."""
@@ -22,13 +24,13 @@ class Slot:
     """A place for one connection, which whoever holds the lock may use."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    connection: Any = None
+    wire: Wire | None = None
 
     def shut(self) -> None:
-        """Close the connection; the server undoes what was not committed."""
-        opened, self.connection = self.connection, None
-        if opened is not None:
-            opened.close()
+        """Close the connection, if there is one; the server undoes what was not committed."""
+        wire, self.wire = self.wire, None
+        if wire is not None:
+            wire.connection.close()
 
 
 class Slots:

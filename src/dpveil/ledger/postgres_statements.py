@@ -7,48 +7,85 @@ refuses a statement that writes another number of rows than it should, and with 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
+from dpveil.ledger.postgres_wire import Statement, Values, Wire
 from dpveil.ledger.store import SQL, Read, Rows
 
-ONE_ROW: Final = ("append", "new_subject", "set_subject", "reserve")
+PARAMETER: Final = re.compile(r":([a-z0-9]+)")
+ONE_ROW: Final = frozenset(SQL[name] for name in ("append", "new_subject", "set_subject", "reserve"))
 """Statements that write one row each."""
-OTHERS: Final = ("free", "expire", "replace")
-"""Statements that remove any number of rows."""
+WRITING: Final = ONE_ROW | {SQL[name] for name in ("free", "expire", "replace")}
 
 
-def translated(sql: str, end: str = "") -> str:
-    """Return a statement with parameters as psycopg writes them, whose names get an `end`.
+@cache
+def numbered(sql: str, first: int = 1) -> tuple[str, tuple[str, ...]]:
+    """Return a statement with parameters as the server writes them, from $`first`, and their names.
 
-    >>> translated("SELECT 1 WHERE (a, b) = (:a, :b)", "_2")
-    'SELECT 1 WHERE (a, b) = (%(a_2)s, %(b_2)s)'
+    >>> numbered("SELECT 1 WHERE (a, b) = (:a, :b)")
+    ('SELECT 1 WHERE (a, b) = ($1, $2)', ('a', 'b'))
     """
-    words = (
-        f"%({word[1:].rstrip(',)')}{end})s{word[len(word.rstrip(',)')) :]}" if word.startswith(":") else word
-        for word in sql.replace("(:", "( :").split(" ")
-    )
-    return " ".join(words).replace("( %", "(%")
+    names: list[str] = []
+
+    def number(found: re.Match[str]) -> str:
+        names.append(found[1])
+        return f"${first + len(names) - 1}"
+
+    return PARAMETER.sub(number, sql), tuple(names)
 
 
-def _counted(sql: str) -> str:
-    """Return a statement that fails on the server, by a division by zero, unless it writes one row."""
-    return f"WITH written AS ({sql} RETURNING 1) SELECT 1 / (count(*) = 1)::int FROM written"
+@cache
+def written(sql: str) -> tuple[str, tuple[str, ...]]:
+    """Return a statement that writes, which the server fails by a division by zero if one row is not one."""
+    text, names = numbered(sql)
+    if sql not in ONE_ROW:
+        return text, names
+    return f"WITH w AS ({text} RETURNING 1) SELECT 1 / (count(*) = 1)::int FROM w", names
 
 
-READING: Final = {sql: translated(sql) for sql in SQL.values() if sql.startswith("SELECT")}
-WRITING: Final = {SQL[name]: _counted(translated(SQL[name])) for name in ONE_ROW} | {
-    SQL[name]: translated(SQL[name]) for name in OTHERS
-}
+@cache
+def together(names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """Return columns, each with the rows of one of these statements as JSON, and all their parameters.
+
+    >>> together(("last", "of_unit"))[1]
+    ('unit',)
+    """
+    columns, parameters = [], []
+    for name in names:
+        text, its = numbered(SQL[name], 1 + len(parameters))
+        columns.append(f"(SELECT json_agg(r) FROM ({text}) r)")
+        parameters += its
+    return ", ".join(columns), tuple(parameters)
+
+
+@cache
+def looked_up(sql: str) -> str:
+    """Return a statement that reads with parameters as psycopg writes them.
+
+    >>> looked_up("SELECT 1 WHERE a = :a")
+    'SELECT 1 WHERE a = %(a)s'
+    """
+    return PARAMETER.sub(r"%(\1)s", sql)
+
+
+def asked(columns: Sequence[str], reads: Sequence[Read]) -> Statement:
+    """Return the statement for these columns and everything that is read, in one JSON array."""
+    more, _ = together(tuple(name for name, _ in reads))
+    values = [given[each] for name, given in reads for each in numbered(SQL[name])[1]]
+    return f"SELECT json_build_array({', '.join([*columns, more] if more else columns)})", values
 
 
 class Answer:
     """Rows that were read, or of which the server makes sure that one is written: see `Rows`."""
 
+    rowcount = 1
+
     def __init__(self, rows: Sequence[Any] = ()) -> None:
         self._rows = list(rows)
-        self.rowcount = 1
 
     def fetchone(self) -> Any:
         """Return the next row, or None."""
@@ -67,54 +104,43 @@ class Answer:
 class Statements:
     """A connection, inside a transaction, that takes the statements of `store.SQL`.
 
-    What it is given to write waits for `send`; `appended` are the values of the entry that was written last.
+    What it is given to write is kept in `waiting`; `appended` are the values of the last entry among it.
     """
 
-    def __init__(self, opened: Any) -> None:
-        self._opened = opened
-        self._read: dict[Any, list[Any]] = {}
-        self._waiting: list[tuple[str, Any]] = []
-        self.appended: dict[str, Any] = {"number": 0, "head": ""}
-
-    def ready(self, reads: Sequence[Read], found: Sequence[Any]) -> None:
-        """Take the rows of `reads`, in the form that `together` has them."""
-        for (name, values), rows in zip(reads, found, strict=True):
-            self._read[_key(SQL[name], values)] = [tuple(row.values()) for row in rows or ()]
+    def __init__(self, wire: Wire, reads: Sequence[Read] = (), found: Sequence[Any] = ()) -> None:
+        self._wire = wire
+        self._read = {
+            _key(SQL[name], given): [tuple(row.values()) for row in rows or ()]
+            for (name, given), rows in zip(reads, found, strict=True)
+        }
+        self.waiting: list[Statement] = []
+        self.appended: Mapping[str, Any] = {"number": 0, "head": ""}
 
     def execute(self, sql: str, parameters: Any = None, /) -> Rows:
         """Run one statement, or let it wait if it is one that writes."""
         if sql in WRITING:
-            self._waiting.append((WRITING[sql], parameters))
+            text, names = written(sql)
+            self.waiting.append((text, [parameters[name] for name in names]))
             self._read.clear()  # it may be about to change
             self.appended = parameters if sql == SQL["append"] else self.appended
             return Answer()
         if (known := self._read.get(_key(sql, parameters))) is not None:
             return Answer(known)
         self.send()
-        found: Rows = self._opened.execute(READING.get(sql, sql), parameters)
+        found: Rows = self._wire.connection.execute(looked_up(sql), parameters)
         return found
 
     def send(self) -> None:
         """Send what waits to be written."""
-        waiting, self._waiting = self._waiting, []
-        for sql, parameters in waiting:
-            self._opened.execute(sql, parameters)
+        if self.waiting:
+            waiting, self.waiting = self.waiting, []
+            self._wire.ask(*waiting)
 
 
-def together(reads: Sequence[Read]) -> tuple[str, dict[str, Any]]:
-    """Return the columns of one SELECT that reads them all, each as a JSON array of its rows, and its values.
-
-    >>> together([("of_unit", {"unit": "u"})])[1]
-    {'unit_0': 'u'}
-    """
-    values = {f"{key}_{n}": value for n, (_, given) in enumerate(reads) for key, value in given.items()}
-    return "".join(f", {_column(name, number)}" for number, (name, _) in enumerate(reads)), values
+def _key(sql: str, parameters: Any) -> tuple[str, Values]:
+    return sql, tuple((parameters or {}).values())
 
 
-@cache
-def _column(name: str, number: int) -> str:
-    return f"(SELECT json_agg(r) FROM ({translated(SQL[name], f'_{number}')}) r)"
-
-
-def _key(sql: str, parameters: Any) -> Any:
-    return sql, tuple(sorted((parameters or {}).items()))
+def parsed(answer: bytes | None) -> list[Any]:
+    """Return the values of the JSON array of `asked`."""
+    return list(json.loads(answer or b"[]"))
