@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Protocol
 
 from dpveil.errors import InvalidParameter, LedgerError
@@ -130,9 +131,13 @@ def identity(connection: Connection) -> tuple[str, str]:
 def entry(row: Sequence[Any]) -> Entry:
     """Return the entry of a row of number, head and text."""
     try:
-        return entries.parse(*row)
-    except ValueError as error:
+        return _entry(*row)
+    except (ValueError, TypeError) as error:
         raise damaged(f"entry {str(row[0])[:20]!r} is not as written") from error
+
+
+_entry = lru_cache(maxsize=16, typed=True)(entries.parse)
+"""The last entry is read several times."""
 
 
 def last(connection: Connection) -> tuple[int, str, int]:
@@ -221,9 +226,14 @@ def _balance(row: Sequence[Any], subject: object) -> Balance:
         name, cost, relation, limits = row
         if name != subject or check_subject(name) != name or not isinstance(limits, str):
             raise ValueError("no subject")
-        return Balance(name, Total.parse(cost, relation), [Limit.parse(each) for each in json.loads(limits)])
+        return Balance(name, Total.parse(cost, relation), list(_limits(limits)))
     except (InvalidParameter, ValueError, TypeError, RecursionError) as error:
         raise damaged("the row of a subject is not as written") from error
+
+
+@lru_cache(maxsize=256)
+def _limits(text: str) -> tuple[Limit, ...]:
+    return tuple(Limit.parse(each) for each in json.loads(text))
 
 
 def reserve(connection: Connection, row: Reserved) -> None:
