@@ -178,18 +178,17 @@ class BudgetRefused(DPVeilError):
 class BudgetExceeded(BudgetRefused):
     """A limit has less left than the release costs, so no noise was drawn.
 
-    `unit` is what `asked` and `left` are amounts of: epsilon, rho, or epsilon at some delta.
+    `unit` is what `asked` and `left` are amounts of: epsilon, rho, or epsilon at some delta. `fits` is what
+    is left in the terms of the release, where these are others.
     """
 
-    def __init__(self, *, subject: str, asked: object, left: object, unit: str = "epsilon") -> None:
-        super().__init__(
-            f"{subject} has {unit} {left} left and this release costs {asked}",
-            hint="raise its limit" if str(left) == "0" else f"ask for {left} or less, or raise its limit",
-        )
-        self.subject = subject
-        self.asked = asked
-        self.left = left
-        self.unit = unit
+    def __init__(
+        self, *, subject: str, asked: object, left: object, unit: str = "epsilon", fits: object = None
+    ) -> None:
+        less = "" if str(left) == "0" else f"ask for {fits or left} or less in all, "
+        free = "use what costs nothing, such as fill, or raise its limit: nothing comes back with time"
+        super().__init__(f"{subject} has {unit} {left} left and this release costs {asked}", hint=less + free)
+        self.subject, self.asked, self.left, self.unit, self.fits = subject, asked, left, unit, fits
 
 
 class RegionsDiffer(BudgetRefused):

@@ -91,6 +91,7 @@ def test_reservations_below_count_for_ancestors_too(ledger: Ledger) -> None:
     ledger.reserve("album/anna", cost(2), "k")
     with pytest.raises(BudgetExceeded):
         ledger.reserve("album/bob", cost(2), "k")
+    ledger.set_limit("albums", Limit("pure", epsilon=1))
     assert ledger.show("albums").reserved.cost.epsilon == 0
 
 

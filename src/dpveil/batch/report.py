@@ -25,6 +25,7 @@ STATUSES: Final = (RELEASED, FAILED, SKIPPED, NO_REGION, UNTRIED)
 INTERRUPTED: Final = "the run was interrupted"
 UNWRITABLE: Final = "the output cannot be written"
 UNPAYABLE: Final = "the ledger cannot be used"
+UNAFFORDABLE: Final = "all photos together cost more than is left"
 
 
 @dataclass(frozen=True)

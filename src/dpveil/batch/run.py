@@ -13,13 +13,15 @@ from dpveil.batch.copies import copies
 from dpveil.batch.interrupts import uninterrupted
 from dpveil.batch.numbering import check_numbers, keep_numbers
 from dpveil.batch.prefetch import ahead, prefetch
+from dpveil.batch.price import check_price
 from dpveil.batch.private import check_apart
-from dpveil.batch.report import INTERRUPTED, RELEASED, SKIPPED, UNPAYABLE, UNWRITABLE, Report
+from dpveil.batch.report import INTERRUPTED, RELEASED, SKIPPED, UNAFFORDABLE, UNPAYABLE, UNWRITABLE, Report
 from dpveil.batch.resume import earlier, finished, same, taken
 from dpveil.batch.state import Stamp, State, stamp_of
 from dpveil.batch.tasks import Task
 from dpveil.core.certificate import Certificate
-from dpveil.errors import DPVeilError, LedgerError, OutputError
+from dpveil.core.guarantee import Guarantee
+from dpveil.errors import BudgetRefused, DPVeilError, LedgerError, OutputError
 from dpveil.io import make_folder, most_bytes, read
 from dpveil.io.folders import identity
 from dpveil.io.names import shown
@@ -109,6 +111,14 @@ class _Run:
             return None
         return finished(task, self.choices, self.states[task.output.parent], stamp)
 
+    def price(self, task: Task) -> Guarantee | None:
+        """Return what a release would cost; None for one that is there, or whose error the run reports."""
+        try:
+            prepared = self.prepare(task)
+        except Exception:  # noqa: BLE001  it comes again when the photo is released
+            return None
+        return prepared.plan.total if isinstance(prepared, _Ready) else None
+
     def draw(
         self, task: Task, waiting: Callable[[], tuple[Path, Certificate] | _Ready]
     ) -> tuple[Path, Certificate] | _Drawn:
@@ -125,8 +135,7 @@ class _Run:
                 return prepared
             if (there := self._there(task, prepared.stamp)) is not None:
                 return there
-            bits = choices.bits(task.name)
-            release = prepared.plan.release(bits=bits, ledger=choices.ledger, subject=choices.subject)
+            release = prepared.plan.release(bits=choices.bits(task.name), **choices.paying)
             if release.paid is not None:
                 self.paid.add(task.output)
         except LedgerError:
@@ -155,11 +164,11 @@ class _Run:
             self.report.fail(task, error)
         return ""
 
-    def stop(self, tasks: Sequence[Task], reason: str) -> None:
-        """Record all photos that were not reached."""
+    def stop(self, tasks: Sequence[Task], reason: str, error: DPVeilError | None = None) -> None:
+        """Record all photos that were not reached, and why."""
+        untried = DPVeilError(f"not tried, because {reason}", hint="run the same command again")
         for task in tasks[len(self.report.entries) :]:
-            error = DPVeilError(f"not tried, because {reason}", hint="run the same command again")
-            self.report.fail(task, error, tried=False)
+            self.report.fail(task, error or untried, tried=False)
         self.report.stopped = reason
 
     def _write(self, task: Task, drawn: _Drawn) -> None:
@@ -235,7 +244,8 @@ def release_all(
 
     `released` is called with each new release once it is written, and must not raise. Continues after the
     failure of a single photo; stops if nothing can be written any more, the ledger fails, or on an interrupt,
-    and then reports the remaining photos as untried. With `options`, such as {"force": "--force"}, errors
+    and then reports the remaining photos as untried, as all are if a ledger has less left than they cost
+    together. With `options`, such as {"force": "--force"}, errors
     write arguments as on the command line. Raises `UsageError` and `OutputError`, before anything is drawn,
     if outputs cannot be numbered, or an input or output belongs to the ledger.
     """
@@ -243,6 +253,7 @@ def release_all(
     try:
         run.begin(tasks)
         at_once = min(finder.at_once for finder in choices.regions)
+        check_price(choices, tasks, run.price, at_once=at_once)
         with prefetch(run.prepare, tasks, at_once=at_once) as prepared, ahead(run.draw, prepared) as drawn:
             for task, waiting in drawn:
                 if reason := run.turn(task, waiting):
@@ -251,6 +262,8 @@ def release_all(
                 step()
     except KeyboardInterrupt:
         run.stop(tasks, INTERRUPTED)
+    except BudgetRefused as error:
+        run.stop(tasks, UNAFFORDABLE, error)
     run.report.discard({place for place, task in enumerate(tasks) if task.output in run.paid})
     return run.report
 

@@ -94,6 +94,14 @@ def obfuscate_command(
     subject: Annotated[
         Text, typer.Option(metavar="NAME", help="Who pays from the ledger, such as studio/album-7.")
     ] = None,
+    other_regions: Annotated[
+        bool,
+        typer.Option(
+            "--other-regions",
+            help="With --ledger: take photos whose earlier releases replaced other regions; their sum holds"
+            " for what all of them replaced.",
+        ),
+    ] = False,
     seed: Annotated[
         int | None,
         typer.Option(
@@ -138,8 +146,9 @@ def obfuscate_command(
         max_pixels=max_pixels,
         force=force,
         **keys(sign, c2pa, c2pa_key),
-        ledger=_opened(ledger, subject, seed, (manifest, review)),
+        ledger=_opened(ledger, subject, seed, (manifest, review), other_regions),
         subject=subject,
+        other_regions=other_regions,
     )
     tasks = plan_tasks(inputs, out, names=names)
     check_formats(choices.mark, (task.output for task in tasks))
@@ -164,15 +173,22 @@ def obfuscate_command(
 
 
 def _opened(
-    url: str | None, subject: str | None, seed: int | None, private: Sequence[Path | None]
+    url: str | None,
+    subject: str | None,
+    seed: int | None,
+    private: Sequence[Path | None],
+    other_regions: bool,
 ) -> Ledger | None:
     """Return the ledger that pays, if any; nothing that the run writes about itself may belong to it."""
     if (url is None) != (subject is None):
         missing, given = ("--ledger", "--subject") if url is None else ("--subject", "--ledger")
         raise UsageError(f"{given} needs {missing}", hint="name both, or neither")
     if url is None or subject is None:
+        if other_regions:
+            raise UsageError("--other-regions needs --ledger", hint="without one, nothing is compared")
         return None
     from dpveil.batch import check_apart
+    from dpveil.cli.ledger_words import check_limited
     from dpveil.ledger import Ledger
     from dpveil.ledger.subjects import check_subject
 
@@ -181,16 +197,15 @@ def _opened(
     check_subject(subject)
     opened = Ledger(url)
     check_apart(opened.files, [path for path in private if path is not None])
+    check_limited(opened, subject)
     return opened
 
 
 def _tell_budget(ledger: Ledger | None, subject: str | None) -> None:
     """Say what the subject has spent, and what is left, and let go of the ledger."""
     if ledger is not None and subject is not None:
-        from dpveil.cli.ledger_words import in_words
-
         try:
-            say.note(in_words(ledger.show(subject)))
+            say.note(ledger.show(subject).in_words())
         except DPVeilError as error:  # the releases are written, and the report says if it failed
             say.note(f"dpveil: {say.one_line(error)}")
         ledger.close()

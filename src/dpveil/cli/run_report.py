@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from dpveil.batch.report import INTERRUPTED, UNPAYABLE, UNTRIED, UNWRITABLE, Entry, Promise, Report
+from dpveil.batch.report import (
+    INTERRUPTED,
+    UNAFFORDABLE,
+    UNPAYABLE,
+    UNTRIED,
+    UNWRITABLE,
+    Entry,
+    Promise,
+    Report,
+)
 from dpveil.cli import exits, say
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.notes import Aside
@@ -27,6 +36,7 @@ STOPPED: Final = {
     INTERRUPTED: exits.INTERRUPTED,
     UNWRITABLE: exits.IMPOSSIBLE,
     UNPAYABLE: exits.IMPOSSIBLE,
+    UNAFFORDABLE: exits.BUDGET,
 }
 """Exit codes of runs that ended early, by reason."""
 
@@ -98,8 +108,12 @@ def _tell_each(report: Report) -> None:
         if entry.failure is not None and entry.status != UNTRIED:
             say.note(_refused(shown(entry.source), entry.failure.message, entry.failure.hint))
     if untried := report.untried:
-        why = "" if untried[0].failure is None else untried[0].failure.message
-        say.note(f"{shown(untried[0].source)} and what follows, {len(untried)} in all: {why}")
+        failure, what = (
+            untried[0].failure,
+            f"{shown(untried[0].source)} and what follows, {len(untried)} in all",
+        )
+        why = "" if failure is None else str(DPVeilError(failure.message, hint=failure.hint))
+        say.note(f"{'nothing was drawn' if report.stopped == UNAFFORDABLE else what}: {why}")
 
 
 def _refused(source: str, message: str, hint: str) -> str:

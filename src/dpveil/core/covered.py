@@ -67,7 +67,7 @@ class Covered:
         """Return what `to_json` wrote; raises `ValueError` for anything else."""
         try:
             found = cls(bytes.fromhex(data["photo"]), bytes.fromhex(data["pixels"]))
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise ValueError("no digests") from error
         if {len(found.photo), len(found.pixels)} != {LENGTH}:
             raise ValueError("no digests")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final
 
 from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee
-from dpveil.errors import InvalidParameter, ReservationLost, UsageError
+from dpveil.errors import InvalidParameter, ReservationLost, UnknownName, UsageError
 from dpveil.ledger import databases, entries, rules, store
 from dpveil.ledger.account import Account, Paid
 from dpveil.ledger.amounts import Total
@@ -19,8 +20,8 @@ from dpveil.ledger.check import Checked, check, parse_head
 from dpveil.ledger.entries import Debit, Entry, LimitSet, Open, Part, Stored
 from dpveil.ledger.limits import Limit
 from dpveil.ledger.reservation import Reservation
-from dpveil.ledger.store import MOST_SECONDS, Connection, Reserved
-from dpveil.ledger.subjects import check_subject, is_under
+from dpveil.ledger.store import MOST_SECONDS, Balance, Connection, Reserved
+from dpveil.ledger.subjects import check_subject, is_under, path_to
 
 SECONDS: Final = 600
 """Seconds after which a reservation expires that was never committed."""
@@ -88,7 +89,7 @@ class Ledger:
         `LedgerError`.
         """
         name, cost = check_subject(subject), rules.priced(guarantee)
-        part = None if covered is None else entries.part_of(self._secret, covered, other_regions)
+        part = rules.part_of(self._secret, covered, other_regions)
         unit = entries.unit_of(self._secret, name, rules.key_bytes(key))
         given: object = seconds
         if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MOST_SECONDS:
@@ -135,13 +136,24 @@ class Ledger:
             return rules.last_files(store.of_unit(connection, unit))[1]
 
     def show(self, subject: str) -> Account:
-        """Return what a subject spent and reserved, and its limits."""
+        """Return what a subject spent and reserved, its limits, and those above it.
+
+        Raises `UnknownName` for a subject of which the ledger has nothing and that no limit is for.
+        """
         name = check_subject(subject)
         with self._database.read() as connection:
-            row = store.balance(connection, name)
             held = store.reserved(connection, int(time.time()))
-            below = (each.cost for each in held if is_under(each.subject, name))
-            return Account(name, row.spent, sum(below, Total()), tuple(row.limits))
+            rows = [store.balance(connection, each) for each in path_to(name)]
+        if rows[-1].new and not any(row.limits for row in rows):
+            raise UnknownName("subject", name, (), hint="dpveil ledger subjects lists those of the ledger")
+        *above, own = (_account(row, held) for row in rows)
+        return replace(own, parents=tuple(each for each in above if each.limits))
+
+    def check_room(self, subject: str, guarantees: Iterable[Guarantee]) -> None:
+        """Raise as `reserve` does unless releases with all of these would fit; sets nothing aside."""
+        name, cost = check_subject(subject), sum(map(rules.priced, guarantees), Total())
+        with self._database.read() as connection:
+            rules.check_limits(connection, name, cost, int(time.time()))
 
     def subjects(self) -> list[str]:
         """Return all subjects, sorted."""
@@ -217,6 +229,12 @@ class Ledger:
     def _append(self, event: Stored) -> None:
         with self._database.write(durable=True) as connection:
             store.append(connection, event, int(time.time()))
+
+
+def _account(row: Balance, held: Iterable[Reserved]) -> Account:
+    """Return the account of a subject's row, with the reservations of it and those below it."""
+    below = (each.cost for each in held if is_under(each.subject, row.subject))
+    return Account(row.subject, row.spent, sum(below, Total()), tuple(row.limits))
 
 
 def _first_rows(connection: Connection) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee
 from dpveil.errors import AlreadyPaid, BudgetRefused, InvalidParameter, RegionsDiffer
-from dpveil.ledger import store
+from dpveil.ledger import entries, store
 from dpveil.ledger.amounts import Cost, Total
 from dpveil.ledger.entries import Debit, Entry, Part, Stored
 from dpveil.ledger.store import Balance, Connection, Read, Reserved
@@ -29,6 +30,16 @@ def priced(guarantee: object) -> Total:
         hint = "give a guarantee, such as plan.total"
         raise InvalidParameter("guarantee", type(guarantee).__name__, "is not a guarantee", hint=hint)
     return Total(Cost.of(guarantee), guarantee.relation)
+
+
+def part_of(secret: str, covered: object, other_regions: bool) -> Part | None:
+    """Return what a release covers as a debit names it, None for no photo; raises `InvalidParameter`."""
+    if covered is None:
+        return None
+    if not isinstance(covered, Covered):
+        hint = "give what a plan covers, plan.covered"
+        raise InvalidParameter("covered", type(covered).__name__, "is no part of a photo", hint=hint)
+    return entries.part_of(secret, covered, other_regions)
 
 
 def key_bytes(key: object) -> bytes:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.core.certificate_text import parse_guarantee
 from dpveil.core.covered import Covered
-from dpveil.core.numbers import show as shown
 from dpveil.errors import AlreadyPaid, DPVeilError, RegionsDiffer, UsageError
 from dpveil.service.problems import Gone, WorkerEnded
 
@@ -79,9 +78,7 @@ class Budget:
         if self.ledger is None or subject is None:
             return None
         account = self.ledger.show(subject)
-        used = (account.spent + account.reserved).cost
-        limits = [f"limit {limit.in_words()}, left {shown(limit.left(used))}" for limit in account.limits]
-        return {**account.to_json(), "words": "; ".join(limits) or "no limit of its own"}
+        return {**account.to_json(), "words": account.limits_in_words()}
 
     def close(self) -> None:
         """Close the ledger."""

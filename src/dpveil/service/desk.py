@@ -194,7 +194,8 @@ class Desk:
         log.write("failed", kind=kind_of(error), status=status_of(error))
 
     async def _release(self, job: Job, order: Order, share: Share) -> None:
-        told = {"do": "release", "settings": order.settings, "pixels": self.limits.pixels}
+        paid = self.budget.ledger is not None
+        told = {"do": "release", "settings": order.settings, "pixels": self.limits.pixels, "paid": paid}
         async with self.pool.worker() as worker:
             planned, _ = await worker.ask(told, order.photo, self.limits.plan_seconds)
             order.photo = b""
