@@ -99,6 +99,30 @@ def reads(subject: str, unit: str, part: Part | None) -> list[Read]:
     return [("reserved", {}), ("last", {}), ("of_unit", {"unit": unit}), *rows, *photo]
 
 
+def others(connection: Connection, subject: str, unit: str, now: int, *, again: bool) -> list[Reserved]:
+    """Return the reservations that another draw of a work unit has to leave room for.
+
+    Unless `again`, those of the same unit give way, and `AlreadyPaid` is raised if its release was stored.
+    """
+    held = store.held(connection, now)
+    if again:
+        return held
+    refuse_stored(connection, subject, unit)
+    return store.replace(connection, held, unit)
+
+
+def debited(connection: Connection, wanted: Debit, held: list[Reserved], now: int) -> int:
+    """Write a debit as the next draw of its work unit, which is returned, if every limit has room."""
+    part = check_part(connection, wanted.part)
+    rows = check_limits(connection, wanted.subject, wanted.cost, held, now)
+    draw = last_draw(store.of_unit(connection, wanted.unit)) + 1
+    store.append(connection, replace(wanted, draw=draw, part=part), now)
+    for row in rows:
+        row.spent += wanted.cost
+        store.keep(connection, row)
+    return draw
+
+
 def check_limits(
     connection: Connection, subject: str, cost: Total, held: list[Reserved], now: int
 ) -> list[Balance]:
