@@ -34,6 +34,7 @@ from dpveil.ledger.postgres import SETTINGS
 from dpveil.ledger.postgres_slots import MOST
 from dpveil.ledger.postgres_statements import parsed
 from dpveil.ledger.postgres_url import target_of
+from dpveil.ledger.postgres_wire import Wire
 from dpveil.ledger.store import Balance
 
 psycopg: Any = pytest.importorskip("psycopg", reason="needs pip install 'dpveil[postgres]'")
@@ -50,7 +51,9 @@ def server() -> Iterator[Any]:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         with pgserver.get_server(Path(folder) / "data") as started:
-            started.psql("ALTER SYSTEM SET wal_writer_delay = '10s'")  # what nobody waits for is not flushed soon
+            started.psql(
+                "ALTER SYSTEM SET wal_writer_delay = '10s'"
+            )  # what nobody waits for is not flushed soon
             started.psql("SELECT pg_reload_conf()")
             yield started
 
@@ -197,7 +200,7 @@ class Proxy:
         with suppress(OSError):
             while data := one.recv(1 << 16):
                 if self.armed and asks:  # up to the first Sync
-                    data = data.partition(SYNC)[0] + SYNC  # noqa: PLW2901
+                    data = data.partition(SYNC)[0] + SYNC
                 if self.armed and not asks and b"COMMIT\0" in data:
                     self.then()
                     break
@@ -282,7 +285,7 @@ def test_a_flush_that_does_not_find_the_entry_is_refused(ledger: Ledger) -> None
 def test_a_durable_commit_is_flushed_when_it_returns(
     ledger: Ledger, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server's writer flushes every ten seconds only; the place of the record in `FLUSH` has to be past."""
+    """The place of the record in `FLUSH` has to be flushed, which the server's writer does rarely here."""
     told: list[Any] = []
 
     def note(answer: bytes | None) -> list[Any]:
@@ -342,30 +345,67 @@ def test_threads_share_a_ledger_and_none_gets_too_much(ledger: Ledger, url: str)
         assert other.execute(count).fetchone()[0] <= 1 + MOST
 
 
-def test_what_fails_on_the_server_leaves_nothing_behind(ledger: Ledger, url: str) -> None:
-    before, gone = ledger.head(), Balance("gone", Total(), [])
+def twice(connection: Any) -> None:
+    for _ in range(2):
+        store.reserve(connection, store.Reserved("same", "album", "u", Total(Cost(1, 1), ANY), 10))
 
-    def twice(connection: Any) -> None:
-        for _ in range(2):
-            store.reserve(connection, store.Reserved("same", "album", "u", Total(Cost(1, 1), ANY), 10))
 
-    def body(connection: Any) -> None:
-        raise KeyboardInterrupt
+def interrupted(connection: Any) -> None:
+    raise KeyboardInterrupt
 
-    for work, error in (
-        (lambda connection: store.keep(connection, gone), "a row that was written is not there"),
+
+@pytest.mark.parametrize("durable", [True, False])
+@pytest.mark.parametrize(
+    ("work", "problem"),
+    [
+        (lambda ours: store.keep(ours, Balance("gone", Total(), [])), "a row that was written is not there"),
         (twice, "duplicate key value"),
-        (lambda connection: connection.execute("SELECT 1 / 0"), "division by zero|is not there"),
-        (body, None),
-    ):
-        for durable in (True, False):
-            kind = KeyboardInterrupt if work is body else LedgerError
-            with pytest.raises(kind, match=error), ledger._database.write(durable=durable) as connection:
-                store.append(connection, Stored("album", "0" * 64, 1, "0" * 64), 0)
-                work(connection)
-            assert ledger.head() == before
+        (lambda ours: ours.execute("SELECT 1 / 0"), "is not there"),
+        (lambda ours: store.run(ours, "free", id="a\0b"), "no text may contain a zero"),
+        (interrupted, None),
+    ],
+)
+def test_a_transaction_that_fails_leaves_nothing_behind(
+    ledger: Ledger, url: str, work: Any, problem: str | None, durable: bool
+) -> None:
+    before = ledger.head()
+
+    def write() -> None:
+        with ledger._database.write(durable=durable) as connection:
+            store.append(connection, Stored("album", "0" * 64, 1, "0" * 64), 0)
+            work(connection)
+
+    with pytest.raises(LedgerError if problem else KeyboardInterrupt, match=problem):
+        write()
+    assert ledger.head() == before
     assert transactions(url) == 0
     spend(ledger, 1)
+
+
+@pytest.mark.parametrize("call", [1, 2])
+def test_an_interrupt_while_the_server_is_waited_for_leaves_nothing_behind(
+    ledger: Ledger, url: str, monkeypatch: pytest.MonkeyPatch, call: int
+) -> None:
+    calls: list[Any] = []
+    wait = Wire._wait
+
+    def stopped(self: Wire, events: int) -> None:
+        calls.append(events)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        wait(self, events)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Wire, "_wait", stopped)
+        while True:
+            ledger.debit("album", cost("0.001"), "k", again=True)
+    for _ in range(600):
+        if not transactions(url):
+            break
+        time.sleep(0.05)
+    paid = ledger.check().debits
+    spend(ledger, 1)
+    assert ledger.check().debits == paid + 1
 
 
 def test_reservations_are_found_by_an_index(ledger: Ledger) -> None:

@@ -221,9 +221,7 @@ def test_a_loss_says_its_cause(both: Any, ledger: Any) -> None:
     assert "as the ledger could not note its file" in post(client, "a").json()["title"]
 
 
-def test_what_cannot_be_paid_is_not_held(
-    both: Any, ledger: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_paid_is_not_held(both: Any, ledger: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any) -> None:
         raise LedgerError("the ledger is locked")
 

@@ -11,15 +11,15 @@ first commit was visible to it, so its record precedes. So what was written with
 power once `write` ends. If a server crashed in between and forgot the entry, it is not found. A server that
 does not flush is refused: both transactions read its settings, which may change at any time.
 
-*A lost connection* ends `write` with `LedgerError`, and nothing is drawn. If it is lost after the commit, that
-debit is paid for nothing.
+*A lost connection* ends `write` with `LedgerError`, and nothing is drawn. If it is lost after the commit,
+that debit is paid for nothing.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 

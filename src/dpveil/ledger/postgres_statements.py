@@ -1,4 +1,4 @@
-"""Statements of a ledger as PostgreSQL takes them: what is read in one message, and what is written in another.
+"""Statements of a ledger as PostgreSQL takes them: one message reads, and another one writes.
 
 Each message and its answer take a while during which nobody else can write. So everything that a transaction
 is going to read is asked for in one statement, and what it writes is sent with its COMMIT. The server itself
@@ -44,7 +44,7 @@ def written(sql: str) -> tuple[str, tuple[str, ...]]:
     text, names = numbered(sql)
     if sql not in ONE_ROW:
         return text, names
-    return f"WITH w AS ({text} RETURNING 1) SELECT 1 / (count(*) = 1)::int FROM w", names
+    return f"WITH w AS ({text} RETURNING 1) SELECT 1 / (count(*) = 1)::int FROM w", names  # noqa: S608  ours
 
 
 @cache
@@ -57,7 +57,7 @@ def together(names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     columns, parameters = [], []
     for name in names:
         text, its = numbered(SQL[name], 1 + len(parameters))
-        columns.append(f"(SELECT json_agg(r) FROM ({text}) r)")
+        columns.append(f"(SELECT json_agg(r) FROM ({text}) r)")  # noqa: S608  it is ours
         parameters += its
     return ", ".join(columns), tuple(parameters)
 

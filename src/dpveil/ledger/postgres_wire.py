@@ -61,7 +61,7 @@ class Wire:
             self._raw.consume_input()
 
     def receive(self) -> list[bytes | None]:
-        """Return the first value of every statement that was sent, or None; raises the server's first error."""
+        """Return the first value of every statement that was sent, or None; raises the first error."""
         found, kinds = [], self._psycopg.pq.ExecStatus
         for group in self._expected:
             for answers in group:

@@ -74,8 +74,11 @@ class SQLite:
         return (self.path, *(Path(f"{self.path}{end}") for end in (*SIDES, JOURNAL)))
 
     @contextmanager
-    def write(self, *, durable: bool, reads: Sequence[Read] = ()) -> Iterator[sqlite3.Connection]:  # noqa: ARG002  nothing has to be sent
-        """Run one transaction alone, and commit it at the end; with `durable`, also flush it to the disk."""
+    def write(self, *, durable: bool, reads: Sequence[Read] = ()) -> Iterator[sqlite3.Connection]:
+        """Run one transaction alone, and commit it at the end; with `durable`, also flush it to the disk.
+
+        `reads` are for servers: here reading takes no time.
+        """
         with self._lock, self._told():
             opened = self._opened()
             with opened.alone():

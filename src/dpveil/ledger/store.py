@@ -31,8 +31,7 @@ SQL: Final = {
     " VALUES (:subject, :cost, :relation, :limits)",
     "set_subject": "UPDATE subjects SET cost = :cost, relation = :relation, limits = :limits"
     " WHERE subject = :subject",
-    "reserved": "SELECT id, subject, unit, cost, relation, expires FROM reservations"
-    " ORDER BY id LIMIT 10001",
+    "reserved": "SELECT id, subject, unit, cost, relation, expires FROM reservations ORDER BY id LIMIT 10001",
     "held": "SELECT id, subject, unit, cost, relation, expires FROM reservations"
     " WHERE expires >= :now AND expires <= :far ORDER BY id LIMIT 10001",
     "reserve": "INSERT INTO reservations (id, subject, unit, cost, relation, expires)"
