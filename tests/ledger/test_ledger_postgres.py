@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from budgets import cost, ended, forked, killed, race, spend
+from budgets import ANY, cost, ended, forked, killed, race, spend
 
 import dpveil
 from dpveil.errors import (
@@ -27,14 +27,22 @@ from dpveil.errors import (
     ReservationLost,
     UsageError,
 )
-from dpveil.ledger import Ledger, Limit
-from dpveil.ledger.postgres import target_of
+from dpveil.ledger import Ledger, Limit, store
+from dpveil.ledger.amounts import Cost, Total
+from dpveil.ledger.entries import Stored
+from dpveil.ledger.postgres import SETTINGS
+from dpveil.ledger.postgres_slots import MOST
+from dpveil.ledger.postgres_statements import parsed
+from dpveil.ledger.postgres_url import target_of
+from dpveil.ledger.postgres_wire import Wire
+from dpveil.ledger.store import Balance
 
 psycopg: Any = pytest.importorskip("psycopg", reason="needs pip install 'dpveil[postgres]'")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it asks for a folder of the desktop when it is imported
     pgserver: Any = pytest.importorskip("pgserver", reason="needs pip install pgserver")
 FILE = "0" * 63 + "1"
+SYNC = b"S\0\0\0\4"
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +51,20 @@ def server() -> Iterator[Any]:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         with pgserver.get_server(Path(folder) / "data") as started:
+            started.psql(
+                "ALTER SYSTEM SET wal_writer_delay = '10s'"
+            )  # what nobody waits for is not flushed soon
+            started.psql("SELECT pg_reload_conf()")
             yield started
+
+
+def reloaded(server: Any, name: str, value: str) -> None:
+    """Let the server read its settings again, and wait until it did."""
+    server.psql("SELECT pg_reload_conf()")
+    with psycopg.connect(server.get_uri(), autocommit=True) as other:
+        for _ in range(1000):
+            if other.execute(f"SHOW {name}").fetchone() == (value,):
+                break
 
 
 @pytest.fixture
@@ -149,14 +170,20 @@ def test_a_connection_that_ends_is_one_error_and_the_next_call_connects_again(
     assert ledger.check().debits == 2
 
 
-class Wire:
-    """A server on loopback that passes bytes on, and drops both sides once a COMMIT went through."""
+class Proxy:
+    """A server on loopback that passes bytes on; once armed, it drops both sides after a COMMIT.
 
-    def __init__(self, path: str) -> None:
-        self._path, self.armed, self.cut = path, False, False
+    It holds back what the client sent after that. `then` is called first, if given.
+    """
+
+    def __init__(self, url: str) -> None:
+        base, _, folder = url.partition("?host=")
+        self._path, self.armed = f"{folder}/.s.PGSQL.5432", False
+        self.then: Any = lambda: None
         self._ends: list[socket.socket] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
+        self.url = f"postgresql://postgres@127.0.0.1:{self._listener.getsockname()[1]}"
+        self.url += f"/{base.rpartition('/')[2]}?sslmode=disable"
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self) -> None:
@@ -172,56 +199,230 @@ class Wire:
     def _pass(self, one: socket.socket, other: socket.socket, asks: bool) -> None:
         with suppress(OSError):
             while data := one.recv(1 << 16):
-                if not asks and self.cut:
-                    break  # the server answered, so it has committed
-                self.cut = self.cut or (asks and self.armed and b"COMMIT" in data)
+                if self.armed and asks:  # up to the first Sync
+                    data = data.partition(SYNC)[0] + SYNC
+                if self.armed and not asks and b"COMMIT\0" in data:
+                    self.then()
+                    break
                 other.sendall(data)
         for end in (one, other):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 
-    def close(self) -> None:
+    def __enter__(self) -> Proxy:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         for each in (self._listener, *self._ends):
             each.close()
 
 
-def test_a_connection_lost_between_the_commit_and_its_answer_draws_nothing(url: str) -> None:
-    base, _, folder = url.partition("?host=")
-    wire = Wire(f"{folder}/.s.PGSQL.5432")
-    try:
-        name = base.rpartition("/")[2]
-        with Ledger(url, create=True) as direct:
-            direct.set_limit("album", Limit("pure", epsilon=3))
-            with Ledger(f"postgresql://postgres@127.0.0.1:{wire.port}/{name}?sslmode=disable") as ledger:
-                held = ledger.reserve("album", cost(1), "k")
-                wire.armed = True
-                with pytest.raises(LedgerError, match="cannot be used"):
-                    held.commit()
-                wire.armed = wire.cut = False
-                assert held.draw is None, "nothing may be drawn"
-                assert direct.check().debits == 1, "it was committed, and is paid for nothing"
-                again = ledger.reserve("album", cost(1), "k")
-                again.commit()
-                assert (again.draw, direct.check().debits) == (2, 2)
-    finally:
-        wire.close()
-
-
-def test_what_was_committed_survives_a_crash_of_the_server(ledger: Ledger, url: str) -> None:
-    """When a backend is killed, the server ends all others and recovers from its log."""
-    for number in range(4):
-        spend(ledger, "0.25", key=f"{number}")
-    held = ledger.reserve("album", cost(1), "held")
+def crashed(url: str) -> None:
+    """Kill a backend, at which the server ends all others and recovers from its log; wait until it has."""
     with suppress(psycopg.Error), psycopg.connect(url) as other:
         os.kill(other.info.backend_pid, signal.SIGKILL)
-        other.execute("SELECT 1")
-    with suppress(LedgerError):
-        for _ in range(1000):
-            ledger.head()
+        other.execute("SELECT pg_sleep(10)")
     for _ in range(600):
         with suppress(psycopg.Error), psycopg.connect(url):
             break
         time.sleep(0.05)
+
+
+def transactions(url: str) -> int:
+    """Return how many transactions are open in this database, besides the one that asks."""
+    with psycopg.connect(url, autocommit=True) as other:
+        found = other.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid()"
+        ).fetchone()
+    return int(found[0])
+
+
+def test_a_connection_lost_between_the_commit_and_its_answer_draws_nothing(url: str) -> None:
+    with Proxy(url) as proxy, Ledger(url, create=True) as direct:
+        direct.set_limit("album", Limit("pure", epsilon=3))
+        with Ledger(proxy.url) as ledger:
+            held = ledger.reserve("album", cost(1), "k")
+            proxy.armed = True
+            with pytest.raises(LedgerError, match="cannot be used"):
+                held.commit()
+            proxy.armed = False
+            assert held.draw is None, "nothing may be drawn"
+            assert direct.check().debits == 1, "it was committed, and is paid for nothing"
+            again = ledger.reserve("album", cost(1), "k")
+            again.commit()
+            assert (again.draw, direct.check().debits) == (2, 2)
+
+
+def test_a_server_that_crashes_between_the_commit_and_the_flush_draws_nothing(url: str, server: Any) -> None:
+    """Nothing was flushed yet, so the server forgets the debit, and whoever waits for the flush is told."""
+    with Proxy(url) as proxy, Ledger(url, create=True) as direct:
+        direct.set_limit("album", Limit("pure", epsilon=3))
+        direct.close()
+        with Ledger(proxy.url) as ledger:
+            spend(ledger, 1, key="before")
+            held = ledger.reserve("album", cost(1), "k")
+            proxy.armed, proxy.then = True, lambda: crashed(url)
+            with pytest.raises(LedgerError, match="cannot be used"):
+                held.commit()
+            proxy.armed = False
+            assert held.draw is None, "nothing may be drawn"
+            kept = direct.check().debits
+            assert kept in (1, 2), "unless the server happened to flush just then"
+            spend(ledger, "0.5", key="after")
+            assert direct.check().debits == kept + 1
+
+
+def test_a_flush_that_does_not_find_the_entry_is_refused(ledger: Ledger) -> None:
+    with (
+        pytest.raises(LedgerError, match="forgot an entry that it committed"),
+        ledger._database.write(durable=True) as connection,
+    ):
+        connection.appended = {"number": 2, "head": "0" * 64}  # type: ignore[attr-defined]
+    spend(ledger, 1)
+
+
+def test_a_durable_commit_is_flushed_when_it_returns(
+    ledger: Ledger, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The place of the record in `FLUSH` has to be flushed, which the server's writer does rarely here."""
+    told: list[Any] = []
+
+    def note(answer: bytes | None) -> list[Any]:
+        told.append(parsed(answer))
+        return list(told[-1])
+
+    monkeypatch.setattr("dpveil.ledger.postgres.parsed", note)
+    with psycopg.connect(url, autocommit=True) as other:
+        for number in range(20):
+            spend(ledger, "0.001", key=f"{number}")
+            flushed = "SELECT pg_current_wal_flush_lsn() > %s::pg_lsn"
+            assert other.execute(flushed, (told[-1][-1],)).fetchone() == (True,)
+
+
+def test_who_waits_for_the_disk_holds_up_nobody(ledger: Ledger, server: Any, url: str) -> None:
+    """Here a flush waits for a standby that does not exist."""
+    held = ledger.reserve("album", cost(1), "one")
+    spend(ledger, "0.5")
+    server.psql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+    try:
+        reloaded(server, "synchronous_standby_names", "nobody")
+        thread = threading.Thread(target=held.commit)
+        thread.start()
+        while ledger.show("album").spent.cost.epsilon < 1_500_000:
+            assert thread.is_alive()
+        with Ledger(url) as other:
+            for each in (ledger, other):
+                each.reserve("album", cost("0.25"), "more").cancel()
+        assert thread.is_alive()
+        assert held.draw is None
+    finally:
+        server.psql("ALTER SYSTEM RESET synchronous_standby_names")
+        server.psql("SELECT pg_reload_conf()")
+    thread.join()
+    assert held.draw == 1
+
+
+def test_threads_share_a_ledger_and_none_gets_too_much(ledger: Ledger, url: str) -> None:
+    ledger.set_limit("album", Limit("pure", epsilon="0.00005"))
+    won: list[int] = []
+
+    def work(me: int) -> None:
+        for number in range(6):
+            with suppress(BudgetExceeded):
+                spend(ledger, "0.000001", key=f"{me} {number % 2}")
+                won.append(me)
+
+    threads = [threading.Thread(target=work, args=(me,)) for me in range(12)]
+    for thread in threads:
+        thread.start()
+    ended([forked(lambda: ledger.show("album")) for _ in range(2)])
+    for thread in threads:
+        thread.join()
+    assert (len(won), ledger.check().debits) == (50, 50)
+    with psycopg.connect(url, autocommit=True) as other:
+        count = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        assert other.execute(count).fetchone()[0] <= 1 + MOST
+
+
+def twice(connection: Any) -> None:
+    for _ in range(2):
+        store.reserve(connection, store.Reserved("same", "album", "u", Total(Cost(1, 1), ANY), 10))
+
+
+def interrupted(connection: Any) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("durable", [True, False])
+@pytest.mark.parametrize(
+    ("work", "problem"),
+    [
+        (lambda ours: store.keep(ours, Balance("gone", Total(), [])), "a row that was written is not there"),
+        (twice, "duplicate key value"),
+        (lambda ours: ours.execute("SELECT 1 / 0"), "is not there"),
+        (lambda ours: store.run(ours, "free", id="a\0b"), "no text may contain a zero"),
+        (interrupted, None),
+    ],
+)
+def test_a_transaction_that_fails_leaves_nothing_behind(
+    ledger: Ledger, url: str, work: Any, problem: str | None, durable: bool
+) -> None:
+    before = ledger.head()
+
+    def write() -> None:
+        with ledger._database.write(durable=durable) as connection:
+            store.append(connection, Stored("album", "0" * 64, 1, "0" * 64), 0)
+            work(connection)
+
+    with pytest.raises(LedgerError if problem else KeyboardInterrupt, match=problem):
+        write()
+    assert ledger.head() == before
+    assert transactions(url) == 0
+    spend(ledger, 1)
+
+
+@pytest.mark.parametrize("call", [1, 2])
+def test_an_interrupt_while_the_server_is_waited_for_leaves_nothing_behind(
+    ledger: Ledger, url: str, monkeypatch: pytest.MonkeyPatch, call: int
+) -> None:
+    calls: list[Any] = []
+    wait = Wire._wait
+
+    def stopped(self: Wire, events: int) -> None:
+        calls.append(events)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        wait(self, events)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Wire, "_wait", stopped)
+        while True:
+            ledger.debit("album", cost("0.001"), "k", again=True)
+    for _ in range(600):
+        if not transactions(url):
+            break
+        time.sleep(0.05)
+    paid = ledger.check().debits
+    spend(ledger, 1)
+    assert ledger.check().debits == paid + 1
+
+
+def test_reservations_are_found_by_an_index(ledger: Ledger) -> None:
+    """Else every debit reads all those that were deleted since the server swept them away, once a minute."""
+    with ledger._database.read() as connection:
+        plan = connection.execute("EXPLAIN " + store.SQL["reserved"]).fetchall()
+    assert "Index Scan" in str(plan)
+
+
+def test_what_was_committed_survives_a_crash_of_the_server(ledger: Ledger, url: str) -> None:
+    for number in range(4):
+        spend(ledger, "0.25", key=f"{number}")
+    held = ledger.reserve("album", cost(1), "held")
+    crashed(url)
+    with suppress(LedgerError):
+        for _ in range(1000):
+            ledger.head()
     found = ledger.check()
     assert (found.debits, ledger.show("album").spent.cost.epsilon) == (4, 10**6)
     with suppress(ReservationLost):  # nobody waited for it to reach the disk
@@ -231,12 +432,8 @@ def test_what_was_committed_survives_a_crash_of_the_server(ledger: Ledger, url: 
 
 def test_a_server_that_may_forget_is_refused(ledger: Ledger, server: Any, url: str) -> None:
     server.psql("ALTER SYSTEM SET fsync = off; ")
-    server.psql("SELECT pg_reload_conf()")
     try:
-        with psycopg.connect(url, autocommit=True) as other:
-            for _ in range(1000):
-                if other.execute("SHOW fsync").fetchone() == ("off",):
-                    break
+        reloaded(server, "fsync", "off")
         forgets = "runs with fsync off, and may forget debits: set fsync = on"
         with Ledger(url) as later:
             for opened in (later, ledger):  # also one that was connected before
@@ -306,18 +503,18 @@ def test_a_database_without_a_ledger_is_not_one(url: str) -> None:
         Ledger(url)
 
 
-def test_commits_are_waited_for_whatever_the_server_is_set_to(ledger: Ledger, server: Any) -> None:
-    server.psql("ALTER SYSTEM SET synchronous_commit = off")
+@pytest.mark.parametrize("value", ["off", "local"])
+def test_commits_are_waited_for_whatever_the_server_is_set_to(
+    ledger: Ledger, server: Any, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.psql(f"ALTER SYSTEM SET synchronous_commit = {value}")
     try:
-        server.psql("SELECT pg_reload_conf()")
-        with psycopg.connect(server.get_uri(), autocommit=True) as other:
-            for _ in range(1000):
-                if other.execute("SHOW synchronous_commit").fetchone() == ("off",):
-                    break
-        for durable, wanted in ((True, "on"), (False, "off")):
-            with ledger._database.write(durable=durable) as connection:
-                found = connection.execute("SELECT current_setting('synchronous_commit')").fetchone()
-            assert found == (wanted,)
+        reloaded(server, "synchronous_commit", value)
+        spend(ledger, 1)
+        ledger.close()
+        monkeypatch.delitem(SETTINGS, "synchronous_commit")
+        with pytest.raises(LedgerError, match=f"synchronous_commit {value}, and may forget"):
+            spend(ledger, 1)
     finally:
         server.psql("ALTER SYSTEM RESET synchronous_commit")
         server.psql("SELECT pg_reload_conf()")

@@ -95,15 +95,34 @@ class Ledger:
         if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MOST_SECONDS:
             raise InvalidParameter("seconds", None, f"is not in 1..{MOST_SECONDS}", hint=f"such as {SECONDS}")
         identity, now = os.urandom(16).hex(), int(time.time())
-        with self._database.write(durable=False) as connection:
-            store.expire(connection, now)
-            if not again:
-                rules.refuse_stored(connection, name, unit)
-                store.run(connection, "replace", unit=unit)
+        with self._database.write(durable=False, reads=rules.reads(name, unit, part)) as connection:
+            held = rules.others(connection, name, unit, now, again=again)
             rules.check_part(connection, part)
-            rules.check_limits(connection, name, cost, now)
-            store.reserve(connection, Reserved(identity, name, unit, cost), now + seconds)
+            rules.check_limits(connection, name, cost, held, now)
+            store.reserve(connection, Reserved(identity, name, unit, cost, now + seconds))
         return Reservation(self, identity, name, unit, part)
+
+    def debit(
+        self,
+        subject: str,
+        guarantee: Guarantee,
+        key: str | bytes,
+        *,
+        again: bool = False,
+        covered: Covered | None = None,
+        other_regions: bool = False,
+    ) -> Reservation:
+        """Reserve and commit in one step, which takes less than half of the time; on return it is committed.
+
+        Takes and raises what `reserve` does.
+        """
+        name, cost = check_subject(subject), rules.priced(guarantee)
+        part = rules.part_of(self._secret, covered, other_regions)
+        unit, now = entries.unit_of(self._secret, name, rules.key_bytes(key)), int(time.time())
+        with self._database.write(durable=True, reads=rules.reads(name, unit, part)) as connection:
+            held = rules.others(connection, name, unit, now, again=again)
+            draw = rules.debited(connection, Debit(name, unit, 1, cost, part), held, now)
+        return Reservation(self, "", name, unit, part, draw)
 
     def set_limit(self, subject: str, limit: Limit) -> None:
         """Set a limit of a subject, in the place of one with the same kind and relation."""
@@ -153,7 +172,8 @@ class Ledger:
         """Raise as `reserve` does unless releases with all of these would fit; sets nothing aside."""
         name, cost = check_subject(subject), sum(map(rules.priced, guarantees), Total())
         with self._database.read() as connection:
-            rules.check_limits(connection, name, cost, int(time.time()))
+            now = int(time.time())
+            rules.check_limits(connection, name, cost, store.reserved(connection, now), now)
 
     def subjects(self) -> list[str]:
         """Return all subjects, sorted."""
@@ -203,22 +223,17 @@ class Ledger:
 
     def _commit(self, identity: str, subject: str, unit: str, part: Part | None) -> int:
         now = int(time.time())
-        with self._database.write(durable=True) as connection:
-            store.expire(connection, now)
-            mine = [each for each in store.reserved(connection) if each.id == identity]
+        with self._database.write(durable=True, reads=rules.reads(subject, unit, part)) as connection:
+            held = store.held(connection, now)
+            mine = [each for each in held if each.id == identity]
             if not mine or (mine[0].subject, mine[0].unit) != (subject, unit):
                 raise ReservationLost(
                     f"the reservation for {subject} expired, or another one took its place",
                     hint="reserve it again",
                 )
+            held.remove(mine[0])
+            draw = rules.debited(connection, Debit(subject, unit, 1, mine[0].cost, part), held, now)
             store.run(connection, "free", id=identity)
-            cost, part = mine[0].cost, rules.check_part(connection, part)
-            rows = rules.check_limits(connection, subject, cost, now)
-            draw = rules.last_draw(store.of_unit(connection, unit)) + 1
-            store.append(connection, Debit(subject, unit, draw, cost, part), now)
-            for row in rows:
-                row.spent += cost
-                store.keep(connection, row)
         return draw
 
     def _cancel(self, identity: str) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
 from dpveil.ledger import sqlite_files
 from dpveil.ledger.sqlite import SQLite
-from dpveil.ledger.store import Connection
+from dpveil.ledger.store import Connection, Read
 
 
 class Database(Protocol):
@@ -19,8 +19,11 @@ class Database(Protocol):
     def files(self) -> tuple[Path, ...]:
         """Files that nothing else in this process may open."""
 
-    def write(self, *, durable: bool) -> AbstractContextManager[Connection]:
-        """Run one transaction alone, and commit it at the end; with `durable`, wait until it is flushed."""
+    def write(self, *, durable: bool, reads: Sequence[Read] = ()) -> AbstractContextManager[Connection]:
+        """Run one transaction alone, and commit it at the end; with `durable`, wait until it is flushed.
+
+        `reads` are what it reads before it writes: a server is asked for them at once.
+        """
 
     def read(self) -> AbstractContextManager[Connection]:
         """Read in one consistent state."""

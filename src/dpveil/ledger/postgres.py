@@ -3,35 +3,39 @@
 *One writer.* A transaction that writes first locks the entries against other writers, for each entry holds
 the hash of the one before. Readers are not held up: they see one consistent state.
 
-*Durability.* A transaction that is not `durable` is not waited for. Another one flushes the server's log, so
-that what it wrote survives a loss of power once `write` ends. A server that does not flush is refused: each
-durable transaction reads its settings, which may change at any time.
+*Durability.* Transactions commit one at a time without waiting for the disk, which lets the next one begin;
+then each durable one waits until the server has flushed its log, for all that committed before it at once.
+It does so by a second transaction on the same connection, `FLUSH`, which looks for the entry of the first one
+and writes a record of its own to the log. PostgreSQL flushes the log up to that record before it answers. The
+first commit was visible to it, so its record precedes. So what was written with `durable` survives a loss of
+power once `write` ends. If a server crashed in between and forgot the entry, it is not found. A server that
+does not flush is refused: both transactions read its settings, which may change at any time.
 
-*A lost connection* ends `write` with `LedgerError`, and nothing is drawn. If it is lost between the commit
-and its answer, that debit is paid for nothing.
+*A lost connection* ends `write` with `LedgerError`, and nothing is drawn. If it is lost after the commit,
+that debit is paid for nothing.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 from dpveil.errors import LedgerError, UsageError
 from dpveil.io.names import shown
 from dpveil.ledger import forks
+from dpveil.ledger.postgres_slots import Slots
+from dpveil.ledger.postgres_statements import Statements, asked, parsed
 from dpveil.ledger.postgres_tables import SCHEMA, TABLES, check_tables
-from dpveil.ledger.store import SQL, Connection, Rows
+from dpveil.ledger.postgres_url import target_of
+from dpveil.ledger.postgres_wire import Wire
+from dpveil.ledger.store import Connection, Read, damaged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SCHEMES: Final = ("postgresql", "postgres")
-OPTIONS: Final = frozenset({"host", "port", "sslmode", "sslrootcert", "connect_timeout"})
-"""Parameters of a URL that are taken: where the server is, and how it is trusted."""
 SETTINGS: Final = {
     "search_path": f"{SCHEMA}, pg_temp",
     "lock_timeout": "30s",
@@ -39,20 +43,33 @@ SETTINGS: Final = {
     "idle_in_transaction_session_timeout": "60s",
     "client_encoding": "UTF8",
     "synchronous_commit": "on",
+    "enable_seqscan": "off",
+    "jit": "off",
 }
-"""What every connection is set to; temporary tables are looked up last, so that none hides ours."""
-BEGIN: Final = {
-    True: "BEGIN; LOCK TABLE entries IN EXCLUSIVE MODE;"
-    " SELECT current_setting('fsync'), current_setting('full_page_writes')",
-    False: "BEGIN; SET LOCAL synchronous_commit = off; LOCK TABLE entries IN EXCLUSIVE MODE",
-}
-"""How a transaction begins that writes, by whether it is durable; together they are one message."""
+"""What every connection is set to. Temporary tables are looked up last, so that none hides ours; rows are
+looked up by indexes, which skip the reservations that were deleted and not yet swept away."""
+SAFE: Final = ("current_setting('fsync')", "current_setting('full_page_writes')")
+"""Settings without which a server may forget what it committed."""
+BEGIN: Final = (
+    ("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", ()),
+    ("LOCK TABLE entries IN EXCLUSIVE MODE", ()),
+)
+FIRST: Final = (*SAFE, "set_config('synchronous_commit', 'off', true)")
+"""What a transaction that writes asks first, with everything that it is going to read."""
+COMMIT: Final = ("COMMIT", ())
+FLUSH: Final = (
+    *SAFE,
+    "current_setting('synchronous_commit')",
+    "(SELECT count(*) FROM entries WHERE number = $1 AND head = $2)",
+    "pg_logical_emit_message(true, 'dpveil', '')::text",
+)
+"""A transaction that writes to the log, and to nothing else, and whose commit the server flushes."""
 CREATION: Final = 7886470
 """The advisory lock under which tables are made: any fixed number."""
 
 
 class PostgreSQL:
-    """The ledger of a database at `url`, with one connection, which threads take turns to use.
+    """The ledger of a database at `url`, with a few connections: threads wait for the disk together.
 
     With `fill`, which writes the first rows, tables are made if there are none, and `created` tells. Raises
     `UsageError` for a URL with other parameters, or without psycopg, and `LedgerError` wherever the server
@@ -64,8 +81,7 @@ class PostgreSQL:
     def __init__(self, url: str, fill: Callable[[Connection], None] | None = None) -> None:
         self._target, self.place = target_of(url)
         self._psycopg = _psycopg()
-        self._lock = threading.Lock()
-        self._open: Any = None
+        self._turn, self._slots = threading.Lock(), Slots()
         self.created = False
         if fill is not None:
             with self._told():
@@ -73,85 +89,108 @@ class PostgreSQL:
         forks.register(self)
 
     @contextmanager
-    def write(self, *, durable: bool) -> Iterator[Connection]:
-        """Run one transaction alone, and commit it at the end; with `durable`, wait until it is flushed."""
-        with self._lock, self._told():
-            opened = self._connected()
+    def write(self, *, durable: bool, reads: Sequence[Read] = ()) -> Iterator[Connection]:
+        """Run one transaction alone, and commit it at the end; with `durable`, wait until it is flushed.
+
+        Threads take turns until the commit is sent. `reads` are what it reads before it writes.
+        """
+        with _Turn(self._turn) as turn, self._used() as wire:
+            statements = self._begun(wire, reads, durable)
             try:
-                begun = opened.execute(BEGIN[durable], prepare=False)
-                if durable:
-                    _check_server(begun, self.place)
-                yield _Statements(opened)
-                opened.execute("COMMIT", prepare=False)
+                yield statements
             except BaseException:
-                self._undo()
+                wire.undo()
                 raise
+            self._commit(wire, statements, turn, durable)
+
+    def _begun(self, wire: Wire, reads: Sequence[Read], durable: bool) -> Statements:
+        """Begin a transaction that writes, and read everything at once."""
+        *_, answer = wire.ask(*BEGIN, asked(FIRST, reads))
+        fsync, full_page_writes, _, *found = parsed(answer)
+        if durable:
+            self._check_settings(fsync=fsync, full_page_writes=full_page_writes)
+        return Statements(wire, reads, found)
+
+    def _commit(self, wire: Wire, statements: Statements, turn: _Turn, durable: bool) -> None:
+        """Send what is to be written and the commit, let others begin, and wait for both, or for the disk."""
+        number, head = statements.appended["number"], statements.appended["head"]
+        flush, _ = asked(FLUSH, ())
+        wire.send([*statements.waiting, COMMIT], *([[(flush, (number, head))]] if durable else []))
+        turn.end()
+        *_, answer = wire.receive()
+        if durable:
+            fsync, full_page_writes, synchronous, there, _ = parsed(answer)
+            self._check_settings(
+                fsync=fsync, full_page_writes=full_page_writes, synchronous_commit=synchronous
+            )
+            if there != (number > 0):
+                raise damaged("the server forgot an entry that it committed")
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Read in one consistent state."""
-        with self._lock, self._told():
-            opened = self._connected()
+        with self._used() as wire:
+            wire.connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             try:
-                opened.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                yield _Statements(opened)
+                yield Statements(wire)
             finally:
-                self._undo()
+                wire.undo()
 
     def examine(self, connection: Connection) -> None:
         """Do nothing: whether the database itself is intact is the server's task."""
 
     def close(self) -> None:
-        """Close the connection; using the ledger again opens it again."""
-        with self._lock:
-            self._shut()
+        """Close the connections; using the ledger again opens new ones."""
+        self.before_fork()
+        self.after_fork()
 
-    def _connected(self, *, new: bool = False) -> Any:
-        """Return the connection; `new` if there may be no tables yet, which are not checked then."""
-        if self._open is not None and self._open.closed:
-            self._open = None
-        if self._open is None:
-            opened = self._psycopg.connect(**self._target, autocommit=True, prepare_threshold=1)
+    @contextmanager
+    def _used(self) -> Iterator[Wire]:
+        """Hold a connection; it is closed unless it is left usable."""
+        with self._told(), self._slots.one() as slot:
             try:
-                for name, value in SETTINGS.items():
-                    opened.execute("SELECT set_config(%s, %s, false)", (name, value))
-                if not new:
-                    check_tables(opened, self.place)
-            except BaseException:
-                opened.close()
-                raise
-            self._open = opened
-        return self._open
+                if slot.wire is None or not slot.wire.usable:
+                    slot.shut()
+                    slot.wire = self._connected()
+                yield slot.wire
+            finally:
+                if slot.wire is not None and not slot.wire.usable:
+                    slot.shut()
+
+    def _connected(self, *, new: bool = False) -> Wire:
+        """Return a new connection; `new` if there may be no tables yet, which are not checked then."""
+        opened = self._psycopg.connect(**self._target, autocommit=True, prepare_threshold=1)
+        try:
+            for name, value in SETTINGS.items():
+                opened.execute("SELECT set_config(%s, %s, false)", (name, value))
+            if not new:
+                check_tables(opened, self.place)
+        except BaseException:
+            opened.close()
+            raise
+        return Wire(self._psycopg, opened)
 
     def _create(self, fill: Callable[[Connection], None]) -> None:
-        opened = self._connected(new=True)
-        try:
-            self.created = _create(opened, fill)
-            check_tables(opened, self.place)
-        except BaseException:
-            self._shut()
-            raise
+        wire = self._connected(new=True)
+        with wire.connection:
+            self.created = _create(wire, fill)
+            check_tables(wire.connection, self.place)
 
-    def _undo(self) -> None:
-        """End a transaction without committing it; a connection that cannot is given up."""
-        try:
-            if self._open is not None:
-                self._open.execute("ROLLBACK")
-        except self._psycopg.Error:
-            self._shut()
-
-    def _shut(self) -> None:
-        opened, self._open = self._open, None
-        if opened is not None:
-            with suppress(self._psycopg.Error):
-                opened.close()
+    def _check_settings(self, **found: str) -> None:
+        """Raise `LedgerError` for a server that may forget what it commits."""
+        for name, value in found.items():
+            if value != "on":
+                problem = f"the server of {self.place} runs with {name} {value}, and may forget debits"
+                raise LedgerError(problem, hint=f"set {name} = on in its configuration")
 
     @contextmanager
     def _told(self) -> Iterator[None]:
         """Turn errors of the server and of the driver into `LedgerError`."""
         try:
             yield
-        except (self._psycopg.Error, OSError, OverflowError) as error:
+        except self._psycopg.errors.DivisionByZero as error:  # see `postgres_statements`
+            raise damaged("a row that was written is not there") from error
+        except (self._psycopg.Error, OSError, OverflowError, UnicodeError) as error:
             text = " ".join(str(error).split()) or type(error).__name__
             problem = f"the ledger at {self.place} cannot be used: {shown(text)}"
             raise LedgerError(
@@ -159,75 +198,34 @@ class PostgreSQL:
             ) from error
 
     def before_fork(self) -> None:
-        """Close the connection and hold the lock: two processes must not share a connection."""
-        self._lock.acquire()
-        self._shut()
+        """Close the connections and hold the locks: two processes must not share a connection."""
+        self._turn.acquire()
+        self._slots.hold()
 
     def after_fork(self) -> None:
-        """Let go of the lock, in parent and child."""
-        self._lock.release()
+        """Let go of the locks, in parent and child."""
+        self._slots.free()
+        self._turn.release()
 
 
-class _Statements:
-    """A connection that takes the statements of `store.SQL`, with parameters written :name."""
+class _Turn:
+    """The right to write, which ends once."""
 
-    def __init__(self, opened: Any) -> None:
-        self._opened = opened
+    def __init__(self, lock: threading.Lock) -> None:
+        self._lock, self._mine = lock, False
 
-    def execute(self, sql: str, parameters: Any = None, /) -> Rows:
-        """Run one statement."""
-        found: Rows = self._opened.execute(WRITTEN.get(sql, sql), parameters)
-        return found
+    def __enter__(self) -> _Turn:
+        self._mine = self._lock.acquire()
+        return self
 
+    def __exit__(self, *_: object) -> None:
+        self.end()
 
-def _translated(sql: str) -> str:
-    """Return a statement with parameters as psycopg writes them.
-
-    >>> _translated("SELECT 1 WHERE a = :a")
-    'SELECT 1 WHERE a = %(a)s'
-    """
-    words = (
-        f"%({word[1:].rstrip(',)')})s{word[len(word.rstrip(',)')) :]}" if word.startswith(":") else word
-        for word in sql.replace("(:", "( :").split(" ")
-    )
-    return " ".join(words).replace("( %", "(%")
-
-
-WRITTEN: Final = {sql: _translated(sql) for sql in SQL.values()}
-
-
-def target_of(url: str) -> tuple[dict[str, str], str]:
-    """Return the server of a URL as psycopg takes it, and how messages name it: without its password.
-
-    Raises `UsageError` for anything but a user, a password, a host, a port, a database and `OPTIONS`.
-
-    >>> target_of("postgresql://clerk:secret@db.example/budgets")[1]
-    'postgresql://db.example/budgets'
-    """
-    try:
-        parts = urlsplit(url)
-        options = dict(parse_qsl(parts.query, strict_parsing=True)) if parts.query else {}
-        found = {"user": parts.username, "password": parts.password, "host": parts.hostname}
-        found |= {"port": str(parts.port) if parts.port else None, "dbname": parts.path[1:]}
-    except ValueError as error:
-        raise _no_url("it cannot be read") from error
-    if parts.scheme not in SCHEMES or parts.fragment:
-        raise _no_url("it is no postgresql:// URL")
-    if wrong := sorted(set(options) - OPTIONS):
-        raise _no_url(f"it has the parameter {shown(wrong[0])}")
-    target = {name: unquote(value) for name, value in found.items() if value} | options
-    if "@" in parts.path:
-        raise _no_url("a / in its password has to be written %2F")
-    if "dbname" not in target or not all(value.isprintable() for value in target.values()):
-        raise _no_url("it names no database")
-    return target, f"postgresql://{shown(target.get('host', 'localhost'))}/{shown(target['dbname'])}"
-
-
-def _no_url(why: str) -> UsageError:
-    return UsageError(
-        f"the URL of the ledger cannot be used: {why}",
-        hint="postgresql://USER:PASSWORD@HOST/DATABASE; ?sslmode=verify-full or ?host=/folder may follow",
-    )
+    def end(self) -> None:
+        """Let another thread write."""
+        if self._mine:
+            self._mine = False
+            self._lock.release()
 
 
 def _psycopg() -> Any:
@@ -237,26 +235,22 @@ def _psycopg() -> Any:
         raise UsageError(
             "a ledger in PostgreSQL needs psycopg", hint="pip install 'dpveil[postgres]'"
         ) from error
+    if not psycopg.Pipeline.is_supported():
+        hint = "pip install 'dpveil[postgres]', which brings a newer one"
+        raise UsageError("a ledger in PostgreSQL needs libpq 14 or newer", hint=hint)
     return psycopg
 
 
-def _check_server(begun: Any, place: str) -> None:
-    """Raise `LedgerError` for a server that may forget what it commits; `begun` is the answer to `BEGIN`."""
-    while begun.nextset():
-        pass
-    for name, value in zip(("fsync", "full_page_writes"), begun.fetchone(), strict=True):
-        if value != "on":
-            problem = f"the server of {place} runs with {name} off, and may forget debits"
-            raise LedgerError(problem, hint=f"set {name} = on in its configuration")
-
-
-def _create(opened: Any, fill: Callable[[Connection], None]) -> bool:
+def _create(wire: Wire, fill: Callable[[Connection], None]) -> bool:
     """Make the tables, unless they are there; return whether they were made."""
+    opened = wire.connection
     with opened.transaction():
         opened.execute("SELECT pg_advisory_xact_lock(%s)", (CREATION,))
         if opened.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.ledger",)).fetchone() != (None,):
             return False
         for command in (f"CREATE SCHEMA {SCHEMA}", *TABLES):
             opened.execute(command)
-        fill(_Statements(opened))
+        statements = Statements(wire)
+        fill(statements)
+        statements.send()
     return True

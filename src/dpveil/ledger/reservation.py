@@ -15,11 +15,18 @@ if TYPE_CHECKING:
 class Reservation:
     """Budget that is set aside for one release. Leaving its context without a commit cancels it."""
 
-    def __init__(self, ledger: Ledger, name: str, subject: str, unit: str, part: Part | None) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        name: str,
+        subject: str,
+        unit: str,
+        part: Part | None,
+        draw: int | None = None,
+    ) -> None:
         self._ledger, self._name, self._unit, self._part = ledger, name, unit, part
         self._known: set[str] = set()
-        self.subject = subject
-        self.draw: int | None = None
+        self.subject, self.draw = subject, draw
 
     def __repr__(self) -> str:
         """Return the subject and the state; a representation ends up in logs."""

@@ -11,7 +11,7 @@ from dpveil.errors import AlreadyPaid, BudgetRefused, InvalidParameter, RegionsD
 from dpveil.ledger import entries, store
 from dpveil.ledger.amounts import Cost, Total
 from dpveil.ledger.entries import Debit, Entry, Part, Stored
-from dpveil.ledger.store import Balance, Connection
+from dpveil.ledger.store import Balance, Connection, Read, Reserved
 from dpveil.ledger.subjects import is_under, path_to
 
 DIFFER: Final = (
@@ -92,9 +92,43 @@ def check_part(connection: Connection, part: Part | None) -> Part | None:
     return replace(part, other_regions=differ)
 
 
-def check_limits(connection: Connection, subject: str, cost: Total, now: int) -> list[Balance]:
+def reads(subject: str, unit: str, part: Part | None) -> list[Read]:
+    """Return what reserving and committing read, for databases that are asked for it all at once."""
+    rows: list[Read] = [("subject", {"subject": each}) for each in path_to(subject)]
+    photo: list[Read] = [] if part is None else [("of_photo", {"photo": part.photo})]
+    return [("reserved", {}), ("last", {}), ("of_unit", {"unit": unit}), *rows, *photo]
+
+
+def others(connection: Connection, subject: str, unit: str, now: int, *, again: bool) -> list[Reserved]:
+    """Return the reservations that another draw of a work unit has to leave room for.
+
+    Unless `again`, those of the same unit give way, and `AlreadyPaid` is raised if its release was stored.
+    """
+    held = store.held(connection, now)
+    if again:
+        return held
+    refuse_stored(connection, subject, unit)
+    return store.replace(connection, held, unit)
+
+
+def debited(connection: Connection, wanted: Debit, held: list[Reserved], now: int) -> int:
+    """Write a debit as the next draw of its work unit, which is returned, if every limit has room."""
+    part = check_part(connection, wanted.part)
+    rows = check_limits(connection, wanted.subject, wanted.cost, held, now)
+    draw = last_draw(store.of_unit(connection, wanted.unit)) + 1
+    store.append(connection, replace(wanted, draw=draw, part=part), now)
+    for row in rows:
+        row.spent += wanted.cost
+        store.keep(connection, row)
+    return draw
+
+
+def check_limits(
+    connection: Connection, subject: str, cost: Total, held: list[Reserved], now: int
+) -> list[Balance]:
     """Return the rows of the subject's path; raises `BudgetRefused` unless each limit there has room.
 
+    `held` are the other reservations.
     A clock that was set back behind the last entry opens no window again.
     """
     rows = [store.balance(connection, each) for each in path_to(subject)]
@@ -103,7 +137,7 @@ def check_limits(connection: Connection, subject: str, cost: Total, now: int) ->
             f"{subject} has no limit, so nothing may be spent for it",
             hint=f"set one with dpveil ledger limit {subject}",
         )
-    held, now = store.reserved(connection), max(now, store.last(connection)[2])
+    now = max(now, store.last(connection)[2])
     for row in rows:
         reserved = sum((each.cost for each in held if is_under(each.subject, row.subject)), Total())
         for limit in row.limits:

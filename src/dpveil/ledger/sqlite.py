@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from errno import EIO
 from pathlib import Path
@@ -40,7 +40,7 @@ from dpveil.ledger.sqlite_files import (
     identity,
     replaced,
 )
-from dpveil.ledger.store import Connection
+from dpveil.ledger.store import Connection, Read
 
 PATIENCE: Final = 30.0
 """Seconds to wait for other processes that write."""
@@ -74,8 +74,11 @@ class SQLite:
         return (self.path, *(Path(f"{self.path}{end}") for end in (*SIDES, JOURNAL)))
 
     @contextmanager
-    def write(self, *, durable: bool) -> Iterator[sqlite3.Connection]:
-        """Run one transaction alone, and commit it at the end; with `durable`, also flush it to the disk."""
+    def write(self, *, durable: bool, reads: Sequence[Read] = ()) -> Iterator[sqlite3.Connection]:
+        """Run one transaction alone, and commit it at the end; with `durable`, also flush it to the disk.
+
+        `reads` are for servers: here reading takes no time.
+        """
         with self._lock, self._told():
             opened = self._opened()
             with opened.alone():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Protocol
 
 from dpveil.errors import InvalidParameter, LedgerError
@@ -30,9 +31,9 @@ SQL: Final = {
     " VALUES (:subject, :cost, :relation, :limits)",
     "set_subject": "UPDATE subjects SET cost = :cost, relation = :relation, limits = :limits"
     " WHERE subject = :subject",
-    "reserved": "SELECT id, subject, unit, cost, relation FROM reservations",
-    "held": "SELECT id, subject, unit, cost, relation FROM reservations"
-    " WHERE expires >= :now AND expires <= :far",
+    "reserved": "SELECT id, subject, unit, cost, relation, expires FROM reservations ORDER BY id LIMIT 10001",
+    "held": "SELECT id, subject, unit, cost, relation, expires FROM reservations"
+    " WHERE expires >= :now AND expires <= :far ORDER BY id LIMIT 10001",
     "reserve": "INSERT INTO reservations (id, subject, unit, cost, relation, expires)"
     " VALUES (:id, :subject, :unit, :cost, :relation, :expires)",
     "free": "DELETE FROM reservations WHERE id = :id",
@@ -43,7 +44,9 @@ SQL: Final = {
 MOST_SECONDS: Final = 86_400
 """Longest time of a reservation; one that ends later was made before the clock was set back."""
 MOST_RESERVED: Final = 10_000
-"""Most reservations at once."""
+"""Most reservations at once; `SQL` reads one more."""
+Read = tuple[str, dict[str, str | int | None]]
+"""A statement of `SQL` by name, and its values."""
 
 
 class Rows(Protocol):
@@ -83,12 +86,17 @@ def put(connection: Connection, name: str, **values: str | int | None) -> None:
 
 @dataclass(frozen=True)
 class Reserved:
-    """A row of reservations."""
+    """A row of reservations, which ends at `expires` in Unix seconds."""
 
     id: str
     subject: str
     unit: str
     cost: Total
+    expires: int
+
+    def holds(self, now: int) -> bool:
+        """Whether it has not expired."""
+        return now <= self.expires <= now + MOST_SECONDS
 
 
 @dataclass
@@ -122,9 +130,13 @@ def identity(connection: Connection) -> tuple[str, str]:
 def entry(row: Sequence[Any]) -> Entry:
     """Return the entry of a row of number, head and text."""
     try:
-        return entries.parse(*row)
-    except ValueError as error:
+        return _entry(*row)
+    except (ValueError, TypeError) as error:
         raise damaged(f"entry {str(row[0])[:20]!r} is not as written") from error
+
+
+_entry = lru_cache(maxsize=16, typed=True)(entries.parse)
+"""The last entry is read several times."""
 
 
 def last(connection: Connection) -> tuple[int, str, int]:
@@ -213,35 +225,56 @@ def _balance(row: Sequence[Any], subject: object) -> Balance:
         name, cost, relation, limits = row
         if name != subject or check_subject(name) != name or not isinstance(limits, str):
             raise ValueError("no subject")
-        return Balance(name, Total.parse(cost, relation), [Limit.parse(each) for each in json.loads(limits)])
+        return Balance(name, Total.parse(cost, relation), list(_limits(limits)))
     except (InvalidParameter, ValueError, TypeError, RecursionError) as error:
         raise damaged("the row of a subject is not as written") from error
 
 
-def reserve(connection: Connection, row: Reserved, expires: int) -> None:
-    """Write a reservation that ends at `expires`, in Unix seconds."""
+@lru_cache(maxsize=256)
+def _limits(text: str) -> tuple[Limit, ...]:
+    return tuple(Limit.parse(each) for each in json.loads(text))
+
+
+def reserve(connection: Connection, row: Reserved) -> None:
+    """Write a reservation."""
     values = {"id": row.id, "subject": row.subject, "unit": row.unit, "relation": row.cost.relation_text()}
-    put(connection, "reserve", **values, cost=row.cost.cost.to_text(), expires=expires)
-
-
-def expire(connection: Connection, now: int) -> None:
-    """Remove the reservations that have expired."""
-    run(connection, "expire", now=now, far=now + MOST_SECONDS)
+    put(connection, "reserve", **values, cost=row.cost.cost.to_text(), expires=row.expires)
 
 
 def reserved(connection: Connection, now: int | None = None) -> list[Reserved]:
     """Return all reservations, or those that have not expired `now`; raises `LedgerError` for too many."""
-    wanted = (
-        run(connection, "reserved")
+    rows = (
+        _reservations(connection, "reserved")
         if now is None
-        else run(connection, "held", now=now, far=now + MOST_SECONDS)
+        else _reservations(connection, "held", now=now, far=now + MOST_SECONDS)
     )
-    rows = wanted.fetchmany(MOST_RESERVED + 1)
     if len(rows) > MOST_RESERVED:
         raise LedgerError(
             f"the ledger has more than {MOST_RESERVED:,} reservations", hint="wait until they expire"
         )
+    return rows
+
+
+def held(connection: Connection, now: int) -> list[Reserved]:
+    """Return the reservations that have not expired, and remove the others; raises `LedgerError`."""
+    if not all(each.holds(now) for each in _reservations(connection, "reserved")):
+        run(connection, "expire", now=now, far=now + MOST_SECONDS)
+    return reserved(connection)
+
+
+def replace(connection: Connection, held: list[Reserved], unit: str) -> list[Reserved]:
+    """Remove the reservations of a work unit; return the others of `held`."""
+    others = [each for each in held if each.unit != unit]
+    if len(others) < len(held):
+        run(connection, "replace", unit=unit)
+    return others
+
+
+def _reservations(connection: Connection, query: str, **values: int) -> list[Reserved]:
     try:
-        return [Reserved(str(row[0]), str(row[1]), str(row[2]), Total.parse(row[3], row[4])) for row in rows]
+        return [
+            Reserved(str(name), str(subject), str(unit), Total.parse(cost, relation), entries.second(expires))
+            for name, subject, unit, cost, relation, expires in run(connection, query, **values).fetchall()
+        ]
     except ValueError as error:
         raise damaged("a reservation is not as written") from error

@@ -27,7 +27,7 @@ class Payment(Protocol):
 
 
 class Budget(Protocol):
-    """What pays for releases, as `dpveil.ledger.Ledger`."""
+    """What pays for releases, as `dpveil.ledger.Ledger`, which has `debit` to reserve and commit in one."""
 
     def reserve(
         self,
@@ -90,7 +90,7 @@ def pay(
     again: bool = False,
     other_regions: bool = False,
 ) -> Payment:
-    """Reserve and commit the total of a certificate; on return, bits may be drawn.
+    """Debit the total of a certificate for good; on return, bits may be drawn.
 
     `covered` is the photo and what is covered of it. Without a key, the work unit is the photo's content with
     these settings, and every call draws it again; with one, only `again` does once it was stored.
@@ -100,6 +100,9 @@ def pay(
         raise InvalidParameter("subject", None, "is missing", hint="name who pays, such as album-7")
     unit = content_key(covered, certificate) if key is None else key
     more = {"covered": covered, "other_regions": other_regions}
+    if (debit := getattr(ledger, "debit", None)) is not None:
+        paid: Payment = debit(subject, total, unit, again=again or key is None, **more)
+        return paid
     payment = ledger.reserve(subject, total, unit, again=again or key is None, **more)
     try:
         payment.commit()

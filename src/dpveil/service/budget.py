@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.core.certificate_text import parse_guarantee
 from dpveil.core.covered import Covered
-from dpveil.errors import AlreadyPaid, DPVeilError, RegionsDiffer, UsageError
+from dpveil.errors import AlreadyPaid, RegionsDiffer, UsageError
 from dpveil.service.problems import Gone, WorkerEnded
 
 if TYPE_CHECKING:
@@ -27,10 +26,10 @@ class Budget:
         """Commit the cost of one release, durably, before anything is drawn; None without a ledger.
 
         `planned` has the plan's `total` as JSON, None for a copy, and what is `covered`. `owner` and `key`
-        name the attempt: one that was paid before and whose release is not kept any more is `Gone`. What
-        cannot be committed is not held either. Raises `BudgetExceeded`, other errors of the ledger,
-        `RegionsDiffer`, to which there is no exception here, `WorkerEnded` for digests that are none, and
-        `UsageError` where no subject is named, or nothing is protected.
+        name the attempt: one that was paid before and whose release is not kept any more is `Gone`. Raises
+        `BudgetExceeded`, other errors of the ledger, `RegionsDiffer`, to which there is no exception here,
+        `WorkerEnded` for digests that are none, and `UsageError` where no subject is named, or nothing is
+        protected.
         """
         if self.ledger is None:
             return None
@@ -40,9 +39,7 @@ class Budget:
             raise UsageError("a copy without protection cannot be paid for", hint="leave if_none out")
         guarantee, covered = parse_guarantee(planned["total"]), _covered(planned.get("covered"))
         try:
-            return self._committed(
-                self.ledger.reserve(subject, guarantee, f"{owner}\0{key}", covered=covered)
-            )
+            return self.ledger.debit(subject, guarantee, f"{owner}\0{key}", covered=covered)
         except RegionsDiffer as error:
             raise RegionsDiffer(error.message, hint=SAME) from error
         except AlreadyPaid as error:
@@ -50,16 +47,6 @@ class Budget:
                 "the release with this Idempotency-Key was made and paid for, and is not kept any more",
                 hint="send another key for another release, which costs again",
             ) from error
-
-    def _committed(self, reservation: Reservation) -> Reservation:
-        """Return a reservation once it is committed; one that cannot be is not held."""
-        try:
-            reservation.commit()
-        except BaseException:
-            with suppress(DPVeilError):  # then it expires
-                reservation.cancel()
-            raise
-        return reservation
 
     def stored(self, payment: Reservation | None, sha256: str) -> None:
         """Tell the ledger which file was paid for, before anybody sees it."""
