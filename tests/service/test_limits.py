@@ -122,7 +122,7 @@ def test_send_seconds(tight: Any, free: httpx.Client) -> None:
         while part := line.recv(1 << 20):
             got += len(part)
     assert 0 < got < 30_000_000
-    assert free.get("/healthz").status_code == 200
+    assert free.head(made["image_url"]).headers["content-length"] == "30000000"
     assert store._base.execute("SELECT sum(fetched) FROM results").fetchone() == (0,)
     assert len(free.get(made["image_url"]).content) == 30_000_000
     assert store._base.execute("SELECT sum(fetched) FROM results").fetchone() == (1,)
