@@ -99,8 +99,14 @@ def pay(
     if subject is None or total is None or covered is None:
         raise InvalidParameter("subject", None, "is missing", hint="name who pays, such as album-7")
     unit = content_key(covered, certificate) if key is None else key
-    more = {"covered": covered, "other_regions": other_regions}
-    payment = ledger.reserve(subject, total, unit, again=again or key is None, **more)
+    payment = ledger.reserve(
+        subject,
+        total,
+        unit,
+        again=again or key is None,
+        covered=covered,
+        other_regions=other_regions,
+    )
     try:
         payment.commit()
     except BudgetRefused:  # a limit was lowered meanwhile
