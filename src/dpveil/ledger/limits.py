@@ -166,10 +166,10 @@ class Limit:
             price = Fraction(asked.delta, DELTA_UNIT)
             return BudgetExceeded(subject=subject, asked=show(price), left=show_left(left), unit="delta")
         price = asked.as_rho if self.kind == "zcdp" else Fraction(asked.epsilon, UNIT)
-        left, unit = show_left(self.left(earlier)), FIELDS[self.kind][0]
         pure = self.kind == "zcdp" and not asked.rho
         fits = f"epsilon {show_left(self.left_epsilon(earlier))}" if pure else None
-        return BudgetExceeded(subject=subject, asked=show(price), left=left, unit=unit, fits=fits)
+        told = {"asked": show(price), "left": show_left(self.left(earlier)), "fits": fits}
+        return BudgetExceeded(subject=subject, **told, unit=FIELDS[self.kind][0])
 
     def in_words(self) -> str:
         """Return the amounts, the relation and the window in one clause."""
