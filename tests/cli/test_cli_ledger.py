@@ -377,7 +377,7 @@ def test_check_looks_up_folders_of_releases(cli: Shell) -> None:
     code, answer, said = cli("ledger", "check", "out", "out/below/anna.png.certificate.json", *LEDGER)
     assert (code, answer.count("paid by album-7")) == (0, 3)
     assert "original" not in answer
-    assert "not looked up, for want of a certificate: 1 picture\n" in said
+    assert "not looked up, for want of a certificate: one picture\n" in said
     assert cli("ledger", "check", "out/original.png", *LEDGER)[0] == 1
     cli("obfuscate", "in/bob.png", "--out", "out/deeper", *METHOD)
     Path("out/link.png").symlink_to("below/anna.png")
