@@ -116,3 +116,8 @@ def test_what_is_no_pair_of_digests_is_refused(wrong: Any) -> None:
 
 def test_digests_come_back_from_json() -> None:
     assert Covered.parse(of().to_json()) == of()
+
+
+def test_a_representation_has_no_digest() -> None:
+    made = of()
+    assert repr(made).startswith("<dpveil.core.covered.Covered object")

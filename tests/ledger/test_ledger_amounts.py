@@ -255,4 +255,5 @@ def test_an_account_leaves_what_the_tightest_limit_of_its_path_does() -> None:
     assert account("0.5", loose, parents=(top,)).limits_in_words() == (
         "limit epsilon 9, left 8.5; a: limit epsilon 1, left 0.25; in all epsilon 0.25 is left"
     )
+    assert account(1, tight).limits_in_words() == "limit epsilon 1, left 0"
     assert account(4, tight).limits_in_words() == "limit epsilon 1, exceeded by epsilon 3"

@@ -18,12 +18,13 @@ VECTORS: Final = "singular-values"
 LENGTH: Final = 32
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Covered:
     """A photo, and the pixels of it that a release replaces, as SHA-256 digests of 32 bytes.
 
     Both follow from the original: a ledger keeps HMACs of them, and nothing else may keep them. Costs of
     releases of one photo add up to a promise about what all of them cover, so they have to cover the same.
+    `pixels` are compared between releases of one photo.
 
     >>> from dpveil.core.region import Box
     >>> photo, every = Photo(np.zeros((4, 4), np.uint8)), Relation("any-image")
@@ -55,7 +56,7 @@ class Covered:
         boxes = sorted(str(region.box) for region in regions) if relation.name == VECTORS else []
         return cls(
             _digest(levels.shape, np.ascontiguousarray(levels)),
-            _digest((replaced.shape, boxes), np.packbits(replaced)),
+            _digest(boxes, np.packbits(replaced)),
         )
 
     def to_json(self) -> dict[str, str]:
