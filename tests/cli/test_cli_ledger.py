@@ -369,3 +369,44 @@ def test_a_file_that_was_drawn_twice_is_paid_by_the_one_its_certificate_states(c
     cli("obfuscate", "black.png", "--out", "x.png", "--method", "dp-pix", "--epsilon", "60000", "--block", 8)
     code, answer, _ = cli("ledger", "check", "x.png", *LEDGER)
     assert (code, answer.count("another amount than was paid")) == (1, 1)
+
+
+def test_check_looks_up_folders_of_releases(cli: Shell) -> None:
+    cli("obfuscate", "in", "--out", "out/below", *METHOD, *PAID)
+    shutil.copy("in/anna.png", "out/original.png")
+    code, answer, said = cli("ledger", "check", "out", "out/below/anna.png.certificate.json", *LEDGER)
+    assert (code, answer.count("paid by album-7")) == (0, 3)
+    assert "original" not in answer
+    assert "not looked up, for want of a certificate: one picture\n" in said
+    assert cli("ledger", "check", "out/original.png", *LEDGER)[0] == 1
+    cli("obfuscate", "in/bob.png", "--out", "out/deeper", *METHOD)
+    Path("out/link.png").symlink_to("below/anna.png")
+    code, answer, _ = cli("ledger", "check", "out", *LEDGER, "--json")
+    failed = {each["output"]: each["error"] for each in json.loads(answer)["failed"]}
+    assert code == 1
+    assert failed == {
+        "out/deeper/bob.png": "nobody paid for it from this ledger",
+        "out/link.png": "it is a symbolic link, and links are not followed",
+    }
+    Path("empty").mkdir()
+    code, answer, said = cli("ledger", "check", "empty", *LEDGER)
+    assert (code, answer) == (4, "")
+    assert "no release is there to look up" in said
+
+
+def test_a_head_is_taken_as_it_is_printed(cli: Shell) -> None:
+    head = cli("ledger", "check", *LEDGER)[1].splitlines()[0]
+    assert head.startswith("head 2:")
+    for given in (head, head.removeprefix("head "), f" {head}\n"):
+        assert cli("ledger", "check", "--head", given, *LEDGER)[0] == 0
+    assert cli("ledger", "check", "--head", head.replace("2:", "1:"), *LEDGER)[0] == 4
+    for wrong in ("head", f"head{head[5:]}", f"{head} {head}", head[:-1]):
+        assert cli("ledger", "check", "--head", wrong, *LEDGER)[0] == 2
+
+
+def test_the_first_entry_names_the_hash_of_the_secret_by_its_name(cli: Shell) -> None:
+    first = json.loads(cli("ledger", "history", *LEDGER, "--json")[1])["entries"][0]
+    with Ledger("sqlite:///budget.db") as ledger:
+        assert first["secret_sha256"] == hashlib.sha256(bytes.fromhex(ledger._secret)).hexdigest()
+        assert "secret" not in first
+        assert '"secret":' in next(ledger.history()).text, "the text is under the entry's hash"

@@ -68,6 +68,25 @@ def test_what_is_cancelled_is_free_again_and_what_is_committed_never(ledger: Led
     assert ledger.check().debits == 1
 
 
+def test_a_debit_in_one_step_is_held_to_what_both_steps_are(ledger: Ledger) -> None:
+    waiting = ledger.reserve("album", cost(1), "waiting")
+    with pytest.raises(BudgetExceeded, match="album has epsilon 2 left"):
+        ledger.debit("album", cost("2.5"), "one")
+    ledger.reserve("album", cost(1), "one")
+    with ledger.debit("album", cost(2), "one") as paid:  # that of the same unit gives way
+        paid.commit()
+        paid.stored(FILE)
+    assert (paid.draw, left(ledger)) == (1, 0)
+    with pytest.raises(AlreadyPaid):
+        ledger.debit("album", cost(0), "one")
+    assert ledger.debit("album", cost(0), "one", again=True).draw == 2
+    with pytest.raises(BudgetRefused, match="has no limit"):
+        ledger.debit("other", cost(0), "one")
+    waiting.commit()
+    found = ledger.check()
+    assert (found.debits, found.files, ledger.show("album").spent.cost.epsilon) == (3, 1, 3 * 10**6)
+
+
 def test_a_subject_without_a_limit_on_its_path_spends_nothing(ledger: Ledger) -> None:
     with pytest.raises(BudgetRefused, match=r"^other has no limit"):
         ledger.reserve("other", cost(0), "k")

@@ -273,6 +273,16 @@ def test_a_server_that_crashes_between_the_commit_and_the_flush_draws_nothing(ur
             assert direct.check().debits == kept + 1
 
 
+def test_a_commit_that_undoes_is_no_commit(ledger: Ledger) -> None:
+    """So ends a COMMIT after an error."""
+    with ledger._database._slots.one() as slot:  # type: ignore[attr-defined]
+        wire = slot.wire
+        with pytest.raises(psycopg.OperationalError, match="did not commit"):
+            wire.ask(("BEGIN", ()), ("ROLLBACK", ()))
+        assert not wire.usable
+    spend(ledger, 1)
+
+
 def test_a_flush_that_does_not_find_the_entry_is_refused(ledger: Ledger) -> None:
     with (
         pytest.raises(LedgerError, match="forgot an entry that it committed"),
@@ -313,7 +323,10 @@ def test_who_waits_for_the_disk_holds_up_nobody(ledger: Ledger, server: Any, url
             assert thread.is_alive()
         with Ledger(url) as other:
             for each in (ledger, other):
-                each.reserve("album", cost("0.25"), "more").cancel()
+                reserving = threading.Thread(target=each.reserve, args=("album", cost("0.25"), "more"))
+                reserving.start()
+                reserving.join(60)  # for ever, if it was held up
+                assert not reserving.is_alive()
         assert thread.is_alive()
         assert held.draw is None
     finally:
@@ -395,10 +408,14 @@ def test_an_interrupt_while_the_server_is_waited_for_leaves_nothing_behind(
             raise KeyboardInterrupt
         wait(self, events)
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    def pay() -> None:
+        for number in range(100):
+            ledger.debit("album", cost("0.001"), f"{number}")
+
+    with monkeypatch.context() as patch:
         patch.setattr(Wire, "_wait", stopped)
-        while True:
-            ledger.debit("album", cost("0.001"), "k", again=True)
+        with pytest.raises(KeyboardInterrupt):
+            pay()
     for _ in range(600):
         if not transactions(url):
             break

@@ -10,7 +10,7 @@ import typer
 from dpveil.cli import exits, say
 from dpveil.cli.ledger_words import Url
 from dpveil.cli.options import AsJson, Text
-from dpveil.errors import DPVeilError
+from dpveil.errors import DPVeilError, PhotoError
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
@@ -23,7 +23,8 @@ UNPAID: Final = "do not publish it"
 def check_command(
     ledger: Url,
     releases: Annotated[
-        list[Path] | None, typer.Argument(metavar="[RELEASE]...", help="Released images to look up.")
+        list[Path] | None,
+        typer.Argument(metavar="[RELEASE]...", help="Released images, or folders of them, to look up."),
     ] = None,
     head: Annotated[
         Text, typer.Option(metavar="NUMBER:SHA256", help="A head that was kept: finds older copies.")
@@ -35,22 +36,19 @@ def check_command(
     \b
     Examples:
       dpveil ledger check --ledger sqlite:///budget.db
-      dpveil ledger check private/*.png --ledger sqlite:///budget.db
+      dpveil ledger check private --ledger sqlite:///budget.db
 
     Prints the head: keep it where nobody can change it with the ledger. Exit code 4: the ledger does not
     hold. Exit code 1: nobody paid for a file, or another amount than its certificate states.
     """
-    from dpveil.batch import check_apart
+    from dpveil.core.guarantee import counted
     from dpveil.io.names import quoted, shown
     from dpveil.ledger import Ledger
-    from dpveil.release.saving import certificate_path
 
     with Ledger(ledger) as opened:
-        check_apart(
-            opened.files, [place for path in releases or () for place in (path, certificate_path(path))]
-        )
+        asked, bare = _asked(opened, releases or [])
         found = opened.check(head)
-        files = [_looked_up(opened, path) for path in releases or ()]
+        files = [_looked_up(opened, path, problem) for path, problem in asked.items()]
     bad = [each for each in files if "error" in each]
     counts = {
         "entries": found.entries,
@@ -69,13 +67,38 @@ def check_command(
             say.answer(quoted(f"{shown(each['output'])}: {told}"))
     told = f"{found.debits:,} debits, all within their limits; {found.files:,} stored files, all paid for"
     say.note(f"{told}; {found.unstored:,} debits without a stored file")
+    if bare:
+        say.note(f"not looked up, for want of a certificate: {counted(bare, 'picture')}")
     if found.other_regions:
         many = f"{found.other_regions:,} debits" if found.other_regions > 1 else "1 debit"
         say.note(f"{many} of a photo with other regions than before: its sum holds for what all cover")
     return exits.INCOMPLETE if bad else exits.DONE
 
 
-def _looked_up(ledger: Ledger, path: Path) -> dict[str, Any]:
+def _asked(ledger: Ledger, releases: list[Path]) -> tuple[dict[Path, str], int]:
+    """Return the images to look up, each with a problem if it has one, and how many others a folder has.
+
+    In folders these are images with a certificate, and whatever cannot be searched. Raises `PhotoError` if
+    there is none, and `UsageError` for files of the ledger.
+    """
+    from dpveil.batch import check_apart
+    from dpveil.cli.verify import targets
+    from dpveil.release.saving import certificate_path, image_path, is_release
+
+    asked, bare = {}, set()
+    for path, problem in targets(releases):
+        image = image_path(path) or path
+        if problem or path in releases or is_release(image):
+            asked[image] = problem
+        else:
+            bare.add(image)
+    if releases and not asked:
+        raise PhotoError("no release is there to look up", hint="name released images, or folders of them")
+    check_apart(ledger.files, [place for path in asked for place in (path, certificate_path(path))])
+    return asked, len(bare)
+
+
+def _looked_up(ledger: Ledger, path: Path, problem: str) -> dict[str, Any]:
     """Return who paid for a file, by its own hash, or why it is not as it was paid for."""
     from hashlib import sha256
 
@@ -85,6 +108,8 @@ def _looked_up(ledger: Ledger, path: Path) -> dict[str, Any]:
     from dpveil.release.verification import verify
 
     told: dict[str, Any] = {"output": str(path)}
+    if problem:
+        return told | {"error": problem, "hint": "name what it stands for, or look at it yourself"}
     try:
         digest = sha256(received(path, MOST_BYTES)).hexdigest()
     except Refused as refusal:

@@ -145,7 +145,7 @@ def _results(
     from dpveil.release.verified import Verification
 
     seen: set[Path] = set()
-    for path, problem in _targets(outputs):
+    for path, problem in targets(outputs):
         image = image_path(path) or path
         if image not in seen:
             seen.add(image)
@@ -153,7 +153,7 @@ def _results(
             yield failed if problem else verify(path, max_pixels=max_pixels, at_least=least, trust=trusted)
 
 
-def _targets(outputs: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+def targets(outputs: Iterable[Path]) -> Iterator[tuple[Path, str]]:
     """Yield the files to verify with an empty string, and others with the reason why they fail.
 
     Folders are searched for pictures, videos, certificates, links, and unreadable folders, also hidden ones,

@@ -16,7 +16,7 @@ from dpveil.ledger.rules import regions_differ
 from dpveil.ledger.store import Connection
 from dpveil.ledger.subjects import path_to
 
-HEAD: Final = re.compile("([1-9][0-9]{0,15}):([0-9a-f]{64})")
+HEAD: Final = re.compile("(?:head +)?([1-9][0-9]{0,15}):([0-9a-f]{64})")
 BEFORE_ALL: Final = -(1 << 63)
 """Smaller than every number that an entry should have."""
 REMEDY: Final = "do not rely on it: compare it with a backup, and with a head that was kept elsewhere"
@@ -162,8 +162,14 @@ def fail(number: int, why: str) -> NoReturn:
 
 
 def parse_head(text: object) -> tuple[int, str]:
-    """Return number and hash of a head; raises `InvalidParameter`."""
-    found = HEAD.fullmatch(text) if isinstance(text, str) else None
+    """Return number and hash of a head, also of the whole line that check prints.
+
+    Raises `InvalidParameter` for anything else.
+
+    >>> parse_head(f"head 33:{'ab' * 32}") == parse_head(f"33:{'ab' * 32}") == (33, "ab" * 32)
+    True
+    """
+    found = HEAD.fullmatch(text.strip()) if isinstance(text, str) else None
     if found is None:
         raise InvalidParameter(
             "head", None, "is no head of a ledger", hint="give NUMBER:SHA256, as check prints it"

@@ -25,6 +25,8 @@ HASH: Final = re.compile("[0-9a-f]{64}")
 NAME: Final = re.compile("[0-9a-f]{32}")
 FORMAT: Final = "dpveil.ledger/1"
 MOST_DRAWS: Final = 1 << 53
+NAMED: Final = {"secret": "secret_sha256"}
+"""Fields that readers are shown by another name; their names in the text of an entry are under its hash."""
 
 
 @dataclass(frozen=True)
@@ -162,8 +164,9 @@ class Entry:
         return getattr(self.event, "unit", None), sha256 if part is None else part.photo
 
     def to_json(self) -> dict[str, Json]:
-        """Return number, time, kind and what happened."""
-        return {"number": self.number, "time": self.time, "kind": self.kind, **self.event.fields()}
+        """Return number, time, kind and what happened, in names for readers."""
+        told = {NAMED.get(name, name): value for name, value in self.event.fields().items()}
+        return {"number": self.number, "time": self.time, "kind": self.kind, **told}
 
 
 def written(number: int, now: int, event: Event, before: str) -> Entry:

@@ -54,7 +54,8 @@ def together(names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     >>> together(("last", "of_unit"))[1]
     ('unit',)
     """
-    columns, parameters = [], []
+    columns: list[str] = []
+    parameters: list[str] = []
     for name in names:
         text, its = numbered(SQL[name], 1 + len(parameters))
         columns.append(f"(SELECT json_agg(r) FROM ({text}) r)")  # noqa: S608  it is ours

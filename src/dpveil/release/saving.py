@@ -199,7 +199,10 @@ class Release:
         return certificate
 
     def _note(self, certificate: Certificate) -> None:
-        """Let the ledger know the file before it gets its name, and none that could not be written."""
+        """Let the ledger know the file before it gets its name, and none that could not be written.
+
+        The folder stays locked meanwhile: else another process could take the name in between.
+        """
         if self.paid is not None and certificate.output is not None:
             self.paid.stored(certificate.output.sha256)
 
