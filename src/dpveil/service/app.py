@@ -216,6 +216,10 @@ async def _http(request: Request, error: Exception) -> Response:
     made.status = error.status_code
     response = answer(made)
     response.headers.update(error.headers or {})
+    if "allow" in response.headers:  # a route knows its own method alone
+        path = request.scope["route"].path
+        methods = {row.method for row in documented.ADDRESSES if row.path == path}
+        response.headers["allow"] = ", ".join(sorted({*methods, *response.headers["allow"].split(", ")}))
     return response
 
 
