@@ -44,10 +44,11 @@ def upload(contents: bytes, settings: Any = SETTINGS, **changed: Any) -> dict[st
 def server(
     *arguments: str, fake: bool = False, **more: Any
 ) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
-    """Run `dpveil serve` on a free port with one worker; yield the process, and a client."""
+    """Run `dpveil serve` on a free port, with one worker unless told; yield the process, and a client."""
     start = f"from dpveil.service import pool; pool.PROGRAM = {FAKE if fake else REAL!r}; "
     command = [sys.executable, "-c", start + "from dpveil.cli import main; main()"]
-    command += ["serve", "--port", "0", "--workers", "1", *arguments]
+    command += ["serve", "--port", "0", *arguments]
+    command += [] if "--workers" in arguments else ["--workers", "1"]
     paths = os.pathsep.join((str(Path(__file__).parent), *sys.path))
     more = {"env": {**os.environ, "PYTHONPATH": paths}} | more
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, **more)
