@@ -79,9 +79,6 @@ class Clients:
         if number % 50 == 9:
             self._break_off(sent)
         status, told = self._ask(line, sent, str(number))
-        while status == 503:
-            time.sleep(1)
-            status, told = self._ask(line, sent, str(number))
         if not self._expect(status, told, 201):
             return
         line.request("GET", told["image_url"])
@@ -96,9 +93,15 @@ class Clients:
                 self.wrong.append(f"{number}: another release for the same key")
 
     def _ask(self, line: http.client.HTTPConnection, sent: bytes, key: str) -> tuple[int, dict]:
-        line.request("POST", "/v1/releases", sent, FORM | {"idempotency-key": key})
-        answer = line.getresponse()
-        return answer.status, json.loads(answer.read())
+        """Ask until it is made or refused: it may wait, or take long."""
+        while True:
+            line.request("POST", "/v1/releases", sent, FORM | {"idempotency-key": key})
+            answer = line.getresponse()
+            told = json.loads(answer.read())
+            if answer.status not in (202, 503):
+                return answer.status, told
+            self.answers[str(answer.status)] += 1
+            time.sleep(1)
 
     def _expect(self, status: int, told: dict, wanted: int) -> bool:
         self.answers[str(status)] += 1

@@ -51,10 +51,11 @@ class Campaign:
             answer = client.post("/v1/releases", files=files, headers={"Idempotency-Key": key})
             told = answer.json()
             self.answers[f"{answer.status_code} {told.get('type', '')}".strip()] += 1
-            if answer.status_code != 201:
-                if answer.status_code not in (422, 500, 503):
-                    self.findings.append(f"{key}: {answer.text}")
+            if answer.status_code in (422, 500, 503):
                 return False
+            if answer.status_code != 201:
+                self.findings.append(f"{key}: {answer.text}")
+                return True
             sha256 = told["certificate"]["output"]["sha256"]
             self.shown.setdefault(key, set()).add((told["id"], sha256))
             image = client.get(told["image_url"])

@@ -23,7 +23,7 @@ from dpveil.service.store import DONE, FAILED, WORKING, Result
 from dpveil.service.upload import Held, Upload
 
 ID: Final = re.compile(r"[A-Za-z0-9_-]{32}")
-KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
+KEY: Final = re.compile(r"^[\x21-\x7e]{1,255}$")
 CHUNK: Final = 1 << 20
 """Bytes of an image that are sent at a time."""
 ASYNCHRONOUS: Final = "respond-async"
@@ -40,7 +40,9 @@ class Addresses:
     async def release(
         self,
         request: Request,
-        idempotency_key: Annotated[str | None, Header(description=documented.IDEMPOTENCY)] = None,
+        idempotency_key: Annotated[
+            str | None, Header(description=documented.IDEMPOTENCY, json_schema_extra={"pattern": KEY.pattern})
+        ] = None,
         prefer: Annotated[str | None, Header(description=documented.PREFER)] = None,
     ) -> Response:
         """Replace the regions of a photo and certify what is promised: a retry with the same Idempotency-Key

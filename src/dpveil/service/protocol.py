@@ -37,7 +37,7 @@ class Timely(H11Protocol):
         self._watch(self.conn.their_state)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is not HTTP, and end the connection; an answer of ours that is under way ends with it."""
+        """Refuse what is not HTTP, and end the connection; an answer that is under way ends with it."""
         if self.cycle is not None:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
