@@ -8,7 +8,8 @@ each release. Some ask again with their key, some send what is no photo, and som
 after `--keep` seconds, so that they reach a steady size. At the end the server is stopped, and the ledger is
 checked: each file that a client saw must have been paid for by one debit, and each debit must have its file.
 Memory is that of private pages, looked at every second: the least and the most of each row's time. `grows` is
-the median slope of the least over the second half, in an hour. It ends with 1 if anything was lost or unpaid.
+the median slope of the least over the second half, in an hour. It ends with 1 if anything was lost or unpaid,
+or if the least memory is larger by 16 MiB in the last third of the time than in the second.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ SIZES = ((512, 512),) * 12 + ((1600, 1200),) * 3 + ((4000, 3000),)
 FORM = {"content-type": f"multipart/form-data; boundary={EDGE}"}
 ROWS = 30
 """Rows of the table."""
+LEAST = ("server MiB, least", "workers MiB, least")
+GROWTH = 16
+"""MiB by which these may be larger in the last third of the time than in the second."""
 
 
 class Clients:
@@ -160,6 +164,16 @@ def grows(rows: list[dict[str, object]], name: str) -> float:
     return round(statistics.median((b[1] - a[1]) / (b[0] - a[0]) for a, b in pairs if b[0] > a[0]), 2)
 
 
+def more(rows: list[dict[str, object]], name: str) -> float:
+    """Return by how much the median of a column in the last third of the time is above that of the second."""
+    third = len(rows) // 3
+    second, last = (
+        statistics.median(float(row[name]) for row in part)  # type: ignore[arg-type]
+        for part in (rows[third:-third], rows[-third:])
+    )
+    return last - second
+
+
 def soak(folder: Path, minutes: float, rate: float, keep: int) -> tuple[list[dict[str, object]], list[str]]:
     """Return the rows, and in words what was found; what is wrong begins with "WRONG"."""
     url = f"sqlite:///{folder}/budget.db"
@@ -186,6 +200,8 @@ def soak(folder: Path, minutes: float, rate: float, keep: int) -> tuple[list[dic
         line.close()
         process.terminate()
         process.wait(120)
+    grown = [name for name in LEAST if more(rows, name) > GROWTH]
+    clients.wrong += [f"{name} grew by {more(rows, name):.0f}" for name in grown]
     return rows, verdict(url, clients, figures, process.returncode)
 
 
@@ -215,7 +231,7 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         rows, said = soak(Path(folder), options.minutes, options.rate, options.keep)
-    steady = {name: grows(rows, name) for name in ("server MiB, least", "workers MiB, least", "results MB")}
+    steady = {name: grows(rows, name) for name in (*LEAST, "results MB")}
     notes = (
         f"{options.minutes:g} minutes at {options.rate:g} releases a second.",
         f"Results expire after {options.keep} s.",
