@@ -13,7 +13,7 @@ from dpveil.catalogue import build
 from dpveil.core.certificate import MOST_REGIONS, UNPROTECTED, Certificate
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.notes import Aside
-from dpveil.core.origin import BOX, FACE
+from dpveil.core.origin import BOX, FACE, OBJECT
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import RegionError, TooWeak
@@ -120,7 +120,7 @@ class Plan:
         """Notes for the owner of the original, which no certificate has: see `Release.notes`."""
         unseen = tuple(words.not_searched(kind, height) for kind, height in self.smallest.items())
         origins = [region.origin for region in self.regions]
-        boxes = self.method.regions == FACES and any(origin.kind == BOX for origin in origins)
+        boxes = self.method.regions == FACES and any(origin.kind in (BOX, OBJECT) for origin in origins)
         alone = (BOXES_ALONE,) * (boxes and FACE not in self.smallest)
         instead = words.INSTEAD_BY_A_FACE if self.method.regions == FACES else words.INSTEAD
         whole = (instead,) * any(origin.fallback for origin in origins)
@@ -258,7 +258,7 @@ def _grown(method: Method, asked: Sequence[Region], placed: Sequence[Region]) ->
         return ()
     pairs = zip(asked, placed, strict=True)
     return tuple(
-        words.grew(before.box, after.record, method.also_replaced)
+        words.grew(before.box, after.record, method.of_region(after.record).also_replaced)
         for before, after in pairs
         if before.box != after.box and not before.origin.found
     )
