@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from dpveil.accounting.meaning import at_least, check_strength_name
 from dpveil.catalogue import build
@@ -30,8 +30,6 @@ from dpveil.release.origins import FACES, stays
 from dpveil.release.payment import Budget, check_payment, pay, refuse_copy
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.saving import Release
-
-BOXES_ALONE: Final = "no face was looked for: every face outside the given boxes stays in the clear"
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +119,7 @@ class Plan:
         unseen = tuple(words.not_searched(kind, height) for kind, height in self.smallest.items())
         origins = [region.origin for region in self.regions]
         boxes = self.method.regions == FACES and any(origin.kind in (BOX, OBJECT) for origin in origins)
-        alone = (BOXES_ALONE,) * (boxes and FACE not in self.smallest)
+        alone = (words.BOXES_ALONE,) * (boxes and FACE not in self.smallest)
         instead = words.INSTEAD_BY_A_FACE if self.method.regions == FACES else words.INSTEAD
         whole = (instead,) * any(origin.fallback for origin in origins)
         placed = () if self.placement is None else self.placement.notes

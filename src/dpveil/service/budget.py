@@ -6,7 +6,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dpveil.core.certificate_text import parse_guarantee
-from dpveil.core.numbers import show as shown
 from dpveil.errors import AlreadyPaid, DPVeilError, UsageError
 from dpveil.service.problems import Gone
 
@@ -61,18 +60,6 @@ class Budget:
     def paid(self, sha256: str) -> bool:
         """Whether the ledger knows who paid for a file; without a ledger nothing has to be paid."""
         return self.ledger is None or bool(self.ledger.paid_for(sha256))
-
-    def show(self, subject: str | None) -> dict[str, Any] | None:
-        """Return the account of a subject as `dpveil ledger show`, and its limits in `words`.
-
-        None without a ledger or a subject. Raises errors of the ledger.
-        """
-        if self.ledger is None or subject is None:
-            return None
-        account = self.ledger.show(subject)
-        used = (account.spent + account.reserved).cost
-        limits = [f"limit {limit.in_words()}, left {shown(limit.left(used))}" for limit in account.limits]
-        return {**account.to_json(), "words": "; ".join(limits) or "no limit of its own"}
 
     def close(self) -> None:
         """Close the ledger."""

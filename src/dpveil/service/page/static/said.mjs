@@ -6,6 +6,8 @@ const NOTHING = "Nothing would be replaced: add a box, or let a face be replaced
 const ONLY_BOXES = "No face was found in this photo: only your boxes are replaced.";
 const NO_FACE = "No face was found in this photo. Add a box around what is to be hidden.";
 
+const UNREAD = "Nothing of it is released. Remove it, or choose another file: all other photos go on.";
+
 const HEAD = ["equally likely candidates", "true one named in at most"];
 
 /** Return the strength as a badge. */
@@ -36,17 +38,19 @@ export function showPromise(photo, waiting) {
 
 function promised(photo, waiting) {
   if (!photo) return [help("Choose a photo.")];
-  if (waiting) return [help("Looking for faces…")];
-  if (photo.problem) return [alarm(explained(photo))];
+  if (waiting) return [make("p", { class: "help loading" }, "Looking for faces…")];
+  if (photo.problem) return [alarm(explained(photo)), photo.size ? null : help(UNREAD)];
   if (!photo.settings) return photo.faceless ? [alarm(NO_FACE)] : [help(NOTHING)];
   const { plan, said } = photo.planned;
   return [
+    photo.failure ? alarm(`Not released. ${photo.failure}`) : null,
     make("p", { class: "total" }, badge(plan.strength), " ", make("strong", {}, said.total)),
     make("p", {}, said.cost),
     photo.faceless ? alarm(ONLY_BOXES) : null,
     make("p", {}, said.sentence),
     bounds(said.bounds),
-    list(plan.warnings, { class: "warnings" }),
+    list(said.warnings, { class: "warnings" }),
+    list(said.notes, { class: "notes" }),
     more("What stays in the clear", list(plan.in_the_clear)),
   ];
 }
