@@ -27,6 +27,7 @@ from dpveil.ledger import Ledger, Limit
 from dpveil.service.keys import Keys
 from dpveil.service.page import files, planned
 from dpveil.service.page.offers import offers
+from dpveil.service.page.people import SAID
 
 STATIC = Path(files.__file__).parent / "static"
 MODULES = sorted(STATIC.glob("*.mjs"))
@@ -308,7 +309,9 @@ class TestServed:
         assert words["strength"] == made["certificate"]["strength"]
         assert words["covers"] == [made["certificate"]["guarantees"][0]["scope"]["covers"]]
         assert words["warnings"] == [
-            SAID.get(text, text) for text in made["certificate"]["warnings"] if not text.startswith("PROMISED")
+            SAID.get(text, text)
+            for text in made["certificate"]["warnings"]
+            if not text.startswith("PROMISED")
         ]
         assert words["in_the_clear"] == made["certificate"]["composition"]["scope"]["in_the_clear"]
         assert words["objections"] == ["practically none"]
@@ -376,7 +379,7 @@ def test_keys_are_needed_for_everything_but_the_files(tmp_path: Path) -> None:
 
 def check_budget(client: httpx.Client, headers: dict[str, str]) -> None:
     own = client.get("/page/budget", headers=headers).json()
-    assert (own["subject"], own["words"]) == ("studio/shop", "limit epsilon 3, left 3")
+    assert (own["subject"], own["left"]) == ("studio/shop", "studio/shop has ε 3 of 3 left")
     other = client.get("/page/budget?subject=studio", headers=headers)
     assert other.status_code == 403
 

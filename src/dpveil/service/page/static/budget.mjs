@@ -6,6 +6,8 @@ import { $, fill, make } from "./dom.mjs";
 const WHO = "Whose budget pays: a person, an album, a data set.";
 
 const NAMED = 5;
+const TYPING = 300;
+const RETRY = 5000;
 
 let asked = "";
 let account = null;
@@ -53,11 +55,12 @@ export async function ask(prices, changed) {
   changed();
 }
 
-/** Return an account that the service refuses to show; if it does not answer, a release may still be tried. */
+/** Return an account that the service refuses to show; if it does not answer, a release can be tried. */
 function unknown(error, prices) {
-  if (!error.status) forget();
+  if (!error.status) setTimeout(forget, RETRY);
   const refused = { problem: error.status ? error.told : "", after: "" };
-  return { subject: "", subjects: [], left: "", problem: error.told, each: prices.map(() => refused) };
+  const nobody = { subject: "", subjects: [], left: "" };
+  return { ...nobody, problem: error.told, each: prices.map(() => refused) };
 }
 
 function show() {
@@ -71,14 +74,24 @@ function show() {
   $("meter").hidden = !subject;
   $("meter").firstElementChild.style.width = `${100 * (share ?? 0)}%`;
   const some = subjects.slice(0, NAMED).join(", ") + (subjects.length > NAMED ? "…" : ".");
-  $("budget").textContent = left() || problem || (subjects.length > 1 ? `${WHO} There are ${some}` : WHO);
+  const choice = subjects.length > 1 ? `${WHO} There are ${some}` : WHO;
+  $("budget").textContent = left() || problem || choice;
 }
 
-/** Call `changed` when somebody else pays. */
+/** Call `changed` when somebody else pays: while a name is typed, so that it is known when one releases. */
 export function onPayer(changed) {
-  $("subject")?.addEventListener("change", () => {
+  let timer = 0;
+  let named = "";
+  const look = () => {
+    clearTimeout(timer);
+    if (payer() === named) return;
+    named = payer();
     edited = true;
-    forget();
     changed();
+  };
+  $("subject")?.addEventListener("change", look);
+  $("subject")?.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(look, TYPING);
   });
 }

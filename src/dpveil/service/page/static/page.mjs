@@ -20,6 +20,7 @@ const photos = [];
 let selected = null;
 let releasing = false;
 let stopDrawing = null;
+let asking = null;
 
 const planner = new Planner(settings, makePlan, show);
 
@@ -76,7 +77,7 @@ function showRelease() {
   const all = ready();
   if (!releasing && !photos.some((photo) => planner.busy(photo))) {
     const priced = [...all.slice(0, MOST_PRICED), selected];
-    budget.ask(priced.map((photo) => photo?.price).filter(Boolean), show);
+    asking = budget.ask(priced.map((photo) => photo?.price).filter(Boolean), show);
   }
   const again = selected?.release;
   const costs = again && !selected.planned.said.free ? ", at the same cost" : "";
@@ -96,11 +97,13 @@ const after = ({ after }) => (after && `${after}.` !== budget.left() ? `After th
 
 function showAll(all, many) {
   const paid = payable(all);
-  $("all").hidden = !many;
+  const done = photos.every((photo) => photo.release);
+  $("all").hidden = !many || done;
+  $("zip").classList.toggle("main", done);
   $("all").disabled = releasing || !paid.length || !budget.settled();
   const text = all.length > 1 ? `Release all ${all.length}` : "Release all";
   const short = `Release ${paid.length} of ${all.length}: the budget lasts for no more`;
-  $("all").textContent = paid.length < all.length ? short : text;
+  $("all").textContent = paid.length && paid.length < all.length ? short : text;
 }
 
 /** Return those of these photos that the budget pays for, one after another. */
@@ -111,9 +114,10 @@ function payable(all) {
 
 function showLooking() {
   if (releasing || photos.length < 2) return;
+  const all = photos.length;
   const waiting = photos.filter((photo) => planner.busy(photo)).length;
-  if (waiting) progress(photos.length - waiting, photos.length, `Looking at ${photos.length} photos…`);
-  else if (!$("progress").hidden) progress(photos.length, photos.length, `Looked at all ${photos.length} photos.`);
+  if (waiting) progress(all - waiting, all, `Looking at ${all} photos…`);
+  else if (!$("progress").hidden) progress(all, all, `Looked at all ${all} photos.`);
 }
 
 function select(photo) {
@@ -167,12 +171,14 @@ async function releaseAll(chosen) {
     photo.releasing = false;
   }
   releasing = false;
-  const done = chosen.length - problems.length;
-  progress(1, 1, `${done} of ${chosen.length} released.`);
   complain(problems.length ? { told: problems.join("\n") } : null);
   budget.forget();
+  $("progress").hidden = true;
   show();
   if (selected?.release) $("result").focus();
+  const told = `${chosen.length - problems.length} of ${chosen.length} released.`;
+  await asking;
+  progress(1, 1, `${told} ${budget.left()}`);
 }
 
 function progress(done, all, told) {

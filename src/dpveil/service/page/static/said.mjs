@@ -6,8 +6,6 @@ const NOTHING = "Nothing would be replaced: add a box, or let a face be replaced
 const ONLY_BOXES = "No face was found in this photo: only your boxes are replaced.";
 const NO_FACE = "No face was found in this photo. Add a box around what is to be hidden.";
 
-const UNREAD = "Nothing of it is released. Remove it, or choose another file: all other photos go on.";
-
 const HEAD = ["equally likely candidates", "true one named in at most"];
 
 /** Return the strength as a badge. */
@@ -32,14 +30,21 @@ const alarm = (text) => make("p", { class: "problem" }, text);
 export function showPromise(photo, waiting) {
   const place = $("promise");
   place.setAttribute("aria-busy", waiting ? "true" : "false");
+  if (!waiting) showNow(photo);
   if (waiting && photo.planned) return;
   fill(place, ...promised(photo, waiting));
+}
+
+/** Show the promise in short beside the button that makes it. */
+function showNow(photo) {
+  const told = photo?.settings && !photo.problem ? photo.planned : null;
+  fill($("now"), ...(told ? [badge(told.plan.strength), " ", told.said.total] : []));
 }
 
 function promised(photo, waiting) {
   if (!photo) return [help("Choose a photo.")];
   if (waiting) return [make("p", { class: "help loading" }, "Looking for faces…")];
-  if (photo.problem) return [alarm(explained(photo)), photo.size ? null : help(UNREAD)];
+  if (photo.problem) return [alarm(explained(photo))];
   if (!photo.settings) return photo.faceless ? [alarm(NO_FACE)] : [help(NOTHING)];
   const { plan, said } = photo.planned;
   return [

@@ -3,6 +3,7 @@
 import { moved } from "./boxes.mjs";
 import { $, draw, fill, make, place } from "./dom.mjs";
 
+const UNREAD = "Nothing of it is released: remove it, or choose another file. All other photos go on.";
 const UNSHOWN = "This browser cannot show photos of this format. The list of regions is right all the same.";
 
 /** Return the path of polygons. */
@@ -76,8 +77,9 @@ function picture(photo) {
 export function showStage(photo, act, draws) {
   $("stage").hidden = !photo.size;
   $("draw").disabled = !photo.size;
+  $("look-help").hidden = !photo.size;
   if (!photo.size) {
-    $("shown").textContent = "";
+    $("shown").textContent = photo.problem ? `${photo.problem.told}. ${UNREAD}` : "";
     return fill($("regions"));
   }
   const [width, height] = photo.size;
@@ -137,10 +139,10 @@ function entry(shape, act, draws) {
   const { words, does } = LISTED[shape.kind];
   const pressed = (key, label, text, onclick) =>
     make("button", { type: "button", "data-key": `${key}-${shape.key}`, "aria-label": label, onclick }, text);
-  const other = shape.face ? "Grey box" : "Face";
+  const other = shape.face ? "A grey box" : "A face";
   const redraw = () => act.redraw(shape.at);
   const change = shape.kind === "box" && draws
-    ? pressed("change", `Replace ${shape.name} by a ${other.toLowerCase()}`, other, redraw)
+    ? pressed("change", `${other} for ${shape.name}`, `${other} instead`, redraw)
     : null;
   const what = ` ${words}${shape.by ?? ""}${shape.cost ? `: ${shape.cost}` : ""}`;
   const main = () => (shape.kind === "box" ? act.remove(shape.at) : press(shape, act));
