@@ -167,6 +167,16 @@ def test_readme_begins_with_a_picture_the_first_command_and_the_two_of_developme
     assert text.index("# dpveil") > text.index("make test")
 
 
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_pages_that_a_code_host_shows_lead_to_pages_that_are_whole_there(name: str) -> None:
+    """A code host shows `{{ ... }}` as it is: only the built documentation has the table in its place."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    linked = {ROOT / target for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+\.md)", text)}
+    assert len(linked) > 1
+    marked = {page.name for page in linked if "{{" in page.read_text(encoding="utf-8")}
+    assert marked == set(), f"{name} links to pages with placeholders"
+
+
 def test_a_wrong_page_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     page = Path("wrong.md")

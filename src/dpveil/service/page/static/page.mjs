@@ -84,7 +84,7 @@ function showRelease() {
   const many = photos.length > 1;
   const text = many ? "Release this one" : "Release";
   $("release").textContent = again ? `Release again${costs}` : text;
-  $("release").classList.toggle("main", !many);
+  $("release").classList.toggle("main", !many && !again);
   const possible = selected && (again || all.includes(selected));
   const fate = possible ? budget.fate(selected.price) : null;
   $("release").disabled = releasing || !possible || !budget.settled() || Boolean(fate?.problem);
