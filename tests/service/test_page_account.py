@@ -19,6 +19,7 @@ from dpveil.core.region import Box, Region
 from dpveil.faces import heads
 from dpveil.ledger import Ledger, Limit
 from dpveil.release import words
+from dpveil.release.origins import BOXES_ALONE
 from dpveil.service.keys import LOCAL, Caller
 from dpveil.service.page import people, planned
 from dpveil.service.page.account import MOST_PRICES, price_of, prices, told
@@ -144,7 +145,7 @@ def test_no_warning_on_the_page_names_a_command_or_a_setting() -> None:
         *words.doubtful_note([place, place]),
         *words.LOW.values(),
         words.few_only(few),
-        words.BOXES_ALONE,
+        BOXES_ALONE,
     ]
     assert all(COMMANDS.search(note.told({}) if isinstance(note, Note) else note) for note in notes[:-1])
     said = people.warnings(notes, few)["warnings"]

@@ -26,7 +26,7 @@ from dpveil.regions import Finder, Spec, check_if_none, parse, search
 from dpveil.regions.numbering import Order
 from dpveil.release import overlooked, words
 from dpveil.release.crowd import Crowd, check_kept
-from dpveil.release.origins import FACES, stays
+from dpveil.release.origins import BOXES_ALONE, FACES, stays
 from dpveil.release.payment import Budget, check_payment, pay, refuse_copy
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.saving import Release
@@ -119,7 +119,7 @@ class Plan:
         unseen = tuple(words.not_searched(kind, height) for kind, height in self.smallest.items())
         origins = [region.origin for region in self.regions]
         boxes = self.method.regions == FACES and any(origin.kind in (BOX, OBJECT) for origin in origins)
-        alone = (words.BOXES_ALONE,) * (boxes and FACE not in self.smallest)
+        alone = (BOXES_ALONE,) * (boxes and FACE not in self.smallest)
         instead = words.INSTEAD_BY_A_FACE if self.method.regions == FACES else words.INSTEAD
         whole = (instead,) * any(origin.fallback for origin in origins)
         placed = () if self.placement is None else self.placement.notes

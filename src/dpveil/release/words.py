@@ -95,8 +95,6 @@ INSTEAD_BY_A_FACE: Final = (
     " noise such as dp-pix, hides a photo without drawing a face"
 )
 
-BOXES_ALONE: Final = "no face was looked for: every face outside the given boxes stays in the clear"
-
 UNSURE: Final = 0.3
 """Score below which a found region is for a person to check, as it may be something else."""
 

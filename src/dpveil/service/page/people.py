@@ -10,7 +10,8 @@ from dpveil.core.guarantee import Guarantee, pixels
 from dpveil.core.notes import Aside, Note
 from dpveil.core.numbers import Json
 from dpveil.errors import filled
-from dpveil.release.words import BOXES_ALONE, LOW, few_only
+from dpveil.release.origins import BOXES_ALONE
+from dpveil.release.words import LOW, few_only
 
 ACTS: Final[Mapping[str, str]] = {
     "threshold": "a press on the question mark",
