@@ -195,6 +195,19 @@ def test_links_between_pages_lead_somewhere() -> None:
             assert generated or (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+def test_tables_of_benchmarks_fit_on_a_screen_and_lose_no_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    hooks = importlib.import_module("hooks")
+    wide = [["name", *map(str, range(30))], ["row", *map(str, range(100, 130))]]
+    parts = hooks._folded(wide)
+    assert [len(part[0]) for part in parts] == [11, 11, 11]
+    assert [cell for part in parts for cell in part[2][1:]] == wide[1][1:]
+    assert {part[2][0] for part in parts} == {"row"}
+    heads = [line for line in hooks.benchmarks().splitlines() if line.startswith("| ")]
+    assert heads
+    assert max(line.count(" | ") for line in heads) <= hooks.MOST
+
+
 def test_the_search_index_can_be_loaded_from_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
