@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import math
 import re
 import sys
 import textwrap
@@ -56,6 +57,9 @@ WIDEST = 9
 """Columns of a benchmark that fit on a screen; a table with more columns than that and than rows is
 transposed.
 """
+
+MOST = 12
+"""Columns beside the first one that fit at 1100 pixels; a wider table goes on in another one below."""
 
 EXIT_CODES = """
 ## Exit codes
@@ -233,11 +237,18 @@ def _benchmark(path: Path) -> str:
     lines = [columns, *([_figure(row.get(name, "")) for name in columns] for row in record["rows"])]
     if len(columns) > max(WIDEST, len(record["rows"])):
         lines = [list(line) for line in zip(*lines, strict=True)]
-    lines.insert(1, ["---"] * len(lines[0]))
-    table = [f"| {' | '.join(line)} |" for line in lines]
+    tables = ["\n".join(f"| {' | '.join(line)} |" for line in part) for part in _folded(lines)]
     notes = [f"*{note}*" for note in record.get("notes", ())]
-    parts = [f"## {path.stem.replace('_', ' ')}", words, "\n".join(table), *notes, f"*{', '.join(machine)}.*"]
+    parts = [f"## {path.stem.replace('_', ' ')}", words, *tables, *notes, f"*{', '.join(machine)}.*"]
     return "\n\n".join(part for part in parts if part)
+
+
+def _folded(lines: list[list[str]]) -> list[list[list[str]]]:
+    """Return a table as one of `MOST` columns at most, or as several, each with the first column again."""
+    others = max(1, len(lines[0]) - 1)
+    each = math.ceil(others / math.ceil(others / MOST))
+    parts = [[[line[0], *line[at : at + each]] for line in lines] for at in range(1, others + 1, each)]
+    return [[part[0], ["---"] * len(part[0]), *part[1:]] for part in parts]
 
 
 def _docstring(source: Path) -> str:

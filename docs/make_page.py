@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,13 +30,16 @@ WAIT = 120_000
 
 
 @contextmanager
-def served() -> Iterator[str]:
-    """Run the service on a free port; yield its address."""
-    command = [sys.executable, "-m", "dpveil", "serve", "--port", "0", "--workers", "1"]
+def served(folder: Path) -> Iterator[str]:
+    """Run the service on a free port, with a budget for an album; yield its address."""
+    program, ledger = [sys.executable, "-m", "dpveil"], f"sqlite:///{folder / 'budget.db'}"
+    limit = [*program, "ledger", "limit", "album-7", "--epsilon", "6", "--ledger", ledger]
+    subprocess.run(limit, check=True, capture_output=True)  # noqa: S603
+    command = [*program, "serve", "--port", "0", "--workers", "1", "--ledger", ledger]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)  # noqa: S603
     try:
-        line = process.stderr.readline() if process.stderr else ""
-        yield re.search(r"http://\S+", line)[0]  # type: ignore[index]
+        lines: Iterable[str] = process.stderr or ()
+        yield next(found[0] for line in lines if (found := re.search(r"http://\S+", line)))
     finally:
         process.terminate()
         process.wait()
@@ -66,6 +69,15 @@ def change(page: Any, selector: str, value: str | None = None) -> None:
     planned(page)
 
 
+def add_box(page: Any) -> None:
+    """Add a box by the keyboard, below the middle of the photo."""
+    page.focus("#draw")
+    page.keyboard.press("Enter")
+    for key in ("ArrowDown",) * 8 + ("Shift+ArrowLeft",) * 5 + ("ArrowRight",) * 2:
+        page.keyboard.press(key)
+    page.evaluate("document.activeElement.blur()")
+
+
 def shot(page: Any, name: str) -> None:
     """Save what the window shows, in 256 colours."""
     page.mouse.move(0, 0)
@@ -75,7 +87,11 @@ def shot(page: Any, name: str) -> None:
 
 def main() -> None:
     """Make the pictures."""
-    with tempfile.TemporaryDirectory() as folder, served() as address, sync_playwright() as started:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        served(Path(folder)) as address,
+        sync_playwright() as started,
+    ):
         file = photo(Path(folder))
         browser = started.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS.split())
         for name, scheme, size in (
@@ -90,6 +106,10 @@ def main() -> None:
             page.set_input_files("#files", file)
             planned(page)
             change(page, ".spot[data-key=face-1]")
+            if name != "dark":
+                add_box(page)
+                page.wait_for_selector("#regions li:has-text('a grey box')", timeout=WAIT)
+                planned(page)
             if name == "dark":
                 change(page, ".spot[data-key=face-1]")
                 page.click("#keep summary")

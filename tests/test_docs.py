@@ -167,6 +167,16 @@ def test_readme_begins_with_a_picture_the_first_command_and_the_two_of_developme
     assert text.index("# dpveil") > text.index("make test")
 
 
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_pages_that_a_code_host_shows_lead_to_pages_that_are_whole_there(name: str) -> None:
+    """A code host shows `{{ ... }}` as it is: only the built documentation has the table in its place."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    linked = {ROOT / target for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+\.md)", text)}
+    assert len(linked) > 1
+    marked = {page.name for page in linked if "{{" in page.read_text(encoding="utf-8")}
+    assert marked == set(), f"{name} links to pages with placeholders"
+
+
 def test_a_wrong_page_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     page = Path("wrong.md")
@@ -183,6 +193,19 @@ def test_links_between_pages_lead_somewhere() -> None:
         for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text(encoding="utf-8")):
             generated = target.endswith((".png", ".svg", ".csv", "cli.md", "changelog.md"))
             assert generated or (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_tables_of_benchmarks_fit_on_a_screen_and_lose_no_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    hooks = importlib.import_module("hooks")
+    wide = [["name", *map(str, range(30))], ["row", *map(str, range(100, 130))]]
+    parts = hooks._folded(wide)
+    assert [len(part[0]) for part in parts] == [11, 11, 11]
+    assert [cell for part in parts for cell in part[2][1:]] == wide[1][1:]
+    assert {part[2][0] for part in parts} == {"row"}
+    heads = [line for line in hooks.benchmarks().splitlines() if line.startswith("| ")]
+    assert heads
+    assert max(line.count(" | ") for line in heads) <= hooks.MOST
 
 
 def test_the_search_index_can_be_loaded_from_a_folder(

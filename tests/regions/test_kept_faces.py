@@ -144,7 +144,7 @@ def test_other_regions_over_a_kept_face_are_refused(given, other):
     if other == "mask":
         other = np.zeros(image.shape[:2], bool)
         other[60:70, 60:70] = True
-    with pytest.raises(RegionError, match="reaches over a face that is excepted"):
+    with pytest.raises(RegionError, match="reaches over a face that stays"):
         dpveil.plan(image, regions=[Faces(exclude=(6,)), other], **SPENDING)
 
 
@@ -182,7 +182,7 @@ def outcomes(given, method, shown, scenes):
         try:
             released = bool(method.place(photo, asked).regions)
         except RegionError as error:
-            released = "face 1 is excepted, and face 2 is so near" not in str(error)
+            released = "face 1 stays, and face 2 is so near" not in str(error)
         bare = replace(asked[0], kept=())
         told = (photo.grid, shown(method.place(photo, [bare]).regions[0].record))
         found.setdefault(told, []).append((released, meet))

@@ -78,7 +78,7 @@ def browser() -> Iterator[Any]:
 def ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     folder = tmp_path_factory.mktemp("ledger")
     with Ledger(f"sqlite:///{folder}/budget.db", create=True) as ledger:
-        for subject, epsilon in (("album", 4), ("retry", 9)):
+        for subject, epsilon in (("album", 4), ("few", 3), ("retry", 9)):
             ledger.set_limit(subject, Limit(kind="pure", epsilon=epsilon))
         yield ledger
 
@@ -170,7 +170,7 @@ def test_from_a_dropped_photo_to_downloads_that_verify(
         drop(page, group_png=TWO)
         planned(page)
         assert page.text_content("#promise .total") == "strong 0-DP, any-image"
-        change(page, page.get_by_role("button", name="Face 1 is replaced.").click)
+        change(page, page.get_by_role("button", name="Face 1 is replaced by a face of nobody").click)
         assert boxes(page)[0].startswith("Face 1 is kept") or boxes(page)[1].startswith("Face 1 is kept")
         accessible(page)
         page.click("#release")
@@ -196,33 +196,60 @@ def test_from_a_dropped_photo_to_downloads_that_verify(
 def test_what_is_kept_is_paid_by_the_subject_until_nothing_is_left(
     browser: Any, address: str, ledger: Any
 ) -> None:
+    """A release that is too dear is not offered, with the reason and what is left; one that is free is."""
     with tab(browser, address) as page:
+        shows(page, "#budget", re.compile("There are album, few, retry"))
+        drop(page, one_png=png(ONE))
+        shows(page, "#why", "Say who pays first.")
+        assert page.is_disabled("#release")
         page.fill("#subject", "album")
         page.press("#subject", "Tab")
-        shows(page, "#budget", "limit epsilon 4, left 4")
-        drop(page, one_png=png(ONE))
+        shows(page, "#budget", "album has ε 4 of 4 left.")
         planned(page)
         page.check("input[value=drawn]")
         page.click("#keep summary")
         change(page, lambda: page.select_option("#keep-tone", "2"))
         assert page.text_content("#promise .total") == "moderate 2-DP, any-image"
+        assert page.text_content("#now") == "moderate 2-DP, any-image"
         assert "88.08 %" in page.inner_text("#promise table")
-        left = []
-        for _ in range(2):
+        shows(page, "#why", "After this release album has ε 2 of 4 left.")
+        for left in (2, 0):
             page.click("#release")
             page.wait_for_selector("#result:not([hidden])")
-            shows(page, "#status", "1 of 1 released.")
-            shows(page, "#budget", f"limit epsilon 4, left {2 - 2 * len(left)}")
-            left.append(page.inner_text("#budget"))
-        assert left == ["limit epsilon 4, left 2", "limit epsilon 4, left 0"]
-        page.click("#release")
-        page.wait_for_selector("#problem:not([hidden])")
-        assert "album has epsilon 0 left and this release costs 2" in page.inner_text("#problem")
-        assert page.is_hidden("#result")
+            shows(page, "#status", f"1 of 1 released. album has ε {left} of 4 left.")
+            shows(page, "#budget", f"album has ε {left} of 4 left.")
+        shows(page, "#why", "This release costs ε 2, and album has 0 left.")
+        shows(page, "#release", "Release again, at the same cost")
+        assert page.is_disabled("#release")
+        accessible(page)
         change(page, lambda: page.select_option("#keep-tone", "=dark"))
         assert page.text_content("#promise .total") == "strong 0-DP, any-image"
         assert "chosen by the user and not covered" in str(page.text_content("#promise"))
+        page.fill("#subject", "nobody")
+        page.press("#subject", "Tab")
+        shows(page, "#why", "nobody has no limit, so nothing can be paid for it.")
+        assert page.is_disabled("#release")
     assert ledger.show("album").to_json()["spent"]["epsilon"] == 4
+
+
+def test_of_several_photos_as_many_are_released_as_the_budget_lasts_for(
+    browser: Any, address: str, ledger: Any
+) -> None:
+    with tab(browser, address) as page:
+        page.fill("#subject", "few")
+        drop(page, a_png=png(ONE), b_png=png(ONE[:, ::-1]), c_png=FACELESS)
+        page.check("input[value=drawn]")
+        page.click("#keep summary")
+        page.select_option("#keep-tone", "2")
+        shows(page, "#all", "Release 1 of 2: the budget lasts for no more")
+        page.click("#all")
+        shows(page, "#status", "1 of 1 released. few has ε 1 of 3 left.")
+        states = [thumb.get_attribute("aria-label") for thumb in page.query_selector_all(".thumb")]
+        assert states == ["a.png: released", "b.png: ready", "c.png: needs a look"]
+        assert page.is_disabled("#all")
+        page.get_by_role("button", name="b.png").click()
+        shows(page, "#why", "This release costs ε 2, and few has 1 left.")
+    assert ledger.show("few").to_json()["spent"]["epsilon"] == 2
 
 
 def test_an_answer_that_got_lost_is_fetched_and_not_paid_again(
@@ -252,6 +279,7 @@ def lose(route: Any) -> None:
 
 def test_boxes_by_mouse_and_keyboard(browser: Any, address: str) -> None:
     with tab(browser, address) as page:
+        page.fill("#subject", "album")
         drop(page, wall_png=FACELESS)
         page.wait_for_selector("#promise .problem")
         assert page.inner_text("#promise").startswith("No face was found in this photo. Add a box")
@@ -276,7 +304,7 @@ def test_boxes_by_mouse_and_keyboard(browser: Any, address: str) -> None:
         change(page, lambda: page.keyboard.press("Delete"))
         assert rounded(page) == [[20, 30, 60, 50]]
         accessible(page)
-        page.get_by_role("button", name="Remove Box 1").click()
+        page.get_by_role("button", name="Remove Object 1").click()
         page.wait_for_selector("#promise .problem")
         assert rounded(page) == []
 
@@ -310,7 +338,7 @@ def test_many_photos_in_one_archive_on_a_phone(browser: Any, address: str, tmp_p
         page.fill("#subject", "album")
         hostile = "<img src=x onerror=alert(1)>_png"
         drop(page, **{"a_png": png(ONE), "A_PNG": TWO, hostile: png(ONE[:, ::-1])})
-        page.wait_for_selector(".thumb.planned >> nth=2")
+        page.wait_for_selector(".thumb.ready >> nth=2")
         fits(page)
         page.get_by_role("button", name="<img src=x onerror=alert(1)>.png").tap()
         shows(page, "#look-title", "<img src=x onerror=alert(1)>.png")
@@ -330,7 +358,9 @@ def test_many_photos_in_one_archive_on_a_phone(browser: Any, address: str, tmp_p
 
 
 def test_a_key_is_asked_for_and_forgotten(browser: Any, ledger: Any, tmp_path: Path) -> None:
+    """A key for one subject names who pays; one that is wrong is told in words for people."""
     keys, key = Keys().new("shop", ["album"], 1000)
+    keys, more = keys.new("studio", ["few", "retry"], 1000)
     keys.write(tmp_path / "keys.json")
     with (
         service(ledger=ledger, keys=tmp_path / "keys.json") as (_, client),
@@ -339,15 +369,154 @@ def test_a_key_is_asked_for_and_forgotten(browser: Any, ledger: Any, tmp_path: P
         shows(page, "#status", "Enter an API key first.")
         page.fill("#key", "dpveil_wrong")
         page.press("#key", "Tab")
-        shows(page, "#problem", re.compile("^the API key is missing or unknown"))
+        shows(page, "#problem", re.compile("^This key is not known here. Was it copied whole?"))
+        assert page.get_attribute("#key", "aria-invalid") == "true"
+        accessible(page)
         page.fill("#key", key)
         page.press("#key", "Tab")
         drop(page, wall_png=FACELESS)
-        shows(page, "#budget", re.compile("^limit epsilon 4"))
+        shows(page, "#budget", re.compile("^album has ε [0-9] of 4 left"))
+        assert page.input_value("#subject") == "album"
+        assert page.is_hidden("#problem")
         shows(page, "#promise", re.compile("^No face was found"))
         accessible(page)
         page.reload()
         shows(page, "#status", "Enter an API key first.")
+        page.fill("#key", more)
+        page.press("#key", "Tab")
+        drop(page, one_png=png(ONE))
+        shows(page, "#promise .total", "strong 0-DP, any-image")
+        shows(page, "#why", "Say who pays first.")
+        page.fill("#subject", "album")
+        page.press("#subject", "Tab")
+        shows(page, "#why", re.compile("^this key may not spend that subject"))
+        page.fill("#subject", "retry")
+        page.press("#subject", "Tab")
+        page.click("#release")
+        shows(page, "#status", re.compile("^1 of 1 released. retry has ε"))
+
+
+def test_a_box_by_hand_is_grey_unless_a_face_is_chosen(browser: Any, address: str, tmp_path: Path) -> None:
+    with tab(browser, address) as page:
+        page.fill("#subject", "album")
+        drop(page, one_png=png(ONE))
+        planned(page)
+        page.check("input[value=drawn]")
+        page.focus("#draw")
+        change(page, lambda: page.keyboard.press("Enter"))
+        rows = page.locator("#regions li")
+        playwright.expect(rows.nth(1)).to_contain_text(
+            "Object 1 is replaced by a grey box: 0-DP", timeout=WAIT
+        )
+        assert "2 regions are replaced: one by a drawn head, one by a grey box" in page.inner_text("#promise")
+        page.click("#release")
+        page.wait_for_selector("#result:not([hidden])")
+        image = saved(page, "Download picture", tmp_path)
+        stated = json.loads(saved(page, "Download certificate", tmp_path).read_text(encoding="utf-8"))
+        assert stated["request"] == ["faces margin=0", "object:99,99,66,66"]
+        change(page, page.get_by_role("button", name="A face for Object 1").click)
+        playwright.expect(rows.nth(1)).to_contain_text("Box 1 is replaced by a drawn head", timeout=WAIT)
+        assert "2 regions are replaced by a drawn head" in page.inner_text("#promise")
+        change(page, page.get_by_role("button", name="A grey box for Box 1").click)
+        page.check("input[value=fill]")
+        playwright.expect(rows.nth(1)).to_contain_text("is replaced by a grey box", timeout=WAIT)
+        assert page.locator("#regions button", has_text="instead").count() == 0
+    assert dpveil.verify(image).publishable
+
+
+def test_what_is_no_photo_is_told_and_the_rest_goes_on(browser: Any, address: str, tmp_path: Path) -> None:
+    with tab(browser, address) as page:
+        page.fill("#subject", "album")
+        drop(page, notes_png=b"these are notes", broken_png=png(ONE)[:5000], one_png=png(ONE))
+        page.wait_for_selector(".thumb.ready")
+        playwright.expect(page.locator(".thumb.needs")).to_have_count(2, timeout=WAIT)
+        shows(page, "#shown", re.compile("All other photos go on.$"))
+        assert page.is_hidden("#stage")
+        assert page.is_disabled("#release")
+        accessible(page)
+        page.click("#all")
+        shows(page, "#zip", "Download with certificate (zip)")
+        shown = page.eval_on_selector_all(
+            "img", "(all) => all.map((one) => [one.complete, one.naturalWidth > 0])"
+        )
+        assert shown
+        assert all(one == [True, True] for one in shown), "a broken image"
+        archive = saved(page, "Download with certificate (zip)", tmp_path)
+        page.click("#remove")
+        shows(page, "#look-title", "broken.png")
+    with zipfile.ZipFile(archive) as opened:
+        assert opened.namelist() == ["one.private.png", "one.private.png.certificate.json"]
+
+
+def test_what_is_loading_or_failed_to_load_says_so(browser: Any, address: str) -> None:
+    held: list[Any] = []
+    with tab(browser, address) as page:
+        page.route("**/page/offers", lambda route: held.append(route), times=1)
+        page.reload()
+        shows(page, "#ways .loading", "Loading what can be chosen…")
+        held[0].abort()
+        shows(page, "#problem", re.compile("^the service does not answer"))
+        accessible(page)
+        page.get_by_role("button", name="Try again").click()
+        page.wait_for_selector("input[name=way]")
+        assert page.is_hidden("#problem")
+
+
+def test_the_keyboard_alone_from_a_file_to_a_download(browser: Any, address: str, tmp_path: Path) -> None:
+    """What is said on the way is said to screen readers, too."""
+    (tmp_path / "group.png").write_bytes(TWO)
+    with tab(browser, address) as page:
+        page.on("filechooser", lambda _: None)  # from now on, and not from when one is opened
+        page.wait_for_selector("input[name=way]")
+        page.evaluate(LISTEN)
+        keys = page.keyboard
+        reach(page, "#files")
+        with page.expect_file_chooser() as chooser:
+            keys.press("Enter")
+        chooser.value.set_files(tmp_path / "group.png")
+        page.wait_for_selector("#promise[aria-busy=false] .total")
+        reach(page, ".spot[data-key=face-1]")
+        with page.expect_response(lambda answer: answer.url.endswith("/page/plan") and answer.ok):
+            keys.press("Space")
+        reach(page, "input[name=way]")
+        keys.press("ArrowDown")
+        reach(page, "#subject")
+        keys.type("album")
+        keys.press("Tab")
+        planned(page)
+        reach(page, "#release")
+        keys.press("Enter")
+        page.wait_for_selector("#result:not([hidden])")
+        assert page.evaluate("document.activeElement.id") == "result"
+        shows(page, "#status", re.compile("^1 of 1 released"))
+        reach(page, "#released a")
+        with page.expect_download() as waited:
+            keys.press("Enter")
+        assert waited.value.suggested_filename == "group.private.png"
+        heard = page.evaluate("window.heard")
+    assert {"Releasing…", "Looking for faces…"} <= {*heard}
+    assert any(text.startswith("1 of 1 released.") for text in heard)
+    assert any("0-DP" in text for text in heard)
+
+
+LISTEN = """() => {
+  window.heard = [];
+  const live = document.querySelectorAll("[role=status], [role=alert], [aria-live=polite]");
+  for (const one of live) {
+    const hear = () => window.heard.push(one.textContent);
+    new MutationObserver(hear).observe(one, { childList: true, characterData: true, subtree: true });
+  }
+}"""
+"""Notes every text that a screen reader is told of by itself."""
+
+
+def reach(page: Any, selector: str) -> None:
+    """Press Tab until an element has the focus."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("(selector) => document.activeElement.matches(selector)", selector):
+            return
+    raise AssertionError(f"{selector} is not reached")
 
 
 def test_a_page_of_another_site_spends_nothing(browser: Any, address: str, ledger: Any) -> None:

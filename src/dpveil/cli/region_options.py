@@ -21,7 +21,7 @@ REGIONS: Final = Annotated[
     typer.Option(
         "--regions",
         metavar="SPEC",
-        help="whole, faces, x,y,w,h, or a mask image; repeatable. Default: by the method.",
+        help="whole, faces, x,y,w,h, object:x,y,w,h, or a mask image; repeatable. Default: by the method.",
     ),
 ]
 SEARCH: Final[Mapping[str, Any]] = {

@@ -13,6 +13,8 @@ from dpveil.errors import InvalidParameter
 
 WHOLE: Final = "whole"
 BOX: Final = "box"
+OBJECT: Final = "object"
+"""A user's box around anything but a face: methods that replace faces draw none there."""
 MASK: Final = "mask"
 FACE: Final = "face"
 KIND: Final = re.compile(r"[a-z][a-z0-9 -]{0,39}")

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.assets.reference import AssetField
-from dpveil.core.origin import FACE, MASK, ROUNDED, SAME, WHOLE
+from dpveil.core.origin import FACE, MASK, OBJECT, ROUNDED, SAME, WHOLE
 from dpveil.core.parameters import OneOf
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region, RegionRecord
@@ -24,6 +24,7 @@ from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.faces.geometry.stated import misplaced
 from dpveil.faces.heads import Heads, by_cells
 from dpveil.faces.inpainting import INPAINTING
+from dpveil.faces.objects import COVER, Among, is_object
 from dpveil.faces.portrait import Portrait
 from dpveil.mechanisms.method import DRAWN, TRAINED, Method
 from dpveil.mechanisms.placement import Image, Placement, Pose
@@ -136,12 +137,20 @@ class FaceMethod(Method):
     def place(self, photo: Photo, regions: Sequence[Region]) -> Placement:
         """Return the faces' places and the pixels that are replaced; the whole photo is one portrait.
 
-        Raises `RegionError` if a face cannot be placed.
+        Boxes around objects are covered. Raises `RegionError` if a face cannot be placed.
         """
-        whole = [region for region in regions if region.covers(photo) and not region.origin.found]
+        faces = [region for region in regions if not is_object(region)]
+        whole = [region for region in faces if region.covers(photo) and not region.origin.found]
         if whole and len(regions) > 1:
             raise _more_than_all()
-        return Portrait(photo, whole[0], self) if whole else Heads(photo, regions, self)
+        if whole:
+            return Portrait(photo, whole[0], self)
+        heads = Heads(photo, faces, self) if faces else None
+        return heads if heads and len(faces) == len(regions) else Among(photo, regions, heads)
+
+    def of_region(self, record: RegionRecord) -> Method:
+        """Return this method, and `COVER` for objects, where no face belongs."""
+        return COVER if record.origin.kind == OBJECT else self
 
     def shown_by_place(self, record: RegionRecord) -> tuple[str, ...]:
         """Return what the position of the new face reveals about the original, depending on `placing`, and

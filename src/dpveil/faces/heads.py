@@ -84,11 +84,15 @@ class Heads(Placement):
 
     def drawn(self, bits: BitSource, steps: Sequence[Step]) -> Drawn:
         """Return the same, with what shows it again if the method is `posed`."""
+        return self.drawn_in(self.photo, bits, steps)
+
+    def drawn_in(self, photo: Photo, bits: BitSource, steps: Sequence[Step]) -> Drawn:
+        """Return the same of a `photo` that hides more than the one in which the faces were placed."""
         filling = self.method.inpainting.held  # raises before anything is drawn
-        crops = np.stack([one.crop(self.photo) for one in self.places])
+        crops = np.stack([one.crop(photo) for one in self.places])
         views = self.method.views(crops, bits=bits)
         places = tuple(replace(one, landmarks=None, exact=None) for one in self.places)
-        image = _shown(self.photo.image, self.method, places, views, filling, steps, None)
+        image = _shown(photo.image, self.method, places, views, filling, steps, None)
         again = partial(_shown, image, self.method, places, views, filling, steps)
         return Drawn(image, again if self.method.posed else None)
 

@@ -186,6 +186,12 @@ class Method(ABC):
         """Notes on parameters that may not be meant, for whoever chose them; no certificate has them."""
         return ()
 
+    def of_region(self, record: RegionRecord) -> Method:
+        """Return the method that replaces a region and states its guarantee: this one, unless it is for
+        other kinds of regions.
+        """
+        return self
+
     def misplaced(self, record: RegionRecord, *, width: int, height: int, counted: bool) -> str:
         """Return why the method replaces no such region in a photo of this size; empty if it may.
 

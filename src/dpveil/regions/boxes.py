@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.origin import BOX, Origin
+from dpveil.core.origin import BOX, OBJECT, Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter
@@ -21,28 +21,31 @@ from dpveil.regions.grow import grown_box
 
 HINT: Final = "write x,y,w,h in whole pixels, such as 40,52,112,112"
 NUMBER: Final = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
+OBJECTS: Final = f"{OBJECT}:"
+"""The beginning of a box around an object, such as object:40,52,112,112."""
 PARTS: Final = 8
 """Least number of steps of the public grid along the longer side of a box that is rounded to it."""
 
 
 @dataclass(frozen=True)
 class GivenBox(Finder):
-    """One box, the same in every photo."""
+    """One box, the same in every photo: of a face for methods that replace faces, or around an `object`."""
 
     box: Box
+    object: bool = False
 
     data_dependent = False
     at_once = 2
 
     @property
     def description(self) -> str:
-        """Return "x,y,w,h"."""
-        return str(self.box)
+        """Return "x,y,w,h", or "object:x,y,w,h"."""
+        return f"{OBJECTS if self.object else ''}{self.box}"
 
     def __call__(self, photo: Photo) -> list[Region]:
         """Return the box as a region, or raise `RegionError` if it is not wholly inside the photo."""
         check_inside(self.box, photo.width, photo.height)
-        return [Region(self.box, origin=Origin(BOX))]
+        return [Region(self.box, origin=Origin(OBJECT if self.object else BOX))]
 
 
 def box_of_text(text: str) -> Box:
@@ -51,6 +54,15 @@ def box_of_text(text: str) -> Box:
     if len(parts) != 4 or not all(NUMBER.fullmatch(part) for part in parts):
         raise InvalidParameter("box", text, "is not a box", hint=HINT)
     return Box(*map(int, parts))
+
+
+def asked_box(text: str) -> GivenBox:
+    """Return the box that a user wrote, "x,y,w,h" or "object:x,y,w,h"; raises `InvalidParameter`.
+
+    >>> asked_box("object:40,52,112,112").object
+    True
+    """
+    return GivenBox(box_of_text(text.removeprefix(OBJECTS)), text.startswith(OBJECTS))
 
 
 def box_of_numbers(numbers: Sequence[object]) -> Box:

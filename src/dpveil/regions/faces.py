@@ -160,7 +160,7 @@ class Faces(Finder):
             )
         chosen = self._selection.chosen(len(found))
         if not chosen:
-            raise NoRegion("every face that was found is excepted", hint="except fewer faces")
+            raise NoRegion("every face that was found is to stay as it is", hint="let one be replaced")
         return self._regions(photo, found, chosen)
 
     def _regions(self, photo: Photo, found: Float[np.ndarray, "n 5"], chosen: Sequence[int]) -> list[Region]:

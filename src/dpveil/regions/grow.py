@@ -60,8 +60,8 @@ def _cut(region: Region, grid: Grid | None) -> Region:
     for kept, zone in zip(region.kept, zones, strict=True):
         if region.core is not None and region.core.touches(zone):
             raise RegionError(
-                f"{kept.label} is excepted, and {region.label} is so near that its region reaches into it",
-                hint="except both, if other faces are replaced, or replace both",
+                f"{kept.label} stays, and {region.label} is so near that its region reaches into it",
+                hint="let both stay, if other faces are replaced, or replace both",
             )
     near = [zone for zone in zones if region.touches(zone)]
     if not near:

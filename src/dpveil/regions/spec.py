@@ -15,7 +15,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter, NoRegion, UnknownName, meant
 from dpveil.io import FORMATS
-from dpveil.regions.boxes import GivenBox, box_of_numbers, box_of_text
+from dpveil.regions.boxes import OBJECTS, GivenBox, asked_box, box_of_numbers
 from dpveil.regions.finder import Finder
 from dpveil.regions.grow import grow
 from dpveil.regions.masks import GivenRegion, mask_of_array, mask_of_file
@@ -25,7 +25,7 @@ from dpveil.regions.table import TABLE
 Spec = str | Path | Sequence[int] | np.ndarray | Box | Region | Finder
 """A name such as "whole", "x,y,w,h", four integers, a mask (file or array), or a ready-made object."""
 
-FORMS: Final = "whole, faces, a box x,y,w,h in pixels, or the name of a mask image"
+FORMS: Final = "whole, faces, a box x,y,w,h in pixels, object:x,y,w,h, or the name of a mask image"
 IF_NONE: Final = ("whole", "copy")
 """If a requested region is not found: protect the whole photo, or leave it in the clear; or else refuse."""
 
@@ -33,8 +33,9 @@ IF_NONE: Final = ("whole", "copy")
 def parse(spec: object) -> Finder:
     """Return the finder for `spec`, checked as far as possible without a photo.
 
-    Accepts the names of `TABLE`; a box as "x,y,w,h", four integers or `Box`; a mask as the path of an image
-    file or an array of booleans or uint8 levels (128 to 255 are protected); a `Region`; a finder. Raises
+    Accepts the names of `TABLE`; a box as "x,y,w,h", four integers or `Box`; a box around what is no face as
+    "object:x,y,w,h", which methods that replace faces fill with grey; a mask as the path of an image file or
+    an array of booleans or uint8 levels (128 to 255 are protected); a `Region`; a finder. Raises
     `UnknownName`, `InvalidParameter`, `UsageError` if a face detector is missing, and for masks `PhotoError`
     or `NoRegion`.
 
@@ -127,10 +128,12 @@ def _parse_text(text: str) -> Finder:
     name = text.strip()
     if name in TABLE:
         return TABLE[name]
+    if name.startswith(OBJECTS):
+        return asked_box(name)
     if Path(name).suffix.lower() in FORMATS:
         return mask_of_file(name)
     if "," in name or name[:1] in set("+-0123456789"):
-        return GivenBox(box_of_text(name))
+        return asked_box(name)
     raise UnknownName("regions", text, TABLE, hint=f"{meant(name, TABLE)}choose {FORMS}")
 
 

@@ -72,8 +72,8 @@ def check_kept(asked: Sequence[Region], placed: Sequence[Region]) -> None:
     kept = {one.box for region in asked for one in region.kept}
     for region in placed:
         if any(region.touches(box) for box in kept):
-            hint = "leave the region out, or except fewer faces"
-            raise RegionError(f"the region {region.label} reaches over a face that is excepted", hint=hint)
+            hint = "leave the region out, or let that face be replaced, too"
+            raise RegionError(f"the region {region.label} reaches over a face that stays", hint=hint)
 
 
 def _replaced(region: Region) -> UInt16[np.ndarray, "h w"]:

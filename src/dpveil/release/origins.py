@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dpveil.core.certificate import Certificate, Output
-from dpveil.core.origin import BOX, FACE, MASK, WHOLE
+from dpveil.core.origin import BOX, FACE, MASK, OBJECT, WHOLE
 from dpveil.core.region import RegionRecord
 from dpveil.errors import InvalidParameter
-from dpveil.regions.boxes import box_of_text
+from dpveil.regions.boxes import asked_box
 from dpveil.regions.grow import growths, one_grid
 from dpveil.regions.numbering import Selection
 
@@ -20,6 +20,7 @@ MASK_REQUEST: Final = re.compile(r"(?:.* )?mask sha256:[0-9a-f]{64}")
 FACES: Final = "faces"
 """The first word of a request for faces, and the default regions of face-space methods."""
 ASKED: Final = "as was asked for"
+BOXES_ALONE: Final = "no face was looked for: every face outside the given boxes stays in the clear"
 MOST_NAMED: Final = 8
 """Most faces that a sentence names."""
 
@@ -27,8 +28,8 @@ MOST_NAMED: Final = 8
 def kind_of(text: str) -> str:
     """Return the kind of region that a request asks for; empty for a finder's own.
 
-    >>> kind_of("faces except=2"), kind_of("signs")
-    ('face', '')
+    >>> kind_of("faces except=2"), kind_of("object:1,2,3,4"), kind_of("signs")
+    ('face', 'object', '')
     """
     if text.partition(" ")[0] == FACES:
         return FACE
@@ -37,10 +38,9 @@ def kind_of(text: str) -> str:
     if MASK_REQUEST.fullmatch(text):
         return MASK
     try:
-        box_of_text(text)
+        return OBJECT if asked_box(text).object else BOX
     except InvalidParameter:
         return ""
-    return BOX
 
 
 def stays(request: Sequence[str], regions: Sequence[RegionRecord]) -> tuple[str, ...]:
@@ -95,12 +95,12 @@ def origin_problems(certificate: Certificate, output: Output, *, heads: bool) ->
         if text in certificate.missing:
             yield from (f"{text} is missing, and a region is of it",) * bool(found or kind_of(text) in SURE)
         else:
-            yield from _found_problems(text, asked[text], found, None if heads else output)
+            yield from _found_problems(text, asked[text], found, output, heads=heads)
     if heads and WHOLE in asked and len(regions) > 1:
         yield "the whole photo is one face, and there are other regions"
 
 
-SURE: Final = (WHOLE, BOX, MASK)
+SURE: Final = (WHOLE, BOX, MASK, OBJECT)
 """The kinds of regions that are not searched for."""
 
 
@@ -113,21 +113,21 @@ def _fallback_problems(certificate: Certificate) -> Iterator[str]:
 
 
 def _found_problems(
-    text: str, times: int, found: Sequence[RegionRecord], output: Output | None
+    text: str, times: int, found: Sequence[RegionRecord], output: Output, *, heads: bool
 ) -> Iterator[str]:
     """Yield what is wrong with the regions of a request that comes so many times.
 
-    Without an `output` they are the places of faces, of which the method knows the rules.
+    Of the places of `heads` the method knows the rules.
     """
     kind = kind_of(text)
     if kind in SURE and found and len(found) != times:
         yield f"{text} is requested {times} times, and has {len(found)} regions"
-    if kind == MASK and output is None:
+    if kind == MASK and heads:
         yield f"{text} is a mask, and the method replaces faces"
     if kind == FACE:
         yield from _selection_problems(text, times, found)
     for record in found:
-        if problem := _problem(record, kind, output):
+        if problem := _problem(record, kind, output, heads=heads):
             yield f"the region {record.in_words()} {problem}"
 
 
@@ -141,18 +141,20 @@ def _selection_problems(text: str, times: int, found: Sequence[RegionRecord]) ->
         yield f"the numbers of the faces are not those that {text} selects"
 
 
-def _problem(record: RegionRecord, kind: str, output: Output | None) -> str:
+def _problem(record: RegionRecord, kind: str, output: Output, *, heads: bool) -> str:
     """Return why a region is not of a request of this kind; empty if it may be."""
     origin = record.origin
     if kind == FACE and origin.kind != FACE:
         return "is no face, and the finder of faces found it"
     if kind == WHOLE and origin.kind != WHOLE:
         return "is not the whole photo, which was asked for"
+    if kind == OBJECT and origin.kind != OBJECT:
+        return "is no object, which was asked for"
     if kind == MASK and record.masked is None:
         return "has no mask, and one was asked for"
     box = origin.finder.partition(" ")[0]  # of a region with a mask, beside the mask
-    if output is None or kind_of(box) != BOX:
+    if kind_of(box) not in (BOX, OBJECT) or (heads and origin.kind != OBJECT):
         return ""
     size = output.width, output.height
-    fits = growths(box_of_text(box), record.box, origin.grown_to, *size)
+    fits = growths(asked_box(box).box, record.box, origin.grown_to, *size)
     return "" if fits else "is not what was asked for, nor that grown to blocks"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from dpveil.accounting.meaning import at_least, check_strength_name
 from dpveil.catalogue import build
@@ -14,7 +14,7 @@ from dpveil.core.certificate import MOST_REGIONS, UNPROTECTED, Certificate
 from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.notes import Aside
-from dpveil.core.origin import BOX, FACE
+from dpveil.core.origin import BOX, FACE, OBJECT
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import RegionError, TooWeak
@@ -27,12 +27,10 @@ from dpveil.regions import Finder, Spec, check_if_none, parse, search
 from dpveil.regions.numbering import Order
 from dpveil.release import overlooked, words
 from dpveil.release.crowd import Crowd, check_kept
-from dpveil.release.origins import FACES, stays
+from dpveil.release.origins import BOXES_ALONE, FACES, stays
 from dpveil.release.payment import Budget, check_payment, pay, refuse_copy
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.saving import Release
-
-BOXES_ALONE: Final = "no face was looked for: every face outside the given boxes stays in the clear"
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +125,7 @@ class Plan:
         """Notes for the owner of the original, which no certificate has: see `Release.notes`."""
         unseen = tuple(words.not_searched(kind, height) for kind, height in self.smallest.items())
         origins = [region.origin for region in self.regions]
-        boxes = self.method.regions == FACES and any(origin.kind == BOX for origin in origins)
+        boxes = self.method.regions == FACES and any(origin.kind in (BOX, OBJECT) for origin in origins)
         alone = (BOXES_ALONE,) * (boxes and FACE not in self.smallest)
         instead = words.INSTEAD_BY_A_FACE if self.method.regions == FACES else words.INSTEAD
         whole = (instead,) * any(origin.fallback for origin in origins)
@@ -269,7 +267,7 @@ def _grown(method: Method, asked: Sequence[Region], placed: Sequence[Region]) ->
         return ()
     pairs = zip(asked, placed, strict=True)
     return tuple(
-        words.grew(before.box, after.record, method.also_replaced)
+        words.grew(before.box, after.record, method.of_region(after.record).also_replaced)
         for before, after in pairs
         if before.box != after.box and not before.origin.found
     )

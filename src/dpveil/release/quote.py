@@ -123,10 +123,11 @@ class Quote:
         return {"height": record.box.h, "width": record.box.w, "channels": self.channels}
 
     def _promise(self, record: RegionRecord) -> Guarantee:
-        cost = self.method.guarantee(**self._size(record))
+        method = self.method.of_region(record)
+        cost = method.guarantee(**self._size(record))
         clear = shown(record, width=self.width, height=self.height, wording=self.wording)
-        clear += self.method.shown_by_place(record)
-        if self.wording >= CHOSEN_SINCE and (chosen := ", ".join(self.method.set_by_user)):
+        clear += method.shown_by_place(record)
+        if self.wording >= CHOSEN_SINCE and (chosen := ", ".join(method.set_by_user)):
             clear += (CHOSEN.format(chosen),)
         words = covers(record, self.channels, wording=self.wording)
         scope = Scope(words, cost.scope.in_the_clear + clear)

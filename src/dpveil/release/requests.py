@@ -16,7 +16,7 @@ from dpveil.core.region import Box, RegionRecord
 from dpveil.core.registry import METHODS
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method
-from dpveil.regions.boxes import box_of_text
+from dpveil.regions.boxes import asked_box
 from dpveil.release.origins import FACES, SURE, kind_of, origin_problems
 from dpveil.release.words import CELLS_SINCE
 
@@ -102,7 +102,7 @@ def place_problems(certificate: Certificate, output: Output, method: Method) -> 
             continue
         looked += record.box.w * record.box.h
         counted = looked <= MOST_LOOKED * output.width * output.height
-        if problem := method.misplaced(record, **size, counted=counted):
+        if problem := method.of_region(record).misplaced(record, **size, counted=counted):
             yield f"the region {record.in_words()} {problem}"
 
 
@@ -132,7 +132,7 @@ def _former_problems(regions: Sequence[RegionRecord], given: Sequence[str], *, p
 
 def _requested_box(text: str, output: Output) -> Box | None:
     try:
-        return Box(0, 0, output.width, output.height) if text == WHOLE else box_of_text(text)
+        return Box(0, 0, output.width, output.height) if text == WHOLE else asked_box(text).box
     except InvalidParameter:
         return None
 

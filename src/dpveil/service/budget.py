@@ -57,16 +57,6 @@ class Budget:
         """Whether the ledger knows who paid for a file; without a ledger nothing has to be paid."""
         return self.ledger is None or bool(self.ledger.paid_for(sha256))
 
-    def show(self, subject: str | None) -> dict[str, Any] | None:
-        """Return the account of a subject as `dpveil ledger show`, and its limits in `words`.
-
-        None without a ledger or a subject. Raises errors of the ledger.
-        """
-        if self.ledger is None or subject is None:
-            return None
-        account = self.ledger.show(subject)
-        return {**account.to_json(), "words": account.limits_in_words()}
-
     def close(self) -> None:
         """Close the ledger."""
         if self.ledger is not None:

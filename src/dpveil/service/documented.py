@@ -31,7 +31,9 @@ SETTINGS: Final = {
     "description": "A method (default: every face becomes one of nobody), its parameters, regions.",
     "properties": {
         "method": {"type": "string", "description": "A name of /v1/methods."},
-        "regions": {"description": "whole, faces, a box x,y,w,h in pixels, or a list of such."},
+        "regions": {
+            "description": "whole, faces, a box x,y,w,h in pixels, object:x,y,w,h for no face, or a list."
+        },
         "if_none": {"enum": ["whole", "copy"]},
         "at_least": {"enum": ["weak", "moderate", "strong"]},
         "post_processing": {"type": "array", "items": {"type": "string"}},

@@ -18,7 +18,7 @@ from typing import Any, Final
 from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter, OutputError, UsageError
 from dpveil.io.names import shown
-from dpveil.ledger.subjects import check_subject
+from dpveil.ledger.subjects import check_subject, is_under
 from dpveil.service.limits import MOST_PARALLEL, PARALLEL
 from dpveil.service.problems import Busy, Forbidden, Unauthorised
 
@@ -64,9 +64,13 @@ class Caller:
             return self.subjects[0]
         if asked is None:
             raise Forbidden("the settings name no subject, and this key has several", hint='add "subject"')
-        if not any(asked == own or asked.startswith(f"{own}/") for own in self.subjects):
+        if not self.may_spend(asked):
             raise Forbidden("this key may not spend that subject", hint="name one of the key's own")
         return asked
+
+    def may_spend(self, subject: str) -> bool:
+        """Whether a subject is one of the caller's, or below one."""
+        return self.subjects is None or any(is_under(subject, own) for own in self.subjects)
 
 
 LOCAL: Final = Caller("local", "local", None, MOST_RATE, MOST_RATE)

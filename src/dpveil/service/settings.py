@@ -19,6 +19,7 @@ from dpveil.io import FORMATS
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step, opens, parse_all
 from dpveil.regions import Faces, Finder, check_if_none, parse
+from dpveil.regions.boxes import OBJECTS
 from dpveil.regions.numbering import Numbers
 from dpveil.regions.table import TABLE
 
@@ -34,8 +35,8 @@ OWN: Final = ("method", "regions", "if_none", "at_least", "post_processing", "fo
 """Settings that every method has; all others are parameters of the method, or of the search for faces."""
 WORDS: Final = {"replace": "another name", "box": "regions", "exclude": "except", "max_pixels": "the limit"}
 """Words for arguments of Python whose settings have other names."""
-BOX: Final = re.compile(r"[-+ 0-9,]{7,100}")
-FORMS: Final = "whole, faces, or a box x,y,w,h in pixels"
+BOX: Final = re.compile(rf"(?:{OBJECTS})?[-+ 0-9,]{{7,100}}")
+FORMS: Final = "whole, faces, a box x,y,w,h in pixels, or object:x,y,w,h"
 MOST_LISTED: Final = 1000
 """Most regions, steps and numbers of faces in a request."""
 

@@ -18,7 +18,9 @@ TABLE: Final[Mapping[str, str]] = {
     "page.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
     "api.mjs": TEXT,
+    "archive.mjs": TEXT,
     "boxes.mjs": TEXT,
+    "budget.mjs": TEXT,
     "dom.mjs": TEXT,
     "keep.mjs": TEXT,
     "names.mjs": TEXT,
@@ -27,6 +29,7 @@ TABLE: Final[Mapping[str, str]] = {
     "result.mjs": TEXT,
     "said.mjs": TEXT,
     "stage.mjs": TEXT,
+    "thumbs.mjs": TEXT,
     "work.mjs": TEXT,
     "zip.mjs": TEXT,
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import cv2
@@ -13,13 +14,20 @@ from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.numbers import Json
 from dpveil.core.region import Region
 from dpveil.errors import RegionError
+from dpveil.mechanisms.method import DRAWN, TRAINED, Method
+from dpveil.mechanisms.pixel.fill import Fill
 from dpveil.release.explain import CANDIDATES, percent_above
 from dpveil.release.plan import Plan, plan
 from dpveil.release.planned import largest_region, plan_json
+from dpveil.service.page.account import price_of
+from dpveil.service.page.people import warnings
 from dpveil.service.settings import Request
 
 KEPT: Final = "except"
 """The setting that names the faces to be kept."""
+GREY: Final = "a grey box"
+FACES: Final = {DRAWN: "a drawn head", TRAINED: "a face of nobody"}
+"""What replaces faces, by `Method.made`."""
 
 
 def told(planned: Plan, settings: Mapping[str, Any], words: Mapping[str, str]) -> dict[str, Json]:
@@ -80,18 +88,27 @@ def _box(region: Region) -> list[Json]:
 
 def _said(planned: Plan) -> dict[str, Json]:
     """Return sentences and figures for people; percentages are rounded up, for they are bounds."""
-    if planned.total is None:
+    if planned.total is None or planned.quote is None:
         return {}
     total = planned.total
+    shown = [_shown(planned.method.of_region(record)) for record in planned.quote.regions]
     sentence = largest_region(planned).sentence if len(planned.regions) == 1 else _together(planned, total)
     return {
         "total": str(total),
         "each": [str(guarantee) for guarantee in planned.guarantees],
-        "cost": _cost(total, len(planned.regions)),
+        "by": [*shown],
+        "cost": _cost(total, shown),
+        "price": price_of(total),
         "free": total.free,
         "sentence": sentence,
         "bounds": [[str(many), percent_above(success_bound(total, many))] for many in CANDIDATES],
+        **warnings(planned.warnings, total),
     }
+
+
+def _shown(method: Method) -> str:
+    """Return what is seen where a method replaced a region; empty if that has no short name."""
+    return GREY if isinstance(method, Fill) else FACES.get(method.made, "")
 
 
 def _together(planned: Plan, total: Guarantee) -> str:
@@ -103,14 +120,23 @@ def _together(planned: Plan, total: Guarantee) -> str:
     )
 
 
-def _cost(total: Guarantee, regions: int) -> str:
-    """Return how many regions are replaced, and what they cost.
+def _cost(total: Guarantee, shown: Sequence[str]) -> str:
+    """Return how many regions are replaced and by what, and what they cost.
 
     >>> from dpveil.core.guarantee import Relation, Scope
-    >>> _cost(Guarantee(kind="pure", epsilon=2, relation=Relation("any-image"), scope=Scope("a box")), 2)
-    '2 regions are replaced, and what they cost adds up.'
+    >>> two = Guarantee(kind="pure", epsilon=2, relation=Relation("any-image"), scope=Scope("a box"))
+    >>> _cost(two, ["a drawn head", "a grey box", "a drawn head"])
+    '3 regions are replaced: 2 by a drawn head, one by a grey box. What they cost adds up.'
+    >>> _cost(two, ["a drawn head"])
+    'One region is replaced by a drawn head.'
     """
-    what = f"{counted(regions, 'region').capitalize()} {'is' if regions == 1 else 'are'} replaced"
+    regions, one = len(shown), len(shown) == 1
+    kinds = Counter(text for text in shown if text)
+    what = f"{counted(regions, 'region').capitalize()} {'is' if one else 'are'} replaced"
+    if len(kinds) > 1:
+        what += ": " + ", ".join(f"{'one' if n == 1 else n} by {text}" for text, n in kinds.items())
+    elif kinds:
+        what += f" by {next(iter(kinds))}"
     if total.free:
-        return f"{what}. Nothing of {'it' if regions == 1 else 'them'} is kept: the release costs nothing."
-    return f"{what}." if regions == 1 else f"{what}, and what they cost adds up."
+        return f"{what}. Nothing of {'it' if one else 'them'} is kept: the release costs nothing."
+    return f"{what}." if one else f"{what}. What they cost adds up."

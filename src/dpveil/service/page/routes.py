@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from dpveil.core.certificate import Certificate
 from dpveil.core.certificate_text import parse_certificate
 from dpveil.service.app import Addresses
 from dpveil.service.guard import JSONResponse
@@ -62,22 +64,35 @@ class Page:
         return JSONResponse(self._offers)
 
     async def budget(self, request: Request, subject: str | None = None) -> Response:
-        """Return what a subject has spent and has left, as `dpveil ledger show`; null without a ledger."""
-        name = request.state.caller.subject(subject or None)
-        return JSONResponse(await self.desk.payments(self.desk.budget.show, name))
+        """Return what is left for a subject, and whether releases at the prices of plans can be paid.
+
+        The query repeats `price`, and the answer is null without a ledger.
+        """
+        ledger = self.desk.budget.ledger
+        if ledger is None:
+            return JSONResponse(None)
+        from dpveil.service.page.account import prices, told
+
+        asked, caller = prices(request.query_params.getlist("price")), request.state.caller
+        return JSONResponse(await self.desk.payments(told, ledger, caller, subject or None, asked))
 
     async def words(self, request: Request, id: str) -> Response:  # noqa: A002  the path's word
         """Return the certificate of a release in words."""
         certificate = parse_certificate(str((await self.service.done(request, id)).certificate))
-        total, signed = certificate.composition, certificate.signature
-        return JSONResponse(
-            {
-                "total": "no guarantee" if total is None else str(total),
-                "strength": certificate.strength,
-                "covers": [guarantee.scope.covers for guarantee in certificate.guarantees],
-                "in_the_clear": list(() if total is None else total.scope.in_the_clear),
-                "warnings": list(certificate.warnings),
-                "objections": list(certificate.objections),
-                "note": NOT_FORGERY if signed is None else f"The certificate is signed by {signed.signer}.",
-            }
-        )
+        return JSONResponse(await asyncio.to_thread(_words, certificate))
+
+
+def _words(certificate: Certificate) -> dict[str, Any]:
+    """Return a certificate in words; the first call imports what makes them, which takes a while."""
+    from dpveil.service.page.people import warnings
+
+    total, signed = certificate.composition, certificate.signature
+    return {
+        "total": "no guarantee" if total is None else str(total),
+        "strength": certificate.strength,
+        "covers": [guarantee.scope.covers for guarantee in certificate.guarantees],
+        "in_the_clear": list(() if total is None else total.scope.in_the_clear),
+        **warnings(certificate.warnings, total),
+        "objections": list(certificate.objections),
+        "note": NOT_FORGERY if signed is None else f"The certificate is signed by {signed.signer}.",
+    }

@@ -14,6 +14,7 @@ export function showOffers(told) {
       make("input", { type: "radio", name: "way", value: way.name, checked: at === 0 }),
       make("span", {}, make("strong", {}, way.title), " ", make("small", {}, way.words))));
   fill($("ways"), make("legend", {}, "Replace with"), ...ways);
+  $("ways").removeAttribute("aria-busy");
   $("caution").textContent = told.caution;
   showAttributes();
 }
@@ -28,6 +29,15 @@ export function onChoice(changed) {
   });
   $("settings").addEventListener("submit", (event) => event.preventDefault());
 }
+
+/** Say why nothing can be chosen yet, with a button that tries again. */
+export function showNoOffers(told, retry) {
+  const again = make("button", { type: "button", onclick: retry }, "Try again");
+  fill($("ways"), make("legend", {}, "Replace with"), make("p", { class: "problem" }, told), again);
+}
+
+/** Whether faces are drawn, so that a box may get one, too. */
+export const draws = () => way()?.keeps ?? false;
 
 function way() {
   const chosen = $("ways").querySelector("input:checked");
@@ -64,11 +74,9 @@ function showKept() {
 export function settings() {
   const own = way();
   if (!own) return null;
-  const subject = $("subject")?.value.trim();
   const kept = chosen().map(({ name, value }) => name + (value.startsWith(CHOSEN) ? value : `=${value}`));
   return {
     ...own.settings,
     ...(own.keeps ? { attributes: kept.join(",") || "none" } : {}),
-    ...(subject ? { subject } : {}),
   };
 }

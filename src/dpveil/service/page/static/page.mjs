@@ -1,21 +1,33 @@
 // The page: photos come in, are planned, looked at, released and downloaded.
 
-import { Problem, json, useKey } from "./api.mjs";
+import { json, plan, useKey } from "./api.mjs";
+import { showArchive } from "./archive.mjs";
 import { drawing, middle } from "./boxes.mjs";
-import { $, complain, fill, make, say } from "./dom.mjs";
-import { onChoice, settings, showOffers } from "./keep.mjs";
+import * as budget from "./budget.mjs";
+import { $, complain, fill, say } from "./dom.mjs";
+import { draws, onChoice, settings, showNoOffers, showOffers } from "./keep.mjs";
 import { Photo } from "./photos.mjs";
-import { archive, releasePhoto, showResult } from "./result.mjs";
+import { releasePhoto, showResult } from "./result.mjs";
 import { showPromise } from "./said.mjs";
 import { showStage } from "./stage.mjs";
+import { thumbnail } from "./thumbs.mjs";
 import { Planner } from "./work.mjs";
+
+const MOST_PRICED = 400;
+const UNKNOWN_KEY = "This key is not known here. Was it copied whole? Whoever runs the service makes keys.";
 
 const photos = [];
 let selected = null;
 let releasing = false;
 let stopDrawing = null;
+let asking = null;
 
-const planner = new Planner(settings, () => show());
+const planner = new Planner(settings, makePlan, show);
+
+function makePlan(photo, wanted, signal) {
+  const subject = budget.planner();
+  return plan(photo.file, { ...wanted, ...(subject ? { subject } : {}) }, signal);
+}
 
 const act = {
   toggle(number) {
@@ -23,12 +35,16 @@ const act = {
     else selected.kept.add(number);
     planner.ask(selected);
   },
-  add(box) {
-    selected.boxes.push(box);
+  add(box, face = false) {
+    selected.boxes.push({ box, face });
     planner.ask(selected);
   },
   move(at, box) {
-    selected.boxes[at] = box;
+    selected.boxes[at].box = box;
+    planner.ask(selected);
+  },
+  redraw(at) {
+    selected.boxes[at].face = !selected.boxes[at].face;
     planner.ask(selected);
   },
   remove(at) {
@@ -38,57 +54,70 @@ const act = {
   },
 };
 
-const STATES = [
-  [(photo) => photo.release, "released"],
-  [(photo) => planner.busy(photo), "waiting"],
-  [(photo) => photo.problem, "needs a look"],
-  [(photo) => photo.settings, "planned"],
-  [() => true, "nothing replaced"],
-];
-
-const stateOf = (photo) => STATES.find(([holds]) => holds(photo))[1];
 const ready = () => photos.filter((photo) => photo.ready && !planner.busy(photo));
 
 function show() {
-  fill($("photos"), ...photos.map(thumbnail));
+  const small = (photo) => thumbnail(photo, planner, photo === selected, () => select(photo));
+  fill($("photos"), ...photos.map(small));
   $("look").hidden = !selected;
-  const waiting = selected !== null && planner.busy(selected);
-  showPromise(selected, waiting);
+  showPromise(selected, selected !== null && planner.busy(selected));
   showResult(selected);
   if (selected) {
     $("look-title").textContent = selected.name;
-    if (!stopDrawing) showStage(selected, act, show);
+    if (!stopDrawing) showStage(selected, act, draws());
   }
-  showRelease();
   for (const id of ["drop", "look", "settings"]) $(id).inert = releasing; // what is paid for was shown
   if ($("subject")) $("subject").disabled = releasing;
-  const many = ready().length;
-  $("all").hidden = photos.length < 2;
-  $("all").disabled = releasing || !many;
-  $("all").textContent = many > 1 ? `Release all ${many}` : "Release all";
-  showZip();
+  showRelease();
+  showLooking();
+  showArchive(photos, releasing);
 }
 
 function showRelease() {
+  const all = ready();
+  if (!releasing && !photos.some((photo) => planner.busy(photo))) {
+    const priced = [...all.slice(0, MOST_PRICED), selected];
+    asking = budget.ask(priced.map((photo) => photo?.price).filter(Boolean), show);
+  }
   const again = selected?.release;
   const costs = again && !selected.planned.said.free ? ", at the same cost" : "";
-  $("release").textContent = again ? `Release again${costs}` : "Release";
-  $("release").disabled = releasing || !selected || !(again || ready().includes(selected));
+  const many = photos.length > 1;
+  const text = many ? "Release this one" : "Release";
+  $("release").textContent = again ? `Release again${costs}` : text;
+  $("release").classList.toggle("main", !many && !again);
+  const possible = selected && (again || all.includes(selected));
+  const fate = possible ? budget.fate(selected.price) : null;
+  $("release").disabled = releasing || !possible || !budget.settled() || Boolean(fate?.problem);
+  $("why").classList.toggle("problem", Boolean(fate?.problem));
+  $("why").textContent = fate && !releasing ? fate.problem || after(fate) : "";
+  showAll(all, many);
 }
 
-function releaseSelected() {
-  if (selected.release) selected.again();
-  releaseAll([selected]);
+const after = ({ after }) => (after && `${after}.` !== budget.left() ? `After this release ${after}.` : "");
+
+function showAll(all, many) {
+  const paid = payable(all);
+  const done = photos.every((photo) => photo.release);
+  $("all").hidden = !many || done;
+  $("zip").classList.toggle("main", done);
+  $("all").disabled = releasing || !paid.length || !budget.settled();
+  const text = all.length > 1 ? `Release all ${all.length}` : "Release all";
+  const short = `Release ${paid.length} of ${all.length}: the budget lasts for no more`;
+  $("all").textContent = paid.length && paid.length < all.length ? short : text;
 }
 
-function thumbnail(photo) {
-  const state = stateOf(photo);
-  const attributes = {
-    type: "button", class: `thumb ${state.split(" ")[0]}`, "data-key": photo.id, onclick: () => select(photo),
-    "aria-current": photo === selected ? "true" : null, "aria-label": `${photo.name}: ${state}`,
-  };
-  const image = make("img", { src: photo.url, alt: "" });
-  return make("li", {}, make("button", attributes, image, make("span", { "aria-hidden": "true" }, state)));
+/** Return those of these photos that the budget pays for, one after another. */
+function payable(all) {
+  const lasting = budget.lasting(Math.min(all.length, MOST_PRICED));
+  return all.filter((photo, at) => !budget.fate(photo.price) || (lasting[at] ?? true));
+}
+
+function showLooking() {
+  if (releasing || photos.length < 2) return;
+  const all = photos.length;
+  const waiting = photos.filter((photo) => planner.busy(photo)).length;
+  if (waiting) progress(all - waiting, all, `Looking at ${all} photos…`);
+  else if (!$("progress").hidden) progress(all, all, `Looked at all ${all} photos.`);
 }
 
 function select(photo) {
@@ -100,7 +129,7 @@ function select(photo) {
 }
 
 function add(files) {
-  const made = [...files].map((file) => new Photo(file));
+  const made = [...files].map((file) => new Photo(file, show));
   if (!made.length) return;
   photos.push(...made);
   selected = selected ?? made[0];
@@ -119,69 +148,44 @@ function removePhoto() {
   (selected ? $("look") : $("files")).focus();
 }
 
+function releaseSelected() {
+  if (selected.release) selected.again();
+  releaseAll([selected]);
+}
+
 async function releaseAll(chosen) {
   releasing = true;
   complain(null);
   const problems = [];
   for (const [done, photo] of chosen.entries()) {
-    progress(done, chosen.length);
+    const text = chosen.length > 1 ? `Releasing ${done + 1} of ${chosen.length}…` : "Releasing…";
+    progress(done, chosen.length, text);
+    Object.assign(photo, { releasing: true, failure: null });
     show();
     try {
       await releasePhoto(photo);
     } catch (error) {
-      problems.push(`${photo.name}: ${error.told ?? error.message}`);
+      photo.failure = error.told ?? error.message;
+      problems.push(`${photo.name}: ${photo.failure}`);
     }
+    photo.releasing = false;
   }
   releasing = false;
-  progress(chosen.length, chosen.length);
-  const failed = problems.length;
-  say(`${chosen.length - failed} of ${chosen.length} released.`);
-  complain(failed ? { told: problems.join("\n") } : null);
+  complain(problems.length ? { told: problems.join("\n") } : null);
+  budget.forget();
+  $("progress").hidden = true;
   show();
-  showBudget();
   if (selected?.release) $("result").focus();
+  const told = `${chosen.length - problems.length} of ${chosen.length} released.`;
+  await asking;
+  progress(1, 1, `${told} ${budget.left()}`);
 }
 
-function progress(done, all) {
+function progress(done, all, told) {
   $("progress").hidden = done === all;
   $("progress").max = all;
   $("progress").value = done;
-  if (done < all) say(all > 1 ? `Releasing ${done + 1} of ${all}…` : "Releasing…");
-}
-
-let zip = { of: "", url: "" };
-
-async function showZip() {
-  const done = photos.filter((photo) => photo.release);
-  const of = done.map((photo) => photo.release.url).join(" ");
-  const link = $("zip");
-  link.hidden = done.length < 2 || releasing;
-  if (link.hidden || zip.of === of) return;
-  URL.revokeObjectURL(zip.url);
-  zip = { of, url: "" };
-  link.removeAttribute("href");
-  try {
-    const made = URL.createObjectURL(await archive(done));
-    if (zip.of !== of) return URL.revokeObjectURL(made);
-    zip.url = made;
-    link.href = made;
-    link.download = "releases.zip";
-    link.textContent = `Download all ${done.length} (zip)`;
-  } catch (error) {
-    complain({ told: error.message });
-  }
-}
-
-async function showBudget() {
-  if (!$("budget")) return;
-  const subject = $("subject").value.trim();
-  const told = (text) => { $("budget").textContent = text; };
-  try {
-    const account = await json(`/page/budget?${new URLSearchParams({ subject })}`);
-    told(account ? account.words : "A subject of the ledger.");
-  } catch (error) {
-    told(error.told ?? error.message);
-  }
+  say(told);
 }
 
 function startDrawing(event) {
@@ -220,12 +224,18 @@ function listenToDrops() {
 async function start() {
   try {
     showOffers(await json("/page/offers"));
+    $("key")?.removeAttribute("aria-invalid");
     complain(null);
     say("");
-    showBudget();
+    budget.forget();
+    show();
     replan();
   } catch (error) {
-    complain(error instanceof Problem ? error : { told: String(error) });
+    const unknown = error.kind === "Unauthorised";
+    if (unknown) $("key")?.setAttribute("aria-invalid", "true");
+    const told = unknown ? UNKNOWN_KEY : error.told ?? String(error);
+    complain({ told });
+    showNoOffers(told, start);
   }
 }
 
@@ -247,14 +257,14 @@ $("files").addEventListener("change", (event) => {
 $("draw").addEventListener("click", startDrawing);
 $("remove").addEventListener("click", removePhoto);
 $("release").addEventListener("click", releaseSelected);
-$("all").addEventListener("click", () => releaseAll(ready()));
+$("all").addEventListener("click", () => releaseAll(payable(ready())));
 $("key")?.addEventListener("change", (event) => {
   useKey(event.target.value);
   start();
 });
-$("subject")?.addEventListener("change", () => {
-  showBudget();
-  replan();
+budget.onPayer(() => {
+  for (const photo of photos) if (!photo.release) photo.key = null; // somebody else's release is another one
+  show();
 });
 onChoice(chosen);
 listenToDrops();

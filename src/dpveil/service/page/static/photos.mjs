@@ -2,14 +2,15 @@
 
 let numbers = 0;
 
-/** One photo: its file, the choices about it, its plan, and its release. */
+/** One photo: its file, the choices about it, its plan, and its release; calls `changed` once it is seen. */
 export class Photo {
-  constructor(file) {
+  constructor(file, changed) {
     numbers += 1;
     this.id = `photo-${numbers}`;
     this.file = file;
     this.name = file.name || "photo";
     this.url = URL.createObjectURL(file);
+    this.visible = null; // null until the browser has tried to show it
     this.kept = new Set();
     this.boxes = [];
     this.faces = new Map();
@@ -19,7 +20,19 @@ export class Photo {
     this.settings = null;
     this.problem = null;
     this.release = null;
+    this.releasing = false;
+    this.failure = null;
     this.key = null;
+    this.look(changed);
+  }
+
+  /** Let the browser try to show it, which also tells the size of one that has no plan yet. */
+  async look(changed) {
+    const image = new Image();
+    image.src = this.url;
+    this.visible = await image.decode().then(() => true, () => false);
+    if (this.visible) this.size ??= [image.naturalWidth, image.naturalHeight];
+    changed();
   }
 
   /** Whether every face that is known is kept. */
@@ -30,7 +43,7 @@ export class Photo {
   /** The settings of a request; null if nothing would be replaced. */
   wanted(common) {
     const faces = !this.faceless && !this.allKept;
-    const boxes = this.boxes.map((box) => box.join(","));
+    const boxes = this.boxes.map(({ box, face }) => `${face ? "" : "object:"}${box.join(",")}`);
     const regions = [...(faces ? ["faces"] : []), ...boxes];
     if (!regions.length) return null;
     const kept = [...this.kept].sort((one, other) => one - other).join(",");
@@ -46,6 +59,7 @@ export class Photo {
   /** Let the next release be another draw. */
   again() {
     this.key = null;
+    this.failure = null;
     this.forget();
   }
 
@@ -74,6 +88,11 @@ export class Photo {
   /** Whether what is shown is what a release would be. */
   get ready() {
     return this.settings !== null && this.problem === null && this.release === null;
+  }
+
+  /** What a release as it is planned costs, as the service wrote it; empty if nothing is planned. */
+  get price() {
+    return this.settings === null ? "" : this.planned.said.price;
   }
 
   /** Give its memory back. */

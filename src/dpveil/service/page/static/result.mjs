@@ -1,14 +1,14 @@
 // A release beside its original, its certificate in words, and what is downloaded.
 
 import { blob, json, newKey, release } from "./api.mjs";
+import { payer } from "./budget.mjs";
 import { $, list, make, replace } from "./dom.mjs";
 import { certificateName, releaseNames } from "./names.mjs";
 import { badge, more } from "./said.mjs";
-import { zipped } from "./zip.mjs";
 
 /** Release a photo as it was planned, and keep its picture and certificate in this tab. */
 export async function releasePhoto(photo) {
-  const { settings } = photo;
+  const settings = { ...photo.settings, ...(payer() ? { subject: payer() } : {}) };
   photo.key ??= newKey();
   const told = await release(photo.file, settings, photo.key).catch((error) => {
     if (error.kind === "Gone") photo.key = null; // it was paid and is lost: the next attempt is another one
@@ -37,6 +37,7 @@ function forgetLinks() {
 
 /** Return original and release, one over the other, with a slider between them. */
 function compared(photo) {
+  if (!photo.visible) return [make("img", { class: "alone", src: photo.release.url, alt: "The release" })];
   const [width, height] = photo.size;
   const before = make("img", { src: photo.url, alt: "The original photo" });
   const after = make("img", { src: photo.release.url, alt: "The release" });
@@ -77,6 +78,7 @@ export function showResult(photo) {
       download("Download certificate", certificate, certificateName(name))),
     make("p", { class: "help" }, ...verified(name), words.note),
     list(words.warnings, { class: "warnings" }),
+    list(words.notes, { class: "notes" }),
     more("What is covered", list(words.covers)),
     more("What stays in the clear", list(words.in_the_clear)));
 }
@@ -86,17 +88,3 @@ const objections = (reasons) =>
 
 const verified = (name) =>
   ["Keep both side by side: ", make("code", {}, `dpveil verify ${name}`), " checks them. "];
-
-/** Return an archive of the releases of photos, with their certificates. */
-export async function archive(photos) {
-  const names = releaseNames(photos.map((photo) => photo.name));
-  const files = photos.flatMap((photo, at) => [
-    { name: names[at], blob: photo.release.image },
-    { name: certificateName(names[at]), blob: photo.release.certificate },
-  ]);
-  const read = await Promise.all(files.map(async (file) => ({
-    name: file.name,
-    bytes: new Uint8Array(await file.blob.arrayBuffer()),
-  })));
-  return new Blob(zipped(read), { type: "application/zip" });
-}

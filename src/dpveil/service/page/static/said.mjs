@@ -30,23 +30,32 @@ const alarm = (text) => make("p", { class: "problem" }, text);
 export function showPromise(photo, waiting) {
   const place = $("promise");
   place.setAttribute("aria-busy", waiting ? "true" : "false");
+  if (!waiting) showNow(photo);
   if (waiting && photo.planned) return;
   fill(place, ...promised(photo, waiting));
 }
 
+/** Show the promise in short beside the button that makes it. */
+function showNow(photo) {
+  const told = photo?.settings && !photo.problem ? photo.planned : null;
+  fill($("now"), ...(told ? [badge(told.plan.strength), " ", told.said.total] : []));
+}
+
 function promised(photo, waiting) {
   if (!photo) return [help("Choose a photo.")];
-  if (waiting) return [help("Looking for faces…")];
+  if (waiting) return [make("p", { class: "help loading" }, "Looking for faces…")];
   if (photo.problem) return [alarm(explained(photo))];
   if (!photo.settings) return photo.faceless ? [alarm(NO_FACE)] : [help(NOTHING)];
   const { plan, said } = photo.planned;
   return [
+    photo.failure ? alarm(`Not released. ${photo.failure}`) : null,
     make("p", { class: "total" }, badge(plan.strength), " ", make("strong", {}, said.total)),
     make("p", {}, said.cost),
     photo.faceless ? alarm(ONLY_BOXES) : null,
     make("p", {}, said.sentence),
     bounds(said.bounds),
-    list(plan.warnings, { class: "warnings" }),
+    list(said.warnings, { class: "warnings" }),
+    list(said.notes, { class: "notes" }),
     more("What stays in the clear", list(plan.in_the_clear)),
   ];
 }

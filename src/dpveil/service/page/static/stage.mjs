@@ -3,82 +3,97 @@
 import { moved } from "./boxes.mjs";
 import { $, draw, fill, make, place } from "./dom.mjs";
 
+const UNREAD = "Nothing of it is released: remove it, or choose another file. All other photos go on.";
 const UNSHOWN = "This browser cannot show photos of this format. The list of regions is right all the same.";
 
 /** Return the path of polygons. */
 const path = (outline) =>
   outline.map((line) => `M${line.map((point) => point.join(" ")).join("L")}Z`).join("");
 
-/** Return the boxes of a plan, with their outlines; none while there is none for all of a photo's boxes. */
+/** Return the regions of a plan that are boxes by hand; none while there is no plan for all of them. */
 function plannedBoxes({ planned, settings, boxes }) {
-  const all = (planned?.plan.regions ?? []).map((region, at) => ({ region, outline: planned.outlines[at] }));
-  const found = all.filter(({ region }) => region.origin.kind === "box");
+  const found = all(planned).filter(({ region }) => ["box", "object"].includes(region.origin.kind));
   return settings && found.length === boxes.length ? found : [];
+}
+
+/** Return the regions of a plan with their outlines, what each costs, and what takes its place. */
+const all = (planned) => (planned?.plan.regions ?? []).map((region, at) => (
+  { region, outline: planned.outlines[at], cost: planned.said.each[at], by: planned.said.by[at] }
+));
+
+/** Return the names of boxes, which count faces and objects apart, as certificates do. */
+function named(boxes) {
+  const count = { Box: 0, Object: 0 };
+  return boxes.map(({ face }) => {
+    const kind = face ? "Box" : "Object";
+    count[kind] += 1;
+    return `${kind} ${count[kind]}`;
+  });
 }
 
 /** Return everything that is drawn over a photo: what it is, its box and outline, and what it is called. */
 function shapes(photo) {
+  const planned = all(photo.settings && photo.planned);
   const known = [...photo.faces.values()].sort((one, other) => one.number - other.number);
   const faces = known.map(({ number, box, outline }) => {
     const kind = photo.kept.has(number) ? "kept" : "face";
-    return { kind, key: `face-${number}`, number, name: `Face ${number}`, box, outline };
+    const of = planned.find(({ region: { origin } }) => origin.kind === "face" && origin.number === number);
+    return { kind, key: `face-${number}`, number, name: `Face ${number}`, box, outline, ...told(of) };
   });
-  const outlines = plannedBoxes(photo).map(({ outline }) => outline);
-  const boxes = photo.boxes.map((box, at) => {
-    const name = `Box ${at + 1}`;
-    return { kind: "box", key: `box-${at}`, at, number: `B${at + 1}`, name, box, outline: outlines[at] };
-  });
+  const own = plannedBoxes(photo);
+  const names = named(photo.boxes);
+  const boxes = photo.boxes.map(({ box, face }, at) => (
+    {
+      kind: "box", key: `box-${at}`, at, face, number: names[at].replace(/^(.)\w* /u, "$1"), name: names[at],
+      box, outline: own[at]?.outline, ...told(own[at]),
+    }
+  ));
   const doubtful = (photo.planned?.doubtful ?? []).map((box, at) => (
     { kind: "doubtful", key: `maybe-${at}`, number: "?", name: `Place ${at + 1}`, box }
   ));
   return [...faces, ...boxes, ...doubtful];
 }
 
+const told = (planned) => ({ cost: planned?.cost ?? "", by: planned?.by ? ` by ${planned.by}` : "" });
+
 const area = ({ box }) => box[2] * box[3];
 
 const TOLD = {
-  face: (name) => `${name} is replaced. Press to keep it as it is.`,
-  kept: (name) => `${name} is kept as it is. Press to replace it.`,
-  box: (name) => `${name} is replaced. Arrow keys move it, with Shift they size it, Delete removes it.`,
-  doubtful: (name) => `${name} may be a face and stays in the clear. Press to replace it.`,
+  face: ({ name, by }) => `${name} is replaced${by}. Press to keep it as it is.`,
+  kept: ({ name }) => `${name} is kept as it is. Press to replace it.`,
+  box: ({ name, by }) =>
+    `${name} is replaced${by}. Arrow keys move it, with Shift they size it, Delete removes it.`,
+  doubtful: ({ name }) => `${name} may be a face and stays in the clear. Press to replace it.`,
 };
 
-/** Return the picture of a photo; it tells the size of one that has no plan yet. */
-function picture(photo, changed) {
-  const old = $("stage").querySelector("img");
-  if (old?.getAttribute("src") === photo.url) return old;
-  $("shown").textContent = "";
-  const image = make("img", { src: photo.url, alt: "The original photo", "data-key": photo.id });
-  image.addEventListener("load", () => {
-    if (photo.size) return;
-    photo.size = [image.naturalWidth, image.naturalHeight];
-    changed();
-  });
-  image.addEventListener("error", () => {
-    $("shown").textContent = UNSHOWN;
-  });
-  return image;
+/** Return the picture of a photo, or a grey ground for one that the browser cannot show. */
+function picture(photo) {
+  $("shown").textContent = photo.visible === false && photo.size ? UNSHOWN : "";
+  if (!photo.visible) return make("div", { class: "blank", "data-key": photo.id });
+  return make("img", { src: photo.url, alt: "The original photo", "data-key": photo.id });
 }
 
-/** Show a photo; `act` is told what is pressed: act.toggle, act.add, act.move, act.remove. */
-export function showStage(photo, act, changed) {
-  const image = picture(photo, changed);
+/** Show a photo; `act` is told what is pressed: act.toggle, act.add, act.move, act.remove, act.redraw. */
+export function showStage(photo, act, draws) {
+  $("stage").hidden = !photo.size;
+  $("draw").disabled = !photo.size;
+  $("look-help").hidden = !photo.size;
   if (!photo.size) {
-    fill($("regions"));
-    return fill($("stage"), image);
+    $("shown").textContent = photo.problem ? `${photo.problem.told}. ${UNREAD}` : "";
+    return fill($("regions"));
   }
   const [width, height] = photo.size;
   $("stage").style.aspectRatio = `${width} / ${height}`;
   $("stage").style.maxWidth = `${(70 * width) / height}vh`;
-  const all = shapes(photo);
-  const stacked = all.toSorted((one, other) => area(other) - area(one));
+  const shown = shapes(photo);
+  const stacked = shown.toSorted((one, other) => area(other) - area(one));
   const layer = draw(
     "svg",
     { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true", id: "layer" },
     ...stacked.map((shape) => draw("path", { class: shape.kind, d: path(outlineOf(shape)) })),
   );
-  fill($("stage"), image, layer, ...stacked.map((shape) => button(shape, photo.size, act)));
-  return fill($("regions"), ...all.map((shape) => entry(shape, photo, act)));
+  fill($("stage"), picture(photo), layer, ...stacked.map((shape) => button(shape, photo.size, act)));
+  return fill($("regions"), ...shown.map((shape) => entry(shape, act, draws)));
 }
 
 const corners = ([x, y, w, h]) => [[x, y], [x + w, y], [x + w, y + h], [x, y + h]];
@@ -92,7 +107,7 @@ const LISTED = {
 };
 
 function press(shape, act) {
-  if (shape.kind === "doubtful") act.add(shape.box);
+  if (shape.kind === "doubtful") act.add(shape.box, true);
   else if (shape.kind !== "box") act.toggle(shape.number);
 }
 
@@ -110,7 +125,7 @@ function button(shape, size, act) {
     type: "button",
     class: `spot ${kind}`,
     "data-key": shape.key,
-    "aria-label": TOLD[kind](shape.name),
+    "aria-label": TOLD[kind](shape),
     onclick: () => press(shape, act),
     onkeydown: kind === "box" ? keyed : null,
   };
@@ -119,23 +134,18 @@ function button(shape, size, act) {
   return made;
 }
 
-/** Return what the list says of a region, with a button of its own. */
-function entry(shape, photo, act) {
+/** Return what the list says of a region, with buttons of its own. */
+function entry(shape, act, draws) {
   const { words, does } = LISTED[shape.kind];
-  const cost = photo.settings ? costOf(shape, photo) : "";
-  const attributes = {
-    type: "button",
-    "data-key": `list-${shape.key}`,
-    "aria-label": `${does} ${shape.name}`,
-    onclick: () => (shape.kind === "box" ? act.remove(shape.at) : press(shape, act)),
-  };
-  const said = [make("strong", {}, shape.name), ` ${words}`, cost ? `: ${cost}` : ""];
-  return make("li", { class: shape.kind }, make("span", {}, ...said), make("button", attributes, does));
-}
-
-function costOf(shape, photo) {
-  const { plan, said } = photo.planned;
-  const face = ({ origin }) => origin.kind === "face" && origin.number === shape.number;
-  const region = shape.kind === "box" ? plannedBoxes(photo)[shape.at]?.region : plan.regions.find(face);
-  return region ? said.each[plan.regions.indexOf(region)] : "";
+  const pressed = (key, label, text, onclick) =>
+    make("button", { type: "button", "data-key": `${key}-${shape.key}`, "aria-label": label, onclick }, text);
+  const other = shape.face ? "A grey box" : "A face";
+  const redraw = () => act.redraw(shape.at);
+  const change = shape.kind === "box" && draws
+    ? pressed("change", `${other} for ${shape.name}`, `${other} instead`, redraw)
+    : null;
+  const what = ` ${words}${shape.by ?? ""}${shape.cost ? `: ${shape.cost}` : ""}`;
+  const main = () => (shape.kind === "box" ? act.remove(shape.at) : press(shape, act));
+  return make("li", { class: shape.kind }, make("span", {}, make("strong", {}, shape.name), what), change,
+    pressed("list", `${does} ${shape.name}`, does, main));
 }

@@ -1,12 +1,16 @@
 // Plans, made one after another: the photo that is looked at comes first, and what is outdated is dropped.
 
-import { Problem, plan } from "./api.mjs";
+import { Problem } from "./api.mjs";
 
 const DELAY = 250;
 
-/** Makes the plans of photos; `common` returns their settings, `changed` is called after each step. */
+/**
+ * Makes the plans of photos: `common` returns their settings, `make` asks the service for one, and `changed`
+ * is called after each step.
+ */
 export class Planner {
-  constructor(common, changed) {
+  constructor(common, make, changed) {
+    this.make = make;
     this.common = common;
     this.changed = changed;
     this.waiting = [];
@@ -64,7 +68,7 @@ export class Planner {
 
   async plan(photo, settings, signal) {
     try {
-      const planned = await plan(photo.file, settings, signal);
+      const planned = await this.make(photo, settings, signal);
       if (!signal.aborted) photo.take(planned, settings);
     } catch (error) {
       if (signal.aborted) return;

@@ -1,0 +1,139 @@
+"""The account of whoever pays, for people: what is left, and whether releases that were planned fit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from dpveil.core.guarantee import Guarantee
+from dpveil.core.numbers import Json, show
+from dpveil.errors import BudgetExceeded, BudgetRefused, UnknownName
+from dpveil.ledger.account import Account
+from dpveil.ledger.amounts import Cost, Total
+from dpveil.ledger.limits import Limit
+from dpveil.ledger.subjects import check_subject
+from dpveil.service.keys import Caller
+from dpveil.service.problems import BadRequest
+
+if TYPE_CHECKING:
+    from dpveil.ledger import Ledger
+
+SIGNS: Final = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
+MOST_PRICES: Final = 500
+"""Most releases whose prices are looked at in one request."""
+MOST_NAMES: Final = 200
+"""Most subjects that are named to choose from."""
+UNNAMED: Final = "Say who pays first."
+UNLIMITED: Final = "{} has no limit, so nothing can be paid for it."
+ABOVE: Final = "{} is paid from a budget that is not shown to this key"
+
+
+def price_of(total: Guarantee | None) -> str:
+    """Return what a release costs as a word that `prices` reads; empty for what no budget can pay.
+
+    >>> from dpveil.core.guarantee import Relation, Scope
+    >>> price_of(Guarantee(kind="pure", epsilon=2, relation=Relation("any-image"), scope=Scope("a photo")))
+    '2000000 4000000000000 0 0/any-image'
+    """
+    if total is None:
+        return ""
+    try:
+        cost = Total(Cost.of(total), total.relation)
+    except BudgetRefused:
+        return ""
+    return f"{cost.cost.to_text()}/{cost.relation_text()}"
+
+
+def prices(words: Sequence[str]) -> list[Total]:
+    """Return the prices that `price_of` wrote; raises `BadRequest` for other words, and for too many."""
+    if len(words) > MOST_PRICES:
+        raise BadRequest(f"{len(words)} prices are too many", hint=f"at most {MOST_PRICES}")
+    try:
+        return [Total.parse(*word.split("/", 1)) for word in words]
+    except (ValueError, TypeError) as error:
+        raise BadRequest("a price is not what /page/plan states", hint="send it as it is") from error
+
+
+def told(ledger: Ledger, caller: Caller, subject: str | None, asked: Sequence[Total]) -> dict[str, Json]:
+    """Return what is left for a subject, and of each of the `asked` releases whether that pays for it.
+
+    `subjects` are those to choose from, and `left` has a clause for every limit that the caller may see.
+    `each` has for every release alone a `problem`, empty if it can be paid, and what is left `after` it;
+    `in_turn` says whether it can be paid after those before it, too. Raises `Forbidden`, `InvalidParameter`
+    and `LedgerError`.
+    """
+    known = (ledger.subjects() if caller.subjects is None else caller.subjects)[:MOST_NAMES]
+    one = caller.subjects is not None and len(caller.subjects) == 1
+    if subject is None and not one:
+        each: list[Json] = [{"problem": UNNAMED, "after": "", "in_turn": False} for _ in asked]
+        return {"subject": "", "subjects": [*known], "left": "", "share": 0.0, "each": each}
+    name = check_subject(caller.subject(subject))
+    limits = [(account, limit) for account in _path(ledger, name) for limit in account.limits]
+    seen = [(account, limit) for account, limit in limits if caller.may_spend(account.subject)]
+    return {
+        "subject": name,
+        "subjects": [*known],
+        "left": _left(seen, Total()) if seen else (ABOVE if limits else UNLIMITED).format(name),
+        "share": min((_share(account, limit) for account, limit in seen), default=0.0),
+        "each": _each(name, limits, seen, asked),
+    }
+
+
+Limits = Sequence[tuple[Account, Limit]]
+
+
+def _path(ledger: Ledger, name: str) -> list[Account]:
+    """Return the accounts of a subject and of those above it that have limits; none of an unknown one."""
+    try:
+        account = ledger.show(name)
+    except UnknownName:
+        return []
+    return [*account.parents, account]
+
+
+def _each(name: str, limits: Limits, seen: Limits, asked: Sequence[Total]) -> list[Json]:
+    """Return what becomes of each release."""
+    now, paid = int(time.time()), Total()
+    each: list[Json] = []
+    for price in asked:
+        problem = _problem(limits, price, price, now) if limits else UNLIMITED.format(name)
+        in_turn = not problem and not _problem(limits, paid + price, price, now)
+        paid = paid + price if in_turn else paid
+        after = "" if problem else _left(seen, price)
+        each.append({"problem": problem, "after": after, "in_turn": in_turn})
+    return each
+
+
+def _used(account: Account) -> Total:
+    return account.spent + account.reserved
+
+
+def _problem(limits: Limits, more: Total, price: Total, now: int) -> str:
+    """Return why `more` cannot be paid, of which the last release is for `price`; empty if it can."""
+    for account, limit in limits:
+        try:
+            limit.check(account.subject, _used(account) + more, price.cost, now)
+        except BudgetExceeded as error:
+            sign = SIGNS.get(error.unit, error.unit)
+            return f"This release costs {sign} {error.asked}, and {error.subject} has {error.left} left."
+        except BudgetRefused as error:
+            return f"{error.message}: {error.hint}." if error.hint else f"{error.message}."
+    return ""
+
+
+def _left(limits: Limits, more: Total) -> str:
+    """Return what is left of every limit once `more` was paid, in one sentence."""
+    return "; ".join(_of(account, limit, (_used(account) + more).cost) for account, limit in limits)
+
+
+def _of(account: Account, limit: Limit, used: Cost) -> str:
+    (name, whole), *more = limit.amounts.items()
+    beside = "".join(f" with {SIGNS[other]} {show(value)}" for other, value in more)
+    return f"{account.subject} has {SIGNS[name]} {show(limit.left(used))} of {show(whole)}{beside} left"
+
+
+def _share(account: Account, limit: Limit) -> float:
+    """Return which share of a limit is left, from 0 to 1."""
+    whole = next(iter(limit.amounts.values()))
+    return float(limit.left(_used(account).cost) / whole)

@@ -1,0 +1,97 @@
+// Who pays: what is left for them, and whether what was planned can be paid. The service computes all of it.
+
+import { json } from "./api.mjs";
+import { $, fill, make } from "./dom.mjs";
+
+const WHO = "Whose budget pays: a person, an album, a data set.";
+
+const NAMED = 5;
+const TYPING = 300;
+const RETRY = 5000;
+
+let asked = "";
+let account = null;
+let edited = false;
+
+/** Return the subject that pays; empty where the service has no ledger, or nobody was named. */
+export const payer = () => $("subject")?.value.trim() ?? "";
+
+/** Return the subject with which photos are planned, which spends nothing: some keys have to name one. */
+export const planner = () => payer() || account?.subjects?.[0] || "";
+
+/** Return what becomes of a release at this price: {problem, after, in_turn}; null while that is unknown. */
+export function fate(price) {
+  const at = account?.prices.indexOf(price) ?? -1;
+  return at < 0 ? null : account.each[at];
+}
+
+/** Return for how many of the first releases that were asked about the budget lasts, one after another. */
+export const lasting = (count) => account?.each.slice(0, count).map((each) => each.in_turn) ?? [];
+
+/** Whether the answer about these prices is here, or none is needed. */
+export const settled = () => !$("subject") || account !== null;
+
+/** Return what is left, as a sentence; empty where nobody pays. */
+export const left = () => (account?.left ? `${account.left}.` : "");
+
+/** Ask again, whatever was asked before: something was paid, or somebody else pays. */
+export function forget() {
+  asked = "";
+}
+
+/** Ask about releases at these prices, if that was not asked last; calls `changed` with the answer. */
+export async function ask(prices, changed) {
+  if (!$("subject")) return;
+  const query = new URLSearchParams({ subject: payer() });
+  for (const price of prices) query.append("price", price);
+  const mine = String(query);
+  if (mine === asked) return;
+  asked = mine;
+  account = null;
+  const told = await json(`/page/budget?${mine}`).catch((error) => unknown(error, prices));
+  if (mine !== asked) return;
+  account = { ...told, prices };
+  show();
+  changed();
+}
+
+/** Return an account that the service refuses to show; if it does not answer, a release can be tried. */
+function unknown(error, prices) {
+  if (!error.status) setTimeout(forget, RETRY);
+  const refused = { problem: error.status ? error.told : "", after: "" };
+  const nobody = { subject: "", subjects: [], left: "" };
+  return { ...nobody, problem: error.told, each: prices.map(() => refused) };
+}
+
+function show() {
+  const { subject, subjects, share, problem = "" } = account;
+  fill($("subjects"), ...subjects.map((name) => make("option", { value: name })));
+  const sole = subject || (subjects.length === 1 ? subjects[0] : "");
+  if (!payer() && !edited && sole) {
+    $("subject").value = sole;
+    if (!subject) forget();
+  }
+  $("meter").hidden = !subject;
+  $("meter").firstElementChild.style.width = `${100 * (share ?? 0)}%`;
+  const some = subjects.slice(0, NAMED).join(", ") + (subjects.length > NAMED ? "…" : ".");
+  const choice = subjects.length > 1 ? `${WHO} There are ${some}` : WHO;
+  $("budget").textContent = left() || problem || choice;
+}
+
+/** Call `changed` when somebody else pays: while a name is typed, so that it is known when one releases. */
+export function onPayer(changed) {
+  let timer = 0;
+  let named = "";
+  const look = () => {
+    clearTimeout(timer);
+    if (payer() === named) return;
+    named = payer();
+    edited = true;
+    changed();
+  };
+  $("subject")?.addEventListener("change", look);
+  $("subject")?.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(look, TYPING);
+  });
+}

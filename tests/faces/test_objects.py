@@ -1,0 +1,151 @@
+"""Boxes around objects beside faces: they are filled, cost nothing, and nothing else reads their pixels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from facespace_made import astronaut
+from PIL import Image
+
+import dpveil
+from dpveil import Photo
+from dpveil.cli import run
+from dpveil.core.origin import Origin
+from dpveil.core.region import Box, RegionRecord
+from dpveil.errors import InvalidParameter, RegionError
+from dpveil.faces.objects import COVER, Among
+from dpveil.noise.bits import SeededBits
+from dpveil.regions import describe, find
+from dpveil.release.origins import origin_problems
+from dpveil.release.requests import request_problems
+
+pytest.importorskip("dlib")
+PLATE = Box(20, 400, 60, 40)
+NEAR = Box(170, 60, 110, 140)
+"""Most of the face of the astronaut."""
+DRAWN: dict[str, Any] = {"gallery": "drawn", "attributes": "tone=2"}
+
+
+@pytest.fixture(scope="module")
+def photo() -> Photo:
+    return Photo(astronaut())
+
+
+def test_an_object_beside_a_face_is_grey_and_the_face_stays_the_same(photo: Photo) -> None:
+    regions = [f"object:{PLATE}", "faces"]
+    plan = dpveil.plan(photo, "attributes", regions=regions, **DRAWN)
+    assert [str(each) for each in plan.guarantees] == ["0-DP, any-image", "2-DP, any-image"]
+    assert str(plan.total) == "2-DP, any-image"
+    assert [region.origin.kind for region in plan.regions] == ["object", "face"]
+    assert plan.guarantees[0].scope.covers == "object: 60×40 pixels at 20,400, 3 channels"
+    assert "position and size of the region" in plan.in_the_clear
+    release = plan.release(bits=SeededBits(3))
+    assert (release.image[PLATE.slices] == COVER.level).all()
+    alone = dpveil.obfuscate(photo, "attributes", regions="faces", bits=SeededBits(3), **DRAWN)
+    rest = np.ones(photo.image.shape[:2], bool)
+    rest[PLATE.slices] = False
+    assert (release.image[rest] == alone.image[rest]).all()
+    assert (alone.image[PLATE.slices] == photo.image[PLATE.slices]).all()
+
+
+@pytest.mark.parametrize("gallery", ["drawn", "default"])
+@pytest.mark.parametrize("box", [PLATE, NEAR, Box(143, 225, 165, 20)])
+def test_no_pixel_of_an_object_is_read_for_a_face(photo: Photo, box: Box, gallery: str) -> None:
+    """With the places fixed, no change of an object's pixels changes the release by a bit."""
+    method = dpveil.plan(photo, "attributes", gallery=gallery, attributes="tone=50").method
+    asked = find(photo, ["faces", f"object:{box}"])
+    first = method.place(photo, asked)
+    assert isinstance(first, Among)
+    assert first.heads is not None
+    drawn = first.draw(SeededBits(1), ())
+    levels = np.random.Generator(np.random.PCG64(5)).integers(0, 256, (box.h, box.w, 3), np.uint8)
+    for level in (0, 255, levels):
+        changed = photo.image.copy()
+        changed[box.slices] = level
+        other = method.place(photo, asked)
+        assert isinstance(other, Among)
+        assert other.heads is not None
+        other.photo = other.heads.photo = other.covers.photo = Photo(changed)
+        assert np.array_equal(other.draw(SeededBits(1), ()), drawn)
+
+
+def test_a_release_with_objects_verifies_and_so_does_one_of_objects_alone(
+    photo: Photo, tmp_path: Path
+) -> None:
+    Image.fromarray(photo.image).save(tmp_path / "one.jpg", quality=90)
+    for name, regions in (
+        ("both", ["faces", f"object:{PLATE}", f"object:{NEAR}"]),
+        ("alone", [f"object:{PLATE}"]),
+    ):
+        made = dpveil.obfuscate(tmp_path / "one.jpg", "attributes", regions=regions, **DRAWN)
+        made.save(tmp_path / f"{name}.png")
+        assert made.certificate.request[-1] == regions[-1]
+        last = made.certificate.regions[-1]
+        assert last.origin.grown_to == "JPEG"
+        found = dpveil.verify(tmp_path / f"{name}.png")
+        assert (found.status, found.problems) == ("consistent", ())
+        assert found.publishable
+    assert str(made.certificate.composition) == "0-DP, any-image"
+
+
+def test_pixel_methods_take_objects_as_boxes(photo: Photo) -> None:
+    one, other = (
+        dpveil.obfuscate(photo, "dp-pix", epsilon=1, block=8, regions=text, bits=SeededBits(2))
+        for text in (f"object:{PLATE}", str(PLATE))
+    )
+    assert (one.image == other.image).all()
+    assert str(one.certificate.composition) == "1-DP, any-image"
+
+
+@pytest.mark.parametrize("regions", [["whole", f"object:{PLATE}"], ["0,0,512,512", f"object:{PLATE}"]])
+def test_the_whole_photo_as_one_face_has_no_objects(photo: Photo, regions: list[str]) -> None:
+    with pytest.raises(InvalidParameter, match="the whole photo and more"):
+        dpveil.plan(photo, "attributes", regions=regions, **DRAWN)
+
+
+@pytest.mark.parametrize(
+    "text", ["object:", "object:1,2,3", "object:faces", "object:object:1,2,3,4", "objects:1,2,3,4"]
+)
+def test_what_is_no_box_is_refused(text: str) -> None:
+    with pytest.raises(dpveil.errors.UsageError):
+        describe(text)
+
+
+def test_an_object_outside_the_photo_is_refused(photo: Photo) -> None:
+    with pytest.raises(RegionError, match="outside the photo"):
+        dpveil.plan(photo, "attributes", regions="object:500,0,20,20", **DRAWN)
+
+
+def test_certificates_whose_objects_are_others_are_inconsistent(photo: Photo) -> None:
+    plan = dpveil.plan(photo, "attributes", regions=["faces", f"object:{PLATE}"], **DRAWN)
+    _, stated = plan.release().encoded("png")
+    assert stated.output is not None
+    record = stated.regions[-1]
+
+    def problems(changed: RegionRecord) -> list[str]:
+        made = replace(stated, regions=(*stated.regions[:-1], changed))
+        return list(origin_problems(made, made.output, heads=True))  # type: ignore[arg-type]
+
+    assert problems(record) == []
+    smaller = replace(record, box=Box(20, 400, 60, 39))
+    assert problems(smaller) == [
+        f"the region {smaller.in_words()} is not what was asked for, nor that grown to blocks"
+    ]
+    face = replace(record, origin=Origin("box", record.origin.finder))
+    assert problems(face) == [f"the region {face.in_words()} is no object, which was asked for"]
+    gone = replace(stated, regions=stated.regions[:-1], guarantees=stated.guarantees[:-1])
+    text = f"the requested region object:{PLATE} is in no protected region"
+    assert text in [*request_problems(gone, stated.output)]
+
+
+def test_the_command_line_takes_objects(tmp_path: Path) -> None:
+    Image.fromarray(astronaut()).save(tmp_path / "a.png")
+    out = tmp_path / "b.png"
+    given = ["obfuscate", str(tmp_path / "a.png"), "--out", str(out), "--gallery", "drawn"]
+    assert run([*given, "--regions", "faces", "--regions", f"object:{PLATE}"]) == 0
+    assert (np.asarray(Image.open(out))[PLATE.slices] == COVER.level).all()
+    assert dpveil.verify(out).publishable

@@ -1,0 +1,182 @@
+"""What the page says of a budget, and its warnings: from data, in words for people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from service_client import photo, service, upload
+
+import dpveil
+from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.core.notes import Note
+from dpveil.core.origin import Origin
+from dpveil.core.region import Box, Region
+from dpveil.faces import heads
+from dpveil.ledger import Ledger, Limit
+from dpveil.release import words
+from dpveil.release.origins import BOXES_ALONE
+from dpveil.service.keys import LOCAL, Caller
+from dpveil.service.page import people, planned
+from dpveil.service.page.account import MOST_PRICES, price_of, prices, told
+from dpveil.service.problems import BadRequest, Forbidden
+
+ANY = Relation("any-image")
+SOURCE = Path(dpveil.__file__).parent
+COMMANDS = re.compile(r"--[a-z]|dpveil |\b(threshold|protect|except|regions|if_none|if-none)\b")
+"""Words of the command line and of settings."""
+
+
+def costs(epsilon: Any, relation: Relation = ANY, **more: Any) -> Guarantee:
+    kind = "approximate" if more else "pure"
+    return Guarantee(kind=kind, epsilon=epsilon, relation=relation, scope=Scope("a photo"), **more)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Any]:
+    with Ledger(f"sqlite:///{tmp_path}/budget.db", create=True) as ledger:
+        ledger.set_limit("studio", Limit(kind="pure", epsilon=5))
+        ledger.set_limit("studio/album", Limit(kind="pure", epsilon=4))
+        ledger.set_limit("other", Limit(kind="approximate", epsilon=2, delta="1e-6"))
+        ledger.reserve("studio/album", costs(1), "one").commit()
+        yield ledger
+
+
+KEY = Caller("1", "shop", ("studio/album",), 10)
+
+
+def test_what_is_left_after_and_in_turn(ledger: Any) -> None:
+    asked = prices([price_of(costs(epsilon)) for epsilon in (0, 2, "1.5", 1, 4)])
+    found = told(ledger, LOCAL, "studio/album", asked)
+    assert found["left"] == "studio has ε 4 of 5 left; studio/album has ε 3 of 4 left"
+    assert found["share"] == 0.75
+    assert found["subjects"] == ["other", "studio", "studio/album"]
+    each: Any = found["each"]
+    assert [one["problem"] for one in each[:4]] == ["", "", "", ""]
+    assert each[4]["problem"] == "This release costs ε 4, and studio/album has 3 left."
+    assert each[1]["after"] == "studio has ε 2 of 5 left; studio/album has ε 1 of 4 left"
+    assert [one["in_turn"] for one in each] == [True, True, False, True, False]
+    assert ledger.show("studio/album").to_json()["spent"]["epsilon"] == 1, "nothing was spent to tell"
+
+
+def test_a_key_sees_its_own_subjects_alone_and_is_refused_by_all(ledger: Any) -> None:
+    ledger.reserve("studio", costs("3.5"), "two").commit()
+    found = told(ledger, KEY, None, prices([price_of(costs(2))]))
+    assert (found["subject"], found["subjects"]) == ("studio/album", ["studio/album"])
+    assert found["left"] == "studio/album has ε 3 of 4 left"
+    assert found["each"] == [
+        {"problem": "This release costs ε 2, and studio has 0.5 left.", "after": "", "in_turn": False}
+    ]
+    with pytest.raises(Forbidden):
+        told(ledger, KEY, "studio", [])
+    below = told(ledger, Caller("1", "shop", ("studio/new",), 10), None, [])
+    assert below["left"] == "studio/new is paid from a budget that is not shown to this key"
+
+
+def test_nobody_and_somebody_without_a_limit(ledger: Any) -> None:
+    asked = prices([price_of(costs(0))])
+    nobody: Any = told(ledger, LOCAL, None, asked)
+    assert [one["problem"] for one in nobody["each"]] == ["Say who pays first."]
+    stranger: Any = told(ledger, LOCAL, "stranger", asked)
+    assert stranger["left"] == "stranger has no limit, so nothing can be paid for it."
+    assert not stranger["each"][0]["in_turn"]
+
+
+def test_other_kinds_of_limits(ledger: Any) -> None:
+    asked = prices([price_of(costs(1, delta="1e-7")), price_of(costs(1, delta="1e-5"))])
+    found: Any = told(ledger, LOCAL, "other", asked)
+    assert found["left"] == "other has ε 2 of 2 with δ 1e-06 left"
+    assert [bool(one["problem"]) for one in found["each"]] == [False, True]
+    zcdp = Guarantee(kind="zcdp", rho="0.1", relation=ANY, scope=Scope("a photo"))
+    (refused,) = told(ledger, LOCAL, "other", prices([price_of(zcdp)]))["each"]  # type: ignore[misc]
+    assert "this release has a rho" in refused["problem"]  # type: ignore[index]
+    heuristic = Guarantee(kind="heuristic", broken_by=("looking",), relation=ANY, scope=Scope("a photo"))
+    assert price_of(heuristic) == price_of(None) == ""
+
+
+@pytest.mark.parametrize(
+    "words_",
+    [
+        *(
+            [word]
+            for word in ("", "1", "1 2 3 4", "1 2 3/any-image", "1 2 3 4/nonsense", "1 2 3 4/any-image/")
+        ),
+        ["-1 0 0 0/any-image"],
+        ["x" * 9999],
+        ["9" * 5000 + " 0 0 0/any-image"],
+        ["0 0 0 0/any-image"] * (MOST_PRICES + 1),
+    ],
+    ids=lambda words_: f"{words_[0][:20]} ({len(words_)})",
+)
+def test_prices_are_hostile_input(words_: list[str]) -> None:
+    with pytest.raises(BadRequest):
+        prices(words_)
+
+
+def test_the_page_asks_over_http(ledger: Any) -> None:
+    with service(fake=True, ledger=ledger) as (_, client):
+        asked = [("subject", "studio/album"), ("price", price_of(costs(1))), ("price", price_of(costs(9)))]
+        found = client.get("/page/budget", params=asked)
+        assert [one["in_turn"] for one in found.json()["each"]] == [True, False]
+        assert client.get("/page/budget", params=[("price", "x")]).status_code == 400
+        assert client.get("/page/budget", params={"subject": "a//b"}).status_code == 422
+
+
+def test_no_warning_on_the_page_names_a_command_or_a_setting() -> None:
+    """Every note of the library that names a setting, and every sentence that names a command."""
+    named = {
+        name
+        for path in SOURCE.rglob("*.py")
+        for name in re.findall(r"Note\([^)]*?\b([a-z_]+)=", path.read_text(encoding="utf-8"), re.DOTALL)
+        if name != "share"  # of `format`
+    }
+    assert named == {*people.ACTS}
+    few = costs(20, Relation("m-pixels", 16))
+    place = Region(Box(1, 1, 9, 9), score=0.2)
+    notes = [
+        heads.STAYS_NOTE,
+        Note(heads.TURNED_NOTE.replace("{face}", "face 1"), protect="box"),
+        Note(heads.REPLACED_NOTE.format(share=40) + heads.LESS, protect="head"),
+        *words.doubtful_note([place]),
+        *words.doubtful_note([place, place]),
+        *words.LOW.values(),
+        words.few_only(few),
+        BOXES_ALONE,
+    ]
+    assert all(COMMANDS.search(note.told({}) if isinstance(note, Note) else note) for note in notes[:-1])
+    said = people.warnings(notes, few)["warnings"]
+    assert len(said) == len(notes)
+    assert [text for text in said if COMMANDS.search(str(text))] == []
+
+
+def test_what_is_for_information_is_no_warning() -> None:
+    sentences = [words.not_searched("face", 24), "something is wrong"]
+    assert people.warnings(sentences, None) == {
+        "warnings": ["something is wrong"],
+        "notes": ["faces below 24 pixels of height were not looked for"],
+    }
+
+
+def test_a_plan_says_by_what_each_region_is_replaced(client: Any) -> None:
+    settings = {"method": "attributes", "gallery": "drawn", "regions": ["object:1,1,9,9", "8,8,40,30"]}
+    said = client.post("/page/plan", files=upload(photo(), settings)).json()["said"]
+    assert said["by"] == ["a grey box", "a drawn head"]
+    assert said["cost"].startswith("2 regions are replaced: one by a grey box, one by a drawn head. Nothing")
+    assert said["price"] == "0 0 0 0/any-image"
+    made = client.post("/v1/releases", files=upload(photo(), settings)).json()
+    origins = [region["origin"]["kind"] for region in made["certificate"]["regions"]]
+    assert origins == ["object", "box"]
+
+
+def test_a_doubtful_face_is_replaced_by_a_press() -> None:
+    plan = dpveil.plan(np.zeros((64, 64, 3), np.uint8), "fill", regions="8,8,9,9")
+    object.__setattr__(plan, "doubtful", (Region(Box(1, 1, 9, 9), origin=Origin("face"), score=0.2),))
+    (said,) = planned.told(plan, {}, {})["said"]["warnings"]  # type: ignore[index]
+    assert said == (
+        "one place that may be a face stays in the clear: look there, and replace it too with a press on the"
+        " question mark"
+    )
