@@ -1,4 +1,4 @@
-"""`dpveil synthesize`: a synthetic data set of faces, with one promise for all photos of a person together."""
+"""`dpveil synthesize`: a synthetic data set of faces, with one promise for all photos of a person."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ def synthesize_command(
         Text, typer.Option(metavar="D", help="δ, well below one over the number of people.")
     ] = None,
     pictures: Annotated[int, typer.Option(metavar="N", help="Pictures to make.")] = 256,
-    rounds: Annotated[int, typer.Option(metavar="N", help="Rounds of votes, which share the budget.")] = 2,
+    rounds: Annotated[int, typer.Option(metavar="N", help="Rounds of votes, which share the budget.")] = 1,
     candidates: Annotated[
         int | None,
         typer.Option(metavar="N", help="Faces to vote for. Default: a rule of ε, δ, rounds and people."),
     ] = None,
     crop: Annotated[
-        str, typer.Option(metavar="KIND", help="face: the largest one of each photo. middle: its middle square.")
+        str,
+        typer.Option(metavar="KIND", help="face: the largest one of each photo. middle: its middle square."),
     ] = "face",
     codec: Annotated[
         str, typer.Option(metavar="FILE", help="A model of dpveil train gan, pca, mixture, ...; or default.")
@@ -96,12 +97,13 @@ def synthesize_command(
 
 def _expected(plan: Plan) -> list[str]:
     """Return what to expect of a plan, before anything is read."""
+    from dpveil.core.guarantee import counted
     from dpveil.synthesis.certificate import FAINT
 
     mean = plan.people / plan.chosen
     told = (
-        f"{plan.people:,} people vote for {plan.chosen:,} candidates in {plan.rounds} rounds: {mean:.1f} votes"
-        f" each on average, under noise with a standard deviation of {plan.noise:.1f}"
+        f"{plan.people:,} people vote for {plan.chosen:,} candidates in {counted(plan.rounds, 'round')}:"
+        f" {mean:.1f} votes each on average, under noise with a standard deviation of {plan.noise:.1f}"
     )
     return [told, FAINT] if plan.faint else [told]
 
@@ -140,7 +142,11 @@ def _tell(
     if json:
         made = {"output": str(out), "guarantee": certificate.plan.guarantee.to_json()}
         settings = {"parameters": plan.parameters(), "candidates": plan.chosen, "noise": plan.noise}
-        told = {"strength": certificate.strength, "publishable": certificate.publishable, "warnings": warnings}
+        told = {
+            "strength": certificate.strength,
+            "publishable": certificate.publishable,
+            "warnings": warnings,
+        }
         read = {"photos": len(album.items), "failed": failed}
         say.document({"synthesized": [{**made, **settings, **told}], **read})
         return

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from dpveil.synthesis.votes import Embedded
 
 NOBODY = (
-    "{} no person's name and count as a person each: somebody in several of them is protected in one of them only"
+    "{} no person's name and count as a person each: somebody in several of them is protected in one of them"
+    " only"
 )
 
 
@@ -54,7 +55,9 @@ class Album:
             raise UsageError(f"{folder} is not a folder", hint="give a folder with a folder for each person")
         found = {item.name: item for item in (*items_of(folder), *_others(folder))}
         if not found:
-            raise PhotoError(f"there are no photos in {folder}", hint="give a folder for each person, or shards")
+            raise PhotoError(
+                f"there are no photos in {folder}", hint="give a folder for each person, or shards"
+            )
         items = tuple(found[name] for name in sorted(found))
         known = {person: number for number, person in enumerate(sorted({item.person for item in items}))}
         bare = sum(item.person.removeprefix("./") == item.name for item in items)

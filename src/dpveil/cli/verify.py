@@ -37,7 +37,9 @@ UNTRUSTED_HINT = "get its signer's public key from a source that you trust, or d
 
 
 def verify_command(
-    outputs: Annotated[list[Path], typer.Argument(metavar="OUTPUT", help="Releases, folders of them, or data sets.")],
+    outputs: Annotated[
+        list[Path], typer.Argument(metavar="OUTPUT", help="Releases, folders of them, or data sets.")
+    ],
     at_least: AtLeast = None,
     trust: Trust = None,
     json: AsJson = False,

@@ -16,7 +16,8 @@ from dpveil.accounting.meaning import strength
 from dpveil.core.certificate import MOST_DIGITS, PUBLISHABLE, SEEDED, canonical, checksum, this_tool
 from dpveil.core.numbers import Json
 from dpveil.errors import INTACT, CertificateError, DPVeilError
-from dpveil.noise.bits import SECURE, SEEDED as SEEDED_BITS
+from dpveil.noise.bits import SECURE
+from dpveil.noise.bits import SEEDED as SEEDED_BITS
 from dpveil.synthesis.plan import ACCOUNTANT, Plan
 
 SCHEMA: Final = "dpveil.dataset-certificate/1"
@@ -28,10 +29,12 @@ SHEET: Final = "sheet.png"
 HASH: Final = re.compile(r"[0-9a-f]{64}")
 TOOL: Final = re.compile(r"dpveil [0-9][0-9A-Za-z.+!-]{0,60}")
 LEARNED: Final = (
-    "the codec was learned from pictures of other people, for whom this says nothing; whoever is among them and"
-    " among the photos is protected as one of the photos only"
+    "this says nothing for people whose pictures the codec was learned from; whoever is among them, too, is"
+    " protected as one of the photos only"
 )
-FAINT: Final = "mostly noise: a candidate got fewer votes, on average, than their noise has as a standard deviation"
+FAINT: Final = (
+    "mostly noise: a candidate got fewer votes, on average, than their noise has as a standard deviation"
+)
 LABELS: Final = "pictures have no labels; whoever wants some reads them off the pictures, at no cost"
 
 
@@ -113,7 +116,15 @@ def parse(text: str) -> SetCertificate:
         written = found.to_text()
     except CertificateError:
         raise
-    except (DPVeilError, ValueError, KeyError, TypeError, AttributeError, RecursionError, MemoryError) as error:
+    except (
+        DPVeilError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        MemoryError,
+    ) as error:
         raise CertificateError("the certificate is not as dpveil writes it", hint=INTACT) from error
     if written != text:
         problem = "the certificate was edited: its text is not what its settings give"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -19,10 +18,8 @@ from dpveil.synthesis.plan import Plan
 from dpveil.synthesis.simulator import Simulator
 from dpveil.synthesis.votes import UNIT, Embedded, Votes, nearest, noisy, shares, tally
 
-FIRST: Final = math.pi / 3
-"""Angle by which candidates vary after the first round, in radians (`Simulator.vary`)."""
-LAST: Final = math.pi / 5
-"""Angle by which the pictures of the set vary from the candidates of the last round."""
+ANGLE: Final = 1.0
+"""Angle by which candidates, and the pictures of the set, vary from those that got votes, in radians."""
 THRESHOLD: Final = 1.0
 """Noisy votes that count, in standard deviations of the noise."""
 
@@ -56,12 +53,11 @@ def evolve(
     codes, votes = simulator.draw(plan.chosen, bits), list[Votes]()
     for number in range(plan.rounds):
         if number:
-            angle = FIRST * (LAST / FIRST) ** (number / plan.rounds)
-            codes = simulator.vary(_chosen(codes, votes[-1], plan.chosen, plan, bits), angle, bits)
+            codes = simulator.vary(_chosen(codes, votes[-1], plan.chosen, plan, bits), ANGLE, bits)
         choices = nearest(photos, simulator.embedded(simulator.pictures(codes)))
         votes.append(noisy(tally(choices, people, plan.chosen), plan.variance, bits))
         step()
-    last = simulator.vary(_chosen(codes, votes[-1], plan.pictures, plan, bits), LAST, bits)
+    last = simulator.vary(_chosen(codes, votes[-1], plan.pictures, plan, bits), ANGLE, bits)
     return Evolved(simulator.pictures(last), tuple(votes))
 
 
@@ -69,4 +65,4 @@ def _chosen(codes: Codes, votes: Votes, count: int, plan: Plan, bits: BitSource)
     """Return `count` codes, each as often as its share of the noisy votes, up to one more or less."""
     ends = np.cumsum(shares(votes, THRESHOLD * plan.noise * UNIT))
     places: Float64[np.ndarray, " count"] = (np.arange(count) + uniforms(1, bits)) / count
-    return codes[np.searchsorted(ends, places).clip(0, len(codes) - 1)]
+    return np.asarray(codes[np.searchsorted(ends, places).clip(0, len(codes) - 1)])

@@ -61,7 +61,7 @@ class Plan:
     delta: Probability = Probability()
     people: Count = Count()
     pictures: Count = Count(default=256, high=MOST_PICTURES)
-    rounds: Count = Count(default=2, high=MOST_ROUNDS)
+    rounds: Count = Count(default=1, high=MOST_ROUNDS)
     candidates: OptionalCount = OptionalCount(optional=True)
     crop: OneOf = OneOf(*CROPS, default="face")
     codec: AssetField = AssetField(CODEC)
@@ -72,8 +72,8 @@ class Plan:
             raise InvalidParameter("delta", to_json(self.delta), problem, hint="such as 1e-6")
         if self.candidates is None and self.people < self.needed:
             problem = f"are too few: votes of fewer than {self.needed} people drown in this noise"
-            hint = "choose a larger {epsilon}, fewer {rounds}, or photos of more people"
-            names = {"epsilon": "epsilon", "rounds": "rounds"}
+            hint = "choose a larger {epsilon}, or photos of more people"
+            names = {"epsilon": "epsilon"}
             raise InvalidParameter("people", self.people, problem, hint=hint, arguments=names)
         if self.chosen > MOST_CANDIDATES:
             raise InvalidParameter(

@@ -38,7 +38,9 @@ def check_new(folder: Path) -> None:
     if not is_present(folder):
         return
     if folder.is_symlink() or not folder.is_dir():
-        raise OutputError(f"{shown(folder)} is no folder", hint="choose another {out}", arguments={"out": "out"})
+        raise OutputError(
+            f"{shown(folder)} is no folder", hint="choose another {out}", arguments={"out": "out"}
+        )
     if any(folder.iterdir()):
         problem = f"{shown(folder)} is not empty, and a data set is written to a folder of its own"
         raise OutputError(problem, hint="choose another {out}", arguments={"out": "out"})
@@ -73,7 +75,7 @@ def sheet(pictures: Crops) -> UInt8[np.ndarray, "H W 3"]:
 
 @dataclass(frozen=True)
 class SetVerification:
-    """The result of verifying a data set: `problems`, one line each, and the certificate if it can be read."""
+    """The result of verifying a data set: its `problems`, one line each, and its certificate if it is one."""
 
     path: Path
     problems: tuple[str, ...]

@@ -80,7 +80,7 @@ def noisy(votes: Votes, variance: int, bits: BitSource) -> Votes:
     If neighbours' votes differ by at most Δ in L2, this is Δ²/(2·variance)-zCDP. Source: Canonne, Kamath &
     Steinke 2020, theorem 14.
     """
-    return votes + discrete_gaussian(Fraction(variance), len(votes), bits)
+    return np.asarray(votes + discrete_gaussian(Fraction(variance), len(votes), bits))
 
 
 def shares(votes: Votes, threshold: float) -> Float64[np.ndarray, " k"]:

@@ -78,7 +78,9 @@ class VoteCase:
     def persons(self) -> list[Choices]:
         """Every person: all choices of up to so many photos, and nobody's."""
         places = range(self.candidates)
-        return [own for count in range(self.photos + 1) for own in combinations_with_replacement(places, count)]
+        return [
+            own for count in range(self.photos + 1) for own in combinations_with_replacement(places, count)
+        ]
 
 
 def numbered(people: People) -> tuple[np.ndarray, np.ndarray]:

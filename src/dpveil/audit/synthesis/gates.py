@@ -1,4 +1,4 @@
-"""The gates of synthetic data sets: what neighbours change, what all rounds cost, and the noise itself."""
+"""The gates of synthetic data sets: what is released, what neighbours change, and the noise itself."""
 
 from __future__ import annotations
 
@@ -13,13 +13,34 @@ from dpveil.audit.findings import Finding
 from dpveil.audit.fit import fit, fit_pairs
 from dpveil.audit.gates import UNBOUNDED, fit_finding
 from dpveil.audit.synthesis.case import People, VoteCase, VoteDrawn, VoteVersion, neighbours, numbered
-from dpveil.noise.bits import BitSource
-from dpveil.synthesis.votes import UNIT
+from dpveil.noise.bits import BitSource, SeededBits
+from dpveil.synthesis.votes import UNIT, Votes, noisy
 
 ORDERS: Final = np.exp(np.linspace(-12, 12, 200_001))
 """Orders less one at which the conversion is evaluated: each gives a valid δ."""
 ROUNDED: Final = 1e-6
 """Relative error of δ by that grid, at most."""
+
+
+def same_gate(version: VoteVersion, case: VoteCase) -> Iterator[Finding]:
+    """Yield how many sets release other votes than those of the version, under the same bits."""
+    unlike, sets = 0, [(own, other) for own in case.persons for other in case.persons[:: case.photos]]
+    for number, people in enumerate(sets):
+        released = version.release(version, case, people, SeededBits(number, "same"))
+        due = in_turn(version, case, people, SeededBits(number, "same"))
+        unlike += len(released) != len(due) or not np.array_equal(released, due)
+    what = f"releases unlike their ballots and noise, {len(sets)} sets"
+    yield Finding("same", what, str(case), unlike, 0, unlike == 0, "sets")
+
+
+def in_turn(version: VoteVersion, case: VoteCase, people: People, bits: BitSource) -> list[Votes]:
+    """Return noisy votes by a version's own tally and noise; between rounds, one word places candidates."""
+    true, votes = version.tally(*numbered(people), case.candidates), list[Votes]()
+    for variance in version.variances(case.plan):
+        if votes:
+            bits.words(1)
+        votes.append(noisy(true, variance, bits) if variance else true)
+    return votes
 
 
 def exact_gate(version: VoteVersion, case: VoteCase) -> Iterator[Finding]:
@@ -33,7 +54,9 @@ def exact_gate(version: VoteVersion, case: VoteCase) -> Iterator[Finding]:
     guarantee = plan.guarantee
     stated = float(guarantee.epsilon or 0), float(guarantee.delta or 0)
     worse = stated[0] > float(plan.epsilon) or stated[1] > asked
-    yield Finding("exact", "stated beyond what was asked", str(case), float(worse), 0, not worse, "guarantees")
+    yield Finding(
+        "exact", "stated beyond what was asked", str(case), float(worse), 0, not worse, "guarantees"
+    )
     delta = delta_at(rho, stated[0])
     what = f"δ of all rounds at the stated ε, {pairs:,} pairs of neighbours"
     yield Finding("exact", what, str(case), delta, stated[1], delta <= stated[1] * (1 + ROUNDED), "δ")

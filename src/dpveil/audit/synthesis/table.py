@@ -22,7 +22,7 @@ from dpveil.audit.synthesis.case import (
     numbered,
     own_variances,
 )
-from dpveil.audit.synthesis.gates import exact_gate, fit_gate
+from dpveil.audit.synthesis.gates import exact_gate, fit_gate, in_turn, same_gate
 from dpveil.noise.bits import BitSource
 from dpveil.synthesis.plan import Plan
 from dpveil.synthesis.votes import REPLACED, UNIT, Votes, ballot, noisy
@@ -36,14 +36,9 @@ class VoteAudit(Entry[VoteVersion, VoteLevel]):
 
     def checks(self, level: VoteLevel, bits: Bits) -> Iterator[Check[VoteVersion]]:
         """Yield every gate with every setting."""
+        yield from computed("same", same_gate, level.exact, self.intact)
         yield from computed("exact", exact_gate, level.exact)
         yield from drawn("fit", fit_gate, level.drawn, bits)
-
-
-def in_turn(version: VoteVersion, case: VoteCase, people: People, bits: BitSource) -> list[Votes]:
-    """Return noisy votes by a version's own tally and noise."""
-    true = version.tally(*numbered(people), case.candidates)
-    return [noisy(true, one, bits) if one else true for one in version.variances(case.plan)]
 
 
 def _unbounded(choices: np.ndarray, people: np.ndarray, candidates: int) -> Votes:
@@ -106,7 +101,9 @@ MUTANTS: Final = (
     _own("noise of one round in each of several", variances=_one_round),
     _own("a replaced person counted as an added one", variances=_as_added),
     _own("δ spent twice", variances=_delta_twice),
-    VoteVersion(name="the same noise in all rounds", gates=("fit",), variances=own_variances, release=_same_noise),
+    VoteVersion(
+        name="the same noise in all rounds", gates=("fit",), variances=own_variances, release=_same_noise
+    ),
 )
 
 
@@ -119,7 +116,5 @@ def synthesis_audits() -> dict[str, VoteAudit]:
     )
     deep = quick.more((VoteCase("10", "1e-6", 5, 5, 3), VoteCase("1/3", "1e-12", 4, 3, 5)))
     return {
-        "private-evolution": VoteAudit(
-            intact=INTACT, levels={"quick": quick, "deep": deep}, mutants=MUTANTS
-        )
+        "private-evolution": VoteAudit(intact=INTACT, levels={"quick": quick, "deep": deep}, mutants=MUTANTS)
     }
