@@ -36,9 +36,13 @@ LEFT, TOP, ACROSS = 72, 86, 107
 """The square of the face in LFW's aligned photos of 250 × 250 pixels, by the landmarks of 30 of them."""
 PICTURES, SEEDS, BINS, PROJECTIONS = 512, (1, 2), 40, 128
 DELTA = "1e-6"
-EPSILONS = (1, 2, 4, 8)
+EPSILONS, FEW = (1, 2, 4, 8), (1, 4)
 AGES = (30, 45, 60, 75)
 """Least ages of all groups of the attribute model but the first."""
+NOTES = (
+    f"{PICTURES} pictures in each of {len(SEEDS)} sets, {BINS} bins, δ = {DELTA} for each person.",
+    "Per photo: ε for each photo, which is less to promise than ε for all photos of a person.",
+)
 Row = dict[str, Any]
 
 
@@ -80,7 +84,7 @@ def made(
 
 
 def per_photo(crops: np.ndarray, epsilon: float, seed: int) -> np.ndarray:
-    """Return releases of single photos: pixelised, each ε-DP for any other photo, which is less to promise."""
+    """Return releases of single photos: pixelised, each ε-DP for any other photo: less to promise."""
     method, bits = build("dp-pix", epsilon=epsilon, block=16), SeededBits(seed)
     return np.stack([method.release(crop, bits=bits) for crop in crops])
 
@@ -117,7 +121,7 @@ def shuffled(count: int) -> np.ndarray:
 
 
 def choose(scratch: Path, simulator: Simulator) -> list[Row]:
-    """Rounds, compared on people of 45 and more in UTKFace, which the codec was learned from: it is public."""
+    """Rounds, compared on people of 45 and more in UTKFace, from which the codec was learned."""
     crops, facts = crops_of("utkface_128", scratch)
     points = points_of("utkface_128", scratch, simulator, crops)
     old = np.flatnonzero([int(one["age"]) >= 45 for one in facts])
@@ -162,7 +166,7 @@ def lfw(scratch: Path, simulator: Simulator) -> list[Row]:
 
 
 def utkface(scratch: Path, simulator: Simulator) -> list[Row]:
-    """UTKFace: 5000 photos vote, each of somebody else, and 3800 are the test; classifiers learn from 1000."""
+    """UTKFace: 5000 photos vote, each of somebody else, and 3800 are the test; 1000 train classifiers."""
     crops, facts = crops_of("utkface_128", scratch)
     points = points_of("utkface_128", scratch, simulator, crops)
     private = shuffled(len(crops) * 4 // 5)[:5000]
@@ -177,14 +181,14 @@ def utkface(scratch: Path, simulator: Simulator) -> list[Row]:
     nobody = [simulator.pictures(simulator.draw(count, SeededBits(seed))) for seed in SEEDS]
     labelled = [(one, classified.read(one)) for one in nobody]
     rows.append(classified.row("faces of nobody, no votes", labelled, epsilon=0))
-    for epsilon in EPSILONS:
+    for epsilon in FEW:
         settings = {"epsilon": epsilon, "pictures": count}
         sets = [made(simulator, points[private], np.arange(5000), seed, **settings) for seed in SEEDS]
         some = [one[shuffled(count)[:PICTURES]] for one in sets]
         rows.append(measured.row("private evolution", some, epsilon=epsilon))
         labelled = [(one, classified.read(one)) for one in sets]
         rows.append(classified.row("private evolution", labelled, epsilon=epsilon))
-    for epsilon in EPSILONS:
+    for epsilon in FEW:
         pictures = simulator.masked(per_photo(crops[private[:count]], epsilon, 1))
         rows.append(measured.row("per photo: dp-pix, 16 px", [pictures[:PICTURES]], epsilon=epsilon))
         rows.append(classified.row("per photo: dp-pix, 16 px", [(pictures, labels)], epsilon=epsilon))
@@ -238,13 +242,13 @@ def main(scratch: Path, parts: Sequence[str]) -> None:
     for name in parts or PARTS:
         found = [{"data": name, **row} for row in PARTS[name](scratch, simulator)]
         kept = [row for row in kept if row["data"] != name] + found
-    notes = (
-        f"{PICTURES} pictures in each of {len(SEEDS)} sets, {BINS} bins, δ = {DELTA} for each person.",
-        "Per photo: ε for each photo, which is less to promise than ε for all photos of a person.",
-        load_note(),
-    )
-    record = {"benchmark": "synthesis", "machine": machine(), "rows": kept, "notes": notes}
-    path.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        record = {
+            "benchmark": "synthesis",
+            "machine": machine(),
+            "rows": kept,
+            "notes": [*NOTES, load_note()],
+        }
+        path.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -92,10 +92,8 @@ def test_an_output_that_holds_something_is_left_alone(made, tmp_path):
     (tmp_path / "made" / "mine.txt").write_text("mine", encoding="utf-8")
     code, _, err = made()
     assert code == 4
-    assert (
-        err
-        == "dpveil: made is not empty, and a data set is written to a folder of its own: choose another --out\n"
-    )
+    assert err.startswith("dpveil: made is not empty, and a data set is written to a folder of its own: ")
+    assert err.endswith("choose another --out\n")
     assert [path.name for path in (tmp_path / "made").iterdir()] == ["mine.txt"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -71,16 +71,9 @@ def synthesize_command(
 
     check_new(out)
     album = Album.of(folder)
-    plan = Plan(
-        epsilon=epsilon,
-        delta=delta,
-        people=album.people,
-        pictures=pictures,
-        rounds=rounds,
-        candidates=candidates,
-        crop=crop,
-        codec=codec,
-    )
+    settings: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "pictures": pictures, "rounds": rounds}
+    settings |= {"candidates": candidates, "crop": crop, "codec": codec}
+    plan = Plan(people=album.people, **settings)
     simulator = Simulator(plan.codec.held)
     for text in (*album.notes, *_expected(plan)):
         say.note(f"note: {text}")
