@@ -16,7 +16,7 @@ from dpveil.cli.synthesize_photos import Album
 from dpveil.codecs import PCA
 from dpveil.core.certificate import canonical, checksum
 from dpveil.errors import PhotoError
-from dpveil.synthesis import certificate as of_set
+from dpveil.synthesis import names as of_set
 from dpveil.synthesis.saving import verify
 from people_made import folder
 

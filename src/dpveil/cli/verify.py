@@ -61,7 +61,6 @@ def verify_command(
     from dpveil.accounting.meaning import check_strength_name
     from dpveil.cli import verify_set
     from dpveil.release.keys import trusted_keys
-    from dpveil.synthesis import saving
 
     trusted = trusted_keys(trust or None)
     least = None if at_least is None else check_strength_name(at_least)
@@ -69,7 +68,7 @@ def verify_command(
     bad: list[dict[str, Any]] = []
     counts = _Counts()
     sets, others = verify_set.split(outputs)
-    for found in map(saving.verify, sets):
+    for found in map(verify_set.verified, sets):
         why = verify_set.refused(found, least, trusted=trusted is not None)
         counts.add_set(found, why)
         if not json:

@@ -14,10 +14,18 @@ UNSIGNED = "data sets are not signed, so that nobody of --trust vouches for it"
 
 def split(outputs: list[Path]) -> tuple[list[Path], list[Path]]:
     """Return the folders that are data sets, and all else."""
-    from dpveil.synthesis.saving import is_set
+    from dpveil.io import is_present
+    from dpveil.synthesis.names import NAME
 
-    sets = [path for path in outputs if not path.is_symlink() and path.is_dir() and is_set(path)]
+    sets = [path for path in outputs if not path.is_symlink() and is_present(path / NAME)]
     return sets, [path for path in outputs if path not in sets]
+
+
+def verified(folder: Path) -> SetVerification:
+    """Return the result for one data set."""
+    from dpveil.synthesis.saving import verify
+
+    return verify(folder)
 
 
 def refused(found: SetVerification, least: str | None, *, trusted: bool) -> str:
@@ -51,7 +59,7 @@ def line(found: SetVerification, why: str) -> str:
 
 def entry(found: SetVerification, why: str) -> dict[str, Any]:
     """Return the result as JSON, with keys of other releases."""
-    from dpveil.synthesis.certificate import NAME
+    from dpveil.synthesis.names import NAME
 
     stated = found.certificate
     told: dict[str, Any] = {

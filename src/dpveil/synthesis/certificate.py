@@ -18,14 +18,11 @@ from dpveil.core.numbers import Json
 from dpveil.errors import INTACT, CertificateError, DPVeilError
 from dpveil.noise.bits import SECURE
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
+from dpveil.synthesis.names import SHEET, picture_name
 from dpveil.synthesis.plan import ACCOUNTANT, Plan
 
 SCHEMA: Final = "dpveil.dataset-certificate/1"
 METHOD: Final = "private-evolution"
-NAME: Final = "dataset.certificate.json"
-"""The name of the file."""
-SHEET: Final = "sheet.png"
-"""The name of the contact sheet."""
 HASH: Final = re.compile(r"[0-9a-f]{64}")
 TOOL: Final = re.compile(r"dpveil [0-9][0-9A-Za-z.+!-]{0,60}")
 LEARNED: Final = (
@@ -36,15 +33,6 @@ FAINT: Final = (
     "mostly noise: a candidate got fewer votes, on average, than their noise has as a standard deviation"
 )
 LABELS: Final = "pictures have no labels; whoever wants some reads them off the pictures, at no cost"
-
-
-def picture_name(number: int) -> str:
-    """Return the file name of a picture by its number from 1.
-
-    >>> picture_name(7)
-    '000007.png'
-    """
-    return f"{number:06}.png"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,8 @@ from dpveil.io.bare import bare
 from dpveil.io.names import quoted, shown
 from dpveil.io.refused import Refused
 from dpveil.noise.bits import BitSource, kind_of
-from dpveil.synthesis.certificate import NAME, SHEET, SetCertificate, parse, picture_name
+from dpveil.synthesis.certificate import SetCertificate, parse
+from dpveil.synthesis.names import NAME, SHEET, picture_name
 from dpveil.synthesis.plan import Plan
 
 ACROSS: Final = 16
@@ -85,11 +86,6 @@ class SetVerification:
     def consistent(self) -> bool:
         """Whether files, certificate and settings agree."""
         return not self.problems
-
-
-def is_set(folder: Path) -> bool:
-    """Whether a folder holds the certificate of a data set."""
-    return is_present(folder / NAME)
 
 
 def verify(folder: Path) -> SetVerification:
