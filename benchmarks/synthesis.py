@@ -21,10 +21,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from dpveil.assets.defaults import default_path
-from dpveil.catalogue import build
 from dpveil.codecs.kind import load
 from dpveil.faces.attribute_model import AttributeModel, features
 from dpveil.io import read_bytes
+from dpveil.mechanisms.pixel import DPPix
 from dpveil.metrics.sets import Bins, colours, sliced_wasserstein
 from dpveil.noise.bits import SeededBits
 from dpveil.synthesis import Plan, Simulator, evolve
@@ -85,7 +85,7 @@ def made(
 
 def per_photo(crops: np.ndarray, epsilon: float, seed: int) -> np.ndarray:
     """Return releases of single photos: pixelised, each ε-DP for any other photo: less to promise."""
-    method, bits = build("dp-pix", epsilon=epsilon, block=16), SeededBits(seed)
+    method, bits = DPPix(epsilon=epsilon, block=16), SeededBits(seed)
     return np.stack([method.release(crop, bits=bits) for crop in crops])
 
 

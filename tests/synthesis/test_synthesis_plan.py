@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from dpveil.accounting import zcdp_delta, zcdp_rho
-from dpveil.errors import InvalidParameter
+from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.synthesis import Plan
 from dpveil.synthesis.votes import REPLACED
 
@@ -61,6 +61,12 @@ def test_the_least_number_of_people_is_one_more_than_is_refused():
     assert plan(people=needed).people == needed
     with pytest.raises(InvalidParameter, match=f"fewer than {needed} people"):
         plan(people=needed - 1)
+
+
+def test_noise_that_cannot_be_drawn_is_refused_before_anything_is_paid():
+    with pytest.raises(NoiseError):
+        plan(epsilon="1e-12", delta="1e-12", candidates=2)
+    assert plan(epsilon=10**12, delta="1e-9", candidates=2).variance == 1
 
 
 def test_few_votes_under_much_noise_are_called_faint():

@@ -16,6 +16,7 @@ from dpveil.core.guarantee import Guarantee, Relation, Scope, counted
 from dpveil.core.numbers import Json, to_json
 from dpveil.core.parameters import Count, OneOf, OptionalCount, Positive, Probability
 from dpveil.errors import InvalidParameter
+from dpveil.noise.gaussian import checked
 from dpveil.synthesis.votes import REPLACED, UNIT
 
 LEAST: Final = 8
@@ -41,7 +42,7 @@ class Plan:
     standard deviations of the noise in votes, from `LEAST` to `MOST`: a rule of ε, δ, rounds and people. The
     set has as many `pictures`, by the `codec`. A photo's `crop` is its largest "face", or its "middle"
     square. Raises `InvalidParameter`, also for fewer people than the rule needs, and for δ of at least one
-    over the number of people.
+    over the number of people; and `NoiseError` for noise that cannot be drawn.
 
     *Proof.* Neighbours have the same number of people, of whom one is replaced with all photos, by any other
     photos or by none. Given the candidates, the votes of neighbours differ by at most Δ² = 2·UNIT²
@@ -67,6 +68,7 @@ class Plan:
     codec: AssetField = AssetField(CODEC)
 
     def __post_init__(self) -> None:
+        checked(Fraction(self.variance))
         if self.delta * self.people >= 1:
             problem = f"is not below one over the number of people, {self.people}"
             raise InvalidParameter("delta", to_json(self.delta), problem, hint="such as 1e-6")
