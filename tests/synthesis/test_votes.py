@@ -54,6 +54,22 @@ def test_many_photos_count_as_much_as_one():
     assert tally(choices[::-1], people[::-1], 2).tolist() == [UNIT, UNIT]
 
 
+def test_photos_of_a_person_count_together_in_any_order():
+    choices, people = np.array([0, 1, 0, 2, 0, 1]), np.array([3, 0, 3, 3, 0, 0])
+    apart = ballot(np.array([0, 0, 2]), 3) + ballot(np.array([1, 0, 1]), 3)
+    assert tally(choices, people, 3).tolist() == apart.tolist()
+
+
+def test_distances_are_exact_where_single_precision_is_not():
+    """Of two candidates the second is nearer by 3, of squares of about 6·10¹⁰."""
+    photo = np.full((1, 4096), FINEST - 8, np.int16)
+    candidates = np.repeat(photo, 2, axis=0)
+    candidates[0, 7] += 2
+    candidates[1, 9] += 1
+    assert nearest(photo, candidates).tolist() == [1]
+    assert nearest(photo, candidates[::-1]).tolist() == [0]
+
+
 def test_votes_are_the_nearest_by_whole_numbers_in_any_company():
     """In groups of any size a photo votes for the same candidate, also where two are equally far away."""
     draws = np.random.default_rng(5)

@@ -26,8 +26,8 @@ METHOD: Final = "private-evolution"
 HASH: Final = re.compile(r"[0-9a-f]{64}")
 TOOL: Final = re.compile(r"dpveil [0-9][0-9A-Za-z.+!-]{0,60}")
 LEARNED: Final = (
-    "this promises nothing about the pictures that the codec was learned from, not even to people who are in the"
-    " photos, too"
+    "this promises nothing about the pictures that the codec was learned from, not even to people who are in"
+    " the photos, too"
 )
 FAINT: Final = (
     "mostly noise: a candidate got fewer votes, on average, than their noise has as a standard deviation"
