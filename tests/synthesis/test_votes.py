@@ -61,13 +61,15 @@ def test_photos_of_a_person_count_together_in_any_order():
 
 
 def test_distances_are_exact_where_single_precision_is_not():
-    """Of two candidates the second is nearer by 3, of squares of about 6·10¹⁰."""
-    photo = np.full((1, 4096), FINEST - 8, np.int16)
-    candidates = np.repeat(photo, 2, axis=0)
-    candidates[0, 7] += 2
-    candidates[1, 9] += 1
-    assert nearest(photo, candidates).tolist() == [1]
-    assert nearest(photo, candidates[::-1]).tolist() == [0]
+    """Of two candidates at squared distances of 4 and 1 the nearer one, of squares of about 2·10¹⁰."""
+    draws = np.random.default_rng(8)
+    for _ in range(40):
+        photo = draws.integers(2, FINEST - 1, (1, 4096)).astype(np.int16)
+        candidates = np.repeat(photo, 2, axis=0)
+        candidates[0, draws.integers(4096)] += 2
+        candidates[1, draws.integers(4096)] += 1
+        assert nearest(photo, candidates).tolist() == [1]
+        assert nearest(photo, candidates[::-1]).tolist() == [0]
 
 
 def test_votes_are_the_nearest_by_whole_numbers_in_any_company():
