@@ -26,6 +26,7 @@ import make_latent
 import make_plots
 import make_quality
 import make_start
+import make_synthesis
 import make_thesis_6
 import make_trained
 import numpy as np
@@ -171,6 +172,7 @@ def pictures() -> dict[str, bytes]:
         "gallery-releases.png": sheet(make_gallery.rows()),
         "detection.png": make_plots.detection(),
         "quality.png": make_quality.quality(),
+        "synthesis.png": sheet(make_synthesis.rows()),
         "trained.png": make_trained.trained(),
         "what-delta-buys.png": make_plots.what_delta_buys(),
     }

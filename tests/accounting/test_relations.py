@@ -25,6 +25,9 @@ PHOTOS = [
 """Every one holds a face, which is all of it."""
 DATABASES = [records for size in (1, 2) for records in product("ab", repeat=size)]
 
+ALBUMS = [people for size in (1, 2) for people in product(("", "a", "ab"), repeat=size)]
+"""Sets of photos: what each person has."""
+
 
 def vectors(photo: np.ndarray) -> bytes:
     """Return U and V as `dp-svd` computes and shows them."""
@@ -51,6 +54,10 @@ def neighbours(relation: Relation) -> set[tuple[str, int, int]]:
         one = len(a) == len(b) and sum(x != y for x, y in zip(a, b, strict=True)) <= 1
         if {"any-database": True, "database-record": one}.get(relation.name):
             found.add(("databases", i, j))
+    for (i, a), (j, b) in product(enumerate(ALBUMS), repeat=2):
+        one = len(a) == len(b) and sum(x != y for x, y in zip(a, b, strict=True)) <= 1
+        if relation.name == "person" and one:
+            found.add(("albums", i, j))
     return found
 
 

@@ -17,6 +17,7 @@ from dpveil.audit.numbers.table import learners, query_audits
 from dpveil.audit.pixel.table import TABLE
 from dpveil.audit.samplers import samplers
 from dpveil.audit.scalar.table import own_scalar, scalars
+from dpveil.audit.synthesis.table import synthesis_audits
 from dpveil.errors import InvalidParameter, UnknownName
 from dpveil.mechanisms.pixel import PixelMethod
 from dpveil.mechanisms.scalar import ScalarMechanism
@@ -35,6 +36,7 @@ FAMILIES: Final[tuple[Callable[[], Entries], ...]] = (
     photo_audits,
     query_audits,
     learners,
+    synthesis_audits,
     samplers,
 )
 """The families of audits by name: the only list to edit."""

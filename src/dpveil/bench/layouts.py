@@ -72,6 +72,11 @@ def loose(folder: Path) -> int:
     return sum(1 for _ in _photos(folder, 0))
 
 
+def alone(folder: Path) -> list[Item]:
+    """Return the photos in a folder itself, each as that of a person of its own."""
+    return [_item(folder, f"./{path.name}", path) for path in _photos(folder, 0)]
+
+
 def _photos(folder: Path, deeper: int) -> Iterator[Path]:
     """Yield the photos in a folder and in those below it."""
     for place in sorted(folder.iterdir()):

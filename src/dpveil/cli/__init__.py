@@ -30,6 +30,7 @@ from dpveil.cli.methods import methods_command
 from dpveil.cli.obfuscate import obfuscate_command
 from dpveil.cli.options import MethodCommand, help_page
 from dpveil.cli.serve import serve_command
+from dpveil.cli.synthesize import synthesize_command
 from dpveil.cli.train import train_command
 from dpveil.cli.verify import verify_command
 from dpveil.errors import DPVeilError, InstallationWarning
@@ -56,6 +57,9 @@ app.command("faces", cls=MethodCommand, short_help="Find the faces of a photo an
 app.command("evaluate", cls=Command, short_help="Attack releases of people's photos, and compare methods.")(
     evaluate_command
 )
+app.command("synthesize", cls=Command, short_help="Make a synthetic data set of faces, private as a set.")(
+    synthesize_command
+)
 app.command("train", cls=Command, short_help="Learn a model of faces from public images.")(train_command)
 app.command("audit", cls=Command, short_help="Check that the code keeps what it promises.")(audit_command)
 app.command("install", cls=Command, short_help="Install what finds faces and their landmarks.")(
@@ -79,6 +83,7 @@ EMPTY: Final[dict[str, dict[str, list[str]]]] = {
     "audit": {"audited": []},
     "compare": {"compared": []},
     "evaluate": {"results": []},
+    "synthesize": {"synthesized": [], "failed": []},
     "train": {"trained": [], "failed": []},
 }
 """Keys of the JSON document of each command, for calls that fail before there is any result."""

@@ -28,7 +28,7 @@ DETAILS: Final = {
         " something else lies at their output; `verify` found a file without a certificate, or a"
         " release that is missing, inconsistent, weaker than asked for or not signed by a trusted key;"
         " `audit` failed; `evaluate` found a broken guarantee, or a run that does not fit together; `train`"
-        " left images out; `install` installed nothing"
+        " or `synthesize` left images out; `install` installed nothing"
     ),
     USAGE: "An option is missing, unknown or out of range; nothing was read",
     BUDGET: (

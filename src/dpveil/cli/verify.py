@@ -17,6 +17,7 @@ from dpveil.errors import INTACT, PhotoError
 if TYPE_CHECKING:
     from dpveil.release.keys import PublicKey
     from dpveil.release.verified import Verification
+    from dpveil.synthesis.saving import SetVerification
 
 WORDS = {"inconsistent": "INCONSISTENT", "missing": "MISSING", "unprotected": "UNPROTECTED"}
 UNPROTECTED_HINT = "it is a copy of the original and carries no guarantee: do not publish it"
@@ -36,7 +37,9 @@ UNTRUSTED_HINT = "get its signer's public key from a source that you trust, or d
 
 
 def verify_command(
-    outputs: Annotated[list[Path], typer.Argument(metavar="OUTPUT", help="Releases, or folders of them.")],
+    outputs: Annotated[
+        list[Path], typer.Argument(metavar="OUTPUT", help="Releases, folders of them, or data sets.")
+    ],
     at_least: AtLeast = None,
     trust: Trust = None,
     json: AsJson = False,
@@ -56,6 +59,7 @@ def verify_command(
     --trust signed it. Without --at-least any promise will do.
     """
     from dpveil.accounting.meaning import check_strength_name
+    from dpveil.cli import verify_set
     from dpveil.release.keys import trusted_keys
 
     trusted = trusted_keys(trust or None)
@@ -63,7 +67,14 @@ def verify_command(
     good: list[dict[str, Any]] = []
     bad: list[dict[str, Any]] = []
     counts = _Counts()
-    for result in _results(outputs, max_pixels, least, trusted):
+    sets, others = verify_set.split(outputs)
+    for found in map(verify_set.verified, sets):
+        why = verify_set.refused(found, least, trusted=trusted is not None)
+        counts.add_set(found, why)
+        if not json:
+            say.answer(verify_set.line(found, why))
+        (good if found.consistent and not why else bad).append(verify_set.entry(found, why))
+    for result in _results(others, max_pixels, least, trusted):
         counts.add(result)
         if not json:
             say.answer(_line(result, least))
@@ -107,6 +118,13 @@ class _Counts:
         self.publishable += result.publishable
         self.failed += not bare and not result.sound
         self.bare += [result.path] * bare
+
+    def add_set(self, found: SetVerification, why: str) -> None:
+        """Count one data set; `why` says why it is not good enough, if it is consistent."""
+        sound = found.consistent and not why
+        self.sound += sound
+        self.publishable += sound and found.certificate is not None and found.certificate.publishable
+        self.failed += not sound
 
     def summary(self, least: str | None) -> str:
         """Return all numbers in one line."""

@@ -18,6 +18,7 @@ RELATIONS: Final = {
     "singular-values": "two photos with the same ordered singular vectors U and V, as computed",
     "database-record": "two databases that differ in one record",
     "any-database": "any two databases",
+    "person": "two sets of photos of the same number of people, of whom one is replaced with all photos",
 }
 """Neighbouring relations by name, each as a phrase that completes "neighbours are"."""
 

@@ -1,0 +1,146 @@
+"""What a synthetic data set promises, and all of its settings, before a photo is looked at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Final, Self
+
+from dpveil.accounting import zcdp_rho
+from dpveil.assets.reference import AssetField
+from dpveil.codecs.kind import CODEC
+from dpveil.core.guarantee import Guarantee, Relation, Scope, counted
+from dpveil.core.numbers import Json, to_json
+from dpveil.core.parameters import Count, OneOf, OptionalCount, Positive, Probability
+from dpveil.errors import InvalidParameter
+from dpveil.noise.gaussian import checked
+from dpveil.synthesis.votes import REPLACED, UNIT
+
+LEAST: Final = 8
+"""Least number of candidates by the rule for it: with fewer, a set says next to nothing."""
+MOST: Final = 1024
+"""Most candidates by that rule."""
+MARGIN: Final = 4
+"""Mean votes of a candidate, in standard deviations of their noise, by that rule."""
+MOST_CANDIDATES: Final = 100_000
+MOST_ROUNDS: Final = 100
+MOST_PICTURES: Final = 10_000
+CROPS: Final = ("face", "middle")
+TIME: Final = "how long the run took, which depends on the number, the sizes and the contents of the photos"
+ACCOUNTANT: Final = "zCDP of all rounds together, converted to (epsilon, delta) by the tight conversion"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The settings of Private Evolution, all of them public; none may be chosen by looking at the photos.
+
+    `epsilon` and `delta` are what the whole set costs each of the `people`, whose number is public. In each
+    of the `rounds` they vote for `candidates`. By default as many take part as get, on average, `MARGIN`
+    standard deviations of the noise in votes, from `LEAST` to `MOST`: a rule of ε, δ, rounds and people. The
+    set has as many `pictures`, by the `codec`. A photo's `crop` is its largest "face", or its "middle"
+    square. Raises `InvalidParameter`, also for fewer people than the rule needs, and for δ of at least one
+    over the number of people; and `NoiseError` for noise that cannot be drawn.
+
+    *Proof.* Neighbours have the same number of people, of whom one is replaced with all photos, by any other
+    photos or by none. Given the candidates, the votes of neighbours differ by at most Δ² = 2·UNIT²
+    (`votes`), so a round with discrete Gaussian noise of variance parameter V is Δ²/(2V)-zCDP (Canonne,
+    Kamath & Steinke 2020, theorem 14). Candidates of later rounds, and the pictures, are functions of noisy
+    votes, public models and fresh bits. So all rounds are ρ-zCDP with ρ = rounds · Δ²/(2V), by adaptive
+    composition (Bun & Steinke 2016, lemma 2.3). V is rounded up to a whole number, so ρ is at most
+    `zcdp_rho` of (ε, δ), for which the tight conversion gives at most δ. ∎ δ is spent once, in that
+    conversion.
+
+    >>> plan = Plan(epsilon=1, delta="1e-6", people=5000, codec="pca 100 sha256:" + 64 * "0")
+    >>> str(plan.guarantee), plan.rho <= zcdp_rho(1, "1e-6")
+    ('(1, 1e-06)-DP, person', True)
+    """
+
+    epsilon: Positive = Positive()
+    delta: Probability = Probability()
+    people: Count = Count()
+    pictures: Count = Count(default=256, high=MOST_PICTURES)
+    rounds: Count = Count(default=1, high=MOST_ROUNDS)
+    candidates: OptionalCount = OptionalCount(optional=True)
+    crop: OneOf = OneOf(*CROPS, default="face")
+    codec: AssetField = AssetField(CODEC)
+
+    def __post_init__(self) -> None:
+        checked(Fraction(self.variance))
+        if self.delta * self.people >= 1:
+            problem = f"is not below one over the number of people, {self.people}"
+            raise InvalidParameter("delta", to_json(self.delta), problem, hint="such as 1e-6")
+        if self.candidates is None and self.people < self.needed:
+            problem = f"are too few: votes of fewer than {self.needed} people drown in this noise"
+            hint = "choose a larger {epsilon}, or photos of more people"
+            names = {"epsilon": "epsilon"}
+            raise InvalidParameter("people", self.people, problem, hint=hint, arguments=names)
+        if self.chosen > MOST_CANDIDATES:
+            raise InvalidParameter(
+                "candidates", self.candidates, "is out of range", hint=f"at most {MOST_CANDIDATES}"
+            )
+
+    @cached_property
+    def variance(self) -> int:
+        """The variance parameter V of the noise on each candidate's votes in each round, in UNIT⁻² votes²."""
+        return math.ceil(self.rounds * Fraction(REPLACED, 2) / zcdp_rho(self.epsilon, self.delta))
+
+    @property
+    def rho(self) -> Fraction:
+        """What all rounds together cost under zCDP."""
+        return self.rounds * Fraction(REPLACED, 2 * self.variance)
+
+    @property
+    def noise(self) -> float:
+        """The standard deviation of the noise on a candidate's votes in each round, in votes."""
+        return math.sqrt(self.variance) / UNIT
+
+    @property
+    def needed(self) -> int:
+        """The least number of people by the rule for `candidates`."""
+        return math.ceil(LEAST * MARGIN * self.noise)
+
+    @property
+    def chosen(self) -> int:
+        """The number of candidates: the given one, or that of the rule."""
+        return self.candidates or min(MOST, int(self.people / (MARGIN * self.noise)))
+
+    @property
+    def faint(self) -> bool:
+        """Whether the mean votes of a candidate are less than the standard deviation of their noise."""
+        return self.people < self.chosen * self.noise
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """(ε, δ)-DP for one person with all photos."""
+        pictures = counted(self.pictures, "synthetic picture")
+        covers = f"a set of {pictures}, about all photos of each person together"
+        clear = (f"how many people there are, {self.people:,}, and all settings", TIME)
+        return Guarantee(
+            kind="approximate",
+            epsilon=self.epsilon,
+            delta=self.delta,
+            relation=Relation("person"),
+            scope=Scope(covers, clear),
+        )
+
+    def parameters(self) -> dict[str, Json]:
+        """Return every setting as JSON, with the codec as its hash."""
+        numbers: dict[str, Json] = {"epsilon": to_json(self.epsilon), "delta": to_json(self.delta)}
+        others = ("people", "pictures", "rounds", "candidates", "crop")
+        return {**numbers, **{name: getattr(self, name) for name in others}, "codec": str(self.codec)}
+
+    @classmethod
+    def stated(cls, parameters: Mapping[str, Json]) -> Self:
+        """Return the plan that a received certificate states; opens no file. Raises `InvalidParameter`."""
+        names = [field.name for field in fields(cls)]
+        if sorted(parameters) != sorted(names):
+            raise InvalidParameter("parameters", None, "are not those of a synthetic data set")
+        kept = {name: cls.__dict__[name].stated(parameters[name]) for name in names}
+        return cls(**kept)
+
+    def for_people(self, people: int) -> Self:
+        """Return the same plan for another number of people; raises `InvalidParameter`."""
+        return replace(self, people=people)

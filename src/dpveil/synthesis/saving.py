@@ -1,0 +1,131 @@
+"""Data sets on disk: pictures, a contact sheet and one certificate, written together; and checking them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from jaxtyping import UInt8
+
+from dpveil.codecs.base import Crops
+from dpveil.core.certificate import MOST_BYTES
+from dpveil.errors import INTACT, CertificateError, OutputError
+from dpveil.io import encode, is_present, make_folder, received, write_together
+from dpveil.io.bare import bare
+from dpveil.io.names import quoted, shown
+from dpveil.io.refused import Refused
+from dpveil.noise.bits import BitSource, kind_of
+from dpveil.synthesis.certificate import SetCertificate, parse
+from dpveil.synthesis.names import NAME, SHEET, picture_name
+from dpveil.synthesis.plan import Plan
+
+ACROSS: Final = 16
+"""Pictures in a row of the contact sheet."""
+DOWN: Final = 16
+"""Most rows of the contact sheet."""
+LARGEST: Final = 1 << 26
+"""Largest file of a set, in bytes."""
+MOST_PROBLEMS: Final = 20
+"""Most problems that are reported."""
+
+
+def check_new(folder: Path) -> None:
+    """Raise `OutputError` unless `folder` does not exist, or is an empty folder."""
+    if not is_present(folder):
+        return
+    if folder.is_symlink() or not folder.is_dir():
+        raise OutputError(
+            f"{shown(folder)} is no folder", hint="choose another {out}", arguments={"out": "out"}
+        )
+    if any(folder.iterdir()):
+        problem = f"{shown(folder)} is not empty, and a data set is written to a folder of its own"
+        raise OutputError(problem, hint="choose another {out}", arguments={"out": "out"})
+
+
+def save(folder: Path, plan: Plan, pictures: Crops, bits: BitSource) -> SetCertificate:
+    """Write a data set to a new folder: all of it or nothing; return its certificate.
+
+    `bits` is the source that everything was drawn from. Raises `OutputError`.
+    """
+    check_new(folder)
+    files = {picture_name(number): encode(picture, "png") for number, picture in enumerate(pictures, 1)}
+    files[SHEET] = encode(sheet(pictures), "png")
+    hashes = {name: hashlib.sha256(contents).hexdigest() for name, contents in files.items()}
+    certificate = SetCertificate(plan=plan, bits=kind_of(bits), files=hashes)
+    make_folder(folder)
+    written = [(folder / NAME, certificate.to_text().encode())]
+    write_together([*written, *((folder / name, data) for name, data in files.items())], replace=False)
+    return certificate
+
+
+def sheet(pictures: Crops) -> UInt8[np.ndarray, "H W 3"]:
+    """Return the contact sheet: the first pictures in rows, white where there are no more."""
+    some = pictures[: ACROSS * DOWN]
+    rows = -(-len(some) // ACROSS)
+    height, width, channels = some.shape[1:]
+    cells = np.full((rows * ACROSS, height, width, channels), 255, np.uint8)
+    cells[: len(some)] = some
+    lines = cells.reshape(rows, ACROSS, height, width, channels).swapaxes(1, 2)
+    return np.ascontiguousarray(lines.reshape(rows * height, ACROSS * width, channels))
+
+
+@dataclass(frozen=True)
+class SetVerification:
+    """The result of verifying a data set: its `problems`, one line each, and its certificate if it is one."""
+
+    path: Path
+    problems: tuple[str, ...]
+    certificate: SetCertificate | None = None
+
+    @property
+    def consistent(self) -> bool:
+        """Whether files, certificate and settings agree."""
+        return not self.problems
+
+
+def verify(folder: Path) -> SetVerification:
+    """Return whether a data set is the one that its certificate describes.
+
+    The promise is computed again from the settings, and every file is compared with its hash; a file that is
+    not listed is a problem. Without a signature this finds inconsistency, not forgery. Nothing in the folder
+    can raise an error.
+    """
+    try:
+        certificate = parse(received(folder / NAME, MOST_BYTES).decode())
+    except Refused as refusal:
+        return SetVerification(folder, (f"the certificate {refusal.problem}",))
+    except UnicodeDecodeError:
+        return SetVerification(folder, (f"the certificate is not UTF-8 text: {INTACT}",))
+    except CertificateError as error:
+        return SetVerification(folder, (error.message,))
+    found = _problems(folder, certificate)
+    first = tuple(islice(found, MOST_PROBLEMS))
+    return SetVerification(folder, (*first, "and more") if next(found, None) else first, certificate)
+
+
+def _problems(folder: Path, certificate: SetCertificate) -> Iterator[str]:
+    try:
+        names = sorted(path.name for path in folder.iterdir())
+    except OSError as error:
+        yield f"the folder cannot be read ({error.strerror})"
+        return
+    for name in names:
+        if name != NAME and name not in certificate.files:
+            yield f"{quoted(name)} is not part of the set"
+    for name, digest in certificate.files.items():
+        try:
+            contents = received(folder / name, LARGEST) if is_present(folder / name) else None
+        except Refused as refusal:
+            yield f"{name} {refusal.problem}"
+            continue
+        if contents is None:
+            yield f"{name} is missing"
+        elif hashlib.sha256(contents).hexdigest() != digest:
+            yield f"{name} was changed: its SHA-256 is not the one in the certificate"
+        elif not bare(contents, "png"):
+            yield f"{name} holds more than a picture, or is not as dpveil writes it"

@@ -1,0 +1,91 @@
+"""The public simulator: faces of nobody by a codec, variations of them, and the points by which photos vote.
+
+Nothing here has seen a private photo: the codec and its statistics were learned from public images.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64, UInt8
+
+from dpveil.codecs.base import Codec, Crops
+from dpveil.codecs.neural import EncoderDecoder, shown
+from dpveil.codecs.statistics import Codes
+from dpveil.errors import InvalidParameter
+from dpveil.noise.bits import BitSource
+from dpveil.noise.public import normals
+from dpveil.synthesis.votes import FINEST, Embedded
+
+MOST: Final = 4096
+"""Most coordinates of a code: distances are exact up to that (`votes.nearest`)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Simulator:
+    """Faces of nobody by a codec that knows how codes of faces are distributed.
+
+    That is its `prior`, or independent normal coordinates with the deviations of principal components. Raises
+    `InvalidParameter` for codecs with neither, for grey ones, and for codes of more than `MOST` coordinates.
+
+    Source: Lin et al. 2024, whose two interfaces of a simulator are `draw` and `vary`.
+    """
+
+    codec: Codec
+
+    def __post_init__(self) -> None:
+        known = self.codec.prior is not None or self.codec.statistics.deviations is not None
+        square = self.codec.canvas[0] == self.codec.canvas[1] and self.codec.canvas[2] == 3
+        if not known or not square or self.codec.length > MOST:
+            problem = "draws no faces: it is grey, or how its codes are distributed is not known"
+            hint = "choose gan, pca, mixture, upconv or stylegan, in colour"
+            raise InvalidParameter("codec", self.codec.name, problem, hint=hint)
+
+    def draw(self, count: int, bits: BitSource) -> Codes:
+        """Return codes of nobody, count × m."""
+        if self.codec.prior is not None:
+            return self.codec.prior.draw(count, bits)
+        drawn = normals(count * self.codec.length, bits).reshape(count, -1)
+        return np.asarray(drawn * self.codec.statistics.deviations)
+
+    def vary(self, codes: Codes, angle: float, bits: BitSource) -> Codes:
+        """Return a variation of every code: turned by `angle`, in radians, towards another face of nobody.
+
+        0 gives the code, π/2 a new face. Variations of drawn codes have the spread of drawn codes.
+        """
+        fresh, centre = self.draw(len(codes), bits), self._centre
+        turned = math.cos(angle) * (codes - centre) + math.sin(angle) * (fresh - centre)
+        return np.asarray(centre + turned)
+
+    @property
+    def _centre(self) -> Float64[np.ndarray, " m"]:
+        prior = self.codec.prior
+        return np.zeros(self.codec.length) if prior is None else prior.weights @ prior.means
+
+    def pictures(self, codes: Codes) -> Crops:
+        """Return the pictures of codes, n × s × s × 3."""
+        return self.codec.decode(codes)
+
+    def embed(self, crop: UInt8[np.ndarray, "s s 3"]) -> Embedded:
+        """Return the point, 1 × m, by which a crop votes or is voted for: a function of this crop alone.
+
+        It is its code, clipped to the public box and in whole steps of the box's longest side.
+        """
+        code = np.nan_to_num(self.codec.encode(crop[None]).astype(np.float64))
+        box = self.codec.statistics.bounds()
+        steps = np.rint((box.clip(code) - box.low) / box.width.max() * FINEST)
+        return np.asarray(steps.astype(np.int16))
+
+    def embedded(self, crops: Crops) -> Embedded:
+        """Return the points of crops, n × m, each computed alone."""
+        points = [self.embed(crop) for crop in crops]
+        return np.concatenate([*points, np.empty((0, self.codec.length), np.int16)])
+
+    def masked(self, crops: Crops) -> Crops:
+        """Return crops as the codec can show them: grey beyond the public ellipse of codecs of networks."""
+        if not isinstance(self.codec, EncoderDecoder):
+            return crops
+        return np.where(shown(self.codec.canvas[0])[..., None], crops, np.uint8(128))
