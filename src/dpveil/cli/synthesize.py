@@ -113,13 +113,14 @@ def _pay(url: str | None, subject: str | None, plan: Plan) -> None:
     """Debit the whole set from a ledger, if one is named, before anything is drawn."""
     if url is None or subject is None:
         return
-    from dpveil.cli.ledger_words import in_words
+    from dpveil.cli.ledger_words import check_limited
     from dpveil.ledger import Ledger
 
     opened = Ledger(url)
     try:
-        opened.reserve(subject, plan.guarantee, secrets.token_bytes(16)).commit()
-        say.note(in_words(opened.show(subject)))
+        check_limited(opened, subject)
+        opened.debit(subject, plan.guarantee, secrets.token_bytes(16))
+        say.note(opened.show(subject).in_words())
     finally:
         opened.close()
 
