@@ -356,6 +356,15 @@ def test_a_release_pays_before_its_first_bit_and_its_file_is_known(ledger: Ledge
         plan.release(ledger=ledger, subject="album")
 
 
+def test_without_a_key_every_release_is_a_draw_of_its_own(ledger: Ledger, tmp_path: Path) -> None:
+    plan = dpveil.plan(PHOTO, "dp-pix", epsilon=1, block=8)
+    for number in (1, 2):
+        release = plan.release(ledger=ledger, subject="album")
+        release.save(tmp_path / f"{number}.png")
+        assert release.paid.draw == number  # type: ignore[union-attr]
+    assert left(ledger) == 1
+
+
 def test_a_refused_or_failed_debit_draws_nothing(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = dpveil.plan(PHOTO, "dp-pix", epsilon=1, block=8)
     monkeypatch.setattr(type(plan.placement), "drawn", pytest.fail)
