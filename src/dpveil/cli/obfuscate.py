@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -146,9 +146,7 @@ def obfuscate_command(
         max_pixels=max_pixels,
         force=force,
         **keys(sign, c2pa, c2pa_key),
-        ledger=_opened(ledger, subject, seed, (manifest, review), other_regions),
-        subject=subject,
-        other_regions=other_regions,
+        **_paying(ledger, subject, other_regions, seed, (manifest, review)),
     )
     tasks = plan_tasks(inputs, out, names=names)
     check_formats(choices.mark, (task.output for task in tasks))
@@ -172,21 +170,24 @@ def obfuscate_command(
     return max(exit_code(report), listed)
 
 
-def _opened(
+def _paying(
     url: str | None,
     subject: str | None,
+    other_regions: bool,
     seed: int | None,
     private: Sequence[Path | None],
-    other_regions: bool,
-) -> Ledger | None:
-    """Return the ledger that pays, if any; nothing that the run writes about itself may belong to it."""
+) -> dict[str, Any]:
+    """Return how releases are paid, as arguments of `Choices`; `private` are files about the run.
+
+    The ledger is opened, and nothing that the run writes about itself may belong to it.
+    """
     if (url is None) != (subject is None):
         missing, given = ("--ledger", "--subject") if url is None else ("--subject", "--ledger")
         raise UsageError(f"{given} needs {missing}", hint="name both, or neither")
     if url is None or subject is None:
         if other_regions:
             raise UsageError("--other-regions needs --ledger", hint="without one, nothing is compared")
-        return None
+        return {}
     from dpveil.batch import check_apart
     from dpveil.cli.ledger_words import check_limited
     from dpveil.ledger import Ledger
@@ -198,7 +199,7 @@ def _opened(
     opened = Ledger(url)
     check_apart(opened.files, [path for path in private if path is not None])
     check_limited(opened, subject)
-    return opened
+    return {"ledger": opened, "subject": subject, "other_regions": other_regions}
 
 
 def _tell_budget(ledger: Ledger | None, subject: str | None) -> None:

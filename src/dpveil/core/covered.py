@@ -77,5 +77,5 @@ class Covered:
 
 def _digest(header: object, data: np.ndarray) -> bytes:
     digest = hashlib.sha256(f"{header}\n".encode())
-    digest.update(data)
+    digest.update(data.data)
     return digest.digest()

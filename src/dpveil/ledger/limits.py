@@ -113,7 +113,7 @@ class Limit:
         """Return the largest ε of a pure release that fits beside `cost`; 0 if none does.
 
         >>> Limit("zcdp", rho=1).left_epsilon(Cost.parse("500000 250000000000 0 0"))
-        Fraction(1322875, 1000000)
+        Fraction(10583, 8000)
         """
         if self.kind != "zcdp" or not self.fits(cost):
             return self.left(cost)
@@ -166,10 +166,10 @@ class Limit:
             price = Fraction(asked.delta, DELTA_UNIT)
             return BudgetExceeded(subject=subject, asked=show(price), left=show_left(left), unit="delta")
         price = asked.as_rho if self.kind == "zcdp" else Fraction(asked.epsilon, UNIT)
-        left, unit = show_left(self.left(earlier)), FIELDS[self.kind][0]
         pure = self.kind == "zcdp" and not asked.rho
         fits = f"epsilon {show_left(self.left_epsilon(earlier))}" if pure else None
-        return BudgetExceeded(subject=subject, asked=show(price), left=left, unit=unit, fits=fits)
+        told = {"asked": show(price), "left": show_left(self.left(earlier)), "fits": fits}
+        return BudgetExceeded(subject=subject, **told, unit=FIELDS[self.kind][0])
 
     def in_words(self) -> str:
         """Return the amounts, the relation and the window in one clause."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.core.certificate_text import parse_guarantee
@@ -64,7 +65,7 @@ class Budget:
         """
         if self.ledger is None or subject is None:
             return None
-        account = self.ledger.show(subject)
+        account = replace(self.ledger.show(subject), parents=())  # they may be of others
         return {**account.to_json(), "words": account.limits_in_words()}
 
     def close(self) -> None:
