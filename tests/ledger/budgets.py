@@ -102,7 +102,8 @@ def draw(url: str, drawn: Path, me: int) -> None:
     """Pay, note every draw as soon as it was paid for, and note its file, until killed."""
     ledger, out = Ledger(url), os.open(drawn, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     for number in range(10**6):
-        paid: Any = ledger.reserve(f"album/{me % 3}", cost("0.000001"), f"{me} {number}")
+        pay = ledger.debit if number % 2 else ledger.reserve
+        paid: Any = pay(f"album/{me % 3}", cost("0.000001"), f"{me} {number}")
         paid.commit()
         os.write(out, f"{paid.draw} {paid._unit}\n".encode())
         paid.stored(paid._unit)

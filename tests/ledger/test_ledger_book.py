@@ -110,8 +110,25 @@ def test_reservations_below_count_for_ancestors_too(ledger: Ledger) -> None:
     ledger.reserve("album/anna", cost(2), "k")
     with pytest.raises(BudgetExceeded):
         ledger.reserve("album/bob", cost(2), "k")
-    ledger.set_limit("albums", Limit("pure", epsilon=1))
     assert ledger.show("albums").reserved.cost.epsilon == 0
+
+
+def test_an_account_is_known_by_a_limit_or_a_debit_and_limited_by_its_path(ledger: Ledger) -> None:
+    spend(ledger, 1, "album/anna")
+    ledger.set_limit("studio/shop", Limit("pure", epsilon=1))
+    ledger.set_limit("gone", Limit("pure", epsilon=1))
+    ledger.remove_limit("gone", Limit("pure", epsilon=1))
+    told = {
+        "album": (True, True),
+        "album/anna": (True, True),
+        "album/bob": (False, True),
+        "studio": (False, False),
+        "studio/shop": (True, True),
+        "gone": (True, False),
+        "albums": (False, False),
+    }
+    found = {name: (ledger.show(name).known, ledger.show(name).limited) for name in told}
+    assert found == told
 
 
 def test_several_limits_all_hold_and_one_replaces_its_like(ledger: Ledger) -> None:
@@ -354,6 +371,15 @@ def test_a_release_pays_before_its_first_bit_and_its_file_is_known(ledger: Ledge
     assert {plan.release(ledger=ledger, subject="album").paid.draw for _ in range(2)} == {1, 2}  # type: ignore[union-attr]
     with pytest.raises(BudgetExceeded):
         plan.release(ledger=ledger, subject="album")
+
+
+def test_without_a_key_every_release_is_a_draw_of_its_own(ledger: Ledger, tmp_path: Path) -> None:
+    plan = dpveil.plan(PHOTO, "dp-pix", epsilon=1, block=8)
+    for number in (1, 2):
+        release = plan.release(ledger=ledger, subject="album")
+        release.save(tmp_path / f"{number}.png")
+        assert release.paid.draw == number  # type: ignore[union-attr]
+    assert left(ledger) == 1
 
 
 def test_a_refused_or_failed_debit_draws_nothing(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -281,6 +281,41 @@ def test_a_commit_that_undoes_is_no_commit(ledger: Ledger) -> None:
             wire.ask(("BEGIN", ()), ("ROLLBACK", ()))
         assert not wire.usable
     spend(ledger, 1)
+    with ledger._database._slots.one() as slot:  # type: ignore[attr-defined]
+        slot.wire._raw.enter_pipeline_mode()  # as after an interrupt at the last moment
+        assert not slot.wire.usable
+
+
+@pytest.mark.parametrize("reads", [(), (("last", {}),)])
+def test_what_a_transaction_wrote_it_reads(ledger: Ledger, reads: Any) -> None:
+    with ledger._database.write(durable=True, reads=reads) as connection:
+        before = store.last(connection)
+        made = store.append(connection, Stored("album", "0" * 64, 1, "0" * 64), before[2])
+        assert store.last(connection) == (made.number, made.head, made.time) != before
+
+
+def test_a_refusal_keeps_the_connection(ledger: Ledger) -> None:
+    spend(ledger, 1)
+    slots = ledger._database._slots._all  # type: ignore[attr-defined]
+    before = slots[0].wire
+    with pytest.raises(BudgetExceeded):
+        spend(ledger, 3)
+    assert slots[0].wire is before is not None
+    assert before.usable
+    spend(ledger, 1)
+    assert [slot.wire for slot in slots[1:]] == [None] * (MOST - 1)
+
+
+def test_a_reservation_that_expired_makes_room(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time()
+    late = ledger.reserve("album", cost(3), "one", seconds=60)
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve("album", cost(1), "two")
+    monkeypatch.setattr(time, "time", lambda: now + 62)
+    ledger.debit("album", cost(3), "two")
+    with pytest.raises(ReservationLost):
+        late.commit()
+    assert ledger.check().debits == 1
 
 
 def test_a_flush_that_does_not_find_the_entry_is_refused(ledger: Ledger) -> None:

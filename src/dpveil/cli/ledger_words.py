@@ -15,20 +15,19 @@ Url = Annotated[str, typer.Option("--ledger", metavar="URL", help="The ledger, s
 
 
 def account_of(ledger: Ledger, subject: str) -> Account:
-    """Return the account of a subject; raises `UnknownName` with a name that is like it, if there is one."""
-    try:
-        return ledger.show(subject)
-    except UnknownName as error:
-        raise UnknownName("subject", error.name, (), hint=_near(ledger, error.name) + error.hint) from error
+    """Return the account of a subject; raises `UnknownName`, with a name that is like it, if there is none
+    and no limit is on its path.
+    """
+    account = ledger.show(subject)
+    if not account.known and not account.limited:
+        hint = f"{_near(ledger, account.subject)}dpveil ledger subjects lists those of the ledger"
+        raise UnknownName("subject", account.subject, (), hint=hint)
+    return account
 
 
 def check_limited(ledger: Ledger, subject: str) -> None:
     """Raise `BudgetRefused` if no limit is on the path of a subject, with a name that is like it."""
-    try:
-        limited = ledger.show(subject).limited
-    except UnknownName:
-        limited = False
-    if not limited:
+    if not ledger.show(subject).limited:
         hint = f"{_near(ledger, subject)}dpveil ledger limit sets one"
         raise BudgetRefused(f"{subject} has no limit, so nothing may be spent for it", hint=hint)
 

@@ -17,6 +17,7 @@ class Account:
     """What was spent and is reserved for a subject and those below it, and its limits.
 
     `parents` are the accounts of the subjects above it that have limits, from the top: theirs hold as well.
+    It is `known` once a limit was set for it, or anything spent for it or below.
     """
 
     subject: str
@@ -24,6 +25,7 @@ class Account:
     reserved: Total
     limits: tuple[Limit, ...]
     parents: tuple[Account, ...] = ()
+    known: bool = True
 
     @property
     def used(self) -> Cost:

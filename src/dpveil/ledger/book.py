@@ -12,7 +12,7 @@ from typing import Final
 
 from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee
-from dpveil.errors import InvalidParameter, ReservationLost, UnknownName, UsageError
+from dpveil.errors import InvalidParameter, ReservationLost, UsageError
 from dpveil.ledger import databases, entries, rules, store
 from dpveil.ledger.account import Account, Paid
 from dpveil.ledger.amounts import Total
@@ -155,16 +155,11 @@ class Ledger:
             return rules.last_files(store.of_unit(connection, unit))[1]
 
     def show(self, subject: str) -> Account:
-        """Return what a subject spent and reserved, its limits, and those above it.
-
-        Raises `UnknownName` for a subject of which the ledger has nothing and that no limit is for.
-        """
+        """Return what a subject spent and reserved, its limits, and those above it."""
         name = check_subject(subject)
         with self._database.read() as connection:
             held = store.reserved(connection, int(time.time()))
             rows = [store.balance(connection, each) for each in path_to(name)]
-        if rows[-1].new and not any(row.limits for row in rows):
-            raise UnknownName("subject", name, (), hint="dpveil ledger subjects lists those of the ledger")
         *above, own = (_account(row, held) for row in rows)
         return replace(own, parents=tuple(each for each in above if each.limits))
 
@@ -248,7 +243,7 @@ class Ledger:
 def _account(row: Balance, held: Iterable[Reserved]) -> Account:
     """Return the account of a subject's row, with the reservations of it and those below it."""
     below = (each.cost for each in held if is_under(each.subject, row.subject))
-    return Account(row.subject, row.spent, sum(below, Total()), tuple(row.limits))
+    return Account(row.subject, row.spent, sum(below, Total()), tuple(row.limits), known=not row.new)
 
 
 def _first_rows(connection: Connection) -> None:

@@ -113,7 +113,7 @@ class Limit:
         """Return the largest ε of a pure release that fits beside `cost`; 0 if none does.
 
         >>> Limit("zcdp", rho=1).left_epsilon(Cost.parse("500000 250000000000 0 0"))
-        Fraction(1322875, 1000000)
+        Fraction(10583, 8000)
         """
         if self.kind != "zcdp" or not self.fits(cost):
             return self.left(cost)

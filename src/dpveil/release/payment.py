@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Protocol
+from typing import Any, Protocol
 
 from dpveil.core.certificate import Certificate
 from dpveil.core.covered import Covered
@@ -99,7 +99,7 @@ def pay(
     if subject is None or total is None or covered is None:
         raise InvalidParameter("subject", None, "is missing", hint="name who pays, such as album-7")
     unit = content_key(covered, certificate) if key is None else key
-    more = {"covered": covered, "other_regions": other_regions}
+    more: dict[str, Any] = {"covered": covered, "other_regions": other_regions}
     if (debit := getattr(ledger, "debit", None)) is not None:
         paid: Payment = debit(subject, total, unit, again=again or key is None, **more)
         return paid
