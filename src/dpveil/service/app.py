@@ -28,7 +28,7 @@ from dpveil.service.store import DONE, FAILED, Result
 from dpveil.service.upload import Held
 
 ID: Final = re.compile(r"[A-Za-z0-9_-]{32}")
-KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
+KEY: Final = re.compile(r"^[\x21-\x7e]{1,255}$")
 CHUNK: Final = 1 << 20
 """Bytes of an image that are sent at a time."""
 ASYNCHRONOUS: Final = "respond-async"
@@ -47,7 +47,9 @@ class Addresses:
     async def release(
         self,
         request: Request,
-        idempotency_key: Annotated[str | None, Header(description=documented.IDEMPOTENCY)] = None,
+        idempotency_key: Annotated[
+            str | None, Header(description=documented.IDEMPOTENCY, json_schema_extra={"pattern": KEY.pattern})
+        ] = None,
         prefer: Annotated[str | None, Header(description=documented.PREFER)] = None,
     ) -> Response:
         """Replace the regions of a photo, or of each of several, and certify what is promised: a retry with
@@ -242,6 +244,10 @@ async def _http(request: Request, error: Exception) -> Response:
     made.status = error.status_code
     response = answer(made)
     response.headers.update(error.headers or {})
+    if "allow" in response.headers:  # a route knows its own method alone
+        path = request.scope["route"].path
+        methods = {row.method for row in documented.ADDRESSES if row.path == path}
+        response.headers["allow"] = ", ".join(sorted({*methods, *response.headers["allow"].split(", ")}))
     return response
 
 
