@@ -56,7 +56,8 @@ def watched(*arguments: str) -> Iterator[tuple[Any, list[dict[str, Any]]]]:
     """Run a service; yield a client, and the lines of its log as they come."""
     lines: list[dict[str, Any]] = []
     with server(*arguments) as (process, client):
-        reading = threading.Thread(target=lambda: lines.extend(map(json.loads, process.stderr)))
+        logged = (line for line in process.stderr if line.startswith(b"{"))  # and a last line for people
+        reading = threading.Thread(target=lambda: lines.extend(map(json.loads, logged)))
         reading.start()
         yield client, lines
         process.terminate()

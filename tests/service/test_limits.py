@@ -145,6 +145,7 @@ def test_send_seconds(tight: Any, free: httpx.Client) -> None:
             got += len(part)
     assert 0 < got < 30_000_000
     assert free.head(made["image_url"]).headers["content-length"] == "30000000"
+    assert free.get("/healthz").status_code == 200  # on the same connection, so after the other's end
     assert store._base.execute("SELECT sum(fetched) FROM results").fetchone() == (0,)
     assert len(free.get(made["image_url"]).content) == 30_000_000
     assert store._base.execute("SELECT sum(fetched) FROM results").fetchone() == (1,)
