@@ -247,6 +247,8 @@ def test_of_several_photos_as_many_are_released_as_the_budget_lasts_for(
         states = [thumb.get_attribute("aria-label") for thumb in page.query_selector_all(".thumb")]
         assert states == ["a.png: released", "b.png: ready", "c.png: needs a look"]
         assert page.is_disabled("#all")
+        page.get_by_role("button", name="c.png").click()
+        shows(page, "#why", "This release costs ε 2, and few has 1 left.")
         page.get_by_role("button", name="b.png").click()
         shows(page, "#why", "This release costs ε 2, and few has 1 left.")
     assert ledger.show("few").to_json()["spent"]["epsilon"] == 2

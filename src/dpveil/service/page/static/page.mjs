@@ -88,9 +88,13 @@ function showRelease() {
   const possible = selected && (again || all.includes(selected));
   const fate = possible ? budget.fate(selected.price) : null;
   $("release").disabled = releasing || !possible || !budget.settled() || Boolean(fate?.problem);
+  showWhy(fate ?? (payable(all).length ? null : budget.fate(all[0]?.price)));
+  showAll(all, many);
+}
+
+function showWhy(fate) {
   $("why").classList.toggle("problem", Boolean(fate?.problem));
   $("why").textContent = fate && !releasing ? fate.problem || after(fate) : "";
-  showAll(all, many);
 }
 
 const after = ({ after }) => (after && `${after}.` !== budget.left() ? `After this release ${after}.` : "");

@@ -78,6 +78,7 @@ export function showStage(photo, act, draws) {
   $("stage").hidden = !photo.size;
   $("draw").disabled = !photo.size;
   $("look-help").hidden = !photo.size;
+  $("shown").classList.toggle("problem", !photo.size);
   if (!photo.size) {
     $("shown").textContent = photo.problem ? `${photo.problem.told}. ${UNREAD}` : "";
     return fill($("regions"));
