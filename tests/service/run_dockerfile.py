@@ -195,6 +195,9 @@ def ask(stage: Stage, told: dict[str, str]) -> None:
 
 
 def main() -> int:
+    if os.geteuid():
+        print("this mounts file systems: run it as root", file=sys.stderr)
+        return 1
     if "--inside" not in sys.argv:
         return subprocess.run([*INSIDE, sys.executable, __file__, "--inside"], check=False).returncode
     with tempfile.TemporaryDirectory() as place:
