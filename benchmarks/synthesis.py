@@ -1,6 +1,6 @@
 """Synthetic data sets against ε: distances from real photos, and classifiers trained on them.
 
-    python benchmarks/synthesis.py SCRATCH [choose|lfw|utkface]...
+    python benchmarks/synthesis.py SCRATCH [choose|lfw|utkface|...]...
 
 SCRATCH keeps the crops of photos between runs; without further words, everything is measured. The data are
 those of `shared/data` beside the project.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sys
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from dpveil.assets.defaults import default_path
 from dpveil.codecs.kind import load
 from dpveil.faces.attribute_model import AttributeModel, features
+from dpveil.faces.gallery import Gallery
 from dpveil.io import read_bytes
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.metrics.sets import Bins, colours, sliced_wasserstein
@@ -83,10 +84,15 @@ def made(
     return evolve(plan, simulator, points, people, SeededBits(seed)).pictures
 
 
-def per_photo(crops: np.ndarray, epsilon: float, seed: int) -> np.ndarray:
-    """Return releases of single photos: pixelised, each ε-DP for any other photo: less to promise."""
-    method, bits = DPPix(epsilon=epsilon, block=16), SeededBits(seed)
-    return np.stack([method.release(crop, bits=bits) for crop in crops])
+PER_PHOTO: dict[str, Callable[[np.ndarray, float, SeededBits], np.ndarray]] = {
+    "per photo: dp-pix, 16 px": lambda crops, epsilon, bits: np.stack(
+        [DPPix(epsilon=epsilon, block=16).release(crop, bits=bits) for crop in crops]
+    ),
+    "per photo: gallery": lambda crops, epsilon, bits: smaller(
+        Gallery(epsilon=epsilon).release(large(crops), bits=bits)
+    ),
+}
+"""Releases of single photos, each ε-DP for any other photo: less to promise than for all of a person."""
 
 
 class Measured:
@@ -143,25 +149,25 @@ def references(measured: Measured, simulator: Simulator, private: np.ndarray) ->
     return [measured.row("real photos", real), measured.row("faces of nobody, no votes", nobody, epsilon=0)]
 
 
+def voters(facts: Sequence[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the number of each photo's person, and whether it votes: four people in five do."""
+    known, numbers = np.unique([str(one["person"]) for one in facts], return_inverse=True)
+    numbers = shuffled(len(known)).argsort()[numbers]
+    return numbers, numbers < len(known) * 4 // 5
+
+
 def lfw(scratch: Path, simulator: Simulator) -> list[Row]:
     """LFW: 4300 people with up to 4 photos vote, and the photos of about 1000 others are the test."""
     crops, facts = crops_of("lfw_wide", scratch)
     points = points_of("lfw_wide", scratch, simulator, crops)
-    names = np.array([str(one["person"]) for one in facts])
-    known, numbers = np.unique(names, return_inverse=True)
-    numbers = shuffled(len(known)).argsort()[numbers]
-    voting = numbers < len(known) * 4 // 5
+    numbers, voting = voters(facts)
     measured = Measured(simulator, crops[~voting])
-    print(f"{len(known)} people, {int(voting.sum())} photos vote, {int((~voting).sum())} are the test")
+    print(f"{numbers.max() + 1} people, {int(voting.sum())} photos vote, {int((~voting).sum())} are the test")
     rows = references(measured, simulator, crops[voting])
     for epsilon in EPSILONS:
         settings = {"epsilon": epsilon, "pictures": PICTURES}
         sets = [made(simulator, points[voting], numbers[voting], seed, **settings) for seed in SEEDS]
         rows.append(measured.row("private evolution", sets, epsilon=epsilon))
-    some = crops[voting][shuffled(int(voting.sum()))[:PICTURES]]
-    for epsilon in EPSILONS:
-        sets = [per_photo(some, epsilon, seed) for seed in SEEDS]
-        rows.append(measured.row("per photo: dp-pix, 16 px", sets, epsilon=epsilon))
     return rows
 
 
@@ -188,10 +194,35 @@ def utkface(scratch: Path, simulator: Simulator) -> list[Row]:
         rows.append(measured.row("private evolution", some, epsilon=epsilon))
         labelled = [(one, classified.read(one)) for one in sets]
         rows.append(classified.row("private evolution", labelled, epsilon=epsilon))
-    for epsilon in FEW:
-        pictures = simulator.masked(per_photo(crops[private[:count]], epsilon, 1))
-        rows.append(measured.row("per photo: dp-pix, 16 px", [pictures[:PICTURES]], epsilon=epsilon))
-        rows.append(classified.row("per photo: dp-pix, 16 px", [(pictures, labels)], epsilon=epsilon))
+    return rows
+
+
+def lfw_per_photo(scratch: Path, simulator: Simulator) -> list[Row]:
+    """The same people's photos, released one by one."""
+    crops, facts = crops_of("lfw_wide", scratch)
+    _, voting = voters(facts)
+    measured = Measured(simulator, crops[~voting])
+    some = crops[voting][shuffled(int(voting.sum()))[:PICTURES]]
+    return [
+        measured.row(name, [release(some, epsilon, SeededBits(seed)) for seed in SEEDS], epsilon=epsilon)
+        for name, release in PER_PHOTO.items()
+        for epsilon in EPSILONS
+    ]
+
+
+def utkface_per_photo(scratch: Path, simulator: Simulator) -> list[Row]:
+    """A thousand of the same photos, released one by one, with their labels, which nothing protects."""
+    crops, facts = crops_of("utkface_128", scratch)
+    private = shuffled(len(crops) * 4 // 5)[:1000]
+    test = np.arange(len(crops) - len(crops) // 5, len(crops))
+    measured = Measured(simulator, crops[test])
+    classified = Classified(simulator, crops[test], [facts[n] for n in test])
+    labels, rows = Classified.labels([facts[n] for n in private]), list[Row]()
+    for name, release in PER_PHOTO.items():
+        for epsilon in FEW:
+            pictures = simulator.masked(release(crops[private], epsilon, SeededBits(1)))
+            rows.append(measured.row(name, [pictures[:PICTURES]], epsilon=epsilon))
+            rows.append(classified.row(name, [(pictures, labels)], epsilon=epsilon))
     return rows
 
 
@@ -230,7 +261,17 @@ def large(pictures: np.ndarray) -> np.ndarray:
     return np.stack([cv2.resize(one, (128, 128), interpolation=cv2.INTER_CUBIC) for one in pictures])
 
 
-PARTS = {"choose": choose, "lfw": lfw, "utkface": utkface}
+def smaller(pictures: np.ndarray) -> np.ndarray:
+    return np.stack([cv2.resize(one, (SIDE, SIDE), interpolation=cv2.INTER_AREA) for one in pictures])
+
+
+PARTS = {
+    "choose": choose,
+    "lfw": lfw,
+    "lfw per photo": lfw_per_photo,
+    "utkface": utkface,
+    "utkface per photo": utkface_per_photo,
+}
 
 
 def main(scratch: Path, parts: Sequence[str]) -> None:

@@ -27,6 +27,7 @@ COMMANDS = (
     "verify",
     "faces",
     "evaluate",
+    "synthesize",
     "train",
     "audit",
     "install",

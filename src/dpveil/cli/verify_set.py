@@ -15,9 +15,10 @@ UNSIGNED = "data sets are not signed, so that nobody of --trust vouches for it"
 def split(outputs: list[Path]) -> tuple[list[Path], list[Path]]:
     """Return the folders that are data sets, and all else."""
     from dpveil.io import is_present
+    from dpveil.io.folders import is_folder, is_link
     from dpveil.synthesis.names import NAME
 
-    sets = [path for path in outputs if not path.is_symlink() and is_present(path / NAME)]
+    sets = [path for path in outputs if is_folder(path) and not is_link(path) and is_present(path / NAME)]
     return sets, [path for path in outputs if path not in sets]
 
 
