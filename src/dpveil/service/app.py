@@ -113,7 +113,8 @@ class Addresses:
         async def chunks() -> AsyncIterator[bytes]:
             for start in range(0, size, CHUNK):
                 yield await desk.results(store.part, owner, found.id, start, min(CHUNK, size - start))
-            await desk.results(store.fetched, found.id)
+            if not await request.is_disconnected():  # a client that does not read is cut off
+                await desk.results(store.fetched, found.id)
 
         headers = {"content-length": str(size)}
         return StreamingResponse(chunks(), media_type=MEDIA[str(found.format)], headers=headers)

@@ -11,7 +11,6 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -24,6 +23,7 @@ from dpveil.service import log
 from dpveil.service.budget import Budget
 from dpveil.service.keys import Caller
 from dpveil.service.limits import Limits
+from dpveil.service.line import Line
 from dpveil.service.metrics import Metrics
 from dpveil.service.pool import Pool, Worker
 from dpveil.service.problems import (
@@ -85,8 +85,7 @@ class Desk:
         self.pool, self.store, self.budget, self.limits, self.metrics = pool, store, budget, limits, metrics
         self.closing = False
         self._jobs: dict[str, Job] = {}
-        self._results = ThreadPoolExecutor(1, "results")
-        self._payments = ThreadPoolExecutor(1, "payments")
+        self._results, self._payments = Line("results", store.together), Line("payments")
 
     async def ask(self, do: str, settings: dict[str, Any], photo: bytes = b"") -> dict[str, Any]:
         """Return a worker's answer to what draws nothing: methods, an explanation, a plan."""
@@ -128,12 +127,14 @@ class Desk:
         await self.results(self.store.delete, id_)
 
     async def results(self, do: Callable[..., Made], *arguments: Any) -> Made:
-        """Return what a method of the store returns, called in its thread.
+        """Return what a method of the store returns, called in its thread, or at once if it is quick.
 
         Raises `NotKept` if the database fails, as on a full disk.
         """
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._results, do, *arguments)
+            if self._results.idle and self.store.is_quick(do, *arguments):
+                return do(*arguments)
+            return await self._results.run(do, *arguments)
         except (sqlite3.Error, OSError) as error:
             log.error("results")
             raise NotKept from error
@@ -142,7 +143,7 @@ class Desk:
         """Return what a method of the budget returns, called in its thread, if there is a ledger."""
         if self.budget.ledger is None:
             return do(*arguments)
-        return await asyncio.get_running_loop().run_in_executor(self._payments, do, *arguments)
+        return await self._payments.run(do, *arguments)
 
     async def close(self) -> None:
         """Cancel what is not paid for, and finish the rest."""
@@ -155,9 +156,8 @@ class Desk:
 
     def end(self) -> None:
         """Close results and ledger, once nothing uses them."""
-        for thread, owner in ((self._results, self.store), (self._payments, self.budget)):
-            thread.submit(owner.close).result()
-            thread.shutdown()
+        self._results.end(self.store.close)
+        self._payments.end(self.budget.close)
 
     async def _make(self, id_: str, order: Order, share: Share) -> None:
         """Make a release and keep it, or why it was not made; raises nothing."""

@@ -11,14 +11,17 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from dpveil.errors import OutputError
 from dpveil.service.limits import Limits
+from dpveil.service.line import Call, one_by_one
 from dpveil.service.problems import KeyReused, NotFound
 from dpveil.service.spare import Spare
+from dpveil.service.transactions import durable, in_one
 
 MEMORY: Final = ":memory:"
 APPLICATION: Final = 0x64705672
@@ -38,7 +41,16 @@ PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {VERSION};
 COMMIT;
 """
+PAGE: Final = 1 << 14
+"""Bytes of a page of a new file: images are long, and shorter pages cost half as much again to write."""
+QUICK: Final = ("begin", "find", "size", "part", "hold", "keep", "show", "fail", "fetched")
+"""Methods that are quick where nothing waits for a disk."""
+SMALL: Final = 1 << 20
+"""Bytes of an image that is moved in about the time that it takes to wake a thread."""
+LOG: Final = 1 << 22
+"""Bytes of SQLite's log after which it is copied to the database."""
 PRAGMAS: Final = (
+    f"page_size = {PAGE}",
     "trusted_schema = OFF",
     "locking_mode = EXCLUSIVE",  # a second service would forget what the first one makes
     "journal_mode = WAL",
@@ -49,7 +61,12 @@ KEPT: Final = "kept"
 DONE: Final = "done"
 FAILED: Final = "failed"
 """States of a result. What is kept may be shown once the ledger knows that it was paid for."""
+EXPIRED: Final = "expires <= ? AND state IN (?, ?)"
 COLUMNS: Final = "id, state, expires, format, certificate, notes, problem"
+KEEP: Final = (
+    "UPDATE results SET state = ?, bytes = ?, format = ?, certificate = ?, notes = ?, image = ?, sha256 = ?"
+    " WHERE id = ?"
+)
 
 
 @dataclass(frozen=True)
@@ -74,7 +91,7 @@ class Store:
     """
 
     def __init__(self, path: str | Path, limits: Limits, ledger: str = "") -> None:
-        self.limits = limits
+        self.limits, self.in_memory = limits, path == MEMORY
         self.used = self._room = 0
         self._doubted = False
         try:
@@ -100,6 +117,8 @@ class Store:
             raise sqlite3.DatabaseError("the file is another database")
         for pragma in PRAGMAS:
             self._base.execute(f"PRAGMA {pragma}")
+        page = self._base.execute("PRAGMA page_size").fetchone()[0]
+        self._base.execute(f"PRAGMA wal_autocheckpoint = {LOG // page}")
         self._base.executescript(SCHEMA)
         if self._base.execute("SELECT count(*) FROM secret").fetchone()[0] == 0:
             self._base.execute("INSERT INTO secret VALUES (?, ?)", [secrets.token_bytes(32), ledger])
@@ -126,13 +145,14 @@ class Store:
         Without a `key` it always is, and nothing of the content is kept. `content` is the digest of photo and
         settings. Raises `KeyReused` if the key came with other content.
         """
-        self.sweep()
         request = None if key is None else self.mac("request", owner, key)
         content = secrets.token_bytes(32) if key is None else self.mac("content", key, content)
         row = self._base.execute(
             f"SELECT {COLUMNS}, content FROM results WHERE owner = ? AND request = ?",  # noqa: S608
             [self.mac("owner", owner), request],
         ).fetchone()
+        if row is not None and self._forget(f"id = ? AND {EXPIRED}", [row[0], time.time(), DONE, FAILED]):
+            row = None
         if row is None:
             return self._new(owner, request, content), True
         if not hmac.compare_digest(row[-1], content):
@@ -162,7 +182,8 @@ class Store:
         return fits
 
     def make_room(self, size: int) -> None:
-        """Forget releases that were downloaded, the oldest first, until there is room; no others."""
+        """Forget what has expired, and releases that were downloaded, the oldest first, until there is room."""
+        self.sweep()
         for (id_,) in self._base.execute("SELECT id FROM results WHERE fetched ORDER BY expires").fetchall():
             if self.used + self._room + size <= self.limits.results_bytes:
                 return
@@ -184,19 +205,36 @@ class Store:
 
     def keep(self, id_: str, release: Mapping[str, Any], image: bytes) -> None:
         """Keep a release, durably, which is not shown before `show`."""
-        self._spare.free(id_)
         self._doubted = True
         text, notes, kind = release["certificate"], release["notes"], release["format"]
         size = len(image) + len(text) + len(notes)
-        self._base.execute("PRAGMA synchronous = FULL")
-        self._base.execute(
-            "UPDATE results SET state = ?, bytes = ?, format = ?, certificate = ?, notes = ?, image = ?,"
-            " sha256 = ? WHERE id = ?",
-            [KEPT, size, kind, text, notes, image, release["sha256"], id_],
-        )
-        self._base.execute("PRAGMA synchronous = NORMAL")
+        values = [KEPT, size, kind, text, notes, image, release["sha256"], id_]
+        with durable(self._base):
+            try:
+                self._base.execute(KEEP, values)
+                self._spare.spend(id_)
+            except sqlite3.OperationalError:  # the disk is full: this was held for that
+                self._spare.free(id_)
+                self._base.execute(KEEP, values)
         self._doubted = False
         self.used += size
+
+    def together(self, calls: Sequence[Call]) -> None:
+        """Run calls of these methods in one transaction; if that fails, each in one of its own."""
+        used = self.used
+        if len(calls) > 1:
+            with suppress(sqlite3.Error):
+                if any(call.do == self.keep for call in calls):
+                    with durable(self._base):
+                        return in_one(self._base, calls)
+                return in_one(self._base, calls)
+        self.used = used
+        return one_by_one(calls)
+
+    def is_quick(self, do: Callable[..., object], *arguments: object) -> bool:
+        """Whether a method takes no longer than to wake a thread: it waits for no disk, and moves little."""
+        long = any(isinstance(each, bytes) and len(each) > SMALL for each in arguments)
+        return self.in_memory and not long and any(do == getattr(self, name) for name in QUICK)
 
     def show(self, id_: str) -> None:
         """Let a release that is kept be found; its time until it expires begins."""
@@ -270,9 +308,12 @@ class Store:
         self._forget("id = ? AND state IN (?, ?)", [id_, DONE, FAILED])
 
     def sweep(self) -> None:
-        """Forget what has expired."""
-        self._forget("expires <= ? AND state IN (?, ?)", [time.time(), DONE, FAILED])
+        """Forget what has expired, and give back room on the disk that is held for nothing."""
+        self._forget(EXPIRED, [time.time(), DONE, FAILED])
+        self._spare.trim()
 
-    def _forget(self, which: str, values: Sequence[Any]) -> None:
+    def _forget(self, which: str, values: Sequence[Any]) -> int:
+        """Forget some results; return how many."""
         freed = self._base.execute(f"DELETE FROM results WHERE {which} RETURNING bytes", values).fetchall()  # noqa: S608
         self.used -= sum(size for (size,) in freed)
+        return len(freed)
