@@ -13,7 +13,7 @@ from typing import Any, Final
 from dpveil.errors import DPVeilError
 from dpveil.service.limits import Limits
 from dpveil.service.problems import Busy, WorkerEnded, refusal
-from dpveil.service.wire import Message, packed, receive
+from dpveil.service.wire import SMALL, Message, packed, receive
 
 PROGRAM: Final = "dpveil.service.child"
 """The module that a worker runs."""
@@ -94,7 +94,8 @@ class Worker:
             raise WorkerEnded
         try:
             async with asyncio.timeout(seconds):
-                for part in packed(told, contents):
+                parts = packed(told, contents)
+                for part in parts if len(contents) > SMALL else (b"".join(parts),):
                     stdin.write(part)
                     await stdin.drain()
         except (OSError, TimeoutError) as error:
