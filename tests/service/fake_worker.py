@@ -7,6 +7,7 @@ import os
 import pickle
 import sys
 import time
+from pathlib import Path
 
 from dpveil.service.wire import LENGTHS, read, write
 
@@ -16,7 +17,8 @@ def main() -> None:
     write(answers, {"ready": True})
     while (message := read(requests)) is not None:
         settings = message[0]["settings"]
-        misbehave(settings.get("plan"), answers)
+        told = message[1][:999].decode("latin-1")  # a photo may also say it, beside others
+        misbehave(told if told.startswith("until ") else settings.get("plan"), answers)
         if message[0]["do"] != "release":
             write(answers, {"planned": settings})
             write(answers, {"done": True})
@@ -36,6 +38,9 @@ def misbehave(how: str | None, answers: object) -> None:
         time.sleep(600)
     if how == "doze":
         time.sleep(0.7)
+    if how and how.startswith("until "):
+        while not Path(how.removeprefix("until ")).exists():
+            time.sleep(0.01)
     if how == "end":
         os._exit(1)
     if how == "flood":

@@ -40,11 +40,20 @@ def upload(contents: bytes, settings: Any = SETTINGS, **changed: Any) -> dict[st
     return {"photo": ("a secret name.png", contents), "settings": (None, text)}
 
 
+def several(settings: Any, *photos: bytes) -> list[tuple[str, Any]]:
+    """Return the parts of an upload of several photos for httpx."""
+    sent: list[tuple[str, Any]] = [("photo", ("a secret name.png", contents)) for contents in photos]
+    return [*sent, ("settings", (None, json.dumps(settings)))]
+
+
 @contextmanager
 def server(
-    *arguments: str, fake: bool = False, **more: Any
+    *arguments: str, fake: bool = False, said: list[str] | None = None, **more: Any
 ) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
-    """Run `dpveil serve` on a free port with one worker; yield the process, and a client."""
+    """Run `dpveil serve` on a free port with one worker; yield the process, and a client.
+
+    What it says at the start is added to `said`.
+    """
     start = f"from dpveil.service import pool; pool.PROGRAM = {FAKE if fake else REAL!r}; "
     command = [sys.executable, "-c", start + "from dpveil.cli import main; main()"]
     command += ["serve", "--port", "0", "--workers", "1", *arguments]
@@ -52,9 +61,11 @@ def server(
     more = {"env": {**os.environ, "PYTHONPATH": paths}} | more
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, **more)
     try:
-        line = process.stderr.readline().decode()  # type: ignore[union-attr]
-        port = re.search(r":([0-9]+)$", line.strip())
-        assert port, line
+        lines = [] if said is None else said
+        while not lines or (port := re.search(r"^dpveil serves .*:([0-9]+)$", lines[-1])) is None:
+            line = process.stderr.readline().decode()  # type: ignore[union-attr]
+            assert line, lines
+            lines.append(line.rstrip())
         with httpx.Client(base_url=f"http://127.0.0.1:{port[1]}", timeout=60) as client:
             while client.get("/readyz").status_code != 200:
                 time.sleep(0.05)

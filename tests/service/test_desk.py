@@ -13,10 +13,11 @@ import pytest
 from service_client import release, service, upload
 
 from dpveil.service.budget import Budget
-from dpveil.service.desk import Desk, Order
+from dpveil.service.desk import Desk
 from dpveil.service.keys import LOCAL
 from dpveil.service.limits import Limits
 from dpveil.service.metrics import Metrics
+from dpveil.service.orders import Order
 from dpveil.service.store import MEMORY, Store
 from dpveil.service.upload import Held, Share
 
@@ -38,7 +39,7 @@ def test_a_job_that_is_cancelled_repeatedly_is_forgotten() -> None:
         limits, free = Limits(), threading.Event()
         pool: Any = Occupied()
         desk = Desk(pool, Store(MEMORY, limits), Budget(None), limits, Metrics())
-        order = Order(b"x", {}, None, LOCAL, "key", b"digest")
+        order = Order(b"x", {}, None, LOCAL, "key", b"digest", 0.0)
         made, new = await desk.begin(order, Share(Held(limits)))
         await asyncio.sleep(0)
         desk._results.submit(free.wait)

@@ -46,7 +46,7 @@ PHOTO, TEXT = part("photo", photo()), part("settings", json.dumps(SETTINGS).enco
         (body(), FORM, 400, ""),
         (body(PHOTO), FORM, 400, '"settings" is missing'),
         (body(TEXT), FORM, 400, '"photo" is missing'),
-        (body(PHOTO, PHOTO, TEXT), FORM, 400, "is there twice"),
+        (body(PHOTO, TEXT, TEXT), FORM, 400, "is there twice"),
         (body(PHOTO, TEXT, part("more", b"")), FORM, 400, "not expected"),
         (body(PHOTO, TEXT, end=b""), FORM, 400, "ends before"),
         (body(PHOTO[:-90], TEXT)[:-30], FORM, 400, "ends before"),

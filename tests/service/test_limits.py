@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import sqlite3
 import subprocess
@@ -14,7 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
-from service_client import release, service, upload
+from service_client import photo, release, service, several, upload
 
 from dpveil.errors import InvalidParameter, OutputError
 from dpveil.service.limits import Limits
@@ -42,6 +43,13 @@ def tight() -> Iterator[tuple[Any, httpx.Client]]:
         yield both
 
 
+@pytest.fixture(scope="module")
+def small() -> Iterator[httpx.Client]:
+    """A client of a service that takes small requests only."""
+    with service(Limits(body_bytes=20_000, settings_bytes=12_000, photos=2), fake=True) as (_, client):
+        yield client
+
+
 @pytest.fixture
 def free(tight: Any) -> httpx.Client:
     """The client of the tight service once its worker waits."""
@@ -51,8 +59,8 @@ def free(tight: Any) -> httpx.Client:
     return client
 
 
-def post(client: httpx.Client, settings: dict[str, Any], headers: Any = None, photo: bytes = b"x") -> Any:
-    return client.post("/v1/releases", files=upload(photo, settings), headers=headers)
+def post(client: httpx.Client, settings: dict[str, Any], headers: Any = None, sent: bytes = b"x") -> Any:
+    return client.post("/v1/releases", files=upload(sent, settings), headers=headers)
 
 
 def kind(answer: httpx.Response) -> str:
@@ -199,7 +207,7 @@ def test_results_bytes(tight: Any, free: httpx.Client) -> None:
 
 
 def test_held_bytes(free: httpx.Client) -> None:
-    answer = post(free, release(), photo=b"x" * 100_000)
+    answer = post(free, release(), sent=b"x" * 100_000)
     assert (answer.status_code, kind(answer)) == (503, "Busy")
     assert "dpveil_upload_bytes 0.0" in free.get("/metrics").text
 
@@ -279,11 +287,60 @@ def test_a_job_is_cancelled(tight: Any, free: httpx.Client) -> None:
 
 
 def test_every_limit_is_reached_by_a_test_and_in_the_documentation() -> None:
-    tests = "".join(path.read_text(encoding="utf-8") for path in HERE.glob("*.py"))
+    """Each has a test of its name, which sets it, and a row in the table, which states its default."""
+    tests = [path.read_text(encoding="utf-8") for path in HERE.glob("test_*.py")]
     page = (HERE.parent.parent / "docs" / "service.md").read_text(encoding="utf-8")
     for field in fields(Limits):
-        assert f"{field.name}=" in tests
-        assert f"`{field.name}`" in page
+        own = [text for text in tests if re.search(rf"^def test_{field.name}\(", text, re.MULTILINE)]
+        assert own, f"no test is named test_{field.name}"
+        assert f"{field.name}=" in own[0]
+        row = re.search(rf"^\| `{field.name}` \| ([^|]*)\|", page, re.MULTILINE)
+        assert row, field.name
+        assert stated(field.name) in row[1].replace("\u202f", "")
+
+
+def stated(name: str) -> str:
+    """Return how the page states a limit's default."""
+    value = getattr(Limits(), name)
+    if name.endswith("_bytes"):
+        units = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+        return next(f"{value // unit} {word}" for unit, word in units if not value % unit)
+    if name.endswith("_seconds"):
+        return f"{value:g} s"
+    return {"pixels": f"{value // 10**6} million", "answer_after": "off"}.get(name, str(value))
+
+
+def test_body_bytes(small: httpx.Client) -> None:
+    files = upload(b"x" * 20_000, release())
+    fits, refused = (small.post("/v1/plan", files=each) for each in (upload(b"x", release()), files))
+    assert fits.status_code == 200
+    assert (refused.status_code, kind(refused)) == (413, "TooLarge")
+    assert refused.json()["title"] == "the upload has more than 20,000 bytes"
+
+
+def test_settings_bytes(small: httpx.Client) -> None:
+    for more, status in ((0, 200), (12_000, 413)):
+        answer = small.post("/v1/plan", files=upload(b"x", release(more=" " * more)))
+        assert answer.status_code == status
+    assert kind(answer) == "TooLarge"
+    assert small.get("/v1/explain?x=" + "x" * 12_000).status_code == 400
+
+
+def test_photos(small: httpx.Client) -> None:
+    for address, status in (("/v1/plan", 200), ("/v1/releases", 201)):
+        for count in (2, 3):
+            answer = small.post(address, files=several(release(), *[b"x"] * count))
+            assert answer.status_code == (status if count == 2 else 413)
+        assert answer.json()["title"] == "the upload has more than 2 photos"
+
+
+def test_pixels(client: httpx.Client) -> None:
+    """The common client's limit is `pixels=50_000`; a file that claims more is not decoded."""
+    for width, status in ((200, 200), (201, 422)):
+        answer = client.post("/v1/plan", files=upload(photo(width, 250)))
+        assert answer.status_code == status
+    assert kind(answer) == "PhotoError"
+    assert "pixels" in answer.json()["title"]
 
 
 def test_limits_are_positive() -> None:
@@ -325,5 +382,5 @@ def test_another_database_is_no_store(tmp_path: Path) -> None:
         base.execute("CREATE TABLE results (id)")
     base.close()
     for name in ("text", "other", "missing/results"):
-        with pytest.raises(OutputError, match="the results cannot be kept"):
+        with pytest.raises(OutputError, match=r"the results .* cannot be kept"):
             Store(tmp_path / name, Limits())

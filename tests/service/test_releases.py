@@ -81,6 +81,20 @@ def test_the_release_promises_what_the_plan_stated(client: Any) -> None:
     assert client.post("/v1/releases", files=files).json()["certificate"]["composition"] == total
 
 
+def test_head_is_get_without_the_body(client: Any) -> None:
+    told = client.post("/v1/releases", files=upload(photo())).json()
+    where = f"/v1/releases/{told['id']}"
+    always = ("/healthz", "/readyz", "/metrics", "/openapi.json", "/v1/methods", "/", "/page/page.mjs")
+    for address in (*always, where, f"{where}/certificate", f"{where}/image", f"/v1/jobs/{told['id']}"):
+        head, get = client.head(address), client.get(address)
+        assert (head.status_code, head.content) == (200, b""), address
+        assert head.headers["content-type"] == get.headers["content-type"]
+        if address != "/metrics":
+            assert head.headers["content-length"] == str(len(get.content))
+    assert client.head(f"{where}x/image").status_code == 404
+    assert client.head("/v1/plan").status_code == 405
+
+
 def test_a_job_is_posted_looked_at_and_deleted(client: Any) -> None:
     posted = client.post("/v1/releases", files=upload(photo()), headers={"Prefer": "respond-async"})
     assert posted.status_code == 202

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import signal
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -101,9 +103,14 @@ def test_sigterm_stops_it_with_what_was_begun(tmp_path: Path) -> None:
         time.sleep(0.1)
         process.send_signal(signal.SIGTERM)
         thread.join()
-        lines = [json.loads(line) for line in process.stderr]  # type: ignore[union-attr]
+        *logged, last = [line.decode() for line in process.stderr]  # type: ignore[union-attr]
         assert process.wait(60) == 0
     assert answers[0].status_code == 201
+    assert last == (
+        "dpveil has stopped; of the releases under way 1 were finished, as they were paid for, and 0 were"
+        " cancelled and cost nothing\n"
+    )
+    lines = [json.loads(line) for line in logged]
     assert {line["event"] for line in lines} == {"answered"}
     text = json.dumps(lines)
     for private in ("127.0.0.1", "album", "secret name", answers[0].json()["id"]):
@@ -194,12 +201,17 @@ def test_keys_are_needed_where_they_are_given(tmp_path: Path, capsys: Any) -> No
         (["--host", "0.0.0.0", "--keys", "KEYS", "--ledger", "EMPTY"], 2, "alone: give --ledger"),  # noqa: S104
         (["--host", "0.0.0.0", "--keys", "KEYS", "--ledger", "URL"], 2, "name them by --hostname"),  # noqa: S104
         (["--keys", "missing.json"], 2, "there is no file of keys missing.json"),
-        (["--keys", "loose.json"], 2, "can be changed by other users"),
+        (["--keys", "loose.json"], 2, "loose.json can be changed by other users: chmod 600 loose.json"),
+        (["--keys", "folder"], 2, "folder cannot be read (Is a directory): make one with dpveil api-key new"),
+        (["--results", "folder"], 4, "the results folder cannot be kept: Is a directory: name another file"),
+        (["--sign", "keys.json"], 2, "--sign keys.json is not a private key"),
+        (["--answer-after", "61"], 2, "--answer-after"),
+        (["--answer-after", "nan"], 2, "--answer-after"),
         (["--keys", "odd.json"], 2, "is no file of keys"),
         (["--ledger", "sqlite:///missing.db"], 4, "missing.db"),
         (["--ledger", "URL", "--results", "budget.db"], 2, "--results budget.db belongs to the ledger"),
-        (["--results", "odd.json"], 4, "the results cannot be kept"),
-        (["--results", "nowhere/results.db"], 4, "the results cannot be kept"),
+        (["--results", "odd.json"], 4, "the results odd.json cannot be kept"),
+        (["--results", "nowhere/results.db"], 4, "No such file or directory: name another file, or make its"),
         (["--port", "70000"], 2, "--port"),
         (["--host", "256.1.1.1"], 2, "alone"),
     ],
@@ -221,6 +233,7 @@ def test_what_is_not_safe_is_not_started(
     Path("odd.json").chmod(0o600)
     Path("loose.json").write_bytes(Path("keys.json").read_bytes())
     Path("loose.json").chmod(0o666)
+    Path("folder").mkdir()
     capsys.readouterr()
     real = {"KEYS": "keys.json", "URL": "sqlite:///budget.db", "EMPTY": "sqlite:///empty.db"}
     assert run(["serve", *(real.get(word, word) for word in arguments)]) == code
@@ -229,7 +242,84 @@ def test_what_is_not_safe_is_not_started(
     assert told.count("\n") == 1
 
 
-def test_a_port_that_is_taken_is_said(capsys: Any) -> None:
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_port_that_is_taken_is_said_in_one_line(host: str, capsys: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        assert run(["serve", "--port", str(taken.getsockname()[1])]) == 4
-    assert "cannot listen at 127.0.0.1" in capsys.readouterr().err
+        port = taken.getsockname()[1]
+        assert run(["serve", "--host", host, "--port", str(port)]) == 4
+    assert capsys.readouterr().err == (
+        f"dpveil: the service cannot listen at {host}, port {port} (Address already in use): something"
+        " listens there already: stop that, or choose another --port\n"
+    )
+
+
+def test_an_address_of_another_machine_is_said(capsys: Any) -> None:
+    from dpveil.errors import OutputError
+    from dpveil.service.run import listening
+
+    with pytest.raises(OutputError, match=r"cannot listen at 192\.0\.2\.1, port 8000"):  # RFC 5737
+        listening("192.0.2.1", 8000)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+@pytest.mark.parametrize("file", ["ledger", "results", "keys"])
+def test_files_of_another_user_are_said_with_the_remedy(file: str, capsys: Any) -> None:
+    """By a process that became a user who may not read them."""
+    import dpveil.service.run  # noqa: F401  may lie where that user may not read, too
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        keys, results = folder / "keys.json", folder / "results.db"
+        assert run(["api-key", "new", "shop", "--keys", str(keys), "--subject", "album"]) == 0
+        results.touch(0o600)
+        names = {"ledger": ledger(folder, 1), "results": str(results), "keys": str(keys)}
+        folder.chmod(0o755)
+        capsys.readouterr()
+        os.seteuid(65534)
+        try:
+            code = run(["serve", "--port", "0", f"--{file}", names[file]])
+        finally:
+            os.seteuid(0)
+    told = capsys.readouterr().err
+    assert (code, told.count("\n")) == (2 if file == "keys" else 4, 1), told
+    assert Path(names[file]).name in told
+    assert ": run this as" in told or ", or run this as" in told
+
+
+def test_it_says_at_the_start_what_it_uses(tmp_path: Path, capsys: Any) -> None:
+    assert run(["key", "new", str(tmp_path / "sign.key")]) == 0
+    fingerprint = re.search(r"[0-9a-f]{32}", capsys.readouterr().out)
+    assert fingerprint
+    keys, url, results = str(tmp_path / "keys.json"), ledger(tmp_path, 1), str(tmp_path / "results.db")
+    for name in ("a", "b"):
+        assert run(["api-key", "new", name, "--keys", keys, "--subject", "album"]) == 0
+    given = ("--keys", keys, "--ledger", url, "--results", results, "--sign", str(tmp_path / "sign.key"))
+    said: list[str] = []
+    with server(*given, fake=True, said=said) as (_, client):
+        assert client.get("/healthz").status_code == 200
+    assert said[:-1] == [
+        f"ledger: {url}, which pays for every release",
+        f"results: {results}, kept for 3600 s; a restart finds them",
+        f"keys: {keys}, which has 2 keys",
+        f"certificates: signed by {fingerprint[0]}",
+    ]
+    assert said[-1].startswith("dpveil serves the page and the API at http://127.0.0.1:")
+
+
+def test_it_says_what_it_has_not() -> None:
+    said: list[str] = []
+    with server(fake=True, said=said):
+        pass
+    assert said[:-1] == [
+        "ledger: none, so nobody remembers what is spent; --ledger names one",
+        "results: in memory, kept for 3600 s; they end with the service",
+        "keys: none is needed on this machine; nobody else reaches the service",
+        "certificates: not signed",
+    ]
+
+
+def test_passwords_of_ledgers_are_not_shown() -> None:
+    from dpveil.cli.serve import _place
+
+    assert _place("postgresql://clerk:secret@db.example/budgets") == "postgresql://db.example/budgets"
+    assert _place("SQLite:///budget.db") == "SQLite:///budget.db"

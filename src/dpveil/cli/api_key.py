@@ -11,9 +11,10 @@ from dpveil.cli import exits, say
 from dpveil.cli.command import Command
 from dpveil.cli.options import AsJson
 from dpveil.errors import InvalidParameter
+from dpveil.service.limits import PARALLEL
 
 RATE: Final = 60
-FILE = Annotated[Path, typer.Option("--keys", metavar="FILE", help="The file of keys.")]
+FILE = Annotated[Path, typer.Option("--keys", metavar="FILE", readable=False, help="The file of keys.")]
 NAME = Annotated[str, typer.Argument(metavar="NAME", help="A name for the key, such as shop.")]
 
 
@@ -24,7 +25,10 @@ def new_command(
         list[str] | None,
         typer.Option(metavar="SUBJECT", help="Whose budget it may spend, and all below; repeatable."),
     ] = None,
-    rate: Annotated[int, typer.Option(metavar="N", min=1, help="Requests a minute.")] = RATE,
+    rate: Annotated[int, typer.Option(metavar="N", min=1, help="Requests, and photos, a minute.")] = RATE,
+    parallel: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Requests and jobs that may be under way at once.")
+    ] = PARALLEL,
 ) -> int:
     """Make a key, add it to the file, and print it: it is shown once, and the file holds its hash alone.
 
@@ -38,14 +42,14 @@ def new_command(
         raise InvalidParameter("subject", None, "is missing", hint="name whose budget the key may spend")
     with alone(keys):
         known = Keys.read(keys) if keys.exists() else Keys()
-        changed, key = known.new(name, subject, rate)
+        changed, key = known.new(name, subject, rate, parallel)
         changed.write(keys)
     say.answer(key)
     return exits.DONE
 
 
 def list_command(keys: FILE, json: AsJson = False) -> int:
-    """List the keys: number, name, rate and subjects.
+    """List the keys: number, name, rate, how many at once, and subjects.
 
     \b
     Example:
@@ -55,12 +59,14 @@ def list_command(keys: FILE, json: AsJson = False) -> int:
 
     found = Keys.read(keys).callers
     if json:
-        rows = [{"number": c.number, "name": c.name, "rate": c.rate, "subjects": c.subjects} for c in found]
+        shown = ("number", "name", "rate", "parallel", "subjects")
+        rows = [{name: getattr(caller, name) for name in shown} for caller in found]
         say.document({"keys": rows})
         return exits.DONE
     for caller in found:
         subjects = ", ".join(caller.subjects or ())
-        say.answer(f"{caller.number}  {caller.name}: {caller.rate} a minute; {subjects}")
+        limits = f"{caller.rate} a minute, {caller.parallel} at once"
+        say.answer(f"{caller.number}  {caller.name}: {limits}; {subjects}")
     return exits.DONE
 
 

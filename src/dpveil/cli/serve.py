@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from dpveil.cli import exits, say
+from dpveil.cli.key import opened
 from dpveil.cli.options import Text
 from dpveil.errors import UsageError
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
+    from dpveil.service.orders import Left
+    from dpveil.service.run import Setup
+
+MOST_SECONDS: Final = 60
+"""Longest time between answers; for longer ones, clients would have gone."""
 
 
 def serve_command(
@@ -26,7 +32,8 @@ def serve_command(
         typer.Option(metavar="URL", help="The ledger that pays for releases, such as sqlite:///budget.db."),
     ] = None,
     keys: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The API keys, which dpveil api-key new makes.")
+        Path | None,
+        typer.Option(metavar="FILE", readable=False, help="The API keys, which dpveil api-key new makes."),
     ] = None,
     hostname: Annotated[
         list[str] | None,
@@ -35,7 +42,9 @@ def serve_command(
     results: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Keep results in this database, not in memory: a restart finds them."
+            metavar="FILE",
+            readable=False,
+            help="Keep results in this database, not in memory: a restart finds them.",
         ),
     ] = None,
     workers: Annotated[
@@ -47,6 +56,24 @@ def serve_command(
     keep: Annotated[
         int, typer.Option(metavar="SECONDS", min=1, max=10**7, help="How long results are kept.")
     ] = 3600,
+    answer_after: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            max=MOST_SECONDS,
+            help="Answer about a photo at multiples of this time after it arrived: else the time tells what"
+            " is in it.",
+        ),
+    ] = 0,
+    sign: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="KEY",
+            readable=False,
+            help="Sign certificates with this private key (dpveil key new), which no worker gets.",
+        ),
+    ] = None,
 ) -> int:
     """Plan and release photos over HTTP, for applications on this machine, or with keys for others.
 
@@ -61,11 +88,10 @@ def serve_command(
     """
     try:
         from dpveil.service.limits import Limits
-        from dpveil.service.run import Setup, serve
+        from dpveil.service.run import Service, Setup, serve
     except ImportError as error:
         hint = "pip install 'dpveil[service]'"
         raise UsageError(f"the service needs {error.name}, which is not installed", hint=hint) from error
-    limits = Limits(pixels=max_pixels, result_seconds=keep)
     setup = Setup(
         host=host,
         port=port,
@@ -73,12 +99,74 @@ def serve_command(
         keys=keys,
         results=results,
         workers=workers,
-        limits=limits,
+        limits=Limits(pixels=max_pixels, result_seconds=keep, answer_after=answer_after),
+        sign=None if sign is None else opened(sign),
     )
     address = f"[{host}]" if ":" in host.strip("[]") and "[" not in host else host
-    with suppress(KeyboardInterrupt):  # how it is told to stop, after which it has stopped in order
-        serve(setup, _ledger(ledger), lambda port: say.note(f"dpveil serves at http://{address}:{port}"))
+
+    def begins(service: Service) -> None:
+        for line in _about(setup, ledger, service.keys):
+            say.note(line)
+
+    left = serve(
+        setup,
+        _ledger(ledger),
+        begins,
+        lambda port: say.note(f"dpveil serves the page and the API at http://{address}:{port}"),
+    )
+    say.note(_stopped(left))
     return exits.DONE
+
+
+def _about(setup: Setup, ledger: Text, keys: int | None) -> Iterator[str]:
+    """Yield where everything is that the service uses, a line each."""
+    from dpveil.core.guarantee import counted
+
+    yield (
+        f"ledger: {_place(ledger)}, which pays for every release"
+        if ledger
+        else "ledger: none, so nobody remembers what is spent; --ledger names one"
+    )
+    kept = f"kept for {setup.limits.result_seconds:g} s"
+    yield (
+        f"results: {setup.results}, {kept}; a restart finds them"
+        if setup.results
+        else f"results: in memory, {kept}; they end with the service"
+    )
+    yield (
+        "keys: none is needed on this machine; nobody else reaches the service"
+        if setup.keys is None
+        else f"keys: {setup.keys}, which has {counted(keys or 0, 'key')}"
+    )
+    yield (
+        "certificates: not signed"
+        if setup.sign is None
+        else f"certificates: signed by {setup.sign.public.fingerprint}"
+    )
+
+
+def _place(url: str) -> str:
+    """Return the URL of a ledger without a password."""
+    from dpveil.ledger.sqlite_files import START
+
+    if url.lower().startswith(START):
+        return url
+    from dpveil.ledger.postgres import target_of
+
+    return target_of(url)[1]
+
+
+def _stopped(left: Left) -> str:
+    """Return what became of the releases that were under way when the service was told to stop.
+
+    Those that were paid for are finished, and the others cost nothing.
+    """
+    if not left.finished and not left.cancelled:
+        return "dpveil has stopped; no release was under way"
+    return (
+        f"dpveil has stopped; of the releases under way {left.finished} were finished, as they were paid for,"
+        f" and {left.cancelled} were cancelled and cost nothing"
+    )
 
 
 def _ledger(url: Text) -> Ledger | None:

@@ -123,6 +123,7 @@ def failure(path: Path, error: BaseException) -> LedgerError:
         "space": "make room on the disk",
         "readonly": "make the file and its folder writable",
         "permission": "make the file and its folder writable",
+        "unable to open": "run this as the user whose it is, who has to be able to write its folder",
         "no such file": "make the folder first",
     }
     hint = next(

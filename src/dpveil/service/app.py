@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 import re
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, FastAPI, Header, Request
@@ -13,28 +15,32 @@ from starlette.exceptions import HTTPException
 
 from dpveil.errors import DPVeilError, InvalidParameter
 from dpveil.service import documented, upload
-from dpveil.service.desk import Desk, Order, failed
+from dpveil.service.answers import Answer, job_json, release_json, together
+from dpveil.service.desk import Desk, Order
 from dpveil.service.guard import FAILURE, JSONResponse, answer
 from dpveil.service.keys import Caller
 from dpveil.service.metrics import Metrics
 from dpveil.service.problems import BadRequest, NotFound, ServiceError
+from dpveil.service.quotas import Rates
 from dpveil.service.reading import of_query, read_settings
-from dpveil.service.store import DONE, FAILED, WORKING, Result
-from dpveil.service.upload import Held, Upload
+from dpveil.service.store import DONE, FAILED, Result
+from dpveil.service.upload import Held
 
 ID: Final = re.compile(r"[A-Za-z0-9_-]{32}")
 KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
 CHUNK: Final = 1 << 20
 """Bytes of an image that are sent at a time."""
 ASYNCHRONOUS: Final = "respond-async"
+Begun = tuple[Result, bool] | DPVeilError
+"""What came of a photo that was handed in: its result and whether it is new, or why there is none."""
 MEDIA: Final = {name: f"image/{name}" for name in ("png", "jpeg", "webp", "tiff", "bmp")}
 
 
 class Addresses:
     """The functions behind the addresses."""
 
-    def __init__(self, desk: Desk, held: Held, metrics: Metrics) -> None:
-        self.desk, self.held, self.metrics = desk, held, metrics
+    def __init__(self, desk: Desk, held: Held, rates: Rates, metrics: Metrics) -> None:
+        self.desk, self.held, self.rates, self.metrics = desk, held, rates, metrics
         self._methods: dict[str, Any] | None = None
 
     async def release(
@@ -43,51 +49,77 @@ class Addresses:
         idempotency_key: Annotated[str | None, Header(description=documented.IDEMPOTENCY)] = None,
         prefer: Annotated[str | None, Header(description=documented.PREFER)] = None,
     ) -> Response:
-        """Replace the regions of a photo and certify what is promised: a retry with the same Idempotency-Key
-        gets the same release. What takes longer is a job.
+        """Replace the regions of a photo, or of each of several, and certify what is promised: a retry with
+        the same Idempotency-Key gets the same releases. What takes longer is a job.
         """
         if idempotency_key is not None and not KEY.fullmatch(idempotency_key):
             raise BadRequest("the Idempotency-Key is no word of 1 to 255 letters", hint="a UUID will do")
-        share = upload.Share(self.held)
+        seconds = 0 if ASYNCHRONOUS in (prefer or "") else self.desk.limits.answer_seconds
+        with self._counted(request) as share:
+            orders = await self._orders(request, share, idempotency_key)
+            begun = [await self._begun(order, share.part(len(order.photo))) for order in orders]
+            del orders  # whoever makes a release has its photo
+        answers = (self._answer(request, each, seconds) for each in begun)
+        return together(await asyncio.gather(*answers))
+
+    async def _begun(self, order: Order, share: upload.Share) -> Begun:
+        """Return the result of an order and whether it is new, or why it was not begun."""
+        new = False
         try:
-            sent = await upload.receive(request, self.desk.limits, share)
-            result, new = await self.desk.begin(self._order(request, sent, idempotency_key), share)
-        except BaseException:
-            share.free()
-            raise
-        if not new:
-            share.free()
-        del sent
-        now = ASYNCHRONOUS in (prefer or "")
-        alone = not now and await self.desk.wait(result.id, self.desk.limits.answer_seconds)
+            result, new = await self.desk.begin(order, share)
+        except DPVeilError as error:
+            return error
+        finally:
+            if not new:
+                share.free()
+        return result, new
+
+    async def _answer(self, request: Request, begun: Begun, seconds: float) -> Answer:
+        """Wait so many seconds, and return the answer to a photo."""
+        if isinstance(begun, DPVeilError):
+            return Answer.refused(begun)
+        result, new = begun
+        alone = bool(seconds) and await self.desk.wait(result.id, seconds)
         found = await self._found(request, result.id)
-        if (told := failed(found)) is not None:
-            if alone:  # nobody else was told where it is
-                await self.desk.results(self.desk.store.delete, found.id)
-            return _problem(told)
-        replayed = {} if new else {"idempotency-replayed": "true"}
-        if found.state == DONE:
-            where = f"/v1/releases/{found.id}"
-            return JSONResponse(_release(found), 201, headers={"location": where, **replayed})
-        return JSONResponse(_job(found), 202, headers={"location": f"/v1/jobs/{found.id}", **replayed})
+        if alone and found.state == FAILED:  # nobody else was told where it is
+            await self.desk.results(self.desk.store.delete, found.id)
+        return Answer.of(found, replayed=not new)
 
     async def plan(self, request: Request) -> Response:
-        """Find the regions of a photo and state what a release would promise; nothing is drawn or spent."""
-        return JSONResponse(await self.planned(request, "plan"))
+        """Find the regions of a photo, or of each of several, and state what a release would promise; nothing
+        is drawn or spent.
+        """
+        return await self.planned(request, "plan")
 
-    async def planned(self, request: Request, do: str) -> dict[str, Any]:
-        """Return what a worker answers to a photo and settings that ask it to `do` something."""
-        with self.held.share() as share:
-            sent = await upload.receive(request, self.desk.limits, share)
-            order = self._order(request, sent, None)
-            return await self.desk.ask(do, order.settings, order.photo)
+    async def planned(self, request: Request, do: str) -> Response:
+        """Return what workers answer to photos and settings that ask them to `do` something."""
+        with self._counted(request) as share:
+            orders = await self._orders(request, share, None)
+            answers = await asyncio.gather(*(self._plan(do, order) for order in orders))
+            response, arrived = together(answers), orders[0].arrived
+        await self.desk.moments.due(arrived)
+        return response
+
+    async def _plan(self, do: str, order: Order) -> Answer:
+        try:
+            async with self.desk.turns.turn(order.caller):
+                return Answer.plan(await self.desk.ask(do, order.settings, order.photo))
+        except DPVeilError as error:
+            return Answer.refused(error)
+
+    @contextmanager
+    def _counted(self, request: Request) -> Iterator[upload.Share]:
+        """Count a request as one that its key has under way, and give back what it holds in memory."""
+        with self.desk.turns.request(_caller(request)), self.held.share() as share:
+            yield share
 
     async def explain(self, request: Request) -> Response:
         """State what a method promises for a region of a size: the query has its parameters, size and
         channels.
         """
         settings = of_query(request.query_params.multi_items())
-        return JSONResponse(await self.desk.ask("explain", settings))
+        with self.desk.turns.request(_caller(request)):
+            return JSONResponse(await self.desk.ask("explain", settings))
 
     async def methods(self) -> Response:
         """List every method with its parameters."""
@@ -98,11 +130,11 @@ class Addresses:
     async def job(self, request: Request, id: str) -> Response:  # noqa: A002  the path's word
         """Tell what became of a job: working, done or failed."""
         found = await self._found(request, id)
-        return JSONResponse(_job(found))
+        return JSONResponse(job_json(found))
 
     async def found(self, request: Request, id: str) -> Response:  # noqa: A002
         """Return a release: its certificate, and where its image is."""
-        return JSONResponse(_release(await self.done(request, id)))
+        return JSONResponse(release_json(await self.done(request, id)))
 
     async def image(self, request: Request, id: str) -> Response:  # noqa: A002
         """Return the image of a release."""
@@ -116,8 +148,10 @@ class Addresses:
             if not await request.is_disconnected():  # a client that does not read is cut off
                 await desk.results(store.fetched, found.id)
 
-        headers = {"content-length": str(size)}
-        return StreamingResponse(chunks(), media_type=MEDIA[str(found.format)], headers=headers)
+        headers, media = {"content-length": str(size)}, MEDIA[str(found.format)]
+        if request.method == "HEAD":  # nothing is read, so nothing was downloaded
+            return Response(media_type=media, headers=headers)
+        return StreamingResponse(chunks(), media_type=media, headers=headers)
 
     async def certificate(self, request: Request, id: str) -> Response:  # noqa: A002
         """Return the certificate of a release as the file that `dpveil verify` reads."""
@@ -146,7 +180,7 @@ class Addresses:
     async def _found(self, request: Request, id_: str) -> Result:
         result = None
         if ID.fullmatch(id_):
-            result = await self.desk.results(self.desk.store.find, _caller(request).number, id_)
+            result = await self.desk.find(_caller(request), id_)
         if result is None:
             raise NotFound("there is nothing of this name, or no longer", hint="results expire")
         return result
@@ -158,8 +192,15 @@ class Addresses:
             raise NotFound("there is no release of this name yet", hint=f"see /v1/jobs/{result.id}")
         return result
 
-    def _order(self, request: Request, sent: Upload, key: str | None) -> Order:
-        settings, caller = read_settings(sent.settings), _caller(request)
+    async def _orders(self, request: Request, share: upload.Share, key: str | None) -> list[Order]:
+        """Return an order for each photo of a request; each photo has a key of its own from the request's.
+
+        Raises errors that are problems.
+        """
+        sent = await upload.receive(request, self.desk.limits, share)
+        arrived, caller = self.desk.moments.now(), _caller(request)
+        self.rates.more(caller, len(sent.photos) - 1, time.monotonic())
+        settings = read_settings(sent.settings)
         subject = settings.pop("subject", None)
         if not isinstance(subject, str | None):
             raise BadRequest("the subject is no text", hint='such as "album-7"')
@@ -167,40 +208,24 @@ class Addresses:
             problem = "pays for nothing, as the service has no ledger"
             hint = "leave it out, or start the service with --ledger"
             raise InvalidParameter("subject", subject, problem, hint=hint)
-        return Order(sent.photo, settings, caller.subject(subject), caller, key, sent.digest)
+        payer = caller.subject(subject)
+        return [
+            Order(photo, settings, payer, caller, _key(key, place), digest, arrived)
+            for place, (photo, digest) in enumerate(zip(sent.photos, sent.digests, strict=True))
+        ]
+
+
+def _key(key: str | None, place: int) -> str | None:
+    """Return the key of the photo at a place of a request: that of the request for the first one.
+
+    No client can send that of another.
+    """
+    return key if key is None or not place else f"{key}\0{place}"
 
 
 def _caller(request: Request) -> Caller:
     caller: Caller = request.state.caller
     return caller
-
-
-def _release(result: Result) -> dict[str, Any]:
-    where = f"/v1/releases/{result.id}"
-    return {
-        "id": result.id,
-        "certificate": json.loads(result.certificate or "null"),
-        "image_url": f"{where}/image",
-        "certificate_url": f"{where}/certificate",
-        "expires": int(result.expires),
-        "notes": json.loads(result.notes or "[]"),
-    }
-
-
-def _job(result: Result) -> dict[str, Any]:
-    done = result.state == DONE
-    return {
-        "id": result.id,
-        "status": result.state if result.state in (DONE, FAILED) else WORKING,
-        "job_url": f"/v1/jobs/{result.id}",
-        "release_url": f"/v1/releases/{result.id}" if done else None,
-        "problem": failed(result),
-    }
-
-
-def _problem(told: dict[str, Any]) -> Response:
-    headers = {"retry-after": str(told["retry_after"])} if "retry_after" in told else {}
-    return JSONResponse(told, told["status"], headers=headers, media_type="application/problem+json")
 
 
 async def _refused(request: Request, error: Exception) -> Response:
@@ -250,9 +275,12 @@ def application(addresses: Addresses) -> FastAPI:
     )
     router = APIRouter()
     for row in documented.ADDRESSES:
+        does = getattr(addresses, row.name)
+        if row.method == "GET":
+            router.add_api_route(row.path, does, methods=["HEAD"], include_in_schema=False)
         router.add_api_route(
             row.path,
-            getattr(addresses, row.name),
+            does,
             methods=[row.method],
             name=row.name,
             operation_id=f"{row.name}_{row.path.split('/')[-2]}" if row.name == "delete" else row.name,

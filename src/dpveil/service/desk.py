@@ -12,8 +12,9 @@ import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dpveil.core.certificate_text import parse_certificate, parse_guarantee
 from dpveil.errors import BudgetRefused, DPVeilError, LedgerError
@@ -25,6 +26,8 @@ from dpveil.service.keys import Caller
 from dpveil.service.limits import Limits
 from dpveil.service.line import Line
 from dpveil.service.metrics import Metrics
+from dpveil.service.moments import Moments
+from dpveil.service.orders import Job, Left, Order
 from dpveil.service.pool import Pool, Worker
 from dpveil.service.problems import (
     Busy,
@@ -37,8 +40,12 @@ from dpveil.service.problems import (
     problem,
     status_of,
 )
-from dpveil.service.store import FAILED, Result, Store
+from dpveil.service.quotas import Turns
+from dpveil.service.store import FAILED, WORKING, Result, Store
 from dpveil.service.upload import Share
+
+if TYPE_CHECKING:
+    from dpveil.release.keys import SigningKey
 
 Made = TypeVar("Made")
 SMALL: Final = 1 << 20
@@ -46,44 +53,22 @@ SMALL: Final = 1 << 20
 STOPS: Final = "the service stops, and this was not paid for yet"
 
 
-@dataclass
-class Order:
-    """What is to be released: the photo until a worker has it, the settings, and who pays under which key."""
-
-    photo: bytes
-    settings: dict[str, Any]
-    subject: str | None
-    caller: Caller
-    key: str | None
-    digest: bytes
-
-
-@dataclass(eq=False)
-class Job:
-    """An order that is being made; `paid` once its payment has begun, after which it is finished.
-
-    It is `shared` once a second request with its key was told of it.
-    """
-
-    id: str
-    task: asyncio.Task[None]
-    paid: bool = False
-    cancelled: bool = False
-    shared: bool = False
-
-    def cancel(self) -> None:
-        """Cancel it once: a second time would cancel that it is noted."""
-        if not self.cancelled:
-            self.cancelled = True
-            self.task.cancel()
-
-
 class Desk:
     """Everything between HTTP and workers. Results and ledger are used in a thread of their own each."""
 
-    def __init__(self, pool: Pool, store: Store, budget: Budget, limits: Limits, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        store: Store,
+        budget: Budget,
+        limits: Limits,
+        metrics: Metrics,
+        sign: SigningKey | None = None,
+    ) -> None:
         self.pool, self.store, self.budget, self.limits, self.metrics = pool, store, budget, limits, metrics
+        self.sign, self.turns, self.moments = sign, Turns(), Moments(limits.answer_after)
         self.closing = False
+        self.left: Left | None = None
         self._jobs: dict[str, Job] = {}
         self._results, self._payments = Line("results", store.together), Line("payments")
 
@@ -104,9 +89,23 @@ class Desk:
         if new:
             task = asyncio.create_task(self._make(result.id, order, share))
             self._jobs[result.id] = Job(result.id, task)
+            self.turns.begin(order.caller)
+            task.add_done_callback(partial(self._over, result.id, order.caller))
         elif (job := self._jobs.get(result.id)) is not None:
             job.shared = True
         return result, new
+
+    def _over(self, id_: str, caller: Caller, task: asyncio.Task[None]) -> None:
+        """Forget a job that has ended, in whatever way."""
+        self._jobs.pop(id_, None)
+        self.turns.end(caller)
+
+    async def find(self, caller: Caller, id_: str) -> Result | None:
+        """Return a caller's result; until its job is over, nothing is told of it."""
+        found = await self.results(self.store.find, caller.number, id_)
+        if found is not None and id_ in self._jobs:
+            return replace(found, state=WORKING, problem=None)
+        return found
 
     async def wait(self, id_: str, seconds: float) -> bool:
         """Wait until a result is made, or the time is over; return whether it is of one request alone."""
@@ -146,13 +145,16 @@ class Desk:
         return await self._payments.run(do, *arguments)
 
     async def close(self) -> None:
-        """Cancel what is not paid for, and finish the rest."""
+        """Cancel what is not paid for, and finish the rest; `left` tells how many of each."""
         self.closing = True
-        for job in [*self._jobs.values()]:
+        jobs = [*self._jobs.values()]
+        paid = [job for job in jobs if job.paid]
+        self.left = self.left or Left(len(paid), len(jobs) - len(paid))
+        for job in jobs:
             if not job.paid:
                 job.cancel()
-        if self._jobs:
-            await asyncio.wait([job.task for job in self._jobs.values()])
+        if jobs:
+            await asyncio.wait([job.task for job in jobs])
 
     def end(self) -> None:
         """Close results and ledger, once nothing uses them."""
@@ -160,9 +162,16 @@ class Desk:
         self._payments.end(self.budget.close)
 
     async def _make(self, id_: str, order: Order, share: Share) -> None:
+        """Make a release and keep it, or why it was not made, until that may be told."""
+        await self._try(id_, order, share)
+        if not self._jobs[id_].cancelled:
+            await self.moments.due(order.arrived)
+
+    async def _try(self, id_: str, order: Order, share: Share) -> None:
         """Make a release and keep it, or why it was not made; raises nothing."""
         try:
-            await self._release(self._jobs[id_], order, share)
+            async with self.turns.turn(order.caller):
+                await self._release(self._jobs[id_], order, share)
             self.metrics.releases.inc()
         except asyncio.CancelledError:
             await self._failed(id_, Busy(STOPS, after=10))
@@ -175,7 +184,6 @@ class Desk:
             await self._failed(id_, DPVeilError("the service failed", hint="its log says where"))
         finally:
             share.free()
-            self._jobs.pop(id_, None)
 
     async def sweep(self) -> None:
         """Forget what has expired, and note what failed where that could not be noted before.
@@ -250,8 +258,8 @@ class Desk:
         answer, image = await worker.tell({"do": "draw"}, self.limits.draw_seconds)
         await worker.finish()
         if len(image) + len(str(answer["certificate"])) < SMALL:
-            return _checked(answer, image, total), image
-        return await asyncio.to_thread(_checked, answer, image, total), image
+            return _checked(answer, image, total, self.sign), image
+        return await asyncio.to_thread(_checked, answer, image, total, self.sign), image
 
 
 def _cause(error: Exception) -> str:
@@ -265,8 +273,10 @@ def _cause(error: Exception) -> str:
     return f"its draw was refused: {error.message}" if isinstance(error, Refusal) else "the service failed"
 
 
-def _checked(answer: dict[str, Any], image: bytes, total: dict[str, Any] | None) -> dict[str, Any]:
-    """Return a worker's release with its SHA-256; raises `WorkerEnded` unless it is what was paid for."""
+def _checked(
+    answer: dict[str, Any], image: bytes, total: dict[str, Any] | None, sign: SigningKey | None = None
+) -> dict[str, Any]:
+    """Return a worker's release with its SHA-256, signed; raises `WorkerEnded` unless it was paid for."""
     sha256, kind = hashlib.sha256(image).hexdigest(), (format_name(image[:64]) or "").lower()
     certificate = parse_certificate(str(answer["certificate"]))
     paid = None if total is None else parse_guarantee(total)
@@ -276,8 +286,11 @@ def _checked(answer: dict[str, Any], image: bytes, total: dict[str, Any] | None)
         raise WorkerEnded
     if answer["format"] != kind or kind not in FORMATS.values():  # downloads are of that type
         raise WorkerEnded
+    if certificate.signature is not None:  # a worker has no key
+        raise WorkerEnded
     notes = json.dumps([str(note) for note in answer["notes"]])
-    return {**answer, "sha256": sha256, "notes": notes}
+    signed = {} if sign is None else {"certificate": sign.signed(certificate).to_text()}
+    return {**answer, **signed, "sha256": sha256, "notes": notes}
 
 
 def failed(result: Result) -> dict[str, Any] | None:

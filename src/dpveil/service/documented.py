@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from dpveil.service.limits import Limits
 from dpveil.service.problems import MEDIA_TYPE
 
 ABOUT: Final = (
@@ -13,7 +14,8 @@ ABOUT: Final = (
     " release has a certificate, and a ledger pays for it before anything is drawn. Errors are problem+json."
 )
 IDEMPOTENCY: Final = (
-    "A word of your own for this release: a retry with it gets the same release, and pays nothing."
+    "A word of your own for this request: a retry with it gets the same release of each photo, and pays"
+    " nothing for it."
 )
 PREFER: Final = "respond-async: answer with a job at once."
 JSON: Final = "application/json"
@@ -39,6 +41,13 @@ SETTINGS: Final = {
     "additionalProperties": True,
     "example": EXAMPLE,
 }
+SENT: Final = {
+    "type": "array",
+    "items": {"type": "string", "format": "binary"},
+    "minItems": 1,
+    "maxItems": Limits().photos,
+    "description": "A part for each photo; all have the same settings, and each pays for itself.",
+}
 UPLOAD: Final = {
     "required": True,
     "content": {
@@ -46,9 +55,16 @@ UPLOAD: Final = {
             "schema": {
                 "type": "object",
                 "required": ["photo", "settings"],
-                "properties": {"photo": {"type": "string", "format": "binary"}, "settings": SETTINGS},
+                "properties": {"photo": SENT, "settings": SETTINGS},
             },
             "encoding": {"settings": {"contentType": JSON}},
+            "examples": {
+                "one": {"summary": "One photo", "value": {"photo": ["…"], "settings": EXAMPLE}},
+                "several": {
+                    "summary": "Two photos with the same settings: the answer has an entry for each",
+                    "value": {"photo": ["…", "…"], "settings": EXAMPLE},
+                },
+            },
         }
     },
 }
@@ -78,6 +94,10 @@ PROBLEM: Final = {
         "status": {"type": "integer"},
         "hint": {"type": "string", "description": "How to fix it."},
         "retry_after": {"type": "integer", "description": "Seconds to wait, where waiting helps."},
+        "photos": {
+            "type": "array",
+            "description": "Where all of several are refused.",
+        },
     },
 }
 RELEASE: Final = {
@@ -104,6 +124,42 @@ JOB: Final = {
     },
 }
 OBJECT: Final = {"type": "object"}
+
+
+def entries(**kinds: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of the answer to several photos, which are of these kinds or problems."""
+    return {
+        "type": "object",
+        "required": ["photos"],
+        "properties": {
+            "photos": {
+                "type": "array",
+                "description": "An entry for each photo, in their order.",
+                "items": {
+                    "type": "object",
+                    "required": ["status"],
+                    "properties": {
+                        "status": {
+                            "type": "integer",
+                            "description": "As if for this photo alone.",
+                        },
+                        **kinds,
+                        "problem": PROBLEM,
+                        "replayed": {"type": "boolean", "description": "An earlier request began it."},
+                    },
+                },
+            }
+        },
+    }
+
+
+def either(one: Mapping[str, Any], several: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of the answer to one photo, or to several."""
+    return {"oneOf": [one, several]}
+
+
+RELEASES: Final = entries(release=RELEASE, job=JOB)
+PLAN: Final = {"anyOf": [OBJECT, entries(plan=OBJECT)]}
 OPEN: Final = (400, 403, 421, 500)
 """What any request may be refused with."""
 ASKING: Final = (*OPEN, 401, 429, 503)
@@ -147,7 +203,11 @@ ADDRESSES: Final = (
         "POST",
         "/v1/releases",
         "release",
-        {201: ("The release.", JSON, RELEASE), 202: ("A job that makes it.", JSON, JOB)},
+        {
+            201: ("The release of each photo.", JSON, either(RELEASE, RELEASES)),
+            202: ("A job makes a photo's release.", JSON, either(JOB, RELEASES)),
+            200: ("Of several photos some were released and the others refused.", JSON, RELEASES),
+        },
         (*SENDING, 409, 410),
         UPLOAD,
     ),
@@ -157,7 +217,7 @@ ADDRESSES: Final = (
     Row("DELETE", "/v1/releases/{id}", "delete", {204: ("It is forgotten.", "", {})}, (*FINDING, 409)),
     Row("GET", "/v1/jobs/{id}", "job", {200: ("The job.", JSON, JOB)}, FINDING),
     Row("DELETE", "/v1/jobs/{id}", "delete", {204: ("It is cancelled.", "", {})}, (*FINDING, 409)),
-    Row("POST", "/v1/plan", "plan", {200: ("The plan.", JSON, OBJECT)}, SENDING, UPLOAD),
+    Row("POST", "/v1/plan", "plan", {200: ("The plan of each photo.", JSON, PLAN)}, SENDING, UPLOAD),
     Row(
         "GET",
         "/v1/explain",

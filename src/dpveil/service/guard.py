@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dpveil.errors import DPVeilError
 from dpveil.service import log
-from dpveil.service.keys import LOCAL, KeyFile, Rates
+from dpveil.service.keys import LOCAL, KeyFile
 from dpveil.service.limits import Limits
 from dpveil.service.metrics import Metrics
 from dpveil.service.page.files import INDEX, PATHS
@@ -26,6 +26,7 @@ from dpveil.service.problems import (
     problem,
     status_of,
 )
+from dpveil.service.quotas import Rates
 
 OPEN: Final = ("/healthz", "/readyz", "/openapi.json", *PATHS)
 """Addresses that need no key."""
@@ -70,10 +71,16 @@ class Guard:
     """
 
     def __init__(
-        self, app: ASGIApp, hosts: Sequence[str], keys: KeyFile | None, limits: Limits, metrics: Metrics
+        self,
+        app: ASGIApp,
+        hosts: Sequence[str],
+        keys: KeyFile | None,
+        rates: Rates,
+        limits: Limits,
+        metrics: Metrics,
     ) -> None:
-        self.app, self.hosts, self.keys = app, frozenset(hosts), keys
-        self.limits, self.metrics, self.rates = limits, metrics, Rates()
+        self.app, self.hosts, self.keys, self.rates = app, frozenset(hosts), keys, rates
+        self.limits, self.metrics = limits, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""

@@ -19,7 +19,8 @@ from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter, OutputError, UsageError
 from dpveil.io.names import shown
 from dpveil.ledger.subjects import check_subject
-from dpveil.service.problems import Busy, Forbidden, TooMany, Unauthorised
+from dpveil.service.limits import MOST_PARALLEL, PARALLEL
+from dpveil.service.problems import Busy, Forbidden, Unauthorised
 
 SCHEMA: Final = "dpveil.keys/1"
 KEY: Final = re.compile(r"dpveil_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
@@ -28,17 +29,26 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MOST_BYTES: Final = 1 << 22
 """Largest file of keys."""
 MOST_RATE: Final = 10**6
+WRITTEN: Final = ("number", "name", "sha256", "subjects", "rate", "parallel")
+"""What the file says of a key."""
+ASK: Final = "ask whoever runs this service for a key"
+SEND: Final = f"{ASK}, which programs send as Authorization: Bearer dpveil_..."
+OWNER: Final = "run this as the user whose it is, or chown the file to the one who runs it"
 HINT: Final = "make one with dpveil api-key new"
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks: the `number` of a key, the `subjects` it may spend (None: any), and its `rate` a minute."""
+    """Who asks: the `number` of a key, the `subjects` it may spend (None: any), and its `rate` a minute.
+
+    It may have `parallel` requests and jobs under way.
+    """
 
     number: str
     name: str
     subjects: tuple[str, ...] | None
     rate: int
+    parallel: int = PARALLEL
     sha256: str = ""
 
     def subject(self, asked: str | None) -> str | None:
@@ -59,7 +69,7 @@ class Caller:
         return asked
 
 
-LOCAL: Final = Caller("local", "local", None, MOST_RATE)
+LOCAL: Final = Caller("local", "local", None, MOST_RATE, MOST_RATE)
 """Whoever asks from this machine, where no key is needed."""
 
 
@@ -75,7 +85,8 @@ class Keys:
         try:
             status = path.stat()
             if status.st_mode & 0o022:
-                raise UsageError(f"{shown(path)} can be changed by other users", hint="chmod 600 it")
+                problem = f"the file of keys {shown(path)} can be changed by other users"
+                raise UsageError(problem, hint=f"chmod 600 {shown(path)}")
             text = path.read_bytes() if status.st_size <= MOST_BYTES else b""
             data = json.loads(text)
             if not isinstance(data, dict) or data.get("schema") != SCHEMA:
@@ -87,7 +98,9 @@ class Keys:
         except FileNotFoundError:
             raise UsageError(f"there is no file of keys {shown(path)}", hint=HINT) from None
         except OSError as error:
-            raise UsageError(f"{shown(path)} cannot be read ({error.strerror})", hint=HINT) from error
+            problem = f"the file of keys {shown(path)} cannot be read ({error.strerror})"
+            hint = OWNER if isinstance(error, PermissionError) else HINT
+            raise UsageError(problem, hint=hint) from error
         except (ValueError, KeyError, TypeError, RecursionError) as error:  # also InvalidParameter
             raise UsageError(f"{shown(path)} is no file of keys", hint=HINT) from error
 
@@ -96,9 +109,7 @@ class Keys:
 
         Whoever changes keys holds `alone` from reading to writing.
         """
-        entries = [
-            {n: getattr(c, n) for n in ("number", "name", "sha256", "subjects", "rate")} for c in self.callers
-        ]
+        entries = [{name: getattr(caller, name) for name in WRITTEN} for caller in self.callers]
         text = json.dumps({"schema": SCHEMA, "keys": entries}, indent=2) + "\n"
         beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         try:
@@ -110,9 +121,11 @@ class Keys:
             beside.replace(path)
         except OSError as error:
             beside.unlink(missing_ok=True)
-            raise OutputError(f"{shown(path)} cannot be written ({error.strerror})") from error
+            raise _unwritable(path, error) from error
 
-    def new(self, name: str, subjects: Sequence[str], rate: int) -> tuple[Keys, str]:
+    def new(
+        self, name: str, subjects: Sequence[str], rate: int, parallel: int = PARALLEL
+    ) -> tuple[Keys, str]:
         """Return these keys and one more, and that key, which is nowhere else; raises `InvalidParameter`."""
         if not NAME.fullmatch(name):
             raise InvalidParameter("name", name, "is no name", hint="letters, digits, dots and dashes")
@@ -123,9 +136,12 @@ class Keys:
         spends = tuple(check_subject(subject) for subject in subjects)
         if check_count(rate, "rate") > MOST_RATE:
             raise InvalidParameter("rate", rate, "is out of range", hint=f"at most {MOST_RATE:,} a minute")
+        if check_count(parallel, "parallel") > MOST_PARALLEL:
+            hint = f"at most {MOST_PARALLEL}: all keys share one queue"
+            raise InvalidParameter("parallel", parallel, "is out of range", hint=hint)
         number, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
         key = f"dpveil_{number}_{secret}"
-        caller = Caller(number, name, spends, rate, _hash(key))
+        caller = Caller(number, name, spends, rate, parallel, _hash(key))
         return Keys((*self.callers, caller)), key
 
     def without(self, name: str) -> Keys:
@@ -138,14 +154,15 @@ class Keys:
     def caller(self, header: str) -> Caller:
         """Return whose key an Authorization header holds; raises `Unauthorised`."""
         scheme, _, key = header.partition(" ")
+        if scheme.lower() != "bearer" or not key.strip():
+            raise Unauthorised("an API key is needed here", hint=SEND)
         form = KEY.fullmatch(key.strip())
-        if scheme.lower() == "bearer" and form:
-            for caller in self.callers:
-                if caller.number == form[1] and hmac.compare_digest(caller.sha256, _hash(form[0])):
-                    return caller
-        raise Unauthorised(
-            "the API key is missing or unknown", hint="send it as Authorization: Bearer dpveil_..."
-        )
+        if form is None:
+            raise Unauthorised("this is no API key", hint=f"copy all of it, from dpveil_ on, or {ASK}")
+        for caller in self.callers:
+            if caller.number == form[1] and hmac.compare_digest(caller.sha256, _hash(form[0])):
+                return caller
+        raise Unauthorised("this API key is not known here, or no longer", hint=ASK)
 
 
 @contextmanager
@@ -157,12 +174,17 @@ def alone(path: Path) -> Iterator[None]:
     try:
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise OutputError(f"{shown(path)} cannot be written ({error.strerror})") from error
+        raise _unwritable(path, error) from error
     try:
         _lock(folder, path)
         yield
     finally:
         os.close(folder)
+
+
+def _unwritable(path: Path, error: OSError) -> OutputError:
+    problem = f"the file of keys {shown(path)} cannot be written ({error.strerror})"
+    return OutputError(problem, hint="its folder has to exist, and be writable for who runs this")
 
 
 def _lock(folder: int, path: Path) -> None:
@@ -178,6 +200,11 @@ class KeyFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._stamp, self._keys = _stamp(path), Keys.read(path)
+
+    @property
+    def count(self) -> int:
+        """How many keys there were when the file was last read."""
+        return len(self._keys.callers)
 
     def caller(self, header: str) -> Caller:
         """Return whose key a header holds; raises `Unauthorised`, and `Busy` while the file is unusable."""
@@ -205,7 +232,7 @@ def _hash(key: str) -> str:
 
 
 def _caller(entry: dict[str, Any]) -> Caller:
-    subjects = entry["subjects"]
+    subjects, parallel = entry["subjects"], entry.get("parallel", PARALLEL)
     fits = (
         re.fullmatch("[0-9a-f]{12}", entry["number"])
         and NAME.fullmatch(entry["name"])
@@ -214,23 +241,9 @@ def _caller(entry: dict[str, Any]) -> Caller:
         and all(check_subject(subject) == subject for subject in subjects)
         and type(entry["rate"]) is int
         and 0 < entry["rate"] <= MOST_RATE
+        and type(parallel) is int
+        and 0 < parallel <= MOST_PARALLEL
     )
     if not fits:
         raise ValueError("a key is malformed")
-    return Caller(entry["number"], entry["name"], tuple(subjects), entry["rate"], entry["sha256"])
-
-
-class Rates:
-    """How often each key asked: a bucket of `rate` requests that fills up within a minute."""
-
-    def __init__(self) -> None:
-        self._left: dict[str, tuple[float, float]] = {}
-
-    def check(self, caller: Caller, now: float) -> None:
-        """Count a request at the time `now`, in seconds; raises `TooMany` if the bucket is empty."""
-        left, before = self._left.get(caller.number, (float(caller.rate), now))
-        left = min(float(caller.rate), left + (now - before) * caller.rate / 60)
-        if left < 1:
-            after = 1 + int((1 - left) * 60 / caller.rate)
-            raise TooMany(f"this key asks more than {caller.rate} times a minute", after=after)
-        self._left[caller.number] = (left - 1, now)
+    return Caller(entry["number"], entry["name"], tuple(subjects), entry["rate"], parallel, entry["sha256"])

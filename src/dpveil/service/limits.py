@@ -8,6 +8,10 @@ from typing import Final
 from dpveil.errors import InvalidParameter
 
 MIB: Final = 1 << 20
+PARALLEL: Final = 4
+"""Requests and jobs that a key has under way at once, where nothing else is said."""
+MOST_PARALLEL: Final = 32
+"""Most of them: half of `Limits.waiting`, so that no key alone fills the queue."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,18 +19,20 @@ class Limits:
     """What one request, and all of them together, may take. Sizes are in bytes, times in seconds.
 
     An upload has `body_bytes` at most and arrives within `body_seconds`, its headers within `header_seconds`.
-    Of settings and a query, `settings_bytes` are read. A photo has `pixels` at most. All uploads in memory
-    have `held_bytes`, and `waiting` requests wait for a worker. Planning takes `plan_seconds`, and drawing
-    `draw_seconds`, in a worker with `worker_bytes` of address space. A request that takes longer than
-    `answer_seconds` is answered with a job. Results are kept for `result_seconds`, in `results_bytes` of
-    memory or disk. `connections` may be open, and `send_seconds` pass without a client reading.
-    Raises `InvalidParameter` for a limit below 1.
+    Of settings and a query, `settings_bytes` are read. It has up to `photos`, each with `pixels` at most. All
+    uploads in memory have `held_bytes`, and `waiting` photos wait for a worker. Planning takes
+    `plan_seconds`, and drawing `draw_seconds`, in a worker with `worker_bytes` of address space. A request
+    that takes longer than `answer_seconds` is answered with a job. Results are kept for `result_seconds`, in
+    `results_bytes` of memory or disk. `connections` may be open, and `send_seconds` pass without a client
+    reading. Answers about photos are given at multiples of `answer_after` seconds (see `Moments`), or at any
+    time if it is 0. Raises `InvalidParameter` for a limit that is out of range.
     """
 
     body_bytes: int = 64 * MIB
     body_seconds: float = 60
     header_seconds: float = 10
     settings_bytes: int = 1 << 16
+    photos: int = 16
     pixels: int = 50_000_000
     held_bytes: int = 512 * MIB
     waiting: int = 64
@@ -38,9 +44,10 @@ class Limits:
     results_bytes: int = 2048 * MIB
     connections: int = 256
     send_seconds: float = 30
+    answer_after: float = 0
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if not 0 < value < 2**53:
+            if not 0 < value < 2**53 and (field.name, value) != ("answer_after", 0):
                 raise InvalidParameter(field.name, value, "is out of range", hint="choose a positive number")

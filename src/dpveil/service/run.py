@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import ipaddress
 import os
+import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -26,18 +28,26 @@ from dpveil.service.guard import Guard
 from dpveil.service.keys import KeyFile
 from dpveil.service.limits import Limits
 from dpveil.service.metrics import Metrics
+from dpveil.service.orders import Left
 from dpveil.service.page.routes import Page
 from dpveil.service.pool import Pool
 from dpveil.service.protocol import Timely
+from dpveil.service.quotas import Rates
 from dpveil.service.store import MEMORY, Store
 from dpveil.service.upload import Held
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
+    from dpveil.release.keys import SigningKey
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 """The names of this machine, by which the service is reached on it."""
 SWEEP_SECONDS: Final = 10
+HINTS: Final = {
+    errno.EADDRINUSE: "something listens there already: stop that, or choose another {port}",
+    errno.EACCES: "choose another {port}: those below 1024 are the system's",
+}
+"""Remedies where the service cannot listen."""
 ALONE: Final = "the service without keys and a ledger is for this machine alone"
 
 
@@ -45,7 +55,8 @@ ALONE: Final = "the service without keys and a ledger is for this machine alone"
 class Setup:
     """What the service is started with. `hosts` are names by which it is reached besides `LOOPBACK`.
 
-    `results` is a database file; without one, results are kept in memory and end with the process.
+    `results` is a database file; without one, results are kept in memory and end with the process. `sign` is
+    a key that signs certificates.
     """
 
     host: str = "127.0.0.1"
@@ -55,6 +66,13 @@ class Setup:
     results: Path | None = None
     workers: int | None = None
     limits: Limits = Limits()
+    sign: SigningKey | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name by which the service is reached."""
+        own = self.host if ":" not in self.host else f"[{self.host.strip('[]')}]"
+        return (*LOOPBACK, *([own] if is_loopback(self.host) else []), *self.hosts)
 
     def check(self, ledger: Ledger | None) -> None:
         """Raise `UsageError` for anything but loopback without keys, a ledger with limits, and names.
@@ -99,6 +117,11 @@ class Service:
     desk: Desk
     app: Guard
 
+    @property
+    def keys(self) -> int | None:
+        """How many API keys there are; None if none is needed."""
+        return None if self.app.keys is None else self.app.keys.count
+
     async def stop(self) -> None:
         """Cancel what is not paid for, finish the rest."""
         await self.desk.close()
@@ -113,15 +136,15 @@ def build(setup: Setup, ledger: Ledger | None = None) -> Service:
     name = "" if ledger is None else ledger.name
     store = Store(MEMORY if setup.results is None else setup.results, limits, name)
     store.recover(budget.paid)
-    desk = Desk(pool, store, budget, limits, metrics)
-    held = Held(limits)
+    desk = Desk(pool, store, budget, limits, metrics, setup.sign)
+    held, rates = Held(limits), Rates()
     for name, words, read in _watched(desk, held):
         metrics.watch(name, words, read)
-    addresses = Addresses(desk, held, metrics)
+    addresses = Addresses(desk, held, rates, metrics)
     app = application(addresses)
     app.include_router(Page(addresses, keys=keys is not None).router())
     app.router.lifespan_context = _lifespan(desk)
-    return Service(desk, Guard(app, (*LOOPBACK, *setup.hosts), keys, limits, metrics))
+    return Service(desk, Guard(app, setup.names, keys, rates, limits, metrics))
 
 
 def _watched(desk: Desk, held: Held) -> Sequence[tuple[str, str, Callable[[], float]]]:
@@ -198,16 +221,67 @@ def running(setup: Setup, service: Service, started: Callable[[int], None]) -> u
     return _Server(config, service, started)
 
 
-def serve(setup: Setup, ledger: Ledger | None, started: Callable[[int], None]) -> None:
-    """Run the service until it is told to stop by SIGTERM or SIGINT; calls `started` with the port.
+def listening(host: str, port: int) -> list[socket.socket]:
+    """Return sockets bound to a port of a host, on each of its addresses; 0 chooses a free one.
 
-    Raises `UsageError` for what is not safe to start, and `OutputError` if it cannot listen.
+    Raises `OutputError` if that cannot be.
     """
-    server = running(setup, build(setup, ledger), started)
-    log.start()
-    gc.freeze()
+    bound: list[socket.socket] = []
     try:
-        server.run()
+        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, _, _, _, address in dict.fromkeys(found):
+            number = bound[0].getsockname()[1] if bound else port
+            try:
+                bound.append(_listening(family, (address[0], number, *address[2:])))
+            except OSError as error:  # localhost has an address of IPv6 where the system has none
+                if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT) or len(found) == 1:
+                    raise
+    except OSError as error:
+        for one in bound:
+            one.close()
+        problem = f"the service cannot listen at {host}, port {port} ({error.strerror})"
+        hint = HINTS.get(error.errno or 0, "choose another {host}")
+        raise OutputError(problem, hint=hint, arguments={"port": "port", "host": "host"}) from error
+    return bound
+
+
+def _listening(family: int, address: tuple[Any, ...]) -> socket.socket:
+    one = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        one.bind(address)
+        one.listen()
+    except OSError:
+        one.close()
+        raise
+    return one
+
+
+def serve(
+    setup: Setup,
+    ledger: Ledger | None,
+    begins: Callable[[Service], None],
+    started: Callable[[int], None],
+) -> Left:
+    """Run the service until it is told to stop by SIGTERM or SIGINT; return what was under way then.
+
+    Calls `begins` once everything is open, and `started` with the port once it listens there. Raises
+    `UsageError` for what is not safe to start, and `OutputError` if it cannot listen.
+    """
+    setup.check(ledger)
+    sockets = listening(setup.host, setup.port)
+    try:
+        service = build(setup, ledger)
+        begins(service)
+        log.start()
+        gc.freeze()
+        with suppress(KeyboardInterrupt):  # how it was told to stop, after which it has stopped in order
+            running(setup, service, started).run(sockets)
     except SystemExit:
-        problem = f"the service cannot listen at {setup.host}, port {setup.port}"
-        raise OutputError(problem, hint="choose another {port}", arguments={"port": "port"}) from None
+        raise OutputError("the service cannot start", hint="its log above says why") from None
+    finally:
+        for each in sockets:
+            each.close()
+    return service.desk.left or Left(0, 0)

@@ -6,7 +6,9 @@ it ends with the process; in a file, a retry after a crash finds the release tha
 
 from __future__ import annotations
 
+import errno
 import hmac
+import os
 import secrets
 import sqlite3
 import time
@@ -17,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpveil.errors import OutputError
+from dpveil.io.names import shown
 from dpveil.service.limits import Limits
 from dpveil.service.line import Call, one_by_one
 from dpveil.service.problems import KeyReused, NotFound
@@ -56,6 +59,16 @@ PRAGMAS: Final = (
     "journal_mode = WAL",
     "synchronous = NORMAL",  # only what is kept has to survive a crash: see `keep`
 )
+OWNER: Final = "or run this as the owner of this one, who has to be able to write its folder"
+HINTS: Final = {
+    "denied": OWNER,
+    "readonly": OWNER,
+    "unable to open": OWNER,
+    "No such file": "or make its folder first",
+    "another ledger": "or give the ledger that this one was made with",
+    "locked": "or stop the service that has this one",
+}
+"""Remedies where the results cannot be kept, by words of what the system or SQLite says."""
 WORKING: Final = "working"
 KEPT: Final = "kept"
 DONE: Final = "done"
@@ -97,6 +110,8 @@ class Store:
         try:
             if path != MEMORY:
                 Path(path).touch(0o600)  # nobody else reads it; SQLite's other files take its mode
+                if Path(path).is_dir():  # SQLite would not say why it cannot
+                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             self._base = sqlite3.connect(path, timeout=1, isolation_level=None, check_same_thread=False)
             try:
                 self._open(ledger)
@@ -105,8 +120,10 @@ class Store:
                 self._base.close()
                 raise
         except (sqlite3.Error, OSError) as error:
-            hint = "name another file for results, or remove this one"
-            raise OutputError(f"the results cannot be kept: {error}", hint=hint) from error
+            text = getattr(error, "strerror", None) or str(error)
+            hint = next((told for word, told in HINTS.items() if word in text), "or remove this one")
+            problem = f"the results {shown(path)} cannot be kept: {text}"
+            raise OutputError(problem, hint=f"name another file, {hint}") from error
 
     def _open(self, ledger: str) -> None:
         tables = self._base.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]

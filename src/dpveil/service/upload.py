@@ -14,24 +14,26 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
 
+from dpveil.core.guarantee import counted
 from dpveil.service.limits import Limits
 from dpveil.service.problems import BadRequest, Busy, TooLarge, TooSlow, WrongType
 
 SMALL: Final = 1 << 20
 """Bytes of a body below which its digest is computed at once: another thread would take longer."""
-PARTS: Final = ("photo", "settings")
-"""The parts of an upload."""
+PHOTO: Final = "photo"
+PARTS: Final = (PHOTO, "settings")
+"""The parts of an upload, of which the first may be there several times."""
 FORM: Final = 'send multipart/form-data with the parts "photo" and "settings"'
 SHAPE: Final = re.compile(rb"multipart/form-data\s*;", re.IGNORECASE)
 
 
 @dataclass
 class Upload:
-    """The parts of one upload, and the digest of their contents."""
+    """The parts of one upload: photos, and the settings for each; and a digest of each photo and these."""
 
-    photo: bytes
+    photos: list[bytes]
     settings: bytes
-    digest: bytes
+    digests: list[bytes]
 
 
 class Held:
@@ -63,6 +65,11 @@ class Share:
             raise Busy("uploads of others fill the memory for them", after=5)
         self.held.now += size
         self.size += size
+
+    def part(self, size: int) -> Share:
+        """Give `size` bytes of this share to a share of its own, as for one photo of several."""
+        self.size -= size
+        return Share(self.held, size)
 
     def free(self) -> None:
         """Give everything back."""
@@ -117,7 +124,7 @@ class _Form:
 
     limits: Limits
     boundary: bytes
-    parts: dict[str, bytearray] = field(default_factory=dict)
+    parts: dict[str, list[bytearray]] = field(default_factory=dict)
     size: int = 0
     ended: bool = False
 
@@ -153,9 +160,11 @@ class _Form:
         for name in PARTS:
             if name not in self.parts:
                 raise BadRequest(f'the part "{name}" is missing', hint=FORM)
-        photo, settings = (bytes(self.parts.pop(name)) for name in PARTS)
-        digests = [hashlib.sha256(part).digest() for part in (photo, settings)]
-        return Upload(photo, settings, b"".join(digests))
+        given = self.parts.pop(PHOTO)
+        photos = [bytes(given.pop(0)) for _ in range(len(given))]  # none is in memory twice for long
+        settings = bytes(self.parts.pop("settings")[0])
+        told = hashlib.sha256(settings).digest()
+        return Upload(photos, settings, [hashlib.sha256(photo).digest() + told for photo in photos])
 
     def _begun(self) -> None:
         self._name, self._told = "", b""
@@ -179,12 +188,17 @@ class _Form:
         name = bytes(options.get(b"name", b"")).decode("ascii", "replace")
         if name not in PARTS:
             raise BadRequest("the body has a part that is not expected", hint=FORM)
-        if name in self.parts:
+        here = self.parts.setdefault(name, [])
+        if here and name != PHOTO:
             raise BadRequest(f'the part "{name}" is there twice', hint=FORM)
-        self._name, self.parts[name] = name, bytearray()
+        if len(here) == self.limits.photos:
+            problem = f"the upload has more than {counted(self.limits.photos, 'photo')}"
+            raise TooLarge(problem, hint="send the others in requests of their own")
+        here.append(bytearray())
+        self._name = name
 
     def _data(self, data: bytes, start: int, end: int) -> None:
-        part = self.parts[self._name]
+        part = self.parts[self._name][-1]
         part += data[start:end]
         if self._name == "settings" and len(part) > self.limits.settings_bytes:
             raise TooLarge(f"the settings have more than {self.limits.settings_bytes:,} bytes")

@@ -12,6 +12,7 @@ from dpveil.service.app import Addresses
 from dpveil.service.guard import JSONResponse
 from dpveil.service.page.files import FOLDER, HEADERS, INDEX, TABLE, contents, index
 
+READ: Final = ["GET", "HEAD"]
 NOT_FORGERY: Final = (
     "The certificate is not signed: it shows whether picture and promise belong together, not who made them."
 )
@@ -31,13 +32,13 @@ class Page:
     def router(self) -> APIRouter:
         """Return the addresses, which are for the page alone and not in /openapi.json."""
         router = APIRouter(include_in_schema=False)
-        router.add_api_route(INDEX, self.index, methods=["GET"])
+        router.add_api_route(INDEX, self.index, methods=READ)
         router.add_api_route(f"{FOLDER}/plan", self.plan, methods=["POST"])
-        router.add_api_route(f"{FOLDER}/offers", self.offers, methods=["GET"])
-        router.add_api_route(f"{FOLDER}/budget", self.budget, methods=["GET"])
-        router.add_api_route(f"{FOLDER}/releases/{{id}}", self.words, methods=["GET"])
+        router.add_api_route(f"{FOLDER}/offers", self.offers, methods=READ)
+        router.add_api_route(f"{FOLDER}/budget", self.budget, methods=READ)
+        router.add_api_route(f"{FOLDER}/releases/{{id}}", self.words, methods=READ)
         for name in TABLE:
-            router.add_api_route(f"{FOLDER}/{name}", self._file(name), methods=["GET"], name=name)
+            router.add_api_route(f"{FOLDER}/{name}", self._file(name), methods=READ, name=name)
         return router
 
     async def index(self) -> Response:
@@ -52,7 +53,7 @@ class Page:
 
     async def plan(self, request: Request) -> Response:
         """Return the plan of `/v1/plan` with outlines and sentences; nothing is drawn or spent."""
-        return JSONResponse(await self.service.planned(request, "page-plan"))
+        return await self.service.planned(request, "page-plan")
 
     async def offers(self) -> Response:
         """Return what can be chosen."""
@@ -68,7 +69,7 @@ class Page:
     async def words(self, request: Request, id: str) -> Response:  # noqa: A002  the path's word
         """Return the certificate of a release in words."""
         certificate = parse_certificate(str((await self.service.done(request, id)).certificate))
-        total = certificate.composition
+        total, signed = certificate.composition, certificate.signature
         return JSONResponse(
             {
                 "total": "no guarantee" if total is None else str(total),
@@ -77,6 +78,6 @@ class Page:
                 "in_the_clear": list(() if total is None else total.scope.in_the_clear),
                 "warnings": list(certificate.warnings),
                 "objections": list(certificate.objections),
-                "note": NOT_FORGERY,
+                "note": NOT_FORGERY if signed is None else f"The certificate is signed by {signed.signer}.",
             }
         )

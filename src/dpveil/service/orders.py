@@ -1,0 +1,55 @@
+"""What the desk works on: orders, and the jobs that make them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from dpveil.service.keys import Caller
+
+
+@dataclass
+class Order:
+    """What is to be released: the photo until a worker has it, the settings, and who pays under which key.
+
+    `arrived` is when its request had arrived as a whole, as `Moments.now` tells the time.
+    """
+
+    photo: bytes
+    settings: dict[str, Any]
+    subject: str | None
+    caller: Caller
+    key: str | None
+    digest: bytes
+    arrived: float
+
+
+@dataclass(eq=False)
+class Job:
+    """An order that is being made; `paid` once its payment has begun, after which it is finished.
+
+    It is `shared` once a second request with its key was told of it.
+    """
+
+    id: str
+    task: asyncio.Task[None]
+    paid: bool = False
+    cancelled: bool = False
+    shared: bool = False
+
+    def cancel(self) -> None:
+        """Cancel it once: a second time would cancel that it is noted."""
+        if not self.cancelled:
+            self.cancelled = True
+            self.task.cancel()
+
+
+@dataclass(frozen=True)
+class Left:
+    """How many releases were under way when the service was told to stop: `finished` as they were paid for,
+    or `cancelled`.
+    """
+
+    finished: int
+    cancelled: int

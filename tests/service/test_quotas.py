@@ -1,0 +1,201 @@
+"""What each key may take: photos a minute, and work under way; no key keeps the others waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from service_client import release, service, several, upload
+
+from dpveil.cli import run
+from dpveil.errors import InvalidParameter, UsageError
+from dpveil.service.keys import LOCAL, Caller, Keys
+from dpveil.service.limits import MOST_PARALLEL, PARALLEL, Limits
+from dpveil.service.problems import TooMany
+from dpveil.service.quotas import Rates, Turns
+
+ASYNC = {"Prefer": "respond-async"}
+
+
+def test_photos_count_for_the_rate_of_later_requests() -> None:
+    rates, caller = Rates(), Caller("1", "x", None, 60)
+    rates.check(caller, 0)
+    rates.more(caller, 89, 0)
+    for now in (0, 30.9):
+        with pytest.raises(TooMany) as refused:
+            rates.check(caller, now)
+        assert (refused.value.status, refused.value.after) == (429, 32 if not now else 1)
+    rates.check(caller, 31.1)
+    other = Caller("2", "y", None, 1)
+    rates.check(other, 31.1)
+
+
+def test_turns_are_counted_and_given_back() -> None:
+    async def takes() -> None:
+        turns, caller, other = Turns(), Caller("1", "x", None, 9, 2), Caller("2", "y", None, 9, 1)
+        with turns.request(caller), turns.request(other):
+            turns.begin(caller)
+            with (
+                pytest.raises(TooMany, match="as many requests and jobs under way as it may: 2"),
+                turns.request(caller),
+            ):
+                pass
+        with turns.request(caller):
+            pass
+        turns.end(caller)
+        assert not turns._work
+
+    asyncio.run(takes())
+
+
+@pytest.fixture
+def keyed(tmp_path: Path) -> Iterator[Any]:
+    """A service with two workers and the keys a (one at once) and b (two at once): it, client and headers."""
+    keys, first = Keys().new("a", ["album"], 1000, 1)
+    keys, second = keys.new("b", ["album"], 1000, 2)
+    keys.write(tmp_path / "keys.json")
+    headers = [{"Authorization": f"Bearer {key}"} for key in (first, second)]
+    with service(fake=True, workers=2, keys=tmp_path / "keys.json") as (made, client):
+        yield made, client, *headers
+
+
+def over(client: Any, job: str, headers: dict[str, str]) -> Any:
+    while (told := client.get(job, headers=headers).json())["status"] == "working":
+        time.sleep(0.01)
+    return told
+
+
+@pytest.mark.parametrize("address", ["/v1/releases", "/v1/plan", "/page/plan", "/v1/explain"])
+def test_parallel(keyed: Any, address: str, tmp_path: Path) -> None:
+    """A key with enough under way is refused, another key is not, and the first one may ask after it."""
+    made, client, a, b = keyed
+    slow = upload(b"x", release(plan=f"until {tmp_path / 'go'}"))
+    job = client.post("/v1/releases", files=slow, headers=a | ASYNC).json()
+
+    def asks(headers: dict[str, str]) -> Any:
+        if address == "/v1/explain":
+            return client.get(address, headers=headers)
+        return client.post(address, files=upload(b"x", release()), headers=headers)
+
+    refused = asks(a)
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "2")
+    assert refused.json()["title"] == "this key has as many requests and jobs under way as it may: 1"
+    assert made.desk.turns._work.keys() == {made.app.keys._keys.callers[0].number}
+    assert asks(b).status_code in (200, 201)
+    (tmp_path / "go").touch()
+    assert over(client, job["job_url"], a)["status"] == "done"
+    assert asks(a).status_code in (200, 201)
+    assert not made.desk.turns._work
+
+
+def test_an_upload_that_arrives_is_under_way(keyed: Any) -> None:
+    """Whoever sends slowly, or holds uploads open, takes of its own."""
+    made, client, a, b = keyed
+
+    def slowly() -> Iterator[bytes]:
+        yield b"--edge\r\n"
+        while not made.desk.turns._work:
+            time.sleep(0.01)
+        told.extend(client.post("/v1/plan", files=files, headers=key).status_code for key in (a, b))
+
+    told: list[int] = []
+    files = upload(b"x", release())
+    with httpx.Client(base_url=client.base_url, timeout=60) as other:
+        headers = a | {"content-type": "multipart/form-data; boundary=edge"}
+        broken = other.post("/v1/releases", content=slowly(), headers=headers)
+    assert (broken.status_code, told) == (400, [429, 200])
+    assert not made.desk.turns._work
+
+
+@pytest.mark.parametrize("address", ["/v1/releases", "/v1/plan"])
+def test_photos_of_one_request_take_turns(keyed: Any, address: str) -> None:
+    """However many photos a key sends at once, it has no more in the queue and with workers than it may."""
+    made, client, *keys = keyed
+    real, now, seen = made.desk.pool.worker, [0], []
+
+    @asynccontextmanager
+    async def counted() -> AsyncIterator[Any]:
+        now[0] += 1
+        seen.append(now[0])
+        try:
+            async with real() as worker:
+                yield worker
+        finally:
+            now[0] -= 1
+
+    made.desk.pool.worker = counted
+    for headers, parallel in zip(keys, (1, 2), strict=True):
+        seen.clear()
+        answer = client.post(address, files=several(release(), *[b"x"] * 6), headers=headers)
+        assert answer.status_code == (201 if address == "/v1/releases" else 200), answer.text
+        assert (max(seen), len(seen)) == (parallel, 6)
+    assert not made.desk.turns._work
+
+
+def test_photos_are_counted_by_the_minute(tmp_path: Path) -> None:
+    keys, key = Keys().new("a", ["album"], 6)
+    keys.write(tmp_path / "keys.json")
+    headers = {"Authorization": f"Bearer {key}"}
+    with service(fake=True, keys=tmp_path / "keys.json") as (_, client):
+        assert client.post("/v1/plan", files=several(release(), *[b"x"] * 6), headers=headers).is_success
+        refused = client.get("/metrics", headers=headers)
+    assert refused.status_code == 429
+    assert 1 <= int(refused.headers["retry-after"]) <= 11
+
+
+def test_without_keys_everything_is_for_whoever_asks() -> None:
+    jobs = 3 * PARALLEL
+    with service(fake=True) as (made, client):
+        posted = [
+            client.post("/v1/releases", files=upload(b"x", release()), headers=ASYNC) for _ in range(jobs)
+        ]
+        assert {answer.status_code for answer in posted} <= {201, 202}
+        for answer in posted:
+            assert over(client, f"/v1/jobs/{answer.json()['id']}", {})["status"] == "done"
+    assert LOCAL.parallel > Limits().connections
+    assert not made.desk.turns._work
+
+
+def test_the_command_line_makes_keys_with_limits(tmp_path: Path, capsys: Any) -> None:
+    file = tmp_path / "keys.json"
+    for name, *more in (("a", "--parallel", "7"), ("b",)):
+        assert run(["api-key", "new", name, "--keys", str(file), "--subject", "album", *more]) == 0
+    capsys.readouterr()
+    assert run(["api-key", "list", "--keys", str(file), "--json"]) == 0
+    assert [key["parallel"] for key in json.loads(capsys.readouterr().out)["keys"]] == [7, PARALLEL]
+    assert run(["api-key", "list", "--keys", str(file)]) == 0
+    assert "a: 60 a minute, 7 at once; album" in capsys.readouterr().out
+    assert Limits().waiting >= 2 * MOST_PARALLEL
+    with pytest.raises(InvalidParameter, match="parallel = 33 is out of range"):
+        Keys().new("x", ["album"], 60, MOST_PARALLEL + 1)
+
+
+@pytest.mark.parametrize(
+    ("entry", "parallel"),
+    [({}, 4), ({"parallel": 1}, 1), ({"parallel": MOST_PARALLEL}, MOST_PARALLEL)],
+)
+def test_files_of_earlier_versions_are_read(tmp_path: Path, entry: dict[str, int], parallel: int) -> None:
+    assert read(tmp_path, entry).callers[0].parallel == parallel
+
+
+@pytest.mark.parametrize("wrong", [0, -1, MOST_PARALLEL + 1, True, "4", 2.0, None])
+def test_other_numbers_are_refused(tmp_path: Path, wrong: object) -> None:
+    with pytest.raises(UsageError, match="is no file of keys"):
+        read(tmp_path, {"parallel": wrong})
+
+
+def read(folder: Path, entry: dict[str, Any]) -> Keys:
+    """Return the keys of a file with one key, whose entry has `parallel` only if `entry` does."""
+    Keys().new("a", ["album"], 60)[0].write(folder / "keys.json")
+    data = json.loads((folder / "keys.json").read_text(encoding="utf-8"))
+    del data["keys"][0]["parallel"]
+    data["keys"][0] |= entry
+    (folder / "keys.json").write_text(json.dumps(data), encoding="utf-8")
+    return Keys.read(folder / "keys.json")
