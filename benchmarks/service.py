@@ -161,7 +161,10 @@ def compared(width: int, height: int, seconds: float, rounds: int) -> list[dict[
     for _ in range(rounds):
         alone.append(own(contents, seconds))
         for kind, paid in KINDS.items():
-            with tempfile.TemporaryDirectory() as folder, served(options(folder) if paid else []) as (pid, port):
+            with (
+                tempfile.TemporaryDirectory() as folder,
+                served(options(folder) if paid else []) as (pid, port),
+            ):
                 sent = request(contents, {**SETTINGS, "subject": "album"} if paid else SETTINGS)
                 load(port, sent, CLIENTS, 8)  # the workers start meanwhile
                 found[kind].append(measured(pid, port, sent, seconds))
@@ -214,7 +217,9 @@ def main() -> None:
         for each in rows:
             print(json.dumps(each, ensure_ascii=False))
         return
-    told = f"{WORKERS} workers and {CLIENTS} clients; medians of {given.rounds} rounds of {given.seconds:g} s."
+    told = (
+        f"{WORKERS} workers and {CLIENTS} clients; medians of {given.rounds} rounds of {given.seconds:g} s."
+    )
     report("service", rows, notes=(told, load_note()))
 
 

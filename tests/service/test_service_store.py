@@ -15,7 +15,8 @@ from dpveil.errors import OutputError
 from dpveil.service.limits import Limits
 from dpveil.service.problems import NotFound
 from dpveil.service.spare import COPIES, SLACK, Spare
-from dpveil.service.store import APPLICATION, DONE, FAILED, MEMORY, Store
+from dpveil.service.store import DONE, FAILED, MEMORY, Store
+from dpveil.service.store_file import APPLICATION
 
 
 @pytest.fixture
@@ -41,7 +42,10 @@ def test_a_download_ends_where_its_release_is_forgotten(store: Store) -> None:
     row = store._image("alice", first)[0]
     store.delete(first)
     second = kept(store, "bob", b"b" * 100)
-    for read in (store.size, lambda owner, id_: store.part(owner, id_, 50, 50)):
+    for read in (
+        lambda owner, id_: store.opening(owner, id_, 50),
+        lambda owner, id_: store.part(owner, id_, 50, 50),
+    ):
         with pytest.raises(NotFound):
             read("alice", first)
         with pytest.raises(NotFound):

@@ -22,6 +22,9 @@ class Database(Protocol):
     def write(self, *, durable: bool) -> AbstractContextManager[Connection]:
         """Run one transaction alone, and commit it at the end; with `durable`, wait until it is flushed."""
 
+    def together(self) -> AbstractContextManager[None]:
+        """Let what this thread writes be durable only at the end, where that saves time."""
+
     def read(self) -> AbstractContextManager[Connection]:
         """Read in one consistent state."""
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -86,6 +86,10 @@ class PostgreSQL:
             except BaseException:
                 self._undo()
                 raise
+
+    def together(self) -> AbstractContextManager[None]:
+        """Do nothing: each durable transaction is flushed by itself."""
+        return nullcontext()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dpveil.core.certificate_text import parse_guarantee
 from dpveil.core.numbers import show as shown
 from dpveil.errors import AlreadyPaid, DPVeilError, UsageError
+from dpveil.service.line import Call, one_by_one
 from dpveil.service.problems import Gone
 
 if TYPE_CHECKING:
@@ -61,6 +63,18 @@ class Budget:
     def paid(self, sha256: str) -> bool:
         """Whether the ledger knows who paid for a file; without a ledger nothing has to be paid."""
         return self.ledger is None or bool(self.ledger.paid_for(sha256))
+
+    def together(self, calls: Sequence[Call]) -> None:
+        """Run calls of these methods with one flush of the disk for all; if that fails, none was durable."""
+        if self.ledger is None:
+            one_by_one(calls)
+            return
+        try:
+            with self.ledger.together():
+                one_by_one(calls)
+        except DPVeilError as error:
+            for call in calls:
+                call.error = call.error or error
 
     def show(self, subject: str | None) -> dict[str, Any] | None:
         """Return the account of a subject as `dpveil ledger show`, and its limits in `words`.

@@ -28,12 +28,20 @@ class Spare:
         self._held: dict[str, int] = {}
         self._length = 0
 
+    def has(self, name: str, size: int) -> bool:
+        """Whether there is room for a release of `size` bytes already."""
+        return self._file is None or self._more(name, size)[1] <= 0
+
+    def _more(self, name: str, size: int) -> tuple[dict[str, int], int]:
+        """Return what is held then, and how many more bytes that needs."""
+        held = {**self._held, name: COPIES * size + SLACK}
+        return held, sum(held.values()) - self._length
+
     def hold(self, name: str, size: int) -> None:
         """Hold room for a release of `size` bytes under a name; raises `OSError` if the disk has none."""
         if self._file is None:
             return
-        held = {**self._held, name: COPIES * size + SLACK}
-        more = sum(held.values()) - self._length
+        held, more = self._more(name, size)
         if more > 0:
             try:
                 os.posix_fallocate(self._file.fileno(), self._length, more)

@@ -6,9 +6,7 @@ it ends with the process; in a file, a retry after a crash finds the release tha
 
 from __future__ import annotations
 
-import errno
 import hmac
-import os
 import secrets
 import sqlite3
 import time
@@ -24,51 +22,13 @@ from dpveil.service.limits import Limits
 from dpveil.service.line import Call, one_by_one
 from dpveil.service.problems import KeyReused, NotFound
 from dpveil.service.spare import Spare
+from dpveil.service.store_file import HINTS, MEMORY, opened
 from dpveil.service.transactions import durable, in_one
 
-MEMORY: Final = ":memory:"
-APPLICATION: Final = 0x64705672
-"""SQLite's application_id of files of results: "dpVr"."""
-VERSION: Final = 1
-SCHEMA: Final = f"""
-BEGIN;
-CREATE TABLE IF NOT EXISTS secret (value BLOB NOT NULL, ledger TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS results (
-  number INTEGER PRIMARY KEY AUTOINCREMENT,
-  id TEXT NOT NULL UNIQUE, owner BLOB NOT NULL, request BLOB, content BLOB NOT NULL, state TEXT NOT NULL,
-  expires REAL NOT NULL, bytes INTEGER NOT NULL DEFAULT 0, format TEXT, certificate TEXT, notes TEXT,
-  image BLOB, sha256 TEXT, problem TEXT, fetched INTEGER NOT NULL DEFAULT 0
-);
-CREATE UNIQUE INDEX IF NOT EXISTS requests ON results (owner, request) WHERE request IS NOT NULL;
-PRAGMA application_id = {APPLICATION};
-PRAGMA user_version = {VERSION};
-COMMIT;
-"""
-PAGE: Final = 1 << 14
-"""Bytes of a page of a new file: images are long, and shorter pages cost half as much again to write."""
-QUICK: Final = ("begin", "find", "size", "part", "hold", "keep", "show", "fail", "fetched")
+QUICK: Final = ("begin", "find", "opening", "part", "hold", "keep", "show", "fail", "fetched")
 """Methods that are quick where nothing waits for a disk."""
 SMALL: Final = 1 << 20
 """Bytes of an image that is moved in about the time that it takes to wake a thread."""
-LOG: Final = 1 << 22
-"""Bytes of SQLite's log after which it is copied to the database."""
-PRAGMAS: Final = (
-    f"page_size = {PAGE}",
-    "trusted_schema = OFF",
-    "locking_mode = EXCLUSIVE",  # a second service would forget what the first one makes
-    "journal_mode = WAL",
-    "synchronous = NORMAL",  # only what is kept has to survive a crash: see `keep`
-)
-OWNER: Final = "or run this as the owner of this one, who has to be able to write its folder"
-HINTS: Final = {
-    "denied": OWNER,
-    "readonly": OWNER,
-    "unable to open": OWNER,
-    "No such file": "or make its folder first",
-    "another ledger": "or give the ledger that this one was made with",
-    "locked": "or stop the service that has this one",
-}
-"""Remedies where the results cannot be kept, by words of what the system or SQLite says."""
 WORKING: Final = "working"
 KEPT: Final = "kept"
 DONE: Final = "done"
@@ -108,13 +68,8 @@ class Store:
         self.used = self._room = 0
         self._doubted = False
         try:
-            if path != MEMORY:
-                Path(path).touch(0o600)  # nobody else reads it; SQLite's other files take its mode
-                if Path(path).is_dir():  # SQLite would not say why it cannot
-                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-            self._base = sqlite3.connect(path, timeout=1, isolation_level=None, check_same_thread=False)
+            self._base, self._secret = opened(path, ledger)
             try:
-                self._open(ledger)
                 self._spare = Spare(None if path == MEMORY else Path(path).parent)
             except BaseException:
                 self._base.close()
@@ -124,24 +79,6 @@ class Store:
             hint = next((told for word, told in HINTS.items() if word in text), "or remove this one")
             problem = f"the results {shown(path)} cannot be kept: {text}"
             raise OutputError(problem, hint=f"name another file, {hint}") from error
-
-    def _open(self, ledger: str) -> None:
-        tables = self._base.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-        told = [
-            self._base.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
-        ]
-        if told != ([APPLICATION, VERSION] if tables else [0, 0]):
-            raise sqlite3.DatabaseError("the file is another database")
-        for pragma in PRAGMAS:
-            self._base.execute(f"PRAGMA {pragma}")
-        page = self._base.execute("PRAGMA page_size").fetchone()[0]
-        self._base.execute(f"PRAGMA wal_autocheckpoint = {LOG // page}")
-        self._base.executescript(SCHEMA)
-        if self._base.execute("SELECT count(*) FROM secret").fetchone()[0] == 0:
-            self._base.execute("INSERT INTO secret VALUES (?, ?)", [secrets.token_bytes(32), ledger])
-        self._secret, paying = self._base.execute("SELECT value, ledger FROM secret").fetchone()
-        if paying != ledger:
-            raise sqlite3.DatabaseError("the file was made with another ledger, or without one")
 
     def close(self) -> None:
         """Close the database."""
@@ -199,7 +136,7 @@ class Store:
         return fits
 
     def make_room(self, size: int) -> None:
-        """Forget what has expired, and releases that were downloaded, the oldest first, until there is room."""
+        """Forget what has expired, and what was downloaded, the oldest first, until there is room."""
         self.sweep()
         for (id_,) in self._base.execute("SELECT id FROM results WHERE fetched ORDER BY expires").fetchall():
             if self.used + self._room + size <= self.limits.results_bytes:
@@ -251,12 +188,16 @@ class Store:
     def is_quick(self, do: Callable[..., object], *arguments: object) -> bool:
         """Whether a method takes no longer than to wake a thread: it waits for no disk, and moves little."""
         long = any(isinstance(each, bytes) and len(each) > SMALL for each in arguments)
-        return self.in_memory and not long and any(do == getattr(self, name) for name in QUICK)
+        if self.in_memory:
+            return not long and any(do == getattr(self, name) for name in QUICK)
+        return do == self.hold and not self._doubted and self._spare.has(*arguments)
 
-    def show(self, id_: str) -> None:
+    def show(self, id_: str) -> Result:
         """Let a release that is kept be found; its time until it expires begins."""
         expires = time.time() + self.limits.result_seconds
         self._base.execute("UPDATE results SET state = ?, expires = ? WHERE id = ?", [DONE, expires, id_])
+        row = self._base.execute(f"SELECT {COLUMNS} FROM results WHERE id = ?", [id_]).fetchone()  # noqa: S608
+        return Result(*row)
 
     def recover(self, paid: Callable[[str], bool]) -> None:
         """Show what an earlier process kept and did not show, if its SHA-256 was `paid`; forget the rest."""
@@ -294,9 +235,13 @@ class Store:
         ).fetchone()
         return None if row is None else Result(*row)
 
-    def size(self, owner: str, id_: str) -> int:
-        """Return the bytes of the image of a caller's release; raises `NotFound`."""
-        return self._image(owner, id_)[1]
+    def opening(self, owner: str, id_: str, most: int) -> tuple[int, bytes]:
+        """Return the bytes of the image of a caller's release, and the first of them, at most so many.
+
+        Raises `NotFound`.
+        """
+        size = self._image(owner, id_)[1]
+        return size, self.part(owner, id_, 0, min(most, size))
 
     def part(self, owner: str, id_: str, start: int, size: int) -> bytes:
         """Return bytes of the image of a caller's release, so that no image has to be in memory as a whole.
