@@ -208,6 +208,14 @@ def test_what_is_no_photo(client: Any, contents: bytes, words: str) -> None:
         assert "secret name" not in answer.text
 
 
+def test_pixels(client: Any) -> None:
+    for width, status in ((200, 200), (201, 422)):
+        answer = client.post("/v1/plan", files=upload(photo(width, 250)))
+        assert answer.status_code == status
+    assert answer.json()["type"] == "urn:dpveil:error:PhotoError"
+    assert "has 201 × 250 pixels, more than the limit of 50,000" in answer.json()["title"]
+
+
 @pytest.mark.parametrize(
     "address",
     [

@@ -140,14 +140,14 @@ def test_photos_of_one_request_take_turns(keyed: Any, address: str) -> None:
 
 
 def test_photos_are_counted_by_the_minute(tmp_path: Path) -> None:
-    keys, key = Keys().new("a", ["album"], 6)
+    keys, key = Keys().new("a", ["album"], 1)
     keys.write(tmp_path / "keys.json")
     headers = {"Authorization": f"Bearer {key}"}
     with service(fake=True, keys=tmp_path / "keys.json") as (_, client):
         assert client.post("/v1/plan", files=several(release(), *[b"x"] * 6), headers=headers).is_success
         refused = client.get("/metrics", headers=headers)
     assert refused.status_code == 429
-    assert 1 <= int(refused.headers["retry-after"]) <= 11
+    assert 60 < int(refused.headers["retry-after"]) <= 361  # a photo a minute, and the request itself
 
 
 def test_without_keys_everything_is_for_whoever_asks() -> None:

@@ -168,13 +168,20 @@ def test_keys_are_needed_where_they_are_given(tmp_path: Path, capsys: Any) -> No
     arguments = ("--host", "0.0.0.0", "--hostname", "photos.example", "--keys", str(keys))  # noqa: S104
     with server(*arguments, "--ledger", ledger(tmp_path, 100), fake=True) as (_, client):
         files = upload(b"x", release())
-        for header in (
-            {},
-            {"Authorization": "Basic x"},
-            {"Authorization": f"Bearer {other_secret(secrets[0])}"},
+        for header, words in (
+            ({}, "an API key is needed here"),
+            ({"Authorization": "Basic x"}, "an API key is needed here"),
+            ({"Authorization": "Bearer"}, "an API key is needed here"),
+            ({"Authorization": f"Bearer {secrets[0][:-1]}"}, "this is no API key"),
+            (
+                {"Authorization": f"Bearer {other_secret(secrets[0])}"},
+                "this API key is not known here, or no longer",
+            ),
         ):
             refused = client.post("/v1/releases", files=files, headers=header)
             assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+            assert refused.json()["title"] == words
+            assert "ask whoever runs this service for a key" in refused.json()["hint"]
         assert client.get("/metrics").status_code == 401
         assert client.get("/healthz", headers={"Host": "photos.example"}).status_code == 200
         made = client.post("/v1/releases", files=files, headers=shop)
@@ -205,7 +212,7 @@ def test_keys_are_needed_where_they_are_given(tmp_path: Path, capsys: Any) -> No
         (["--keys", "folder"], 2, "folder cannot be read (Is a directory): make one with dpveil api-key new"),
         (["--results", "folder"], 4, "the results folder cannot be kept: Is a directory: name another file"),
         (["--sign", "keys.json"], 2, "--sign keys.json is not a private key"),
-        (["--answer-after", "61"], 2, "--answer-after"),
+        (["--answer-after", "20.5"], 2, "--answer-after"),
         (["--answer-after", "nan"], 2, "--answer-after"),
         (["--keys", "odd.json"], 2, "is no file of keys"),
         (["--ledger", "sqlite:///missing.db"], 4, "missing.db"),

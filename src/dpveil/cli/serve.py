@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,14 +12,12 @@ from dpveil.cli import exits, say
 from dpveil.cli.key import opened
 from dpveil.cli.options import Text
 from dpveil.errors import UsageError
+from dpveil.service.limits import Limits
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
     from dpveil.service.orders import Left
     from dpveil.service.run import Setup
-
-MOST_SECONDS: Final = 60
-"""Longest time between answers; for longer ones, clients would have gone."""
 
 
 def serve_command(
@@ -61,7 +59,7 @@ def serve_command(
         typer.Option(
             metavar="SECONDS",
             min=0,
-            max=MOST_SECONDS,
+            max=Limits().answer_seconds,
             help="Answer about a photo at multiples of this time after it arrived: else the time tells what"
             " is in it.",
         ),
@@ -87,7 +85,6 @@ def serve_command(
     TLS. SIGTERM and Ctrl-C stop it; what was paid for is finished first.
     """
     try:
-        from dpveil.service.limits import Limits
         from dpveil.service.run import Service, Setup, serve
     except ImportError as error:
         hint = "pip install 'dpveil[service]'"

@@ -17,11 +17,12 @@ from starlette.exceptions import HTTPException
 from dpveil.errors import DPVeilError, InvalidParameter
 from dpveil.service import documented, upload
 from dpveil.service.answers import Answer, job_json, release_json, together
-from dpveil.service.desk import Desk, Order
+from dpveil.service.desk import Desk
 from dpveil.service.download import Download
 from dpveil.service.guard import FAILURE, JSONResponse, answer
 from dpveil.service.keys import Caller
 from dpveil.service.metrics import Metrics
+from dpveil.service.orders import Order
 from dpveil.service.problems import BadRequest, NotFound, ServiceError
 from dpveil.service.quotas import Rates
 from dpveil.service.reading import of_query, read_settings

@@ -175,6 +175,7 @@ class Desk:
     async def _make(self, id_: str, order: Order, share: Share) -> None:
         """Make a release and keep it, or why it was not made, until that may be told."""
         await self._try(id_, order, share)
+        order.photo = b""
         if not self._jobs[id_].cancelled:
             await self.moments.due(order.arrived)
 
