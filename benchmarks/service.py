@@ -1,8 +1,8 @@
 """The service at saturation, beside the library's own work: throughput, processor time, p50, p99, memory.
 
 Clients run on the same cores, and fetch the image of every release. `share` is the throughput of the service,
-clients and all, divided by that of as many processes as it has workers, which read, plan, release and encode
-the same photo. `by cpu` divides processor seconds instead: those of the library by those of the server and
+clients and all, divided by that of a process for each core, which read, plan, release and encode the same
+photo. `by cpu` divides processor seconds instead: those of the library by those of the server and
 its workers for a release. That is the share on cores without clients, if the cores are kept busy. Rounds of
 library and service take turns in one run.
 
@@ -32,7 +32,7 @@ from skimage import data
 from service_clients import load, post
 from timing import load_note, report
 
-WORKERS, CLIENTS = 2, 6
+CORES, CLIENTS = os.cpu_count() or 1, 6
 SETTINGS = {"method": "dp-pix", "epsilon": 20, "block": 16, "neighbourhood": 256, "regions": "176,60,88,120"}
 EDGE = "----8c1f"
 KINDS = {"in memory": False, "ledger and results in files": True}
@@ -77,12 +77,10 @@ def library(contents: bytes, begin: float, seconds: float, done: object) -> None
 
 
 def own(contents: bytes, seconds: float) -> tuple[float, float]:
-    """Return the library's releases a second in `WORKERS` processes, and the milliseconds of each."""
+    """Return the library's releases a second in a process for each core, and the milliseconds of each."""
     context = multiprocessing.get_context("spawn")
     done, begin = context.Queue(), time.time() + 10
-    processes = [
-        context.Process(target=library, args=(contents, begin, seconds, done)) for _ in range(WORKERS)
-    ]
+    processes = [context.Process(target=library, args=(contents, begin, seconds, done)) for _ in range(CORES)]
     for process in processes:
         process.start()
     counts, spent = zip(*(done.get() for _ in processes), strict=True)
@@ -108,9 +106,9 @@ def memory(numbers: list[str]) -> int:
 
 
 @contextmanager
-def served(arguments: list[str]) -> Iterator[tuple[int, int]]:
+def served(arguments: list[str], workers: int = CORES) -> Iterator[tuple[int, int]]:
     """Run a service; yield its process and port."""
-    command = [sys.executable, "-m", "dpveil", "serve", "--port", "0", "--workers", str(WORKERS), *arguments]
+    command = [sys.executable, "-m", "dpveil", "serve", "--port", "0", "--workers", str(workers), *arguments]
     with tempfile.TemporaryFile() as log, subprocess.Popen(command, stderr=log) as process:
         while not (told := re.search(rb":([0-9]+)\n", _read(log))):
             time.sleep(0.1)
@@ -153,7 +151,7 @@ def options(folder: str) -> list[str]:
     return ["--ledger", url, "--results", f"{folder}/results.db"]
 
 
-def compared(width: int, height: int, seconds: float, rounds: int) -> list[dict[str, object]]:
+def compared(width: int, height: int, seconds: float, rounds: int, workers: int) -> list[dict[str, object]]:
     """Return the rows of one size: medians of rounds in which library and services take turns."""
     contents = photo(width, height)
     alone: list[tuple[float, float]] = []
@@ -163,7 +161,7 @@ def compared(width: int, height: int, seconds: float, rounds: int) -> list[dict[
         for kind, paid in KINDS.items():
             with (
                 tempfile.TemporaryDirectory() as folder,
-                served(options(folder) if paid else []) as (pid, port),
+                served(options(folder) if paid else [], workers) as (pid, port),
             ):
                 sent = request(contents, {**SETTINGS, "subject": "album"} if paid else SETTINGS)
                 load(port, sent, CLIENTS, 8)  # the workers start meanwhile
@@ -206,20 +204,20 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=0)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=CORES, help="workers of the service")
     parser.add_argument("--small", action="store_true", help="only small photos, and nothing is kept")
     given = parser.parse_args()
     if given.minutes:
         soak(given.minutes)
         return
     sizes = ((512, 512),) if given.small else ((512, 512), (4000, 3000))
-    rows = [row for size in sizes for row in compared(*size, given.seconds, given.rounds)]
+    rows = [row for size in sizes for row in compared(*size, given.seconds, given.rounds, given.workers)]
     if given.small:
         for each in rows:
             print(json.dumps(each, ensure_ascii=False))
         return
-    told = (
-        f"{WORKERS} workers and {CLIENTS} clients; medians of {given.rounds} rounds of {given.seconds:g} s."
-    )
+    told = f"{given.workers} workers, {CLIENTS} clients; medians of {given.rounds} rounds"
+    told += f" of {given.seconds:g} s."
     report("service", rows, notes=(told, load_note()))
 
 

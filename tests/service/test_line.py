@@ -103,6 +103,21 @@ def test_a_group_whose_transaction_fails_is_run_one_by_one(store: Store, full: b
     assert not store._base.in_transaction
 
 
+def test_a_group_that_cannot_be_committed_is_run_one_by_one(store: Store) -> None:
+    ids = [store.begin("a", None, b"")[0].id for _ in range(2)]
+
+    def allow(action: int, name: str | None, *_: object) -> int:
+        return sqlite3.SQLITE_DENY if (action, name) == (sqlite3.SQLITE_TRANSACTION, "COMMIT") else 0
+
+    store._base.set_authorizer(allow)
+    calls = [Call(store.keep, (id_, RELEASE, b"image")) for id_ in ids]
+    store.together(calls)
+    store._base.set_authorizer(None)
+    assert [call.error for call in calls] == [None, None]
+    assert not store._base.in_transaction
+    assert store.used == 2 * len("{}[]image")
+
+
 def test_what_is_kept_is_durable_in_a_group_too(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite is told so before the transaction begins, and no longer after it."""
     told: list[str] = []
