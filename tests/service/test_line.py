@@ -94,11 +94,11 @@ def test_a_group_whose_transaction_fails_is_run_one_by_one(store: Store, full: b
     if full:
         store._base.execute(FULL.format(ids[1]))
     calls = [Call(store.keep, (id_, RELEASE, b"image")) for id_ in ids]
-    store.together(calls)
+    store.together([*calls, Call(store.begin, ("a", None, b""))])
     failed = [isinstance(call.error, sqlite3.Error) for call in calls]
     assert failed == [False, full, False]
     states = [row[0] for row in store._base.execute("SELECT state FROM results ORDER BY number")]
-    assert states == [KEPT, "working" if full else KEPT, KEPT]
+    assert states == [KEPT, "working" if full else KEPT, KEPT, "working"]
     assert store.used == sum(not each for each in failed) * len("{}[]image")
     assert not store._base.in_transaction
 

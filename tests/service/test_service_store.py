@@ -18,8 +18,8 @@ from dpveil.service.limits import Limits
 from dpveil.service.line import Call
 from dpveil.service.problems import NotFound
 from dpveil.service.spare import COPIES, SLACK, Spare
-from dpveil.service.store import DONE, FAILED, MEMORY, SMALL, Store
-from dpveil.service.store_file import APPLICATION
+from dpveil.service.store import DONE, FAILED, SMALL, Store
+from dpveil.service.store_file import APPLICATION, MEMORY
 
 
 @pytest.fixture

@@ -185,7 +185,7 @@ class Store:
         self.used = used
         return one_by_one(calls)
 
-    def is_quick(self, do: Callable[..., object], *arguments: object) -> bool:
+    def is_quick(self, do: Callable[..., object], *arguments: Any) -> bool:
         """Whether a method takes no longer than to wake a thread: it waits for no disk, and moves little."""
         long = any(isinstance(each, bytes) and len(each) > SMALL for each in arguments)
         if self.in_memory:
