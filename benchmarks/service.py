@@ -1,15 +1,17 @@
-"""The service at saturation, beside the library's own work in the same run: throughput, p50, p99, memory.
+"""The service at saturation, beside the library's own work: throughput, processor time, p50, p99, memory.
 
-Clients run on the same cores, and fetch the image of every release. `share` is the throughput of the service
-divided by that of as many processes as it has workers, which read, plan, release and encode the same photo;
-`by cpu` compares processor seconds instead, without those of the clients.
+Clients run on the same cores, and fetch the image of every release. `share` is the throughput of the service,
+clients and all, divided by that of a process for each core, which read, plan, release and encode the same
+photo. `by cpu` divides processor seconds instead: those of the library by those of the server and
+its workers for a release. That is the share on cores without clients, if the cores are kept busy. Rounds of
+library and service take turns in one run.
+
 `--minutes M` asks for as long as that, and prints the memory of all processes every tenth of it: the soak.
 """
 
 from __future__ import annotations
 
 import argparse
-import http.client
 import io
 import json
 import multiprocessing
@@ -19,16 +21,21 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from PIL import Image
 from skimage import data
 
-WORKERS, CLIENTS = 2, 6
+from service_clients import load, post
+from timing import load_note, report
+
+CORES, CLIENTS = os.cpu_count() or 1, 6
 SETTINGS = {"method": "dp-pix", "epsilon": 20, "block": 16, "neighbourhood": 256, "regions": "176,60,88,120"}
 EDGE = "----8c1f"
+KINDS = {"in memory": False, "ledger and results in files": True}
 
 
 def photo(width: int, height: int) -> bytes:
@@ -37,24 +44,11 @@ def photo(width: int, height: int) -> bytes:
     return file.getvalue()
 
 
-def body(contents: bytes, settings: dict[str, object]) -> bytes:
+def request(contents: bytes, settings: dict[str, object]) -> bytes:
     told = json.dumps(settings).encode()
     head = f'--{EDGE}\r\ncontent-disposition: form-data; name="%s"\r\n\r\n'
-    return (
-        b"".join(((head % "photo").encode(), contents, b"\r\n", (head % "settings").encode(), told))
-        + f"\r\n--{EDGE}--\r\n".encode()
-    )
-
-
-def ticks(process: int) -> float:
-    """Return the processor seconds of a server and of its workers so far."""
-    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-
-    def of(number: object) -> float:
-        fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    return of(process) + sum(map(of, children))
+    parts = ((head % "photo").encode(), contents, b"\r\n", (head % "settings").encode(), told)
+    return post(b"".join(parts) + f"\r\n--{EDGE}--\r\n".encode(), EDGE)
 
 
 def library(contents: bytes, begin: float, seconds: float, done: object) -> None:
@@ -83,95 +77,73 @@ def library(contents: bytes, begin: float, seconds: float, done: object) -> None
 
 
 def own(contents: bytes, seconds: float) -> tuple[float, float]:
-    """Return the library's releases a second in `WORKERS` processes, and the processor seconds of each."""
+    """Return the library's releases a second in a process for each core, and the milliseconds of each."""
     context = multiprocessing.get_context("spawn")
-    done, begin = context.Queue(), time.time() + 15
-    processes = [
-        context.Process(target=library, args=(contents, begin, seconds, done)) for _ in range(WORKERS)
-    ]
+    done, begin = context.Queue(), time.time() + 10
+    processes = [context.Process(target=library, args=(contents, begin, seconds, done)) for _ in range(CORES)]
     for process in processes:
         process.start()
     counts, spent = zip(*(done.get() for _ in processes), strict=True)
     for process in processes:
         process.join()
-    return sum(counts) / seconds, sum(spent) / sum(counts)
+    return sum(counts) / seconds, 1000 * sum(spent) / sum(counts)
 
 
-class Load:
-    """Clients that ask one after another until the time is over."""
-
-    def __init__(self, port: int, sent: bytes, seconds: float) -> None:
-        self.port, self.sent, self.end = port, sent, time.perf_counter() + seconds
-        self.times: list[float] = []
-        self.other: dict[int, int] = {}
-
-    def ask(self) -> None:
-        line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
-        headers = {"content-type": f"multipart/form-data; boundary={EDGE}"}
-        while (began := time.perf_counter()) < self.end:
-            line.request("POST", "/v1/releases", self.sent, headers)
-            answer = line.getresponse()
-            told = answer.read()
-            if answer.status != 201:  # a service that is full, or stops
-                self.other[answer.status] = self.other.get(answer.status, 0) + 1
-                continue
-            line.request("GET", json.loads(told)["image_url"])
-            line.getresponse().read()
-            self.times.append(time.perf_counter() - began)
-        line.close()
-
-    def run(self) -> None:
-        threads = [threading.Thread(target=self.ask) for _ in range(CLIENTS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+def children(process: int) -> list[str]:
+    return Path(f"/proc/{process}/task/{process}/children").read_text().split()
 
 
-def memory(process: int) -> dict[str, int]:
-    """Return the resident MiB of the server and of its workers together."""
-    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-
-    def resident(number: object) -> int:
-        status = Path(f"/proc/{number}/status").read_text()
-        return int(re.search(r"VmRSS:\s+([0-9]+)", status)[1]) // 1024  # type: ignore[index]
-
-    return {"server MiB": resident(process), "workers MiB": sum(map(resident, children))}
+def ticks(numbers: list[str]) -> float:
+    """Return the processor seconds of processes so far."""
+    stats = [Path(f"/proc/{n}/stat").read_text().rpartition(")")[2].split() for n in numbers]
+    return sum(int(s[11]) + int(s[12]) for s in stats) / os.sysconf("SC_CLK_TCK")
 
 
-def serve(arguments: list[str], sent: bytes, seconds: float, rounds: int = 1) -> list[dict[str, object]]:
-    """Return the figures of the service for each of some rounds of that many seconds."""
-    command = [sys.executable, "-m", "dpveil", "serve", "--port", "0", "--workers", str(WORKERS), *arguments]
-    found = []
+def memory(numbers: list[str]) -> int:
+    """Return the resident MiB of processes together."""
+    told = [re.search(r"VmRSS:\s+([0-9]+)", Path(f"/proc/{n}/status").read_text()) for n in numbers]
+    return sum(int(each[1]) for each in told if each) // 1024
+
+
+@contextmanager
+def served(arguments: list[str], workers: int = CORES) -> Iterator[tuple[int, int]]:
+    """Run a service; yield its process and port."""
+    command = [sys.executable, "-m", "dpveil", "serve", "--port", "0", "--workers", str(workers), *arguments]
     with tempfile.TemporaryFile() as log, subprocess.Popen(command, stderr=log) as process:
-        while not (told := re.search(rb":([0-9]+)\n", read(log))):
+        while not (told := re.search(rb":([0-9]+)\n", _read(log))):
             time.sleep(0.1)
-        port = int(told[1])
-        Load(port, sent, 10).run()
-        for _ in range(rounds):
-            load, before = Load(port, sent, seconds), ticks(process.pid)
-            load.run()
-            times = sorted(load.times)
-            found.append(
-                {
-                    "releases/s": round(len(times) / seconds, 2),
-                    "cpu ms": round(1000 * (ticks(process.pid) - before) / len(times), 1),
-                    "p50 ms": round(1000 * statistics.median(times), 1),
-                    "p99 ms": round(1000 * times[int(0.99 * len(times))], 1),
-                    "other answers": load.other,
-                    **memory(process.pid),
-                }
-            )
+        yield process.pid, int(told[1])
         process.terminate()
-    return found
 
 
-def read(file: object) -> bytes:
+def _read(file: object) -> bytes:
     file.seek(0)  # type: ignore[attr-defined]
     return file.read()  # type: ignore[attr-defined]
 
 
-def ledger(folder: str) -> list[str]:
+def measured(process: int, port: int, sent: bytes, seconds: float) -> dict[str, float]:
+    """Return the figures of the service at saturation; processor time in milliseconds for a release."""
+    server = [str(process)]
+    workers = children(process)
+    before = ticks(server), ticks(workers)
+    counted = load(port, sent, CLIENTS, seconds)
+    if counted.other or workers != children(process):
+        raise SystemExit(f"other answers: {counted.other}, or a worker was replaced")
+    times = sorted(counted.seconds)
+    each = 1000 / len(times)
+    return {
+        "releases a second": len(times) / seconds,
+        "server ms": (ticks(server) - before[0]) * each,
+        "workers ms": (ticks(workers) - before[1]) * each,
+        "clients ms": counted.spent * each,
+        "p50 ms": 1000 * statistics.median(times),
+        "p99 ms": 1000 * times[int(0.99 * len(times))],
+        "server MiB": memory(server),
+        "workers MiB": memory(workers),
+    }
+
+
+def options(folder: str) -> list[str]:
     """Return the options of a service with a ledger and results in files."""
     url = f"sqlite:///{folder}/budget.db"
     limit = [sys.executable, "-m", "dpveil", "ledger", "limit", "album", "--epsilon", "1000000"]
@@ -179,31 +151,74 @@ def ledger(folder: str) -> list[str]:
     return ["--ledger", url, "--results", f"{folder}/results.db"]
 
 
+def compared(width: int, height: int, seconds: float, rounds: int, workers: int) -> list[dict[str, object]]:
+    """Return the rows of one size: medians of rounds in which library and services take turns."""
+    contents = photo(width, height)
+    alone: list[tuple[float, float]] = []
+    found: dict[str, list[dict[str, float]]] = {kind: [] for kind in KINDS}
+    for _ in range(rounds):
+        alone.append(own(contents, seconds))
+        for kind, paid in KINDS.items():
+            with (
+                tempfile.TemporaryDirectory() as folder,
+                served(options(folder) if paid else [], workers) as (pid, port),
+            ):
+                sent = request(contents, {**SETTINGS, "subject": "album"} if paid else SETTINGS)
+                load(port, sent, CLIENTS, 8)  # the workers start meanwhile
+                found[kind].append(measured(pid, port, sent, seconds))
+    alone.append(own(contents, seconds))
+    rate, cpu = (statistics.median(figures) for figures in zip(*alone, strict=True))
+    size = f"{width} × {height}"
+    rows: list[dict[str, object]] = [row(size, "library", {"releases a second": rate, "workers ms": cpu})]
+    for kind, figures in found.items():
+        middle = {name: statistics.median(each[name] for each in figures) for name in figures[0]}
+        made = row(size, kind, middle)
+        made["share"] = f"{middle['releases a second'] / rate:.2f}"
+        made["by cpu"] = f"{cpu / (middle['server ms'] + middle['workers ms']):.2f}"
+        rows.append(made)
+    return rows
+
+
+COLUMNS = ("server ms", "workers ms", "clients ms", "p50 ms", "p99 ms", "server MiB", "workers MiB")
+
+
+def row(size: str, what: str, figures: dict[str, float]) -> dict[str, object]:
+    made: dict[str, object] = {"photo": size, "what": what}
+    made |= {"releases a second": f"{figures['releases a second']:.1f}", "share": "", "by cpu": ""}
+    digits = {name: 0 if "MiB" in name or figures.get(name, 0) >= 100 else 1 for name in COLUMNS}
+    return made | {n: f"{figures[n]:.{digits[n]}f}" if n in figures else "" for n in COLUMNS}
+
+
+def soak(minutes: float) -> None:
+    """Ask for so many minutes, and print figures every tenth of them."""
+    sent = request(photo(512, 512), {**SETTINGS, "subject": "album"})
+    with tempfile.TemporaryDirectory() as folder, served(options(folder)) as (pid, port):
+        load(port, sent, CLIENTS, 8)
+        for _ in range(10):
+            figures = measured(pid, port, sent, 6 * minutes)
+            print(json.dumps({name: round(value, 1) for name, value in figures.items()}), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=0)
-    parser.add_argument("--seconds", type=float, default=20)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        paid = {**SETTINGS, "subject": "album"}
-        if options.minutes:
-            sent = body(photo(512, 512), paid)
-            rounds = serve(ledger(folder), sent, 6 * options.minutes, 10)
-            print(json.dumps(rounds, indent=1))
-            return
-        for width, height in ((512, 512), (4000, 3000)):
-            contents = photo(width, height)
-            alone = [own(contents, options.seconds)]
-            plain = serve([], body(contents, SETTINGS), options.seconds)[0]
-            alone.append(own(contents, options.seconds))
-            name = Path(folder, f"{width}")
-            name.mkdir()
-            with_ledger = serve(ledger(str(name)), body(contents, paid), options.seconds)[0]
-            rate, cpu = (statistics.mean(figures) for figures in zip(*alone, strict=True))
-            print(f"{width}x{height}: the library alone: {rate:.1f} releases/s, cpu {1000 * cpu:.1f} ms")
-            for kind, row in (("in memory", plain), ("ledger and results in files", with_ledger)):
-                shares = f"share {row['releases/s'] / rate:.2f}, by cpu {1000 * cpu / row['cpu ms']:.2f}"  # type: ignore[operator]
-                print(f"  {kind}: {shares}", json.dumps(row))
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=CORES, help="workers of the service")
+    parser.add_argument("--small", action="store_true", help="only small photos, and nothing is kept")
+    given = parser.parse_args()
+    if given.minutes:
+        soak(given.minutes)
+        return
+    sizes = ((512, 512),) if given.small else ((512, 512), (4000, 3000))
+    rows = [row for size in sizes for row in compared(*size, given.seconds, given.rounds, given.workers)]
+    if given.small:
+        for each in rows:
+            print(json.dumps(each, ensure_ascii=False))
+        return
+    told = f"{given.workers} workers, {CLIENTS} clients; medians of {given.rounds} rounds"
+    told += f" of {given.seconds:g} s."
+    report("service", rows, notes=(told, load_note()))
 
 
 if __name__ == "__main__":

@@ -100,20 +100,19 @@ def service(
     chosen = Setup(**{"port": 0, "workers": 1, "limits": limits or Limits(), **setup})
     port: SimpleQueue[int] = SimpleQueue()
     with pytest.MonkeyPatch.context() as patch:
-        if fake:
-            patch.setattr(pool, "PROGRAM", "fake_worker")
+        patch.setattr(pool, "PROGRAM", FAKE if fake else REAL)
         made = build(chosen, ledger)
-        made.server = running(chosen, made, port.put)
-        thread = threading.Thread(target=made.server.run)
-        thread.start()
-        try:
-            with httpx.Client(base_url=f"http://localhost:{port.get(timeout=60)}", timeout=60) as client:
-                while client.get("/readyz").status_code != 200:
-                    time.sleep(0.05)
-                yield made, client
-        finally:
-            made.server.should_exit = True
-            thread.join()
+    made.server = running(chosen, made, port.put)
+    thread = threading.Thread(target=made.server.run)
+    thread.start()
+    try:
+        with httpx.Client(base_url=f"http://localhost:{port.get(timeout=60)}", timeout=60) as client:
+            while client.get("/readyz").status_code != 200:
+                time.sleep(0.05)
+            yield made, client
+    finally:
+        made.server.should_exit = True
+        thread.join()
 
 
 def release(name: str = "a", **settings: Any) -> dict[str, Any]:

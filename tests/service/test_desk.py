@@ -17,8 +17,9 @@ from dpveil.service.desk import Desk
 from dpveil.service.keys import LOCAL
 from dpveil.service.limits import Limits
 from dpveil.service.metrics import Metrics
-from dpveil.service.orders import Order
-from dpveil.service.store import MEMORY, Store
+from dpveil.service.orders import Job, Order
+from dpveil.service.store import Result, Store
+from dpveil.service.store_file import MEMORY
 from dpveil.service.upload import Held, Share
 
 
@@ -146,3 +147,45 @@ def test_a_failure_that_one_request_was_told_is_not_kept() -> None:
         answer = client.post("/v1/releases", files=upload(b"x", {"plan": "end"}))
         assert answer.status_code == 422
         assert made.desk.store.used == 0
+
+
+def desk() -> Desk:
+    limits, pool = Limits(), Occupied()
+    return Desk(pool, Store(MEMORY, limits), Budget(None), limits, Metrics())  # type: ignore[arg-type]
+
+
+def test_what_is_made_is_told_once_its_job_is_over() -> None:
+    """Until then, as before its moment, it is at work."""
+
+    async def waits() -> None:
+        made, over = desk(), asyncio.Event()
+        result = Result("id", "done", 0)
+        job = made._jobs["id"] = Job("id", asyncio.ensure_future(over.wait()), made=result)  # type: ignore[arg-type]
+        assert await made.wait("id", 0.01) == (True, None)
+        over.set()
+        job.shared = True
+        assert await made.wait("id", 60) == (False, result)
+        assert await made.wait("another", 60) == (False, None)
+        made.end()
+
+    asyncio.run(waits())
+
+
+def test_what_is_quick_waits_its_turn_all_the_same() -> None:
+    """While the thread of the results is at work, nobody else uses them."""
+
+    async def waits() -> None:
+        made, free = desk(), threading.Event()
+        assert made._results.idle
+        assert (await made.results(made.store.begin, "me", None, b""))[1]
+        made._results.submit(free.wait)
+        asked = asyncio.ensure_future(made.results(made.store.begin, "me", "a", b""))
+        made.note(made.store.sweep)
+        await asyncio.sleep(0.05)
+        assert not asked.done()
+        assert len(made.store.unfinished()) == 1
+        free.set()
+        assert (await asked)[1]
+        made.end()
+
+    asyncio.run(waits())

@@ -74,7 +74,7 @@ def test_answer_after(timed: Any, settings: dict[str, Any]) -> None:
     job, where = answer.json()["job_url"], f"/v1/releases/{answer.json()['id']}"
     clock.wait(1)
     assert not made.desk.pool.busy
-    stored = made.desk._results.submit(made.desk.store.find, "local", answer.json()["id"]).result()
+    stored = made.desk.store.find("local", answer.json()["id"])
     assert stored.state == ("failed" if settings else "done")
     told = client.get(job).json()
     assert (told["status"], told["release_url"], told["problem"]) == ("working", None, None)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,13 @@ from typing import Any
 import pytest
 
 from dpveil.errors import OutputError
+from dpveil.service.download import Download
 from dpveil.service.limits import Limits
+from dpveil.service.line import Call
 from dpveil.service.problems import NotFound
 from dpveil.service.spare import COPIES, SLACK, Spare
-from dpveil.service.store import APPLICATION, DONE, FAILED, MEMORY, Store
+from dpveil.service.store import DONE, FAILED, SMALL, Store
+from dpveil.service.store_file import APPLICATION, MEMORY
 
 
 @pytest.fixture
@@ -41,7 +45,10 @@ def test_a_download_ends_where_its_release_is_forgotten(store: Store) -> None:
     row = store._image("alice", first)[0]
     store.delete(first)
     second = kept(store, "bob", b"b" * 100)
-    for read in (store.size, lambda owner, id_: store.part(owner, id_, 50, 50)):
+    for read in (
+        lambda owner, id_: store.opening(owner, id_, 50),
+        lambda owner, id_: store.part(owner, id_, 50, 50),
+    ):
         with pytest.raises(NotFound):
             read("alice", first)
         with pytest.raises(NotFound):
@@ -81,6 +88,7 @@ def test_what_is_held_is_enough_for_a_release(tmp_path: Path, size: int) -> None
     store.keep(made.id, {"certificate": "", "notes": "", "format": "png", "sha256": "0"}, os.urandom(size))
     store.show(made.id)
     assert taken(tmp_path) - before <= held
+    store.sweep()  # until then it is the next one's
     assert os.fstat(store._spare._file.fileno()).st_size == 0  # type: ignore[union-attr]
     assert len(store.part("alice", made.id, 0, size)) == size
     store.close()
@@ -207,3 +215,116 @@ def test_a_system_that_sets_no_room_aside_releases_all_the_same(
     spare.hold("one", 1 << 20)
     spare.free("one")
     spare.close()
+
+
+def test_room_that_was_spent_is_the_next_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is set aside once, and given back where nothing is held any more."""
+    spare = Spare(tmp_path)
+    spare.hold("a", 1000)
+    assert not spare.has("b", 1000)
+    spare.spend("a")
+    asked: list[int] = []
+    monkeypatch.setattr(os, "posix_fallocate", lambda _, start, more: asked.append(start + more))
+    assert spare.has("b", 1000)
+    spare.hold("b", 1000)
+    spare.hold("b", 1000)
+    assert not asked
+    assert not spare.has("b", 1001)
+    spare.hold("c", 1)
+    assert asked == [COPIES * 1001 + 2 * SLACK]
+    spare.free("c")
+    assert os.fstat(spare._file.fileno()).st_size == COPIES * 1000 + SLACK  # type: ignore[union-attr]
+    spare.close()
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+def test_on_a_full_disk_a_release_takes_the_room_that_is_held(
+    tmp_path: Path, grouped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite has no page left before that; what is held for others stays held."""
+    store = Store(tmp_path / "results", Limits())
+    ids = [store.begin("a", None, b"")[0].id for _ in range(2)]
+    for id_ in ids:
+        store.hold(id_, 1000)
+    pages = store._base.execute("PRAGMA page_count").fetchone()[0]
+    store._base.execute(f"PRAGMA max_page_count = {pages + 2}")
+    free = store._spare.free
+
+    def freed(name: str) -> None:
+        free(name)
+        store._base.execute("PRAGMA max_page_count = 100000")
+
+    monkeypatch.setattr(store._spare, "free", freed)
+    release = {"certificate": "", "notes": "", "format": "png", "sha256": "0"}
+    kept_ = Call(store.keep, (ids[0], release, bytes(300_000)))
+    store.together([kept_, Call(store.find, ("a", ids[1]))] if grouped else [kept_])
+    assert kept_.error is None
+    assert store.show(ids[0]).state == DONE
+    assert [*store._spare._held] == [ids[1]]
+    store.close()
+
+
+@pytest.mark.parametrize("key", ["key", None])
+def test_what_has_expired_is_made_anew_before_it_is_swept(store: Store, key: str | None) -> None:
+    first, _ = store.begin("a", key, b"one")
+    store.keep(first.id, {"certificate": "", "notes": "", "format": "png", "sha256": "0"}, b"image")
+    store.show(first.id)
+    assert store.begin("a", key, b"one")[1] == (key is None)
+    store._base.execute("UPDATE results SET expires = 1")
+    again, new = store.begin("a", key, b"other")
+    assert new
+    assert again.id != first.id
+    assert (store.find("a", first.id), store.used) == (None, 0 if key else 5)
+    store.sweep()
+    assert store.used == 0
+
+
+def test_results_that_expired_leave_room(store: Store) -> None:
+    store.limits = Limits(results_bytes=100)
+    kept(store, "a", b"i" * 80)
+    store._base.execute("UPDATE results SET expires = 1")
+    assert not store.has_room(50)
+    store.make_room(50)
+    assert store.has_room(50)
+
+
+def test_what_is_quick_waits_for_no_disk(store: Store, tmp_path: Path) -> None:
+    on_disk = Store(tmp_path / "results", Limits())
+    made = on_disk.begin("a", None, b"")[0]
+    assert store.is_quick(store.begin, "a", None, b"")
+    assert not store.is_quick(store.keep, "a", {}, bytes(SMALL + 1))
+    assert not store.is_quick(store.sweep)
+    assert not store.is_quick(store.unfinished)  # results and their jobs begin in one order
+    assert not on_disk.is_quick(on_disk.begin, "a", None, b"")
+    assert not on_disk.is_quick(on_disk.hold, made.id, 10)
+    on_disk.hold(made.id, 10)
+    on_disk._spare.spend(made.id)
+    assert on_disk.is_quick(on_disk.hold, "next", 10)
+    on_disk._doubted = True
+    assert not on_disk.is_quick(on_disk.hold, "next", 10)
+    on_disk.close()
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_download_is_noted_once_all_of_it_was_taken(gone: bool) -> None:
+    sent: list[Any] = []
+    taken: list[bool] = []
+
+    async def parts() -> AsyncIterator[bytes]:
+        yield b"ab"
+        yield b"c"
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        if gone and len(sent) > 2:
+            return {"type": "http.disconnect"}
+        return await asyncio.Event().wait()
+
+    download = Download(3, parts(), lambda: taken.append(True), "image/png")
+    asyncio.run(download({"type": "http"}, receive, send))
+    assert taken == ([] if gone else [True])
+    assert b"".join(message.get("body", b"") for message in sent) == b"abc"
+    assert sent[-1].get("more_body") is gone
+    assert (b"content-length", b"3") in sent[0]["headers"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -65,6 +66,13 @@ class Ledger:
     def files(self) -> tuple[Path, ...]:
         """The files that nothing else in this process may open, not even to read them."""
         return self._database.files
+
+    def together(self) -> AbstractContextManager[None]:
+        """Let commits of this thread be durable only at the end of the context: one flush does for all.
+
+        Nothing that they pay for may be drawn within. Raises `LedgerError` at the end if the flush fails.
+        """
+        return self._database.together()
 
     def reserve(
         self,

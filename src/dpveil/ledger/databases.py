@@ -25,6 +25,9 @@ class Database(Protocol):
         `reads` are what it reads before it writes: a server is asked for them at once.
         """
 
+    def together(self) -> AbstractContextManager[None]:
+        """Let what this thread writes be durable only at the end, where that saves time."""
+
     def read(self) -> AbstractContextManager[Connection]:
         """Read in one consistent state."""
 

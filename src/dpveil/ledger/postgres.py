@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -125,6 +125,10 @@ class PostgreSQL:
             )
             if there != (number > 0):
                 raise damaged("the server forgot an entry that it committed")
+
+    def together(self) -> AbstractContextManager[None]:
+        """Do nothing: each durable transaction is flushed by itself."""
+        return nullcontext()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:

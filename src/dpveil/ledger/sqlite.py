@@ -32,8 +32,11 @@ from dpveil.ledger.sqlite_files import (
     APPLICATION,
     AUTOMATIC,
     JOURNAL,
+    LIMITS,
     SCHEMA,
+    SETTINGS,
     SIDES,
+    Later,
     check_files,
     failure,
     flush,
@@ -44,14 +47,6 @@ from dpveil.ledger.store import Connection, Read
 
 PATIENCE: Final = 30.0
 """Seconds to wait for other processes that write."""
-MOST_BYTES: Final = 1 << 16
-"""Most bytes of a value or a row."""
-SETTINGS: Final = ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0", "synchronous = NORMAL")
-LIMITS: Final = {
-    sqlite3.SQLITE_LIMIT_LENGTH: MOST_BYTES,
-    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
-    sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
-}
 
 
 class SQLite:
@@ -66,6 +61,7 @@ class SQLite:
         self._open: _Open | None = None
         self._written = self._flushed = 0
         self._failed = False
+        self._later = Later()
         forks.register(self)
 
     @property
@@ -91,9 +87,23 @@ class SQLite:
                     raise
             self._written += 1
             mine = self._written
-        if durable:
+        if durable and self._later.wanted is not None:
+            self._later.wanted = mine
+        elif durable:
             with self._told():
                 self._flush(mine)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Flush once, at the end, all that this thread writes: nothing of it is durable before."""
+        self._later.wanted = 0
+        try:
+            yield
+        finally:
+            wanted, self._later.wanted = self._later.wanted, None
+        if wanted:
+            with self._told():
+                self._flush(wanted)
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:

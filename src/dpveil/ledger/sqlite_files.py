@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import threading
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
@@ -31,9 +32,23 @@ APPLICATION: Final = 0x6470766C
 """SQLite's application_id of ledgers: "dpvl"."""
 START: Final = "sqlite:///"
 """How the URL of a file begins."""
+MOST_BYTES: Final = 1 << 16
+"""Most bytes of a value or a row."""
+SETTINGS: Final = ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0", "synchronous = NORMAL")
+LIMITS: Final = {
+    sqlite3.SQLITE_LIMIT_LENGTH: MOST_BYTES,
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
+}
 SIDES: Final = ("-wal", "-shm")
 JOURNAL: Final = "-journal"
 Identity = tuple[tuple[int, int], ...]
+
+
+class Later(threading.local):
+    """The transaction that a thread has flushed later, 0 if none yet; None if it flushes each at once."""
+
+    wanted: int | None = None
 
 
 def create(path: Path, fill: Callable[[sqlite3.Connection], None]) -> bool:

@@ -7,16 +7,18 @@ import re
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, FastAPI, Header, Request
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from dpveil.errors import DPVeilError, InvalidParameter
 from dpveil.service import documented, upload
 from dpveil.service.answers import Answer, job_json, release_json, together
 from dpveil.service.desk import Desk
+from dpveil.service.download import Download
 from dpveil.service.guard import FAILURE, JSONResponse, answer
 from dpveil.service.keys import Caller
 from dpveil.service.metrics import Metrics
@@ -82,8 +84,8 @@ class Addresses:
         if isinstance(begun, DPVeilError):
             return Answer.refused(begun)
         result, new = begun
-        alone = bool(seconds) and await self.desk.wait(result.id, seconds)
-        found = await self._found(request, result.id)
+        alone, made = await self.desk.wait(result.id, seconds) if seconds else (False, None)
+        found = made or await self._found(request, result.id)
         if alone and found.state == FAILED:  # nobody else was told where it is
             await self.desk.results(self.desk.store.delete, found.id)
         return Answer.of(found, replayed=not new)
@@ -143,17 +145,17 @@ class Addresses:
         """Return the image of a release."""
         found = await self.done(request, id)
         desk, store, owner = self.desk, self.desk.store, _caller(request).number
-        size = await desk.results(store.size, owner, found.id)
+        size, first = await desk.results(store.opening, owner, found.id, CHUNK)
+        media = MEDIA[str(found.format)]
+        if request.method == "HEAD":  # nothing is sent, so nothing was downloaded
+            return Response(media_type=media, headers={"content-length": str(size)})
 
-        async def chunks() -> AsyncIterator[bytes]:
-            for start in range(0, size, CHUNK):
+        async def parts() -> AsyncIterator[bytes]:
+            yield first
+            for start in range(len(first), size, CHUNK):
                 yield await desk.results(store.part, owner, found.id, start, min(CHUNK, size - start))
-            await desk.results(store.fetched, found.id)
 
-        headers, media = {"content-length": str(size)}, MEDIA[str(found.format)]
-        if request.method == "HEAD":  # nothing is read, so nothing was downloaded
-            return Response(media_type=media, headers=headers)
-        return StreamingResponse(chunks(), media_type=media, headers=headers)
+        return Download(size, parts(), partial(desk.note, store.fetched, found.id), media)
 
     async def certificate(self, request: Request, id: str) -> Response:  # noqa: A002
         """Return the certificate of a release as the file that `dpveil verify` reads."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.core.certificate_text import parse_guarantee
 from dpveil.core.covered import Covered
-from dpveil.errors import AlreadyPaid, RegionsDiffer, UsageError
+from dpveil.errors import AlreadyPaid, DPVeilError, RegionsDiffer, UsageError
+from dpveil.service.line import Call, one_by_one
 from dpveil.service.problems import Gone, WorkerEnded
 
 if TYPE_CHECKING:
@@ -56,6 +58,18 @@ class Budget:
     def paid(self, sha256: str) -> bool:
         """Whether the ledger knows who paid for a file; without a ledger nothing has to be paid."""
         return self.ledger is None or bool(self.ledger.paid_for(sha256))
+
+    def together(self, calls: Sequence[Call]) -> None:
+        """Run calls of these methods with one flush of the disk for all; if that fails, none was durable."""
+        if self.ledger is None:
+            one_by_one(calls)
+            return
+        try:
+            with self.ledger.together():
+                one_by_one(calls)
+        except DPVeilError as error:
+            for call in calls:
+                call.error = call.error or error
 
     def close(self) -> None:
         """Close the ledger."""

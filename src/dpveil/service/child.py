@@ -50,8 +50,9 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
         del message  # the photo's bytes are not needed once it was read
         try:
             for told, contents in given:
-                write(answers, told, contents)
-                if "room" in told and not _goes_on(read(requests), DRAW):
+                asks = "room" in told
+                write(answers, told, contents, flush=asks)
+                if asks and not _goes_on(read(requests), DRAW):
                     break
             write(answers, {"done": True})
         except Exception as error:  # noqa: BLE001  a hostile photo may raise anything; this worker is replaced
@@ -65,14 +66,16 @@ def _goes_on(message: tuple[dict[str, object], bytes] | None, word: str) -> bool
 
 def main() -> None:
     """Run a worker on stdin and stdout; whatever else is printed goes nowhere."""
+    from dpveil.service.wire import SMALL, widen, write
+
     confine(int(sys.argv[1]))
-    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    for pipe in (0, 1):
+        widen(pipe)
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=SMALL)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(nowhere, standard)
     _warm()
-    from dpveil.service.wire import write
-
     with suppress(BrokenPipeError):
         write(answers, {"ready": True})
         serve(requests, answers)

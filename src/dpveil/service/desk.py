@@ -11,20 +11,20 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dpveil.core.certificate_text import parse_certificate, parse_guarantee
-from dpveil.errors import BudgetRefused, DPVeilError, LedgerError
+from dpveil.errors import BudgetRefused, DPVeilError
 from dpveil.io import FORMATS
 from dpveil.io.containers import format_name
 from dpveil.service import log
 from dpveil.service.budget import Budget
 from dpveil.service.keys import Caller
 from dpveil.service.limits import Limits
+from dpveil.service.line import Line
 from dpveil.service.metrics import Metrics
 from dpveil.service.moments import Moments
 from dpveil.service.orders import Job, Left, Order
@@ -34,8 +34,8 @@ from dpveil.service.problems import (
     Conflict,
     Lost,
     NotKept,
-    Refusal,
     WorkerEnded,
+    cause,
     kind_of,
     problem,
     status_of,
@@ -70,8 +70,7 @@ class Desk:
         self.closing = False
         self.left: Left | None = None
         self._jobs: dict[str, Job] = {}
-        self._results = ThreadPoolExecutor(1, "results")
-        self._payments = ThreadPoolExecutor(1, "payments")
+        self._results, self._payments = Line("results", store.together), Line("payments", budget.together)
 
     async def ask(self, do: str, settings: dict[str, Any], photo: bytes = b"") -> dict[str, Any]:
         """Return a worker's answer to what draws nothing: methods, an explanation, a plan."""
@@ -108,13 +107,16 @@ class Desk:
             return replace(found, state=WORKING, problem=None)
         return found
 
-    async def wait(self, id_: str, seconds: float) -> bool:
-        """Wait until a result is made, or the time is over; return whether it is of one request alone."""
+    async def wait(self, id_: str, seconds: float) -> tuple[bool, Result | None]:
+        """Wait until a result is made, or the time is over.
+
+        Returns whether it is of one request alone, and the result if it is a release.
+        """
         job = self._jobs.get(id_)
         if job is None:
-            return False
+            return False, None
         await asyncio.wait([job.task], timeout=seconds)
-        return not job.shared
+        return not job.shared, job.made if job.task.done() else None
 
     async def cancel(self, caller: Caller, id_: str) -> None:
         """Cancel what is not paid for, or forget what was made; raises `Conflict` while it is drawn."""
@@ -127,21 +129,31 @@ class Desk:
         await self.results(self.store.delete, id_)
 
     async def results(self, do: Callable[..., Made], *arguments: Any) -> Made:
-        """Return what a method of the store returns, called in its thread.
+        """Return what a method of the store returns, called in its thread, or at once if it is quick.
 
         Raises `NotKept` if the database fails, as on a full disk.
         """
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._results, do, *arguments)
+            if self._results.idle and self.store.is_quick(do, *arguments):
+                return do(*arguments)
+            return await self._results.run(do, *arguments)
         except (sqlite3.Error, OSError) as error:
             log.error("results")
             raise NotKept from error
+
+    def note(self, do: Callable[..., object], *arguments: Any) -> None:
+        """Call a method of the store as `results` does, whatever comes of it: nobody waits for that."""
+        if not (self._results.idle and self.store.is_quick(do, *arguments)):
+            self._results.submit(do, *arguments)
+            return
+        with suppress(sqlite3.Error):
+            do(*arguments)
 
     async def payments(self, do: Callable[..., Made], *arguments: Any) -> Made:
         """Return what a method of the budget returns, called in its thread, if there is a ledger."""
         if self.budget.ledger is None:
             return do(*arguments)
-        return await asyncio.get_running_loop().run_in_executor(self._payments, do, *arguments)
+        return await self._payments.run(do, *arguments)
 
     async def close(self) -> None:
         """Cancel what is not paid for, and finish the rest; `left` tells how many of each."""
@@ -157,9 +169,8 @@ class Desk:
 
     def end(self) -> None:
         """Close results and ledger, once nothing uses them."""
-        for thread, owner in ((self._results, self.store), (self._payments, self.budget)):
-            thread.submit(owner.close).result()
-            thread.shutdown()
+        self._results.end(self.store.close)
+        self._payments.end(self.budget.close)
 
     async def _make(self, id_: str, order: Order, share: Share) -> None:
         """Make a release and keep it, or why it was not made, until that may be told."""
@@ -248,12 +259,12 @@ class Desk:
             release, image = await self._drawn(worker, total)
             await self.results(self.store.keep, job.id, release, image)
             await self.payments(self.budget.stored, payment, release["sha256"])
-            await self.results(self.store.show, job.id)
+            job.made = await self.results(self.store.show, job.id)
         except Exception as error:
             if payment is None:
                 raise
             log.error("lost")
-            raise Lost(_cause(error)) from error
+            raise Lost(cause(error)) from error
 
     async def _drawn(self, worker: Worker, total: dict[str, Any] | None) -> tuple[dict[str, Any], bytes]:
         """Return what the worker drew, if it is what was paid for; raises `WorkerEnded` if it is not."""
@@ -262,17 +273,6 @@ class Desk:
         if len(image) + len(str(answer["certificate"])) < SMALL:
             return _checked(answer, image, total, self.sign), image
         return await asyncio.to_thread(_checked, answer, image, total, self.sign), image
-
-
-def _cause(error: Exception) -> str:
-    """Return why a release that was paid for is lost, as a clause."""
-    if isinstance(error, WorkerEnded):
-        return f"drawing it took longer than {error.slow:g} s" if error.slow else "its worker ended"
-    if isinstance(error, NotKept):
-        return "it could not be written to the results"
-    if isinstance(error, LedgerError):
-        return "the ledger could not note its file"
-    return f"its draw was refused: {error.message}" if isinstance(error, Refusal) else "the service failed"
 
 
 def _checked(

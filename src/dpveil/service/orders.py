@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpveil.service.keys import Caller
+from dpveil.service.store import Result
 
 
 @dataclass
@@ -29,7 +30,8 @@ class Order:
 class Job:
     """An order that is being made; `paid` once its payment has begun, after which it is finished.
 
-    It is `shared` once a second request with its key was told of it.
+    It is `shared` once a second request with its key was told of it. `made` is its release once
+    that is shown.
     """
 
     id: str
@@ -37,6 +39,7 @@ class Job:
     paid: bool = False
     cancelled: bool = False
     shared: bool = False
+    made: Result | None = None
 
     def cancel(self) -> None:
         """Cancel it once: a second time would cancel that it is noted."""

@@ -13,7 +13,7 @@ from typing import Any, Final
 from dpveil.errors import DPVeilError
 from dpveil.service.limits import Limits
 from dpveil.service.problems import Busy, WorkerEnded, refusal
-from dpveil.service.wire import Message, packed, receive
+from dpveil.service.wire import SMALL, Message, packed, receive
 
 PROGRAM: Final = "dpveil.service.child"
 """The module that a worker runs."""
@@ -46,10 +46,10 @@ class Worker:
         self.talking = False
 
     @classmethod
-    async def start(cls, limits: Limits) -> Worker:
+    async def start(cls, limits: Limits, program: str) -> Worker:
         """Return a new worker that is ready; raises `WorkerEnded` if it does not get there."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", PROGRAM, str(limits.worker_bytes)),
+            *(sys.executable, "-P", "-m", program, str(limits.worker_bytes)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,  # what libraries print may tell of photos
@@ -94,7 +94,8 @@ class Worker:
             raise WorkerEnded
         try:
             async with asyncio.timeout(seconds):
-                for part in packed(told, contents):
+                parts = packed(told, contents)
+                for part in parts if len(contents) > SMALL else (b"".join(parts),):
                     stdin.write(part)
                     await stdin.drain()
         except (OSError, TimeoutError) as error:
@@ -142,7 +143,7 @@ class Pool:
     """`count` workers, which are started at once; requests wait in line for one, `limits.waiting` at most."""
 
     def __init__(self, count: int, limits: Limits) -> None:
-        self.count, self.limits = count, limits
+        self.count, self.limits, self.program = count, limits, PROGRAM
         self.waiting = self.busy = self.replaced = 0
         self._idle: asyncio.LifoQueue[Worker] = asyncio.LifoQueue()
         self._all: set[Worker] = set()
@@ -199,7 +200,7 @@ class Pool:
     async def _started(self) -> None:
         while True:
             with suppress(DPVeilError, OSError):
-                worker = await Worker.start(self.limits)
+                worker = await Worker.start(self.limits, self.program)
                 self._all.add(worker)
                 self._idle.put_nowait(worker)
                 return

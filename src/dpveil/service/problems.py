@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from dpveil.errors import DPVeilError
+from dpveil.errors import DPVeilError, LedgerError
 
 MEDIA_TYPE: Final = "application/problem+json"
 
@@ -201,3 +201,14 @@ def problem(error: DPVeilError) -> dict[str, Any]:
         **({"hint": error.hint} if error.hint else {}),
         **({"retry_after": error.after} if isinstance(error, ServiceError) and error.after else {}),
     }
+
+
+def cause(error: Exception) -> str:
+    """Return why a release that was paid for is lost, as a clause."""
+    if isinstance(error, WorkerEnded):
+        return f"drawing it took longer than {error.slow:g} s" if error.slow else "its worker ended"
+    if isinstance(error, NotKept):
+        return "it could not be written to the results"
+    if isinstance(error, LedgerError):
+        return "the ledger could not note its file"
+    return f"its draw was refused: {error.message}" if isinstance(error, Refusal) else "the service failed"

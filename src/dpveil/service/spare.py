@@ -14,33 +14,58 @@ COPIES: Final = 2
 
 
 class Spare:
-    """A file without a name in `folder` that is as long as what is held; without a folder nothing is.
+    """A file without a name in `folder`, at least as long as what is held; without a folder nothing is held.
 
-    Used by one thread at a time. The system frees it however the process ends. Systems that cannot set room
-    aside, as macOS, hold nothing: there a disk that becomes full can lose what was paid for.
+    Used by one thread at a time. The system frees it however the process ends. To set room aside and give it
+    back takes the system longer than most other steps of a release, so `spend` leaves it to the next one.
+    Systems that cannot set room aside, as macOS, hold nothing: there a disk that becomes full can lose what
+    was paid for.
     """
 
     def __init__(self, folder: Path | None) -> None:
         holds = folder is not None and hasattr(os, "posix_fallocate")
         self._file = tempfile.TemporaryFile(dir=folder, buffering=0) if holds else None  # noqa: SIM115
         self._held: dict[str, int] = {}
+        self._length = 0
+
+    def has(self, name: str, size: int) -> bool:
+        """Whether there is room for a release of `size` bytes already."""
+        return self._file is None or self._more(name, size)[1] <= 0
+
+    def _more(self, name: str, size: int) -> tuple[dict[str, int], int]:
+        """Return what is held then, and how many more bytes that needs."""
+        held = {**self._held, name: COPIES * size + SLACK}
+        return held, sum(held.values()) - self._length
 
     def hold(self, name: str, size: int) -> None:
         """Hold room for a release of `size` bytes under a name; raises `OSError` if the disk has none."""
         if self._file is None:
             return
-        begin, more = sum(self._held.values()), COPIES * size + SLACK
-        try:
-            os.posix_fallocate(self._file.fileno(), begin, more)
-        except OSError:
-            self._file.truncate(begin)
-            raise
-        self._held[name] = more
+        held, more = self._more(name, size)
+        if more > 0:
+            try:
+                os.posix_fallocate(self._file.fileno(), self._length, more)
+            except OSError:
+                self._file.truncate(self._length)
+                raise
+            self._length += more
+        self._held = held
+
+    def spend(self, name: str) -> None:
+        """Hold nothing under a name any more; its room is the next one's, until `trim`."""
+        self._held.pop(name, 0)
 
     def free(self, name: str) -> None:
-        """Give back what is held under a name, if anything is."""
-        if self._held.pop(name, 0) and self._file is not None:
-            self._file.truncate(sum(self._held.values()))
+        """Give back what is held under a name, if anything is, and all that was spent."""
+        self.spend(name)
+        self.trim()
+
+    def trim(self) -> None:
+        """Give back to the disk what is held for nothing."""
+        held = sum(self._held.values())
+        if self._file is not None and held < self._length:
+            self._file.truncate(held)
+            self._length = held
 
     def close(self) -> None:
         """Give everything back."""

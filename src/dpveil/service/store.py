@@ -6,13 +6,12 @@ it ends with the process; in a file, a retry after a crash finds the release tha
 
 from __future__ import annotations
 
-import errno
 import hmac
-import os
 import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -20,49 +19,27 @@ from typing import Any, Final
 from dpveil.errors import OutputError
 from dpveil.io.names import shown
 from dpveil.service.limits import Limits
+from dpveil.service.line import Call, one_by_one
 from dpveil.service.problems import KeyReused, NotFound
 from dpveil.service.spare import Spare
+from dpveil.service.store_file import HINTS, MEMORY, opened
+from dpveil.service.transactions import durable, in_one
 
-MEMORY: Final = ":memory:"
-APPLICATION: Final = 0x64705672
-"""SQLite's application_id of files of results: "dpVr"."""
-VERSION: Final = 1
-SCHEMA: Final = f"""
-BEGIN;
-CREATE TABLE IF NOT EXISTS secret (value BLOB NOT NULL, ledger TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS results (
-  number INTEGER PRIMARY KEY AUTOINCREMENT,
-  id TEXT NOT NULL UNIQUE, owner BLOB NOT NULL, request BLOB, content BLOB NOT NULL, state TEXT NOT NULL,
-  expires REAL NOT NULL, bytes INTEGER NOT NULL DEFAULT 0, format TEXT, certificate TEXT, notes TEXT,
-  image BLOB, sha256 TEXT, problem TEXT, fetched INTEGER NOT NULL DEFAULT 0
-);
-CREATE UNIQUE INDEX IF NOT EXISTS requests ON results (owner, request) WHERE request IS NOT NULL;
-PRAGMA application_id = {APPLICATION};
-PRAGMA user_version = {VERSION};
-COMMIT;
-"""
-PRAGMAS: Final = (
-    "trusted_schema = OFF",
-    "locking_mode = EXCLUSIVE",  # a second service would forget what the first one makes
-    "journal_mode = WAL",
-    "synchronous = NORMAL",  # only what is kept has to survive a crash: see `keep`
-)
-OWNER: Final = "or run this as the owner of this one, who has to be able to write its folder"
-HINTS: Final = {
-    "denied": OWNER,
-    "readonly": OWNER,
-    "unable to open": OWNER,
-    "No such file": "or make its folder first",
-    "another ledger": "or give the ledger that this one was made with",
-    "locked": "or stop the service that has this one",
-}
-"""Remedies where the results cannot be kept, by words of what the system or SQLite says."""
+QUICK: Final = ("begin", "find", "opening", "part", "hold", "keep", "show", "fail", "fetched")
+"""Methods that are quick where nothing waits for a disk."""
+SMALL: Final = 1 << 20
+"""Bytes of an image that is moved in about the time that it takes to wake a thread."""
 WORKING: Final = "working"
 KEPT: Final = "kept"
 DONE: Final = "done"
 FAILED: Final = "failed"
 """States of a result. What is kept may be shown once the ledger knows that it was paid for."""
+EXPIRED: Final = "expires <= ? AND state IN (?, ?)"
 COLUMNS: Final = "id, state, expires, format, certificate, notes, problem"
+KEEP: Final = (
+    "UPDATE results SET state = ?, bytes = ?, format = ?, certificate = ?, notes = ?, image = ?, sha256 = ?"
+    " WHERE id = ?"
+)
 
 
 @dataclass(frozen=True)
@@ -87,17 +64,12 @@ class Store:
     """
 
     def __init__(self, path: str | Path, limits: Limits, ledger: str = "") -> None:
-        self.limits = limits
+        self.limits, self.in_memory = limits, path == MEMORY
         self.used = self._room = 0
         self._doubted = False
         try:
-            if path != MEMORY:
-                Path(path).touch(0o600)  # nobody else reads it; SQLite's other files take its mode
-                if Path(path).is_dir():  # SQLite would not say why it cannot
-                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-            self._base = sqlite3.connect(path, timeout=1, isolation_level=None, check_same_thread=False)
+            self._base, self._secret = opened(path, ledger)
             try:
-                self._open(ledger)
                 self._spare = Spare(None if path == MEMORY else Path(path).parent)
             except BaseException:
                 self._base.close()
@@ -107,22 +79,6 @@ class Store:
             hint = next((told for word, told in HINTS.items() if word in text), "or remove this one")
             problem = f"the results {shown(path)} cannot be kept: {text}"
             raise OutputError(problem, hint=f"name another file, {hint}") from error
-
-    def _open(self, ledger: str) -> None:
-        tables = self._base.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-        told = [
-            self._base.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
-        ]
-        if told != ([APPLICATION, VERSION] if tables else [0, 0]):
-            raise sqlite3.DatabaseError("the file is another database")
-        for pragma in PRAGMAS:
-            self._base.execute(f"PRAGMA {pragma}")
-        self._base.executescript(SCHEMA)
-        if self._base.execute("SELECT count(*) FROM secret").fetchone()[0] == 0:
-            self._base.execute("INSERT INTO secret VALUES (?, ?)", [secrets.token_bytes(32), ledger])
-        self._secret, paying = self._base.execute("SELECT value, ledger FROM secret").fetchone()
-        if paying != ledger:
-            raise sqlite3.DatabaseError("the file was made with another ledger, or without one")
 
     def close(self) -> None:
         """Close the database."""
@@ -143,13 +99,14 @@ class Store:
         Without a `key` it always is, and nothing of the content is kept. `content` is the digest of photo and
         settings. Raises `KeyReused` if the key came with other content.
         """
-        self.sweep()
         request = None if key is None else self.mac("request", owner, key)
         content = secrets.token_bytes(32) if key is None else self.mac("content", key, content)
         row = self._base.execute(
             f"SELECT {COLUMNS}, content FROM results WHERE owner = ? AND request = ?",  # noqa: S608
             [self.mac("owner", owner), request],
         ).fetchone()
+        if row is not None and self._forget(f"id = ? AND {EXPIRED}", [row[0], time.time(), DONE, FAILED]):
+            row = None
         if row is None:
             return self._new(owner, request, content), True
         if not hmac.compare_digest(row[-1], content):
@@ -179,7 +136,8 @@ class Store:
         return fits
 
     def make_room(self, size: int) -> None:
-        """Forget releases that were downloaded, the oldest first, until there is room; no others."""
+        """Forget what has expired, and what was downloaded, the oldest first, until there is room."""
+        self.sweep()
         for (id_,) in self._base.execute("SELECT id FROM results WHERE fetched ORDER BY expires").fetchall():
             if self.used + self._room + size <= self.limits.results_bytes:
                 return
@@ -201,24 +159,45 @@ class Store:
 
     def keep(self, id_: str, release: Mapping[str, Any], image: bytes) -> None:
         """Keep a release, durably, which is not shown before `show`."""
-        self._spare.free(id_)
         self._doubted = True
         text, notes, kind = release["certificate"], release["notes"], release["format"]
         size = len(image) + len(text) + len(notes)
-        self._base.execute("PRAGMA synchronous = FULL")
-        self._base.execute(
-            "UPDATE results SET state = ?, bytes = ?, format = ?, certificate = ?, notes = ?, image = ?,"
-            " sha256 = ? WHERE id = ?",
-            [KEPT, size, kind, text, notes, image, release["sha256"], id_],
-        )
-        self._base.execute("PRAGMA synchronous = NORMAL")
+        values = [KEPT, size, kind, text, notes, image, release["sha256"], id_]
+        with durable(self._base):
+            try:
+                self._base.execute(KEEP, values)
+                self._spare.spend(id_)
+            except sqlite3.OperationalError:  # the disk is full: this was held for that
+                self._spare.free(id_)
+                self._base.execute(KEEP, values)
         self._doubted = False
         self.used += size
 
-    def show(self, id_: str) -> None:
+    def together(self, calls: Sequence[Call]) -> None:
+        """Run calls of these methods in one transaction; if that fails, each in one of its own."""
+        used = self.used
+        if len(calls) > 1:
+            with suppress(sqlite3.Error):
+                if any(call.do == self.keep for call in calls):
+                    with durable(self._base):
+                        return in_one(self._base, calls)
+                return in_one(self._base, calls)
+        self.used = used
+        return one_by_one(calls)
+
+    def is_quick(self, do: Callable[..., object], *arguments: Any) -> bool:
+        """Whether a method takes no longer than to wake a thread: it waits for no disk, and moves little."""
+        long = any(isinstance(each, bytes) and len(each) > SMALL for each in arguments)
+        if self.in_memory:
+            return not long and any(do == getattr(self, name) for name in QUICK)
+        return do == self.hold and not self._doubted and self._spare.has(*arguments)
+
+    def show(self, id_: str) -> Result:
         """Let a release that is kept be found; its time until it expires begins."""
         expires = time.time() + self.limits.result_seconds
         self._base.execute("UPDATE results SET state = ?, expires = ? WHERE id = ?", [DONE, expires, id_])
+        row = self._base.execute(f"SELECT {COLUMNS} FROM results WHERE id = ?", [id_]).fetchone()  # noqa: S608
+        return Result(*row)
 
     def recover(self, paid: Callable[[str], bool]) -> None:
         """Show what an earlier process kept and did not show, if its SHA-256 was `paid`; forget the rest."""
@@ -256,9 +235,13 @@ class Store:
         ).fetchone()
         return None if row is None else Result(*row)
 
-    def size(self, owner: str, id_: str) -> int:
-        """Return the bytes of the image of a caller's release; raises `NotFound`."""
-        return self._image(owner, id_)[1]
+    def opening(self, owner: str, id_: str, most: int) -> tuple[int, bytes]:
+        """Return the bytes of the image of a caller's release, and the first of them, at most so many.
+
+        Raises `NotFound`.
+        """
+        size = self._image(owner, id_)[1]
+        return size, self.part(owner, id_, 0, min(most, size))
 
     def part(self, owner: str, id_: str, start: int, size: int) -> bytes:
         """Return bytes of the image of a caller's release, so that no image has to be in memory as a whole.
@@ -287,9 +270,12 @@ class Store:
         self._forget("id = ? AND state IN (?, ?)", [id_, DONE, FAILED])
 
     def sweep(self) -> None:
-        """Forget what has expired."""
-        self._forget("expires <= ? AND state IN (?, ?)", [time.time(), DONE, FAILED])
+        """Forget what has expired, and give back room on the disk that is held for nothing."""
+        self._forget(EXPIRED, [time.time(), DONE, FAILED])
+        self._spare.trim()
 
-    def _forget(self, which: str, values: Sequence[Any]) -> None:
+    def _forget(self, which: str, values: Sequence[Any]) -> int:
+        """Forget some results; return how many."""
         freed = self._base.execute(f"DELETE FROM results WHERE {which} RETURNING bytes", values).fetchall()  # noqa: S608
         self.used -= sum(size for (size,) in freed)
+        return len(freed)
