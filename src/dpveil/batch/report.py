@@ -25,6 +25,12 @@ STATUSES: Final = (RELEASED, FAILED, SKIPPED, NO_REGION, UNTRIED)
 INTERRUPTED: Final = "the run was interrupted"
 UNWRITABLE: Final = "the output cannot be written"
 UNPAYABLE: Final = "the ledger cannot be used"
+UNSTARTED: Final = "no other process can be started"
+
+
+def untried(reason: str) -> DPVeilError:
+    """Return the error for a photo that a run did not reach."""
+    return DPVeilError(f"not tried, because {reason}", hint="run the same command again")
 
 
 @dataclass(frozen=True)

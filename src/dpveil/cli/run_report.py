@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from dpveil.batch.report import INTERRUPTED, UNPAYABLE, UNTRIED, UNWRITABLE, Entry, Promise, Report
+from dpveil.batch.report import INTERRUPTED, UNPAYABLE, UNSTARTED, UNTRIED, UNWRITABLE, Entry, Promise, Report
 from dpveil.cli import exits, say
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.notes import Aside
@@ -27,6 +27,7 @@ STOPPED: Final = {
     INTERRUPTED: exits.INTERRUPTED,
     UNWRITABLE: exits.IMPOSSIBLE,
     UNPAYABLE: exits.IMPOSSIBLE,
+    UNSTARTED: exits.IMPOSSIBLE,
 }
 """Exit codes of runs that ended early, by reason."""
 
