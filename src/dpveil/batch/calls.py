@@ -6,10 +6,7 @@ needs no pickle to do harm, as without workers. No pixels are sent: photos are r
 
 from __future__ import annotations
 
-import os
 import pickle
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -24,13 +21,6 @@ from dpveil.errors import DPVeilError, UsageError
 from dpveil.release.keys import PublicKey, SigningKey
 from dpveil.release.marking import Marker
 
-PROGRAM: Final = "dpveil.batch.worker"
-"""The module that a worker runs."""
-ONE_THREAD: Final = {
-    f"{library}_NUM_THREADS": "1"
-    for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB_MAXIMUM", "NUMBA")
-}
-"""There is a worker for each core, so each has one thread."""
 ENDED: Final = (EOFError, OSError, pickle.UnpicklingError)
 """What reading from, or writing to, an ended process raises."""
 
@@ -148,19 +138,6 @@ def send(stream: IO[bytes], message: object) -> None:
     """Write a message to a pipe."""
     stream.write(message if isinstance(message, bytes) else pickle.dumps(message))
     stream.flush()
-
-
-def started() -> subprocess.Popen[bytes]:
-    """Return a new worker, in a session of its own, so that Ctrl-C in a terminal reaches this one alone."""
-    environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    return subprocess.Popen(  # noqa: S603  this very program
-        (sys.executable, "-P", "-m", PROGRAM),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,  # what libraries print may tell of photos
-        env=environment,
-        start_new_session=True,
-    )
 
 
 class _Payment:

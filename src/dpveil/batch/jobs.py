@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import pickle
 import stat
-import subprocess
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -20,10 +19,11 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
-from dpveil.batch.calls import ENDED, Call, Raised, Setup, send, started
+from dpveil.batch.calls import ENDED, Call, Raised, Setup, send
 from dpveil.batch.interrupts import uninterrupted
 from dpveil.batch.owner import CALLS as OWNERS
 from dpveil.batch.owner import Owner
+from dpveil.batch.process import Worker
 from dpveil.batch.report import INTERRUPTED, UNPAYABLE, UNSTARTED, Entry, Report, untried
 from dpveil.batch.shared import Shared
 from dpveil.batch.tasks import Task
@@ -71,31 +71,6 @@ class _Made:
     seen: list[Any] = field(default_factory=list)
 
 
-@dataclass(eq=False)
-class _Worker:
-    """A process, the photos that it `holds`, those of them that may be `drawn`, and the last of these.
-
-    `lone` is one of which a worker died; no other is given out beside it. Of those `refused` nothing is kept.
-    """
-
-    process: subprocess.Popen[bytes]
-    holds: set[int] = field(default_factory=set)
-    drawn: set[int] = field(default_factory=set)
-    refused: set[int] = field(default_factory=set)
-    last: int = -1
-    lone: int | None = None
-    ready: bool = False
-
-    def end(self) -> None:
-        """Kill the process, if it runs."""
-        self.process.kill()
-        for stream in (self.process.stdin, self.process.stdout):
-            if stream is not None:
-                with suppress(OSError):
-                    stream.close()
-        self.process.wait()
-
-
 class Jobs:
     """The photos of a run, given out to workers; a thread for each answers its calls."""
 
@@ -108,7 +83,7 @@ class Jobs:
         self.places = {task.output: place for place, task in enumerate(tasks)}
         self.fresh, self.again = deque(range(len(tasks))), deque[int]()
         self.deaths, self.unstarted = dict[int, int](), 0
-        self.made, self.workers = dict[int, _Made](), set[_Worker]()
+        self.made, self.workers = dict[int, _Made](), set[Worker]()
         self.lock, self.inbox = threading.RLock(), SimpleQueue[bool]()
 
     def release(self, count: int, step: Callable[[], None]) -> None:
@@ -194,9 +169,9 @@ class Jobs:
         with self.lock:
             return bool(self.fresh or self.again) and not self.shared.reason
 
-    def _started(self) -> _Worker | None:
+    def _started(self) -> Worker | None:
         try:
-            worker = _Worker(started())
+            worker = Worker.start()
         except OSError:
             self._stop(UNSTARTED)
             return None
@@ -206,7 +181,7 @@ class Jobs:
                 worker.process.kill()
         return worker
 
-    def _serve(self, worker: _Worker) -> None:
+    def _serve(self, worker: Worker) -> None:
         """Answer the calls of a worker until it ends."""
         calls, answers = worker.process.stdout, worker.process.stdin
         with suppress(*ENDED):
@@ -221,7 +196,7 @@ class Jobs:
                     if self.shared.reason and not worker.drawn:
                         return
 
-    def _answered(self, worker: _Worker, call: Call) -> object:
+    def _answered(self, worker: Worker, call: Call) -> object:
         try:
             if call.name in OWNERS:
                 return OWNERS[call.name](self.owner, self.tasks[worker.last], *call.given, **call.more)
@@ -232,7 +207,7 @@ class Jobs:
         except Exception as error:  # noqa: BLE001  it is the photo's error, as without workers
             return Raised.of(error)
 
-    def _next(self, worker: _Worker) -> tuple[Task | None, Path | None] | None:
+    def _next(self, worker: Worker) -> tuple[Task | None, Path | None] | None:
         """Give out a photo and the first of its copies; none if there is no other, or not just now."""
         with self.lock:
             if self.shared.reason or not (self.fresh or self.again):
@@ -248,18 +223,18 @@ class Jobs:
             _advise(self.tasks[later].source)
         return self.tasks[place], self.run.copies.get(self.tasks[place].source)
 
-    def _stopped(self, worker: _Worker, output: Path) -> str:
+    def _stopped(self, worker: Worker, output: Path) -> str:
         """Let a photo be drawn, unless the run has been stopped."""
         with self.lock:
             worker.last = self.places[output]
             (worker.refused if self.shared.reason else worker.drawn).add(worker.last)
             return self.shared.reason
 
-    def _open(self, worker: _Worker, folder: Path) -> None:
+    def _open(self, worker: Worker, folder: Path) -> None:
         with self.lock:
             self.shared.open(folder)
 
-    def _done(self, worker: _Worker, output: Path, entry: Entry, seen: list[Any], reason: str) -> None:
+    def _done(self, worker: Worker, output: Path, entry: Entry, seen: list[Any], reason: str) -> None:
         """Take what became of a photo; of one that was not to be drawn any more, nothing."""
         place = self.places[output]
         self.owner.forget(self.tasks[place])
@@ -275,7 +250,7 @@ class Jobs:
         self.made[place] = made
         self.inbox.put(True)
 
-    def _bury(self, worker: _Worker) -> None:
+    def _bury(self, worker: Worker) -> None:
         """Decide what becomes of the photos that a worker held when it ended."""
         with self.lock:
             self.unstarted = 0 if worker.ready else self.unstarted + 1
