@@ -126,7 +126,9 @@ def accounted(report: Report, ledger: Ledger, *deadly: str) -> list[str]:
     assert [*names(report, "released"), *failed] == sorted(
         [*"0123456"], key=lambda name: (name in failed, name)
     )
-    assert paid(ledger) == (len(report.released) + len(lost), len(lost))
+    debits, unstored = paid(ledger)
+    assert debits == len(report.released) + len(lost)
+    assert unstored <= len(lost)  # of one that died before the last rename, the ledger knows the file
     hints = {entry.source.stem: entry.failure.hint for entry in report.failed if entry.failure}
     assert all(("costs again" in hints[name]) is (name in lost) for name in failed)
     return lost
@@ -139,7 +141,7 @@ def test_every_release_is_paid_before_it_is_drawn_and_what_is_lost_then_is_said(
     lost = accounted(released(given), ledger, "2")
     assert "2" in lost
     assert names(released(given), "released") == lost
-    assert paid(ledger) == (COUNT + len(lost), len(lost))
+    assert paid(ledger)[0] == COUNT + len(lost)
 
 
 def test_a_photo_of_which_a_worker_died_unpaid_is_tried_again(ledger: Ledger) -> None:
@@ -207,7 +209,7 @@ def test_a_disk_that_is_full_stops_the_run_and_one_name_does_not(
 
     def failing(shared: Shared, folder: Path) -> None:
         calls.append(1)
-        if len(calls) == 2:
+        if len(calls) == 1:
             raise OutputError("cannot write", hint="no") from OSError(number, "why")
         real(shared, folder)
 
@@ -240,8 +242,8 @@ def test_an_interrupt_lets_what_is_drawn_be_written(ledger: Ledger, monkeypatch:
 def test_a_worker_never_holds_more_than_two_photos(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, most = Jobs._next, []
 
-    def following(jobs: Jobs, worker: Any) -> Any:
-        given = real(jobs, worker)
+    def following(jobs: Jobs, worker: Any, *done: Any) -> Any:
+        given = real(jobs, worker, *done)
         most.append(len(worker.holds))
         return given
 
@@ -277,7 +279,7 @@ def test_what_cannot_be_sent_is_refused_before_anything_is_drawn(photos: Path) -
 def test_workers_that_cannot_start_stop_the_run(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpveil.batch.process.PROGRAM", "dpveil.nothing")
     report = released(choices())
-    assert (len(report.untried), report.stopped) == (COUNT, "no other process can be started")
+    assert (len(report.untried), report.stopped) == (COUNT, "its processes cannot start, or go on")
     assert exit_code(report) == 4
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from dpveil.batch.choices import Choices
+from dpveil.batch.shared import Shared
 from dpveil.batch.tasks import Task
 from dpveil.core.guarantee import Guarantee
 from dpveil.errors import DPVeilError, UsageError
@@ -108,6 +109,7 @@ class Line:
 
     def __init__(self, answers: IO[bytes], calls: IO[bytes]) -> None:
         self._answers, self._calls, self._alone = answers, calls, threading.Lock()
+        self._shared = Shared()
 
     def __call__(self, name: str, *given: Any, **more: Any) -> Any:
         """Return what the call returns, or raise what it raises."""
@@ -130,8 +132,11 @@ class Line:
         self("stop", reason)
 
     def open(self, folder: Path) -> None:
-        """Have a folder made, or compared with what it was."""
-        self("open", folder)
+        """Have the run make a folder, or compare it with what it was at the run's first use of it."""
+        if folder in self._shared.made:
+            self._shared.open(folder)
+        else:
+            self._shared.made[folder] = self("open", folder)
 
 
 def send(stream: IO[bytes], message: object) -> None:

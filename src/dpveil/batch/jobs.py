@@ -97,8 +97,8 @@ class Jobs:
                 thread.start()
             self._collect(count, step)
         except KeyboardInterrupt:
-            self._stop(INTERRUPTED)
             try:
+                self._stop(INTERRUPTED)
                 self._join(threads)
             except KeyboardInterrupt:
                 self._kill(all_of_them=True)
@@ -162,6 +162,8 @@ class Jobs:
                     with self.lock:
                         self.workers.discard(worker)
                     self._bury(worker)
+        except Exception:  # noqa: BLE001  nobody foresaw it: what is not done yet is reported as untried
+            self._stop(UNSTARTED)
         finally:
             self.inbox.put(False)
 
@@ -194,6 +196,7 @@ class Jobs:
                 send(answers, pickle.dumps(self._answered(worker, call)))
                 with self.lock:
                     if self.shared.reason and not worker.drawn:
+                        worker.process.kill()
                         return
 
     def _answered(self, worker: Worker, call: Call) -> object:
@@ -207,8 +210,13 @@ class Jobs:
         except Exception as error:  # noqa: BLE001  it is the photo's error, as without workers
             return Raised.of(error)
 
-    def _next(self, worker: Worker) -> tuple[Task | None, Path | None] | None:
-        """Give out a photo and the first of its copies; none if there is no other, or not just now."""
+    def _next(self, worker: Worker, *done: Any) -> tuple[Task | None, Path | None] | None:
+        """Give out a photo and the first of its copies; none if there is no other, or not just now.
+
+        A worker is `done` with the one before that is written.
+        """
+        if done:
+            self._done(worker, *done)
         with self.lock:
             if self.shared.reason or not (self.fresh or self.again):
                 return None
@@ -230,9 +238,10 @@ class Jobs:
             (worker.refused if self.shared.reason else worker.drawn).add(worker.last)
             return self.shared.reason
 
-    def _open(self, worker: Worker, folder: Path) -> None:
+    def _open(self, worker: Worker, folder: Path) -> object:
         with self.lock:
             self.shared.open(folder)
+            return self.shared.made[folder]
 
     def _done(self, worker: Worker, output: Path, entry: Entry, seen: list[Any], reason: str) -> None:
         """Take what became of a photo; of one that was not to be drawn any more, nothing."""

@@ -16,6 +16,8 @@ ONE_THREAD: Final = {
     for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB_MAXIMUM", "NUMBA")
 }
 """There is a worker for each core, so each has one thread."""
+END_SECONDS: Final = 20
+"""Seconds within which a worker ends that has nothing left to do."""
 
 
 @dataclass(eq=False)
@@ -51,10 +53,13 @@ class Worker:
         return cls(process)
 
     def end(self) -> None:
-        """Kill the process, if it runs."""
-        self.process.kill()
+        """Close its pipes, after which it ends; kill it if it takes long."""
         for stream in (self.process.stdin, self.process.stdout):
             if stream is not None:
                 with suppress(OSError):
                     stream.close()
-        self.process.wait()
+        try:
+            self.process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()

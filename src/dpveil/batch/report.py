@@ -25,7 +25,7 @@ STATUSES: Final = (RELEASED, FAILED, SKIPPED, NO_REGION, UNTRIED)
 INTERRUPTED: Final = "the run was interrupted"
 UNWRITABLE: Final = "the output cannot be written"
 UNPAYABLE: Final = "the ledger cannot be used"
-UNSTARTED: Final = "no other process can be started"
+UNSTARTED: Final = "its processes cannot start, or go on"
 
 
 def untried(reason: str) -> DPVeilError:

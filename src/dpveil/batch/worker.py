@@ -17,13 +17,34 @@ from dpveil.batch.tasks import Task
 from dpveil.errors import DPVeilError
 
 
-def _given(line: Line, run: Run) -> Iterator[tuple[Task | None, Callable[[], Any]]]:
-    """Yield the photos that the run gives out, until there are no more; None where it gives none just now."""
-    while (given := line("next")) is not None:
-        task, copied = given
-        if copied is not None:
-            run.copies[task.source] = copied
-        yield task, partial(run.prepare, task) if task is not None else lambda: None
+class _Work:
+    """The photos that the run gives out, and what became of those that are done."""
+
+    def __init__(self, line: Line, run: Run) -> None:
+        self._line, self._run = line, run
+        self._done: tuple[Any, ...] = ()
+
+    def __iter__(self) -> Iterator[tuple[Task | None, Callable[[], Any]]]:
+        """Yield photos until there are no more; None where none is given out just now."""
+        while (given := self._line("next", *self._told())) is not None:
+            task, copied = given
+            if copied is not None:
+                self._run.copies[task.source] = copied
+            yield task, partial(self._run.prepare, task) if task is not None else lambda: None
+
+    def done(self, *done: Any) -> None:
+        """Take what became of a photo, which the run is told when it is asked for another."""
+        self.tell()
+        self._done = done
+
+    def tell(self) -> None:
+        """Tell the run at once."""
+        if done := self._told():
+            self._line("done", *done)
+
+    def _told(self) -> tuple[Any, ...]:
+        done, self._done = self._done, ()
+        return done
 
 
 def serve(line: Line, setup: Setup) -> None:
@@ -35,18 +56,20 @@ def serve(line: Line, setup: Setup) -> None:
         lambda *release: seen.append(setup.see(*release)),
         around=line,
     )
+    work = _Work(line, run)
 
     def draw(task: Task | None, waiting: Callable[[], Any]) -> Any:
         return None if task is None else run.draw(task, waiting)
 
-    with ahead(draw, _given(line, run)) as drawn:
+    with ahead(draw, work) as drawn:
         for task, waiting in drawn:
             if task is None:
                 continue
             reason = run.turn(task, waiting)
-            line("done", task.output, _plain(run.report.entries.pop()), [*seen], reason)
+            work.done(task.output, _plain(run.report.entries.pop()), [*seen], reason)
             seen.clear()
             run.copies.pop(task.source, None)
+        work.tell()
 
 
 def _plain(entry: Entry) -> Entry:
