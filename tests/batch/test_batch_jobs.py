@@ -20,8 +20,10 @@ import dpveil
 from dpveil.batch import Choices, Report, plan_tasks, release_all, usual_jobs
 from dpveil.batch import jobs as batch_jobs
 from dpveil.batch.calls import Raised
-from dpveil.batch.jobs import Jobs
+from dpveil.batch.jobs import Jobs, nothing
 from dpveil.batch.owner import Owner
+from dpveil.batch.process import Worker
+from dpveil.batch.run import Run
 from dpveil.batch.shared import Shared
 from dpveil.cli.run_report import exit_code
 from dpveil.errors import (
@@ -274,7 +276,7 @@ def test_an_interrupt_lets_what_is_paid_be_drawn_and_written(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It comes while the third photo is paid for, and nothing else is paid from then on."""
-    real, paying, running = Owner.commit, list[str](), list[Jobs]()
+    real, paying, running, allowed = Owner.commit, list[str](), list[Jobs](), set[str]()
 
     def following(jobs: Jobs, worker: Any, *done: Any) -> Any:
         running.append(jobs)
@@ -287,16 +289,31 @@ def test_an_interrupt_lets_what_is_paid_be_drawn_and_written(
             os.kill(os.getpid(), signal.SIGINT)
             while not running[0].shared.reason:
                 time.sleep(0.001)
+            drawn = [place for worker in [*running[0].workers] for place in [*worker.drawn]]
+            allowed.update(paying, (running[0].tasks[place].name for place in drawn))
 
     monkeypatch.setitem(batch_jobs.CALLS, "next", following)
     monkeypatch.setitem(batch_jobs.OWNERS, "commit", commit)
     report = released(choices(ledger=ledger))
     assert (report.stopped, exit_code(report)) == ("the run was interrupted", 130)
-    assert 3 <= len(paying) <= 4  # another worker may have been allowed to draw by then
+    assert {*paying} <= allowed  # another worker may have been allowed to draw by then
     assert [entry.source.name for entry in report.released] == sorted(paying)
     assert len(report.untried) == COUNT - len(paying)
     assert paid(ledger) == (len(paying), 0)
     assert sorted(name for name in files() if name.endswith(".png")) == sorted(paying)
+
+
+def test_nothing_is_given_out_or_drawn_after_a_stop(photos: Path) -> None:
+    tasks = plan_tasks([Path("in")], Path("out"))
+    jobs = Jobs(Run(choices(), Report(), nothing), tasks, nothing, nothing)
+    worker = Worker(process=None)  # type: ignore[arg-type]
+    given = [jobs._next(worker) for _ in range(2)]
+    assert given == [(tasks[0], None), (tasks[1], None)]
+    assert (jobs._stopped(worker, tasks[0].output), worker.drawn) == ("", {0})
+    jobs.shared.stop("enough")
+    jobs.shared.stop("another reason")
+    assert (jobs._stopped(worker, tasks[1].output), worker.drawn) == ("enough", {0})
+    assert jobs._next(worker) is None
 
 
 def test_a_worker_never_holds_more_than_two_photos(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
