@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 from dpveil.batch.choices import Choices
 from dpveil.batch.prefetch import prefetch
@@ -16,20 +18,20 @@ from dpveil.ledger.limits import show_left
 def check_price(
     choices: Choices,
     tasks: Sequence[Task],
-    price: Callable[[Task], Guarantee | None],
+    prepare: Callable[[Task], Any],
     *,
     at_once: int,
 ) -> None:
     """Raise `BudgetRefused` if the ledger has less left than all releases of a run cost together.
 
-    `price` returns what a photo costs, None if it is not paid, and is called in `at_once` threads. None is
-    asked for after a photo that is free, as a method costs nothing for all or for none: the price of each is
-    compared again when it is paid. So is that of a single photo, which is not asked for here.
+    `prepare` returns something with a `plan` for a photo that will be released, and is called in `at_once`
+    threads. It is not called after a photo that is free, as a method costs nothing for all or for none: the
+    price of each is compared again when it is paid. So is that of a single photo, which is not planned here.
     """
     if choices.ledger is None or choices.subject is None or len(tasks) < 2:
         return
     paid = []
-    with prefetch(price, tasks, at_once=at_once) as prices:
+    with prefetch(partial(_price, prepare), tasks, at_once=at_once) as prices:
         for _, known in prices:
             total = known()
             if total is not None and total.free:
@@ -37,10 +39,20 @@ def check_price(
             paid += [] if total is None else [total]
     if len(paid) < 2:
         return
+    ledger: Any = choices.ledger
     try:
-        choices.ledger.check_room(choices.subject, paid)
+        ledger.check_room(choices.subject, paid)
     except BudgetExceeded as error:
         raise _too_dear(error, len(paid)) from error
+
+
+def _price(prepare: Callable[[Task], Any], task: Task) -> Guarantee | None:
+    """Return what a release would cost; None for one that is there, or whose error the run reports."""
+    try:
+        planned = getattr(prepare(task), "plan", None)
+    except Exception:  # noqa: BLE001  it comes again when the photo is released
+        return None
+    return None if planned is None else planned.total
 
 
 def _too_dear(error: BudgetExceeded, photos: int) -> BudgetRefused:

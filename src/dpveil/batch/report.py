@@ -26,6 +26,12 @@ INTERRUPTED: Final = "the run was interrupted"
 UNWRITABLE: Final = "the output cannot be written"
 UNPAYABLE: Final = "the ledger cannot be used"
 UNAFFORDABLE: Final = "all photos together cost more than is left"
+UNSTARTED: Final = "its processes cannot start, or go on"
+
+
+def untried(reason: str) -> DPVeilError:
+    """Return the error for a photo that a run did not reach."""
+    return DPVeilError(f"not tried, because {reason}", hint="run the same command again")
 
 
 @dataclass(frozen=True)
