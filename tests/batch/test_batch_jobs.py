@@ -24,6 +24,7 @@ from dpveil.batch.shared import Shared
 from dpveil.cli.run_report import exit_code
 from dpveil.errors import (
     BudgetExceeded,
+    DPVeilError,
     InvalidParameter,
     LedgerError,
     NoRegion,
@@ -87,23 +88,29 @@ def files(out: str = "out") -> dict[str, bytes]:
 
 
 def test_several_processes_make_the_files_and_the_report_of_one(photos: Path) -> None:
-    """With an unreadable photo and one without a region; and a rerun skips what is there."""
+    """With a copy, an unreadable photo, one without a region, and an output that is in the way; a rerun skips
+    what is there.
+    """
     Path("in/3.png").write_bytes(b"no photo")
+    Path("in/5.png").write_bytes(Path("in/4.png").read_bytes())
     given = choices(regions=[Everything(TIMES, empty=9)], seed=5)
     steps, told = [], {}
     for jobs in (1, 2, 3):
-        report = released(given, "out", jobs, step=lambda: steps.append(1))
+        Path("out").mkdir()
+        Path("out/6.png").write_bytes(b"in the way")
+        report = released(given, "out", jobs, step=lambda: steps.append(1), options={"force": "--force"})
         assert [entry.source.stem for entry in report.entries] == list("0123456")
-        assert (names(report, "no_region"), names(report, "failed")) == (["1"], ["3"])
-        assert len(report.released) == COUNT - 2
+        assert (names(report, "no_region"), names(report, "failed")) == (["1"], ["3", "6"])
+        assert "--force" in report.entries[6].to_json()["hint"]
+        assert any("it is a copy of in/4.png" in text for text in report.entries[5].warnings)
         told[jobs] = (report.to_json(), report.errors, files())
         assert len(steps) == jobs * COUNT
         Path("out").rename(f"out{jobs}")
     assert told[1] == told[2] == told[3]
-    assert told[1][1] == [NoRegion, PhotoError]
+    assert told[1][1] == [NoRegion, PhotoError, DPVeilError]
     Path("out2").rename("out")
     again = released(given)
-    assert (len(again.released), len(again.skipped)) == (0, COUNT - 2)
+    assert (len(again.released), len(again.skipped)) == (0, COUNT - 3)
     assert files() == told[1][2]
 
 
@@ -171,6 +178,25 @@ def test_what_was_written_before_its_worker_died_is_released(ledger: Ledger, for
     assert "2" in names(report, "released")
     assert all(dpveil.verify(entry.output).publishable for entry in report.released)
     assert len(report.released) >= COUNT - pays
+
+
+def test_an_earlier_release_is_not_taken_for_the_one_in_its_place(photos: Path) -> None:
+    """The worker dies after the draw: the file is still the earlier one, and is drawn again."""
+    given = choices(force=True, post_processing=[Deadly(TIMES, deadly=10)])
+    released(given, jobs=1)
+    before = Path("out/2.png").stat().st_ino
+    TIMES.write_bytes(b"x")
+    assert names(released(given), "released") == list("0123456")
+    assert TIMES.read_bytes() == b""
+    assert Path("out/2.png").stat().st_ino != before
+
+
+def test_what_another_did_not_pay_for_is_no_release_of_this_run(ledger: Ledger) -> None:
+    released(choices(), jobs=1)
+    report = released(choices(ledger=ledger))
+    assert len(report.failed) == COUNT
+    assert {"album did not pay for it" in entry.failure.message for entry in report.failed} == {True}
+    assert paid(ledger) == (0, 0)
 
 
 def test_a_budget_that_is_used_up_refuses_the_rest_one_by_one(ledger: Ledger) -> None:

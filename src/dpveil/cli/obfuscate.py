@@ -29,7 +29,8 @@ from dpveil.cli.usual import Doubts, tell, tell_chosen, tell_costs, tell_drawn
 from dpveil.errors import DPVeilError, PhotoError, UsageError
 
 if TYPE_CHECKING:
-    from dpveil.batch import Report, Task
+    from dpveil.batch import Choices, Report, Task
+    from dpveil.cli.seen import Seen
     from dpveil.ledger import Ledger
     from dpveil.mechanisms.method import Method
 
@@ -137,10 +138,9 @@ def obfuscate_command(
     --method dp-pix --help shows the options of dp-pix.
     """
     from dpveil.accounting.meaning import check_strength_name
-    from dpveil.batch import Choices, check_manifest, plan_tasks, release_all, usual_jobs, write_manifest
+    from dpveil.batch import Choices, check_manifest, plan_tasks, write_manifest
     from dpveil.cli.review import check_review, write_review
     from dpveil.cli.run_report import exit_code, print_report
-    from dpveil.cli.seen import Seen, see, see_closely
     from dpveil.postprocessing import parse_all
     from dpveil.regions import check_if_none
 
@@ -164,17 +164,7 @@ def obfuscate_command(
         check_manifest(manifest, tasks, replace=force)
     if review is not None:
         check_review(review, tasks, out, replace=force)
-    seen = Seen()
-    with bar(len(tasks), "releasing") as step:
-        report = release_all(
-            tasks,
-            choices,
-            jobs=jobs or usual_jobs(tasks),
-            step=step,
-            see=see if review is None else see_closely,
-            seen=seen.add,
-            options=options_of(context),
-        )
+    report, seen = _released(context, tasks, choices, jobs, closely=review is not None)
     report.notes += notes
     listed = max(
         _written(manifest, partial(write_manifest, report)),
@@ -216,6 +206,27 @@ def _paying(
     check_apart(opened.files, [path for path in private if path is not None])
     check_limited(opened, subject)
     return {"ledger": opened, "subject": subject, "other_regions": other_regions}
+
+
+def _released(
+    context: typer.Context, tasks: Sequence[Task], choices: Choices, jobs: int | None, *, closely: bool
+) -> tuple[Report, Seen]:
+    """Release all photos; return the report, and what was seen of the releases."""
+    from dpveil.batch import release_all, usual_jobs
+    from dpveil.cli.seen import Seen, see, see_closely
+
+    seen = Seen()
+    with bar(len(tasks), "releasing") as step:
+        report = release_all(
+            tasks,
+            choices,
+            jobs=jobs or usual_jobs(tasks),
+            step=step,
+            see=see_closely if closely else see,
+            seen=seen.add,
+            options=options_of(context),
+        )
+    return report, seen
 
 
 def _tell_budget(ledger: Ledger | None, subject: str | None) -> None:
