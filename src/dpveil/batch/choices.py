@@ -37,7 +37,8 @@ class Choices:
     the bits of each photo are a function of it and the output's name. `force` replaces existing outputs.
     `sign` is the key that signs the certificates, and `mark` adds a C2PA manifest to files, if given; they
     are no settings of a release.
-    With a `ledger`, `subject` pays for every release; `other_regions` is as in `Plan.release`.
+    With a `ledger`, `subject` pays for every release; `other_regions` is as in `Plan.release`. A run that is
+    `dry` tells what its releases would cost, and draws none.
     """
 
     method: Method
@@ -53,6 +54,7 @@ class Choices:
     ledger: Payer | None = None
     subject: str | None = None
     other_regions: bool = False
+    dry: bool = False
 
     def bits(self, name: str) -> BitSource:
         """Return the bit source for the photo that is written to `name`."""

@@ -2,41 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 from dpveil.batch.choices import Choices
-from dpveil.batch.prefetch import prefetch
+from dpveil.batch.report import INTERRUPTED, PRICED, Report
 from dpveil.batch.tasks import Task
-from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import exact, show
-from dpveil.errors import BudgetExceeded, BudgetRefused
+from dpveil.errors import BudgetExceeded, BudgetRefused, DPVeilError
 from dpveil.ledger.limits import show_left
+from dpveil.mechanisms.method import Method
+from dpveil.release.quote import quote_of_sizes
+
+SIDE: Final = 64
+"""Sides of a region by which it is told whether a method costs anything, in pixels."""
 
 
-def check_price(
-    choices: Choices,
-    tasks: Sequence[Task],
-    prepare: Callable[[Task], Any],
-    *,
-    at_once: int,
-) -> None:
+def is_priced(choices: Choices, tasks: Sequence[Task]) -> bool:
+    """Whether a run is to be priced beforehand: several photos are paid for, and the method costs something.
+
+    The price of each is compared again when it is paid, so nothing depends on this but whether it is said
+    beforehand that not all of them can be.
+    """
+    return choices.ledger is not None and len(tasks) > 1 and not _free(choices.method)
+
+
+def check_price(choices: Choices, dry: Report) -> None:
     """Raise `BudgetRefused` if the ledger has less left than all releases of a run cost together.
 
-    `prepare` returns something with a `plan` for a photo that will be released, and is called in `at_once`
-    threads. It is not called after a photo that is free, as a method costs nothing for all or for none: the
-    price of each is compared again when it is paid. So is that of a single photo, which is not planned here.
+    `dry` is the report of the dry run. What is released already costs nothing there, and what failed will be
+    reported by the run. Raises `KeyboardInterrupt` if it was interrupted.
     """
-    if choices.ledger is None or choices.subject is None or len(tasks) < 2:
-        return
-    paid = []
-    with prefetch(partial(_price, prepare), tasks, at_once=at_once) as prices:
-        for _, known in prices:
-            total = known()
-            if total is not None and total.free:
-                return
-            paid += [] if total is None else [total]
+    if dry.stopped == INTERRUPTED:
+        raise KeyboardInterrupt
+    promises = [entry.promise for entry in dry.of(PRICED) if entry.promise is not None]
+    paid = [promise.total for promise in promises if promise.total is not None]
     if len(paid) < 2:
         return
     ledger: Any = choices.ledger
@@ -46,13 +46,11 @@ def check_price(
         raise _too_dear(error, len(paid)) from error
 
 
-def _price(prepare: Callable[[Task], Any], task: Task) -> Guarantee | None:
-    """Return what a release would cost; None for one that is there, or whose error the run reports."""
+def _free(method: Method) -> bool:
     try:
-        planned = getattr(prepare(task), "plan", None)
-    except Exception:  # noqa: BLE001  it comes again when the photo is released
-        return None
-    return None if planned is None else planned.total
+        return quote_of_sizes(method, [{"height": SIDE, "width": SIDE, "channels": 3}]).total.free
+    except DPVeilError:
+        return False
 
 
 def _too_dear(error: BudgetExceeded, photos: int) -> BudgetRefused:
