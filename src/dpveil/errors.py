@@ -10,7 +10,8 @@
     │   └── NoRegion                 the photo holds no region of the wanted kind
     ├── UnsupportedRelation      2   guarantees that cannot be composed
     ├── BudgetRefused            3   a ledger cannot take the debit: no limit, or no total
-    │   └── BudgetExceeded           the limit has less left than the release costs
+    │   ├── BudgetExceeded           the limit has less left than the release costs
+    │   └── RegionsDiffer            earlier releases of the photo cover other regions
     ├── AlreadyPaid              1   a ledger has a stored release for this key
     ├── ReservationLost          1   a reservation expired, or another one took its place
     ├── LedgerError              4   the ledger is missing, damaged, busy, or not what it was
@@ -177,18 +178,21 @@ class BudgetRefused(DPVeilError):
 class BudgetExceeded(BudgetRefused):
     """A limit has less left than the release costs, so no noise was drawn.
 
-    `unit` is what `asked` and `left` are amounts of: epsilon, rho, or epsilon at some delta.
+    `unit` is what `asked` and `left` are amounts of: epsilon, rho, or epsilon at some delta. `fits` is what
+    is left in the terms of the release, where these are others.
     """
 
-    def __init__(self, *, subject: str, asked: object, left: object, unit: str = "epsilon") -> None:
-        super().__init__(
-            f"{subject} has {unit} {left} left and this release costs {asked}",
-            hint="raise its limit" if str(left) == "0" else f"ask for {left} or less, or raise its limit",
-        )
-        self.subject = subject
-        self.asked = asked
-        self.left = left
-        self.unit = unit
+    def __init__(
+        self, *, subject: str, asked: object, left: object, unit: str = "epsilon", fits: object = None
+    ) -> None:
+        less = "" if str(left) == "0" else f"ask for {fits or left} or less in all, "
+        free = "use what costs nothing, such as fill, or raise its limit: nothing comes back with time"
+        super().__init__(f"{subject} has {unit} {left} left and this release costs {asked}", hint=less + free)
+        self.subject, self.asked, self.left, self.unit, self.fits = subject, asked, left, unit, fits
+
+
+class RegionsDiffer(BudgetRefused):
+    """A photo was paid for with other regions, so that its sum would hold for less than they cover."""
 
 
 class AlreadyPaid(DPVeilError):

@@ -17,12 +17,14 @@ from PIL import Image
 from workers_made import Deadly, Everything, Onlooker, held
 
 import dpveil
-from dpveil.batch import Choices, Report, plan_tasks, release_all, usual_jobs
+from dpveil.batch import Choices, Report, plan_tasks, price, release_all, usual_jobs
 from dpveil.batch import jobs as batch_jobs
+from dpveil.batch import run as batch_run
 from dpveil.batch.calls import Raised
 from dpveil.batch.jobs import Jobs, nothing
 from dpveil.batch.owner import Owner
 from dpveil.batch.process import Worker
+from dpveil.batch.report import UNAFFORDABLE
 from dpveil.batch.run import Run
 from dpveil.batch.shared import Shared
 from dpveil.cli.run_report import exit_code
@@ -57,7 +59,9 @@ def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def ledger(photos: Path) -> Iterator[Ledger]:
+def ledger(photos: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
+    """A ledger, for runs that are not priced beforehand, so that what dies does so when it is released."""
+    monkeypatch.setattr(batch_run, "is_priced", lambda *_: False)
     with Ledger("sqlite:///budget.db", create=True) as opened:
         opened.set_limit("album", Limit("pure", epsilon=99))
         yield opened
@@ -180,6 +184,24 @@ def test_a_photo_that_kills_every_worker_fails_unpaid_and_ends_nothing(
     assert "out of memory" in report.failed[-1].failure.message
     assert (len(TIMES.read_bytes()), exit_code(report)) == (97, 1)
     assert {*beside} == {1}
+
+
+def test_a_photo_that_kills_every_worker_ends_nothing_while_the_run_is_priced(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_run, "is_priced", price.is_priced)
+    TIMES.write_bytes(b"x" * 99)
+    ledger.set_limit("album", Limit("pure", epsilon=5))
+    given = choices(ledger=ledger, regions=[Everything(TIMES, deadly=10)])
+    report = released(given)
+    assert (len(report.untried), report.stopped, exit_code(report)) == (COUNT, UNAFFORDABLE, 3)
+    assert "album has epsilon 5 left, and 6 photos cost 6 together" in {
+        entry.failure.message for entry in report.untried if entry.failure is not None
+    }
+    assert (paid(ledger), len(TIMES.read_bytes())) == ((0, 0), 97)
+    ledger.set_limit("album", Limit("pure", epsilon=6))
+    assert "2" not in accounted(released(given), ledger, "2")
+    assert (paid(ledger), len(TIMES.read_bytes())) == ((6, 0), 93)
 
 
 @pytest.mark.parametrize("pays", [False, True])

@@ -136,3 +136,16 @@ def test_nothing_is_said_of_what_nobody_paid(ledger: Ledger, monkeypatch: pytest
     assert names(report, "skipped") == ["b.png"]
     assert report.discarded == []
     assert paid(ledger) == (0, 0)
+
+
+def test_a_dry_run_tells_what_releases_would_cost_and_draws_none(ledger: Ledger) -> None:
+    """One photo is released already and one cannot be read: neither has a price."""
+    released(ledger, "b.png")
+    Path("in/c.png").write_bytes(b"no photo")
+    settings: dict[str, Any] = {"method": DPPix(epsilon=1, block=4, neighbourhood=4), "dry": True}
+    given = Choices(regions=[parse("whole")], max_pixels=10_000, ledger=ledger, subject="album", **settings)
+    report = release_all(plan_tasks([Path("in")], Path("out")), given)
+    assert [entry.status for entry in report.entries] == ["priced", "skipped", "failed"]
+    assert str(report.entries[0].promise and report.entries[0].promise.total).startswith("1-DP")
+    assert [path.name for path in sorted(Path("out").iterdir())] == ["b.png", "b.png.certificate.json"]
+    assert paid(ledger) == (1, 0)

@@ -218,12 +218,110 @@ def test_a_ledger_that_fails_stops_the_run_and_nothing_more_is_paid_or_drawn(
     assert shown(cli)["spent"]["epsilon"] == 1
 
 
-def test_photos_that_cost_too_much_do_not_stop_the_others(cli: Shell) -> None:
+def test_a_run_that_costs_more_than_is_left_draws_nothing(cli: Shell) -> None:
     cli("ledger", "limit", "album-7", "--epsilon", 2, *LEDGER)
+    before = cli("ledger", "history", *LEDGER)[1]
+    command = ("obfuscate", "in", "--out", "out", *METHOD, *PAID)
+    code, answer, _ = cli(*command, "--json")
+    told = json.loads(answer)
+    assert (code, len(told["released"]), len(told["failed"]), len(told["untried"])) == (3, 0, 0, 3)
+    assert told["untried"][2] == {
+        "input": "in/cleo.png",
+        "error": "album-7 has epsilon 2 left, and 3 photos cost 3 together",
+        "hint": "release fewer, ask for 0.6666 or less for each on average, use what costs nothing, such as"
+        " fill, or raise its limit by 1",
+    }
+    code, answer, said = cli(*command)
+    assert (code, answer) == (3, "")
+    assert said.splitlines()[0].startswith("nothing was drawn: album-7 has epsilon 2 left, and 3 photos")
+    assert not Path("out").exists()
+    assert cli("ledger", "history", *LEDGER)[1] == before
+    assert cli("obfuscate", "in/bob.png", "in/anna.png", "--out", "out", *METHOD, *PAID)[0] == 0
     code, answer, _ = cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--json")
     told = json.loads(answer)
-    assert (code, len(told["released"]), len(told["failed"])) == (3, 2, 1)
+    assert (code, len(told["skipped"]), told["failed"][0]["error"]) == (
+        3,
+        2,
+        "album-7 has epsilon 0 left and this release costs 1",
+    ), "what is there already is not part of the price"
     assert shown(cli)["spent"]["epsilon"] == 2
+
+
+def test_a_run_that_costs_nothing_is_released_with_nothing_left(cli: Shell) -> None:
+    cli("ledger", "limit", "album-7", "--epsilon", "0.000001", *LEDGER)
+    assert cli("obfuscate", "in", "--out", "out", "--method", "fill", *PAID)[0] == 0
+    assert cli("ledger", "check", *LEDGER, "--json")[0] == 0
+
+
+def test_a_photo_that_cannot_be_read_does_not_hide_what_the_others_cost(cli: Shell) -> None:
+    Path("in/bad.png").write_bytes(b"no picture")
+    cli("ledger", "limit", "album-7", "--epsilon", 2, *LEDGER)
+    code, answer, _ = cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--json")
+    assert (code, len(json.loads(answer)["untried"])) == (3, 4)
+    cli("ledger", "limit", "album-7", "--epsilon", 3, *LEDGER)
+    code, answer, _ = cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--json")
+    told = json.loads(answer)
+    assert (code, len(told["released"]), len(told["failed"])) == (1, 3, 1)
+
+
+def test_other_regions_of_a_photo_are_refused_and_recorded_where_they_are_asked_for(cli: Shell) -> None:
+    fill = ("obfuscate", "in/bob.png", "--method", "fill", *PAID)
+    assert cli(*fill, "--regions", "0,0,8,16", "--out", "left.png")[0] == 0
+    code, answer, said = cli(*fill, "--regions", "8,0,8,16", "--out", "right.png")
+    assert (code, answer, Path("right.png").exists()) == (3, "", False)
+    assert "this photo was released with other regions before" in said
+    assert "add --other-regions" in said
+    more = ("--regions", "8,0,8,16", "--out", "right.png", "--other-regions")
+    assert cli(*fill, *more)[0] == 0
+    debits = [line for line in cli("ledger", "history", *LEDGER)[1].splitlines() if "debit" in line]
+    assert [line.endswith("other regions") for line in debits] == [False, True]
+    code, answer, said = cli("ledger", "check", *LEDGER, "--json")
+    assert (code, json.loads(answer)["other_regions"]) == (0, 1)
+    assert "1 debit of a photo with other regions than before" in said
+    code, _, said = cli(*fill[:4], "--out", "x.png", "--other-regions")
+    assert (code, "--other-regions needs --ledger" in said) == (2, True)
+
+
+def test_a_name_that_is_not_there_is_an_error_with_the_name_that_was_meant(cli: Shell) -> None:
+    code, answer, said = cli("ledger", "show", "album7", *LEDGER)
+    assert (code, answer, said.count("\n")) == (2, "", 1)
+    assert "unknown subject 'album7': did you mean album-7? dpveil ledger subjects" in said
+    code, _, said = cli("ledger", "show", "somebody", *LEDGER)
+    assert (code, "did you mean" in said) == (2, False)
+    command = ("obfuscate", "in", "--out", "out", *METHOD, *LEDGER, "--subject")
+    for name, meant in (("albun-7", True), ("somebody", False)):
+        code, answer, said = cli(*command, name)
+        assert (code, answer, said.count("\n")) == (3, "", 1)
+        assert f"{name} has no limit" in said
+        assert ("did you mean album-7? " in said) == meant
+    assert not Path("out").exists()
+
+
+def test_show_tells_what_the_whole_path_leaves_and_by_how_much_a_limit_is_exceeded(cli: Shell) -> None:
+    cli("ledger", "limit", "album-7/anna", "--epsilon", "2.5", *LEDGER)
+    anna = (*METHOD, *LEDGER, "--subject", "album-7/anna")
+    assert cli("obfuscate", "in/bob.png", "--out", "a.png", *anna)[0] == 0
+    assert cli("obfuscate", "in/anna.png", "--out", "b.png", *METHOD, *PAID)[0] == 0
+    told = shown(cli, "album-7/anna")
+    assert (told["limit"]["left"], told["left"]) == (1.5, {"epsilon": 1})
+    assert [each["subject"] for each in told["parents"]] == ["album-7"]
+    assert told["parents"][0]["limits"][0]["left"] == 1
+    assert cli("ledger", "show", "album-7/anna", *LEDGER)[1] == (
+        "album-7/anna: spent epsilon 1 (m-pixels:16) for what all its releases cover; limit epsilon 2.5,"
+        " left 1.5; album-7: limit epsilon 3, left 1; in all epsilon 1 is left\n"
+    )
+    assert cli("ledger", "show", "album-7/new", *LEDGER)[1] == (
+        "album-7/new: spent epsilon 0; no limit of its own; album-7: limit epsilon 3, left 1; in all epsilon"
+        " 1 is left\n"
+    )
+    code, answer, _ = cli("ledger", "limit", "album-7", "--epsilon", "0.5", *LEDGER)
+    assert (code, answer) == (
+        0,
+        "album-7: spent epsilon 2 (m-pixels:16) for what all its releases cover; limit epsilon 0.5, exceeded"
+        " by epsilon 1.5\n",
+    )
+    told = shown(cli)
+    assert (told["limit"]["left"], told["limit"]["exceeded"]) == (0, {"epsilon": 1.5})
 
 
 def test_exported_entries_chain_by_hashes_that_anybody_computes(cli: Shell) -> None:

@@ -6,15 +6,16 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from budgets import cost
+from budgets import ANY, cost
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dpveil.accounting import compose
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import BudgetExceeded, BudgetRefused, InvalidParameter
-from dpveil.ledger import Limit
+from dpveil.ledger import Account, Limit
 from dpveil.ledger.amounts import Cost, Total, read_relation, written
+from dpveil.ledger.limits import show_left
 from dpveil.ledger.subjects import check_subject, is_under, path_to
 
 amounts = st.fractions(min_value=0, max_value=50, max_denominator=10**9)
@@ -193,3 +194,66 @@ def test_subjects_are_paths_in_one_spelling() -> None:
     for wrong in (None, 3, b"album", "/".join("a" * 17)):
         with pytest.raises(InvalidParameter):
             check_subject(wrong)
+
+
+@given(st.sampled_from(["pure", "approximate", "zcdp"]), amounts, amounts)
+def test_the_largest_epsilon_that_is_left_fits_and_one_unit_more_does_not(
+    kind: str, most: Fraction, spent: Fraction
+) -> None:
+    more: dict[str, Any] = {"delta": "1e-6"} if kind == "approximate" else {}
+    limit = Limit(kind, **{"rho" if kind == "zcdp" else "epsilon": most + 1}, **more)
+    before = Cost.of(cost(spent))
+    left = limit.left_epsilon(before)
+    if left:
+        assert limit.fits(before + Cost.of(cost(left)))
+    assert not limit.fits(before + Cost.of(cost(left + Fraction(1, 10**6))))
+    assert bool(limit.exceeded(before)) != limit.fits(before)
+    assert all(over > 0 for over in limit.exceeded(before).values())
+
+
+@given(amounts)
+def test_what_is_left_is_shown_rounded_down_and_asking_for_it_fits(amount: Fraction) -> None:
+    shown = Fraction(show_left(amount))
+    assert 0 <= shown <= amount
+    assert amount - shown <= amount / 1000
+    limit = Limit("pure", epsilon=amount + 1)
+    with pytest.raises(BudgetExceeded) as refused:
+        limit.check("a", Total(Cost.of(cost(amount + 2))), Cost.of(cost(amount + 2)), 0)
+    assert limit.fits(Cost.of(cost(Fraction(str(refused.value.left)))))
+
+
+def test_what_is_left_is_named_in_the_terms_of_the_release() -> None:
+    limit, spent = Limit("zcdp", rho="0.5"), Cost.of(cost("0.6"))
+    for asked, hint in (
+        (cost(1), "ask for epsilon 0.8 or less in all, use what costs nothing, such as fill, or raise"),
+        (cost(rho="0.4"), "ask for 0.32 or less in all, use what costs nothing"),
+    ):
+        own = Cost.of(asked)
+        with pytest.raises(BudgetExceeded, match=r"^a has rho 0\.32 left") as refused:
+            limit.check("a", Total(spent + own), own, 0)
+        assert refused.value.hint.startswith(hint)
+    with pytest.raises(BudgetExceeded) as refused:
+        limit.check("a", Total(Cost.of(cost(2))), Cost.of(cost(1)), 0)
+    assert refused.value.hint.startswith("use what costs nothing")
+    assert limit.exceeded(Cost.of(cost(2))) == {"rho": Fraction(3, 2)}
+
+
+def test_an_account_leaves_what_the_tightest_limit_of_its_path_does() -> None:
+    def account(spent: Any, *limits: Limit, parents: tuple[Account, ...] = ()) -> Account:
+        return Account("a", Total(Cost.of(cost(spent)), ANY), Total(), limits, parents)
+
+    tight, loose = Limit("pure", epsilon=1), Limit("pure", epsilon=9)
+    top = account("0.75", tight)
+    assert account("0.5", loose, parents=(top,)).left == {"epsilon": Fraction(1, 4)}
+    assert account("0.5", parents=(top,)).left == {"epsilon": Fraction(1, 4)}
+    assert account(0, tight, parents=(account(8, loose),)).left == {"epsilon": 1}
+    assert account("0.5").left == {}
+    assert not account(0).limited
+    concentrated = account(0, Limit("zcdp", rho="0.5"))
+    assert concentrated.left == {"epsilon": 1, "rho": Fraction(1, 2)}
+    assert account(0, loose, parents=(concentrated,)).left == {"epsilon": 1}
+    assert account("0.5", loose, parents=(top,)).limits_in_words() == (
+        "limit epsilon 9, left 8.5; a: limit epsilon 1, left 0.25; in all epsilon 0.25 is left"
+    )
+    assert account(1, tight).limits_in_words() == "limit epsilon 1, left 0"
+    assert account(4, tight).limits_in_words() == "limit epsilon 1, exceeded by epsilon 3"

@@ -94,6 +94,24 @@ def test_reservations_below_count_for_ancestors_too(ledger: Ledger) -> None:
     assert ledger.show("albums").reserved.cost.epsilon == 0
 
 
+def test_an_account_is_known_by_a_limit_or_a_debit_and_limited_by_its_path(ledger: Ledger) -> None:
+    spend(ledger, 1, "album/anna")
+    ledger.set_limit("studio/shop", Limit("pure", epsilon=1))
+    ledger.set_limit("gone", Limit("pure", epsilon=1))
+    ledger.remove_limit("gone", Limit("pure", epsilon=1))
+    told = {
+        "album": (True, True),
+        "album/anna": (True, True),
+        "album/bob": (False, True),
+        "studio": (False, False),
+        "studio/shop": (True, True),
+        "gone": (True, False),
+        "albums": (False, False),
+    }
+    found = {name: (ledger.show(name).known, ledger.show(name).limited) for name in told}
+    assert found == told
+
+
 def test_several_limits_all_hold_and_one_replaces_its_like(ledger: Ledger) -> None:
     ledger.set_limit("album", Limit("zcdp", rho="0.5"))
     spend(ledger, 1)

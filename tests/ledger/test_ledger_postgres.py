@@ -19,7 +19,14 @@ import pytest
 from budgets import cost, ended, forked, killed, race, spend
 
 import dpveil
-from dpveil.errors import AlreadyPaid, BudgetExceeded, LedgerError, ReservationLost, UsageError
+from dpveil.errors import (
+    AlreadyPaid,
+    BudgetExceeded,
+    LedgerError,
+    RegionsDiffer,
+    ReservationLost,
+    UsageError,
+)
 from dpveil.ledger import Ledger, Limit
 from dpveil.ledger.postgres import target_of
 
@@ -82,6 +89,22 @@ def test_a_photo_is_paid_from_it(ledger: Ledger) -> None:
     plan.release(ledger=ledger, subject="album", key="photo-1")
     with pytest.raises(BudgetExceeded):
         plan.release(ledger=ledger, subject="album", key="photo-2")
+
+
+def test_a_photo_has_the_same_regions_on_a_server_too(ledger: Ledger, url: str) -> None:
+    left, right = (
+        dpveil.plan(np.eye(16, dtype=np.uint8), "fill", regions=half) for half in ("0,0,8,16", "8,0,8,16")
+    )
+    left.release(ledger=ledger, subject="album")
+    waiting = ledger.reserve("album", cost(1), "k", covered=left.covered)
+    with Ledger(url) as other:
+        with pytest.raises(RegionsDiffer):
+            right.release(ledger=other, subject="album/anna")
+        right.release(ledger=other, subject="album/anna", other_regions=True)
+    with pytest.raises(RegionsDiffer):
+        waiting.commit()
+    found = ledger.check()
+    assert (found.debits, found.other_regions) == (2, 1)
 
 
 @pytest.mark.parametrize("processes", [2, 16])

@@ -160,3 +160,17 @@ def test_what_was_not_found_promises_nothing() -> None:
     assert dpveil.plan(blank, "fill", **asked).strength == "strong"
     with pytest.raises(dpveil.errors.TooWeak, match="leaves faces in the clear"):
         dpveil.plan(blank, "fill", at_least="weak", **asked)
+
+
+def test_methods_that_replace_the_same_kind_cover_the_same_pixels(photo: Path, tmp_path: Path) -> None:
+    """So a ledger takes releases by several of them: heads by three, and boxes by two; no head is a box."""
+    covered = {name: dpveil.plan(photo, method_of(name), regions="faces").covered for name in FACES}
+    assert covered["gallery"] == covered["attributes"] == covered["latent"]
+    assert covered["dp-pix"] == covered["fill"]
+    assert covered["gallery"] != covered["fill"]
+    Image.open(photo).save(tmp_path / "copy.png")
+    copied = dpveil.plan(tmp_path / "copy.png", "fill", regions="faces").covered
+    assert copied is not None
+    assert covered["fill"] is not None
+    assert copied.photo == covered["fill"].photo
+    assert copied.pixels != covered["fill"].pixels, "regions grow to the blocks of a JPEG alone"

@@ -65,7 +65,7 @@ class Book:
     drawn: list | None = None
     seen: list = field(default_factory=list)
 
-    def reserve(self, subject, guarantee, key, *, again=False):
+    def reserve(self, subject, guarantee, key, *, again=False, covered=None, other_regions=False):
         if guarantee.epsilon > self.limit:
             raise BudgetExceeded(subject=subject, asked=guarantee.epsilon, left=self.limit)
         return Page(self, guarantee)

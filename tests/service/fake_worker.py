@@ -21,7 +21,8 @@ def main() -> None:
             write(answers, {"planned": settings})
             write(answers, {"done": True})
             continue
-        write(answers, {"total": settings.get("total"), "room": settings.get("room", 1000)})
+        told = {name: settings.get(name) for name in ("total", "covered")}
+        write(answers, {**told, "room": settings.get("room", 1000)})
         if (read(requests) or ({},))[0].get("do") == "draw":
             misbehave(settings.get("draw"), answers)
             image = base64.b64decode(settings["image"])

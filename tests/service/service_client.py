@@ -111,6 +111,7 @@ def release(name: str = "a", **settings: Any) -> dict[str, Any]:
         "image": base64.b64encode(image).decode(),
         "certificate": certificate.to_text(),
         "total": certificate.composition.to_json(),
+        "covered": {"photo": "01" * 32, "pixels": "02" * 32},
         **settings,
     }
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import httpx
 import pytest
-from service_client import release, service, upload
+from service_client import photo, release, service, upload
 
+import dpveil
 from dpveil.errors import LedgerError, OutputError
 from dpveil.ledger import Ledger, Limit
 from dpveil.service.store import KEPT
@@ -249,3 +250,44 @@ def test_results_are_not_shown_without_the_ledger_that_paid(ledger: Any, tmp_pat
         assert post(client, "a").status_code == 201
     with pytest.raises(OutputError, match="another ledger, or without one"), service(results=results):
         pass
+
+
+def test_a_photo_is_released_with_the_same_regions_alone(both: Any, ledger: Any) -> None:
+    """The service has no exception, and does not name one."""
+    made, client = both
+    assert post(client, "a").status_code == 201
+    for subject in ("album", "other"):
+        other = post(
+            client, f"b-{subject}", subject=subject, covered={"photo": "01" * 32, "pixels": "03" * 32}
+        )
+        assert (other.status_code, kind(other)) == (403, "RegionsDiffer")
+        assert "released with other regions before" in other.json()["title"]
+        assert "other_regions" not in other.text
+    assert post(client, "c", covered={"photo": "04" * 32, "pixels": "03" * 32}).status_code == 201
+    assert (spent(ledger), spent(ledger, "other")) == (2, 0)
+    assert ledger.show("album").reserved.cost.epsilon == 0
+    assert made.desk.store._room == 0
+
+
+@pytest.mark.parametrize("covered", [None, {}, [], "x", 5, {"photo": "01" * 32}, {"photo": 1, "pixels": 2}])
+def test_a_worker_that_does_not_say_what_is_covered_gets_nothing_paid(
+    both: Any, ledger: Any, covered: Any
+) -> None:
+    answer = post(both[1], "a", covered=covered)
+    assert (answer.status_code, kind(answer)) == (422, "WorkerEnded")
+    assert (spent(ledger), ledger.show("album").reserved.cost.epsilon) == (0, 0)
+
+
+def test_a_real_worker_says_which_pixels_of_which_photo_are_covered(ledger: Any) -> None:
+    contents, settings = photo(), {"method": "fill", "subject": "album", "regions": "8,8,32,24"}
+    planned = dpveil.plan(contents, "fill", regions="8,8,32,24")
+    planned.release(ledger=ledger, subject="other")
+    with service(ledger=ledger) as (_, client):
+
+        def status(**changed: Any) -> int:
+            return client.post("/v1/releases", files=upload(contents, {**settings, **changed})).status_code
+
+        assert status() == 201
+        assert status(regions=["8,8,32,12", "8,20,32,12"]) == 201
+        assert status(regions="8,8,32,23") == 403
+    assert ledger.check().debits == 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from dpveil.core.numbers import Json
 from dpveil.io import MAX_PIXELS
@@ -37,7 +37,8 @@ class Choices:
     the bits of each photo are a function of it and the output's name. `force` replaces existing outputs.
     `sign` is the key that signs the certificates, and `mark` adds a C2PA manifest to files, if given; they
     are no settings of a release.
-    With a `ledger`, `subject` pays for every release.
+    With a `ledger`, `subject` pays for every release; `other_regions` is as in `Plan.release`. A run that is
+    `dry` tells what its releases would cost, and draws none.
     """
 
     method: Method
@@ -52,10 +53,17 @@ class Choices:
     mark: Marker | None = None
     ledger: Payer | None = None
     subject: str | None = None
+    other_regions: bool = False
+    dry: bool = False
 
     def bits(self, name: str) -> BitSource:
         """Return the bit source for the photo that is written to `name`."""
         return SecureBits() if self.seed is None else SeededBits(self.seed, name)
+
+    @property
+    def paying(self) -> dict[str, Any]:
+        """Return how a release is paid, as arguments of `Plan.release`."""
+        return {"ledger": self.ledger, "subject": self.subject, "other_regions": self.other_regions}
 
     @property
     def settings(self) -> dict[str, Json]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,18 +14,28 @@ from dpveil.batch.interrupts import uninterrupted
 from dpveil.batch.jobs import Jobs, check_jobs, nothing
 from dpveil.batch.numbering import check_numbers, keep_numbers
 from dpveil.batch.prefetch import ahead, prefetch
+from dpveil.batch.price import check_price, is_priced
 from dpveil.batch.private import check_apart
-from dpveil.batch.report import INTERRUPTED, RELEASED, SKIPPED, UNPAYABLE, UNWRITABLE, Report, untried
+from dpveil.batch.report import (
+    INTERRUPTED,
+    RELEASED,
+    SKIPPED,
+    UNAFFORDABLE,
+    UNPAYABLE,
+    UNWRITABLE,
+    Report,
+    untried,
+)
 from dpveil.batch.resume import earlier, finished, same, taken
 from dpveil.batch.shared import Around, Shared
 from dpveil.batch.state import Stamp, State, stamp_of
 from dpveil.batch.tasks import Task
 from dpveil.core.certificate import Certificate
-from dpveil.errors import LedgerError, OutputError
+from dpveil.errors import BudgetRefused, DPVeilError, LedgerError, OutputError
 from dpveil.io import most_bytes, read
 from dpveil.io.names import shown
 from dpveil.release.plan import Plan, plan
-from dpveil.release.saving import Release, certificate_path, is_release, tidy
+from dpveil.release.saving import Release, is_release, tidy
 
 ONE_FILE_ONLY: Final = frozenset({errno.ENAMETOOLONG, errno.EEXIST, errno.EISDIR})
 """Errors that affect one output only; the next may still be written."""
@@ -72,7 +82,7 @@ class Run:
     def begin(self, tasks: Sequence[Task]) -> None:
         """Store new numbers, clean up after killed runs, read the folders' states, and find copies."""
         if self.choices.ledger is not None:
-            check_apart(self.choices.ledger.files, [path for task in tasks for path in _opened(task)])
+            check_apart(self.choices.ledger.files, [path for task in tasks for path in task.paths])
         for folder, names in _numbered(tasks).items():
             keep_numbers(names, folder)
         for folder in sorted({task.output.parent for task in tasks}):
@@ -117,8 +127,8 @@ class Run:
 
     def draw(
         self, task: Task, waiting: Callable[[], tuple[Path, Certificate] | _Ready]
-    ) -> tuple[Path, Certificate] | _Drawn:
-        """Return the release of an earlier run, or the drawn one by the plan.
+    ) -> tuple[Path, Certificate] | _Drawn | _Ready:
+        """Return the release of an earlier run, or the drawn one by the plan; in a dry run, that.
 
         Another run may have released the photo since it was planned, so that is looked for before it is paid.
         """
@@ -129,10 +139,11 @@ class Run:
                 return prepared
             if (there := self._there(task, prepared.stamp)) is not None:
                 return there
+            if choices.dry:
+                return prepared
             if reason := self.around.stopped(task):
                 raise untried(reason)
-            bits = choices.bits(task.name)
-            release = prepared.plan.release(bits=bits, ledger=choices.ledger, subject=choices.subject)
+            release = prepared.plan.release(bits=choices.bits(task.name), **choices.paying)
             if release.paid is not None:
                 self.paid.add(task.output)
         except LedgerError:
@@ -142,12 +153,14 @@ class Run:
             del waiting  # an error's traceback would hold it, and it holds the error
         return _Drawn(prepared, release)
 
-    def turn(self, task: Task, waiting: Callable[[], tuple[Path, Certificate] | _Drawn]) -> str:
+    def turn(self, task: Task, waiting: Callable[[], tuple[Path, Certificate] | _Drawn | _Ready]) -> str:
         """Write one release or record its error; return why the run cannot continue, if so."""
         try:
             drawn = waiting()
             if isinstance(drawn, _Drawn):
                 self._write(task, drawn)
+            elif isinstance(drawn, _Ready):
+                self.report.price(task, drawn.plan)
             else:
                 self.report.done(SKIPPED, task, *drawn, self._about(task, drawn[1]))
         except LedgerError as error:
@@ -161,10 +174,10 @@ class Run:
             self.report.fail(task, error)
         return ""
 
-    def stop(self, tasks: Sequence[Task], reason: str) -> None:
-        """Record all photos that were not reached."""
+    def stop(self, tasks: Sequence[Task], reason: str, error: DPVeilError | None = None) -> None:
+        """Record all photos that were not reached, and why."""
         for task in tasks[len(self.report.entries) :]:
-            self.report.fail(task, untried(reason), tried=False)
+            self.report.fail(task, error or untried(reason), tried=False)
         self.report.stopped = reason
 
     def _write(self, task: Task, drawn: _Drawn) -> None:
@@ -230,28 +243,37 @@ def release_all(
     With several `jobs`, so many other processes release them, on one core each; this one pays and signs.
     `see` is called with each new release once it is written, where that happens, and `seen` here with what it
     returned; neither may raise. Continues after the failure of a single photo; stops if nothing can be
-    written any more, the ledger fails, or on an interrupt, and then reports the remaining photos as untried.
-    With `options`, such as {"force": "--force"}, errors write arguments as on the command line. Raises
-    `UsageError` and `OutputError`, before anything is drawn, if outputs cannot be numbered, an input or
-    output belongs to the ledger, or `jobs` is no number of processes that the settings can be sent to.
+    written any more, the ledger fails, or on an interrupt, and then reports the remaining photos as untried,
+    as all are if a ledger has less left than they cost together. With `options`, such as
+    {"force": "--force"}, errors write arguments as on the command line. Raises `UsageError` and
+    `OutputError`, before anything is drawn, if outputs cannot be numbered, an input or output belongs to the
+    ledger, or `jobs` is no number of processes that the settings can be sent to.
     """
     check_jobs(jobs)
     run = Run(choices, Report(options or {}), lambda *release: seen(see(*release)))
     apart = None if min(jobs, len(tasks)) < 2 else Jobs(run, tasks, see, seen)
     try:
         run.begin(tasks)
-        if apart is None:
-            _release_here(run, tasks, step)
-        else:
-            apart.release(min(jobs, len(tasks)), step)
+        if is_priced(choices, tasks):
+            dry = Run(replace(choices, dry=True), Report(), nothing, states=run.states)
+            _release(dry, None if apart is None else Jobs(dry, tasks, nothing, nothing), tasks, jobs, nothing)
+            check_price(choices, dry.report)
+        _release(run, apart, tasks, jobs, step)
     except KeyboardInterrupt:
         run.stop(tasks, INTERRUPTED)
+    except BudgetRefused as error:
+        run.stop(tasks, UNAFFORDABLE, error)
     run.report.discard({place for place, task in enumerate(tasks) if task.output in run.paid})
     return run.report
 
 
-def _release_here(run: Run, tasks: Sequence[Task], step: Callable[[], None]) -> None:
-    """Release every photo in this process, reading and drawing the next ones while one is written."""
+def _release(
+    run: Run, apart: Jobs | None, tasks: Sequence[Task], jobs: int, step: Callable[[], None]
+) -> None:
+    """Release every photo, in this process reading and drawing the next ones while one is written."""
+    if apart is not None:
+        apart.release(min(jobs, len(tasks)), step)
+        return
     at_once = min(finder.at_once for finder in run.choices.regions)
     with prefetch(run.prepare, tasks, at_once=at_once) as prepared, ahead(run.draw, prepared) as drawn:
         for task, waiting in drawn:
@@ -259,12 +281,6 @@ def _release_here(run: Run, tasks: Sequence[Task], step: Callable[[], None]) -> 
                 run.stop(tasks, reason)
                 break
             step()
-
-
-def _opened(task: Task) -> list[Path]:
-    """Return every file that a run may open for a task."""
-    outputs = [task.output, *task.elsewhere, *([] if task.former is None else [task.former])]
-    return [task.source, *outputs, *map(certificate_path, outputs)]
 
 
 def _numbered(tasks: Sequence[Task]) -> dict[Path, dict[str, str]]:

@@ -32,8 +32,9 @@ DETAILS: Final = {
     ),
     USAGE: "An option is missing, unknown or out of range; nothing was read",
     BUDGET: (
-        "Nothing was drawn for a photo that would cost more than a limit of its subject has left, or promise"
-        " less than `--at-least`"
+        "Nothing was drawn for a photo that would cost more than a limit of its subject has left, that was"
+        " released with other regions before, or that would promise less than `--at-least`; nor for any photo"
+        " of a run whose photos cost more together than is left"
     ),
     IMPOSSIBLE: (
         "No photo, table or model is one that dpveil reads, or no output can be written, or the ledger is"

@@ -12,7 +12,7 @@ import typer
 from dpveil.cli import exits, say
 from dpveil.cli.command import Command
 from dpveil.cli.ledger_check import check_command
-from dpveil.cli.ledger_words import Url, event_in_words, in_words
+from dpveil.cli.ledger_words import Url, account_of, event_in_words
 from dpveil.cli.options import AsJson, Text
 from dpveil.errors import InvalidParameter, UsageError
 
@@ -80,13 +80,13 @@ def limit_command(
         if opened.created:
             say.note(f"there was no ledger: made {say.still(str(opened.files[0]))}")
         (opened.remove_limit if remove else opened.set_limit)(subject, wanted)
-        say.answer(in_words(opened.show(subject)))
+        say.answer(opened.show(subject).in_words())
     return exits.DONE
 
 
 @ledger_app.command("show", cls=Command, short_help="Show what a subject spent, and what is left.")
 def show_command(subject: Subject, ledger: Url, json: AsJson = False) -> int:
-    """Show what was spent for a subject and is reserved, and its limits.
+    """Show what was spent for a subject and is reserved, and the limits of its path.
 
     \b
     Example:
@@ -95,11 +95,11 @@ def show_command(subject: Subject, ledger: Url, json: AsJson = False) -> int:
     from dpveil.ledger import Ledger
 
     with Ledger(ledger) as opened:
-        account = opened.show(subject)
+        account = account_of(opened, subject)
     if json:
         say.document(account.to_json())
     else:
-        say.answer(in_words(account))
+        say.answer(account.in_words())
     return exits.DONE
 
 
@@ -118,7 +118,7 @@ def subjects_command(ledger: Url, json: AsJson = False) -> int:
     if json:
         say.document({"subjects": [account.to_json() for account in accounts]})
     for account in () if json else accounts:
-        say.answer(in_words(account))
+        say.answer(account.in_words())
     return exits.DONE
 
 

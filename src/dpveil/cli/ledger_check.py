@@ -57,6 +57,7 @@ def check_command(
         "debits": found.debits,
         "files": found.files,
         "unstored": found.unstored,
+        "other_regions": found.other_regions,
     }
     if json:
         good = [each for each in files if "error" not in each]
@@ -68,6 +69,9 @@ def check_command(
             say.answer(quoted(f"{shown(each['output'])}: {told}"))
     told = f"{found.debits:,} debits, all within their limits; {found.files:,} stored files, all paid for"
     say.note(f"{told}; {found.unstored:,} debits without a stored file")
+    if found.other_regions:
+        many = f"{found.other_regions:,} debits" if found.other_regions > 1 else "1 debit"
+        say.note(f"{many} of a photo with other regions than before: its sum holds for what all cover")
     return exits.INCOMPLETE if bad else exits.DONE
 
 

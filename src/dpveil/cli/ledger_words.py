@@ -1,4 +1,4 @@
-"""Accounts and entries of a ledger in words, one line each."""
+"""Subjects and entries of a ledger as the command line names them."""
 
 from __future__ import annotations
 
@@ -6,45 +6,39 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpveil.errors import BudgetRefused, UnknownName, meant
+
 if TYPE_CHECKING:
-    from dpveil.ledger import Account, Limit
-    from dpveil.ledger.amounts import Total
+    from dpveil.ledger import Account, Ledger
 
 Url = Annotated[str, typer.Option("--ledger", metavar="URL", help="The ledger, such as sqlite:///budget.db.")]
 
 
-def in_words(account: Account) -> str:
-    """Return what a subject spent and has reserved, and its limits, in one line."""
-    scope = " for what all its releases cover" if _is_some(account.spent) else ""
-    parts = [f"spent {_amounts(account.spent)}{scope}"]
-    if _is_some(account.reserved):
-        parts.append(f"reserved {_amounts(account.reserved)}")
-    everything = account.spent + account.reserved
-    parts += [_left(limit, everything) for limit in account.limits] or ["no limit of its own"]
-    return f"{account.subject}: {'; '.join(parts)}"
+def account_of(ledger: Ledger, subject: str) -> Account:
+    """Return the account of a subject; raises `UnknownName`, with a name that is like it, if there is none
+    and no limit is on its path.
+    """
+    account = ledger.show(subject)
+    if not account.known and not account.limited:
+        hint = f"{_near(ledger, account.subject)}dpveil ledger subjects lists those of the ledger"
+        raise UnknownName("subject", account.subject, (), hint=hint)
+    return account
 
 
-def _is_some(total: Total) -> bool:
-    return bool(total.cost.epsilon or total.cost.rho or total.cost.delta)
+def check_limited(ledger: Ledger, subject: str) -> None:
+    """Raise `BudgetRefused` if no limit is on the path of a subject, with a name that is like it."""
+    if not ledger.show(subject).limited:
+        hint = f"{_near(ledger, subject)}dpveil ledger limit sets one"
+        raise BudgetRefused(f"{subject} has no limit, so nothing may be spent for it", hint=hint)
 
 
-def _left(limit: Limit, total: Total) -> str:
-    from dpveil.core.numbers import show
-
-    return f"limit {limit.in_words()}, left {show(limit.left(total.cost))}"
-
-
-def _amounts(total: Total) -> str:
-    numbers = total.cost.to_json()
-    told = [f"{name} {value}" for name, value in numbers.items() if value or name == "epsilon"]
-    relation = total.relation_text()
-    return " and ".join(told) + (
-        f" ({'no common neighbours' if total.mixed else relation})" if relation else ""
-    )
+def _near(ledger: Ledger, subject: str) -> str:
+    return meant(subject, ledger.subjects())
 
 
 def event_in_words(event: Any) -> str:
     """Return what an entry says."""
+    from dpveil.ledger.account import amounts_in_words
     from dpveil.ledger.entries import Debit, LimitSet, Open, Stored
 
     if isinstance(event, Open):
@@ -52,5 +46,7 @@ def event_in_words(event: Any) -> str:
     if isinstance(event, LimitSet):
         return f"{event.subject}  {'removed' if event.removed else 'set'} limit {event.limit.in_words()}"
     if isinstance(event, Debit):
-        return f"{event.subject}  debit {_amounts(event.cost)}  unit {event.unit[:12]} draw {event.draw}"
+        others = "  other regions" * (event.part is not None and event.part.other_regions)
+        amounts = amounts_in_words(event.cost)
+        return f"{event.subject}  debit {amounts}  unit {event.unit[:12]} draw {event.draw}{others}"
     return f"{event.subject}  stored {event.sha256}" if isinstance(event, Stored) else ""

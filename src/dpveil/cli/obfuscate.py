@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -102,6 +102,14 @@ def obfuscate_command(
     subject: Annotated[
         Text, typer.Option(metavar="NAME", help="Who pays from the ledger, such as studio/album-7.")
     ] = None,
+    other_regions: Annotated[
+        bool,
+        typer.Option(
+            "--other-regions",
+            help="With --ledger: take photos whose earlier releases replaced other regions; their sum holds"
+            " for what all of them replaced.",
+        ),
+    ] = False,
     seed: Annotated[
         int | None,
         typer.Option(
@@ -136,7 +144,7 @@ def obfuscate_command(
     from dpveil.postprocessing import parse_all
     from dpveil.regions import check_if_none
 
-    opened = _opened(ledger, subject, seed, (manifest, review))
+    paying = _paying(ledger, subject, other_regions, seed, (manifest, review))
     choices = Choices(
         method=method,
         regions=method.accepts(regions.finders([method.regions])),
@@ -147,8 +155,7 @@ def obfuscate_command(
         max_pixels=max_pixels,
         force=force,
         **keys(sign, c2pa, c2pa_key),
-        ledger=opened,
-        subject=subject,
+        **paying,
     )
     tasks = plan_tasks(inputs, out, names=names)
     check_formats(choices.mark, (task.output for task in tasks))
@@ -165,20 +172,30 @@ def obfuscate_command(
     )
     print_report(report, json)
     _tell_faces(context, method, report, seen.doubts, seeded=seed is not None)
-    _tell_budget(opened, subject)
+    _tell_budget(paying.get("ledger"), subject)
     return max(exit_code(report), listed)
 
 
-def _opened(
-    url: str | None, subject: str | None, seed: int | None, private: Sequence[Path | None]
-) -> Ledger | None:
-    """Return the ledger that pays, if any; nothing that the run writes about itself may belong to it."""
+def _paying(
+    url: str | None,
+    subject: str | None,
+    other_regions: bool,
+    seed: int | None,
+    private: Sequence[Path | None],
+) -> dict[str, Any]:
+    """Return how releases are paid, as arguments of `Choices`; `private` are files about the run.
+
+    The ledger is opened, and nothing that the run writes about itself may belong to it.
+    """
     if (url is None) != (subject is None):
         missing, given = ("--ledger", "--subject") if url is None else ("--subject", "--ledger")
         raise UsageError(f"{given} needs {missing}", hint="name both, or neither")
     if url is None or subject is None:
-        return None
+        if other_regions:
+            raise UsageError("--other-regions needs --ledger", hint="without one, nothing is compared")
+        return {}
     from dpveil.batch import check_apart
+    from dpveil.cli.ledger_words import check_limited
     from dpveil.ledger import Ledger
     from dpveil.ledger.subjects import check_subject
 
@@ -187,7 +204,8 @@ def _opened(
     check_subject(subject)
     opened = Ledger(url)
     check_apart(opened.files, [path for path in private if path is not None])
-    return opened
+    check_limited(opened, subject)
+    return {"ledger": opened, "subject": subject, "other_regions": other_regions}
 
 
 def _released(
@@ -214,10 +232,8 @@ def _released(
 def _tell_budget(ledger: Ledger | None, subject: str | None) -> None:
     """Say what the subject has spent, and what is left, and let go of the ledger."""
     if ledger is not None and subject is not None:
-        from dpveil.cli.ledger_words import in_words
-
         try:
-            say.note(in_words(ledger.show(subject)))
+            say.note(ledger.show(subject).in_words())
         except DPVeilError as error:  # the releases are written, and the report says if it failed
             say.note(f"dpveil: {say.one_line(error)}")
         ledger.close()

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from dpveil.batch.report import INTERRUPTED, UNPAYABLE, UNSTARTED, UNTRIED, UNWRITABLE, Entry, Promise, Report
+from dpveil.batch.report import (
+    INTERRUPTED,
+    UNAFFORDABLE,
+    UNPAYABLE,
+    UNSTARTED,
+    UNTRIED,
+    UNWRITABLE,
+    Entry,
+    Promise,
+    Report,
+)
 from dpveil.cli import exits, say
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.notes import Aside
@@ -27,6 +37,7 @@ STOPPED: Final = {
     INTERRUPTED: exits.INTERRUPTED,
     UNWRITABLE: exits.IMPOSSIBLE,
     UNPAYABLE: exits.IMPOSSIBLE,
+    UNAFFORDABLE: exits.BUDGET,
     UNSTARTED: exits.IMPOSSIBLE,
 }
 """Exit codes of runs that ended early, by reason."""
@@ -99,8 +110,12 @@ def _tell_each(report: Report) -> None:
         if entry.failure is not None and entry.status != UNTRIED:
             say.note(_refused(shown(entry.source), entry.failure.message, entry.failure.hint))
     if untried := report.untried:
-        why = "" if untried[0].failure is None else untried[0].failure.message
-        say.note(f"{shown(untried[0].source)} and what follows, {len(untried)} in all: {why}")
+        failure, what = (
+            untried[0].failure,
+            f"{shown(untried[0].source)} and what follows, {len(untried)} in all",
+        )
+        why = "" if failure is None else str(DPVeilError(failure.message, hint=failure.hint))
+        say.note(f"{'nothing was drawn' if report.stopped == UNAFFORDABLE else what}: {why}")
 
 
 def _refused(source: str, message: str, hint: str) -> str:

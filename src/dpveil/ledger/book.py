@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final
 
+from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee
 from dpveil.errors import InvalidParameter, ReservationLost, UsageError
 from dpveil.ledger import databases, entries, rules, store
 from dpveil.ledger.account import Account, Paid
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.check import Checked, check, parse_head
-from dpveil.ledger.entries import Debit, Entry, LimitSet, Open, Stored
+from dpveil.ledger.entries import Debit, Entry, LimitSet, Open, Part, Stored
 from dpveil.ledger.limits import Limit
 from dpveil.ledger.reservation import Reservation
-from dpveil.ledger.store import MOST_SECONDS, Connection, Reserved
-from dpveil.ledger.subjects import check_subject, is_under
+from dpveil.ledger.store import MOST_SECONDS, Balance, Connection, Reserved
+from dpveil.ledger.subjects import check_subject, is_under, path_to
 
 SECONDS: Final = 600
 """Seconds after which a reservation expires that was never committed."""
@@ -71,6 +73,8 @@ class Ledger:
         key: str | bytes,
         *,
         again: bool = False,
+        covered: Covered | None = None,
+        other_regions: bool = False,
         seconds: int = SECONDS,
     ) -> Reservation:
         """Set budget aside for a release with this guarantee, if every limit on the subject's path has room.
@@ -78,10 +82,14 @@ class Ledger:
         `key` names the work unit, such as an application's own number for it or the content itself; the
         ledger keeps an HMAC of it. If the unit's release was stored, raises `AlreadyPaid`, unless `again`
         asks for another draw. A reservation of the same unit that is not committed gives way, and any expires
-        after `seconds`. Raises `BudgetRefused` without any limit or total, `BudgetExceeded` if too little is
-        left, `InvalidParameter` and `LedgerError`.
+        after `seconds`. `covered` says which photo it is of and what of it is covered, as `Plan.covered`: if
+        earlier debits of that photo, of any subject, are of other pixels, raises `RegionsDiffer`, unless
+        `other_regions` accepts that their sum holds for what all of them cover. Raises `BudgetRefused`
+        without any limit or total, `BudgetExceeded` if too little is left, `InvalidParameter` and
+        `LedgerError`.
         """
         name, cost = check_subject(subject), rules.priced(guarantee)
+        part = rules.part_of(self._secret, covered, other_regions)
         unit = entries.unit_of(self._secret, name, rules.key_bytes(key))
         given: object = seconds
         if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MOST_SECONDS:
@@ -92,9 +100,10 @@ class Ledger:
             if not again:
                 rules.refuse_stored(connection, name, unit)
                 store.run(connection, "replace", unit=unit)
+            rules.check_part(connection, part)
             rules.check_limits(connection, name, cost, now)
             store.reserve(connection, Reserved(identity, name, unit, cost), now + seconds)
-        return Reservation(self, identity, name, unit)
+        return Reservation(self, identity, name, unit, part)
 
     def set_limit(self, subject: str, limit: Limit) -> None:
         """Set a limit of a subject, in the place of one with the same kind and relation."""
@@ -127,13 +136,19 @@ class Ledger:
             return rules.last_files(store.of_unit(connection, unit))[1]
 
     def show(self, subject: str) -> Account:
-        """Return what a subject spent and reserved, and its limits."""
+        """Return what a subject spent and reserved, its limits, and those above it."""
         name = check_subject(subject)
         with self._database.read() as connection:
-            row = store.balance(connection, name)
             held = store.reserved(connection, int(time.time()))
-            below = (each.cost for each in held if is_under(each.subject, name))
-            return Account(name, row.spent, sum(below, Total()), tuple(row.limits))
+            rows = [store.balance(connection, each) for each in path_to(name)]
+        *above, own = (_account(row, held) for row in rows)
+        return replace(own, parents=tuple(each for each in above if each.limits))
+
+    def check_room(self, subject: str, guarantees: Iterable[Guarantee]) -> None:
+        """Raise as `reserve` does unless releases with all of these would fit; sets nothing aside."""
+        name, cost = check_subject(subject), sum(map(rules.priced, guarantees), Total())
+        with self._database.read() as connection:
+            rules.check_limits(connection, name, cost, int(time.time()))
 
     def subjects(self) -> list[str]:
         """Return all subjects, sorted."""
@@ -181,7 +196,7 @@ class Ledger:
             store.append(connection, event, int(time.time()))
             store.keep(connection, row)
 
-    def _commit(self, identity: str, subject: str, unit: str) -> int:
+    def _commit(self, identity: str, subject: str, unit: str, part: Part | None) -> int:
         now = int(time.time())
         with self._database.write(durable=True) as connection:
             store.expire(connection, now)
@@ -192,10 +207,10 @@ class Ledger:
                     hint="reserve it again",
                 )
             store.run(connection, "free", id=identity)
-            cost = mine[0].cost
+            cost, part = mine[0].cost, rules.check_part(connection, part)
             rows = rules.check_limits(connection, subject, cost, now)
             draw = rules.last_draw(store.of_unit(connection, unit)) + 1
-            store.append(connection, Debit(subject, unit, draw, cost), now)
+            store.append(connection, Debit(subject, unit, draw, cost, part), now)
             for row in rows:
                 row.spent += cost
                 store.keep(connection, row)
@@ -208,6 +223,12 @@ class Ledger:
     def _append(self, event: Stored) -> None:
         with self._database.write(durable=True) as connection:
             store.append(connection, event, int(time.time()))
+
+
+def _account(row: Balance, held: Iterable[Reserved]) -> Account:
+    """Return the account of a subject's row, with the reservations of it and those below it."""
+    below = (each.cost for each in held if is_under(each.subject, row.subject))
+    return Account(row.subject, row.spent, sum(below, Total()), tuple(row.limits), known=not row.new)
 
 
 def _first_rows(connection: Connection) -> None:

@@ -10,8 +10,9 @@ from typing import Final, NoReturn
 from dpveil.errors import BudgetRefused, InvalidParameter, LedgerError
 from dpveil.ledger import store
 from dpveil.ledger.amounts import Total
-from dpveil.ledger.entries import START, Debit, Entry, LimitSet, Open, chained, hashed
+from dpveil.ledger.entries import START, Debit, Entry, LimitSet, Open, Part, chained, hashed
 from dpveil.ledger.limits import Limit
+from dpveil.ledger.rules import regions_differ
 from dpveil.ledger.store import Connection
 from dpveil.ledger.subjects import path_to
 
@@ -26,6 +27,7 @@ class Checked:
     """The result of a check: how many entries, debits and stored files there are, and the `head`.
 
     `unstored` are debits whose release was never stored: lost in crashes, kept in memory only, or under way.
+    `other_regions` are debits of photos whose earlier releases cover other regions, which was accepted.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Checked:
     debits: int
     files: int
     unstored: int
+    other_regions: int
 
 
 @dataclass
@@ -45,8 +48,10 @@ class _Replay:
     spent: dict[str, Total] = field(default_factory=lambda: defaultdict(Total))
     limits: dict[str, dict[tuple[str, str], Limit]] = field(default_factory=lambda: defaultdict(dict))
     draws: dict[tuple[str, str], int] = field(default_factory=dict)
+    parts: dict[str, Part] = field(default_factory=dict)
     files: int = 0
     debits: int = 0
+    other_regions: int = 0
     stored: set[tuple[str, int]] = field(default_factory=set)
 
     def take(self, entry: Entry) -> None:
@@ -89,8 +94,19 @@ class _Replay:
                     limit.check(each, self.spent[each], event.cost.cost, entry.time)
                 except BudgetRefused as error:
                     fail(entry.number, f"it was beyond a limit ({error.message})")
+        if event.part is not None:
+            self._part(entry.number, event.part)
         self.draws[unit] = event.draw
         self.debits += 1
+
+    def _part(self, number: int, part: Part) -> None:
+        """Take the part of a photo that a debit is of; fails unless it says whether earlier ones differ."""
+        differ = regions_differ(self.parts.get(part.photo), part)
+        if differ != part.other_regions:
+            said = "other" if part.other_regions else "the same"
+            fail(number, f"it says that earlier releases of its photo had {said} regions, and they had not")
+        self.parts[part.photo] = part
+        self.other_regions += differ
 
 
 def check(connection: Connection, anchor: tuple[int, str] | None = None) -> Checked:
@@ -105,9 +121,8 @@ def check(connection: Connection, anchor: tuple[int, str] | None = None) -> Chec
             number, after = number + 1, entry.number
             if entry.number != number:
                 fail(number, "it is missing")
-            listed = (getattr(entry.event, "unit", None), getattr(entry.event, "sha256", None))
-            if (row[2], row[3]) != listed:
-                fail(number, "it is listed under another work unit or file")
+            if (row[2], row[3]) != entry.listed:
+                fail(number, "it is listed under another work unit, file or photo")
             replay.take(entry)
             if anchor is not None and anchor[0] == number and anchor[1] != entry.head:
                 fail(number, "it is not the one whose hash was kept: the ledger was changed")
@@ -119,7 +134,8 @@ def check(connection: Connection, anchor: tuple[int, str] | None = None) -> Chec
     _compare(connection, replay)
     name = "" if replay.first is None else replay.first.name
     unstored = replay.debits - len(replay.stored)
-    return Checked(name, f"{number}:{replay.head}", number, replay.debits, replay.files, unstored)
+    head, found = f"{number}:{replay.head}", (replay.debits, replay.files, unstored, replay.other_regions)
+    return Checked(name, head, number, *found)
 
 
 def _compare(connection: Connection, replay: _Replay) -> None:

@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dpveil.core.covered import Covered
 from dpveil.core.numbers import Json
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.limits import LATEST, Limit
@@ -64,25 +65,54 @@ class LimitSet:
 
 
 @dataclass(frozen=True)
+class Part:
+    """Which photo a debit is of, and which part of it the release covers, as HMACs.
+
+    `other_regions` says that earlier debits of this photo are of another part, as was asked for.
+    """
+
+    photo: str
+    covered: str
+    other_regions: bool = False
+
+    def fields(self) -> dict[str, Json]:
+        """Return what the entry says of it."""
+        return {"photo": self.photo, "covered": self.covered, "other_regions": self.other_regions}
+
+    @classmethod
+    def of(cls, data: dict[str, Any]) -> Part:
+        """Return the part of `fields`; raises `ValueError`."""
+        _check(isinstance(data["other_regions"], bool))
+        return cls(_like(HASH, data["photo"]), _like(HASH, data["covered"]), data["other_regions"])
+
+
+@dataclass(frozen=True)
 class Debit:
-    """A release was paid for: the number `draw` of the work unit `unit`, which is an HMAC."""
+    """A release was paid for: the number `draw` of the work unit `unit`, which is an HMAC.
+
+    `part` is None for what is not of a photo, and in entries of early versions.
+    """
 
     subject: str
     unit: str
     draw: int
     cost: Total
+    part: Part | None = None
 
     def fields(self) -> dict[str, Json]:
         """Return what the entry says, besides its kind."""
         cost = {"cost": self.cost.cost.to_text(), "relation": self.cost.relation_text()}
-        return {"subject": self.subject, "unit": self.unit, "draw": self.draw, **cost}
+        part = {} if self.part is None else self.part.fields()
+        return {"subject": self.subject, "unit": self.unit, "draw": self.draw, **cost, **part}
 
     @classmethod
     def of(cls, data: dict[str, Any]) -> Debit:
         """Return the entry of `fields`; raises `ValueError`."""
         cost = Total.parse(data["cost"], data["relation"])
         _check(cost.relation is not None)
-        return cls(check_subject(data["subject"]), _like(HASH, data["unit"]), number(data["draw"]), cost)
+        part = Part.of(data) if "photo" in data else None
+        subject, unit = check_subject(data["subject"]), _like(HASH, data["unit"])
+        return cls(subject, unit, number(data["draw"]), cost, part)
 
 
 @dataclass(frozen=True)
@@ -124,6 +154,12 @@ class Entry:
     def kind(self) -> str:
         """The kind of its event: open, limit, debit or stored."""
         return NAMES[type(self.event)]
+
+    @property
+    def listed(self) -> tuple[str | None, str | None]:
+        """What it is looked up by: its work unit, and the file that was stored or the photo that was paid."""
+        part, sha256 = getattr(self.event, "part", None), getattr(self.event, "sha256", None)
+        return getattr(self.event, "unit", None), sha256 if part is None else part.photo
 
     def to_json(self) -> dict[str, Json]:
         """Return number, time, kind and what happened."""
@@ -169,6 +205,18 @@ def unit_of(secret: str, subject: str, key: bytes) -> str:
     """Return the name of a work unit: an HMAC, from which nobody without the secret guesses the content."""
     message = subject.encode() + b"\0" + hashlib.sha256(key).digest()
     return hmac.new(bytes.fromhex(secret), message, "sha256").hexdigest()
+
+
+def part_of(secret: str, covered: Covered, other_regions: bool) -> Part:
+    """Return a photo and what is covered of it as HMACs; that of the same pixels differs between photos.
+
+    No message is one of `unit_of`: those begin with a subject, and no subject has a zero.
+    """
+    photo, pixels = (
+        hmac.new(bytes.fromhex(secret), b"\0" + what, "sha256").hexdigest()
+        for what in (covered.photo, covered.photo + covered.pixels)
+    )
+    return Part(photo, pixels, other_regions)
 
 
 def _canonical(data: dict[str, Json]) -> str:

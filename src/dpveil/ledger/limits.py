@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor
+from math import floor, isqrt
 from typing import Any, Final
 
 from dpveil.accounting import zcdp_rho
@@ -109,6 +109,22 @@ class Limit:
             return Fraction(floor((self.amounts["rho"] - cost.as_rho) * UNIT), UNIT)
         return Fraction(self.units[0] - cost.epsilon, UNIT)
 
+    def left_epsilon(self, cost: Cost) -> Fraction:
+        """Return the largest ε of a pure release that fits beside `cost`; 0 if none does.
+
+        >>> Limit("zcdp", rho=1).left_epsilon(Cost.parse("500000 250000000000 0 0"))
+        Fraction(10583, 8000)
+        """
+        if self.kind != "zcdp" or not self.fits(cost):
+            return self.left(cost)
+        return Fraction(isqrt(floor((self.amounts["rho"] - cost.as_rho) * 2 * UNIT**2)), UNIT)
+
+    def exceeded(self, cost: Cost) -> dict[str, Fraction]:
+        """Return by how much `cost` is beyond the amounts, by name, as after a limit was lowered."""
+        sums = {"epsilon": Fraction(cost.epsilon, UNIT), "delta": Fraction(cost.delta, DELTA_UNIT)}
+        sums["rho"] = cost.as_rho
+        return {name: sums[name] - most for name, most in self.amounts.items() if sums[name] > most}
+
     def check(self, subject: str, total: Total, asked: Cost, now: int) -> None:
         """Raise `BudgetRefused` unless a release fits; `total` is everything together with it.
 
@@ -148,10 +164,12 @@ class Limit:
         if self.kind == "approximate" and total.delta > self.units[1]:
             left = Fraction(max(0, self.units[1] - earlier.delta), DELTA_UNIT)
             price = Fraction(asked.delta, DELTA_UNIT)
-            return BudgetExceeded(subject=subject, asked=show(price), left=show(left), unit="delta")
+            return BudgetExceeded(subject=subject, asked=show(price), left=show_left(left), unit="delta")
         price = asked.as_rho if self.kind == "zcdp" else Fraction(asked.epsilon, UNIT)
-        left, unit = self.left(earlier), FIELDS[self.kind][0]
-        return BudgetExceeded(subject=subject, asked=show(price), left=show(left), unit=unit)
+        pure = self.kind == "zcdp" and not asked.rho
+        fits = f"epsilon {show_left(self.left_epsilon(earlier))}" if pure else None
+        told = {"asked": show(price), "left": show_left(self.left(earlier)), "fits": fits}
+        return BudgetExceeded(subject=subject, **told, unit=FIELDS[self.kind][0])
 
     def in_words(self) -> str:
         """Return the amounts, the relation and the window in one clause."""
@@ -187,6 +205,15 @@ class Limit:
             return cls(data["kind"], **amounts, relation=relation, **window)
         except (InvalidParameter, UnsupportedRelation, TypeError) as error:
             raise ValueError("no limit") from error
+
+
+def show_left(amount: Fraction) -> str:
+    """Return an amount that is left for display, rounded down.
+
+    >>> show_left(Fraction(2, 3)), show_left(Fraction(0))
+    ('0.6666', '0')
+    """
+    return show(-amount).removeprefix("-")
 
 
 def _units(value: Number | None, name: str) -> int:

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from dpveil.errors import InvalidParameter, UsageError
-from dpveil.ledger.entries import HASH, Stored
+from dpveil.ledger.entries import HASH, Part, Stored
 
 if TYPE_CHECKING:
     from dpveil.ledger.book import Ledger
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class Reservation:
     """Budget that is set aside for one release. Leaving its context without a commit cancels it."""
 
-    def __init__(self, ledger: Ledger, name: str, subject: str, unit: str) -> None:
-        self._ledger, self._name, self._unit = ledger, name, unit
+    def __init__(self, ledger: Ledger, name: str, subject: str, unit: str, part: Part | None) -> None:
+        self._ledger, self._name, self._unit, self._part = ledger, name, unit, part
         self._known: set[str] = set()
         self.subject = subject
         self.draw: int | None = None
@@ -31,10 +31,11 @@ class Reservation:
         """Debit it for good, before the first bit is drawn; on return the debit survives a loss of power.
 
         Raises `ReservationLost` if it expired, was cancelled or replaced, `BudgetRefused` if a limit was
-        lowered meanwhile, and `LedgerError`; then nothing may be drawn. Does nothing if it is committed.
+        lowered meanwhile or the photo released with other regions, and `LedgerError`; then nothing may be
+        drawn. Does nothing if it is committed.
         """
         if self.draw is None:
-            self.draw = self._ledger._commit(self._name, self.subject, self._unit)
+            self.draw = self._ledger._commit(self._name, self.subject, self._unit, self._part)
 
     def cancel(self) -> None:
         """Free it, unless it is committed: a debit is never refunded."""

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Final
+
+from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee
-from dpveil.errors import AlreadyPaid, BudgetRefused, InvalidParameter
-from dpveil.ledger import store
+from dpveil.errors import AlreadyPaid, BudgetRefused, InvalidParameter, RegionsDiffer
+from dpveil.ledger import entries, store
 from dpveil.ledger.amounts import Cost, Total
-from dpveil.ledger.entries import Debit, Entry, Stored
+from dpveil.ledger.entries import Debit, Entry, Part, Stored
 from dpveil.ledger.store import Balance, Connection
 from dpveil.ledger.subjects import is_under, path_to
+
+DIFFER: Final = (
+    "this photo was released with other regions before, and together the releases show what any one of them"
+    " leaves in the clear"
+)
+SAME: Final = (
+    "replace the same regions; or add {other_regions}, and its costs add up to a promise about what all of"
+    " its releases cover, and about nothing else"
+)
 
 
 def priced(guarantee: object) -> Total:
@@ -17,6 +30,16 @@ def priced(guarantee: object) -> Total:
         hint = "give a guarantee, such as plan.total"
         raise InvalidParameter("guarantee", type(guarantee).__name__, "is not a guarantee", hint=hint)
     return Total(Cost.of(guarantee), guarantee.relation)
+
+
+def part_of(secret: str, covered: object, other_regions: bool) -> Part | None:
+    """Return what a release covers as a debit names it, None for no photo; raises `InvalidParameter`."""
+    if covered is None:
+        return None
+    if not isinstance(covered, Covered):
+        hint = "give what a plan covers, plan.covered"
+        raise InvalidParameter("covered", type(covered).__name__, "is no part of a photo", hint=hint)
+    return entries.part_of(secret, covered, other_regions)
 
 
 def key_bytes(key: object) -> bytes:
@@ -47,6 +70,26 @@ def refuse_stored(connection: Connection, subject: str, unit: str) -> None:
     draw, sha256s = last_files(store.of_unit(connection, unit))
     if sha256s:
         raise AlreadyPaid(subject=subject, draw=draw, sha256s=sha256s)
+
+
+def regions_differ(before: Part | None, now: Part) -> bool:
+    """Whether a photo's last debit, or any before it, is of another part than this one.
+
+    Each debit says whether others before it differ, so the last one tells of all.
+    """
+    return before is not None and (before.other_regions or before.covered != now.covered)
+
+
+def check_part(connection: Connection, part: Part | None) -> Part | None:
+    """Return the part as its debit states it; raises `RegionsDiffer` unless all debits of its photo are of
+    the same part, or it says `other_regions`. Subjects do not matter: a photo is the same whoever pays.
+    """
+    if part is None:
+        return None
+    differ = regions_differ(store.of_photo(connection, part.photo), part)
+    if differ and not part.other_regions:
+        raise RegionsDiffer(DIFFER, hint=SAME, arguments={"other_regions": "other_regions=True"})
+    return replace(part, other_regions=differ)
 
 
 def check_limits(connection: Connection, subject: str, cost: Total, now: int) -> list[Balance]:

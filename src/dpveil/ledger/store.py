@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 from dpveil.errors import InvalidParameter, LedgerError
 from dpveil.ledger import entries
 from dpveil.ledger.amounts import Total
-from dpveil.ledger.entries import HASH, NAME, START, Debit, Entry, Event, Stored
+from dpveil.ledger.entries import HASH, NAME, START, Debit, Entry, Event, Part, Stored
 from dpveil.ledger.limits import Limit
 from dpveil.ledger.subjects import check_subject
 
@@ -21,6 +21,7 @@ SQL: Final = {
     " VALUES (:number, :head, :unit, :sha256, :text)",
     "of_unit": "SELECT number, head, text FROM entries WHERE unit = :unit ORDER BY number DESC",
     "of_file": "SELECT number, head, text FROM entries WHERE sha256 = :sha256 ORDER BY number",
+    "of_photo": "SELECT number, head, text FROM entries WHERE sha256 = :photo ORDER BY number DESC LIMIT 1",
     "page": "SELECT number, head, unit, sha256, text FROM entries"
     " WHERE number > :after ORDER BY number LIMIT 1000",
     "subject": "SELECT subject, cost, relation, limits FROM subjects WHERE subject = :subject",
@@ -139,7 +140,7 @@ def append(connection: Connection, event: Event, now: int) -> Entry:
     """Write an entry after the last one, whose time it has if the clock was set back since."""
     number, head, before = last(connection)
     made = entries.written(number + 1, max(now, before), event, head)
-    unit, sha256 = getattr(event, "unit", None), getattr(event, "sha256", None)
+    unit, sha256 = made.listed
     put(connection, "append", number=made.number, head=made.head, unit=unit, sha256=sha256, text=made.text)
     return made
 
@@ -158,6 +159,17 @@ def of_file(connection: Connection, sha256: str) -> list[Stored]:
     if any(not isinstance(event, Stored) or event.sha256 != sha256 for event in found):
         raise damaged("entries are listed under another file")
     return found
+
+
+def of_photo(connection: Connection, photo: str) -> Part | None:
+    """Return what the last debit of a photo is of; debits are listed by it in the column of hashes."""
+    row = run(connection, "of_photo", photo=photo).fetchone()
+    if row is None:
+        return None
+    part = getattr(entry(row).event, "part", None)
+    if not isinstance(part, Part) or part.photo != photo:
+        raise damaged("entries are listed under another photo")
+    return part
 
 
 def debit_of(connection: Connection, stored: Stored) -> tuple[Entry, Debit] | None:

@@ -7,8 +7,8 @@ import json
 from typing import Protocol
 
 from dpveil.core.certificate import Certificate
+from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee
-from dpveil.core.photo import Photo
 from dpveil.errors import BudgetRefused, InvalidParameter
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, kind_of
 
@@ -30,7 +30,14 @@ class Budget(Protocol):
     """What pays for releases, as `dpveil.ledger.Ledger`."""
 
     def reserve(
-        self, subject: str, guarantee: Guarantee, key: str | bytes, *, again: bool = False
+        self,
+        subject: str,
+        guarantee: Guarantee,
+        key: str | bytes,
+        *,
+        again: bool = False,
+        covered: Covered | None = None,
+        other_regions: bool = False,
     ) -> Payment:
         """Set budget aside, or raise `BudgetRefused`, `AlreadyPaid` or `LedgerError`."""
 
@@ -42,6 +49,7 @@ def check_payment(
     bits: BitSource,
     *,
     again: bool = False,
+    other_regions: bool = False,
 ) -> None:
     """Raise `InvalidParameter` unless these arguments of a release belong together.
 
@@ -49,7 +57,8 @@ def check_payment(
     paid, and of other sources nothing is known.
     """
     if ledger is None:
-        for name, given in (("subject", subject is not None), ("key", key is not None), ("again", again)):
+        named = {"subject": subject is not None, "key": key is not None}
+        for name, given in {**named, "again": again, "other_regions": other_regions}.items():
             if given:
                 raise InvalidParameter(name, None, "is given without a ledger", hint="give a ledger, too")
         return
@@ -76,20 +85,28 @@ def pay(
     subject: str | None,
     key: str | bytes | None,
     certificate: Certificate,
-    photo: Photo,
+    covered: Covered | None,
     *,
     again: bool = False,
+    other_regions: bool = False,
 ) -> Payment:
     """Reserve and commit the total of a certificate; on return, bits may be drawn.
 
-    Without a key, the work unit is the photo's content with these settings, and every call draws it again;
-    with one, only `again` does once it was stored.
+    `covered` is the photo and what is covered of it. Without a key, the work unit is the photo's content with
+    these settings, and every call draws it again; with one, only `again` does once it was stored.
     """
     total = certificate.composition
-    if subject is None or total is None:
+    if subject is None or total is None or covered is None:
         raise InvalidParameter("subject", None, "is missing", hint="name who pays, such as album-7")
-    unit = content_key(photo, certificate) if key is None else key
-    payment = ledger.reserve(subject, total, unit, again=again or key is None)
+    unit = content_key(covered, certificate) if key is None else key
+    payment = ledger.reserve(
+        subject,
+        total,
+        unit,
+        again=again or key is None,
+        covered=covered,
+        other_regions=other_regions,
+    )
     try:
         payment.commit()
     except BudgetRefused:  # a limit was lowered meanwhile
@@ -98,7 +115,7 @@ def pay(
     return payment
 
 
-def content_key(photo: Photo, certificate: Certificate) -> bytes:
-    """Return a hash of a photo's levels and a release's settings, which a ledger keeps as an HMAC only."""
-    settings = json.dumps([certificate.settings, photo.image.shape], sort_keys=True).encode()
-    return hashlib.sha256(hashlib.sha256(settings).digest() + photo.image.tobytes()).digest()
+def content_key(covered: Covered, certificate: Certificate) -> bytes:
+    """Return a hash of a photo's content and a release's settings, which a ledger keeps as an HMAC only."""
+    settings = json.dumps(certificate.settings, sort_keys=True).encode()
+    return hashlib.sha256(hashlib.sha256(settings).digest() + covered.photo).digest()

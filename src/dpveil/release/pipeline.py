@@ -25,6 +25,7 @@ def obfuscate(
     subject: str | None = None,
     key: str | bytes | None = None,
     again: bool = False,
+    other_regions: bool = False,
     if_none: str | None = None,
     post_processing: Sequence[str | Step] | str | Step = (),
     at_least: str | None = None,
@@ -32,9 +33,9 @@ def obfuscate(
 ) -> Release:
     """Return a release of `photo` in which `method` was applied to every pixel of `regions`.
 
-    `bits`, `ledger`, `subject`, `key` and `again` are as in `Plan.release`, all other arguments as in `plan`.
-    With `bits` given, the result is a function of the arguments alone. Raises errors of `dpveil.errors` and
-    then releases nothing. Source: docs, "Guarantees".
+    `bits`, `ledger`, `subject`, `key`, `again` and `other_regions` are as in `Plan.release`, all other
+    arguments as in `plan`. With `bits` given, the result is a function of the arguments alone. Raises errors
+    of `dpveil.errors` and then releases nothing. Source: docs, "Guarantees".
 
     >>> import numpy as np
     >>> release = obfuscate(np.zeros((8, 8), np.uint8), "dp-pix", epsilon=1, block=8)
@@ -50,4 +51,5 @@ def obfuscate(
         at_least=at_least,
         **parameters,
     )
-    return made.release(bits=bits, ledger=ledger, subject=subject, key=key, again=again)
+    paying = {"ledger": ledger, "subject": subject, "key": key}
+    return made.release(bits=bits, **paying, again=again, other_regions=other_regions)  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 from dpveil.accounting.meaning import at_least, check_strength_name
 from dpveil.catalogue import build
 from dpveil.core.certificate import MOST_REGIONS, UNPROTECTED, Certificate
+from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.notes import Aside
 from dpveil.core.origin import BOX, FACE
@@ -76,6 +77,12 @@ class Plan:
     def total(self) -> Guarantee | None:
         """The composed guarantee of the whole photo; None for a copy."""
         return None if self.quote is None else self.quote.total
+
+    @cached_property
+    def covered(self) -> Covered | None:
+        """The photo and the pixels of it that are replaced, which a ledger compares; None for a copy."""
+        total = self.total
+        return None if total is None else Covered.of(self.photo, self.regions, total.relation)
 
     @property
     def strength(self) -> str | None:
@@ -147,22 +154,26 @@ class Plan:
         subject: str | None = None,
         key: str | bytes | None = None,
         again: bool = False,
+        other_regions: bool = False,
     ) -> Release:
         """Debit the total from `subject` in `ledger`, draw the noise, and return release and certificate.
 
         `bits=None` means a fresh `SecureBits`; with `bits` given, the result is a function of plan and bits
         alone. Every call draws new noise and costs the total again; with a `key`, which names the work unit,
         it does so until the release was saved, and then raises `AlreadyPaid`, unless `again` asks for another
-        paid draw. Raises `BudgetRefused` or `LedgerError` before anything is drawn, and `InvalidParameter`
-        for objects that are no bit source or no ledger, and for bits with a ledger that are not secure.
+        paid draw. A photo whose earlier releases, whoever paid, cover other pixels is refused, unless
+        `other_regions` accepts that the sum holds for what all of them cover. Raises `BudgetRefused` or
+        `LedgerError` before anything is drawn, and `InvalidParameter` for objects that are no bit source or
+        no ledger, and for bits with a ledger that are not secure.
         """
         source = SecureBits() if bits is None else check_bits(bits)
-        check_payment(ledger, subject, key, source, again=again)
+        more = {"again": again, "other_regions": other_regions}
+        check_payment(ledger, subject, key, source, **more)
         if self.quote is None or self.placement is None:
             refuse_copy(ledger)
             return Release(self.photo.image, self._copied(), self.remarks)
         certificate = self._certificate(self.quote, kind_of(source))
-        paid = None if ledger is None else pay(ledger, subject, key, certificate, self.photo, again=again)
+        paid = None if ledger is None else pay(ledger, subject, key, certificate, self.covered, **more)
         drawn = self.placement.drawn(source, self.post_processing)
         drawn.image.flags.writeable = False
         return Release(drawn.image, certificate, self.remarks, drawn.again, paid)
@@ -243,7 +254,7 @@ def plan(
         notes=tuple(note for finder in finders for note in finder.notes),
         post_processing=steps,
         placement=placement,
-        quote=None if placement is None else _quote(chosen, placement, given),
+        quote=None if placement is None else Quote.of(chosen, placement.regions, given),
         grown=() if placement is None else _grown(chosen, found, placement.regions),
         smallest=overlooked.smallest(given, finders),
         doubtful=overlooked.doubtful(given, finders, () if placement is None else placement.regions),
@@ -278,17 +289,6 @@ def _found(
             f"there are more than {MOST_REGIONS:,} regions", hint="protect a larger one around them, or whole"
         )
     return found, tuple(missing)
-
-
-def _quote(method: Method, placement: Placement, photo: Photo) -> Quote:
-    records = tuple(region.record for region in placement.regions)
-    size = {"width": photo.width, "height": photo.height}
-    for record in records:
-        if problem := record.problem(**size):
-            raise RegionError(f"the region {record.in_words()} {problem}", hint="give it another origin")
-    quote = Quote(method, records, **size, channels=photo.channels)
-    quote.prepare()
-    return quote
 
 
 def _listed(regions: Spec | Sequence[Spec]) -> list[Spec]:

@@ -16,7 +16,9 @@ from dpveil.accounting.meaning import NONE, strength
 from dpveil.core.certificate import WORDING
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.origin import FACE, Origin
-from dpveil.core.region import Box, RegionRecord, first_overlap
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box, Region, RegionRecord, first_overlap
+from dpveil.errors import RegionError
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
 from dpveil.release.whole import about_all
@@ -47,6 +49,18 @@ class Quote:
     height: int
     channels: int
     wording: int = WORDING
+
+    @classmethod
+    def of(cls, method: Method, regions: Sequence[Region], photo: Photo) -> Quote:
+        """Return the quote for regions of a photo as they are placed; raises what would prevent a draw."""
+        records = tuple(region.record for region in regions)
+        size = {"width": photo.width, "height": photo.height}
+        for record in records:
+            if problem := record.problem(**size):
+                raise RegionError(f"the region {record.in_words()} {problem}", hint="give it another origin")
+        quote = cls(method, records, **size, channels=photo.channels)
+        quote.prepare()
+        return quote
 
     @cached_property
     def guarantees(self) -> tuple[Guarantee, ...]:

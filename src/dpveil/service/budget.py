@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.core.certificate_text import parse_guarantee
-from dpveil.core.numbers import show as shown
-from dpveil.errors import AlreadyPaid, DPVeilError, UsageError
-from dpveil.service.problems import Gone
+from dpveil.core.covered import Covered
+from dpveil.errors import AlreadyPaid, DPVeilError, RegionsDiffer, UsageError
+from dpveil.service.problems import Gone, WorkerEnded
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
     from dpveil.ledger.reservation import Reservation
+
+SAME: Final = "replace the same regions as before; whoever keeps the ledger can allow others"
 
 
 class Budget:
@@ -21,30 +24,36 @@ class Budget:
     def __init__(self, ledger: Ledger | None) -> None:
         self.ledger = ledger
 
-    def pay(
-        self, subject: str | None, total: dict[str, Any] | None, owner: str, key: str
-    ) -> Reservation | None:
+    def pay(self, subject: str | None, planned: dict[str, Any], owner: str, key: str) -> Reservation | None:
         """Commit the cost of one release, durably, before anything is drawn; None without a ledger.
 
-        `total` is the plan's guarantee as JSON, None for a copy. `owner` and `key` name the attempt: one that
-        was paid before and whose release is not kept any more is `Gone`. What cannot be committed is not held
-        either. Raises `BudgetExceeded`, other errors of the ledger, and `UsageError` where no subject is
-        named, or nothing is protected.
+        `planned` has the plan's `total` as JSON, None for a copy, and what is `covered`. `owner` and `key`
+        name the attempt: one that was paid before and whose release is not kept any more is `Gone`. What
+        cannot be committed is not held either. Raises `BudgetExceeded`, other errors of the ledger,
+        `RegionsDiffer`, to which there is no exception here, `WorkerEnded` for digests that are none, and
+        `UsageError` where no subject is named, or nothing is protected.
         """
         if self.ledger is None:
             return None
         if subject is None:
             raise UsageError("the settings name no subject to pay", hint='add "subject", such as "album-7"')
-        if total is None:
+        if planned["total"] is None:
             raise UsageError("a copy without protection cannot be paid for", hint="leave if_none out")
-        guarantee = parse_guarantee(total)
+        guarantee, covered = parse_guarantee(planned["total"]), _covered(planned.get("covered"))
         try:
-            reservation = self.ledger.reserve(subject, guarantee, f"{owner}\0{key}")
+            return self._committed(
+                self.ledger.reserve(subject, guarantee, f"{owner}\0{key}", covered=covered)
+            )
+        except RegionsDiffer as error:
+            raise RegionsDiffer(error.message, hint=SAME) from error
         except AlreadyPaid as error:
             raise Gone(
                 "the release with this Idempotency-Key was made and paid for, and is not kept any more",
                 hint="send another key for another release, which costs again",
             ) from error
+
+    def _committed(self, reservation: Reservation) -> Reservation:
+        """Return a reservation once it is committed; one that cannot be is not held."""
         try:
             reservation.commit()
         except BaseException:
@@ -69,12 +78,18 @@ class Budget:
         """
         if self.ledger is None or subject is None:
             return None
-        account = self.ledger.show(subject)
-        used = (account.spent + account.reserved).cost
-        limits = [f"limit {limit.in_words()}, left {shown(limit.left(used))}" for limit in account.limits]
-        return {**account.to_json(), "words": "; ".join(limits) or "no limit of its own"}
+        account = replace(self.ledger.show(subject), parents=())  # they may be of others
+        return {**account.to_json(), "words": account.limits_in_words()}
 
     def close(self) -> None:
         """Close the ledger."""
         if self.ledger is not None:
             self.ledger.close()
+
+
+def _covered(told: Any) -> Covered:
+    """Return what a worker says is covered; raises `WorkerEnded`, for it may have been taken over."""
+    try:
+        return Covered.parse(told)
+    except ValueError as error:
+        raise WorkerEnded from error

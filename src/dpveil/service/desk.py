@@ -194,7 +194,8 @@ class Desk:
         log.write("failed", kind=kind_of(error), status=status_of(error))
 
     async def _release(self, job: Job, order: Order, share: Share) -> None:
-        told = {"do": "release", "settings": order.settings, "pixels": self.limits.pixels}
+        paid = self.budget.ledger is not None
+        told = {"do": "release", "settings": order.settings, "pixels": self.limits.pixels, "paid": paid}
         async with self.pool.worker() as worker:
             planned, _ = await worker.ask(told, order.photo, self.limits.plan_seconds)
             order.photo = b""
@@ -207,7 +208,7 @@ class Desk:
                 await worker.drop()
                 raise
             try:
-                await self._paid(job, order, worker, planned["total"])
+                await self._paid(job, order, worker, planned)
             finally:
                 self.store.free(room)
 
@@ -226,11 +227,11 @@ class Desk:
             self.store.free(size)
             raise
 
-    async def _paid(self, job: Job, order: Order, worker: Worker, total: dict[str, Any] | None) -> None:
+    async def _paid(self, job: Job, order: Order, worker: Worker, planned: dict[str, Any]) -> None:
         """Pay, have it drawn, and keep it: the ledger knows the file before anybody sees it."""
-        owner, key = order.caller.number, order.key or job.id
+        owner, key, total = order.caller.number, order.key or job.id, planned["total"]
         try:
-            payment = await self.payments(self.budget.pay, order.subject, total, owner, key)
+            payment = await self.payments(self.budget.pay, order.subject, planned, owner, key)
         except DPVeilError:
             await worker.drop()
             raise

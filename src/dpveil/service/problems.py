@@ -139,6 +139,7 @@ STATUS: Final[Mapping[str, int]] = {
     "UnsupportedRelation": 422,
     "BudgetRefused": 403,
     "BudgetExceeded": 403,
+    "RegionsDiffer": 403,
     "AlreadyPaid": 410,
     "ReservationLost": 409,
     "LedgerError": 503,

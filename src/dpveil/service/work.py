@@ -84,11 +84,12 @@ def _page_offers(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
 
 
 def _release(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
-    """Plan, and yield the cost; once that was committed, draw and yield the release."""
+    """Plan, and yield what a ledger is told if it is `paid`; once that is committed, draw, and yield it."""
     request, planned = _planned(told, contents)
     height, width, channels = planned.photo.image.shape
     total = None if planned.total is None else planned.total.to_json()
-    yield {"total": total, "room": 2 * height * width * channels + (1 << 20)}, b""
+    covered = planned.covered.to_json() if told["paid"] and planned.covered else None
+    yield {"total": total, "covered": covered, "room": 2 * height * width * channels + (1 << 20)}, b""
     release: Release = planned.release()
     image, certificate = release.encoded(request.format)
     notes: list[Json] = [*planned.remarks]

@@ -1,0 +1,65 @@
+"""The price of a whole run, which is compared with what is left before anything is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from dpveil.batch.choices import Choices
+from dpveil.batch.report import INTERRUPTED, PRICED, Report
+from dpveil.batch.tasks import Task
+from dpveil.core.numbers import exact, show
+from dpveil.errors import BudgetExceeded, BudgetRefused, DPVeilError
+from dpveil.ledger.limits import show_left
+from dpveil.mechanisms.method import Method
+from dpveil.release.quote import quote_of_sizes
+
+SIDE: Final = 64
+"""Sides of a region by which it is told whether a method costs anything, in pixels."""
+
+
+def is_priced(choices: Choices, tasks: Sequence[Task]) -> bool:
+    """Whether a run is to be priced beforehand: several photos are paid for, and the method costs something.
+
+    The price of each is compared again when it is paid, so nothing depends on this but whether it is said
+    beforehand that not all of them can be.
+    """
+    return choices.ledger is not None and len(tasks) > 1 and not _free(choices.method)
+
+
+def check_price(choices: Choices, dry: Report) -> None:
+    """Raise `BudgetRefused` if the ledger has less left than all releases of a run cost together.
+
+    `dry` is the report of the dry run. What is released already costs nothing there, and what failed will be
+    reported by the run. Raises `KeyboardInterrupt` if it was interrupted.
+    """
+    if dry.stopped == INTERRUPTED:
+        raise KeyboardInterrupt
+    promises = [entry.promise for entry in dry.of(PRICED) if entry.promise is not None]
+    paid = [promise.total for promise in promises if promise.total is not None]
+    if len(paid) < 2:
+        return
+    ledger: Any = choices.ledger
+    try:
+        ledger.check_room(choices.subject, paid)
+    except BudgetExceeded as error:
+        raise _too_dear(error, len(paid)) from error
+
+
+def _free(method: Method) -> bool:
+    try:
+        return quote_of_sizes(method, [{"height": SIDE, "width": SIDE, "channels": 3}]).total.free
+    except DPVeilError:
+        return False
+
+
+def _too_dear(error: BudgetExceeded, photos: int) -> BudgetRefused:
+    """Return the error for a run of several photos, with advice for all of them together."""
+    left, asked = exact(error.left), exact(error.asked)
+    each = f"ask for {show_left(left / photos)} or less for each on average, " if left else ""
+    have = f"{error.subject} has {error.unit} {error.left} left"
+    return BudgetRefused(
+        f"{have}, and {photos:,} photos cost {error.asked} together",
+        hint=f"release fewer, {each}use what costs nothing, such as fill, or raise its limit by"
+        f" {show(asked - left)}",
+    )

@@ -1,0 +1,309 @@
+"""A photo is released with the same regions, whoever pays: its sum holds for what all releases cover."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from budgets import cost, ended, forked, made, url_of
+
+import dpveil
+from dpveil.core.covered import Covered
+from dpveil.errors import BudgetRefused, InvalidParameter, LedgerError, RegionsDiffer
+from dpveil.ledger import Ledger, Limit
+from dpveil.ledger.entries import Debit, Part, parse, part_of, unit_of, written
+
+PHOTO = np.arange(16 * 16, dtype=np.uint8).reshape(16, 16)
+LEFT, RIGHT = "0,0,8,16", "8,0,8,16"
+A, B = Covered(b"a" * 32, b"1" * 32), Covered(b"a" * 32, b"2" * 32)
+OTHER = Covered(b"b" * 32, b"2" * 32)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with made(tmp_path / "budget.db", 99) as opened:
+        opened.set_limit("studio", Limit("pure", epsilon=99))
+        yield opened
+
+
+def pay(ledger: Ledger, covered: Covered | None, subject: str = "album", **more: Any) -> None:
+    ledger.reserve(subject, cost(1), "k", again=True, covered=covered, **more).commit()
+
+
+def parts(ledger: Ledger) -> list[Part | None]:
+    return [entry.event.part for entry in ledger.history() if entry.kind == "debit"]
+
+
+@pytest.mark.parametrize(("method", "numbers"), [("dp-pix", {"epsilon": 1, "block": 8}), ("fill", {})])
+def test_two_releases_that_show_the_photo_together_are_refused(
+    ledger: Ledger, method: str, numbers: dict[str, Any]
+) -> None:
+    """Also if each costs nothing: the left half of one and the right half of the other are the original."""
+    first, second = (dpveil.plan(PHOTO, method, regions=half, **numbers) for half in (LEFT, RIGHT))
+    first.release(ledger=ledger, subject="album")
+    before = ledger.show("album").spent
+    for _ in range(2):
+        with pytest.raises(RegionsDiffer, match="was released with other regions before") as refusal:
+            second.release(ledger=ledger, subject="album")
+        assert refusal.value.exit_code == 3
+        assert "add other_regions=True" in refusal.value.hint
+    assert ledger.show("album").spent == before
+    first.release(ledger=ledger, subject="album")
+    second.release(ledger=ledger, subject="album", other_regions=True)
+    assert [part is not None and part.other_regions for part in parts(ledger)] == [False, False, True]
+    assert ledger.check().other_regions == 1
+
+
+def test_other_methods_of_the_same_pixels_are_taken(ledger: Ledger) -> None:
+    for method, numbers in (("dp-pix", {"epsilon": 1, "block": 8}), ("fill", {}), ("snow", {"delta": 0.5})):
+        with suppress(BudgetRefused):  # the limit has no δ
+            dpveil.obfuscate(PHOTO, method, regions=[LEFT, RIGHT], ledger=ledger, subject="album", **numbers)
+    dpveil.obfuscate(PHOTO, "fill", ledger=ledger, subject="album", other_regions=True)
+    assert len({part.covered for part in parts(ledger) if part is not None}) == 1
+    assert ledger.check().other_regions == 0
+
+
+def test_singular_values_of_the_same_pixels_are_another_part(ledger: Ledger) -> None:
+    ledger.set_limit("album", Limit("pure", epsilon=10**6))
+    ask = partial(dpveil.obfuscate, PHOTO, "dp-svd", epsilon=1, rank=2, ledger=ledger, subject="album")
+    ask(regions=[LEFT, RIGHT])
+    ask(regions=[RIGHT, LEFT])
+    with pytest.raises(RegionsDiffer):
+        ask()
+
+
+def test_a_photo_is_the_same_whoever_pays(ledger: Ledger) -> None:
+    pay(ledger, A, "album/anna")
+    for subject in ("album", "album/anna", "album/bob", "studio"):
+        with pytest.raises(RegionsDiffer):
+            ledger.reserve(subject, cost(1), "k", covered=B)
+        pay(ledger, A, subject)
+        pay(ledger, OTHER, subject)
+    assert ledger.check().debits == 9
+
+
+def test_what_is_of_no_photo_is_not_compared(ledger: Ledger) -> None:
+    for covered in (None, A, None, OTHER):
+        pay(ledger, covered)
+    assert [part is None for part in parts(ledger)] == [True, False, True, False]
+    ledger.check()
+
+
+def test_once_regions_differed_every_further_release_says_so(ledger: Ledger) -> None:
+    """Also one of the part that was first: the sum holds for less than it covers."""
+    pay(ledger, A)
+    pay(ledger, B, other_regions=True)
+    for covered in (B, A, A):
+        with pytest.raises(RegionsDiffer):
+            pay(ledger, covered)
+        pay(ledger, covered, other_regions=True)
+    pay(ledger, OTHER, other_regions=True)
+    found = [part.other_regions for part in parts(ledger) if part is not None]
+    assert found == [False, True, True, True, True, False], "the last one is of a photo without another part"
+    assert ledger.check().other_regions == 4
+
+
+def test_of_two_that_are_reserved_at_once_the_second_commits_nothing(ledger: Ledger) -> None:
+    first = ledger.reserve("album", cost(1), "one", covered=A)
+    second = ledger.reserve("studio", cost(1), "two", covered=B)
+    third = ledger.reserve("album", cost(1), "three", covered=B, other_regions=True)
+    first.commit()
+    with pytest.raises(RegionsDiffer):
+        second.commit()
+    third.commit()
+    assert ledger.check().other_regions == 1
+    assert [ledger.show(name).spent.cost.epsilon for name in ("album", "studio")] == [2 * 10**6, 0]
+
+
+def test_a_refused_commit_of_a_release_leaves_no_reservation(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit, others = Ledger._commit, [dpveil.plan(PHOTO, "fill", regions=RIGHT)]
+
+    def late(self: Ledger, *arguments: Any) -> int:
+        if others:
+            others.pop().release(ledger=self, subject="studio")
+        return commit(self, *arguments)
+
+    monkeypatch.setattr(Ledger, "_commit", late)
+    with pytest.raises(RegionsDiffer):
+        dpveil.plan(PHOTO, "fill", regions=LEFT).release(ledger=ledger, subject="album")
+    assert ledger.check().debits == 1
+    with closing(sqlite3.connect(ledger.files[0])) as raw:
+        assert raw.execute("SELECT count(*) FROM reservations").fetchone() == (0,)
+
+
+def test_processes_that_race_release_one_part_of_a_photo(tmp_path: Path) -> None:
+    path = tmp_path / "budget.db"
+    with made(path, 99):
+        pass
+
+    def work(me: int) -> None:
+        with Ledger(url_of(path)) as ledger:
+            for number in range(20):
+                with suppress(RegionsDiffer):
+                    pay(ledger, Covered(bytes([number]) * 32, bytes([me]) * 32), f"album/{me}")
+
+    ended([forked(partial(work, me)) for me in range(4)])
+    with Ledger(url_of(path)) as ledger:
+        found = ledger.check()
+        assert (found.debits, found.other_regions) == (20, 0)
+
+
+def test_photos_and_pixels_are_kept_under_the_ledgers_secret(tmp_path: Path) -> None:
+    covered = dpveil.plan(PHOTO, "fill").covered
+    assert covered is not None
+    seen, path = set(), tmp_path / "one.db"
+    for name in ("one.db", "two.db"):
+        with made(tmp_path / name) as ledger:
+            pay(ledger, covered)
+            pay(ledger, Covered(b"b" * 32, covered.pixels))
+            seen |= {value for part in parts(ledger) if part for value in (part.photo, part.covered)}
+    assert len(seen) == 8, "not even the same pixels of two photos are seen to be the same"
+    kept = path.read_bytes()
+    for digest in (covered.photo, covered.pixels):
+        assert digest not in kept
+        assert digest.hex().encode() not in kept
+
+
+def test_the_key_of_a_unit_is_never_that_of_a_photo() -> None:
+    """Two HMACs under one secret: no message of one is a message of the other."""
+    secret, key = "ab" * 32, b"key"
+    part = part_of(secret, Covered(hashlib.sha256(key).digest(), b""), False)
+    units = {unit_of(secret, subject, key) for subject in ("a", "photo", "covered")}
+    assert not units & {part.photo, part.covered}
+
+
+OLD = (
+    '{"format":"dpveil.ledger/1","kind":"open","name":"0123456789abcdef0123456789abcdef","number":1,"secret":'
+    '"9a2db2e23f1504cd056606553ac049c5e718e8f9ce9233876df1a7a1821af885","time":1700000001}',
+    '{"kind":"limit","limit":{"delta":null,"epsilon":9000000,"kind":"pure","not_after":null,"not_before":null,'
+    '"relation":null,"rho":null},"number":2,"removed":false,"subject":"album","time":1700000002}',
+    '{"cost":"1000000 1000000000000 0 0","draw":1,"kind":"debit","number":3,"relation":"any-image","subject":'
+    f'"album","time":1700000003,"unit":"{"cd" * 32}"}}',
+    f'{{"draw":1,"kind":"stored","number":4,"sha256":"{"ef" * 32}","subject":"album","time":1700000004,'
+    f'"unit":"{"cd" * 32}"}}',
+)
+HEADS = (
+    "ef361c818830fbf7796a00cde5a2aaa45ff0d5869ba361d44f00d1423fb174a7",
+    "0ff66ffd6be36014b732d7710dc56c9ae883bd10bbd854c88ad54327d7a97723",
+    "d3cd617ef172d68a8afe412d0acad1cc6768457e85ce5c98ae67e705f2058d5f",
+    "2465798afed24d16d0ebcce3b9ed1f77910e1a9a5bd0dc5abd9e739d0fe8317f",
+)
+
+
+def test_a_ledger_from_before_photos_were_noted_verifies_and_goes_on(tmp_path: Path) -> None:
+    """Its entries are as that version wrote them, with their hashes."""
+    path = tmp_path / "budget.db"
+    with Ledger(url_of(path), create=True):
+        pass
+    with closing(sqlite3.connect(path, isolation_level=None)) as raw:
+        raw.execute("DELETE FROM entries")
+        raw.execute("UPDATE ledger SET name = ?, secret = ?", ("0123456789abcdef" * 2, "ab" * 32))
+        limits = json.dumps([json.loads(OLD[1])["limit"]], sort_keys=True)
+        raw.execute(
+            "INSERT INTO subjects VALUES ('album', '1000000 1000000000000 0 0', 'any-image', ?)", (limits,)
+        )
+        for number, (text, head) in enumerate(zip(OLD, HEADS, strict=True), 1):
+            told = json.loads(text)
+            row = (number, head, told.get("unit"), told.get("sha256"), text)
+            raw.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?)", row)
+    with Ledger(url_of(path)) as ledger:
+        old = ledger.check(f"4:{HEADS[-1]}")
+        assert (old.debits, old.files, old.other_regions) == (1, 1, 0)
+        assert ledger.knows("album", "ef" * 32)
+        pay(ledger, A)
+        with pytest.raises(RegionsDiffer):
+            pay(ledger, B)
+        assert ledger.check(f"4:{HEADS[-1]}").debits == 2
+        assert [entry.head for entry in ledger.history()][:4] == list(HEADS)
+
+
+def rewritten(path: Path, change: Callable[[Debit, int], Debit]) -> None:
+    """Change the debits of a ledger and chain all entries anew, as somebody would who forges it with care."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as raw:
+        rows = raw.execute("SELECT number, head, text FROM entries ORDER BY number").fetchall()
+        before, debits = "0" * 64, 0
+        for entry in [parse(*row) for row in rows]:
+            event = entry.event
+            if isinstance(event, Debit):
+                event, debits = change(event, debits), debits + 1
+            made = written(entry.number, entry.time, event, before)
+            before = made.head
+            row = (made.head, *made.listed, made.text, made.number)
+            raw.execute("UPDATE entries SET head = ?, unit = ?, sha256 = ?, text = ? WHERE number = ?", row)
+
+
+FORGERIES: dict[str, Callable[[Debit, int], Debit]] = {
+    "says nothing": lambda debit, _: replace(debit, part=replace(debit.part, other_regions=False)),  # type: ignore[type-var]
+    "says it of the first": lambda debit, _: replace(debit, part=replace(debit.part, other_regions=True)),  # type: ignore[type-var]
+    "another part": lambda debit, n: (
+        debit if n else replace(debit, part=replace(debit.part, covered="0" * 64))  # type: ignore[type-var]
+    ),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_the_log_proves_that_regions_were_the_same_or_were_said_to_differ(
+    tmp_path: Path, forgery: str
+) -> None:
+    path = tmp_path / "budget.db"
+    with made(path, 9) as ledger:
+        pay(ledger, A)
+        pay(ledger, A)
+        pay(ledger, B, other_regions=True)
+        ledger.check()
+    rewritten(path, lambda debit, _: debit)
+    with Ledger(url_of(path)) as ledger:
+        ledger.check()
+    rewritten(path, FORGERIES[forgery])
+    with Ledger(url_of(path)) as ledger, pytest.raises(LedgerError, match="earlier releases of its photo"):
+        ledger.check()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE entries SET sha256 = NULL WHERE number = 3",
+        "UPDATE entries SET sha256 = hex(zeroblob(32)) WHERE number = 3",
+        "UPDATE entries SET sha256 = (SELECT sha256 FROM entries WHERE number = 3) WHERE number = 5",
+        "UPDATE entries SET sha256 = (SELECT sha256 FROM entries WHERE number = 3) WHERE number = 4",
+        "UPDATE entries SET text = replace(text, 'other_regions\":false', 'other_regions\":true')",
+        "UPDATE entries SET text = replace(text, ',\"other_regions\":false', '')",
+        "UPDATE entries SET text = replace(text, 'false', '0')",
+    ],
+)
+def test_a_photos_entries_that_were_changed_are_found(tmp_path: Path, change: str) -> None:
+    with made(tmp_path / "budget.db", 9) as ledger:
+        pay(ledger, A)
+        paid = ledger.reserve("album", cost(1), "k", covered=OTHER)
+        paid.commit()
+        paid.stored("12" * 32)
+    with closing(sqlite3.connect(tmp_path / "budget.db", isolation_level=None)) as raw:
+        raw.execute(change)
+    with Ledger(url_of(tmp_path / "budget.db")) as ledger:
+        with pytest.raises(LedgerError):
+            ledger.check()
+        if "sha256 = (" in change:
+            with pytest.raises(LedgerError, match="under another photo"):
+                pay(ledger, A)
+
+
+@pytest.mark.parametrize("wrong", ["photo", b"a" * 32, {"photo": "00"}, 1])
+def test_what_is_no_part_of_a_photo_is_refused(ledger: Ledger, wrong: Any) -> None:
+    with pytest.raises(InvalidParameter, match="is no part of a photo"):
+        ledger.reserve("album", cost(1), "k", covered=wrong)
+
+
+def test_other_regions_without_a_ledger_are_a_mistake() -> None:
+    with pytest.raises(InvalidParameter, match="other_regions is given without a ledger"):
+        dpveil.plan(PHOTO, "fill").release(other_regions=True)
