@@ -60,31 +60,31 @@ def paid(ledger: Ledger) -> tuple[int, int]:
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, method: str, ledger: Ledger | None) -> None:
     """Let another run release b.png right before ours does `method` with it."""
-    real, done = getattr(batch._Run, method), list[Task]()
+    real, done = getattr(batch.Run, method), list[Task]()
 
-    def late(run: batch._Run, task: Task, *arguments: Any) -> Any:
+    def late(run: batch.Run, task: Task, *arguments: Any) -> Any:
         if task.name == "b.png" and not done:
             done.append(task)
             assert names(released(ledger, "b.png"), "released") == ["b.png"]
         return real(run, task, *arguments)
 
-    monkeypatch.setattr(batch._Run, method, late)
+    monkeypatch.setattr(batch.Run, method, late)
 
 
 def test_what_another_run_released_since_it_was_planned_is_not_paid(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = batch._Run.draw
+    real = batch.Run.draw
 
-    def draw(run: batch._Run, task: Task, waiting: Any) -> Any:
+    def draw(run: batch.Run, task: Task, waiting: Any) -> Any:
         planned = waiting()  # so that b.png is planned before another run writes it
         assert isinstance(planned, batch._Ready) or task.name != "b.png" or Path("out/b.png").exists()
         if task.name == "b.png" and not Path("out/b.png").exists():
-            monkeypatch.setattr(batch._Run, "draw", real)
+            monkeypatch.setattr(batch.Run, "draw", real)
             assert names(released(ledger, "b.png"), "released") == ["b.png"]
         return real(run, task, lambda: planned)
 
-    monkeypatch.setattr(batch._Run, "draw", draw)
+    monkeypatch.setattr(batch.Run, "draw", draw)
     report = released(ledger)
     assert (names(report, "released"), names(report, "skipped")) == (["a.png", "c.png"], ["b.png"])
     assert paid(ledger) == (3, 0)
@@ -136,3 +136,16 @@ def test_nothing_is_said_of_what_nobody_paid(ledger: Ledger, monkeypatch: pytest
     assert names(report, "skipped") == ["b.png"]
     assert report.discarded == []
     assert paid(ledger) == (0, 0)
+
+
+def test_a_dry_run_tells_what_releases_would_cost_and_draws_none(ledger: Ledger) -> None:
+    """One photo is released already and one cannot be read: neither has a price."""
+    released(ledger, "b.png")
+    Path("in/c.png").write_bytes(b"no photo")
+    settings: dict[str, Any] = {"method": DPPix(epsilon=1, block=4, neighbourhood=4), "dry": True}
+    given = Choices(regions=[parse("whole")], max_pixels=10_000, ledger=ledger, subject="album", **settings)
+    report = release_all(plan_tasks([Path("in")], Path("out")), given)
+    assert [entry.status for entry in report.entries] == ["priced", "skipped", "failed"]
+    assert str(report.entries[0].promise and report.entries[0].promise.total).startswith("1-DP")
+    assert [path.name for path in sorted(Path("out").iterdir())] == ["b.png", "b.png.certificate.json"]
+    assert paid(ledger) == (1, 0)

@@ -156,7 +156,7 @@ def test_a_photo_is_let_go_when_its_turn_is_over(tmp_path, monkeypatch, error):
 
 def test_a_photo_is_drawn_while_the_one_before_is_written(tmp_path, monkeypatch):
     """The second photo is drawn although the first is never written, until it is."""
-    drawn, draw, save = threading.Event(), Plan.release, batch._Run._save
+    drawn, draw, save = threading.Event(), Plan.release, batch.Run._save
 
     def release(plan, **more):
         if plan.photo.width == 9:
@@ -168,7 +168,7 @@ def test_a_photo_is_drawn_while_the_one_before_is_written(tmp_path, monkeypatch)
         save(*arguments)
 
     monkeypatch.setattr(Plan, "release", release)
-    monkeypatch.setattr(batch._Run, "_save", saving)
+    monkeypatch.setattr(batch.Run, "_save", saving)
     monkeypatch.setattr(batch, "read", lambda path, **more: Photo(np.zeros((8, int(path.stem)), np.uint8)))
     choices = Choices(method=DPPix(epsilon=1), regions=[parse("whole")], force=True)
     tasks = [Task(tmp_path / f"{n}.jpg", tmp_path / f"{n}.png", f"{n}.png") for n in (8, 9)]

@@ -157,14 +157,14 @@ def test_a_folder_in_the_place_of_an_output_fails_alone(photos):
 
 
 def test_an_output_that_appears_meanwhile_is_not_replaced(photos, monkeypatch):
-    real = batch._Run._write
+    real = batch.Run._write
 
     def write(run, task, drawn):
         if task.name == "b.png":
             Path("out/b.png").write_bytes(b"somebody else's")
         real(run, task, drawn)
 
-    monkeypatch.setattr(batch._Run, "_write", write)
+    monkeypatch.setattr(batch.Run, "_write", write)
     report = release_all(photos(), choices())
     assert (names(report.released), names(report.failed), exit_code(report)) == (
         ["a.png", "c.png"],
@@ -346,13 +346,13 @@ def test_an_interrupt_accounts_for_every_photo(photos, monkeypatch, capsys):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_while_saving_waits_until_the_pair_is_whole(photos, monkeypatch, number):
-    real = batch._Run._save
+    real = batch.Run._save
 
     def save(*args):
         signal.raise_signal(number)
         real(*args)
 
-    monkeypatch.setattr(batch._Run, "_save", save)
+    monkeypatch.setattr(batch.Run, "_save", save)
     report = release_all(photos(), choices())
     assert (names(report.released), exit_code(report)) == (["a.png"], 130)
     assert dpveil.verify("out/a.png").publishable

@@ -142,13 +142,15 @@ def test_a_terminal_without_greek_letters_shows_escapes(place):
     assert (done.returncode, done.stdout.split()[0]) == (0, "in/\\u03b5.png")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_batch_leaves_whole_pairs_only(place, number):
+@pytest.mark.parametrize(
+    ("number", "jobs"), [(signal.SIGINT, 1), (signal.SIGTERM, 1), (signal.SIGINT, 2), (signal.SIGTERM, 2)]
+)
+def test_an_interrupted_batch_leaves_whole_pairs_only(place, number, jobs):
     big = np.zeros((800, 1000, 3), np.uint8)
     Image.fromarray(big).save("one.png")
     for index in range(200):
         os.link("one.png", f"in/{index:03}.png")
-    command = [*PROGRAM, "obfuscate", "in", "--out", "out", *GOOD, "--json"]
+    command = [*PROGRAM, "obfuscate", "in", "--out", "out", *GOOD, "--json", "--jobs", str(jobs)]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while running.poll() is None and not list(Path().glob("out/0*.png")):
         pass

@@ -70,7 +70,7 @@ def disk(tmp_path):
 
 def meanwhile(monkeypatch, number, happens):
     """Let something happen before the photo `number` is written: it is read, and its noise is drawn."""
-    real, calls = batch._Run._write, []
+    real, calls = batch.Run._write, []
 
     def write(*arguments):
         calls.append(1)
@@ -78,7 +78,7 @@ def meanwhile(monkeypatch, number, happens):
             happens()
         real(*arguments)
 
-    monkeypatch.setattr(batch._Run, "_write", write)
+    monkeypatch.setattr(batch.Run, "_write", write)
 
 
 # Real disks
@@ -271,14 +271,14 @@ def test_an_input_that_changes(call, tmp_path, photos, monkeypatch, change, word
 
 
 def test_an_interrupt_during_a_failing_save_is_not_forgotten(call, tmp_path, photos, monkeypatch):
-    out, real = tmp_path / "out", batch._Run._save
+    out, real = tmp_path / "out", batch.Run._save
 
     def save(this, task, *rest):
         task.output.write_bytes(b"somebody else's")
         signal.raise_signal(signal.SIGTERM)
         real(this, task, *rest)
 
-    monkeypatch.setattr(batch._Run, "_save", save)
+    monkeypatch.setattr(batch.Run, "_save", save)
     code, counts, _ = call(*obfuscate(photos, out))
     assert (code, counts) == (130, {"untried": COUNT})
     assert snapshot(out) == {"00.png": b"somebody else's"}

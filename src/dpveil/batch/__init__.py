@@ -1,6 +1,7 @@
 """Releasing many photos: selection, order, and reruns. Prints nothing and never exits the process."""
 
 from dpveil.batch.choices import Choices
+from dpveil.batch.jobs import usual_jobs
 from dpveil.batch.manifest import check_manifest, write_manifest
 from dpveil.batch.private import check_apart
 from dpveil.batch.report import Entry, Failure, Promise, Report
@@ -21,5 +22,6 @@ __all__ = [
     "photos_in",
     "plan_tasks",
     "release_all",
+    "usual_jobs",
     "write_manifest",
 ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from dpveil.core.numbers import Json
 from dpveil.io import MAX_PIXELS
@@ -14,9 +15,18 @@ from dpveil.postprocessing import Step
 from dpveil.regions import Finder
 from dpveil.release.keys import SigningKey
 from dpveil.release.marking import Marker
+from dpveil.release.payment import Budget
 
-if TYPE_CHECKING:
-    from dpveil.ledger import Ledger
+
+class Payer(Budget, Protocol):
+    """What pays for the releases of a run, as `dpveil.ledger.Ledger`."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Files that nothing else in this process may open."""
+
+    def knows(self, subject: str, sha256: str) -> bool:
+        """Whether this subject paid for a file with this SHA-256."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +37,8 @@ class Choices:
     the bits of each photo are a function of it and the output's name. `force` replaces existing outputs.
     `sign` is the key that signs the certificates, and `mark` adds a C2PA manifest to files, if given; they
     are no settings of a release.
-    With a `ledger`, `subject` pays for every release; `other_regions` is as in `Plan.release`.
+    With a `ledger`, `subject` pays for every release; `other_regions` is as in `Plan.release`. A run that is
+    `dry` tells what its releases would cost, and draws none.
     """
 
     method: Method
@@ -40,9 +51,10 @@ class Choices:
     force: bool = False
     sign: SigningKey | None = None
     mark: Marker | None = None
-    ledger: Ledger | None = None
+    ledger: Payer | None = None
     subject: str | None = None
     other_regions: bool = False
+    dry: bool = False
 
     def bits(self, name: str) -> BitSource:
         """Return the bit source for the photo that is written to `name`."""

@@ -2,45 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Any, Final
 
 from dpveil.batch.choices import Choices
-from dpveil.batch.prefetch import prefetch
+from dpveil.batch.report import INTERRUPTED, PRICED, Report
 from dpveil.batch.tasks import Task
-from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import exact, show
-from dpveil.errors import BudgetExceeded, BudgetRefused
+from dpveil.errors import BudgetExceeded, BudgetRefused, DPVeilError
 from dpveil.ledger.limits import show_left
+from dpveil.mechanisms.method import Method
+from dpveil.release.quote import quote_of_sizes
+
+SIDE: Final = 64
+"""Sides of a region by which it is told whether a method costs anything, in pixels."""
 
 
-def check_price(
-    choices: Choices,
-    tasks: Sequence[Task],
-    price: Callable[[Task], Guarantee | None],
-    *,
-    at_once: int,
-) -> None:
+def is_priced(choices: Choices, tasks: Sequence[Task]) -> bool:
+    """Whether a run is to be priced beforehand: several photos are paid for, and the method costs something.
+
+    The price of each is compared again when it is paid, so nothing depends on this but whether it is said
+    beforehand that not all of them can be.
+    """
+    return choices.ledger is not None and len(tasks) > 1 and not _free(choices.method)
+
+
+def check_price(choices: Choices, dry: Report) -> None:
     """Raise `BudgetRefused` if the ledger has less left than all releases of a run cost together.
 
-    `price` returns what a photo costs, None if it is not paid, and is called in `at_once` threads. None is
-    asked for after a photo that is free, as a method costs nothing for all or for none: the price of each is
-    compared again when it is paid. So is that of a single photo, which is not asked for here.
+    `dry` is the report of the dry run. What is released already costs nothing there, and what failed will be
+    reported by the run. Raises `KeyboardInterrupt` if it was interrupted.
     """
-    if choices.ledger is None or choices.subject is None or len(tasks) < 2:
-        return
-    paid = []
-    with prefetch(price, tasks, at_once=at_once) as prices:
-        for _, known in prices:
-            total = known()
-            if total is not None and total.free:
-                return
-            paid += [] if total is None else [total]
+    if dry.stopped == INTERRUPTED:
+        raise KeyboardInterrupt
+    promises = [entry.promise for entry in dry.of(PRICED) if entry.promise is not None]
+    paid = [promise.total for promise in promises if promise.total is not None]
     if len(paid) < 2:
         return
+    ledger: Any = choices.ledger
     try:
-        choices.ledger.check_room(choices.subject, paid)
+        ledger.check_room(choices.subject, paid)
     except BudgetExceeded as error:
         raise _too_dear(error, len(paid)) from error
+
+
+def _free(method: Method) -> bool:
+    try:
+        return quote_of_sizes(method, [{"height": SIDE, "width": SIDE, "channels": 3}]).total.free
+    except DPVeilError:
+        return False
 
 
 def _too_dear(error: BudgetExceeded, photos: int) -> BudgetRefused:

@@ -14,6 +14,7 @@ from dpveil.core.notes import told
 from dpveil.core.origin import FACE
 from dpveil.errors import DPVeilError, NoRegion
 from dpveil.release.crowd import Crowd
+from dpveil.release.plan import Plan
 from dpveil.release.saving import certificate_path
 
 RELEASED: Final = "released"
@@ -21,11 +22,18 @@ FAILED: Final = "failed"
 SKIPPED: Final = "skipped"
 NO_REGION: Final = "no_region"
 UNTRIED: Final = "untried"
+PRICED: Final = "priced"
 STATUSES: Final = (RELEASED, FAILED, SKIPPED, NO_REGION, UNTRIED)
 INTERRUPTED: Final = "the run was interrupted"
 UNWRITABLE: Final = "the output cannot be written"
 UNPAYABLE: Final = "the ledger cannot be used"
 UNAFFORDABLE: Final = "all photos together cost more than is left"
+UNSTARTED: Final = "its processes cannot start, or go on"
+
+
+def untried(reason: str) -> DPVeilError:
+    """Return the error for a photo that a run did not reach."""
+    return DPVeilError(f"not tried, because {reason}", hint="run the same command again")
 
 
 @dataclass(frozen=True)
@@ -175,6 +183,11 @@ class Report:
         """Record a release, made now or earlier."""
         every, promise = (*certificate.warnings, *told(warnings, self.options)), Promise.of(certificate)
         self.entries.append(Entry(status, task.source, output, promise, every, crowd=crowd))
+
+    def price(self, task: Task, planned: Plan) -> None:
+        """Record what a release would cost, which a dry run has planned."""
+        promise = Promise(planned.guarantees, planned.total, planned.strength, faces=False)
+        self.entries.append(Entry(PRICED, task.source, promise=promise))
 
     def fail(self, task: Task, error: BaseException, *, tried: bool = True) -> None:
         """Record that nothing was written for this photo, and why."""

@@ -4,29 +4,38 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from dpveil.batch.choices import Choices
 from dpveil.batch.copies import copies
 from dpveil.batch.interrupts import uninterrupted
+from dpveil.batch.jobs import Jobs, check_jobs, nothing
 from dpveil.batch.numbering import check_numbers, keep_numbers
 from dpveil.batch.prefetch import ahead, prefetch
-from dpveil.batch.price import check_price
+from dpveil.batch.price import check_price, is_priced
 from dpveil.batch.private import check_apart
-from dpveil.batch.report import INTERRUPTED, RELEASED, SKIPPED, UNAFFORDABLE, UNPAYABLE, UNWRITABLE, Report
+from dpveil.batch.report import (
+    INTERRUPTED,
+    RELEASED,
+    SKIPPED,
+    UNAFFORDABLE,
+    UNPAYABLE,
+    UNWRITABLE,
+    Report,
+    untried,
+)
 from dpveil.batch.resume import earlier, finished, same, taken
+from dpveil.batch.shared import Around, Shared
 from dpveil.batch.state import Stamp, State, stamp_of
 from dpveil.batch.tasks import Task
 from dpveil.core.certificate import Certificate
-from dpveil.core.guarantee import Guarantee
 from dpveil.errors import BudgetRefused, DPVeilError, LedgerError, OutputError
-from dpveil.io import make_folder, most_bytes, read
-from dpveil.io.folders import identity
+from dpveil.io import most_bytes, read
 from dpveil.io.names import shown
 from dpveil.release.plan import Plan, plan
-from dpveil.release.saving import Release, certificate_path, is_release, tidy
+from dpveil.release.saving import Release, is_release, tidy
 
 ONE_FILE_ONLY: Final = frozenset({errno.ENAMETOOLONG, errno.EEXIST, errno.EISDIR})
 """Errors that affect one output only; the next may still be written."""
@@ -55,27 +64,25 @@ class _Drawn:
 
 
 @dataclass
-class _Run:
+class Run:
     """One run: its settings, the states of its output folders, and the outcomes so far.
 
-    `made` has the identity of every output folder at its first use, `copies` the first of identical inputs,
+    `around` is what is decided for all photos together, `copies` has the first of identical inputs, and
     `paid` the outputs whose draws a ledger paid for.
-    Nothing is drawn any more once the ledger `failed`.
     """
 
     choices: Choices
     report: Report
     released: Callable[[Task, Plan, Release], None]
+    around: Around = field(default_factory=Shared)
     states: dict[Path, State] = field(default_factory=dict)
-    made: dict[Path, object] = field(default_factory=dict)
     copies: dict[Path, Path] = field(default_factory=dict)
     paid: set[Path] = field(default_factory=set)
-    failed: bool = False
 
     def begin(self, tasks: Sequence[Task]) -> None:
         """Store new numbers, clean up after killed runs, read the folders' states, and find copies."""
         if self.choices.ledger is not None:
-            check_apart(self.choices.ledger.files, [path for task in tasks for path in _opened(task)])
+            check_apart(self.choices.ledger.files, [path for task in tasks for path in task.paths])
         for folder, names in _numbered(tasks).items():
             keep_numbers(names, folder)
         for folder in sorted({task.output.parent for task in tasks}):
@@ -109,52 +116,55 @@ class _Run:
         """Return the release of another run with the same settings, unless all are to be released anew."""
         if self.choices.force or stamp is None:
             return None
-        return finished(task, self.choices, self.states[task.output.parent], stamp)
+        return finished(task, self.choices, self._state(task), stamp)
 
-    def price(self, task: Task) -> Guarantee | None:
-        """Return what a release would cost; None for one that is there, or whose error the run reports."""
-        try:
-            prepared = self.prepare(task)
-        except Exception:  # noqa: BLE001  it comes again when the photo is released
-            return None
-        return prepared.plan.total if isinstance(prepared, _Ready) else None
+    def _state(self, task: Task) -> State:
+        """Return the state of the folder of a photo's output, which a worker reads when it needs it."""
+        folder = task.output.parent
+        if folder not in self.states:
+            self.states[folder] = State.read(folder)
+        return self.states[folder]
 
     def draw(
         self, task: Task, waiting: Callable[[], tuple[Path, Certificate] | _Ready]
-    ) -> tuple[Path, Certificate] | _Drawn:
-        """Return the release of an earlier run, or the drawn one by the plan.
+    ) -> tuple[Path, Certificate] | _Drawn | _Ready:
+        """Return the release of an earlier run, or the drawn one by the plan; in a dry run, that.
 
         Another run may have released the photo since it was planned, so that is looked for before it is paid.
         """
         choices = self.choices
         try:
             prepared = waiting()
-            if self.failed:
-                raise LedgerError(f"not tried, because {UNPAYABLE}", hint="run the same command again")
             if not isinstance(prepared, _Ready):
                 return prepared
             if (there := self._there(task, prepared.stamp)) is not None:
                 return there
+            if choices.dry:
+                return prepared
+            if reason := self.around.stopped(task):
+                raise untried(reason)
             release = prepared.plan.release(bits=choices.bits(task.name), **choices.paying)
             if release.paid is not None:
                 self.paid.add(task.output)
         except LedgerError:
-            self.failed = True
+            self.around.stop(UNPAYABLE)
             raise
         finally:
             del waiting  # an error's traceback would hold it, and it holds the error
         return _Drawn(prepared, release)
 
-    def turn(self, task: Task, waiting: Callable[[], tuple[Path, Certificate] | _Drawn]) -> str:
+    def turn(self, task: Task, waiting: Callable[[], tuple[Path, Certificate] | _Drawn | _Ready]) -> str:
         """Write one release or record its error; return why the run cannot continue, if so."""
         try:
             drawn = waiting()
             if isinstance(drawn, _Drawn):
                 self._write(task, drawn)
+            elif isinstance(drawn, _Ready):
+                self.report.price(task, drawn.plan)
             else:
                 self.report.done(SKIPPED, task, *drawn, self._about(task, drawn[1]))
         except LedgerError as error:
-            self.failed = True
+            self.around.stop(UNPAYABLE)
             self.report.fail(task, error)
             return UNPAYABLE
         except OutputError as error:
@@ -166,13 +176,12 @@ class _Run:
 
     def stop(self, tasks: Sequence[Task], reason: str, error: DPVeilError | None = None) -> None:
         """Record all photos that were not reached, and why."""
-        untried = DPVeilError(f"not tried, because {reason}", hint="run the same command again")
         for task in tasks[len(self.report.entries) :]:
-            self.report.fail(task, error or untried, tried=False)
+            self.report.fail(task, error or untried(reason), tried=False)
         self.report.stopped = reason
 
     def _write(self, task: Task, drawn: _Drawn) -> None:
-        self._open(task.output.parent)
+        self.around.open(task.output.parent)
         try:
             with uninterrupted():
                 self._save(task, drawn)
@@ -186,19 +195,6 @@ class _Run:
             self.report.done(SKIPPED, task, task.output, there, self._about(task, there))
         else:
             self.released(task, drawn.ready.plan, drawn.release)
-
-    def _open(self, folder: Path) -> None:
-        """Make the folder of the first output; raises `OutputError` if it was replaced since, as by
-        unmounting.
-        """
-        if folder not in self.made:
-            make_folder(folder)
-            self.made[folder] = identity(folder)
-        elif self.made[folder] != identity(folder):
-            raise OutputError(
-                f"cannot write {shown(folder)}: it was removed or replaced since the run began",
-                hint="check that its disk is still there, and run the same command again",
-            )
 
     def _save(self, task: Task, drawn: _Drawn) -> None:
         chosen = self.choices
@@ -226,7 +222,7 @@ class _Run:
         if certificate.output is None or stamp is None:
             return (FORGOTTEN.format("its file cannot be inspected"),)
         try:
-            self.states[task.output.parent].note_release(certificate.output.sha256, stamp, task.source.name)
+            self._state(task).note_release(certificate.output.sha256, stamp, task.source.name)
         except OSError as error:
             return (FORGOTTEN.format(error.strerror or error),)
         return ()
@@ -236,30 +232,33 @@ def release_all(
     tasks: Sequence[Task],
     choices: Choices,
     *,
+    jobs: int = 1,
     step: Callable[[], None] = lambda: None,
-    released: Callable[[Task, Plan, Release], None] = lambda task, plan, release: None,
+    see: Callable[[Task, Plan, Release], Any] = nothing,
+    seen: Callable[[Any], None] = nothing,
     options: Mapping[str, str] | None = None,
 ) -> Report:
-    """Release every photo, calling `step` after each, and return the report.
+    """Release every photo, calling `step` after each, and return the report, in the order of the tasks.
 
-    `released` is called with each new release once it is written, and must not raise. Continues after the
-    failure of a single photo; stops if nothing can be written any more, the ledger fails, or on an interrupt,
-    and then reports the remaining photos as untried, as all are if a ledger has less left than they cost
-    together. With `options`, such as {"force": "--force"}, errors
-    write arguments as on the command line. Raises `UsageError` and `OutputError`, before anything is drawn,
-    if outputs cannot be numbered, or an input or output belongs to the ledger.
+    With several `jobs`, so many other processes release them, on one core each; this one pays and signs.
+    `see` is called with each new release once it is written, where that happens, and `seen` here with what it
+    returned; neither may raise. Continues after the failure of a single photo; stops if nothing can be
+    written any more, the ledger fails, or on an interrupt, and then reports the remaining photos as untried,
+    as all are if a ledger has less left than they cost together. With `options`, such as
+    {"force": "--force"}, errors write arguments as on the command line. Raises `UsageError` and
+    `OutputError`, before anything is drawn, if outputs cannot be numbered, an input or output belongs to the
+    ledger, or `jobs` is no number of processes that the settings can be sent to.
     """
-    run = _Run(choices, Report(options or {}), released)
+    check_jobs(jobs)
+    run = Run(choices, Report(options or {}), lambda *release: seen(see(*release)))
+    apart = None if min(jobs, len(tasks)) < 2 else Jobs(run, tasks, see, seen)
     try:
         run.begin(tasks)
-        at_once = min(finder.at_once for finder in choices.regions)
-        check_price(choices, tasks, run.price, at_once=at_once)
-        with prefetch(run.prepare, tasks, at_once=at_once) as prepared, ahead(run.draw, prepared) as drawn:
-            for task, waiting in drawn:
-                if reason := run.turn(task, waiting):
-                    run.stop(tasks, reason)
-                    break
-                step()
+        if is_priced(choices, tasks):
+            dry = Run(replace(choices, dry=True), Report(), nothing, states=run.states)
+            _release(dry, None if apart is None else Jobs(dry, tasks, nothing, nothing), tasks, jobs, nothing)
+            check_price(choices, dry.report)
+        _release(run, apart, tasks, jobs, step)
     except KeyboardInterrupt:
         run.stop(tasks, INTERRUPTED)
     except BudgetRefused as error:
@@ -268,10 +267,20 @@ def release_all(
     return run.report
 
 
-def _opened(task: Task) -> list[Path]:
-    """Return every file that a run may open for a task."""
-    outputs = [task.output, *task.elsewhere, *([] if task.former is None else [task.former])]
-    return [task.source, *outputs, *map(certificate_path, outputs)]
+def _release(
+    run: Run, apart: Jobs | None, tasks: Sequence[Task], jobs: int, step: Callable[[], None]
+) -> None:
+    """Release every photo, in this process reading and drawing the next ones while one is written."""
+    if apart is not None:
+        apart.release(min(jobs, len(tasks)), step)
+        return
+    at_once = min(finder.at_once for finder in run.choices.regions)
+    with prefetch(run.prepare, tasks, at_once=at_once) as prepared, ahead(run.draw, prepared) as drawn:
+        for task, waiting in drawn:
+            if reason := run.turn(task, waiting):
+                run.stop(tasks, reason)
+                break
+            step()
 
 
 def _numbered(tasks: Sequence[Task]) -> dict[Path, dict[str, str]]:

@@ -45,6 +45,12 @@ class Task:
     elsewhere: tuple[Path, ...] = ()
     numbered: str | None = None
 
+    @property
+    def paths(self) -> list[Path]:
+        """Every file that a run may open for it."""
+        outputs = [self.output, *self.elsewhere, *([] if self.former is None else [self.former])]
+        return [self.source, *outputs, *map(certificate_path, outputs)]
+
 
 def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> list[Task]:
     """Return the tasks for files and folders, in a fixed order; a folder's tree is mirrored under `out`.

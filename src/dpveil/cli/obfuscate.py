@@ -29,12 +29,10 @@ from dpveil.cli.usual import Doubts, tell, tell_chosen, tell_costs, tell_drawn
 from dpveil.errors import DPVeilError, PhotoError, UsageError
 
 if TYPE_CHECKING:
-    from dpveil.batch import Report, Task
-    from dpveil.cli.review import Review
+    from dpveil.batch import Choices, Report, Task
+    from dpveil.cli.seen import Seen
     from dpveil.ledger import Ledger
     from dpveil.mechanisms.method import Method
-    from dpveil.release.plan import Plan
-    from dpveil.release.saving import Release
 
 
 @takes_regions
@@ -89,6 +87,16 @@ def obfuscate_command(
         Path | None, typer.Option(metavar="KEY.pem", help="The private key of --c2pa.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing outputs.")] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=256,
+            help="Release photos in so many processes at once. Default: one for each core, where there are"
+            " enough photos.",
+        ),
+    ] = None,
     json: AsJson = False,
     ledger: LedgerUrl = None,
     subject: Annotated[
@@ -130,12 +138,13 @@ def obfuscate_command(
     --method dp-pix --help shows the options of dp-pix.
     """
     from dpveil.accounting.meaning import check_strength_name
-    from dpveil.batch import Choices, check_manifest, plan_tasks, release_all, write_manifest
-    from dpveil.cli.review import Review, check_review, write_review
+    from dpveil.batch import Choices, check_manifest, plan_tasks, write_manifest
+    from dpveil.cli.review import check_review, write_review
     from dpveil.cli.run_report import exit_code, print_report
     from dpveil.postprocessing import parse_all
     from dpveil.regions import check_if_none
 
+    paying = _paying(ledger, subject, other_regions, seed, (manifest, review))
     choices = Choices(
         method=method,
         regions=method.accepts(regions.finders([method.regions])),
@@ -146,7 +155,7 @@ def obfuscate_command(
         max_pixels=max_pixels,
         force=force,
         **keys(sign, c2pa, c2pa_key),
-        **_paying(ledger, subject, other_regions, seed, (manifest, review)),
+        **paying,
     )
     tasks = plan_tasks(inputs, out, names=names)
     check_formats(choices.mark, (task.output for task in tasks))
@@ -155,18 +164,15 @@ def obfuscate_command(
         check_manifest(manifest, tasks, replace=force)
     if review is not None:
         check_review(review, tasks, out, replace=force)
-    pages, doubts = Review(), Doubts()
-    seen = _watching(doubts, None if review is None else pages)
-    with bar(len(tasks), "releasing") as step:
-        report = release_all(tasks, choices, step=step, released=seen, options=options_of(context))
+    report, seen = _released(context, tasks, choices, jobs, closely=review is not None)
     report.notes += notes
     listed = max(
         _written(manifest, partial(write_manifest, report)),
-        _written(review, partial(write_review, pages, report, max_pixels)),
+        _written(review, partial(write_review, seen.pages, report, max_pixels)),
     )
     print_report(report, json)
-    _tell_faces(context, method, report, doubts, seeded=seed is not None)
-    _tell_budget(choices.ledger, subject)
+    _tell_faces(context, method, report, seen.doubts, seeded=seed is not None)
+    _tell_budget(paying.get("ledger"), subject)
     return max(exit_code(report), listed)
 
 
@@ -202,6 +208,27 @@ def _paying(
     return {"ledger": opened, "subject": subject, "other_regions": other_regions}
 
 
+def _released(
+    context: typer.Context, tasks: Sequence[Task], choices: Choices, jobs: int | None, *, closely: bool
+) -> tuple[Report, Seen]:
+    """Release all photos; return the report, and what was seen of the releases."""
+    from dpveil.batch import release_all, usual_jobs
+    from dpveil.cli.seen import Seen, see, see_closely
+
+    seen = Seen()
+    with bar(len(tasks), "releasing") as step:
+        report = release_all(
+            tasks,
+            choices,
+            jobs=jobs or usual_jobs(tasks),
+            step=step,
+            see=see_closely if closely else see,
+            seen=seen.add,
+            options=options_of(context),
+        )
+    return report, seen
+
+
 def _tell_budget(ledger: Ledger | None, subject: str | None) -> None:
     """Say what the subject has spent, and what is left, and let go of the ledger."""
     if ledger is not None and subject is not None:
@@ -210,18 +237,6 @@ def _tell_budget(ledger: Ledger | None, subject: str | None) -> None:
         except DPVeilError as error:  # the releases are written, and the report says if it failed
             say.note(f"dpveil: {say.one_line(error)}")
         ledger.close()
-
-
-def _watching(doubts: Doubts, pages: Review | None) -> Callable[[Task, Plan, Release], None]:
-    """Return what is called with each release: it adds it to `doubts` and to `pages`."""
-    from dpveil.io.names import shown
-
-    def released(task: Task, plan: Plan, release: Release) -> None:
-        doubts.add(shown(task.source), plan)
-        if pages is not None:
-            pages.add(task, plan, release)
-
-    return released
 
 
 def _tell_faces(

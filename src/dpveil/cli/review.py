@@ -78,6 +78,11 @@ class Review:
             here = _OnPage(source, photo, after, regions, earlier=True)
             self.entries.append(here.entry(certificate.missing))
 
+    def join(self, other: Review) -> None:
+        """Add the releases of another page."""
+        self.entries += other.entries
+        self.problems += other.problems
+
     @contextmanager
     def _listing(self, source: Path) -> Iterator[None]:
         """List the photo on the page if it cannot be shown: its release is written and stands."""

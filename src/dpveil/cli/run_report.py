@@ -9,6 +9,7 @@ from dpveil.batch.report import (
     INTERRUPTED,
     UNAFFORDABLE,
     UNPAYABLE,
+    UNSTARTED,
     UNTRIED,
     UNWRITABLE,
     Entry,
@@ -37,6 +38,7 @@ STOPPED: Final = {
     UNWRITABLE: exits.IMPOSSIBLE,
     UNPAYABLE: exits.IMPOSSIBLE,
     UNAFFORDABLE: exits.BUDGET,
+    UNSTARTED: exits.IMPOSSIBLE,
 }
 """Exit codes of runs that ended early, by reason."""
 

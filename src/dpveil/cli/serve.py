@@ -148,7 +148,7 @@ def _place(url: str) -> str:
 
     if url.lower().startswith(START):
         return url
-    from dpveil.ledger.postgres import target_of
+    from dpveil.ledger.postgres_url import target_of
 
     return target_of(url)[1]
 

@@ -78,6 +78,12 @@ class Doubts:
         if crowd := plan.crowd.in_words():
             self.crowds[photo] = crowd
 
+    def join(self, other: Doubts) -> None:
+        """Take note of what is known of other photos."""
+        self.replaced |= other.replaced
+        self.left |= other.left
+        self.crowds |= other.crowds
+
     def tell(self) -> None:
         """Print one line about each kind, if there are any."""
         from dpveil.cli.run_report import several

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
+from dpveil.batch.process import ONE_THREAD
 from dpveil.errors import DPVeilError
 from dpveil.service.limits import Limits
 from dpveil.service.problems import Busy, WorkerEnded, refusal
@@ -21,11 +22,6 @@ START_SECONDS: Final = 120
 """Seconds within which a worker is ready; it takes two."""
 PAUSE_SECONDS: Final = 5
 """Seconds before another attempt where a worker cannot be started."""
-ONE_THREAD: Final = {
-    f"{library}_NUM_THREADS": "1"
-    for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB_MAXIMUM", "NUMBA")
-}
-"""There is a worker for each core, so each has one thread."""
 PASSED_ON: Final = frozenset(
     {"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONHOME"}
     | {"PYTHONDONTWRITEBYTECODE", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "DPVEIL_PLAIN"}

@@ -1,0 +1,423 @@
+"""Runs by several processes: the same report and files as by one, whatever dies; nothing is paid twice."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from workers_made import Deadly, Everything, Onlooker, held
+
+import dpveil
+from dpveil.batch import Choices, Report, plan_tasks, price, release_all, usual_jobs
+from dpveil.batch import jobs as batch_jobs
+from dpveil.batch import run as batch_run
+from dpveil.batch.calls import Raised
+from dpveil.batch.jobs import Jobs, nothing
+from dpveil.batch.owner import Owner
+from dpveil.batch.process import Worker
+from dpveil.batch.report import UNAFFORDABLE
+from dpveil.batch.run import Run
+from dpveil.batch.shared import Shared
+from dpveil.cli.run_report import exit_code
+from dpveil.errors import (
+    BudgetExceeded,
+    DPVeilError,
+    InvalidParameter,
+    LedgerError,
+    NoRegion,
+    OutputError,
+    PhotoError,
+    UsageError,
+)
+from dpveil.ledger import Ledger, Limit
+from dpveil.mechanisms.pixel import DPPix
+from dpveil.regions import parse
+from dpveil.release.keys import SigningKey
+
+COUNT = 7
+TIMES = Path("times")
+
+
+@pytest.fixture
+def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Seven photos, 8 to 14 pixels wide; the state of their folder is here as well."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    Path("in").mkdir()
+    for number in range(COUNT):
+        Image.fromarray(np.full((8, 8 + number, 3), 100, np.uint8)).save(f"in/{number}.png")
+    return tmp_path
+
+
+@pytest.fixture
+def ledger(photos: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
+    """A ledger, for runs that are not priced beforehand, so that what dies does so when it is released."""
+    monkeypatch.setattr(batch_run, "is_priced", lambda *_: False)
+    with Ledger("sqlite:///budget.db", create=True) as opened:
+        opened.set_limit("album", Limit("pure", epsilon=99))
+        yield opened
+
+
+def choices(**changes: Any) -> Choices:
+    settings: dict[str, Any] = {
+        "method": DPPix(epsilon=1, block=4, neighbourhood=4),
+        "regions": [parse("whole")],
+        "max_pixels": 10_000,
+    }
+    if changes.get("ledger") is not None:
+        settings["subject"] = "album"
+    return Choices(**settings | changes)
+
+
+def released(given: Choices, out: str = "out", jobs: int = 2, **more: Any) -> Report:
+    return release_all(plan_tasks([Path("in")], Path(out)), given, jobs=jobs, **more)
+
+
+def names(report: Report, status: str) -> list[str]:
+    return [entry.source.stem for entry in report.of(status)]
+
+
+def paid(ledger: Ledger) -> tuple[int, int]:
+    found = ledger.check()
+    return found.debits, found.unstored
+
+
+def files(out: str = "out") -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(Path(out).iterdir())}
+
+
+def test_several_processes_make_the_files_and_the_report_of_one(photos: Path) -> None:
+    """With a copy, an unreadable photo, one without a region, and an output that is in the way; a rerun skips
+    what is there.
+    """
+    Path("in/3.png").write_bytes(b"no photo")
+    Path("in/5.png").write_bytes(Path("in/4.png").read_bytes())
+    given = choices(regions=[Everything(TIMES, empty=9)], seed=5)
+    steps, told = [], {}
+    for jobs in (1, 2, 3):
+        Path("out").mkdir()
+        Path("out/6.png").write_bytes(b"in the way")
+        report = released(given, "out", jobs, step=lambda: steps.append(1), options={"force": "--force"})
+        assert [entry.source.stem for entry in report.entries] == list("0123456")
+        assert (names(report, "no_region"), names(report, "failed")) == (["1"], ["3", "6"])
+        assert "--force" in report.entries[6].to_json()["hint"]
+        assert any("it is a copy of in/4.png" in text for text in report.entries[5].warnings)
+        told[jobs] = (report.to_json(), report.errors, files())
+        assert len(steps) == jobs * COUNT
+        Path("out").rename(f"out{jobs}")
+    assert told[1] == told[2] == told[3]
+    assert told[1][1] == [NoRegion, PhotoError, DPVeilError]
+    Path("out2").rename("out")
+    again = released(given)
+    assert (len(again.released), len(again.skipped)) == (0, COUNT - 3)
+    assert files() == told[1][2]
+
+
+def test_what_is_seen_of_releases_comes_in_order_and_from_other_processes(photos: Path) -> None:
+    seen: list[tuple[str, int]] = []
+    released(choices(), jobs=3, see=Onlooker(TIMES), seen=seen.append)
+    assert [name for name, _ in seen] == [f"{number}.png" for number in range(COUNT)]
+    assert os.getpid() not in {process for _, process in seen}
+
+
+def accounted(report: Report, ledger: Ledger, *deadly: str) -> list[str]:
+    """Return the photos that were paid and lost, after checking that all others were released.
+
+    At most one was being written beside the `deadly` one of which a worker died.
+    """
+    lost = [entry.source.stem for entry in report.discarded]
+    failed = names(report, "failed")
+    assert {*failed} == {*lost, *deadly}
+    assert len({*lost} - {*deadly}) <= 1
+    assert [*names(report, "released"), *failed] == sorted(
+        [*"0123456"], key=lambda name: (name in failed, name)
+    )
+    debits, unstored = paid(ledger)
+    assert debits == len(report.released) + len(lost)
+    assert unstored <= len(lost)  # of one that died before the last rename, the ledger knows the file
+    hints = {entry.source.stem: entry.failure.hint for entry in report.failed if entry.failure}
+    assert all(("costs again" in hints[name]) is (name in lost) for name in failed)
+    return lost
+
+
+def test_every_release_is_paid_before_it_is_drawn_and_what_is_lost_then_is_said(ledger: Ledger) -> None:
+    """The worker dies right after a draw."""
+    TIMES.write_bytes(b"x")
+    given = choices(ledger=ledger, post_processing=[Deadly(TIMES, deadly=10)])
+    lost = accounted(released(given), ledger, "2")
+    assert "2" in lost
+    assert names(released(given), "released") == lost
+    assert paid(ledger)[0] == COUNT + len(lost)
+
+
+def test_a_photo_of_which_a_worker_died_unpaid_is_tried_again(ledger: Ledger) -> None:
+    TIMES.write_bytes(b"x")
+    report = released(choices(ledger=ledger, regions=[Everything(TIMES, deadly=10)]))
+    assert "2" not in accounted(report, ledger)
+
+
+@pytest.mark.parametrize("jobs", [2, 3])
+def test_a_photo_that_kills_every_worker_fails_unpaid_and_ends_nothing(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, jobs: int
+) -> None:
+    """When it is tried again, no other is beside it."""
+    beside: list[int] = []
+
+    def following(run: Jobs, worker: Any, *done: Any) -> Any:
+        given = Jobs._next(run, worker, *done)
+        beside.extend([len(worker.holds)] * (worker.lone in worker.holds))
+        return given
+
+    monkeypatch.setitem(batch_jobs.CALLS, "next", following)
+    TIMES.write_bytes(b"x" * 99)
+    report = released(choices(ledger=ledger, regions=[Everything(TIMES, deadly=10)]), jobs=jobs)
+    assert "2" not in accounted(report, ledger, "2")
+    assert "out of memory" in report.failed[-1].failure.message
+    assert (len(TIMES.read_bytes()), exit_code(report)) == (97, 1)
+    assert {*beside} == {1}
+
+
+def test_a_photo_that_kills_every_worker_ends_nothing_while_the_run_is_priced(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_run, "is_priced", price.is_priced)
+    TIMES.write_bytes(b"x" * 99)
+    ledger.set_limit("album", Limit("pure", epsilon=5))
+    given = choices(ledger=ledger, regions=[Everything(TIMES, deadly=10)])
+    report = released(given)
+    assert (len(report.untried), report.stopped, exit_code(report)) == (COUNT, UNAFFORDABLE, 3)
+    assert "album has epsilon 5 left, and 6 photos cost 6 together" in {
+        entry.failure.message for entry in report.untried if entry.failure is not None
+    }
+    assert (paid(ledger), len(TIMES.read_bytes())) == ((0, 0), 97)
+    ledger.set_limit("album", Limit("pure", epsilon=6))
+    assert "2" not in accounted(released(given), ledger, "2")
+    assert (paid(ledger), len(TIMES.read_bytes())) == ((6, 0), 93)
+
+
+@pytest.mark.parametrize("pays", [False, True])
+@pytest.mark.parametrize("force", [False, True])
+def test_what_was_written_before_its_worker_died_is_released(ledger: Ledger, force: bool, pays: bool) -> None:
+    """And is neither drawn again nor paid again. Without a ledger, `force` draws it again: nobody saw it."""
+    TIMES.write_bytes(b"x")
+    given = choices(ledger=ledger if pays else None, force=force)
+    report = released(given, see=Onlooker(TIMES, deadly=10))
+    if pays:
+        assert "2" not in accounted(report, ledger)
+    assert "2" in names(report, "released")
+    assert all(dpveil.verify(entry.output).publishable for entry in report.released)
+    assert len(report.released) >= COUNT - pays
+
+
+def test_an_earlier_release_is_not_taken_for_the_one_in_its_place(
+    photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker is killed after the draw: the file is still the earlier one, and is drawn again."""
+    killed: list[Path] = []
+
+    def kill(jobs: Jobs, worker: Any, folder: Path) -> object:
+        if not killed:
+            killed.append(folder)
+            worker.process.kill()
+        return Jobs._open(jobs, worker, folder)
+
+    monkeypatch.setitem(batch_jobs.CALLS, "open", kill)
+    released(choices(), jobs=1)
+    before = [Path(f"out/{number}.png").stat().st_ino for number in range(COUNT)]
+    assert names(released(choices(force=True)), "released") == list("0123456")
+    assert killed
+    assert not {Path(f"out/{number}.png").stat().st_ino for number in range(COUNT)} & {*before}
+
+
+def test_what_another_did_not_pay_for_is_no_release_of_this_run(ledger: Ledger) -> None:
+    released(choices(), jobs=1)
+    report = released(choices(ledger=ledger))
+    assert len(report.failed) == COUNT
+    assert {"album did not pay for it" in entry.failure.message for entry in report.failed} == {True}
+    assert paid(ledger) == (0, 0)
+
+
+def test_a_budget_that_is_used_up_refuses_the_rest_one_by_one(ledger: Ledger) -> None:
+    ledger.set_limit("album", Limit("pure", epsilon=4))
+    report = released(choices(ledger=ledger))
+    assert (len(report.released), report.errors) == (4, [BudgetExceeded] * 3)
+    assert all("album has epsilon 0 left" in entry.failure.message for entry in report.failed)
+    assert (paid(ledger), exit_code(report)) == ((4, 0), 3)
+
+
+def test_a_ledger_that_fails_stops_the_run(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, calls = Owner.commit, []
+
+    def commit(*given: Any) -> None:
+        calls.append(1)
+        if len(calls) > 2:
+            raise LedgerError("the ledger is gone", hint="look for it")
+        real(*given)
+
+    monkeypatch.setattr("dpveil.batch.owner.CALLS", None)
+    monkeypatch.setitem(batch_jobs.OWNERS, "commit", commit)
+    report = released(choices(ledger=ledger))
+    assert (len(report.released), report.stopped, exit_code(report)) == (2, "the ledger cannot be used", 4)
+    assert len(report.failed) + len(report.untried) == COUNT - 2
+    assert {entry.failure.message for entry in report.failed} == {"the ledger is gone"}
+    assert report.untried
+    assert paid(ledger) == (2, 0)
+
+
+@pytest.mark.parametrize(("number", "stops"), [(errno.ENOSPC, True), (errno.ENAMETOOLONG, False)])
+def test_a_disk_that_is_full_stops_the_run_and_one_name_does_not(
+    photos: Path, monkeypatch: pytest.MonkeyPatch, number: int, stops: bool
+) -> None:
+    """The system's error is known to the worker, too."""
+    real, calls = Shared.open, []
+
+    def failing(shared: Shared, folder: Path) -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raise OutputError("cannot write", hint="no") from OSError(number, "why")
+        real(shared, folder)
+
+    monkeypatch.setattr(Shared, "open", failing)
+    report = released(choices())
+    assert len(report.failed) == 1
+    assert report.stopped == ("the output cannot be written" if stops else None)
+    assert bool(report.untried) is stops
+    assert len(report.entries) == COUNT
+
+
+def test_an_interrupt_lets_what_is_paid_be_drawn_and_written(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes while the third photo is paid for, and nothing else is paid from then on."""
+    real, paying, running, allowed = Owner.commit, list[str](), list[Jobs](), set[str]()
+
+    def following(jobs: Jobs, worker: Any, *done: Any) -> Any:
+        running.append(jobs)
+        return Jobs._next(jobs, worker, *done)
+
+    def commit(owner: Owner, task: Any, number: int) -> None:
+        real(owner, task, number)
+        paying.append(task.name)
+        if len(paying) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+            while not running[0].shared.reason:
+                time.sleep(0.001)
+            drawn = [place for worker in [*running[0].workers] for place in [*worker.drawn]]
+            allowed.update(paying, (running[0].tasks[place].name for place in drawn))
+
+    monkeypatch.setitem(batch_jobs.CALLS, "next", following)
+    monkeypatch.setitem(batch_jobs.OWNERS, "commit", commit)
+    report = released(choices(ledger=ledger))
+    assert (report.stopped, exit_code(report)) == ("the run was interrupted", 130)
+    assert {*paying} <= allowed  # another worker may have been allowed to draw by then
+    assert [entry.source.name for entry in report.released] == sorted(paying)
+    assert len(report.untried) == COUNT - len(paying)
+    assert paid(ledger) == (len(paying), 0)
+    assert sorted(name for name in files() if name.endswith(".png")) == sorted(paying)
+
+
+def test_nothing_is_given_out_or_drawn_after_a_stop(photos: Path) -> None:
+    tasks = plan_tasks([Path("in")], Path("out"))
+    jobs = Jobs(Run(choices(), Report(), nothing), tasks, nothing, nothing)
+    worker = Worker(process=None)  # type: ignore[arg-type]
+    given = [jobs._next(worker) for _ in range(2)]
+    assert given == [(tasks[0], None), (tasks[1], None)]
+    assert (jobs._stopped(worker, tasks[0].output), worker.drawn) == ("", {0})
+    jobs.shared.stop("enough")
+    jobs.shared.stop("another reason")
+    assert (jobs._stopped(worker, tasks[1].output), worker.drawn) == ("enough", {0})
+    assert jobs._next(worker) is None
+
+
+def test_a_worker_never_holds_more_than_two_photos(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, most = Jobs._next, []
+
+    def following(jobs: Jobs, worker: Any, *done: Any) -> Any:
+        given = real(jobs, worker, *done)
+        most.append(len(worker.holds))
+        return given
+
+    monkeypatch.setitem(batch_jobs.CALLS, "next", following)
+    assert len(released(choices()).released) == COUNT
+    assert max(most) == 2
+
+
+def test_certificates_are_signed_here_by_a_key_that_no_worker_has(photos: Path) -> None:
+    key = SigningKey.made()
+    assert len(released(choices(sign=key)).released) == COUNT
+    for number in range(COUNT):
+        found = dpveil.verify(f"out/{number}.png", trust=[key.public])
+        assert (found.publishable, found.signer) == (True, key.public.fingerprint)
+
+
+@pytest.mark.parametrize("jobs", [0, -1, 257, True, 1.5, "2"])
+def test_a_number_of_processes_is_checked(photos: Path, jobs: Any) -> None:
+    with pytest.raises(InvalidParameter, match="jobs"):
+        released(choices(), jobs=jobs)
+    assert not Path("out").exists()
+
+
+def test_what_cannot_be_sent_is_refused_before_anything_is_drawn(photos: Path) -> None:
+    class Local(Everything):
+        pass
+
+    with pytest.raises(UsageError, match="cannot be sent to other processes"):
+        released(choices(regions=[Local(TIMES)]))
+    assert not Path("out").exists()
+
+
+def test_workers_that_cannot_start_stop_the_run(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpveil.batch.process.PROGRAM", "dpveil.nothing")
+    report = released(choices())
+    assert (len(report.untried), report.stopped) == (COUNT, "its processes cannot start, or go on")
+    assert exit_code(report) == 4
+
+
+def test_errors_arrive_as_they_were_raised() -> None:
+    try:
+        raise OutputError("{a} b", hint="c", arguments={"a": "a=1"}) from OSError(errno.ENOSPC, "full")
+    except OutputError as raised:
+        error = Raised.of(raised).error()
+    assert type(error) is OutputError
+    assert isinstance(error, OutputError)
+    assert (error.told({"a": "--a"}), error.__cause__.errno) == (("--a b", "c"), errno.ENOSPC)
+    budget = Raised.of(BudgetExceeded(subject="album", asked=1, left=0)).error()
+    assert isinstance(budget, BudgetExceeded)
+    odd = ValueError(lambda: None)
+    assert "unexpected ValueError" in str(Raised.of(odd).error())
+
+
+def test_processes_are_used_where_they_are_worth_their_start(
+    photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1, 2, 3}, raising=False)
+    tasks = plan_tasks([Path("in")], Path("out"))
+    assert [usual_jobs(tasks * times) for times in (1, 9, 10, 19, 28, 99)] == [1, 1, 1, 2, 3, 4]
+    Path("in/0.png").write_bytes(bytes(3 << 24))
+    assert usual_jobs(tasks) == 3
+    assert usual_jobs([replace(tasks[0], source=Path("none"))]) == 1
+
+
+def test_memory_stays_the_same_over_many_photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker's peak after 20 photos of 3 MB of pixels is that after 6, up to one photo."""
+    monkeypatch.chdir(tmp_path)
+    Path("in").mkdir()
+    levels = (np.arange(3_000_000) % 251).astype(np.uint8).reshape(1000, 1000, 3)
+    for number in range(24):
+        Image.fromarray(levels).save(f"in/{number:02}.jpg")
+    most: dict[int, list[int]] = {}
+    given = choices(max_pixels=2_000_000)
+    report = released(given, see=held, seen=lambda seen: most.setdefault(seen[0], []).append(seen[1]))
+    assert len(report.released) == 24
+    long = max(most.values(), key=len)
+    assert len(long) >= 12
+    assert long[-1] - long[5] < 3_000
