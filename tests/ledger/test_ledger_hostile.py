@@ -17,8 +17,8 @@ from budgets import cost, made, spend, started, url_of
 from dpveil.errors import DPVeilError, InvalidParameter, LedgerError
 from dpveil.ledger import Ledger, Limit
 from dpveil.ledger.entries import Debit, LimitSet, Stored, parse, written
-from dpveil.ledger.sqlite import _Open
 from dpveil.ledger.sqlite_files import SCHEMA
+from dpveil.ledger.sqlite_open import Open
 from dpveil.ledger.store import SQL
 
 FILE = "ab" * 32
@@ -408,14 +408,14 @@ def test_after_a_flush_that_failed_nothing_is_paid_any_more(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The system reports such a failure once: a second flush would succeed, and the data may be gone."""
-    flush = _Open.flush
+    flush = Open.flush
 
-    def failing(self: _Open) -> None:
-        monkeypatch.setattr(_Open, "flush", flush)
+    def failing(self: Open) -> None:
+        monkeypatch.setattr(Open, "flush", flush)
         raise OSError(5, "Input/output error")
 
     ledger = Ledger(url_of(path))
-    monkeypatch.setattr(_Open, "flush", failing)
+    monkeypatch.setattr(Open, "flush", failing)
     with pytest.raises(LedgerError, match="Input/output error"):
         spend(ledger, "0.000001")
     for call in (lambda: spend(ledger, "0.000001"), ledger.head):

@@ -14,7 +14,7 @@ import pytest
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import LedgerError
 from dpveil.ledger import Ledger, Limit
-from dpveil.ledger.sqlite import _Open
+from dpveil.ledger.sqlite_open import Open
 from dpveil.service.budget import Budget
 from dpveil.service.limits import Limits
 from dpveil.service.line import MOST, Call, Line, one_by_one
@@ -147,15 +147,15 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 def flushes(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Return whether each flush of a ledger succeeded; it fails where the last entry was made False."""
     found: list[bool] = []
-    flush = _Open.flush
+    flush = Open.flush
 
-    def counted(self: _Open) -> None:
+    def counted(self: Open) -> None:
         if found and not found[-1]:
             raise OSError("no flush")
         flush(self)
         found.append(True)
 
-    monkeypatch.setattr(_Open, "flush", counted)
+    monkeypatch.setattr(Open, "flush", counted)
     return found
 
 

@@ -21,7 +21,8 @@ from fastapi import FastAPI
 from dpveil.errors import DPVeilError, InvalidParameter, OutputError, UsageError
 from dpveil.io.names import shown
 from dpveil.service import log
-from dpveil.service.app import Addresses, application
+from dpveil.service.addresses import Addresses
+from dpveil.service.app import application
 from dpveil.service.budget import Budget
 from dpveil.service.desk import Desk
 from dpveil.service.guard import Guard

@@ -10,7 +10,7 @@ from fastapi.responses import Response
 
 from dpveil.core.certificate import Certificate
 from dpveil.core.certificate_text import parse_certificate
-from dpveil.service.app import Addresses
+from dpveil.service.addresses import Addresses
 from dpveil.service.guard import JSONResponse
 from dpveil.service.page.files import FOLDER, HEADERS, INDEX, TABLE, contents, index
 

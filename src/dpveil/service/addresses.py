@@ -1,0 +1,231 @@
+"""What the addresses of the service do."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Annotated, Any, Final
+
+from fastapi import Header, Request
+from fastapi.responses import Response
+
+from dpveil.errors import DPVeilError, InvalidParameter
+from dpveil.service import documented, upload
+from dpveil.service.answers import Answer, job_json, release_json, together
+from dpveil.service.desk import Desk
+from dpveil.service.download import Download
+from dpveil.service.guard import JSONResponse
+from dpveil.service.keys import Caller
+from dpveil.service.metrics import Metrics
+from dpveil.service.orders import Order
+from dpveil.service.problems import BadRequest, NotFound
+from dpveil.service.quotas import Rates
+from dpveil.service.reading import of_query, read_settings
+from dpveil.service.store import DONE, FAILED, Result
+from dpveil.service.upload import Held
+
+ID: Final = re.compile(r"[A-Za-z0-9_-]{32}")
+KEY: Final = re.compile(r"^[\x21-\x7e]{1,255}$")
+CHUNK: Final = 1 << 20
+"""Bytes of an image that are sent at a time."""
+ASYNCHRONOUS: Final = "respond-async"
+Begun = tuple[Result, bool] | DPVeilError
+"""What came of a photo that was handed in: its result and whether it is new, or why there is none."""
+MEDIA: Final = {name: f"image/{name}" for name in ("png", "jpeg", "webp", "tiff", "bmp")}
+
+
+class Addresses:
+    """The functions behind the addresses."""
+
+    def __init__(self, desk: Desk, held: Held, rates: Rates, metrics: Metrics) -> None:
+        self.desk, self.held, self.rates, self.metrics = desk, held, rates, metrics
+        self._methods: dict[str, Any] | None = None
+
+    async def release(
+        self,
+        request: Request,
+        idempotency_key: Annotated[
+            str | None, Header(description=documented.IDEMPOTENCY, json_schema_extra={"pattern": KEY.pattern})
+        ] = None,
+        prefer: Annotated[str | None, Header(description=documented.PREFER)] = None,
+    ) -> Response:
+        """Replace the regions of a photo, or of each of several, and certify what is promised: a retry with
+        the same Idempotency-Key gets the same releases. What takes longer is a job.
+        """
+        if idempotency_key is not None and not KEY.fullmatch(idempotency_key):
+            raise BadRequest("the Idempotency-Key is no word of 1 to 255 letters", hint="a UUID will do")
+        seconds = 0 if ASYNCHRONOUS in (prefer or "") else self.desk.limits.answer_seconds
+        with self._counted(request) as share:
+            orders = await self._orders(request, share, idempotency_key)
+            begun = [await self._begun(order, share.part(len(order.photo))) for order in orders]
+            del orders  # whoever makes a release has its photo
+        answers = (self._answer(request, each, seconds) for each in begun)
+        return together(await asyncio.gather(*answers))
+
+    async def _begun(self, order: Order, share: upload.Share) -> Begun:
+        """Return the result of an order and whether it is new, or why it was not begun."""
+        new = False
+        try:
+            result, new = await self.desk.begin(order, share)
+        except DPVeilError as error:
+            return error
+        finally:
+            if not new:
+                share.free()
+        return result, new
+
+    async def _answer(self, request: Request, begun: Begun, seconds: float) -> Answer:
+        """Wait so many seconds, and return the answer to a photo."""
+        if isinstance(begun, DPVeilError):
+            return Answer.refused(begun)
+        result, new = begun
+        alone, made = await self.desk.wait(result.id, seconds) if seconds else (False, None)
+        found = made or await self._found(request, result.id)
+        if alone and found.state == FAILED:  # nobody else was told where it is
+            await self.desk.results(self.desk.store.delete, found.id)
+        return Answer.of(found, replayed=not new)
+
+    async def plan(self, request: Request) -> Response:
+        """Find the regions of a photo, or of each of several, and state what a release would promise; nothing
+        is drawn or spent.
+        """
+        return await self.planned(request, "plan")
+
+    async def planned(self, request: Request, do: str) -> Response:
+        """Return what workers answer to photos and settings that ask them to `do` something."""
+        with self._counted(request) as share:
+            orders = await self._orders(request, share, None)
+            answers = await asyncio.gather(*(self._plan(do, order) for order in orders))
+            response, arrived = together(answers), orders[0].arrived
+        await self.desk.moments.due(arrived)
+        return response
+
+    async def _plan(self, do: str, order: Order) -> Answer:
+        try:
+            async with self.desk.turns.turn(order.caller):
+                return Answer.plan(await self.desk.ask(do, order.settings, order.photo))
+        except DPVeilError as error:
+            return Answer.refused(error)
+
+    @contextmanager
+    def _counted(self, request: Request) -> Iterator[upload.Share]:
+        """Count a request as one that its key has under way, and give back what it holds in memory."""
+        with self.desk.turns.request(_caller(request)), self.held.share() as share:
+            yield share
+
+    async def explain(self, request: Request) -> Response:
+        """State what a method promises for a region of a size: the query has its parameters, size and
+        channels.
+        """
+        settings = of_query(request.query_params.multi_items())
+        with self.desk.turns.request(_caller(request)):
+            return JSONResponse(await self.desk.ask("explain", settings))
+
+    async def methods(self) -> Response:
+        """List every method with its parameters."""
+        if self._methods is None:
+            self._methods = await self.desk.ask("methods", {})
+        return JSONResponse(self._methods)
+
+    async def job(self, request: Request, id: str) -> Response:  # noqa: A002  the path's word
+        """Tell what became of a job: working, done or failed."""
+        found = await self._found(request, id)
+        return JSONResponse(job_json(found))
+
+    async def found(self, request: Request, id: str) -> Response:  # noqa: A002
+        """Return a release: its certificate, and where its image is."""
+        return JSONResponse(release_json(await self.done(request, id)))
+
+    async def image(self, request: Request, id: str) -> Response:  # noqa: A002
+        """Return the image of a release."""
+        found = await self.done(request, id)
+        desk, store, owner = self.desk, self.desk.store, _caller(request).number
+        size, first = await desk.results(store.opening, owner, found.id, CHUNK)
+        media = MEDIA[str(found.format)]
+        if request.method == "HEAD":  # nothing is sent, so nothing was downloaded
+            return Response(media_type=media, headers={"content-length": str(size)})
+
+        async def parts() -> AsyncIterator[bytes]:
+            yield first
+            for start in range(len(first), size, CHUNK):
+                yield await desk.results(store.part, owner, found.id, start, min(CHUNK, size - start))
+
+        return Download(size, parts(), partial(desk.note, store.fetched, found.id), media)
+
+    async def certificate(self, request: Request, id: str) -> Response:  # noqa: A002
+        """Return the certificate of a release as the file that `dpveil verify` reads."""
+        found = await self.done(request, id)
+        return Response(found.certificate, media_type="application/json")
+
+    async def delete(self, request: Request, id: str) -> Response:  # noqa: A002
+        """Cancel a job that is not paid for, or forget a release; nothing that was paid is given back."""
+        found = await self._found(request, id)
+        await self.desk.cancel(_caller(request), found.id)
+        return Response(status_code=204)
+
+    async def health(self) -> Response:
+        """Tell that the service runs."""
+        return JSONResponse({"status": "ok"})
+
+    async def ready(self) -> Response:
+        """Tell whether the service takes requests: 503 while it starts or stops."""
+        ready = self.desk.pool.ready and not self.desk.closing
+        return JSONResponse({"status": "ready" if ready else "not ready"}, 200 if ready else 503)
+
+    async def figures(self) -> Response:
+        """Return figures for Prometheus."""
+        return Response(self.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def _found(self, request: Request, id_: str) -> Result:
+        result = None
+        if ID.fullmatch(id_):
+            result = await self.desk.find(_caller(request), id_)
+        if result is None:
+            raise NotFound("there is nothing of this name, or no longer", hint="results expire")
+        return result
+
+    async def done(self, request: Request, id_: str) -> Result:
+        """Return a release; raises `NotFound`."""
+        result = await self._found(request, id_)
+        if result.state != DONE:
+            raise NotFound("there is no release of this name yet", hint=f"see /v1/jobs/{result.id}")
+        return result
+
+    async def _orders(self, request: Request, share: upload.Share, key: str | None) -> list[Order]:
+        """Return an order for each photo of a request; each photo has a key of its own from the request's.
+
+        Raises errors that are problems.
+        """
+        sent = await upload.receive(request, self.desk.limits, share)
+        arrived, caller = self.desk.moments.now(), _caller(request)
+        self.rates.more(caller, len(sent.photos) - 1, time.monotonic())
+        settings = read_settings(sent.settings)
+        subject = settings.pop("subject", None)
+        if not isinstance(subject, str | None):
+            raise BadRequest("the subject is no text", hint='such as "album-7"')
+        if subject is not None and self.desk.budget.ledger is None:
+            problem = "pays for nothing, as the service has no ledger"
+            hint = "leave it out, or start the service with --ledger"
+            raise InvalidParameter("subject", subject, problem, hint=hint)
+        payer = caller.subject(subject)
+        return [
+            Order(photo, settings, payer, caller, _key(key, place), digest, arrived)
+            for place, (photo, digest) in enumerate(zip(sent.photos, sent.digests, strict=True))
+        ]
+
+
+def _key(key: str | None, place: int) -> str | None:
+    """Return the key of the photo at a place of a request: that of the request for the first one.
+
+    No client can send that of another.
+    """
+    return key if key is None or not place else f"{key}\0{place}"
+
+
+def _caller(request: Request) -> Caller:
+    caller: Caller = request.state.caller
+    return caller
