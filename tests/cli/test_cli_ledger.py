@@ -195,19 +195,19 @@ def test_a_ledger_that_fails_stops_the_run_and_nothing_more_is_paid_or_drawn(
     cli: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It fails once, and the failure takes a while to be recorded, so that the next photo could be drawn."""
-    commit, fail, asked = Ledger._commit, Report.fail, []
+    debit, fail, asked = Ledger.debit, Report.fail, []
 
-    def failing(self: Ledger, *arguments: Any) -> int:
+    def failing(self: Ledger, *arguments: Any, **more: Any) -> Any:
         asked.append(1)
         if len(asked) == 2:
             raise LedgerError("the ledger cannot be used: disk I/O error")
-        return commit(self, *arguments)
+        return debit(self, *arguments, **more)
 
     def slow(self: Report, *arguments: Any, **more: Any) -> None:
         time.sleep(0.4)
         fail(self, *arguments, **more)
 
-    monkeypatch.setattr(Ledger, "_commit", failing)
+    monkeypatch.setattr(Ledger, "debit", failing)
     monkeypatch.setattr(Report, "fail", slow)
     code, answer, _ = cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--json")
     told = json.loads(answer)
