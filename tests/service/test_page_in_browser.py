@@ -55,14 +55,17 @@ DROP = """([names, texts]) => {
 }"""
 
 
-def png(image: np.ndarray) -> bytes:
-    file = io.BytesIO()
-    Image.fromarray(image).save(file, "PNG")
+def png(image: np.ndarray, mark: int = 0) -> bytes:
+    """Return a file; with another `mark` it is another photo, of which other regions may be released."""
+    file, marked = io.BytesIO(), image.copy()
+    marked[0, 0] = mark
+    Image.fromarray(marked).save(file, "PNG")
     return file.getvalue()
 
 
 ONE = data.astronaut()[:264, 92:356]
-TWO = png(np.concatenate([ONE, ONE[:, ::-1]], axis=1))
+BOTH = np.concatenate([ONE, ONE[:, ::-1]], axis=1)
+TWO = png(BOTH)
 FACELESS = png(np.full((120, 160, 3), 90, np.uint8))
 
 
@@ -199,7 +202,7 @@ def test_what_is_kept_is_paid_by_the_subject_until_nothing_is_left(
     """A release that is too dear is not offered, with the reason and what is left; one that is free is."""
     with tab(browser, address) as page:
         shows(page, "#budget", re.compile("There are album, few, retry"))
-        drop(page, one_png=png(ONE))
+        drop(page, one_png=png(ONE, 3))
         shows(page, "#why", "Say who pays first.")
         assert page.is_disabled("#release")
         page.fill("#subject", "album")
@@ -237,7 +240,7 @@ def test_of_several_photos_as_many_are_released_as_the_budget_lasts_for(
 ) -> None:
     with tab(browser, address) as page:
         page.fill("#subject", "few")
-        drop(page, a_png=png(ONE), b_png=png(ONE[:, ::-1]), c_png=FACELESS)
+        drop(page, a_png=png(ONE, 4), b_png=png(ONE[:, ::-1], 4), c_png=FACELESS)
         page.check("input[value=drawn]")
         page.click("#keep summary")
         page.select_option("#keep-tone", "2")
@@ -259,7 +262,7 @@ def test_an_answer_that_got_lost_is_fetched_and_not_paid_again(
 ) -> None:
     with tab(browser, address) as page:
         page.fill("#subject", "retry")
-        drop(page, one_png=png(ONE))
+        drop(page, one_png=png(ONE, 5))
         planned(page)
         page.check("input[value=drawn]")
         page.click("#keep summary")
@@ -339,7 +342,7 @@ def test_many_photos_in_one_archive_on_a_phone(browser: Any, address: str, tmp_p
         fits(page)
         page.fill("#subject", "album")
         hostile = "<img src=x onerror=alert(1)>_png"
-        drop(page, **{"a_png": png(ONE), "A_PNG": TWO, hostile: png(ONE[:, ::-1])})
+        drop(page, **{"a_png": png(ONE, 7), "A_PNG": png(BOTH, 7), hostile: png(ONE[:, ::-1], 7)})
         page.wait_for_selector(".thumb.ready >> nth=2")
         fits(page)
         page.get_by_role("button", name="<img src=x onerror=alert(1)>.png").tap()
@@ -386,7 +389,7 @@ def test_a_key_is_asked_for_and_forgotten(browser: Any, ledger: Any, tmp_path: P
         shows(page, "#status", "Enter an API key first.")
         page.fill("#key", more)
         page.press("#key", "Tab")
-        drop(page, one_png=png(ONE))
+        drop(page, one_png=png(ONE, 8))
         shows(page, "#promise .total", "strong 0-DP, any-image")
         shows(page, "#why", "Say who pays first.")
         page.fill("#subject", "album")
@@ -401,7 +404,7 @@ def test_a_key_is_asked_for_and_forgotten(browser: Any, ledger: Any, tmp_path: P
 def test_a_box_by_hand_is_grey_unless_a_face_is_chosen(browser: Any, address: str, tmp_path: Path) -> None:
     with tab(browser, address) as page:
         page.fill("#subject", "album")
-        drop(page, one_png=png(ONE))
+        drop(page, one_png=png(ONE, 9))
         planned(page)
         page.check("input[value=drawn]")
         page.focus("#draw")
@@ -429,7 +432,7 @@ def test_a_box_by_hand_is_grey_unless_a_face_is_chosen(browser: Any, address: st
 def test_what_is_no_photo_is_told_and_the_rest_goes_on(browser: Any, address: str, tmp_path: Path) -> None:
     with tab(browser, address) as page:
         page.fill("#subject", "album")
-        drop(page, notes_png=b"these are notes", broken_png=png(ONE)[:5000], one_png=png(ONE))
+        drop(page, notes_png=b"these are notes", broken_png=png(ONE, 10)[:5000], one_png=png(ONE, 10))
         page.wait_for_selector(".thumb.ready")
         playwright.expect(page.locator(".thumb.needs")).to_have_count(2, timeout=WAIT)
         shows(page, "#shown", re.compile("All other photos go on.$"))
@@ -466,7 +469,7 @@ def test_what_is_loading_or_failed_to_load_says_so(browser: Any, address: str) -
 
 def test_the_keyboard_alone_from_a_file_to_a_download(browser: Any, address: str, tmp_path: Path) -> None:
     """What is said on the way is said to screen readers, too."""
-    (tmp_path / "group.png").write_bytes(TWO)
+    (tmp_path / "group.png").write_bytes(png(BOTH, 12))
     with tab(browser, address) as page:
         page.on("filechooser", lambda _: None)  # from now on, and not from when one is opened
         page.wait_for_selector("input[name=way]")
