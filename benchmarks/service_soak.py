@@ -9,7 +9,8 @@ after `--keep` seconds, so that they reach a steady size. At the end the server 
 checked: each file that a client saw must have been paid for by one debit, and each debit must have its file.
 Memory is that of private pages, looked at every second: the least and the most of each row's time. `grows` is
 the median slope of the least over the second half, in an hour. It ends with 1 if anything was lost or unpaid,
-or if the least memory is larger by 16 MiB in the last third of the time than in the second: give it ten minutes.
+or if the least memory is larger by 16 MiB in the last third of the time than in the second: give it ten
+minutes at least.
 """
 
 from __future__ import annotations
