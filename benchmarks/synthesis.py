@@ -41,7 +41,8 @@ EPSILONS, FEW = (1, 2, 4, 8), (1, 4)
 AGES = (30, 45, 60, 75)
 """Least ages of all groups of the attribute model but the first."""
 NOTES = (
-    f"{PICTURES} pictures in each of {len(SEEDS)} sets, {BINS} bins, δ = {DELTA} for each person.",
+    f"{PICTURES} pictures in each of {len(SEEDS)} sets, {BINS} bins, δ = {DELTA} for each person; means, and"
+    " from all sets the least and the most.",
     "Per photo: ε for each photo, which is less to promise than ε for all photos of a person.",
 )
 Row = dict[str, Any]
@@ -113,10 +114,8 @@ class Measured:
         found = {
             "set": name,
             **more,
-            "wasserstein": round(float(mean[0]), 2),
-            "wasserstein from, to": [round(float(low[0]), 2), round(float(high[0]), 2)],
-            "ndb": round(float(mean[1]), 3),
-            "ndb from, to": [round(float(low[1]), 3), round(float(high[1]), 3)],
+            "wasserstein": [round(float(one[0]), 2) for one in (mean, low, high)],
+            "ndb": [round(float(one[1]), 3) for one in (mean, low, high)],
         }
         print(found, flush=True)
         return found
@@ -250,9 +249,11 @@ class Classified:
             for kind, own in values.items():
                 learned = LogisticRegression(C=1e-3, max_iter=200).fit(scaler.transform(rows), labels[kind])
                 own.append(float((learned.predict(scaler.transform(self.rows)) == self.true[kind]).mean()))
-        told = {f"accuracy of {kind}": round(float(np.mean(own)), 3) for kind, own in values.items()}
-        spans = {f"{kind} from, to": [round(min(own), 3), round(max(own), 3)] for kind, own in values.items()}
-        found = {"set": name, **more, **told, **spans}
+        told = {
+            f"accuracy of {kind}": [round(float(one), 3) for one in (np.mean(own), min(own), max(own))]
+            for kind, own in values.items()
+        }
+        found = {"set": name, **more, **told}
         print(found, flush=True)
         return found
 
