@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,9 +21,11 @@ from dpveil.batch import Choices, Report, plan_tasks, price, release_all, usual_
 from dpveil.batch import jobs as batch_jobs
 from dpveil.batch import run as batch_run
 from dpveil.batch.calls import Raised
-from dpveil.batch.jobs import Jobs
+from dpveil.batch.jobs import Jobs, nothing
 from dpveil.batch.owner import Owner
+from dpveil.batch.process import Worker
 from dpveil.batch.report import UNAFFORDABLE
+from dpveil.batch.run import Run
 from dpveil.batch.shared import Shared
 from dpveil.cli.run_report import exit_code
 from dpveil.errors import (
@@ -162,12 +166,24 @@ def test_a_photo_of_which_a_worker_died_unpaid_is_tried_again(ledger: Ledger) ->
 
 
 @pytest.mark.parametrize("jobs", [2, 3])
-def test_a_photo_that_kills_every_worker_fails_unpaid_and_ends_nothing(ledger: Ledger, jobs: int) -> None:
+def test_a_photo_that_kills_every_worker_fails_unpaid_and_ends_nothing(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, jobs: int
+) -> None:
+    """When it is tried again, no other is beside it."""
+    beside: list[int] = []
+
+    def following(run: Jobs, worker: Any, *done: Any) -> Any:
+        given = Jobs._next(run, worker, *done)
+        beside.extend([len(worker.holds)] * (worker.lone in worker.holds))
+        return given
+
+    monkeypatch.setitem(batch_jobs.CALLS, "next", following)
     TIMES.write_bytes(b"x" * 99)
     report = released(choices(ledger=ledger, regions=[Everything(TIMES, deadly=10)]), jobs=jobs)
     assert "2" not in accounted(report, ledger, "2")
     assert "out of memory" in report.failed[-1].failure.message
     assert (len(TIMES.read_bytes()), exit_code(report)) == (97, 1)
+    assert {*beside} == {1}
 
 
 def test_a_photo_that_kills_every_worker_ends_nothing_while_the_run_is_priced(
@@ -202,15 +218,24 @@ def test_what_was_written_before_its_worker_died_is_released(ledger: Ledger, for
     assert len(report.released) >= COUNT - pays
 
 
-def test_an_earlier_release_is_not_taken_for_the_one_in_its_place(photos: Path) -> None:
-    """The worker dies after the draw: the file is still the earlier one, and is drawn again."""
-    given = choices(force=True, post_processing=[Deadly(TIMES, deadly=10)])
-    released(given, jobs=1)
-    before = Path("out/2.png").stat().st_ino
-    TIMES.write_bytes(b"x")
-    assert names(released(given), "released") == list("0123456")
-    assert TIMES.read_bytes() == b""
-    assert Path("out/2.png").stat().st_ino != before
+def test_an_earlier_release_is_not_taken_for_the_one_in_its_place(
+    photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker is killed after the draw: the file is still the earlier one, and is drawn again."""
+    killed: list[Path] = []
+
+    def kill(jobs: Jobs, worker: Any, folder: Path) -> object:
+        if not killed:
+            killed.append(folder)
+            worker.process.kill()
+        return Jobs._open(jobs, worker, folder)
+
+    monkeypatch.setitem(batch_jobs.CALLS, "open", kill)
+    released(choices(), jobs=1)
+    before = [Path(f"out/{number}.png").stat().st_ino for number in range(COUNT)]
+    assert names(released(choices(force=True)), "released") == list("0123456")
+    assert killed
+    assert not {Path(f"out/{number}.png").stat().st_ino for number in range(COUNT)} & {*before}
 
 
 def test_what_another_did_not_pay_for_is_no_release_of_this_run(ledger: Ledger) -> None:
@@ -269,22 +294,48 @@ def test_a_disk_that_is_full_stops_the_run_and_one_name_does_not(
     assert len(report.entries) == COUNT
 
 
-def test_an_interrupt_lets_what_is_drawn_be_written(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    steps: list[int] = []
+def test_an_interrupt_lets_what_is_paid_be_drawn_and_written(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes while the third photo is paid for, and nothing else is paid from then on."""
+    real, paying, running, allowed = Owner.commit, list[str](), list[Jobs](), set[str]()
 
-    def interrupt() -> None:
-        steps.append(1)
-        if len(steps) == 2:
-            raise KeyboardInterrupt
+    def following(jobs: Jobs, worker: Any, *done: Any) -> Any:
+        running.append(jobs)
+        return Jobs._next(jobs, worker, *done)
 
-    report = released(choices(ledger=ledger), step=interrupt)
+    def commit(owner: Owner, task: Any, number: int) -> None:
+        real(owner, task, number)
+        paying.append(task.name)
+        if len(paying) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+            while not running[0].shared.reason:
+                time.sleep(0.001)
+            drawn = [place for worker in [*running[0].workers] for place in [*worker.drawn]]
+            allowed.update(paying, (running[0].tasks[place].name for place in drawn))
+
+    monkeypatch.setitem(batch_jobs.CALLS, "next", following)
+    monkeypatch.setitem(batch_jobs.OWNERS, "commit", commit)
+    report = released(choices(ledger=ledger))
     assert (report.stopped, exit_code(report)) == ("the run was interrupted", 130)
-    assert len(report.entries) == COUNT
-    assert len(report.released) + len(report.untried) == COUNT
-    assert paid(ledger) == (len(report.released), 0)
-    assert sorted(entry.source.stem for entry in report.released) == sorted(
-        Path(name).stem for name in files() if name.endswith(".png")
-    )
+    assert {*paying} <= allowed  # another worker may have been allowed to draw by then
+    assert [entry.source.name for entry in report.released] == sorted(paying)
+    assert len(report.untried) == COUNT - len(paying)
+    assert paid(ledger) == (len(paying), 0)
+    assert sorted(name for name in files() if name.endswith(".png")) == sorted(paying)
+
+
+def test_nothing_is_given_out_or_drawn_after_a_stop(photos: Path) -> None:
+    tasks = plan_tasks([Path("in")], Path("out"))
+    jobs = Jobs(Run(choices(), Report(), nothing), tasks, nothing, nothing)
+    worker = Worker(process=None)  # type: ignore[arg-type]
+    given = [jobs._next(worker) for _ in range(2)]
+    assert given == [(tasks[0], None), (tasks[1], None)]
+    assert (jobs._stopped(worker, tasks[0].output), worker.drawn) == ("", {0})
+    jobs.shared.stop("enough")
+    jobs.shared.stop("another reason")
+    assert (jobs._stopped(worker, tasks[1].output), worker.drawn) == ("enough", {0})
+    assert jobs._next(worker) is None
 
 
 def test_a_worker_never_holds_more_than_two_photos(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,10 +24,10 @@ from dpveil.batch.interrupts import uninterrupted
 from dpveil.batch.owner import CALLS as OWNERS
 from dpveil.batch.owner import Owner
 from dpveil.batch.process import Worker
-from dpveil.batch.report import INTERRUPTED, UNPAYABLE, UNSTARTED, Entry, Report, untried
+from dpveil.batch.report import INTERRUPTED, UNSTARTED, Entry, Report, untried
 from dpveil.batch.shared import Shared
 from dpveil.batch.tasks import Task
-from dpveil.errors import InvalidParameter, LedgerError
+from dpveil.errors import InvalidParameter
 from dpveil.io.received import without_blocking
 
 if TYPE_CHECKING:
@@ -204,9 +204,6 @@ class Jobs:
             if call.name in OWNERS:
                 return OWNERS[call.name](self.owner, self.tasks[worker.last], *call.given, **call.more)
             return CALLS[call.name](self, worker, *call.given, **call.more)
-        except LedgerError as error:
-            self._stop(UNPAYABLE)
-            return Raised.of(error)
         except Exception as error:  # noqa: BLE001  it is the photo's error, as without workers
             return Raised.of(error)
 
