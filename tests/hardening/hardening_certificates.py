@@ -22,6 +22,7 @@ from dpveil.core.region import Box, RegionRecord
 from dpveil.core.registry import METHODS
 from dpveil.faces.geometry.cell import PITCH, Cell, side
 from dpveil.faces.geometry.protection import PROTECTIONS
+from dpveil.faces.geometry.stated import of_own_box
 from dpveil.mechanisms.latent import TABLE as LATENT
 from dpveil.mechanisms.method import Method
 from dpveil.release.keys import PublicKey, SigningKey
@@ -90,7 +91,7 @@ def output() -> Output:
 def stated(method: Method, records: list[RegionRecord], **fields: Any) -> dict[str, Any]:
     """The certificate of a release of these regions, as the pipeline states it."""
     faces = method.regions == "faces"
-    placed = [on_grid(method, r) if faces and r.origin.kind == "face" else r for r in records]
+    placed = [on_grid(method, r) if faces and r.origin.kind in ("face", "box") else r for r in records]
     named = tuple(
         replace(r, origin=replace(r.origin, finder=r.origin.finder or ("faces" if faces else str(r.box))))
         for r in placed
@@ -114,16 +115,26 @@ def stated(method: Method, records: list[RegionRecord], **fields: Any) -> dict[s
 
 
 def on_grid(method: Method, face: RegionRecord) -> RegionRecord:
-    """The region of the cell in which the middle of a face's box lies."""
-    across, down = (
-        int((start + length / 2) / (PITCH * side(12)))
-        for start, length in ((face.box.x, face.box.w), (face.box.y, face.box.h))
-    )
-    cell = Cell(12, 1, across, down, 1)
+    """The region of the cell in which the middle of a face's box lies; of a user's box, that of the box alone
+    where the method looks for no landmarks.
+    """
+    own = face.box if face.origin.kind == "box" else None
+    if method.placing == "box" and own is not None:
+        there, shape = of_own_box(own, method.protect)
+        origin = replace(face.origin, found=False)
+    else:
+        across, down = (
+            int((start + length / 2) / (PITCH * side(12)))
+            for start, length in ((face.box.x, face.box.w), (face.box.y, face.box.h))
+        )
+        roll, yaw = (0, None) if method.placing == "box" else (1, 1)
+        cell = Cell(12, roll, across, down, yaw)
+        there, shape = cell.pose, cell.shape(method.protect)
+        origin = replace(face.origin, found=True, cell=cell.numbers)
     masked = PROTECTIONS[method.protect].masked
-    box, mask = cell.shape(method.protect).region(cell.pose, WIDTH, HEIGHT, masked=masked)
-    masked = None if mask is None else int(mask.sum())
-    return RegionRecord(box, replace(face.origin, cell=cell.numbers), masked)
+    box, mask = shape.region(there, WIDTH, HEIGHT, box=own, masked=masked)
+    finder = origin.finder or ("" if own is None else str(own))
+    return RegionRecord(box, replace(origin, finder=finder), None if mask is None else int(mask.sum()))
 
 
 def honest() -> dict[str, dict[str, Any]]:

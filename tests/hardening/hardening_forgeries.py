@@ -124,12 +124,14 @@ def legal(rng: random.Random) -> dict[str, Any] | None:
     """The honest certificate of extreme settings, or None where they are refused."""
     name = rng.choice(list(METHODS))
     records = []
-    for number in range(rng.choice([1, 1, 2, 3])):
+    faces = 0
+    for _ in range(rng.choice([1, 1, 2, 3])):
         x, y = rng.randrange(WIDTH), rng.randrange(HEIGHT)
         box = Box(x, y, rng.randint(1, WIDTH - x), rng.randint(1, HEIGHT - y))
         face = rng.random() < 0.5
+        faces += face
         finder = "faces" if face else str(box)
-        label = f"{'face' if face else 'box'} {number + 1}"
+        label = f"face {faces}" if face else f"box {len(records) + 1 - faces}"
         records.append(record(label, box, found=face or rng.random() < 0.5, finder=finder))
     try:
         given = {key: own for key, own in parameters(name, rng).items() if own is not None}

@@ -3,8 +3,8 @@
     python tests/service/fuzz_service.py --files 10000 [--first 0] [--workers 2]
 
 Every upload is a function of its index alone. Photos are damaged as in tests/hardening, settings by words
-that are exchanged for others, and forms by bytes. At the end no upload may be held and no worker busy; the
-figures say how many workers had to be replaced.
+that are exchanged for others, and forms by bytes. At the end no upload may be held, no worker busy and no
+process left behind; the figures say how many workers had to be replaced, and how memory went.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import random
 import re
 import sys
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -100,24 +101,69 @@ def upload_of(index: int, originals: dict[str, bytes]) -> tuple[str, bytes]:
     return rng.choice(["/v1/plan", "/v1/releases"]), bytes(whole[:end])
 
 
-def fuzz(count: int, first: int = 0, workers: int = 2) -> tuple[Counter[int], list[str], dict[str, float]]:
-    """Return the answers by status, the findings, and the figures at the end."""
+@dataclass
+class Outcome:
+    """What a run found: answers by status and kind, `findings` in words, and the service's figures.
+
+    `memory` has the MiB of private pages of server and workers together, ten times during the run.
+    """
+
+    answers: Counter[str]
+    findings: list[str]
+    figures: dict[str, float]
+    memory: list[float]
+
+
+def wrong(answer: Any) -> str:
+    """Return what is wrong with an answer, in words, or nothing."""
+    failed, kind = answer.status_code >= 400, answer.headers["content-type"]
+    if answer.status_code >= 500:
+        return "failed"
+    if kind != ("application/problem+json" if failed else "application/json"):
+        return f"is of type {kind}"
+    told = answer.json()
+    if failed and not (told["type"].startswith("urn:dpveil:error:") and told["status"] == answer.status_code):
+        return "is no problem"
+    clear = 0 < len(told.get("title", "x")) < 500 and told.get("title", "x").isprintable()
+    return "" if clear else "has no clear line"
+
+
+def children() -> list[int]:
+    """Return the processes that threads of this one started."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    return [int(number) for task in tasks for number in task.read_text(encoding="utf-8").split()]
+
+
+def memory() -> float:
+    """Return the MiB of private pages of this process and its children."""
+    status = [Path(f"/proc/{number}/status").read_text(encoding="utf-8") for number in ("self", *children())]
+    return sum(int(found[1]) for text in status if (found := re.search(r"RssAnon:\s+(\d+)", text))) / 1024
+
+
+def fuzz(count: int, first: int = 0, workers: int = 2) -> Outcome:
+    """Return what became of the uploads `first` to `first + count`."""
     from dpveil.service.limits import Limits
 
-    originals, found, answers = seeds(), [], Counter[int]()
+    originals, found = seeds(), Outcome(Counter(), [], {}, [])
     headers = {"content-type": f"multipart/form-data; boundary={EDGE}"}
+    before = set(children())
     with service(Limits(pixels=1_000_000), workers=workers) as (_, client):
         for index in range(first, first + count):
             address, body = upload_of(index, originals)
             answer = client.post(address, content=body, headers=headers)
-            answers[answer.status_code] += 1
             told = answer.json()
-            if answer.status_code >= 500 or (answer.status_code >= 400) != ("title" in told):
-                found.append(f"{index}: {answer.status_code} {answer.text[:300]}")
+            kind = str(told.get("type", address)).rpartition(":")[2]
+            found.answers[f"{answer.status_code} {kind}"] += 1
+            if words := wrong(answer):
+                found.findings.append(f"{index}: {words}: {answer.status_code} {answer.text[:300]}")
             if answer.status_code == 201:
                 client.delete(f"/v1/releases/{told['id']}")
+            if (index - first) % (count // 10 or 1) == count // 20:
+                found.memory.append(memory())
         figures = re.findall(r"^(dpveil_[a-z_]+) ([-0-9.e+]+)$", client.get("/metrics").text, re.MULTILINE)
-    return answers, found, {name: float(value) for name, value in figures}
+    found.figures = {name: float(value) for name, value in figures}
+    found.findings += [f"process {number} was left behind" for number in set(children()) - before]
+    return found
 
 
 def main() -> int:
@@ -126,10 +172,13 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
-    answers, found, figures = fuzz(options.files, options.first, options.workers)
-    print(dict(answers), figures)
-    print("\n".join(found) or "no finding")
-    return bool(found)
+    found = fuzz(options.files, options.first, options.workers)
+    for kind, count in sorted(found.answers.items()):
+        print(f"{count:7,} {kind}")
+    print(found.figures)
+    print("MiB of server and workers:", " ".join(f"{size:.0f}" for size in found.memory))
+    print("\n".join(found.findings) or "no finding")
+    return bool(found.findings)
 
 
 if __name__ == "__main__":

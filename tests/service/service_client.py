@@ -50,13 +50,14 @@ def several(settings: Any, *photos: bytes) -> list[tuple[str, Any]]:
 def server(
     *arguments: str, fake: bool = False, said: list[str] | None = None, **more: Any
 ) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
-    """Run `dpveil serve` on a free port with one worker; yield the process, and a client.
+    """Run `dpveil serve` on a free port, with one worker unless told; yield the process, and a client.
 
     What it says at the start is added to `said`.
     """
     start = f"from dpveil.service import pool; pool.PROGRAM = {FAKE if fake else REAL!r}; "
     command = [sys.executable, "-c", start + "from dpveil.cli import main; main()"]
-    command += ["serve", "--port", "0", "--workers", "1", *arguments]
+    command += ["serve", "--port", "0", *arguments]
+    command += [] if "--workers" in arguments else ["--workers", "1"]
     paths = os.pathsep.join((str(Path(__file__).parent), *sys.path))
     more = {"env": {**os.environ, "PYTHONPATH": paths}} | more
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, **more)

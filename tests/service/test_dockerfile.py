@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -98,3 +101,14 @@ def test_the_example_in_its_head_is_the_one_of_the_documentation() -> None:
     page = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
     shown = shlex.split(page.partition("docker run")[2].partition("```")[0].replace("\\\n", " "))
     assert words == shown
+
+
+@pytest.mark.slow
+def test_its_steps_make_a_service_that_runs_read_only_and_not_as_root() -> None:
+    overlays = Path("/proc/filesystems")
+    if os.geteuid() or not overlays.exists() or "\toverlay\n" not in overlays.read_text(encoding="utf-8"):
+        pytest.skip("needs root and overlay file systems")
+    command = [sys.executable, str(Path(__file__).parent / "run_dockerfile.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{done.stdout[-3000:]}{done.stderr[-3000:]}"
+    assert done.stdout.endswith("built, run and asked\n")

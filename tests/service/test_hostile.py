@@ -88,16 +88,20 @@ def test_a_body_is_counted_whatever_its_length_claims(client: Any) -> None:
         (b"\xff\xfe{}", "are not JSON"),
         ('{"method": "dp-pix", "epsilon": 1e999999999, "block": 8}', "epsilon"),
         ('{"method": "\\ud800"}', "is no Unicode"),
-        ('{"\\ud800": 1}', "is no Unicode"),
-        ('{"regions": [{"\\udfff": 1}]}', "is no Unicode"),
+        ('{"\\ud800": 1}', "cannot be printed"),
+        ('{"re\x7fions": "whole"}', "cannot be printed"),
+        ('{"\\u001b[31m": 1}', "cannot be printed"),
+        ('{"regions": [{"\\udfff": 1}]}', "cannot be printed"),
+        ('{"regions": ["\\udfff"]}', "is no Unicode"),
         ('{"method": "\\ud83d\\ude00"}', "unknown method"),
-        ('{"\\u0000": 1}', ""),
+        ('{"\\u0000": 1}', "cannot be printed"),
     ],
 )
 def test_malformed_settings(client: Any, text: str | bytes, words: str) -> None:
     answer = client.post("/v1/releases", files=upload(photo(), text))
     assert answer.status_code in (400, 422), answer.text
     assert words in answer.json()["title"]
+    assert answer.json()["title"].isprintable()
 
 
 @pytest.mark.parametrize(
@@ -295,6 +299,7 @@ def test_malformed_idempotency_keys(client: Any, key: str | bytes) -> None:
         "method=latent&codec=/etc/passwd",
         "size=%00",
         "method=%ff",
+        "%1b[31m=1",
         "epsilon=1" * 100,
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import select
 import socket
 import sqlite3
 import subprocess
@@ -91,6 +92,27 @@ def test_header_seconds(free: httpx.Client) -> None:
         assert line.recv(9999).startswith(b"HTTP/1.1 408")
 
 
+def trickle(client: httpx.Client, head: bytes, rest: bytes) -> tuple[int, bytes]:
+    """Send some bytes one by one; return how many were sent when an answer came, and what came."""
+    with socket.create_connection(("127.0.0.1", client.base_url.port or 0), timeout=20) as line:
+        line.sendall(head)
+        for number in range(len(rest)):
+            if select.select([line], [], [], 0.05)[0]:
+                break
+            line.sendall(rest[number : number + 1])
+        return number, line.recv(9999)
+
+
+def test_what_trickles_in_has_no_more_time(free: httpx.Client) -> None:
+    """Each byte begins no new clock, be it of a head or of a body."""
+    post = b"POST /v1/plan HTTP/1.1\r\nhost: localhost\r\ncontent-length: 300\r\n"
+    post += b"content-type: multipart/form-data; boundary=b\r\n\r\n"
+    for head, rest in ((b"GET /healthz HTTP/1.1\r\n", b"x: "), (post, b"--b\r\nx: ")):
+        sent, got = trickle(free, head, rest + b"y" * 270 + b"\r\n\r\n")
+        assert got.startswith(b"HTTP/1.1 408")
+        assert sent < 250
+
+
 def test_body_seconds(free: httpx.Client) -> None:
     head = b"POST /v1/plan HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9999\r\n"
     head += b"content-type: multipart/form-data; boundary=b\r\nconnection: close\r\n\r\n--b\r\n"
@@ -123,6 +145,7 @@ def test_send_seconds(tight: Any, free: httpx.Client) -> None:
             got += len(part)
     assert 0 < got < 30_000_000
     assert free.head(made["image_url"]).headers["content-length"] == "30000000"
+    assert free.get("/healthz").status_code == 200  # on the same connection, so after the other's end
     assert store._base.execute("SELECT sum(fetched) FROM results").fetchone() == (0,)
     assert len(free.get(made["image_url"]).content) == 30_000_000
     assert store._base.execute("SELECT sum(fetched) FROM results").fetchone() == (1,)

@@ -202,6 +202,8 @@ def test_every_answer_carries_the_headers_and_no_site_may_ask(client: Any) -> No
         assert "server" not in answer.headers
     assert client.get("/no").json()["status"] == 404
     assert client.put("/v1/plan").json()["status"] == 405
+    assert client.put("/v1/plan").headers["allow"] == "POST"
+    assert {"DELETE", "GET"} <= set(client.put("/v1/jobs/x").headers["allow"].split(", "))
 
 
 @pytest.mark.parametrize(

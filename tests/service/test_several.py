@@ -171,6 +171,20 @@ def test_every_photo_gives_back_its_share(both: Any) -> None:
     assert not made.desk.turns._work
 
 
+def test_photos_that_wait_are_counted(both: Any, tmp_path: Path) -> None:
+    """Each as long as it is in memory, and nothing else of its upload."""
+    made, client = both
+    slow = f"until {tmp_path / 'go'}".encode()
+    post(client, slow, b"y" * 2000, headers=ASYNC)
+    while not made.desk.pool.busy:
+        time.sleep(0.01)
+    assert f"dpveil_upload_bytes {len(slow) + 2000}.0" in client.get("/metrics").text
+    (tmp_path / "go").touch()
+    while made.desk._jobs:
+        time.sleep(0.01)
+    assert "dpveil_upload_bytes 0.0" in client.get("/metrics").text
+
+
 def test_a_share_is_divided() -> None:
     held = Held(Limits(held_bytes=10))
     with held.share() as share:

@@ -18,7 +18,7 @@ from dpveil.errors import DPVeilError, InvalidParameter
 from dpveil.service import documented, upload
 from dpveil.service.answers import Answer, job_json, release_json, together
 from dpveil.service.desk import Desk
-from dpveil.service.download import Download
+from dpveil.service.download import CHUNK, Download
 from dpveil.service.guard import FAILURE, JSONResponse, answer
 from dpveil.service.keys import Caller
 from dpveil.service.metrics import Metrics
@@ -30,9 +30,7 @@ from dpveil.service.store import DONE, FAILED, Result
 from dpveil.service.upload import Held
 
 ID: Final = re.compile(r"[A-Za-z0-9_-]{32}")
-KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
-CHUNK: Final = 1 << 20
-"""Bytes of an image that are sent at a time."""
+KEY: Final = re.compile(r"^[\x21-\x7e]{1,255}$")
 ASYNCHRONOUS: Final = "respond-async"
 Begun = tuple[Result, bool] | DPVeilError
 """What came of a photo that was handed in: its result and whether it is new, or why there is none."""
@@ -49,7 +47,9 @@ class Addresses:
     async def release(
         self,
         request: Request,
-        idempotency_key: Annotated[str | None, Header(description=documented.IDEMPOTENCY)] = None,
+        idempotency_key: Annotated[
+            str | None, Header(description=documented.IDEMPOTENCY, json_schema_extra={"pattern": KEY.pattern})
+        ] = None,
         prefer: Annotated[str | None, Header(description=documented.PREFER)] = None,
     ) -> Response:
         """Replace the regions of a photo, or of each of several, and certify what is promised: a retry with
@@ -244,6 +244,10 @@ async def _http(request: Request, error: Exception) -> Response:
     made.status = error.status_code
     response = answer(made)
     response.headers.update(error.headers or {})
+    if "allow" in response.headers:  # a route knows its own method alone
+        path = request.scope["route"].path
+        methods = {row.method for row in documented.ADDRESSES if row.path == path}
+        response.headers["allow"] = ", ".join(sorted({*methods, *response.headers["allow"].split(", ")}))
     return response
 
 

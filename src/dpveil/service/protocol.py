@@ -36,6 +36,16 @@ class Timely(H11Protocol):
         super().data_received(data)
         self._watch(self.conn.their_state)
 
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not HTTP, and end the connection; an answer that is under way ends with it."""
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
+
     def on_response_complete(self) -> None:
         """Wait for the next request; while nothing of it arrives, uvicorn's own timer runs."""
         super().on_response_complete()

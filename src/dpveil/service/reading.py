@@ -18,8 +18,8 @@ EXAMPLE: Final = 'such as {"method": "dp-pix", "epsilon": 2}'
 def read_settings(text: bytes) -> dict[str, Any]:
     """Return the object of a JSON text, decimals as text, so that they stay exact.
 
-    Raises `UsageError` for anything else: another type, a key that is given twice, NaN, deep nesting, half a
-    surrogate pair, which is no text.
+    Raises `UsageError` for anything else: another type, a name that is given twice or cannot be printed, NaN,
+    deep nesting, half a surrogate pair, which is no text.
     """
     try:
         found = json.loads(text, object_pairs_hook=_once, parse_float=str, parse_constant=_no_number)
@@ -41,6 +41,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         raise UsageError(f"an object has {len(pairs):,} settings", hint=f"at most {MOST_NAMES}")
     found: dict[str, Any] = {}
     for name, value in pairs:
+        if not name.isprintable():  # messages show it
+            raise UsageError("a setting has a name that cannot be printed", hint="leave it out")
         if name in found:
             raise UsageError(f"the setting {name[:100]!r} is given twice", hint="give it once")
         found[name] = value
