@@ -160,7 +160,10 @@ def flushes(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 def pays(budget: Budget, count: int) -> list[Call]:
-    return [Call(budget.pay, ("album", COST.to_json(), "me", str(number))) for number in range(count)]
+    plans = [
+        {"total": COST.to_json(), "covered": {"photo": f"{n:064x}", "pixels": 64 * "0"}} for n in range(count)
+    ]
+    return [Call(budget.pay, ("album", planned, "me", str(n))) for n, planned in enumerate(plans)]
 
 
 def test_a_group_of_payments_is_flushed_once_before_anybody_is_told(

@@ -17,7 +17,7 @@ from dpveil.errors import DPVeilError, InvalidParameter
 from dpveil.service import documented, upload
 from dpveil.service.answers import Answer, job_json, release_json, together
 from dpveil.service.desk import Desk
-from dpveil.service.download import Download
+from dpveil.service.download import CHUNK, Download
 from dpveil.service.guard import JSONResponse
 from dpveil.service.keys import Caller
 from dpveil.service.metrics import Metrics
@@ -30,8 +30,6 @@ from dpveil.service.upload import Held
 
 ID: Final = re.compile(r"[A-Za-z0-9_-]{32}")
 KEY: Final = re.compile(r"^[\x21-\x7e]{1,255}$")
-CHUNK: Final = 1 << 20
-"""Bytes of an image that are sent at a time."""
 ASYNCHRONOUS: Final = "respond-async"
 Begun = tuple[Result, bool] | DPVeilError
 """What came of a photo that was handed in: its result and whether it is new, or why there is none."""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
+
+CHUNK: Final = 1 << 20
+"""Bytes of an image that are sent at a time."""
 
 
 class Download(Response):
