@@ -28,7 +28,6 @@ import make_architecture
 import make_attributes
 import make_evaluate
 import make_gallery
-import make_ledger
 import make_mechanism_pictures
 import make_pictures
 import make_start
@@ -274,7 +273,6 @@ PARTS = {
     "certificate_schema": certificate_schema,
     "attributes": make_attributes.results,
     "gallery": make_gallery.results,
-    "ledger_speed": make_ledger.speed,
     "attacks": make_evaluate.attacks,
     "att": make_evaluate.att,
     "attack_strength": make_evaluate.strength,

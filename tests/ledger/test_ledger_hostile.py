@@ -395,7 +395,7 @@ def test_a_log_of_a_ledger_that_is_gone_is_not_applied_to_a_new_one(path: Path) 
 
 
 def test_a_transaction_that_writes_begins_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpveil.ledger.sqlite.PATIENCE", 0.05)
+    monkeypatch.setattr("dpveil.ledger.sqlite_open.PATIENCE", 0.05)
     with Ledger(url_of(path)) as one, Ledger(url_of(path)) as other:
         began = []
         with one._database.write(durable=False), suppress(LedgerError), other._database.write(durable=False):
@@ -428,7 +428,7 @@ def test_after_a_flush_that_failed_nothing_is_paid_any_more(
 
 
 def test_a_busy_ledger_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpveil.ledger.sqlite.PATIENCE", 0.05)
+    monkeypatch.setattr("dpveil.ledger.sqlite_open.PATIENCE", 0.05)
     holder = sqlite3.connect(path, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     with Ledger(url_of(path)) as ledger, pytest.raises(LedgerError, match="another process holds it"):
