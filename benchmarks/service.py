@@ -33,6 +33,7 @@ from service_clients import load, post
 from timing import load_note, report
 
 CORES, CLIENTS = os.cpu_count() or 1, 6
+SIZES = ((512, 512), (1600, 1200), (4000, 3000))
 SETTINGS = {"method": "dp-pix", "epsilon": 20, "block": 16, "neighbourhood": 256, "regions": "176,60,88,120"}
 EDGE = "----8c1f"
 KINDS = {"in memory": False, "ledger and results in files": True}
@@ -210,7 +211,7 @@ def main() -> None:
     if given.minutes:
         soak(given.minutes)
         return
-    sizes = ((512, 512),) if given.small else ((512, 512), (4000, 3000))
+    sizes = SIZES[:1] if given.small else SIZES
     rows = [row for size in sizes for row in compared(*size, given.seconds, given.rounds, given.workers)]
     if given.small:
         for each in rows:
