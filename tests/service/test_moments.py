@@ -114,6 +114,7 @@ def test_what_a_request_says_is_refused_at_once(timed: Any) -> None:
 
 
 def test_a_job_that_waits_for_its_moment_is_deleted_if_nothing_was_paid(timed: Any) -> None:
+    """It counts as under way until then: else that would tell that it was planned."""
     made, client, clock = timed
     failed, paid = (
         client.post("/v1/releases", files=upload(b"x", release(**settings)), headers=ASYNC).json()["job_url"]
@@ -122,6 +123,7 @@ def test_a_job_that_waits_for_its_moment_is_deleted_if_nothing_was_paid(timed: A
     clock.wait(2)
     assert [client.delete(job).status_code for job in (failed, paid)] == [204, 409]
     assert client.get(failed).status_code == 404
+    assert len(made.desk._jobs) == 2
     clock.woken.set()
     while made.desk._jobs:
         time.sleep(0.005)

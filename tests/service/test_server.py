@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,9 @@ def test_killed_servers_and_workers_release_once_for_each_key(tmp_path: Path) ->
     assert 12 <= debits <= 12 + 5
 
 
-def test_sigterm_stops_it_with_what_was_begun(tmp_path: Path) -> None:
+@pytest.mark.parametrize("signals", [[signal.SIGTERM], [signal.SIGINT, signal.SIGINT]])
+def test_a_signal_stops_it_with_what_was_begun(tmp_path: Path, signals: list[signal.Signals]) -> None:
+    """Also an impatient Ctrl-C, which comes once nothing is listened to any more."""
     with server("--ledger", ledger(tmp_path, 10), fake=True) as (process, client):
         files = upload(b"x", release(subject="album", draw="doze"))
         answers: list[Any] = []
@@ -101,7 +104,11 @@ def test_sigterm_stops_it_with_what_was_begun(tmp_path: Path) -> None:
         while "dpveil_busy 1.0" not in client.get("/metrics").text:
             time.sleep(0.01)
         time.sleep(0.1)
-        process.send_signal(signal.SIGTERM)
+        for one in signals:
+            process.send_signal(one)
+            with suppress(OSError):
+                while socket.create_connection(("127.0.0.1", client.base_url.port or 0)).close() is None:
+                    time.sleep(0.01)
         thread.join()
         *logged, last = [line.decode() for line in process.stderr]  # type: ignore[union-attr]
         assert process.wait(60) == 0
