@@ -276,7 +276,7 @@ def test_an_address_of_another_machine_is_said(capsys: Any) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
-@pytest.mark.parametrize("file", ["ledger", "results", "keys"])
+@pytest.mark.parametrize("file", ["ledger", "results", "keys", "sign"])
 def test_files_of_another_user_are_said_with_the_remedy(file: str, capsys: Any) -> None:
     """By a process that became a user who may not read them."""
     import dpveil.service.run  # noqa: F401  may lie where that user may not read, too
@@ -286,7 +286,9 @@ def test_files_of_another_user_are_said_with_the_remedy(file: str, capsys: Any) 
         keys, results = folder / "keys.json", folder / "results.db"
         assert run(["api-key", "new", "shop", "--keys", str(keys), "--subject", "album"]) == 0
         results.touch(0o600)
+        assert run(["key", "new", str(folder / "sign.key")]) == 0
         names = {"ledger": ledger(folder, 1), "results": str(results), "keys": str(keys)}
+        names["sign"] = str(folder / "sign.key")
         folder.chmod(0o755)
         capsys.readouterr()
         os.seteuid(65534)
@@ -295,7 +297,7 @@ def test_files_of_another_user_are_said_with_the_remedy(file: str, capsys: Any) 
         finally:
             os.seteuid(0)
     told = capsys.readouterr().err
-    assert (code, told.count("\n")) == (2 if file == "keys" else 4, 1), told
+    assert (code, told.count("\n")) == (2 if file in ("keys", "sign") else 4, 1), told
     assert Path(names[file]).name in told
     assert ": run this as" in told or ", or run this as" in told
 

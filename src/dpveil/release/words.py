@@ -19,6 +19,7 @@ from dpveil.core.numbers import show
 from dpveil.core.origin import BESIDE, EXCEPT, FACE, FORMER_BESIDE, KEPT_ROUNDED_SINCE, ROUNDED, SAME
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap
 from dpveil.mechanisms.method import Method
+from dpveil.mechanisms.pixel.fill import Fill
 
 LOW: Final = {
     "weak": (
@@ -56,6 +57,8 @@ FACE_COUNT: Final = "how many faces were found, and that none was found elsewher
 NO_OTHER_FACE: Final = "everything outside the region, with every face that was not found or not chosen"
 NOTHING: Final = "that no region was found: the guarantee compares photos in which none is"
 STORED: Final = "that the input was a {}, and its block grid"
+PAID_SINCE: Final = 11
+"""The first wording that warns only of regions that cost something."""
 OVERLAP: Final = "{} and {} overlap: each reads the original, so their costs add"
 LARGE_DELTA: Final = Fraction(1, 100)
 """A certificate warns of any δ above this."""
@@ -158,16 +161,22 @@ def cautions(
     because calibrating for a size takes up to seconds.
     """
     notes = [*verdict(total, wording=wording)]
-    pairs, (a, b) = first_overlap([record.box for record in records])
+    paid = [r for r in records if wording < PAID_SINCE or not _is_covered(method, r)]
+    pairs, (a, b) = first_overlap([record.box for record in paid])
     more = f" ({pairs - 1} more pairs do)" if pairs > 1 else ""
     if pairs and not (wording >= FREE_SINCE and total.free):
-        both = [r.origin.name if wording >= NAMES_SINCE else r.label for r in (records[a], records[b])]
+        both = [r.origin.name if wording >= NAMES_SINCE else r.label for r in (paid[a], paid[b])]
         notes.append(OVERLAP.format(*both) + more)
     notes += [SPREAD.format(r.label, r.origin.grown_to) for r in records if r.origin.escapes]
     looked = list(dict.fromkeys((record.box.h, record.box.w) for record in records))[:sizes]
     noisy = {size: _pure_noise(method, *size, channels) for size in looked}
     told = ((record.label, noisy.get((record.box.h, record.box.w))) for record in records)
     return (*notes, *(f"{label}: {text}" for label, text in told if text))
+
+
+def _is_covered(method: Method, record: RegionRecord) -> bool:
+    """Whether a region is replaced by one colour, for which nothing of it is read."""
+    return isinstance(method.of_region(record), Fill)
 
 
 def verdict(total: Guarantee, *, wording: int = WORDING) -> tuple[str, ...]:
