@@ -149,7 +149,9 @@ def test_verify_says_what_older_words_leave_out_and_which_face_stays() -> None:
         assert word in said
 
 
-@pytest.mark.parametrize(("tool", "wording"), [(this_tool(), 1), (this_tool(), max(WORDINGS) + 1), ("dpveil 9.9", 8)])
+@pytest.mark.parametrize(
+    ("tool", "wording"), [(this_tool(), 1), (this_tool(), max(WORDINGS) + 1), ("dpveil 9.9", 8)]
+)
 def test_no_tool_has_wordings_that_it_never_wrote(tool: str, wording: int) -> None:
     assert this_tool() in WROTE
     stated = verify(OLDER / "wording-8-kept.png").certificate

@@ -91,19 +91,15 @@ NAMES_SINCE: Final = 6
 """The first wording that names overlapping regions without the blocks that they grew to."""
 REPLACED_SINCE: Final = 7
 """The first wording that says of the pixels under a mask that they are replaced."""
-
 INSTEAD: Final = "nothing was found, and the whole photo is replaced instead"
 INSTEAD_BY_A_FACE: Final = (
     f"{INSTEAD}, by one face as large as the photo: methods that replace faces draw nothing else; fill, or"
     " noise such as dp-pix, hides a photo without drawing a face"
 )
-
 UNSURE: Final = 0.3
 """Score below which a found region is for a person to check, as it may be something else."""
-
 PURE_NOISE: Final = 128
 """Noise scale in grey levels above which hardly anything of a region remains visible."""
-
 SMALLER: Final = 256
 """The neighbourhood, in pixels, with which the warning of pure noise compares."""
 
@@ -161,7 +157,7 @@ def cautions(
     because calibrating for a size takes up to seconds.
     """
     notes = [*verdict(total, wording=wording)]
-    paid = [r for r in records if wording < PAID_SINCE or not _is_covered(method, r)]
+    paid = [r for r in records if wording < PAID_SINCE or not isinstance(method.of_region(r), Fill)]
     pairs, (a, b) = first_overlap([record.box for record in paid])
     more = f" ({pairs - 1} more pairs do)" if pairs > 1 else ""
     if pairs and not (wording >= FREE_SINCE and total.free):
@@ -172,11 +168,6 @@ def cautions(
     noisy = {size: _pure_noise(method, *size, channels) for size in looked}
     told = ((record.label, noisy.get((record.box.h, record.box.w))) for record in records)
     return (*notes, *(f"{label}: {text}" for label, text in told if text))
-
-
-def _is_covered(method: Method, record: RegionRecord) -> bool:
-    """Whether a region is replaced by one colour, for which nothing of it is read."""
-    return isinstance(method.of_region(record), Fill)
 
 
 def verdict(total: Guarantee, *, wording: int = WORDING) -> tuple[str, ...]:

@@ -47,8 +47,7 @@ class Job:
     def cancel(self) -> None:
         """Cancel it: at once where it waits in line, else once it is planned.
 
-        Until then it counts as under way: to begin and cancel jobs costs no more than to have them planned, and
-        no worker is killed for it.
+        Until then it counts as under way, and no worker is killed for it.
         """
         self.cancelled = True
         if not self.begun:
