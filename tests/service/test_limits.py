@@ -307,7 +307,8 @@ def test_a_job_is_cancelled(tight: Any, free: httpx.Client) -> None:
     job = post(free, {"plan": "sleep"}, ASYNC).json()["job_url"]
     assert free.delete(job).status_code == 204
     assert free.get(job).status_code == 404
-    assert not tight[0].desk._jobs
+    while tight[0].desk._jobs:  # until its plan takes too long
+        time.sleep(0.02)
 
 
 def test_every_limit_is_reached_by_a_test_and_in_the_documentation() -> None:

@@ -41,7 +41,7 @@ from dpveil.service.problems import (
     status_of,
 )
 from dpveil.service.quotas import Turns
-from dpveil.service.store import FAILED, WORKING, Result, Store
+from dpveil.service.store import WORKING, Result, Store
 from dpveil.service.upload import Share
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ Made = TypeVar("Made")
 SMALL: Final = 1 << 20
 """Bytes below which a release is checked at once: another thread would take longer."""
 STOPS: Final = "the service stops, and this was not paid for yet"
+DELETED: Final = "the job was deleted while it was planned"
 
 
 class Desk:
@@ -125,7 +126,7 @@ class Desk:
             raise Conflict("what is paid for is finished first", hint="ask again in a few seconds")
         if job is not None:
             job.cancel()
-            await asyncio.wait([job.task])
+            await self.results(self.store.fail, id_, "")
         await self.results(self.store.delete, id_)
 
     async def results(self, do: Callable[..., Made], *arguments: Any) -> Made:
@@ -163,7 +164,7 @@ class Desk:
         self.left = self.left or Left(len(paid), len(jobs) - len(paid))
         for job in jobs:
             if not job.paid:
-                job.cancel()
+                job.stop()
         if jobs:
             await asyncio.wait([job.task for job in jobs])
 
@@ -176,7 +177,7 @@ class Desk:
         """Make a release and keep it, or why it was not made, until that may be told."""
         await self._try(id_, order, share)
         order.photo = b""
-        if not self._jobs[id_].cancelled:
+        if not self._jobs[id_].stopped:
             await self.moments.due(order.arrived)
 
     async def _try(self, id_: str, order: Order, share: Share) -> None:
@@ -217,12 +218,15 @@ class Desk:
         paid = self.budget.ledger is not None
         told = {"do": "release", "settings": order.settings, "pixels": self.limits.pixels, "paid": paid}
         async with self.pool.worker() as worker:
+            job.begun = True
             planned, _ = await worker.ask(told, order.photo, self.limits.plan_seconds)
             order.photo = b""
             share.free()
             room = min(max(int(planned["room"]), 0), self.limits.results_bytes)
-            job.paid = True  # from here on it is not cancelled
             try:
+                if job.cancelled:
+                    raise Conflict(DELETED)
+                job.paid = True  # from here on it is not cancelled
                 await self._room(job.id, room)
             except DPVeilError:
                 await worker.drop()
@@ -293,8 +297,3 @@ def _checked(
     notes = json.dumps([str(note) for note in answer["notes"]])
     signed = {} if sign is None else {"certificate": sign.signed(certificate).to_text()}
     return {**answer, **signed, "sha256": sha256, "notes": notes}
-
-
-def failed(result: Result) -> dict[str, Any] | None:
-    """Return the problem of a result that was not made; None for all others."""
-    return json.loads(result.problem) if result.state == FAILED and result.problem else None
