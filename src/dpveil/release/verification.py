@@ -16,14 +16,7 @@ from typing import Final
 from dpveil.accounting.meaning import at_least as enough
 from dpveil.accounting.meaning import check_strength_name, strength
 from dpveil.catalogue import stated
-from dpveil.core.certificate import (
-    SCHEMA,
-    SEEDED,
-    UNPROTECTED,
-    WORDING,
-    Certificate,
-    Output,
-)
+from dpveil.core.certificate import SCHEMA, SEEDED, UNPROTECTED, WORDING, Certificate, Output
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.origin import KEPT_ROUNDED_SINCE
 from dpveil.errors import CertificateError, DPVeilError, PhotoError
@@ -33,6 +26,7 @@ from dpveil.io.containers import format_name
 from dpveil.io.names import check_path, quoted
 from dpveil.io.refused import Refused
 from dpveil.postprocessing import stated as stated_step
+from dpveil.release.filled import fill_problems
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.requests import are_unplaced, place_problems, request_problems
@@ -73,7 +67,7 @@ def verify(
     """Return whether the image file at `path`, which may also name its certificate, fits its certificate.
 
     Recomputes the file's hash, format and size, every guarantee from the method, its parameters and the
-    sizes of the regions, and their composition. Only the two files are opened, whatever the certificate
+    sizes of the regions, and their composition; what a fill covers must have its level. Only the two files are opened, whatever the certificate
     names, and neither may be a link. Problems of the files are never raised but listed in the result, at most
     20, one printable line each. If `at_least` (strong, moderate or weak) is given, a release that is weaker
     or may not be published is `refused`. If `trust` names public keys, or their files, a release that none of
@@ -177,7 +171,8 @@ def _problems(image: Path, certificate: Certificate, max_pixels: int) -> Iterato
         return
     promises = _promise_problems if certificate.guarantees else _copy_problems
     wrong = _text_problems(certificate, output, max_pixels)
-    for problems in (wrong, _file_problems(image, output, max_pixels), promises(certificate, output)):
+    shown = _file_problems(image, certificate, output, max_pixels)
+    for problems in (wrong, shown, promises(certificate, output)):
         found = False
         for problem in problems:
             found = True
@@ -207,7 +202,9 @@ def _text_problems(certificate: Certificate, output: Output, max_pixels: int) ->
         yield from request_problems(certificate, output)
 
 
-def _file_problems(image: Path, output: Output, max_pixels: int) -> Iterator[str]:
+def _file_problems(
+    image: Path, certificate: Certificate, output: Output, max_pixels: int
+) -> Iterator[str]:
     if FORMATS.get(image.suffix.lower()) != output.format:
         yield f"its name does not end as that of a {output.format} file"
     if not is_present(image):
@@ -235,6 +232,8 @@ def _file_problems(image: Path, output: Output, max_pixels: int) -> Iterator[str
     channels = output.channels if grey else photo.channels
     if (photo.width, photo.height, channels) != (output.width, output.height, output.channels):
         yield f"the image is {photo.width}×{photo.height}×{photo.channels}, not as the certificate says"
+    else:
+        yield from fill_problems(certificate, photo.image)
 
 
 def _copy_problems(certificate: Certificate, output: Output) -> Iterator[str]:
