@@ -35,7 +35,9 @@ def fill_problems(certificate: Certificate, image: UInt8[np.ndarray, "h w c"]) -
     for record, _ in fills:
         box = record.box
         right, below = box.x + box.w, box.y + box.h
-        filled = int(counts[below, right]) - counts[box.y, right] - counts[below, box.x] + counts[box.y, box.x]
+        filled = (
+            int(counts[below, right]) - counts[box.y, right] - counts[below, box.x] + counts[box.y, box.x]
+        )
         if filled < (box.w * box.h if record.masked is None else record.masked):
             yield f"the region {record.in_words()} is not filled with level {level}"
 

@@ -67,7 +67,8 @@ def verify(
     """Return whether the image file at `path`, which may also name its certificate, fits its certificate.
 
     Recomputes the file's hash, format and size, every guarantee from the method, its parameters and the
-    sizes of the regions, and their composition; what a fill covers must have its level. Only the two files are opened, whatever the certificate
+    sizes of the regions, and their composition; what a fill covers must have its level. Only the two files
+    are opened, whatever the certificate
     names, and neither may be a link. Problems of the files are never raised but listed in the result, at most
     20, one printable line each. If `at_least` (strong, moderate or weak) is given, a release that is weaker
     or may not be published is `refused`. If `trust` names public keys, or their files, a release that none of
@@ -202,9 +203,7 @@ def _text_problems(certificate: Certificate, output: Output, max_pixels: int) ->
         yield from request_problems(certificate, output)
 
 
-def _file_problems(
-    image: Path, certificate: Certificate, output: Output, max_pixels: int
-) -> Iterator[str]:
+def _file_problems(image: Path, certificate: Certificate, output: Output, max_pixels: int) -> Iterator[str]:
     if FORMATS.get(image.suffix.lower()) != output.format:
         yield f"its name does not end as that of a {output.format} file"
     if not is_present(image):

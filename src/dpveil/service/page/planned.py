@@ -72,7 +72,11 @@ def _kept(planned: Plan, settings: Mapping[str, Any]) -> tuple[Region, ...]:
         return ()
     rest = {name: value for name, value in settings.items() if name != KEPT}
     given = settings.get("regions")
-    objects = [text for text in (given if isinstance(given, list) else [given]) if str(text).strip().startswith(OBJECTS)]
+    objects = [
+        text
+        for text in (given if isinstance(given, list) else [given])
+        if str(text).strip().startswith(OBJECTS)
+    ]
     request = Request.of({**rest, "regions": ["faces", *objects]})  # under objects no face is counted
     try:
         every = plan(planned.photo, request.method, regions=request.finders)

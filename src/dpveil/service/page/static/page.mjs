@@ -15,6 +15,7 @@ import { Planner } from "./work.mjs";
 
 const MOST_PRICED = 400;
 const UNKNOWN_KEY = "This key is not known here. Was it copied whole? Whoever runs the service makes keys.";
+const ANEW = "All faces are replaced again: choose anew which to keep.";
 
 const photos = [];
 let selected = null;
