@@ -47,7 +47,7 @@ def _has(level: int, image: UInt8[np.ndarray, "h w c"]) -> Bool[np.ndarray, "h w
     same = image[:, :, 0] == level
     for channel in range(1, image.shape[2]):
         same &= image[:, :, channel] == level
-    return same
+    return np.asarray(same)
 
 
 def _any(boxes: Sequence[Box], height: int, width: int) -> Bool[np.ndarray, "h w"]:
@@ -67,4 +67,4 @@ def _any(boxes: Sequence[Box], height: int, width: int) -> Bool[np.ndarray, "h w
 
 def _counts(set_: Bool[np.ndarray, "h w"]) -> np.ndarray:
     """Return how many pixels are set above and left of each corner of a pixel, (h + 1) × (w + 1)."""
-    return cv2.integral(set_.view(np.uint8), sdepth=cv2.CV_32S)
+    return np.asarray(cv2.integral(set_.view(np.uint8), sdepth=cv2.CV_32S))
