@@ -241,7 +241,8 @@ def plan(
     steps = tuple(parse_all(post_processing))
     asked = chosen.regions if regions is None else regions
     finders = chosen.accepts([parse(spec) for spec in _listed(asked)])
-    found, missing = _found(given, finders, chosen.order, if_none)
+    seen = chosen.seen(given, finders)
+    found, missing = _found(seen, finders, chosen.order, if_none)
     placement = chosen.place(given, found) if found else None
     check_kept(found, () if placement is None else placement.regions)
     made = Plan(
@@ -254,8 +255,8 @@ def plan(
         placement=placement,
         quote=None if placement is None else Quote.of(chosen, placement.regions, given),
         grown=() if placement is None else _grown(chosen, found, placement.regions),
-        smallest=overlooked.smallest(given, finders),
-        doubtful=overlooked.doubtful(given, finders, () if placement is None else placement.regions),
+        smallest=overlooked.smallest(seen, finders),
+        doubtful=overlooked.doubtful(seen, finders, () if placement is None else placement.regions),
     )
     made.check_strength(at_least)
     return made

@@ -12,10 +12,12 @@ import numpy as np
 from dpveil.accounting.meaning import success_bound
 from dpveil.core.guarantee import Guarantee, counted, pixels
 from dpveil.core.numbers import Json, show
+from dpveil.core.origin import FACE
 from dpveil.core.region import Region
 from dpveil.errors import RegionError
 from dpveil.mechanisms.method import DRAWN, TRAINED, Method
 from dpveil.mechanisms.pixel.fill import Fill
+from dpveil.regions.boxes import OBJECTS
 from dpveil.release.explain import CANDIDATES, percent_above
 from dpveil.release.plan import Plan, plan
 from dpveil.release.planned import largest_region, plan_json
@@ -69,13 +71,20 @@ def _kept(planned: Plan, settings: Mapping[str, Any]) -> tuple[Region, ...]:
     if not settings.get(KEPT):
         return ()
     rest = {name: value for name, value in settings.items() if name != KEPT}
-    request = Request.of({**rest, "regions": "faces"})
+    given = settings.get("regions")
+    objects = [
+        text
+        for text in (given if isinstance(given, list) else [given])
+        if str(text).strip().startswith(OBJECTS)
+    ]
+    request = Request.of({**rest, "regions": ["faces", *objects]})  # under objects no face is counted
     try:
         every = plan(planned.photo, request.method, regions=request.finders)
     except RegionError:
         return ()
-    shown = {region.origin.number for region in planned.regions}
-    return tuple(region for region in every.regions if region.origin.number not in shown)
+    shown = {region.origin.number for region in planned.regions if region.origin.kind == FACE}
+    faces = (region for region in every.regions if region.origin.kind == FACE)
+    return tuple(region for region in faces if region.origin.number not in shown)
 
 
 def _face(region: Region) -> dict[str, Json]:
