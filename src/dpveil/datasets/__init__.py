@@ -1,4 +1,4 @@
-"""Releases of photos that live in data sets: of PyTorch, WebDataset and Hugging Face, none of which it needs."""
+"""Releases of photos in data sets of PyTorch, WebDataset and Hugging Face, none of which has to be there."""
 
 from typing import TYPE_CHECKING
 

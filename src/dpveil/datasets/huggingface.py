@@ -40,10 +40,10 @@ def release(
     them), and three of text: `certificate`, that of the PNG; `status`, which is "released", "no region" or
     "failed"; and `problem`. Rows without a release hold no image and no certificate. `status` and `problem`
     tell of originals what nobody paid for: publish neither, and no rows but the released.
-    Releases are kept in the folder `cache`: however often it runs, and in however many processes (`num_proc`),
-    each photo is drawn and paid for once, and what failed is tried again. `settings` are those of
-    `Releaser.of`; with `num_proc` a `ledger` is a URL. Raises `UsageError` if `datasets` is not installed, and
-    errors of `dpveil.errors` that are about no single row.
+    Releases are kept in the folder `cache`: however often it runs, and in however many processes
+    (`num_proc`), each photo is drawn and paid for once, and what failed is tried again. `settings` are those
+    of `Releaser.of`; with `num_proc` a `ledger` is a URL. Raises `UsageError` if `datasets` is not installed,
+    and errors of `dpveil.errors` that are about no single row.
     """
     try:
         import datasets
@@ -87,7 +87,7 @@ class _Row:
 
 
 def _photo(cell: Any, files: bool) -> bytes | str:
-    """Return the bytes of a cell, or with `files` the path of its file; raises `PhotoError` if it has none."""
+    """Return the bytes of a cell, or with `files` the path of its file; raises `PhotoError` for neither."""
     held = cell or {}
     data, path = held.get("bytes"), held.get("path")
     if isinstance(data, bytes):

@@ -146,7 +146,8 @@ class Releaser:
     def _unit(self, photo: Photo) -> bytes:
         """Return a hash of the photo's levels and the settings: the work unit of cache and ledger.
 
-        A grey photo in three channels is another unit, as its release has three. It follows from the original, so that it leaves this process as an HMAC only.
+        A grey photo in three channels is another unit, as its release has three. The hash follows from the
+        original, so it leaves this process as an HMAC only.
         """
         settings = json.dumps([self.settings, photo.channels], sort_keys=True).encode()
         content = Covered.of(photo, (), Relation("any-image")).photo

@@ -15,7 +15,7 @@ from dpveil.mechanisms.method import Method
 NAME: Final = "__key__"
 IMAGE: Final = "png"
 CERTIFICATE: Final = "png.certificate.json"
-"""The members of a released sample: its image, and its certificate, which `dpveil.verify` finds in a folder."""
+"""The members of a released sample: its image and certificate, which `dpveil.verify` finds as files."""
 PICTURES: Final = frozenset(suffix.removeprefix(".") for suffix in UNWRITTEN.union(FORMATS))
 """How the names of members that hold pictures or videos end."""
 WHICH: Final = "name the member that is the photo, such as image='jpg'"
@@ -35,8 +35,8 @@ def released_samples(
     """Yield a released sample for each of `samples`, which are mappings of members to bytes.
 
     The photo is the member `image`, or the only one whose name ends as an image's; members have to be the
-    bytes of files, not decoded ones. A released sample has a random `__key__`, `png` and `png.certificate.json`,
-    and of the original the members in `keep` only, unchanged: nothing is promised for them, and the original
+    bytes of files, not decoded ones. A released sample has a random `__key__`, `png` and
+    `png.certificate.json`, and of the original the members in `keep` only, unchanged: nothing is promised for them, and the original
     key is often a name. An error about one sample is raised, unless `handler` returns true for it; then the
     sample is left out. Errors of ledger, models and disk are always raised. `settings` are those of
     `Releaser.of`, such as `cache` and `ledger`. Raises errors of `dpveil.errors`, those about the settings

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -143,10 +142,8 @@ class ReleasedDataset:
         item = self._dataset[index]
         if isinstance(item, dict) and self._image in item:
             return {**item, self._image: self._veil.image(item[self._image])}
-        if isinstance(item, Sequence) and not isinstance(item, str) and isinstance(self._image, int):
-            if 0 <= self._image < len(item):
-                parts = list(item)
-                parts[self._image] = self._veil.image(parts[self._image])
-                return tuple(parts)
+        place = self._image
+        if isinstance(item, tuple | list) and isinstance(place, int) and 0 <= place < len(item):
+            return (*item[:place], self._veil.image(item[place]), *item[place + 1 :])
         problem = f"is not in an item, which is a {type(item).__name__}"
         raise InvalidParameter("image", self._image, problem, hint="name the key, or the place, of the photo")
