@@ -40,7 +40,7 @@ REMEDY: Final = "get both of its files back; or take both away, and it is releas
 
 @dataclass(frozen=True, repr=False)
 class Stored:
-    """A release: `contents` of its PNG, the `certificate` of that file, and whether it was `drawn` just now."""
+    """A release: `contents` of its PNG, the `certificate` of that, and whether it was `drawn` just now."""
 
     contents: bytes
     certificate: Certificate

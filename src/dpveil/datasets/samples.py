@@ -36,11 +36,11 @@ def released_samples(
 
     The photo is the member `image`, or the only one whose name ends as an image's; members have to be the
     bytes of files, not decoded ones. A released sample has a random `__key__`, `png` and
-    `png.certificate.json`, and of the original the members in `keep` only, unchanged: nothing is promised for them, and the original
-    key is often a name. An error about one sample is raised, unless `handler` returns true for it; then the
-    sample is left out. Errors of ledger, models and disk are always raised. `settings` are those of
-    `Releaser.of`, such as `cache` and `ledger`. Raises errors of `dpveil.errors`, those about the settings
-    before any sample is taken.
+    `png.certificate.json`, and of the original the members in `keep` only, unchanged: nothing is promised
+    for them, and the original key is often a name. An error about one sample is raised, unless `handler`
+    returns true for it; then the sample is left out. Errors of ledger, models and disk are always raised.
+    `settings` are those of `Releaser.of`, such as `cache` and `ledger`. Raises errors of `dpveil.errors`,
+    those about the settings before any sample is taken.
 
     >>> import numpy as np
     >>> from dpveil.io import encode
