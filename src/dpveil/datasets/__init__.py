@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from dpveil.datasets.cache import Cache
+    from dpveil.datasets.cache import Cache, Stored
     from dpveil.datasets.huggingface import release
-    from dpveil.datasets.releaser import Releaser, Stored
+    from dpveil.datasets.releaser import Releaser
     from dpveil.datasets.samples import released_samples
     from dpveil.datasets.transform import DPVeil, ReleasedDataset, RepeatedSpend
 
@@ -30,7 +30,7 @@ __getattr__, __dir__ = lazy(
     ReleasedDataset="transform",
     Releaser="releaser",
     RepeatedSpend="transform",
-    Stored="releaser",
+    Stored="cache",
     release="huggingface",
     released_samples="samples",
 )

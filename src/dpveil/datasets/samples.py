@@ -100,7 +100,7 @@ def _kept(keep: Collection[str], image: str | None) -> tuple[str, ...]:
 
 def _member(sample: Mapping[str, Any]) -> str:
     """Return the name of the only image among the members; raises `PhotoError` for none or several."""
-    found = [name for name in sample if isinstance(name, str) and _is_image(name)]
+    found = [name for name in sample if _is_image(name)]
     if len(found) != 1:
         raise PhotoError(f"the sample has {len(found)} images among its members", hint=WHICH)
     return found[0]
