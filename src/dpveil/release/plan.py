@@ -240,7 +240,7 @@ def plan(
     check_if_none(if_none)
     steps = tuple(parse_all(post_processing))
     asked = chosen.regions if regions is None else regions
-    finders = chosen.accepts([parse(spec) for spec in _listed(asked)])
+    finders = chosen.accepts([parse(spec) for spec in listed(asked)])
     seen = chosen.seen(given, finders)
     found, missing = _found(seen, finders, chosen.order, if_none)
     placement = chosen.place(given, found) if found else None
@@ -290,7 +290,7 @@ def _found(
     return found, tuple(missing)
 
 
-def _listed(regions: Spec | Sequence[Spec]) -> list[Spec]:
+def listed(regions: Spec | Sequence[Spec]) -> list[Spec]:
     """Return a list of choices: four whole numbers are one box, any other list or tuple is several."""
     if not isinstance(regions, list | tuple) or (regions and isinstance(regions[0], Integral)):
         return [cast(Spec, regions)]
