@@ -102,7 +102,10 @@ def test_a_metric_guarantee_counts_with_the_diameter():
 @pytest.mark.parametrize(
     "parts",
     [
-        [promise(ANY, epsilon=1), Guarantee(kind="heuristic", broken_by=("x",), relation=ANY, scope=Scope(""))],
+        [
+            promise(ANY, epsilon=1),
+            Guarantee(kind="heuristic", broken_by=("x",), relation=ANY, scope=Scope("")),
+        ],
         [promise(MANY, epsilon=1), promise(VECTORS, epsilon=1)],
         [promise(rho=1), promise(epsilon=1, delta="1e-6")],
     ],
@@ -164,7 +167,7 @@ def test_a_table_may_name_files_in_two_ways(tmp_path):
 def test_a_name_that_may_mean_two_files_is_refused(tmp_path):
     table = tmp_path / "who.csv"
     table.write_text("file,person\nb.png,Ada\nout/b.png,Ada\n", encoding="utf-8")
-    with pytest.raises(DataError, match="row 2 .* more than one file"):
+    with pytest.raises(DataError, match=r"row 2 .* more than one file"):
         by_table(table, "person", ["b.png", "out/b.png"], Path("out"))
 
 
@@ -190,6 +193,8 @@ def test_a_card_lies_where_no_name_in_it_leads_out(tmp_path):
 
 
 def test_the_page_lists_all_terms():
-    rows = dict(line.strip("| ").split(" | ", 1) for line in PAGE.splitlines() if line.startswith("| `dpveil:"))
+    rows = dict(
+        line.strip("| ").split(" | ", 1) for line in PAGE.splitlines() if line.startswith("| `dpveil:")
+    )
     assert rows == {f"`dpveil:{name}`": meaning for name, meaning in TERMS.items()}
     assert NAMESPACE in PAGE

@@ -97,7 +97,7 @@ def check_structure(path):
     assert (card["@type"], card["conformsTo"]) == ("sc:Dataset", list(CROISSANT))
     body = {name: part for name, part in card.items() if name != "@context"}
     prefixes = {name.partition(":")[0] for name in keys(body) if ":" in name}
-    assert prefixes <= set(context) and {"rai", "dpveil"} <= prefixes
+    assert {"rai", "dpveil"} <= prefixes <= set(context)
     own = {name.partition(":")[2] for name in keys(body) if name.startswith("dpveil:")}
     assert own <= set(TERMS)
     nodes, references = identities(body)
@@ -110,7 +110,8 @@ def check_structure(path):
         address = urlsplit(one["contentUrl"])
         assert (address.scheme, address.netloc, address.query, address.fragment) == ("", "", "", "")
         name = unquote(address.path)
-        assert name == one["name"] and ".." not in name.split("/") and not name.startswith("/")
+        assert name == one["name"]
+        assert not {"", ".", ".."} & {*name.split("/")}
         data = (path.parent / name).read_bytes()
         assert one["sha256"] == hashlib.sha256(data).hexdigest()
         assert one["encodingFormat"] == ("image/jpeg" if name.endswith("jpg") else "image/png")
@@ -120,7 +121,9 @@ def check_structure(path):
 def test_a_card_states_every_file_and_every_person(shell, folder, tmp_path):
     code, out, err = shell("card", "out", "--out", "out/card.json", "--people", "who.csv")
     assert (code, "WARNING: one photo has no person's name" in err) == (0, True)
-    assert "out/card.json: 4 files, 2 named people\nper person    at most 2.834-DP, any-image (2 people)" in out
+    assert (
+        "out/card.json: 4 files, 2 named people\nper person    at most 2.834-DP, any-image (2 people)" in out
+    )
     card = check_structure(folder / "card.json")
     told = {one["name"]: one.get("dpveil:guarantee") for one in card["distribution"]}
     stated = {name: told[name]["dpveil:epsilon"] for name in MADE}
@@ -129,7 +132,10 @@ def test_a_card_states_every_file_and_every_person(shell, folder, tmp_path):
         certificate = read(folder / f"{one['name']}.certificate.json")
         assert one["dpveil:guarantee"]["dpveil:strength"] == certificate["strength"]
         assert one["dpveil:guarantee"]["dpveil:covers"] == certificate["composition"]["scope"]["covers"]
-        assert one["dpveil:guarantee"]["dpveil:inTheClear"] == certificate["composition"]["scope"]["in_the_clear"]
+        assert (
+            one["dpveil:guarantee"]["dpveil:inTheClear"]
+            == certificate["composition"]["scope"]["in_the_clear"]
+        )
         assert one["dpveil:parameters"]["@value"] == certificate["parameters"]
         assert (one["dpveil:mechanism"], one["dpveil:tool"]) == ("dp-pix", certificate["tool"])
         assert (folder / unquote(one["dpveil:certificate"])).exists()
@@ -143,7 +149,7 @@ def test_a_card_states_every_file_and_every_person(shell, folder, tmp_path):
 def test_no_card_tells_who_is_in_a_photo(shell, folder):
     shell("card", "out", "--out", "card.json", "--people", "who.csv")
     text = (folder.parent / "card.json").read_text(encoding="utf-8")
-    assert "Secret" not in text and "Bob" not in text and "who.csv" not in text
+    assert not [word for word in ("Secret", "Bob", "who.csv") if word in text]
     code, out, _ = shell("card", "out", "--out", "card.json", "--people", "who.csv", "--json", "--force")
     told = json.loads(out)
     assert [(one["person"], one["total"]["epsilon"]) for one in told["people"]] == [
@@ -175,7 +181,7 @@ def test_another_column_of_people(shell, folder):
 
 @pytest.mark.parametrize(("most", "code"), [("2.8334", 0), ("2.8333", 3), ("17/6", 0)])
 def test_a_person_above_the_limit_refuses_the_card(shell, folder, most, code):
-    found, out, err = shell("card", "out", "--out", "card.json", "--people", "who.csv", "--at-most", most)
+    found, _, err = shell("card", "out", "--out", "card.json", "--people", "who.csv", "--at-most", most)
     assert (found, (folder.parent / "card.json").exists()) == (code, code == 0)
     assert ("Bob has epsilon 2.834 in 3 releases" in err) is (code == 3)
 
@@ -194,7 +200,9 @@ def changed(folder):
 
 def edited(folder):
     path = folder / "ada" / "1.png.certificate.json"
-    path.write_text(path.read_text(encoding="utf-8").replace('"epsilon": 1', '"epsilon": 2'), encoding="utf-8")
+    path.write_text(
+        path.read_text(encoding="utf-8").replace('"epsilon": 1', '"epsilon": 2'), encoding="utf-8"
+    )
 
 
 def linked(folder):
@@ -254,7 +262,7 @@ def test_wrong_calls_end_in_one_line(shell, folder, arguments, code):
     (folder.parent / "empty").mkdir()
     found, out, err = shell(*arguments)
     assert (found, out) == (code, "")
-    assert err.startswith("dpveil: ") and err.count("\n") == 1
+    assert (err.startswith("dpveil: "), err.count("\n")) == (True, 1)
     assert not (folder.parent / "card.json").exists()
     assert (folder.parent / "who.json").read_text(encoding="utf-8") == "mine"
 
@@ -264,7 +272,7 @@ def test_names_that_a_card_cannot_state_are_refused(shell, folder):
         (folder / "ada" / f"1.png{end}").rename(folder / "ada" / f"\x1b[2J.png{end}")
     code, _, err = shell("card", "out", "--out", "card.json")
     assert code == 4
-    assert "\x1b" not in err and "cannot state the name" in err
+    assert ("\x1b" in err, "cannot state the name" in err) == (False, True)
 
 
 def test_a_synthetic_set_has_one_promise(shell, tmp_path):

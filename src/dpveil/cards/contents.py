@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Final
 
 from dpveil.accounting.meaning import NONE
@@ -106,7 +106,7 @@ def _listed(folder: Path, found: Verification) -> Listed:
     if stated is None or stated.output is None:
         raise CertificateError("there is no certificate", hint=CHECK)
     name = "/".join(map(_plain, parts))
-    return Listed(name, stated.output.sha256, format_of(PurePath(name)), stated, found.notes)
+    return Listed(name, stated.output.sha256, format_of(name), stated, found.notes)
 
 
 def _plain(part: str) -> str:

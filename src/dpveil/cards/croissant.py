@@ -245,7 +245,8 @@ def _file(place: int, one: Listed, before: str) -> dict[str, Json]:
 def _set(images: Sequence[Listed], before: str, *, digits: bool) -> dict[str, Json]:
     """Return all pictures as a set of files; those of a synthetic set are named by `digits`."""
     first = "[0-9]*" if digits else "*"
-    places = {(str(path.parent), path.suffix) for one in images if (path := PurePosixPath(before + one.name))}
+    paths = [PurePosixPath(before + one.name) for one in images]
+    places = {(str(path.parent), path.suffix) for path in paths}
     patterns = [
         ("" if parent == "." else f"{glob.escape(parent)}/") + first + suffix
         for parent, suffix in sorted(places)
@@ -254,8 +255,8 @@ def _set(images: Sequence[Listed], before: str, *, digits: bool) -> dict[str, Js
         "@type": "cr:FileSet",
         "@id": "images",
         "name": "images",
-        "encodingFormat": sorted({MEDIA[one.format] for one in images}),
-        "includes": patterns,
+        "encodingFormat": [*sorted({MEDIA[one.format] for one in images})],
+        "includes": [*patterns],
     }
 
 

@@ -8,10 +8,10 @@ photo of one person may differ, each as its relation says, so that costs add as 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 from dpveil.accounting import compose, zcdp_epsilon
 from dpveil.cards.contents import Listed
@@ -150,7 +150,7 @@ def _together(parts: Sequence[Guarantee]) -> Guarantee | None:
 def _largest(group: Sequence[Guarantee]) -> Guarantee:
     """Return a guarantee that holds wherever one of these does; they are of one kind and relation."""
     names = ("epsilon", "delta", "rho")
-    numbers: Mapping[str, Fraction | None] = {
+    numbers: dict[str, Any] = {
         name: max((value for one in group if (value := getattr(one, name)) is not None), default=None)
         for name in names
     }
