@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import dpveil
-from dpveil.cards.croissant import CROISSANT, TERMS
+from dpveil.cards.croissant import CROISSANT
+from dpveil.cards.terms import TERMS
 from dpveil.noise.bits import SecureBits, SeededBits
 from dpveil.synthesis import Plan
 from dpveil.synthesis.saving import save
@@ -214,7 +215,7 @@ def inner_set(folder):
 
 
 def heuristic(folder):
-    dpveil.obfuscate(PHOTO, "blur", regions="whole").save(folder / "h.png")
+    dpveil.obfuscate(PHOTO, "blur", sigma=3, regions="whole").save(folder / "h.png")
 
 
 @pytest.mark.parametrize(
