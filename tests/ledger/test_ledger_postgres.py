@@ -254,6 +254,19 @@ def test_a_connection_lost_between_the_commit_and_its_answer_draws_nothing(url: 
             assert (again.draw, direct.check().debits) == (2, 2)
 
 
+def recovered(url: str) -> None:
+    """Wait until a server that crashed takes connections again."""
+    until = time.monotonic() + 120
+    while True:
+        try:
+            psycopg.connect(url).close()
+        except psycopg.OperationalError:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        else:
+            return
+
+
 def test_a_server_that_crashes_between_the_commit_and_the_flush_draws_nothing(url: str, server: Any) -> None:
     """Nothing was flushed yet, so the server forgets the debit, and whoever waits for the flush is told."""
     with Proxy(url) as proxy, Ledger(url, create=True) as direct:
@@ -267,6 +280,7 @@ def test_a_server_that_crashes_between_the_commit_and_the_flush_draws_nothing(ur
                 held.commit()
             proxy.armed = False
             assert held.draw is None, "nothing may be drawn"
+            recovered(url)
             kept = direct.check().debits
             assert kept in (1, 2), "unless the server happened to flush just then"
             spend(ledger, "0.5", key="after")

@@ -124,7 +124,7 @@ class FaceMethod(Method):
         reason = f"is not for {self.name}: {self.also_replaced} in any case"
         return tuple(finder.without_margin(reason) for finder in finders)
 
-    def seen(self, photo: Photo, finders: Sequence[Finder]) -> Photo:
+    def visible(self, photo: Photo, finders: Sequence[Finder]) -> Photo:
         """Return the photo with the objects covered that a user gives: faces are found in what stays."""
         return searched(photo, finders)
 

@@ -151,7 +151,7 @@ class Method(ABC):
         """Return the region finders as this method uses them. Raises `InvalidParameter` for others."""
         return tuple(finders)
 
-    def seen(self, photo: Photo, finders: Sequence[Finder]) -> Photo:
+    def visible(self, photo: Photo, finders: Sequence[Finder]) -> Photo:
         """Return the photo in which the finders search: this one, unless the method covers parts first."""
         return photo
 

@@ -241,7 +241,7 @@ def plan(
     steps = tuple(parse_all(post_processing))
     asked = chosen.regions if regions is None else regions
     finders = chosen.accepts([parse(spec) for spec in listed(asked)])
-    seen = chosen.seen(given, finders)
+    seen = chosen.visible(given, finders)
     found, missing = _found(seen, finders, chosen.order, if_none)
     placement = chosen.place(given, found) if found else None
     check_kept(found, () if placement is None else placement.regions)
