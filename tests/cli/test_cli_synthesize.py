@@ -18,6 +18,7 @@ from dpveil.cli.synthesize_photos import Album
 from dpveil.codecs import PCA
 from dpveil.core.certificate import canonical, checksum
 from dpveil.errors import PhotoError
+from dpveil.io import encode
 from dpveil.synthesis import names as of_set
 from dpveil.synthesis.saving import verify
 from people_made import folder
@@ -182,10 +183,10 @@ def test_people_are_folders(tmp_path):
     ],
 )
 def test_all_photos_of_a_person_have_one_number_in_every_layout(tmp_path, layout, owned):
-    """A number for each eye, or each photo beside one of UTKFace's, gave people more than a person's votes."""
+    """A number for each eye, or each photo beside one of UTKFace's, gave people several votes."""
     people = {name: who for who, names in owned.items() for name in names}
     if layout == "WebDataset shards":
-        members = {name: b"" for name in people}
+        members = dict.fromkeys(people, b"")
         members |= {name[0] + ".json": json.dumps({"person": who}).encode() for name, who in people.items()}
         with tarfile.open(tmp_path / "a.tar", "w") as shard:
             for name, data in members.items():
@@ -305,6 +306,33 @@ def test_what_is_no_certificate_ends_no_run(shell, tmp_path, text):
     code, answer, err = shell("verify", "made", "--json")
     assert (code, len(json.loads(answer)["failed"])) == (1, 1)
     assert "Traceback" not in err
+
+
+def broken(data):
+    at = data.index(b"IDAT") + 8
+    return data[:at] + bytes([data[at] ^ 255]) + data[at + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("sheet.png", lambda _: encode(np.zeros((20, 320, 3), np.uint8), "png")),
+        ("sheet.png", lambda _: encode(np.zeros((30, 50, 1), np.uint8), "png")),
+        ("sheet.png", broken),
+        ("000002.png", broken),
+        ("000002.png", lambda _: encode(np.zeros((20, 20, 3), np.uint8), "png")),
+        ("000002.png", lambda _: encode(np.zeros((20, 20, 1), np.uint8), "png")),
+        ("000005.png", lambda _: encode(np.zeros((50, 30, 3), np.uint8), "png")),
+        ("000001.png", lambda _: encode(np.zeros((300, 300, 3), np.uint8), "png")),
+    ],
+)
+def test_pictures_of_their_hash_that_no_set_has_are_found(made, shell, tmp_path, name, change):
+    made()
+    path = tmp_path / "made" / name
+    path.write_bytes(change(path.read_bytes()))
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    rewritten(tmp_path, lambda data: data["files"].update({name: digest}))
+    assert shell("verify", "made")[0] == 1
 
 
 def test_sets_are_held_to_what_is_asked_for(made, shell):

@@ -46,8 +46,8 @@ def evolve(
 
     The promise is `plan.guarantee` for numbers from 0 to `plan.people` - 1. Each round costs its share of it;
     nothing else reads the photos. `step` is called after every round. Raises `InvalidParameter` for numbers
-    beyond or not whole, for photos that are no points of the simulator, and for `bits`. Source: Lin et al. 2024, algorithm 1, with a bound
-    for each person and discrete noise.
+    beyond or not whole, for photos that are no points of the simulator, and for `bits`.
+    Source: Lin et al. 2024, algorithm 1, with a bound for each person and discrete noise.
     """
     _check_votes(plan, photos, people)
     check_bits(bits)
