@@ -71,7 +71,8 @@ def _check_votes(plan: Plan, photos: Embedded, people: Int64[np.ndarray, " n"]) 
     Distances are exact, and so the bound on a person's votes holds, for whole numbers up to `FINEST` alone.
     """
     given: tuple[object, ...] = (photos, people)
-    if not all(isinstance(one, np.ndarray) for one in given) or (photos.dtype, photos.ndim) != (np.int16, 2):
+    arrays = all(isinstance(one, np.ndarray) for one in given)
+    if not arrays or photos.dtype != np.int16 or photos.ndim != 2:
         raise InvalidParameter("photos", None, NO_POINTS, hint=EMBED)
     if np.any((photos < 0) | (photos > FINEST)):
         raise InvalidParameter("photos", None, NO_POINTS, hint=EMBED)
