@@ -158,7 +158,7 @@ class Pool:
     @asynccontextmanager
     async def worker(self) -> AsyncIterator[Worker]:
         """Wait for a worker and have it alone; raises `Busy` if too many requests wait already."""
-        if self.waiting > self.limits.waiting:
+        if self.waiting >= self.limits.waiting:
             raise Busy("too many requests wait for a worker", after=5)
         worker = await self._next()
         self.busy += 1
