@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import uvicorn
 from fastapi import FastAPI
 
+from dpveil.core.allocator import keep_freed
 from dpveil.errors import DPVeilError, InvalidParameter, OutputError, UsageError
 from dpveil.io.names import shown
 from dpveil.service import log
@@ -285,6 +286,7 @@ def serve(
         begins(service)
         log.start()
         gc.freeze()
+        keep_freed()
         with suppress(KeyboardInterrupt):  # how it was told to stop, after which it has stopped in order
             running(setup, service, started).run(sockets)
     except SystemExit:
