@@ -24,7 +24,8 @@ PROBLEM: Final = "problem"
 class Answer:
     """The answer to one photo: its HTTP status, what `kind` of object it is, and that.
 
-    `where` is the address of what was made, if anything. It was `replayed` if an earlier request began it.
+    `where` is the address of what was made, if anything, and `made` the release. It was `replayed` if an
+    earlier request began it.
     """
 
     status: int
@@ -32,6 +33,7 @@ class Answer:
     told: dict[str, Any]
     where: str | None = None
     replayed: bool = False
+    made: Result | None = None
 
     @classmethod
     def plan(cls, told: dict[str, Any]) -> Self:
@@ -54,18 +56,23 @@ class Answer:
         if (told := failed(result)) is not None:
             return cls.problem(told)
         if result.state == DONE:
-            return cls(201, MADE, release_json(result), f"/v1/releases/{result.id}", replayed)
+            return cls(201, MADE, release_json(result), f"/v1/releases/{result.id}", replayed, result)
         return cls(202, JOB, job_json(result), f"/v1/jobs/{result.id}", replayed)
 
-    def response(self) -> Response:
-        """Return the answer to a request with this photo alone."""
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers of the answer to a request with this photo alone."""
         headers = {} if self.where is None else {"location": self.where}
         if self.replayed:
             headers["idempotency-replayed"] = "true"
         if "retry_after" in self.told:
             headers["retry-after"] = str(self.told["retry_after"])
+        return headers
+
+    def response(self) -> Response:
+        """Return the answer to a request with this photo alone."""
         media = MEDIA_TYPE if self.kind == PROBLEM else None
-        return JSONResponse(self.told, self.status, headers=headers, media_type=media)
+        return JSONResponse(self.told, self.status, headers=self.headers, media_type=media)
 
     def entry(self) -> dict[str, Any]:
         """Return the photo's entry in the answer to a request with several."""
