@@ -198,7 +198,7 @@ def test_what_is_quick_waits_its_turn_all_the_same() -> None:
 
 
 def test_a_worker_is_free_once_it_has_drawn() -> None:
-    """While one release is checked and kept, another is drawn; then the worker waits, for memory is finite."""
+    """While one release is kept, another is drawn; then the worker waits, for memory is finite."""
     with service(fake=True) as (made, client):
         desk, free, checked = made.desk, threading.Event(), made.desk._checked
 
