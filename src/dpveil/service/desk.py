@@ -235,7 +235,7 @@ class Desk:
                     await worker.finish()
                 await stack.enter_async_context(self._keeping)
             with lost_if(payment):
-                release = await self._checked(answer, image, planned["total"])
+                release = await self._checked(answer, image, planned["total"], room)
                 job.made = await self._kept(job, payment, release, image)
 
     async def _planned(self, worker: Worker, order: Order, share: Share) -> dict[str, Any]:
@@ -282,12 +282,12 @@ class Desk:
             raise
 
     async def _checked(
-        self, answer: dict[str, Any], image: bytes, total: dict[str, Any] | None
+        self, answer: dict[str, Any], image: bytes, total: dict[str, Any] | None, room: int
     ) -> dict[str, Any]:
         """Return what the worker drew, if it is what was paid for; raises `WorkerEnded` if it is not."""
         if self.sign is None and len(image) + len(str(answer["certificate"])) < SMALL:
-            return checked(answer, image, total)
-        return await asyncio.to_thread(checked, answer, image, total, self.sign)
+            return checked(answer, image, total, room)
+        return await asyncio.to_thread(checked, answer, image, total, room, self.sign)
 
     async def _kept(
         self, job: Job, payment: Reservation | None, release: dict[str, Any], image: bytes
