@@ -16,7 +16,7 @@ from dpveil.service.problems import WorkerEnded
 
 
 def told(image: bytes, stated: str, answered: Any) -> tuple[dict[str, Any], bytes, dict[str, Any], int]:
-    """Return a worker's answer with another image, its certificate restated to match, what was paid, and room."""
+    """Return a worker's answer with another image, a certificate that matches, what was paid, and room."""
     made = release()
     certificate = parse_certificate(made["certificate"])
     output = replace(certificate.output, sha256=hashlib.sha256(image).hexdigest(), format=stated)

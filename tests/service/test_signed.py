@@ -63,7 +63,7 @@ def test_a_worker_signs_nothing(own: bool) -> None:
     text = SigningKey.made().signed(parse_certificate(made["certificate"])).to_text()
     answer = {"certificate": text, "format": "png", "notes": []}
     with pytest.raises(WorkerEnded):
-        checked(answer, dpveil_image(made), made["total"], key if own else None)
+        checked(answer, dpveil_image(made), made["total"], ROOM, key if own else None)
 
 
 @pytest.mark.parametrize("lie", [{"strength": "weak"}, {"warnings": ("all is well",)}, {"bits": "seeded"}])
@@ -72,7 +72,7 @@ def test_what_contradicts_itself_is_not_signed(lie: dict[str, Any]) -> None:
     text = replace(parse_certificate(made["certificate"]), **lie).to_text()
     answer = {"certificate": text, "format": "png", "notes": []}
     with pytest.raises(WorkerEnded):
-        checked(answer, dpveil_image(made), made["total"], SigningKey.made())
+        checked(answer, dpveil_image(made), made["total"], ROOM, SigningKey.made())
 
 
 def dpveil_image(made: dict[str, Any]) -> bytes:
