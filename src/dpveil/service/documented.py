@@ -191,7 +191,7 @@ class Row:
         told: dict[int | str, dict[str, Any]] = {
             status: {"description": words, **({"content": content} if content else {})}
             for status, (words, media, schema) in self.answers.items()
-            for content in [({media: {"schema": schema}} if media else {}) | self.also.get(status, {})]
+            for content in [{**({media: {"schema": schema}} if media else {}), **self.also.get(status, {})}]
         }
         refused = {"content": {MEDIA_TYPE: {"schema": PROBLEM}}}
         return told | {status: {"description": "A problem", **refused} for status in self.errors}
