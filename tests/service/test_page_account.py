@@ -67,10 +67,11 @@ def test_a_key_sees_its_own_subjects_alone_and_is_refused_by_all(ledger: Any) ->
     ledger.reserve("studio", costs("3.5"), "two").commit()
     found = told(ledger, KEY, None, prices([price_of(costs(2))]))
     assert (found["subject"], found["subjects"]) == ("studio/album", ["studio/album"])
-    assert found["left"] == "studio/album has ε 3 of 4 left"
-    assert found["each"] == [
-        {"problem": "This release costs ε 2, and studio has 0.5 left.", "after": "", "in_turn": False}
-    ]
+    above = "; a budget above it has to last, too, and is not shown to this key"
+    assert found["left"] == f"studio/album has ε 3 of 4 left{above}"
+    (each,) = found["each"]  # type: ignore[misc]
+    assert (each["after"], each["in_turn"]) == ("", False)
+    assert each["problem"].startswith("a budget above studio/album refuses this release: ask for less")
     with pytest.raises(Forbidden):
         told(ledger, KEY, "studio", [])
     below = told(ledger, Caller("1", "shop", ("studio/new",), 10), None, [])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,6 +39,23 @@ def test_a_release_is_certified_and_verifies(client: Any, tmp_path: Any) -> None
     assert (before[~inside] == after[~inside]).all()
     assert (before[inside] != after[inside]).mean() > 0.9
     assert client.get(f"/v1/releases/{told['id']}").json()["certificate"] == told["certificate"]
+
+
+@pytest.mark.parametrize("kind", ["png", "jpeg"])
+def test_downloads_have_names_that_say_nothing_of_the_photo(client: Any, kind: str, tmp_path: Path) -> None:
+    """Saved under them, side by side, the two files verify."""
+    told = client.post("/v1/releases", files=upload(photo(), format=kind)).json()
+    saved = []
+    for url in (told["image_url"], told["certificate_url"]):
+        answer = client.get(url)
+        stated = re.fullmatch(r'attachment; filename="([\w.-]+)"', answer.headers["content-disposition"])
+        assert stated
+        assert client.head(url).headers["content-disposition"] == stated[0]
+        saved.append(tmp_path / stated[1])
+        saved[-1].write_bytes(answer.content)
+    image = f"release-{told['id'][:8]}.{kind}"
+    assert [file.name for file in saved] == [image, f"{image}.certificate.json"]
+    assert dpveil.verify(saved[0]).status == "consistent"
 
 
 def test_a_retry_gets_the_same_release_and_another_key_another(client: Any) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any, Final
 
@@ -15,32 +15,33 @@ from fastapi.responses import Response
 
 from dpveil.errors import DPVeilError, InvalidParameter
 from dpveil.service import documented, upload
-from dpveil.service.answers import Answer, job_json, release_json, together
+from dpveil.service.answers import Answer, job_json, release_text, together
 from dpveil.service.desk import Desk
 from dpveil.service.download import CHUNK, Download
-from dpveil.service.guard import JSONResponse
+from dpveil.service.guard import JSON, JSONResponse
 from dpveil.service.keys import Caller
 from dpveil.service.metrics import Metrics
 from dpveil.service.orders import Order
 from dpveil.service.problems import BadRequest, NotFound, NotKept
-from dpveil.service.quotas import Rates
+from dpveil.service.quotas import Memory, Rates
 from dpveil.service.reading import of_query, read_settings
 from dpveil.service.store import DONE, FAILED, Result
-from dpveil.service.upload import Held
 
 ID: Final = re.compile(r"[A-Za-z0-9_-]{32}")
 KEY: Final = re.compile(r"^[\x21-\x7e]{1,255}$")
 ASYNCHRONOUS: Final = "respond-async"
 Begun = tuple[Result, bool] | DPVeilError
 """What came of a photo that was handed in: its result and whether it is new, or why there is none."""
+CERTIFICATE: Final = ".certificate.json"
+"""What is behind the name of an image in that of its certificate, as on a disk."""
 MEDIA: Final = {name: f"image/{name}" for name in ("png", "jpeg", "webp", "tiff", "bmp")}
 
 
 class Addresses:
     """The functions behind the addresses."""
 
-    def __init__(self, desk: Desk, held: Held, rates: Rates, metrics: Metrics) -> None:
-        self.desk, self.held, self.rates, self.metrics = desk, held, rates, metrics
+    def __init__(self, desk: Desk, memory: Memory, rates: Rates, metrics: Metrics) -> None:
+        self.desk, self.memory, self.rates, self.metrics = desk, memory, rates, metrics
         self._methods: dict[str, Any] | None = None
 
     async def release(
@@ -57,7 +58,8 @@ class Addresses:
         if idempotency_key is not None and not KEY.fullmatch(idempotency_key):
             raise BadRequest("the Idempotency-Key is no word of 1 to 255 letters", hint="a UUID will do")
         seconds = 0 if ASYNCHRONOUS in (prefer or "") else self.desk.limits.answer_seconds
-        with self._counted(request) as share:
+        caller = _caller(request)
+        with self.desk.turns.request(caller), self.memory.share(caller) as share:
             orders = await self._orders(request, share, idempotency_key)
             begun = [await self._begun(order, share.part(len(order.photo))) for order in orders]
             del orders  # whoever makes a release has its photo
@@ -99,11 +101,13 @@ class Addresses:
 
     async def planned(self, request: Request, do: str) -> Response:
         """Return what workers answer to photos and settings that ask them to `do` something."""
-        with self._counted(request) as share:
-            orders = await self._orders(request, share, None)
-            answers = await asyncio.gather(*(self._plan(do, order) for order in orders))
-            response, arrived = together(answers), orders[0].arrived
-        await self.desk.moments.due(arrived)
+        with self.desk.turns.request(_caller(request)):  # until its moment: else that tells how long it took
+            with self.memory.share(_caller(request)) as share:
+                orders = await self._orders(request, share, None)
+                answers = await asyncio.gather(*(self._plan(do, order) for order in orders))
+                response, arrived = together(answers), orders[0].arrived
+                del orders
+            await self.desk.moments.due(arrived)
         return response
 
     async def _plan(self, do: str, order: Order) -> Answer:
@@ -112,12 +116,6 @@ class Addresses:
                 return Answer.plan(await self.desk.ask(do, order.settings, order.photo))
         except DPVeilError as error:
             return Answer.refused(error)
-
-    @contextmanager
-    def _counted(self, request: Request) -> Iterator[upload.Share]:
-        """Count a request as one that its key has under way, and give back what it holds in memory."""
-        with self.desk.turns.request(_caller(request)), self.held.share() as share:
-            yield share
 
     async def explain(self, request: Request) -> Response:
         """State what a method promises for a region of a size: the query has its parameters, size and
@@ -140,28 +138,28 @@ class Addresses:
 
     async def found(self, request: Request, id: str) -> Response:  # noqa: A002
         """Return a release: its certificate, and where its image is."""
-        return JSONResponse(release_json(await self.done(request, id)))
+        return Response(release_text(await self.done(request, id)), media_type=JSON)
 
     async def image(self, request: Request, id: str) -> Response:  # noqa: A002
         """Return the image of a release."""
         found = await self.done(request, id)
         desk, store, owner = self.desk, self.desk.store, _caller(request).number
         size, first = await desk.results(store.opening, owner, found.id, CHUNK)
-        media = MEDIA[str(found.format)]
+        media, headers = MEDIA[str(found.format)], {"content-length": str(size), **_named(found)}
         if request.method == "HEAD":  # nothing is sent, so nothing was downloaded
-            return Response(media_type=media, headers={"content-length": str(size)})
+            return Response(media_type=media, headers=headers)
 
         async def parts() -> AsyncIterator[bytes]:
             yield first
             for start in range(len(first), size, CHUNK):
                 yield await desk.results(store.part, owner, found.id, start, min(CHUNK, size - start))
 
-        return Download(size, parts(), partial(desk.note, store.fetched, found.id), media)
+        return Download(parts(), partial(desk.note, store.fetched, found.id), headers, media)
 
     async def certificate(self, request: Request, id: str) -> Response:  # noqa: A002
         """Return the certificate of a release as the file that `dpveil verify` reads."""
         found = await self.done(request, id)
-        return Response(found.certificate, media_type="application/json")
+        return Response(found.certificate, headers=_named(found, CERTIFICATE), media_type=JSON)
 
     async def delete(self, request: Request, id: str) -> Response:  # noqa: A002
         """Cancel a job that is not paid for, or forget a release; nothing that was paid is given back."""
@@ -226,6 +224,12 @@ def _key(key: str | None, place: int) -> str | None:
     No client can send that of another.
     """
     return key if key is None or not place else f"{key}\0{place}"
+
+
+def _named(result: Result, ending: str = "") -> dict[str, str]:
+    """Return the header that names a download: the service knows no name of the photo, and tells none."""
+    name = f"release-{result.id[:8]}.{result.format}{ending}"
+    return {"content-disposition": f'attachment; filename="{name}"'}
 
 
 def _caller(request: Request) -> Caller:

@@ -258,9 +258,9 @@ class Desk:
 
     async def _paid(self, job: Job, order: Order, worker: Worker, planned: dict[str, Any]) -> None:
         """Pay, have it drawn, and keep it: the ledger knows the file before anybody sees it."""
-        owner, key, total = order.caller.number, order.key or job.id, planned["total"]
+        caller, key, total = order.caller, order.key or job.id, planned["total"]
         try:
-            payment = await self.payments(self.budget.pay, order.subject, planned, owner, key)
+            payment = await self.payments(self.budget.pay, caller, order.subject, planned, key)
         except DPVeilError:
             await worker.drop()
             raise

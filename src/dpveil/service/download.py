@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Final
 
 from starlette.requests import Request
@@ -14,15 +14,19 @@ CHUNK: Final = 1 << 20
 
 
 class Download(Response):
-    """Sends the parts of `size` bytes together, and calls `taken` once the client took all of them.
+    """Sends parts, whose length is in the `headers`, and calls `taken` once the client took all of them.
 
     It stops where the client is gone: one that does not read is cut off.
     """
 
     def __init__(
-        self, size: int, parts: AsyncIterator[bytes], taken: Callable[[], object], media_type: str
+        self,
+        parts: AsyncIterator[bytes],
+        taken: Callable[[], object],
+        headers: Mapping[str, str],
+        media_type: str,
     ) -> None:
-        super().__init__(None, headers={"content-length": str(size)}, media_type=media_type)
+        super().__init__(None, headers=headers, media_type=media_type)
         self.parts, self.taken = parts, taken
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
