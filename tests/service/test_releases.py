@@ -244,6 +244,26 @@ def test_other_names_and_other_sites_are_refused(client: Any, headers: dict[str,
     assert client.get("/healthz", headers=headers).status_code == status
 
 
+def test_explain_is_documented_by_a_query_that_works(client: Any) -> None:
+    """Its answer is the example's, every parameter is one of a method, and what is refused names the query."""
+    from dpveil.service.explained import EXAMPLE, TRY
+
+    told = client.get("/openapi.json").json()["paths"]["/v1/explain"]["get"]
+    assert told["responses"]["200"]["content"]["application/json"]["schema"]["example"] == EXAMPLE
+    named = {row["name"]: row.get("example") for row in told["parameters"]}
+    answer = client.get("/v1/explain", params={n: value for n, value in named.items() if value is not None})
+    assert answer.json() == client.get(TRY).json()
+    assert {name: answer.json()[name] for name in EXAMPLE} == EXAMPLE
+    methods = client.get("/v1/methods").json()["methods"]
+    known = {parameter for method in methods for parameter in method["parameters"]}
+    assert {*named} - {"method", "size", "channels"} <= known
+    for query, words in (("metod=dp-pix", "without a method"), ("method=dp-pix", "epsilon is missing")):
+        refused = client.get(f"/v1/explain?{query}")
+        assert (refused.status_code, words in refused.json()["title"]) == (422, True)
+        assert TRY in refused.json()["hint"]
+    assert "/v1/explain?" not in client.post("/v1/plan", files=upload(photo(), epsilon=-1)).text
+
+
 def test_openapi_lists_every_address_and_every_status(client: Any) -> None:
     schema = client.get("/openapi.json").json()
     from dpveil.service.documented import ADDRESSES

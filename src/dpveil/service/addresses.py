@@ -18,11 +18,20 @@ from dpveil.service import documented, upload
 from dpveil.service.answers import Answer, job_json, release_text, together
 from dpveil.service.desk import Desk
 from dpveil.service.download import CHUNK, Download
+from dpveil.service.explained import TRY
 from dpveil.service.guard import JSON, JSONResponse
 from dpveil.service.keys import Caller
 from dpveil.service.metrics import Metrics
 from dpveil.service.orders import Order
-from dpveil.service.problems import BadRequest, NotFound, NotKept
+from dpveil.service.problems import (
+    CONCERNS,
+    SETTINGS,
+    BadRequest,
+    NotFound,
+    NotKept,
+    Refusal,
+    kind_of,
+)
 from dpveil.service.quotas import Memory, Rates
 from dpveil.service.reading import of_query, read_settings
 from dpveil.service.store import DONE, FAILED, Result
@@ -121,9 +130,15 @@ class Addresses:
         """State what a method promises for a region of a size: the query has its parameters, size and
         channels.
         """
-        settings = of_query(request.query_params.multi_items())
-        with self.desk.turns.request(_caller(request)):
-            return JSONResponse(await self.desk.ask("explain", settings))
+        try:
+            settings = of_query(request.query_params.multi_items())
+            with self.desk.turns.request(_caller(request)):
+                return JSONResponse(await self.desk.ask("explain", settings))
+        except DPVeilError as error:
+            if CONCERNS.get(kind_of(error)) != SETTINGS:
+                raise
+            hint = f"{error.hint or 'ask otherwise'}; a query that works is {TRY}, and /openapi.json has all of it"
+            raise Refusal(kind_of(error), error.message, hint) from error
 
     async def methods(self) -> Response:
         """List every method with its parameters."""

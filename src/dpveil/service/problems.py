@@ -154,9 +154,10 @@ STATUS: Final[Mapping[str, int]] = {
 }
 """The status of each class of `dpveil.errors`; those of the service have their own."""
 PHOTO: Final = "photo"
-ABOUT: Final[Mapping[str, str]] = {
+SETTINGS: Final = "settings"
+CONCERNS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("PhotoError", "RegionError", "NoRegion", "WorkerEnded"), PHOTO),
-    **dict.fromkeys(("UsageError", "InvalidParameter", "UnknownName", "UnsupportedRelation"), "settings"),
+    **dict.fromkeys(("UsageError", "InvalidParameter", "UnknownName", "UnsupportedRelation"), SETTINGS),
 }
 """What has to be changed after an error of a class, where that follows from it."""
 
@@ -205,7 +206,7 @@ def problem(error: DPVeilError) -> dict[str, Any]:
         "type": f"urn:dpveil:error:{kind}",
         "title": error.message,
         "status": status_of(error),
-        **({"about": ABOUT[kind]} if kind in ABOUT else {}),
+        **({"about": CONCERNS[kind]} if kind in CONCERNS else {}),
         **({"hint": error.hint} if error.hint else {}),
         **({"retry_after": error.after} if isinstance(error, ServiceError) and error.after else {}),
     }
