@@ -83,7 +83,7 @@ def test_nobody_and_somebody_without_a_limit(ledger: Any) -> None:
     nobody: Any = told(ledger, LOCAL, None, asked)
     assert [one["problem"] for one in nobody["each"]] == ["Say who pays first."]
     stranger: Any = told(ledger, LOCAL, "stranger", asked)
-    assert stranger["left"] == "stranger has no limit, so nothing can be paid for it."
+    assert stranger["left"] == "Nothing can be paid for stranger, which has no limit."
     assert not stranger["each"][0]["in_turn"]
 
 

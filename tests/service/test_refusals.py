@@ -91,7 +91,7 @@ def test_on_this_machine_everything_is_told(ledger: Any) -> None:
     sets = "dpveil ledger limit sets one"
     assert [answer["hint"] for answer in answers[1:]] == [f"did you mean secret? {sets}", sets]
     page: Any = told(ledger, LOCAL, "secrte", prices([price_of(costs(1))]))
-    words = "secrte has no limit, so nothing can be paid for it. Did you mean secret?"
+    words = "Nothing can be paid for secrte, which has no limit. Did you mean secret?"
     assert (page["left"], page["each"][0]["problem"]) == (words, words)
 
 
@@ -105,7 +105,7 @@ def test_a_mistyped_subject_is_answered_by_one_that_the_key_may_spend(ledger: An
     assert refused.value.hint == "name one of the key's own"
     for own, near in ((("secrte", "secret"), " Did you mean secret?"), (("secrte",), "")):
         page: Any = told(ledger, Caller("1", "shop", own, 10), "secrte", [])
-        assert page["left"] == f"secrte has no limit, so nothing can be paid for it.{near}"
+        assert page["left"] == f"Nothing can be paid for secrte, which has no limit.{near}"
 
 
 def test_a_key_is_not_invited_to_set_limits(keyed: Any, ledger: Any) -> None:

@@ -26,7 +26,7 @@ MOST_PRICES: Final = 500
 MOST_NAMES: Final = 200
 """Most subjects that are named to choose from."""
 UNNAMED: Final = "Say who pays first."
-UNLIMITED: Final = "{} has no limit, so nothing can be paid for it."
+UNLIMITED: Final = "Nothing can be paid for {}, which has no limit."
 HIDDEN: Final = "{} is paid from a budget that is not shown to this key"
 BESIDE: Final = "; a budget above it has to last, too, and is not shown to this key"
 

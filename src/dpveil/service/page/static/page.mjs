@@ -17,11 +17,14 @@ const MOST_PRICED = 400;
 const UNKNOWN_KEY = "This key is not known here. Was it copied whole? Whoever runs the service makes keys.";
 const ANEW = "All faces are replaced again: choose anew which to keep.";
 
+const SILENT = "The service does not answer: is dpveil serve still running? It is asked again until it does.";
+
 const photos = [];
 let selected = null;
 let releasing = false;
 let stopDrawing = null;
 let asking = null;
+let silent = false;
 
 const planner = new Planner(settings, makePlan, show);
 
@@ -32,12 +35,12 @@ function makePlan(photo, wanted, signal) {
 
 /** Keep no face after an object has changed: faces under objects have no number, so others may get theirs. */
 function renumbered() {
-  if (selected.kept.size) say(ANEW);
-  selected.kept.clear();
+  selected.replaceAll(ANEW);
 }
 
 const act = {
   toggle(number) {
+    selected.note = "";
     if (selected.kept.has(number)) selected.kept.delete(number);
     else selected.kept.add(number);
     planner.ask(selected);
@@ -81,6 +84,7 @@ function show() {
   if ($("subject")) $("subject").disabled = releasing;
   showRelease();
   showLooking();
+  showSilence();
   showArchive(photos, releasing);
 }
 
@@ -133,6 +137,12 @@ function showLooking() {
   const waiting = photos.filter((photo) => planner.busy(photo)).length;
   if (waiting) progress(all - waiting, all, `Looking at ${all} photos…`);
   else if (!$("progress").hidden) progress(all, all, `Looked at all ${all} photos.`);
+}
+
+function showSilence() {
+  if (planner.silent === silent) return;
+  silent = planner.silent;
+  complain(silent ? { told: SILENT } : null);
 }
 
 function select(photo) {
@@ -255,9 +265,7 @@ async function start() {
 }
 
 function chosen(other) {
-  const reset = other && photos.some((photo) => photo.kept.size);
-  if (reset) for (const photo of photos) photo.kept.clear(); // other ways may number faces otherwise
-  say(reset ? ANEW : "");
+  if (other) for (const photo of photos) photo.replaceAll(ANEW); // other ways may number faces otherwise
   replan();
 }
 

@@ -39,6 +39,7 @@ export function showPromise(photo, waiting) {
 function showNow(photo) {
   const told = photo?.settings && !photo.problem ? photo.planned : null;
   fill($("now"), ...(told ? [badge(told.plan.strength), " ", told.said.total] : []));
+  $("meaning").hidden = !told;
 }
 
 function promised(photo, waiting) {
@@ -48,7 +49,7 @@ function promised(photo, waiting) {
   if (!photo.settings) return photo.faceless ? [alarm(NO_FACE)] : [help(NOTHING)];
   const { plan, said } = photo.planned;
   return [
-    photo.failure ? alarm(`Not released. ${photo.failure}`) : null,
+    photo.failure ? alarm(`Not released: ${photo.failure}`) : null,
     make("p", { class: "total" }, badge(plan.strength), " ", make("strong", {}, said.total)),
     make("p", {}, said.cost),
     photo.faceless ? alarm(ONLY_BOXES) : null,
