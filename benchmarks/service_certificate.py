@@ -1,9 +1,9 @@
-"""How long the server is kept from others by an answer with a large certificate: parsed and written, or as it is.
+"""How long an answer with a large certificate keeps the server: parsed and written, or as it is.
 
     python benchmarks/service_certificate.py [--rounds 9]
 
-In processor time, by turns, in milliseconds; the median of the rounds. The certificate is a real one whose regions
-are repeated, to most of a mebibyte, and to the largest that is taken.
+In processor time, by turns, in milliseconds; the median of the rounds. The certificate is a real one whose
+regions are repeated, to most of a mebibyte, and to the largest that is taken.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from dpveil.core.certificate_text import parse_certificate
 from dpveil.service.answers import release_text
 from dpveil.service.guard import written
 from dpveil.service.store import DONE, Result
-
 
 MOST_REGIONS = 10_000
 
@@ -67,7 +66,7 @@ def main() -> None:
             for name, do in ways.items():
                 taken[name].append(timed(do))
         for name, times in taken.items():
-            print(f"{len(text.encode()):>10} bytes, {name}: {statistics.median(times):.1f} ms")  # noqa: T201
+            print(f"{len(text.encode()):>10} bytes, {name}: {statistics.median(times):.1f} ms")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A certificate of many regions keeps nobody else waiting: it is read beside the event loop, or not at all."""
+"""A large certificate keeps nobody else waiting: it is read beside the event loop, or not at all."""
 
 from __future__ import annotations
 

@@ -251,7 +251,11 @@ def test_key_bytes(tmp_path: Path) -> None:
             answer = post(client, release(**slow), a, b"x" * sent)
             assert answer.status_code == status, sent
         several_ = client.post("/v1/releases", files=several(release(), b"x" * 9000, b"y" * 9000), headers=a)
-        assert (several_.status_code, kind(several_), several_.headers["retry-after"]) == (429, "TooMany", "2")
+        assert (several_.status_code, kind(several_), several_.headers["retry-after"]) == (
+            429,
+            "TooMany",
+            "2",
+        )
         assert several_.json()["title"] == "the uploads of this key fill the memory that it has for them"
         assert post(client, release(**slow), b, b"x" * 90_000).status_code == 202
         assert kind(post(client, release(**slow), b, b"x" * 90_000)) == "TooMany"

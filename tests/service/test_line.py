@@ -15,8 +15,8 @@ from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import LedgerError
 from dpveil.ledger import Ledger, Limit
 from dpveil.ledger.sqlite_open import Open
-from dpveil.service.keys import LOCAL
 from dpveil.service.budget import Budget
+from dpveil.service.keys import LOCAL
 from dpveil.service.limits import Limits
 from dpveil.service.line import MOST, Call, Line, one_by_one
 from dpveil.service.problems import KeyReused

@@ -473,7 +473,9 @@ def test_a_service_that_does_not_answer_is_asked_until_it_does(browser: Any, add
         page.fill("#subject", "album")
         page.route("**/page/plan", lambda route: route.abort(), times=2)
         drop(page, one_png=png(ONE, 13), two_png=png(BOTH, 13))
-        shows(page, "#problem", re.compile("^The service does not answer: .* It is asked again until it does"))
+        shows(
+            page, "#problem", re.compile("^The service does not answer: .* It is asked again until it does")
+        )
         assert page.locator(".thumb.waiting, .thumb.looking").count() == 2
         page.wait_for_selector(".thumb.ready >> nth=1")
         assert page.is_hidden("#problem")

@@ -245,7 +245,7 @@ def test_other_names_and_other_sites_are_refused(client: Any, headers: dict[str,
 
 
 def test_explain_is_documented_by_a_query_that_works(client: Any) -> None:
-    """Its answer is the example's, every parameter is one of a method, and what is refused names the query."""
+    """Its answer is the example's, its parameters are those of methods, and refusals name the query."""
     from dpveil.service.explained import EXAMPLE, TRY
 
     told = client.get("/openapi.json").json()["paths"]["/v1/explain"]["get"]

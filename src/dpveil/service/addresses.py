@@ -137,7 +137,8 @@ class Addresses:
         except DPVeilError as error:
             if CONCERNS.get(kind_of(error)) != SETTINGS:
                 raise
-            hint = f"{error.hint or 'ask otherwise'}; a query that works is {TRY}, and /openapi.json has all of it"
+            works = f"a query that works is {TRY}, and /openapi.json has all parameters"
+            hint = f"{error.hint}; {works}" if error.hint else works
             raise Refusal(kind_of(error), error.message, hint) from error
 
     async def methods(self) -> Response:

@@ -79,7 +79,8 @@ class Answer:
         """Return the answer to the photo of this number of several: a problem with it says which one it is."""
         if self.kind != PROBLEM or self.told.get("about") != PHOTO:
             return self
-        return replace(self, told={**self.told, "title": f"photo {number} of {count}: {self.told['title']}"})
+        title = f"photo {number} of {count}: {self.told['title']}"
+        return replace(self, told={**self.told, "title": title})
 
 
 def together(answers: Sequence[Answer]) -> Response:

@@ -13,18 +13,28 @@ QUERY: Final[list[dict[str, Any]]] = [
         (
             "method",
             "string",
-            "A name of /v1/methods; attributes where it is left out. That lists all parameters of a method, and"
-            " each of them may be in the query; those below are frequent.",
+            "A name of /v1/methods, which lists the parameters of each: all of them may be in the query, and"
+            " those below are frequent. Without one it is attributes.",
             "dp-pix",
         ),
-        ("size", "string", "Width and height of the region in pixels; for faces 128x128 by itself.", "128x128"),
+        (
+            "size",
+            "string",
+            "Width and height of the region in pixels.",
+            "128x128",
+        ),
         ("channels", "integer", "1 for grey, 3 for colour, which is usual.", 3),
         ("epsilon", "string", "ε of each region: a decimal, taken as it is written.", "1"),
         ("delta", "string", "δ: with it (ε, δ) is the target, and the noise the smallest for it.", None),
         ("rho", "string", "ρ in the place of ε, for the methods with Gaussian noise.", None),
         ("block", "integer", "Edge of a cell of equal grey in pixels.", 16),
         ("neighbourhood", "integer", "m: in how many pixels two photos may differ; all if left out.", 256),
-        ("attributes", "string", "What attributes keeps of a face, such as gender=1; none if left out.", None),
+        (
+            "attributes",
+            "string",
+            "What attributes keeps of a face, such as gender=1; none if left out.",
+            None,
+        ),
     )
 ]
 EXAMPLE: Final[dict[str, Any]] = {
@@ -40,9 +50,9 @@ EXAMPLE: Final[dict[str, Any]] = {
     },
     "noise_scale": 765.0,
     "strength": "strong",
-    "sentence": "Strong: of two photos that differ in at most 256 pixels, equally likely before, nobody names the"
-    " true one with more than 73.11 %. The region has 16,384 pixels: about all of them together the promise is"
-    " practically none (epsilon 64).",
+    "sentence": "Strong: of two photos that differ in at most 256 pixels, equally likely before, nobody names"
+    " the true one with more than 73.11 %. The region has 16,384 pixels: about all of them together the"
+    " promise is practically none (epsilon 64).",
     "in_the_clear": ["position and size of the region", "everything outside the region"],
 }
 """A part of the answer to `TRY`."""
@@ -57,9 +67,12 @@ EXPLANATION: Final[dict[str, Any]] = {
         "odds": {"type": ["number", "null"], "description": "e^ε."},
         "success_bound": {
             "type": "object",
-            "description": "By the number of equally likely candidates: how often the true one is named at most.",
+            "description": "By the number of equally likely candidates: how often the true one is named.",
         },
-        "strength": {"type": ["string", "null"], "description": "strong, moderate, weak or practically none."},
+        "strength": {
+            "type": ["string", "null"],
+            "description": "strong, moderate, weak or practically none.",
+        },
         "sentence": {"type": "string", "description": "What it means, in words."},
         "in_the_clear": {"type": "array", "items": {"type": "string"}},
     },
