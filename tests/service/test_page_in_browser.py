@@ -291,11 +291,14 @@ def test_boxes_by_mouse_and_keyboard(browser: Any, address: str) -> None:
         assert page.is_disabled("#release")
         page.check("input[value=fill]")
         page.wait_for_selector("#promise .problem")
+        assert page.is_hidden("#drag-help")
         page.click("#draw")
+        assert page.is_visible("#drag-help")
         seen = page.locator("#stage").bounding_box()
         times = seen["width"] / 160
         change(page, lambda: drag(page, seen, times))
         assert rounded(page) == [[20, 30, 60, 50]]
+        assert page.is_hidden("#drag-help")
         assert "only your boxes are replaced" in page.inner_text("#promise")
         page.focus("#draw")
         change(page, lambda: page.keyboard.press("Enter"))
@@ -372,6 +375,9 @@ def test_a_key_is_asked_for_and_forgotten(browser: Any, ledger: Any, tmp_path: P
         tab(browser, str(client.base_url).rstrip("/")) as page,
     ):
         shows(page, "#status", "Enter an API key first.")
+        page.evaluate(DROP, [["early.png"], [base64.b64encode(FACELESS).decode()]])
+        shows(page, "#promise", "Enter the API key first.")
+        page.click("#remove")
         page.fill("#key", "dpveil_wrong")
         page.press("#key", "Tab")
         shows(page, "#problem", re.compile("^This key is not known here. Was it copied whole?"))

@@ -76,7 +76,7 @@ class Answer:
         return with_texts({"status": self.status, **replayed}, {self.kind: with_texts(self.told, self.more)})
 
     def about(self, number: int, count: int) -> Answer:
-        """Return the answer to the photo of this number of several: a problem with it says which one it is."""
+        """Return the answer to the photo of this number of several: a problem with it says which it is."""
         if self.kind != PROBLEM or self.told.get("about") != PHOTO:
             return self
         title = f"photo {number} of {count}: {self.told['title']}"

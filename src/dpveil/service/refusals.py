@@ -25,7 +25,7 @@ UNLIMITED: Final = "{} has no limit, so nothing may be spent for it"
 SETS: Final = "dpveil ledger limit sets one"
 ASK: Final = "whoever runs the service sets limits"
 ABOVE: Final = "a budget above {} refuses this release"
-LESS: Final = "ask for less, or ask whoever runs the service: this key is not told what is left there"
+LESS: Final = "ask for less, or ask whoever runs the service, as this key is not told what is left there"
 
 
 def limits_of(ledger: Ledger, name: str) -> Limits:

@@ -2,7 +2,7 @@
 
 import { json, plan, useKey } from "./api.mjs";
 import { showArchive } from "./archive.mjs";
-import { drawing, middle } from "./boxes.mjs";
+import { drawing, middle, showDrawing } from "./boxes.mjs";
 import * as budget from "./budget.mjs";
 import { $, complain, fill, say } from "./dom.mjs";
 import { draws, onChoice, settings, showNoOffers, showOffers } from "./keep.mjs";
@@ -74,7 +74,7 @@ function show() {
   const small = (photo) => thumbnail(photo, planner, photo === selected, () => select(photo));
   fill($("photos"), ...photos.map(small));
   $("look").hidden = !selected;
-  showPromise(selected, selected !== null && planner.busy(selected));
+  showPromise(selected, selected !== null && planner.busy(selected), $("key") && !settings());
   showResult(selected);
   if (selected) {
     $("look-title").textContent = selected.name;
@@ -217,10 +217,10 @@ function startDrawing(event) {
   if (stopDrawing) return stopDrawing();
   if (!selected?.size) return undefined;
   if (event.detail === 0) return addInTheMiddle();
-  $("draw").setAttribute("aria-pressed", "true");
+  showDrawing(true);
   stopDrawing = drawing($("layer"), selected.size, (box) => {
     stopDrawing = null;
-    $("draw").setAttribute("aria-pressed", "false");
+    showDrawing(false);
     if (box) act.add(box);
     else show();
   });
