@@ -145,3 +145,19 @@ def test_a_job_that_is_deleted_while_it_is_planned_ends_at_its_moment(timed: Any
     clock.woken.set()
     while made.desk._jobs:
         time.sleep(0.005)
+
+
+@pytest.mark.parametrize("address", ["/v1/plan", "/page/plan"])
+def test_a_plan_is_under_way_until_its_moment(timed: Any, address: str) -> None:
+    """Else what its key may have under way would tell how long planning took; its photo is let go of."""
+    made, client, clock = timed
+    files = upload(b"x" * 1000, release())
+    asks = threading.Thread(target=client.post, args=(address,), kwargs={"files": files})
+    asks.start()
+    clock.wait(1)
+    assert made.desk.turns._work["local"].count == 1
+    assert made.desk.pool.busy == 0
+    assert "dpveil_upload_bytes 0.0" in client.get("/metrics").text
+    clock.woken.set()
+    asks.join()
+    assert not made.desk.turns._work

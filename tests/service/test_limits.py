@@ -19,7 +19,8 @@ import pytest
 from service_client import release, service, several, upload
 
 from dpveil.errors import InvalidParameter, OutputError
-from dpveil.service.limits import Limits
+from dpveil.service.keys import Keys
+from dpveil.service.limits import MOST_PARALLEL, Limits
 
 ASYNC = {"Prefer": "respond-async"}
 HERE = Path(__file__).parent
@@ -234,6 +235,34 @@ def test_held_bytes(free: httpx.Client) -> None:
     answer = post(free, release(), sent=b"x" * 100_000)
     assert (answer.status_code, kind(answer)) == (503, "Busy")
     assert "dpveil_upload_bytes 0.0" in free.get("/metrics").text
+
+
+def test_key_bytes(tmp_path: Path) -> None:
+    """However many uploads a key may have under way, others have room for theirs; it has room after them."""
+    keys, first = Keys().new("a", ["album"], 1000, MOST_PARALLEL)
+    keys, second = keys.new("b", ["album"], 1000)
+    keys.write(tmp_path / "keys.json")
+    a, b = ({"Authorization": f"Bearer {key}", **ASYNC} for key in (first, second))
+    limits, slow = Limits(held_bytes=200_000, key_bytes=100_000), {"plan": f"until {tmp_path / 'go'}"}
+    with service(limits, fake=True, keys=tmp_path / "keys.json") as (made, client):
+        job = post(client, release(**slow), a, b"x" * 60_000)
+        assert job.status_code == 202
+        for sent, status in ((60_000, 429), (30_000, 202)):
+            answer = post(client, release(**slow), a, b"x" * sent)
+            assert answer.status_code == status, sent
+        several_ = client.post("/v1/releases", files=several(release(), b"x" * 9000, b"y" * 9000), headers=a)
+        assert (several_.status_code, kind(several_), several_.headers["retry-after"]) == (
+            429,
+            "TooMany",
+            "2",
+        )
+        assert several_.json()["title"] == "the uploads of this key fill the memory that it has for them"
+        assert post(client, release(**slow), b, b"x" * 90_000).status_code == 202
+        assert kind(post(client, release(**slow), b, b"x" * 90_000)) == "TooMany"
+        (tmp_path / "go").touch()
+        while made.desk._jobs:
+            time.sleep(0.01)
+        assert post(client, release(), a, b"x" * 90_000).status_code in (201, 202)
 
 
 def test_waiting(free: httpx.Client) -> None:

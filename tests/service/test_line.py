@@ -16,6 +16,7 @@ from dpveil.errors import LedgerError
 from dpveil.ledger import Ledger, Limit
 from dpveil.ledger.sqlite_open import Open
 from dpveil.service.budget import Budget
+from dpveil.service.keys import LOCAL
 from dpveil.service.limits import Limits
 from dpveil.service.line import MOST, Call, Line, one_by_one
 from dpveil.service.problems import KeyReused
@@ -163,7 +164,7 @@ def pays(budget: Budget, count: int) -> list[Call]:
     plans = [
         {"total": COST.to_json(), "covered": {"photo": f"{n:064x}", "pixels": 64 * "0"}} for n in range(count)
     ]
-    return [Call(budget.pay, ("album", planned, "me", str(n))) for n, planned in enumerate(plans)]
+    return [Call(budget.pay, (LOCAL, "album", planned, str(n))) for n, planned in enumerate(plans)]
 
 
 def test_a_group_of_payments_is_flushed_once_before_anybody_is_told(

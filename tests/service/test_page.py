@@ -6,6 +6,7 @@ import html
 import io
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import zipfile
@@ -143,6 +144,15 @@ def test_names_of_downloads_are_safe_and_no_two_alike() -> None:
             r"[^/\\:<>|?*\x00-\x1f\u202e.][^/\\:<>|?*\x00-\x1f\u202e]*\.private\.png", name
         ), name
         assert len(name) < 110
+
+
+@needs_node
+def test_commands_that_the_page_shows_name_one_file_in_a_shell() -> None:
+    names = ["a.png", "my photo.png", "it's $(ls) `x`.png", "-rf.png", "Zoë.png"]
+    source = 'import { quoted } from "./names.mjs"; console.log(JSON.stringify(NAMES.map(quoted)))'
+    shown = json.loads(run_module(source.replace("NAMES", json.dumps(names))))
+    assert shown[:2] == ["a.png", "'my photo.png'"]
+    assert [shlex.split(text) for text in shown] == [[name.replace("-rf", "./-rf")] for name in names]
 
 
 @needs_node

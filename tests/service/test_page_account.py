@@ -67,10 +67,11 @@ def test_a_key_sees_its_own_subjects_alone_and_is_refused_by_all(ledger: Any) ->
     ledger.reserve("studio", costs("3.5"), "two").commit()
     found = told(ledger, KEY, None, prices([price_of(costs(2))]))
     assert (found["subject"], found["subjects"]) == ("studio/album", ["studio/album"])
-    assert found["left"] == "studio/album has ε 3 of 4 left"
-    assert found["each"] == [
-        {"problem": "This release costs ε 2, and studio has 0.5 left.", "after": "", "in_turn": False}
-    ]
+    above = "; a budget above it has to last, too, and is not shown to this key"
+    assert found["left"] == f"studio/album has ε 3 of 4 left{above}"
+    (each,) = found["each"]  # type: ignore[misc]
+    assert (each["after"], each["in_turn"]) == ("", False)
+    assert each["problem"].startswith("a budget above studio/album refuses this release: ask for less")
     with pytest.raises(Forbidden):
         told(ledger, KEY, "studio", [])
     below = told(ledger, Caller("1", "shop", ("studio/new",), 10), None, [])
@@ -82,7 +83,7 @@ def test_nobody_and_somebody_without_a_limit(ledger: Any) -> None:
     nobody: Any = told(ledger, LOCAL, None, asked)
     assert [one["problem"] for one in nobody["each"]] == ["Say who pays first."]
     stranger: Any = told(ledger, LOCAL, "stranger", asked)
-    assert stranger["left"] == "stranger has no limit, so nothing can be paid for it."
+    assert stranger["left"] == "Nothing can be paid for stranger, which has no limit."
     assert not stranger["each"][0]["in_turn"]
 
 

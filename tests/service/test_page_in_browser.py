@@ -230,7 +230,7 @@ def test_what_is_kept_is_paid_by_the_subject_until_nothing_is_left(
         assert "chosen by the user and not covered" in str(page.text_content("#promise"))
         page.fill("#subject", "nobody")
         page.press("#subject", "Tab")
-        shows(page, "#why", "nobody has no limit, so nothing can be paid for it.")
+        shows(page, "#why", "Nothing can be paid for nobody, which has no limit.")
         assert page.is_disabled("#release")
     assert ledger.show("album").to_json()["spent"]["epsilon"] == 4
 
@@ -291,11 +291,14 @@ def test_boxes_by_mouse_and_keyboard(browser: Any, address: str) -> None:
         assert page.is_disabled("#release")
         page.check("input[value=fill]")
         page.wait_for_selector("#promise .problem")
+        assert page.is_hidden("#drag-help")
         page.click("#draw")
+        assert page.is_visible("#drag-help")
         seen = page.locator("#stage").bounding_box()
         times = seen["width"] / 160
         change(page, lambda: drag(page, seen, times))
         assert rounded(page) == [[20, 30, 60, 50]]
+        assert page.is_hidden("#drag-help")
         assert "only your boxes are replaced" in page.inner_text("#promise")
         page.focus("#draw")
         change(page, lambda: page.keyboard.press("Enter"))
@@ -372,6 +375,9 @@ def test_a_key_is_asked_for_and_forgotten(browser: Any, ledger: Any, tmp_path: P
         tab(browser, str(client.base_url).rstrip("/")) as page,
     ):
         shows(page, "#status", "Enter an API key first.")
+        page.evaluate(DROP, [["early.png"], [base64.b64encode(FACELESS).decode()]])
+        shows(page, "#promise", "Enter the API key first.")
+        page.click("#remove")
         page.fill("#key", "dpveil_wrong")
         page.press("#key", "Tab")
         shows(page, "#problem", re.compile("^This key is not known here. Was it copied whole?"))
@@ -465,6 +471,39 @@ def test_what_is_loading_or_failed_to_load_says_so(browser: Any, address: str) -
         page.get_by_role("button", name="Try again").click()
         page.wait_for_selector("input[name=way]")
         assert page.is_hidden("#problem")
+
+
+def test_a_service_that_does_not_answer_is_asked_until_it_does(browser: Any, address: str) -> None:
+    """Nobody has to change a setting, or to load the page anew and lose what was chosen."""
+    with tab(browser, address) as page:
+        page.fill("#subject", "album")
+        page.route("**/page/plan", lambda route: route.abort(), times=2)
+        drop(page, one_png=png(ONE, 13), two_png=png(BOTH, 13))
+        shows(
+            page, "#problem", re.compile("^The service does not answer: .* It is asked again until it does")
+        )
+        assert page.locator(".thumb.waiting, .thumb.looking").count() == 2
+        page.wait_for_selector(".thumb.ready >> nth=1")
+        assert page.is_hidden("#problem")
+
+
+def test_a_face_that_is_kept_no_more_is_told_until_one_chooses_anew(browser: Any, address: str) -> None:
+    """A box may change the numbers of faces: the page says so, and not for a moment alone."""
+    with tab(browser, address) as page:
+        page.fill("#subject", "album")
+        drop(page, two_png=png(BOTH, 14), one_png=png(ONE, 14))
+        planned(page)
+        change(page, lambda: page.click(".spot[data-key=face-1]"))
+        page.focus("#draw")
+        change(page, lambda: page.keyboard.press("Enter"))
+        page.wait_for_selector(".thumb.ready >> nth=1")
+        shows(page, "#shown", "All faces are replaced again: choose anew which to keep.")
+        accessible(page)
+        change(page, lambda: page.click(".spot[data-key=face-1]"))
+        shows(page, "#shown", "")
+        page.click("#meaning a")
+        table = page.locator("#promise table").bounding_box()
+        assert table["y"] + table["height"] < page.locator(".go").bounding_box()["y"], "it is covered"
 
 
 def test_the_keyboard_alone_from_a_file_to_a_download(browser: Any, address: str, tmp_path: Path) -> None:

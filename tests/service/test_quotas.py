@@ -16,7 +16,7 @@ from service_client import release, service, several, upload
 
 from dpveil.cli import run
 from dpveil.errors import InvalidParameter, UsageError
-from dpveil.service.keys import LOCAL, Caller, Keys
+from dpveil.service.keys import KEY, LOCAL, Caller, Keys
 from dpveil.service.limits import MOST_PARALLEL, PARALLEL, Limits
 from dpveil.service.problems import TooMany
 from dpveil.service.quotas import Rates, Turns
@@ -211,7 +211,9 @@ def test_the_command_line_makes_keys_with_limits(tmp_path: Path, capsys: Any) ->
     file = tmp_path / "keys.json"
     for name, *more in (("a", "--parallel", "7"), ("b",)):
         assert run(["api-key", "new", name, "--keys", str(file), "--subject", "album", *more]) == 0
-    capsys.readouterr()
+        printed = capsys.readouterr()
+        assert KEY.fullmatch(printed.out.rstrip("\n")), "a script reads the key alone"
+        assert printed.err.startswith("this key is shown once")
     assert run(["api-key", "list", "--keys", str(file), "--json"]) == 0
     assert [key["parallel"] for key in json.loads(capsys.readouterr().out)["keys"]] == [7, PARALLEL]
     assert run(["api-key", "list", "--keys", str(file)]) == 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,6 +39,23 @@ def test_a_release_is_certified_and_verifies(client: Any, tmp_path: Any) -> None
     assert (before[~inside] == after[~inside]).all()
     assert (before[inside] != after[inside]).mean() > 0.9
     assert client.get(f"/v1/releases/{told['id']}").json()["certificate"] == told["certificate"]
+
+
+@pytest.mark.parametrize("kind", ["png", "jpeg"])
+def test_downloads_have_names_that_say_nothing_of_the_photo(client: Any, kind: str, tmp_path: Path) -> None:
+    """Saved under them, side by side, the two files verify."""
+    told = client.post("/v1/releases", files=upload(photo(), format=kind)).json()
+    saved = []
+    for url in (told["image_url"], told["certificate_url"]):
+        answer = client.get(url)
+        stated = re.fullmatch(r'attachment; filename="([\w.-]+)"', answer.headers["content-disposition"])
+        assert stated
+        assert client.head(url).headers["content-disposition"] == stated[0]
+        saved.append(tmp_path / stated[1])
+        saved[-1].write_bytes(answer.content)
+    image = f"release-{told['id'][:8]}.{kind}"
+    assert [file.name for file in saved] == [image, f"{image}.certificate.json"]
+    assert dpveil.verify(saved[0]).status == "consistent"
 
 
 def test_a_retry_gets_the_same_release_and_another_key_another(client: Any) -> None:
@@ -223,6 +242,26 @@ def test_every_answer_carries_the_headers_and_no_site_may_ask(client: Any) -> No
 )
 def test_other_names_and_other_sites_are_refused(client: Any, headers: dict[str, str], status: int) -> None:
     assert client.get("/healthz", headers=headers).status_code == status
+
+
+def test_explain_is_documented_by_a_query_that_works(client: Any) -> None:
+    """Its answer is the example's, its parameters are those of methods, and refusals name the query."""
+    from dpveil.service.explained import EXAMPLE, TRY
+
+    told = client.get("/openapi.json").json()["paths"]["/v1/explain"]["get"]
+    assert told["responses"]["200"]["content"]["application/json"]["schema"]["example"] == EXAMPLE
+    named = {row["name"]: row.get("example") for row in told["parameters"]}
+    answer = client.get("/v1/explain", params={n: value for n, value in named.items() if value is not None})
+    assert answer.json() == client.get(TRY).json()
+    assert {name: answer.json()[name] for name in EXAMPLE} == EXAMPLE
+    methods = client.get("/v1/methods").json()["methods"]
+    known = {parameter for method in methods for parameter in method["parameters"]}
+    assert {*named} - {"method", "size", "channels"} <= known
+    for query, words in (("metod=dp-pix", "without a method"), ("method=dp-pix", "epsilon is missing")):
+        refused = client.get(f"/v1/explain?{query}")
+        assert (refused.status_code, words in refused.json()["title"]) == (422, True)
+        assert TRY in refused.json()["hint"]
+    assert "/v1/explain?" not in client.post("/v1/plan", files=upload(photo(), epsilon=-1)).text
 
 
 def test_openapi_lists_every_address_and_every_status(client: Any) -> None:

@@ -123,7 +123,9 @@ def test_keys_of_photos_cannot_be_sent(both: Any) -> None:
 def test_one_that_fails_is_told_beside_the_others(client: Any) -> None:
     answer = client.post("/v1/releases", files=several(SETTINGS, photo(), b"no photo", photo(seed=2)))
     assert (answer.status_code, statuses(answer)) == (200, [201, 422, 201])
-    assert answer.json()["photos"][1]["problem"]["type"] == "urn:dpveil:error:PhotoError"
+    problem = answer.json()["photos"][1]["problem"]
+    assert (problem["type"], problem["about"]) == ("urn:dpveil:error:PhotoError", "photo")
+    assert problem["title"].startswith("photo 2 of 3: ")
 
 
 def test_what_takes_longer_is_a_job_for_each(both: Any) -> None:
@@ -154,6 +156,11 @@ def test_plans_are_those_of_each_photo(client: Any) -> None:
     assert (mixed.status_code, statuses(mixed)) == (200, [422, 200])
     none = client.post("/v1/plan", files=several(whole, b"no photo", b"nor this"))
     assert (none.status_code, none.json()["type"]) == (422, "urn:dpveil:error:PhotoError")
+    titles = [none.json()["title"], *(entry["problem"]["title"] for entry in none.json()["photos"])]
+    assert [title.partition(": ")[0] for title in titles] == [f"photo {n} of 2" for n in (1, 1, 2)]
+    wrong = client.post("/v1/plan", files=several({**SETTINGS, "epsilon": -1}, *photos)).json()
+    for problem in (wrong, *(entry["problem"] for entry in wrong["photos"])):
+        assert (problem["title"], problem["about"]) == ("epsilon = -1 is not above 0", "settings")
 
 
 def test_what_is_wrong_with_the_request_is_told_once(client: Any) -> None:

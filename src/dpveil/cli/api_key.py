@@ -14,6 +14,7 @@ from dpveil.errors import InvalidParameter
 from dpveil.service.limits import PARALLEL
 
 RATE: Final = 60
+SHOWN_ONCE: Final = "this key is shown once, and can be read nowhere again: keep it where its user gets it"
 FILE = Annotated[Path, typer.Option("--keys", metavar="FILE", readable=False, help="The file of keys.")]
 NAME = Annotated[str, typer.Argument(metavar="NAME", help="A name for the key, such as shop.")]
 
@@ -45,6 +46,7 @@ def new_command(
         changed, key = known.new(name, subject, rate, parallel)
         changed.write(keys)
     say.answer(key)
+    say.note(SHOWN_ONCE)
     return exits.DONE
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any, Final
 
@@ -15,19 +15,27 @@ from fastapi.responses import Response
 
 from dpveil.errors import DPVeilError, InvalidParameter
 from dpveil.service import documented, upload
-from dpveil.service.answers import Answer, job_json, release_json, together
+from dpveil.service.answers import Answer, job_json, release_text, together
 from dpveil.service.archive import MOST, File, archived, size_of
 from dpveil.service.desk import Desk
 from dpveil.service.download import CHUNK, Download
-from dpveil.service.guard import JSONResponse
+from dpveil.service.explained import TRY
+from dpveil.service.guard import JSON, JSONResponse
 from dpveil.service.keys import Caller
 from dpveil.service.metrics import Metrics
 from dpveil.service.orders import Order
-from dpveil.service.problems import BadRequest, NotFound, NotKept
-from dpveil.service.quotas import Rates
+from dpveil.service.problems import (
+    CONCERNS,
+    SETTINGS,
+    BadRequest,
+    NotFound,
+    NotKept,
+    Refusal,
+    kind_of,
+)
+from dpveil.service.quotas import Memory, Rates
 from dpveil.service.reading import of_query, read_settings
 from dpveil.service.store import DONE, FAILED, Result
-from dpveil.service.upload import Held
 
 ID: Final = re.compile(r"[A-Za-z0-9_-]{32}")
 KEY: Final = re.compile(r"^[\x21-\x7e]{1,255}$")
@@ -35,14 +43,16 @@ ASYNCHRONOUS: Final = "respond-async"
 Begun = tuple[Result, bool] | DPVeilError
 """What came of a photo that was handed in: its result and whether it is new, or why there is none."""
 ZIP: Final = "application/zip"
+CERTIFICATE: Final = ".certificate.json"
+"""What is behind the name of an image in that of its certificate, as on a disk."""
 MEDIA: Final = {name: f"image/{name}" for name in ("png", "jpeg", "webp", "tiff", "bmp")}
 
 
 class Addresses:
     """The functions behind the addresses."""
 
-    def __init__(self, desk: Desk, held: Held, rates: Rates, metrics: Metrics) -> None:
-        self.desk, self.held, self.rates, self.metrics = desk, held, rates, metrics
+    def __init__(self, desk: Desk, memory: Memory, rates: Rates, metrics: Metrics) -> None:
+        self.desk, self.memory, self.rates, self.metrics = desk, memory, rates, metrics
         self._methods: dict[str, Any] | None = None
 
     async def release(
@@ -59,13 +69,15 @@ class Addresses:
         if idempotency_key is not None and not KEY.fullmatch(idempotency_key):
             raise BadRequest("the Idempotency-Key is no word of 1 to 255 letters", hint="a UUID will do")
         seconds = 0 if ASYNCHRONOUS in (prefer or "") else self.desk.limits.answer_seconds
-        with self._counted(request) as share:
+        caller = _caller(request)
+        with self.desk.turns.request(caller), self.memory.share(caller) as share:
             orders = await self._orders(request, share, idempotency_key)
             begun = [await self._begun(order, share.part(len(order.photo))) for order in orders]
             del orders  # whoever makes a release has its photo
         answers = await asyncio.gather(*(self._answer(request, each, seconds) for each in begun))
         if ZIP in request.headers.get("accept", "") and all(each.made for each in answers):
-            return await self._archive(request, answers)
+            with suppress(NotFound):  # one was deleted meanwhile; the others have their answers
+                return await self._archive(request, answers)
         return together(answers)
 
     async def _archive(self, request: Request, answers: Sequence[Answer]) -> Response:
@@ -77,17 +89,17 @@ class Addresses:
             certificate = (each.certificate or "").encode()
             size, parts = await self._image(owner, each.id)
             files.append(File(name, size, parts))
-            files.append(File(f"{name}.certificate.json", len(certificate), _once(certificate)))
+            files.append(File(f"{name}{CERTIFICATE}", len(certificate), _once(certificate)))
         if (size := size_of(files)) > MOST:
             return together(answers)
         headers = answers[0].headers if len(answers) == 1 else {}
-        headers["content-disposition"] = 'attachment; filename="releases.zip"'
+        headers |= {"content-length": str(size), "content-disposition": 'attachment; filename="releases.zip"'}
 
         def taken() -> None:
             for each in made:
                 self.desk.note(store.fetched, each.id)
 
-        return Download(size, archived(files), taken, ZIP, 201, headers)
+        return Download(archived(files), taken, headers, ZIP, 201)
 
     async def _begun(self, order: Order, share: upload.Share) -> Begun:
         """Return the result of an order and whether it is new, or why it was not begun."""
@@ -124,11 +136,13 @@ class Addresses:
 
     async def planned(self, request: Request, do: str) -> Response:
         """Return what workers answer to photos and settings that ask them to `do` something."""
-        with self._counted(request) as share:
-            orders = await self._orders(request, share, None)
-            answers = await asyncio.gather(*(self._plan(do, order) for order in orders))
-            response, arrived = together(answers), orders[0].arrived
-        await self.desk.moments.due(arrived)
+        with self.desk.turns.request(_caller(request)):  # until its moment: else that tells how long it took
+            with self.memory.share(_caller(request)) as share:
+                orders = await self._orders(request, share, None)
+                answers = await asyncio.gather(*(self._plan(do, order) for order in orders))
+                response, arrived = together(answers), orders[0].arrived
+                del orders
+            await self.desk.moments.due(arrived)
         return response
 
     async def _plan(self, do: str, order: Order) -> Answer:
@@ -138,19 +152,20 @@ class Addresses:
         except DPVeilError as error:
             return Answer.refused(error)
 
-    @contextmanager
-    def _counted(self, request: Request) -> Iterator[upload.Share]:
-        """Count a request as one that its key has under way, and give back what it holds in memory."""
-        with self.desk.turns.request(_caller(request)), self.held.share() as share:
-            yield share
-
     async def explain(self, request: Request) -> Response:
         """State what a method promises for a region of a size: the query has its parameters, size and
         channels.
         """
-        settings = of_query(request.query_params.multi_items())
-        with self.desk.turns.request(_caller(request)):
-            return JSONResponse(await self.desk.ask("explain", settings))
+        try:
+            settings = of_query(request.query_params.multi_items())
+            with self.desk.turns.request(_caller(request)):
+                return JSONResponse(await self.desk.ask("explain", settings))
+        except DPVeilError as error:
+            if CONCERNS.get(kind_of(error)) != SETTINGS:
+                raise
+            works = f"a query that works is {TRY}, and /openapi.json has all parameters"
+            hint = f"{error.hint}; {works}" if error.hint else works
+            raise Refusal(kind_of(error), error.message, hint) from error
 
     async def methods(self) -> Response:
         """List every method with its parameters."""
@@ -165,16 +180,16 @@ class Addresses:
 
     async def found(self, request: Request, id: str) -> Response:  # noqa: A002
         """Return a release: its certificate, and where its image is."""
-        return JSONResponse(release_json(await self.done(request, id)))
+        return Response(release_text(await self.done(request, id)), media_type=JSON)
 
     async def image(self, request: Request, id: str) -> Response:  # noqa: A002
         """Return the image of a release."""
         found = await self.done(request, id)
         size, parts = await self._image(_caller(request).number, found.id)
-        media = MEDIA[str(found.format)]
+        media, headers = MEDIA[str(found.format)], {"content-length": str(size), **_named(found)}
         if request.method == "HEAD":  # nothing is sent, so nothing was downloaded
-            return Response(media_type=media, headers={"content-length": str(size)})
-        return Download(size, parts, partial(self.desk.note, self.desk.store.fetched, found.id), media)
+            return Response(media_type=media, headers=headers)
+        return Download(parts, partial(self.desk.note, self.desk.store.fetched, found.id), headers, media)
 
     async def _image(self, owner: str, id_: str) -> tuple[int, AsyncIterator[bytes]]:
         """Return how many bytes the image of a caller's release has, and these, part by part."""
@@ -191,7 +206,7 @@ class Addresses:
     async def certificate(self, request: Request, id: str) -> Response:  # noqa: A002
         """Return the certificate of a release as the file that `dpveil verify` reads."""
         found = await self.done(request, id)
-        return Response(found.certificate, media_type="application/json")
+        return Response(found.certificate, headers=_named(found, CERTIFICATE), media_type=JSON)
 
     async def delete(self, request: Request, id: str) -> Response:  # noqa: A002
         """Cancel a job that is not paid for, or forget a release; nothing that was paid is given back."""
@@ -260,6 +275,12 @@ def _key(key: str | None, place: int) -> str | None:
 
 async def _once(contents: bytes) -> AsyncIterator[bytes]:
     yield contents
+
+
+def _named(result: Result, ending: str = "") -> dict[str, str]:
+    """Return the header that names a download: the service knows no name of the photo, and tells none."""
+    name = f"release-{result.id[:8]}.{result.format}{ending}"
+    return {"content-disposition": f'attachment; filename="{name}"'}
 
 
 def _caller(request: Request) -> Caller:

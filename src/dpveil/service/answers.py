@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 from starlette.responses import Response
 
 from dpveil.errors import DPVeilError
-from dpveil.service.guard import JSONResponse
-from dpveil.service.problems import MEDIA_TYPE, problem
+from dpveil.service.guard import JSON, written
+from dpveil.service.problems import MEDIA_TYPE, PHOTO, problem
 from dpveil.service.store import DONE, FAILED, WORKING, Result
 
 MADE: Final = "release"
@@ -22,10 +22,10 @@ PROBLEM: Final = "problem"
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to one photo: its HTTP status, what `kind` of object it is, and that.
+    """The answer to one photo: its HTTP status, what `kind` of object it is, and what is `told` in that.
 
-    `where` is the address of what was made, if anything, and `made` the release. It was `replayed` if an
-    earlier request began it.
+    `more` are members of the object that are JSON already. `where` is the address of what was made, if
+    anything, and `made` the release. It was `replayed` if an earlier request began it.
     """
 
     status: int
@@ -33,6 +33,7 @@ class Answer:
     told: dict[str, Any]
     where: str | None = None
     replayed: bool = False
+    more: Mapping[str, bytes] = field(default_factory=dict)
     made: Result | None = None
 
     @classmethod
@@ -56,7 +57,8 @@ class Answer:
         if (told := failed(result)) is not None:
             return cls.problem(told)
         if result.state == DONE:
-            return cls(201, MADE, release_json(result), f"/v1/releases/{result.id}", replayed, result)
+            where = f"/v1/releases/{result.id}"
+            return cls(201, MADE, _release_json(result), where, replayed, _texts(result), result)
         return cls(202, JOB, job_json(result), f"/v1/jobs/{result.id}", replayed)
 
     @property
@@ -71,13 +73,20 @@ class Answer:
 
     def response(self) -> Response:
         """Return the answer to a request with this photo alone."""
-        media = MEDIA_TYPE if self.kind == PROBLEM else None
-        return JSONResponse(self.told, self.status, headers=self.headers, media_type=media)
+        media = MEDIA_TYPE if self.kind == PROBLEM else JSON
+        return Response(with_texts(self.told, self.more), self.status, self.headers, media)
 
-    def entry(self) -> dict[str, Any]:
-        """Return the photo's entry in the answer to a request with several."""
+    def entry(self) -> bytes:
+        """Return the photo's entry in the answer to a request with several, as JSON."""
         replayed = {"replayed": True} if self.replayed else {}
-        return {"status": self.status, self.kind: self.told, **replayed}
+        return with_texts({"status": self.status, **replayed}, {self.kind: with_texts(self.told, self.more)})
+
+    def about(self, number: int, count: int) -> Answer:
+        """Return the answer to the photo of this number of several: a problem with it says which it is."""
+        if self.kind != PROBLEM or self.told.get("about") != PHOTO:
+            return self
+        title = f"photo {number} of {count}: {self.told['title']}"
+        return replace(self, told={**self.told, "title": title})
 
 
 def together(answers: Sequence[Answer]) -> Response:
@@ -88,24 +97,46 @@ def together(answers: Sequence[Answer]) -> Response:
     """
     if len(answers) == 1:
         return answers[0].response()
-    entries = {"photos": [answer.entry() for answer in answers]}
+    answers = [answer.about(number, len(answers)) for number, answer in enumerate(answers, 1)]
+    entries = {"photos": b"[" + b",".join(answer.entry() for answer in answers) + b"]"}
     fine = [answer.status for answer in answers if answer.kind != PROBLEM]
     if not fine:
-        return replace(answers[0], told=answers[0].told | entries).response()
+        return replace(answers[0], more=entries).response()
     every = len(fine) == len(answers)
-    return JSONResponse(entries, max(fine) if every or 202 in fine else 200)
+    return Response(with_texts({}, entries), max(fine) if every or 202 in fine else 200, media_type=JSON)
 
 
-def release_json(result: Result) -> dict[str, Any]:
-    """Return what is told of a release."""
+def with_texts(told: Mapping[str, Any], more: Mapping[str, bytes]) -> bytes:
+    """Return an object as JSON, with more members that are JSON already: none of them is parsed.
+
+    >>> with_texts({"id": "a"}, {"notes": b"[]"}), with_texts({}, {})
+    (b'{"id":"a","notes":[]}', b'{}')
+    """
+    members = [written(dict(told))[1:-1]] if told else []
+    members += [written(name) + b":" + text for name, text in more.items()]
+    return b"{" + b",".join(members) + b"}"
+
+
+def release_text(result: Result) -> bytes:
+    """Return what is told of a release as JSON."""
+    return with_texts(_release_json(result), _texts(result))
+
+
+def _release_json(result: Result) -> dict[str, Any]:
     where = f"/v1/releases/{result.id}"
     return {
         "id": result.id,
-        "certificate": json.loads(result.certificate or "null"),
         "image_url": f"{where}/image",
         "certificate_url": f"{where}/certificate",
         "expires": int(result.expires),
-        "notes": json.loads(result.notes or "[]"),
+    }
+
+
+def _texts(result: Result) -> dict[str, bytes]:
+    """Return what may be long: it is not parsed, as nobody else is served meanwhile."""
+    return {
+        "certificate": (result.certificate or "null").encode(),
+        "notes": (result.notes or "[]").encode(),
     }
 
 

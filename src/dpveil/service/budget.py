@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.core.certificate_text import parse_guarantee
 from dpveil.core.covered import Covered
-from dpveil.errors import AlreadyPaid, DPVeilError, RegionsDiffer, UsageError
+from dpveil.errors import AlreadyPaid, BudgetRefused, DPVeilError, RegionsDiffer, UsageError
+from dpveil.ledger.subjects import check_subject
+from dpveil.service import refusals
+from dpveil.service.keys import Caller
 from dpveil.service.line import Call, one_by_one
 from dpveil.service.problems import Gone, WorkerEnded
 
@@ -24,14 +27,16 @@ class Budget:
     def __init__(self, ledger: Ledger | None) -> None:
         self.ledger = ledger
 
-    def pay(self, subject: str | None, planned: dict[str, Any], owner: str, key: str) -> Reservation | None:
+    def pay(
+        self, caller: Caller, subject: str | None, planned: dict[str, Any], key: str
+    ) -> Reservation | None:
         """Commit the cost of one release, durably, before anything is drawn; None without a ledger.
 
-        `planned` has the plan's `total` as JSON, None for a copy, and what is `covered`. `owner` and `key`
+        `planned` has the plan's `total` as JSON, None for a copy, and what is `covered`. The caller and `key`
         name the attempt: one that was paid before and whose release is not kept any more is `Gone`. Raises
-        `BudgetExceeded`, other errors of the ledger, `RegionsDiffer`, to which there is no exception here,
-        `WorkerEnded` for digests that are none, and `UsageError` where no subject is named, or nothing is
-        protected.
+        `BudgetRefused` in what the caller may know, `RegionsDiffer`, to which there is no exception here,
+        other errors of the ledger, `WorkerEnded` for digests that are none, and `UsageError` where no subject
+        is named, or nothing is protected.
         """
         if self.ledger is None:
             return None
@@ -41,9 +46,11 @@ class Budget:
             raise UsageError("a copy without protection cannot be paid for", hint="leave if_none out")
         guarantee, covered = parse_guarantee(planned["total"]), _covered(planned.get("covered"))
         try:
-            return self.ledger.debit(subject, guarantee, f"{owner}\0{key}", covered=covered)
+            return self.ledger.debit(subject, guarantee, f"{caller.number}\0{key}", covered=covered)
         except RegionsDiffer as error:
             raise RegionsDiffer(error.message, hint=SAME) from error
+        except BudgetRefused as error:
+            raise refusals.told(error, self.ledger, caller, check_subject(subject), guarantee) from error
         except AlreadyPaid as error:
             raise Gone(
                 "the release with this Idempotency-Key was made and paid for, and is not kept any more",

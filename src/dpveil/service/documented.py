@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from dpveil.service.explained import EXPLANATION, QUERY
 from dpveil.service.limits import Limits
-from dpveil.service.problems import MEDIA_TYPE
+from dpveil.service.problems import CONCERNS, MEDIA_TYPE
 
 ABOUT: Final = (
     "Provably private photos. Regions of a photo are replaced by a method with a stated guarantee; each"
@@ -78,15 +79,6 @@ SECURITY: Final = {
     }
 }
 NUMBER: Final = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
-QUERY: Final = [
-    {"name": name, "in": "query", "schema": {"type": kind}, "description": words, "example": value}
-    for name, kind, words, value in (
-        ("method", "string", "A name of /v1/methods.", "dp-pix"),
-        ("size", "string", "Width and height of the region in pixels.", "128x128"),
-        ("channels", "integer", "1 for grey, 3 for colour.", 3),
-        ("epsilon", "string", "A parameter of the method; the others are given likewise.", "1"),
-    )
-]
 PROBLEM: Final = {
     "type": "object",
     "required": ["type", "title", "status"],
@@ -95,6 +87,7 @@ PROBLEM: Final = {
         "title": {"type": "string", "description": "What is wrong."},
         "status": {"type": "integer"},
         "hint": {"type": "string", "description": "How to fix it."},
+        "about": {"enum": sorted(set(CONCERNS.values())), "description": "What has to be changed for that."},
         "retry_after": {"type": "integer", "description": "Seconds to wait, where waiting helps."},
         "photos": {
             "type": "array",
@@ -240,7 +233,7 @@ ADDRESSES: Final = (
         "GET",
         "/v1/explain",
         "explain",
-        {200: ("What it promises.", JSON, OBJECT)},
+        {200: ("What it promises.", JSON, EXPLANATION)},
         (*ASKING, 422),
         parameters=QUERY,
     ),

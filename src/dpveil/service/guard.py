@@ -43,16 +43,22 @@ HEADERS: Final = (
 """What every answer carries."""
 FAILURE: Final = DPVeilError("the service failed", hint="its log says where")
 """What a client learns of an error that nobody expected."""
+JSON: Final = "application/json"
 UNKNOWN: Final = "other"
 """The route of requests to no address of the service, in figures and log."""
 
 
+def written(content: Any) -> bytes:
+    """Return a value as JSON in ASCII: whatever text a worker or a plug-in tells, it can be sent."""
+    return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+
+
 class JSONResponse(responses.JSONResponse):
-    """JSON in ASCII: whatever text a worker or a plug-in tells, it can be sent."""
+    """JSON as `written`."""
 
     def render(self, content: Any) -> bytes:
         """Return the bytes of a value."""
-        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+        return written(content)
 
 
 def answer(error: DPVeilError) -> responses.Response:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpveil.core.parameters import check_count
-from dpveil.errors import InvalidParameter, OutputError, UsageError
+from dpveil.errors import InvalidParameter, OutputError, UsageError, meant
 from dpveil.io.names import shown
 from dpveil.ledger.subjects import check_subject, is_under
 from dpveil.service.limits import MOST_PARALLEL, PARALLEL
@@ -65,7 +65,8 @@ class Caller:
         if asked is None:
             raise Forbidden("the settings name no subject, and this key has several", hint='add "subject"')
         if not self.may_spend(asked):
-            raise Forbidden("this key may not spend that subject", hint="name one of the key's own")
+            hint = f"{meant(asked, self.subjects)}name one of the key's own"
+            raise Forbidden("this key may not spend that subject", hint=hint)
         return asked
 
     def may_spend(self, subject: str) -> bool:

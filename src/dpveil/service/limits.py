@@ -20,12 +20,12 @@ class Limits:
 
     An upload has `body_bytes` at most and arrives within `body_seconds`, its headers within `header_seconds`.
     Of settings and a query, `settings_bytes` are read. It has up to `photos`, each with `pixels` at most. All
-    uploads in memory have `held_bytes`, and `waiting` photos wait for a worker. Planning takes
-    `plan_seconds`, and drawing `draw_seconds`, in a worker with `worker_bytes` of address space. A request
-    that takes longer than `answer_seconds` is answered with a job. Results are kept for `result_seconds`, in
-    `results_bytes` of memory or disk. `connections` may be open, and `send_seconds` pass without a client
-    reading. Answers about photos are given at multiples of `answer_after` seconds (see `Moments`), or at any
-    time if it is 0. Raises `InvalidParameter` for a limit that is out of range.
+    uploads in memory have `held_bytes`, and those of one key `key_bytes`; `waiting` photos wait for a worker.
+    Planning takes `plan_seconds`, and drawing `draw_seconds`, in a worker with `worker_bytes` of address
+    space. A request that takes longer than `answer_seconds` is answered with a job. Results are kept for
+    `result_seconds`, in `results_bytes` of memory or disk. `connections` may be open, and `send_seconds` pass
+    without a client reading. Answers about photos are given at multiples of `answer_after` seconds (see
+    `Moments`), or at any time if it is 0. Raises `InvalidParameter` for a limit that is out of range.
     """
 
     body_bytes: int = 64 * MIB
@@ -35,6 +35,7 @@ class Limits:
     photos: int = 16
     pixels: int = 50_000_000
     held_bytes: int = 512 * MIB
+    key_bytes: int = 256 * MIB
     waiting: int = 64
     plan_seconds: float = 60
     draw_seconds: float = 120

@@ -155,6 +155,13 @@ STATUS: Final[Mapping[str, int]] = {
     "DPVeilError": 500,
 }
 """The status of each class of `dpveil.errors`; those of the service have their own."""
+PHOTO: Final = "photo"
+SETTINGS: Final = "settings"
+CONCERNS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("PhotoError", "RegionError", "NoRegion", "WorkerEnded"), PHOTO),
+    **dict.fromkeys(("UsageError", "InvalidParameter", "UnknownName", "UnsupportedRelation"), SETTINGS),
+}
+"""What has to be changed after an error of a class, where that follows from it."""
 
 
 class Refusal(DPVeilError):
@@ -196,10 +203,12 @@ def problem(error: DPVeilError) -> dict[str, Any]:
     >>> problem(NotFound("there is no such release"))["status"]
     404
     """
+    kind = kind_of(error)
     return {
-        "type": f"urn:dpveil:error:{kind_of(error)}",
+        "type": f"urn:dpveil:error:{kind}",
         "title": error.message,
         "status": status_of(error),
+        **({"about": CONCERNS[kind]} if kind in CONCERNS else {}),
         **({"hint": error.hint} if error.hint else {}),
         **({"retry_after": error.after} if isinstance(error, ServiceError) and error.after else {}),
     }

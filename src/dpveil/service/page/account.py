@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json, show
-from dpveil.errors import BudgetExceeded, BudgetRefused, UnknownName
+from dpveil.errors import BudgetExceeded, BudgetRefused
 from dpveil.ledger.account import Account
 from dpveil.ledger.amounts import Cost, Total
 from dpveil.ledger.limits import Limit
 from dpveil.ledger.subjects import check_subject
 from dpveil.service.keys import Caller
 from dpveil.service.problems import BadRequest
+from dpveil.service.refusals import Limits, like, limits_of, refused
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
@@ -25,8 +26,9 @@ MOST_PRICES: Final = 500
 MOST_NAMES: Final = 200
 """Most subjects that are named to choose from."""
 UNNAMED: Final = "Say who pays first."
-UNLIMITED: Final = "{} has no limit, so nothing can be paid for it."
-ABOVE: Final = "{} is paid from a budget that is not shown to this key"
+UNLIMITED: Final = "Nothing can be paid for {}, which has no limit."
+HIDDEN: Final = "{} is paid from a budget that is not shown to this key"
+BESIDE: Final = "; a budget above it has to last, too, and is not shown to this key"
 
 
 def price_of(total: Guarantee | None) -> str:
@@ -66,41 +68,39 @@ def told(ledger: Ledger, caller: Caller, subject: str | None, asked: Sequence[To
     known = (ledger.subjects() if caller.subjects is None else caller.subjects)[:MOST_NAMES]
     one = caller.subjects is not None and len(caller.subjects) == 1
     if subject is None and not one:
-        each: list[Json] = [{"problem": UNNAMED, "after": "", "in_turn": False} for _ in asked]
+        each = _unpaid(UNNAMED, asked)
         return {"subject": "", "subjects": [*known], "left": "", "share": 0.0, "each": each}
     name = check_subject(caller.subject(subject))
-    limits = [(account, limit) for account in _path(ledger, name) for limit in account.limits]
-    seen = [(account, limit) for account, limit in limits if caller.may_spend(account.subject)]
+    limits = limits_of(ledger, name)
+    seen = [each for each in limits if caller.may_spend(each[0].subject)]
+    none = "" if limits else _unlimited(name, like(ledger, caller, name))
     return {
         "subject": name,
         "subjects": [*known],
-        "left": _left(seen, Total()) if seen else (ABOVE if limits else UNLIMITED).format(name),
+        "left": none or _left(name, limits, seen, Total()),
         "share": min((_share(account, limit) for account, limit in seen), default=0.0),
-        "each": _each(name, limits, seen, asked),
+        "each": _unpaid(none, asked) if none else _each(name, limits, seen, caller, asked),
     }
 
 
-Limits = Sequence[tuple[Account, Limit]]
+def _unlimited(name: str, near: str | None) -> str:
+    return UNLIMITED.format(name) + ("" if near is None else f" Did you mean {near}?")
 
 
-def _path(ledger: Ledger, name: str) -> list[Account]:
-    """Return the accounts of a subject and of those above it that have limits; none of an unknown one."""
-    try:
-        account = ledger.show(name)
-    except UnknownName:
-        return []
-    return [*account.parents, account]
+def _unpaid(problem: str, asked: Sequence[Total]) -> list[Json]:
+    """Return that none of the releases can be paid."""
+    return [{"problem": problem, "after": "", "in_turn": False} for _ in asked]
 
 
-def _each(name: str, limits: Limits, seen: Limits, asked: Sequence[Total]) -> list[Json]:
+def _each(name: str, limits: Limits, seen: Limits, caller: Caller, asked: Sequence[Total]) -> list[Json]:
     """Return what becomes of each release."""
     now, paid = int(time.time()), Total()
     each: list[Json] = []
     for price in asked:
-        problem = _problem(limits, price, price, now) if limits else UNLIMITED.format(name)
-        in_turn = not problem and not _problem(limits, paid + price, price, now)
+        problem = _problem(refused(limits, caller, name, price, price, now))
+        in_turn = not problem and refused(limits, caller, name, paid + price, price, now) is None
         paid = paid + price if in_turn else paid
-        after = "" if problem else _left(seen, price)
+        after = "" if problem else _left(name, limits, seen, price)
         each.append({"problem": problem, "after": after, "in_turn": in_turn})
     return each
 
@@ -109,22 +109,22 @@ def _used(account: Account) -> Total:
     return account.spent + account.reserved
 
 
-def _problem(limits: Limits, more: Total, price: Total, now: int) -> str:
-    """Return why `more` cannot be paid, of which the last release is for `price`; empty if it can."""
-    for account, limit in limits:
-        try:
-            limit.check(account.subject, _used(account) + more, price.cost, now)
-        except BudgetExceeded as error:
-            sign = SIGNS.get(error.unit, error.unit)
-            return f"This release costs {sign} {error.asked}, and {error.subject} has {error.left} left."
-        except BudgetRefused as error:
-            return f"{error.message}: {error.hint}." if error.hint else f"{error.message}."
-    return ""
+def _problem(error: BudgetRefused | None) -> str:
+    """Return why a release cannot be paid, for people; empty if it can."""
+    if isinstance(error, BudgetExceeded):
+        sign = SIGNS.get(error.unit, error.unit)
+        return f"This release costs {sign} {error.asked}, and {error.subject} has {error.left} left."
+    if error is None:
+        return ""
+    return f"{error.message}: {error.hint}." if error.hint else f"{error.message}."
 
 
-def _left(limits: Limits, more: Total) -> str:
-    """Return what is left of every limit once `more` was paid, in one sentence."""
-    return "; ".join(_of(account, limit, (_used(account) + more).cost) for account, limit in limits)
+def _left(name: str, limits: Limits, seen: Limits, more: Total) -> str:
+    """Return what is left of every limit that is `seen` once `more` was paid, in one sentence."""
+    if not seen:
+        return HIDDEN.format(name)
+    told = "; ".join(_of(account, limit, (_used(account) + more).cost) for account, limit in seen)
+    return told + (BESIDE if len(seen) < len(limits) else "")
 
 
 def _of(account: Account, limit: Limit, used: Cost) -> str:

@@ -8,7 +8,6 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from dpveil.core.certificate import Certificate
 from dpveil.core.certificate_text import parse_certificate
 from dpveil.service.addresses import Addresses
 from dpveil.service.guard import JSONResponse
@@ -78,14 +77,15 @@ class Page:
 
     async def words(self, request: Request, id: str) -> Response:  # noqa: A002  the path's word
         """Return the certificate of a release in words."""
-        certificate = parse_certificate(str((await self.service.done(request, id)).certificate))
-        return JSONResponse(await asyncio.to_thread(_words, certificate))
+        found = await self.service.done(request, id)
+        return JSONResponse(await asyncio.to_thread(_words, str(found.certificate)))
 
 
-def _words(certificate: Certificate) -> dict[str, Any]:
+def _words(text: str) -> dict[str, Any]:
     """Return a certificate in words; the first call imports what makes them, which takes a while."""
     from dpveil.service.page.people import warnings
 
+    certificate = parse_certificate(text)
     total, signed = certificate.composition, certificate.signature
     return {
         "total": "no guarantee" if total is None else str(total),

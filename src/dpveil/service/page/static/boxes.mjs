@@ -1,6 +1,6 @@
 // Boxes by hand: drawn with mouse, pen or finger, and moved with the keyboard. All in pixels of the photo.
 
-import { draw } from "./dom.mjs";
+import { $, draw } from "./dom.mjs";
 
 const LEAST = 8;
 const STEPS = 50;
@@ -28,6 +28,13 @@ export function moved([x, y, w, h], key, shift, [width, height]) {
   const sized = (size, add, least, most) => within(size + add, Math.min(LEAST, least), most);
   if (shift) return [x, y, sized(w, by[0], width, width - x), sized(h, by[1], height, height - y)];
   return [within(x + by[0], 0, width - w), within(y + by[1], 0, height - h), w, h];
+}
+
+/** Show whether a box is being drawn, and how. */
+export function showDrawing(now) {
+  $("draw").setAttribute("aria-pressed", String(now));
+  $("look-help").hidden = now;
+  $("drag-help").hidden = !now;
 }
 
 /** Let one box be drawn over an SVG of this size in pixels; calls `done` with it, or with null. */

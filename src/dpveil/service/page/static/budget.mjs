@@ -32,7 +32,7 @@ export const lasting = (count) => account?.each.slice(0, count).map((each) => ea
 export const settled = () => !$("subject") || account !== null;
 
 /** Return what is left, as a sentence; empty where nobody pays. */
-export const left = () => (account?.left ? `${account.left}.` : "");
+export const left = () => (account?.left ? account.left.replace(/(?<![.?])$/u, ".") : "");
 
 /** Ask again, whatever was asked before: something was paid, or somebody else pays. */
 export function forget() {

@@ -26,3 +26,9 @@ export function releaseNames(names, ending = "png") {
 
 /** Return the name of the certificate that `dpveil verify` looks for beside a release. */
 export const certificateName = (name) => `${name}.certificate.json`;
+
+/** Return a name as it is written in a shell: one that begins with a dash is no option. */
+export function quoted(name) {
+  const path = name.startsWith("-") ? `./${name}` : name;
+  return /^[\w./-]+$/u.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+}

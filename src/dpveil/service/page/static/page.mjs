@@ -2,7 +2,7 @@
 
 import { json, plan, useKey } from "./api.mjs";
 import { showArchive } from "./archive.mjs";
-import { drawing, middle } from "./boxes.mjs";
+import { drawing, middle, showDrawing } from "./boxes.mjs";
 import * as budget from "./budget.mjs";
 import { $, complain, fill, say } from "./dom.mjs";
 import { draws, onChoice, settings, showNoOffers, showOffers } from "./keep.mjs";
@@ -17,11 +17,14 @@ const MOST_PRICED = 400;
 const UNKNOWN_KEY = "This key is not known here. Was it copied whole? Whoever runs the service makes keys.";
 const ANEW = "All faces are replaced again: choose anew which to keep.";
 
+const SILENT = "The service does not answer: is dpveil serve still running? It is asked again until it does.";
+
 const photos = [];
 let selected = null;
 let releasing = false;
 let stopDrawing = null;
 let asking = null;
+let silent = false;
 
 const planner = new Planner(settings, makePlan, show);
 
@@ -32,12 +35,12 @@ function makePlan(photo, wanted, signal) {
 
 /** Keep no face after an object has changed: faces under objects have no number, so others may get theirs. */
 function renumbered() {
-  if (selected.kept.size) say(ANEW);
-  selected.kept.clear();
+  selected.replaceAll(ANEW);
 }
 
 const act = {
   toggle(number) {
+    selected.note = "";
     if (selected.kept.has(number)) selected.kept.delete(number);
     else selected.kept.add(number);
     planner.ask(selected);
@@ -71,7 +74,7 @@ function show() {
   const small = (photo) => thumbnail(photo, planner, photo === selected, () => select(photo));
   fill($("photos"), ...photos.map(small));
   $("look").hidden = !selected;
-  showPromise(selected, selected !== null && planner.busy(selected));
+  showPromise(selected, selected !== null && planner.busy(selected), $("key") && !settings());
   showResult(selected);
   if (selected) {
     $("look-title").textContent = selected.name;
@@ -81,6 +84,7 @@ function show() {
   if ($("subject")) $("subject").disabled = releasing;
   showRelease();
   showLooking();
+  showSilence();
   showArchive(photos, releasing);
 }
 
@@ -133,6 +137,12 @@ function showLooking() {
   const waiting = photos.filter((photo) => planner.busy(photo)).length;
   if (waiting) progress(all - waiting, all, `Looking at ${all} photos…`);
   else if (!$("progress").hidden) progress(all, all, `Looked at all ${all} photos.`);
+}
+
+function showSilence() {
+  if (planner.silent === silent) return;
+  silent = planner.silent;
+  complain(silent ? { told: SILENT } : null);
 }
 
 function select(photo) {
@@ -207,10 +217,10 @@ function startDrawing(event) {
   if (stopDrawing) return stopDrawing();
   if (!selected?.size) return undefined;
   if (event.detail === 0) return addInTheMiddle();
-  $("draw").setAttribute("aria-pressed", "true");
+  showDrawing(true);
   stopDrawing = drawing($("layer"), selected.size, (box) => {
     stopDrawing = null;
-    $("draw").setAttribute("aria-pressed", "false");
+    showDrawing(false);
     if (box) act.add(box);
     else show();
   });
@@ -255,9 +265,7 @@ async function start() {
 }
 
 function chosen(other) {
-  const reset = other && photos.some((photo) => photo.kept.size);
-  if (reset) for (const photo of photos) photo.kept.clear(); // other ways may number faces otherwise
-  say(reset ? ANEW : "");
+  if (other) for (const photo of photos) photo.replaceAll(ANEW); // other ways may number faces otherwise
   replan();
 }
 

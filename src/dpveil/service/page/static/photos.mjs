@@ -12,6 +12,7 @@ export class Photo {
     this.url = URL.createObjectURL(file);
     this.visible = null; // null until the browser has tried to show it
     this.kept = new Set();
+    this.note = ""; // what was changed without being asked for
     this.boxes = [];
     this.faces = new Map();
     this.faceless = false;
@@ -38,6 +39,12 @@ export class Photo {
   /** Whether every face that is known is kept. */
   get allKept() {
     return this.faces.size > 0 && [...this.faces.keys()].every((number) => this.kept.has(number));
+  }
+
+  /** Keep no face any more; `told` says so, if one was kept. */
+  replaceAll(told) {
+    if (this.kept.size) this.note = told;
+    this.kept.clear();
   }
 
   /** The settings of a request; null if nothing would be replaced. */

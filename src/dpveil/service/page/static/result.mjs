@@ -3,7 +3,7 @@
 import { blob, json, newKey, release } from "./api.mjs";
 import { payer } from "./budget.mjs";
 import { $, list, make, replace } from "./dom.mjs";
-import { certificateName, releaseNames } from "./names.mjs";
+import { certificateName, quoted, releaseNames } from "./names.mjs";
 import { badge, more } from "./said.mjs";
 
 /** Release a photo as it was planned, and keep its picture and certificate in this tab. */
@@ -87,4 +87,4 @@ const objections = (reasons) =>
   reasons.length ? make("p", { class: "problem" }, `Not for publication: ${reasons.join("; ")}.`) : null;
 
 const verified = (name) =>
-  ["Keep both side by side: ", make("code", {}, `dpveil verify ${name}`), " checks them. "];
+  ["Keep both side by side: ", make("code", {}, `dpveil verify ${quoted(name)}`), " checks them. "];

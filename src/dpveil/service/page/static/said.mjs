@@ -4,6 +4,7 @@ import { $, fill, list, make } from "./dom.mjs";
 
 const NOTHING = "Nothing would be replaced: add a box, or let a face be replaced.";
 const ONLY_BOXES = "No face was found in this photo: only your boxes are replaced.";
+const NO_KEY = "Enter the API key first.";
 const NO_FACE = "No face was found in this photo. Add a box around what is to be hidden.";
 
 const HEAD = ["equally likely candidates", "true one named in at most"];
@@ -26,19 +27,20 @@ export const more = (title, ...children) => make("details", {}, make("summary", 
 const help = (text) => make("p", { class: "help" }, text);
 const alarm = (text) => make("p", { class: "problem" }, text);
 
-/** Show what the plan of a photo promises, or why there is none. */
-export function showPromise(photo, waiting) {
+/** Show what the plan of a photo promises, or why there is none; `asks` is whether a key is still needed. */
+export function showPromise(photo, waiting, asks) {
   const place = $("promise");
   place.setAttribute("aria-busy", waiting ? "true" : "false");
   if (!waiting) showNow(photo);
   if (waiting && photo.planned) return;
-  fill(place, ...promised(photo, waiting));
+  fill(place, ...(photo && asks ? [help(NO_KEY)] : promised(photo, waiting)));
 }
 
 /** Show the promise in short beside the button that makes it. */
 function showNow(photo) {
   const told = photo?.settings && !photo.problem ? photo.planned : null;
   fill($("now"), ...(told ? [badge(told.plan.strength), " ", told.said.total] : []));
+  $("meaning").hidden = !told;
 }
 
 function promised(photo, waiting) {
@@ -48,7 +50,7 @@ function promised(photo, waiting) {
   if (!photo.settings) return photo.faceless ? [alarm(NO_FACE)] : [help(NOTHING)];
   const { plan, said } = photo.planned;
   return [
-    photo.failure ? alarm(`Not released. ${photo.failure}`) : null,
+    photo.failure ? alarm(`Not released: ${photo.failure}`) : null,
     make("p", { class: "total" }, badge(plan.strength), " ", make("strong", {}, said.total)),
     make("p", {}, said.cost),
     photo.faceless ? alarm(ONLY_BOXES) : null,

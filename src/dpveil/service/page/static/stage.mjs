@@ -68,7 +68,9 @@ const TOLD = {
 
 /** Return the picture of a photo, or a grey ground for one that the browser cannot show. */
 function picture(photo) {
-  $("shown").textContent = photo.visible === false && photo.size ? UNSHOWN : "";
+  const unshown = photo.visible === false && photo.size ? UNSHOWN : "";
+  const told = [photo.note, unshown].filter(Boolean).join(" ");
+  if ($("shown").textContent !== told) $("shown").textContent = told;
   if (!photo.visible) return make("div", { class: "blank", "data-key": photo.id });
   return make("img", { src: photo.url, alt: "The original photo", "data-key": photo.id });
 }
@@ -78,7 +80,7 @@ export function showStage(photo, act, draws) {
   $("stage").hidden = !photo.size;
   $("draw").disabled = !photo.size;
   $("look-help").hidden = !photo.size;
-  $("shown").classList.toggle("problem", !photo.size);
+  $("shown").classList.toggle("problem", !photo.size || photo.note !== "");
   if (!photo.size) {
     $("shown").textContent = photo.problem ? `${photo.problem.told}. ${UNREAD}` : "";
     return fill($("regions"));

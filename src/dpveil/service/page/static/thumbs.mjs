@@ -8,7 +8,7 @@ const STATES = [
   [(photo) => photo.release, "released"],
   [(photo, planner) => planner.current === photo, "looking…"],
   [(photo, planner) => planner.busy(photo), "waiting"],
-  [(photo) => photo.problem, "needs a look"],
+  [(photo) => photo.problem || (photo.faceless && !photo.boxes.length), "needs a look"],
   [(photo) => photo.settings, "ready"],
   [() => true, "nothing replaced"],
 ];

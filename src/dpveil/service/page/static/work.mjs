@@ -3,6 +3,7 @@
 import { Problem } from "./api.mjs";
 
 const DELAY = 250;
+const RETRY = 3000;
 
 /**
  * Makes the plans of photos: `common` returns their settings, `make` asks the service for one, and `changed`
@@ -16,6 +17,7 @@ export class Planner {
     this.waiting = [];
     this.current = null;
     this.abort = null;
+    this.silent = false; // whether the service did not answer at all when it was asked last
     this.timer = 0;
   }
 
@@ -40,6 +42,7 @@ export class Planner {
   /** Drop a photo. */
   drop(photo) {
     this.waiting = this.waiting.filter((other) => other !== photo);
+    if (!this.waiting.length) this.silent = false;
     if (this.current === photo) this.abort.abort();
   }
 
@@ -63,15 +66,22 @@ export class Planner {
       this.current = null;
     }
     this.changed();
-    this.next();
+    if (this.silent) this.timer = setTimeout(() => this.next(), RETRY);
+    else this.next();
   }
 
   async plan(photo, settings, signal) {
     try {
       const planned = await this.make(photo, settings, signal);
+      this.silent = false;
       if (!signal.aborted) photo.take(planned, settings);
     } catch (error) {
       if (signal.aborted) return;
+      this.silent = error instanceof Problem && !error.status;
+      if (this.silent) {
+        this.waiting.unshift(photo); // it is asked about again until there is an answer
+        return;
+      }
       photo.problem = error instanceof Problem ? error : new Problem({ title: String(error.message) });
       const bare = photo.problem.kind === "NoRegion" && !photo.kept.size;
       if (!bare) return;
