@@ -371,6 +371,16 @@ def test_history_finds_the_debit_of_a_released_file(cli: Shell) -> None:
     assert cli("ledger", "history", "other", "--image", "out/bob.png", *LEDGER)[:2] == (1, "")
 
 
+def test_two_draws_of_one_photo_are_told_apart_by_their_files(cli: Shell) -> None:
+    for out in ("one.png", "two.png"):
+        assert cli("obfuscate", "in/bob.png", "--out", out, *METHOD, *PAID)[0] == 0
+        code, answer, _ = cli("ledger", "history", "--image", out, *LEDGER, "--json")
+        debit, stored = json.loads(answer)["entries"]
+        digest = hashlib.sha256(Path(out).read_bytes()).hexdigest()
+        assert (code, debit["files"], stored["sha256"]) == (0, [digest], digest)
+        assert (debit["draw"], stored["debit"]) == (1 + (out == "two.png"), debit["number"])
+
+
 @pytest.mark.parametrize(
     ("given", "meant"),
     [
