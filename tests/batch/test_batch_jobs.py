@@ -334,7 +334,7 @@ def test_nothing_is_given_out_or_drawn_after_a_stop(photos: Path) -> None:
     jobs = Jobs(Run(choices(), Report(), nothing), tasks, nothing, nothing)
     worker = Worker(process=None)  # type: ignore[arg-type]
     given = [jobs._next(worker) for _ in range(2)]
-    assert given == [(tasks[0], None), (tasks[1], None)]
+    assert given == [(tasks[0], None, None), (tasks[1], None, None)]
     assert (jobs._stopped(worker, tasks[0].output), worker.drawn) == ("", {0})
     jobs.shared.stop("enough")
     jobs.shared.stop("another reason")
