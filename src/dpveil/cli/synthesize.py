@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,10 +11,9 @@ import typer
 from dpveil.cli import exits, say
 from dpveil.cli.options import AsJson, LedgerUrl, Text
 from dpveil.cli.progress import bar
-from dpveil.errors import UsageError
+from dpveil.cli.synthesize_paid import Payer
 
 if TYPE_CHECKING:
-    from dpveil.cli.synthesize_photos import Album
     from dpveil.noise.bits import BitSource
     from dpveil.synthesis import Plan
     from dpveil.synthesis.certificate import SetCertificate
@@ -46,6 +45,13 @@ def synthesize_command(
     subject: Annotated[
         Text, typer.Option(metavar="NAME", help="Who pays from the ledger, such as studio/album-7.")
     ] = None,
+    key: Annotated[
+        Text,
+        typer.Option(
+            metavar="NAME",
+            help="With --ledger: a name of this set, by which a retry finds it and pays nothing.",
+        ),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(metavar="N", help="Reproducible, so not for publication.")
     ] = None,
@@ -67,24 +73,27 @@ def synthesize_command(
     from dpveil.cli.synthesize_photos import Album, embedded
     from dpveil.noise.bits import SecureBits, SeededBits
     from dpveil.synthesis import Plan, Simulator, evolve
-    from dpveil.synthesis.saving import check_new, save
+    from dpveil.synthesis.saving import save
 
-    check_new(out)
+    payer = Payer(ledger, subject, key, seed)
+    payer.check_new(out)
     album = Album.of(folder)
     settings: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "pictures": pictures, "rounds": rounds}
     settings |= {"candidates": candidates, "crop": crop, "codec": codec}
     plan = Plan(people=album.people, **settings)
+    if (there := payer.check(plan, out)) is not None:
+        _tell(out, there, json, skipped=True)
+        return exits.DONE
     simulator = Simulator(plan.codec.held)
     for text in (*album.notes, *_expected(plan)):
         say.note(f"note: {text}")
-    _check_payer(ledger, subject, seed)
     points, failed = embedded(album, plan, simulator)
     bits: BitSource = SecureBits() if seed is None else SeededBits(seed)
-    _pay(ledger, subject, plan)
-    with bar(plan.rounds, "rounds") as step:
-        made = evolve(plan, simulator, points.rows, points.people, bits, step)
-    certificate = save(out, plan, made.pictures, bits)
-    _tell(out, plan, certificate, album, failed, json)
+    with payer.paying(plan) as paid:
+        with bar(plan.rounds, "rounds") as step:
+            made = evolve(plan, simulator, points.rows, points.people, bits, step)
+        certificate = save(out, plan, made.pictures, bits, paid)
+    _tell(out, certificate, json, photos=len(album.items), failed=failed)
     return exits.INCOMPLETE if failed else exits.DONE
 
 
@@ -101,48 +110,34 @@ def _expected(plan: Plan) -> list[str]:
     return [told, FAINT] if plan.faint else [told]
 
 
-def _check_payer(ledger: str | None, subject: str | None, seed: int | None) -> None:
-    if (ledger is None) != (subject is None):
-        missing, given = ("--ledger", "--subject") if ledger is None else ("--subject", "--ledger")
-        raise UsageError(f"{given} needs {missing}", hint="name both, or neither")
-    if ledger is not None and seed is not None:
-        raise UsageError("a release with --seed is not paid for", hint="leave out --seed, or --ledger")
-
-
-def _pay(url: str | None, subject: str | None, plan: Plan) -> None:
-    """Debit the whole set from a ledger, if one is named, before anything is drawn."""
-    if url is None or subject is None:
-        return
-    from dpveil.cli.ledger_words import check_limited
-    from dpveil.ledger import Ledger
-
-    opened = Ledger(url)
-    try:
-        check_limited(opened, subject)
-        opened.debit(subject, plan.guarantee, secrets.token_bytes(16))
-        say.note(opened.show(subject).in_words())
-    finally:
-        opened.close()
-
-
 def _tell(
-    out: Path, plan: Plan, certificate: SetCertificate, album: Album, failed: list[str], json: bool
+    out: Path,
+    certificate: SetCertificate,
+    json: bool,
+    *,
+    photos: int = 0,
+    failed: Sequence[str] = (),
+    skipped: bool = False,
 ) -> None:
-    warnings = list(certificate.warnings)
+    """Say what was made, or is there since an earlier run (`skipped`)."""
+    plan, warnings = certificate.plan, list(certificate.warnings)
     for text in failed[:10]:
         say.note(f"left out: {text}")
     if len(failed) > 10:
         say.note(f"left out: {len(failed) - 10} more")
+    if skipped:
+        say.note("skipped: the set of this --key is there, paid and intact; nothing was drawn")
     if json:
-        made = {"output": str(out), "guarantee": certificate.plan.guarantee.to_json()}
+        made = {"output": str(out), "guarantee": plan.guarantee.to_json()}
         settings = {"parameters": plan.parameters(), "candidates": plan.chosen, "noise": plan.noise}
         told = {
             "strength": certificate.strength,
             "publishable": certificate.publishable,
             "warnings": warnings,
         }
-        read = {"photos": len(album.items), "failed": failed}
-        say.document({"synthesized": [{**made, **settings, **told}], **read})
+        sets: dict[str, Any] = {"synthesized": [], "skipped": []}
+        sets["skipped" if skipped else "synthesized"] = [{**made, **settings, **told}]
+        say.document({**sets, "photos": photos, "failed": [*failed]})
         return
     say.answer(f"{out}: {plan.pictures:,} pictures, {plan.guarantee}: {certificate.strength}")
     say.answer(f"neighbours    {plan.guarantee.relation.in_words()}")
