@@ -15,7 +15,7 @@ from dpveil.cli.bare import command
 from dpveil.cli.command import options_of
 from dpveil.cli.evaluate_choice import Asked, settings
 from dpveil.cli.evaluate_choice import attacks as attacks_of
-from dpveil.cli.options import AsJson, Text
+from dpveil.cli.options import AsJson, Quiet, Text
 from dpveil.cli.progress import bar
 from dpveil.errors import DPVeilError, UsageError
 
@@ -128,6 +128,7 @@ def evaluate_command(
             "--check-all", help="With --check and DATA: every cell anew, in as long as the run took."
         ),
     ] = False,
+    quiet: Quiet = False,
     json: AsJson = False,
 ) -> int:
     """Attack releases of people's photos by several methods, and measure what is left of the photos.
@@ -142,7 +143,7 @@ def evaluate_command(
     seeded so that the run can be made again: nothing in it is for publication but the numbers.
     """
     if check is not None or check_all:
-        return _check(check, data or [], attack or [], json, every=check_all)
+        return _check(check, data or [], attack or [], json, every=check_all, quiet=quiet)
     if not data or out is None:
         raise UsageError(f"{'--out' if data else 'DATA'} is missing", hint="dpveil evaluate DATA --out OUT")
     from dpveil.bench.beside import read_all
@@ -176,10 +177,10 @@ def evaluate_command(
     replaced = begin(out, [key for job in work for key in job.keys])
     for text in (*replaced, *notes, *left):
         say.note(f"note: {text}")
-    cells = _run(work, out, jobs or cores())
+    cells = _run(work, out, jobs or cores(), quiet=quiet)
     table = finish(out, cells, command(), (*notes, *left), took(work, out), others)
     if predictions is not None:
-        _predict(sets, chosen, seed, predictions)
+        _predict(sets, chosen, seed, predictions, quiet=quiet)
     return _told(table, out, json)
 
 
@@ -203,10 +204,12 @@ def _about(attacks: tuple[Attack, ...], dataset: Dataset, *, every: bool) -> tup
     return tuple(one for one in attacks if every or one.about in ("", dataset.subject))
 
 
-def _predict(sets: Sequence[Dataset], settings: Sequence[AnySetting], seed: int, folder: Path) -> None:
+def _predict(
+    sets: Sequence[Dataset], settings: Sequence[AnySetting], seed: int, folder: Path, *, quiet: bool
+) -> None:
     from dpveil.bench.predictions import write
 
-    with bar(len(settings) * len(sets), "predictions") as step:
+    with bar(len(settings) * len(sets), "predictions", quiet=quiet) as step:
         notes = write(sets, settings, seed, folder, step)
     for text in notes:
         say.note(f"note: {text}")
@@ -237,12 +240,12 @@ def _told(table: Sequence[Row], out: Path, json: bool) -> int:
     return exits.INCOMPLETE if broken else exits.DONE
 
 
-def _run(work: Sequence[Job], out: Path, processes: int) -> list[Cell]:
+def _run(work: Sequence[Job], out: Path, processes: int, *, quiet: bool) -> list[Cell]:
     """Return the cells of all jobs; says on Ctrl-C how many are there, and how the others come."""
     from dpveil.bench.run import count, run
 
     try:
-        with bar(len(work), "settings") as step:
+        with bar(len(work), "settings", quiet=quiet) as step:
             return run(work, out, processes=processes, step=step)
     except KeyboardInterrupt as error:
         done = f"{count(work, out)} of {sum(len(job.keys) for job in work)} cells"
@@ -252,7 +255,7 @@ def _run(work: Sequence[Job], out: Path, processes: int) -> list[Cell]:
 
 @_stopping("no cell was changed")
 def _check(
-    folder: Path | None, data: Sequence[Path], names: Sequence[str], json: bool, *, every: bool
+    folder: Path | None, data: Sequence[Path], names: Sequence[str], json: bool, *, every: bool, quiet: bool
 ) -> int:
     from dpveil.bench.check import again, check, left_out, other_code, reported
 
@@ -261,7 +264,7 @@ def _check(
     cells, problems = check(folder)
     repeated = 0
     if not problems and data:
-        with bar(len(cells) if every else 0, "cells") as step:
+        with bar(len(cells) if every else 0, "cells", quiet=quiet) as step:
             repeated, problems = again(cells, data, names, every=every, step=step)
         for text in left_out(cells, names):
             say.note(f"note: {text}")

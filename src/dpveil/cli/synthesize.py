@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpveil.cli import exits, say
-from dpveil.cli.options import AsJson, LedgerUrl, Text
+from dpveil.cli.options import AsJson, LedgerUrl, Quiet, Text
+from dpveil.cli.paying import check_payer
 from dpveil.cli.progress import bar
-from dpveil.errors import UsageError
 
 if TYPE_CHECKING:
     from dpveil.cli.synthesize_photos import Album
@@ -49,6 +49,7 @@ def synthesize_command(
     seed: Annotated[
         int | None, typer.Option(metavar="N", help="Reproducible, so not for publication.")
     ] = None,
+    quiet: Quiet = False,
     json: AsJson = False,
 ) -> int:
     """Make a synthetic data set of faces that is (ε, δ)-private for all photos of each person together.
@@ -69,6 +70,7 @@ def synthesize_command(
     from dpveil.synthesis import Plan, Simulator, evolve
     from dpveil.synthesis.saving import check_new, save
 
+    check_payer(ledger, subject, seed)
     check_new(out)
     album = Album.of(folder)
     settings: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "pictures": pictures, "rounds": rounds}
@@ -77,11 +79,10 @@ def synthesize_command(
     simulator = Simulator(plan.codec.held)
     for text in (*album.notes, *_expected(plan)):
         say.note(f"note: {text}")
-    _check_payer(ledger, subject, seed)
-    points, failed = embedded(album, plan, simulator)
+    points, failed = embedded(album, plan, simulator, quiet=quiet)
     bits: BitSource = SecureBits() if seed is None else SeededBits(seed)
     _pay(ledger, subject, plan)
-    with bar(plan.rounds, "rounds") as step:
+    with bar(plan.rounds, "rounds", quiet=quiet) as step:
         made = evolve(plan, simulator, points.rows, points.people, bits, step)
     certificate = save(out, plan, made.pictures, bits)
     _tell(out, plan, certificate, album, failed, json)
@@ -99,14 +100,6 @@ def _expected(plan: Plan) -> list[str]:
         f" {mean:.1f} votes each on average, under noise with a standard deviation of {plan.noise:.1f}"
     )
     return [told, FAINT] if plan.faint else [told]
-
-
-def _check_payer(ledger: str | None, subject: str | None, seed: int | None) -> None:
-    if (ledger is None) != (subject is None):
-        missing, given = ("--ledger", "--subject") if ledger is None else ("--subject", "--ledger")
-        raise UsageError(f"{given} needs {missing}", hint="name both, or neither")
-    if ledger is not None and seed is not None:
-        raise UsageError("a release with --seed is not paid for", hint="leave out --seed, or --ledger")
 
 
 def _pay(url: str | None, subject: str | None, plan: Plan) -> None:

@@ -116,7 +116,9 @@ class Points:
     people: Int64[np.ndarray, " n"]
 
 
-def embedded(album: Album, plan: Plan, simulator: Simulator) -> tuple[Points, list[str]]:
+def embedded(
+    album: Album, plan: Plan, simulator: Simulator, *, quiet: bool = False
+) -> tuple[Points, list[str]]:
     """Return the points of all photos, and one line for each that could not be read.
 
     That there may be no points refuses nothing, as it depends on the photos. Raises `UsageError` if nothing
@@ -126,7 +128,7 @@ def embedded(album: Album, plan: Plan, simulator: Simulator) -> tuple[Points, li
     rows: list[Embedded] = [np.empty((0, simulator.codec.length), np.int16)]
     people: list[int] = []
     failed: list[str] = []
-    with bar(len(album.items), "photos") as step:
+    with bar(len(album.items), "photos", quiet=quiet) as step:
         for item, number in zip(album.items, album.numbers, strict=True):
             try:
                 rows.append(simulator.embed(crop(item.read())))
