@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +16,8 @@ from dpveil.cli.evaluate_choice import Asked, settings
 from dpveil.cli.evaluate_choice import attacks as attacks_of
 from dpveil.cli.options import AsJson, Quiet, Text
 from dpveil.cli.progress import bar
-from dpveil.errors import DPVeilError, UsageError
+from dpveil.cli.stopping import Interrupted, stopping
+from dpveil.errors import UsageError
 
 if TYPE_CHECKING:
     from dpveil.attacks.base import Attack
@@ -28,22 +28,7 @@ if TYPE_CHECKING:
     from dpveil.bench.table import Row
 
 
-class _Interrupted(DPVeilError):
-    """A run was stopped by Ctrl-C or a signal."""
-
-    exit_code = exits.INTERRUPTED
-
-
-@contextmanager
-def _stopping(kept: str) -> Iterator[None]:
-    """Say of Ctrl-C what is `kept` of a run, which has cells and no photos."""
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        raise _Interrupted("interrupted", hint=kept) from error
-
-
-@_stopping("cells that are done are kept: the same command computes the others")
+@stopping("cells that are done are kept: the same command computes the others")
 def evaluate_command(
     context: typer.Context,
     data: Annotated[
@@ -250,10 +235,10 @@ def _run(work: Sequence[Job], out: Path, processes: int, *, quiet: bool) -> list
     except KeyboardInterrupt as error:
         done = f"{count(work, out)} of {sum(len(job.keys) for job in work)} cells"
         told = f"interrupted; {done} are done and kept"
-        raise _Interrupted(told, hint="the same command computes the others") from error
+        raise Interrupted(told, hint="the same command computes the others") from error
 
 
-@_stopping("no cell was changed")
+@stopping("no cell was changed")
 def _check(
     folder: Path | None, data: Sequence[Path], names: Sequence[str], json: bool, *, every: bool, quiet: bool
 ) -> int:

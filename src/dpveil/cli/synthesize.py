@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,22 +14,30 @@ from dpveil.cli import exits, say
 from dpveil.cli.options import AsJson, LedgerUrl, Quiet, Text
 from dpveil.cli.paying import check_payer
 from dpveil.cli.progress import bar
+from dpveil.cli.stopping import Interrupted, stopping
 
 if TYPE_CHECKING:
-    from dpveil.cli.synthesize_photos import Album
+    from dpveil.cli.synthesize_photos import Album, Points
     from dpveil.noise.bits import BitSource
-    from dpveil.synthesis import Plan
+    from dpveil.synthesis import Plan, Simulator
     from dpveil.synthesis.certificate import SetCertificate
 
 
+@stopping("nothing was made, and nothing is paid")
 def synthesize_command(
     folder: Annotated[
         Path, typer.Argument(metavar="FOLDER", help="Photos in a folder for each person, or shards.")
     ],
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="A new folder for the data set.")],
-    epsilon: Annotated[Text, typer.Option(metavar="E", help="What the set costs each person.")] = None,
+    epsilon: Annotated[
+        Text,
+        typer.Option(metavar="E", help="What the set costs each person: 1 or less is strong.  [required]"),
+    ] = None,
     delta: Annotated[
-        Text, typer.Option(metavar="D", help="δ, well below one over the number of people.")
+        Text,
+        typer.Option(
+            metavar="D", help="δ, well below one over the number of people, such as 1e-6.  [required]"
+        ),
     ] = None,
     pictures: Annotated[int, typer.Option(metavar="N", help="Pictures to make.")] = 256,
     rounds: Annotated[int, typer.Option(metavar="N", help="Rounds of votes, which share the budget.")] = 1,
@@ -37,10 +47,14 @@ def synthesize_command(
     ] = None,
     crop: Annotated[
         str,
-        typer.Option(metavar="KIND", help="face: the largest one of each photo. middle: its middle square."),
+        typer.Option(metavar="KIND", help="face: the largest face of each photo. middle: its middle square."),
     ] = "face",
     codec: Annotated[
-        str, typer.Option(metavar="FILE", help="A model of dpveil train gan, pca, mixture, ...; or default.")
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="A model of dpveil train gan, pca, mixture, ...; default: that of dpveil-faces.",
+        ),
     ] = "default",
     ledger: LedgerUrl = None,
     subject: Annotated[
@@ -63,57 +77,94 @@ def synthesize_command(
     Neighbours are two sets of photos of the same number of people, of whom one is replaced with all photos:
     how many people there are is public. People are folders, or `person` in the .json of shards; a photo
     without a person counts as one. Choose every option without looking at the photos. Exit code 1: the set
-    was made, and some photos could not be read.
+    was made, and some photos could not be read. Once a ledger has paid, the set is written before Ctrl-C ends
+    the command.
     """
-    from dpveil.cli.synthesize_photos import Album, embedded
-    from dpveil.noise.bits import SecureBits, SeededBits
-    from dpveil.synthesis import Plan, Simulator, evolve
-    from dpveil.synthesis.saving import check_new, save
+    from dpveil.cli.synthesize_photos import Album, check_apart, embedded
+    from dpveil.synthesis import Plan, Simulator
+    from dpveil.synthesis.saving import check_new
 
     check_payer(ledger, subject, seed)
     check_new(out)
+    check_apart(out, folder)
     album = Album.of(folder)
+    _note(album.notes)
     settings: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "pictures": pictures, "rounds": rounds}
     settings |= {"candidates": candidates, "crop": crop, "codec": codec}
     plan = Plan(people=album.people, **settings)
     simulator = Simulator(plan.codec.held)
-    for text in (*album.notes, *_expected(plan)):
-        say.note(f"note: {text}")
+    _note(_expected(plan))
     points, failed = embedded(album, plan, simulator, quiet=quiet)
+    with _paid(ledger, subject, plan, out) as stored:
+        certificate = _made(out, plan, simulator, points, stored, seed, quiet=quiet)
+        _tell(out, plan, certificate, album, failed, json)
+    return exits.INCOMPLETE if failed else exits.DONE
+
+
+def _note(notes: Iterable[str]) -> None:
+    for text in notes:
+        say.note(f"note: {text}")
+
+
+def _made(
+    out: Path,
+    plan: Plan,
+    simulator: Simulator,
+    points: Points,
+    stored: Callable[[str], None],
+    seed: int | None,
+    *,
+    quiet: bool,
+) -> SetCertificate:
+    """Draw the set and write it; return its certificate, whose hash a ledger gets by `stored`."""
+    from dpveil.noise.bits import SecureBits, SeededBits
+    from dpveil.synthesis import evolve
+    from dpveil.synthesis.saving import save
+
     bits: BitSource = SecureBits() if seed is None else SeededBits(seed)
-    _pay(ledger, subject, plan)
     with bar(plan.rounds, "rounds", quiet=quiet) as step:
         made = evolve(plan, simulator, points.rows, points.people, bits, step)
-    certificate = save(out, plan, made.pictures, bits)
-    _tell(out, plan, certificate, album, failed, json)
-    return exits.INCOMPLETE if failed else exits.DONE
+    return save(out, plan, made.pictures, bits, stored)
 
 
 def _expected(plan: Plan) -> list[str]:
     """Return what to expect of a plan, before anything is read."""
     from dpveil.core.guarantee import counted
+    from dpveil.release.explain import sentence
     from dpveil.synthesis.certificate import FAINT
 
     mean = plan.people / plan.chosen
     told = (
         f"{plan.people:,} people vote for {plan.chosen:,} candidates in {counted(plan.rounds, 'round')}:"
-        f" {mean:.1f} votes each on average, under noise with a standard deviation of {plan.noise:.1f}"
+        f" {mean:.1f} votes each on average, under noise with a standard deviation of {plan.noise:.2g}"
     )
-    return [told, FAINT] if plan.faint else [told]
+    return [told, *[FAINT] * plan.faint, sentence(plan.guarantee)]
 
 
-def _pay(url: str | None, subject: str | None, plan: Plan) -> None:
-    """Debit the whole set from a ledger, if one is named, before anything is drawn."""
+@contextmanager
+def _paid(url: str | None, subject: str | None, plan: Plan, out: Path) -> Iterator[Callable[[str], None]]:
+    """Debit the whole set from a ledger, if one is named, before anything is drawn; Ctrl-C then waits.
+
+    Yields what notes the set's certificate in the ledger.
+    """
     if url is None or subject is None:
+        yield lambda sha256: None
         return
+    from dpveil.batch.interrupts import uninterrupted
     from dpveil.cli.ledger_words import check_limited
     from dpveil.ledger import Ledger
 
     opened = Ledger(url)
     try:
-        check_limited(opened, subject)
-        opened.debit(subject, plan.guarantee, secrets.token_bytes(16))
-        say.note(opened.show(subject).in_words())
+        with uninterrupted():
+            check_limited(opened, subject)
+            payment = opened.debit(subject, plan.guarantee, secrets.token_bytes(16))
+            say.note(opened.show(subject).in_words())
+            yield payment.stored
+    except KeyboardInterrupt as error:
+        if error.__context__ is not None:  # what failed is to be told
+            raise error.__context__ from None
+        raise Interrupted("interrupted", hint=f"the set was paid, and {out} is complete") from error
     finally:
         opened.close()
 
@@ -121,6 +172,10 @@ def _pay(url: str | None, subject: str | None, plan: Plan) -> None:
 def _tell(
     out: Path, plan: Plan, certificate: SetCertificate, album: Album, failed: list[str], json: bool
 ) -> None:
+    from dpveil.core.guarantee import counted
+    from dpveil.io.names import shown
+    from dpveil.synthesis.names import SHEET
+
     warnings = list(certificate.warnings)
     for text in failed[:10]:
         say.note(f"left out: {text}")
@@ -137,9 +192,11 @@ def _tell(
         read = {"photos": len(album.items), "failed": failed}
         say.document({"synthesized": [{**made, **settings, **told}], **read})
         return
-    say.answer(f"{out}: {plan.pictures:,} pictures, {plan.guarantee}: {certificate.strength}")
+    sheet = shown(out / SHEET)
+    say.answer(f"{out}: {counted(plan.pictures, 'picture')}, {plan.guarantee}: {certificate.strength}")
     say.answer(f"neighbours    {plan.guarantee.relation.in_words()}")
     for text in plan.guarantee.scope.in_the_clear:
         say.answer(f"in the clear  {text}")
     for text in warnings:
         say.note(f"warning: {text}")
+    say.note(f"look at {sheet}; check the set with: dpveil verify {shown(out)}")

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Final
 
 from dpveil.accounting.meaning import strength
-from dpveil.core.numbers import exact, show
+from dpveil.core.numbers import exact, show, two_digits
 from dpveil.errors import DPVeilError
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
@@ -71,7 +70,7 @@ def _clearer(method: Method, noisy: Noisy) -> tuple[str, Method] | None:
     tried, power = exact(value), 2.0 if knob == "rho" else 1.0
     for _ in range(TRIES):
         before, factor = scale, Fraction((scale / PURE_NOISE) ** power)
-        grown = _two_digits(tried * factor)
+        grown = two_digits(tried * factor)
         try:
             changed = method.with_budget(**{knob: grown})
             scale = changed.noise_scale(**noisy.size) or 0.0
@@ -83,9 +82,3 @@ def _clearer(method: Method, noisy: Noisy) -> tuple[str, Method] | None:
             power = math.log(grown / tried) / math.log(before / scale)
         tried = grown
     return None
-
-
-def _two_digits(value: Fraction) -> Fraction:
-    """Return the next number with two digits that is not smaller."""
-    above = Context(prec=2, rounding=ROUND_CEILING)
-    return Fraction(above.divide(Decimal(value.numerator), Decimal(value.denominator)))

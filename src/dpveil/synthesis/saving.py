@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -46,15 +46,26 @@ def check_new(folder: Path) -> None:
         raise OutputError(
             f"{shown(folder)} is no folder", hint="choose another {out}", arguments={"out": "out"}
         )
+    if is_present(folder / NAME):
+        problem = f"{shown(folder)} holds a data set already"
+        hint = "dpveil verify checks it; choose another {out} for another set, which costs again"
+        raise OutputError(problem, hint=hint, arguments={"out": "out"})
     if any(folder.iterdir()):
         problem = f"{shown(folder)} is not empty, and a data set is written to a folder of its own"
         raise OutputError(problem, hint="choose another {out}", arguments={"out": "out"})
 
 
-def save(folder: Path, plan: Plan, pictures: Crops, bits: BitSource) -> SetCertificate:
+def save(
+    folder: Path,
+    plan: Plan,
+    pictures: Crops,
+    bits: BitSource,
+    stored: Callable[[str], None] = lambda sha256: None,
+) -> SetCertificate:
     """Write a data set to a new folder: all of it or nothing; return its certificate.
 
-    `bits` is the source that everything was drawn from. Raises `OutputError`.
+    `bits` is the source that everything was drawn from. `stored` is called with the certificate's SHA-256
+    before the first file gets its name. Raises `OutputError`, and what `stored` raises.
     """
     check_new(folder)
     files = {picture_name(number): encode(picture, "png") for number, picture in enumerate(pictures, 1)}
@@ -62,8 +73,10 @@ def save(folder: Path, plan: Plan, pictures: Crops, bits: BitSource) -> SetCerti
     hashes = {name: hashlib.sha256(contents).hexdigest() for name, contents in files.items()}
     certificate = SetCertificate(plan=plan, bits=kind_of(bits), files=hashes)
     make_folder(folder)
-    written = [(folder / NAME, certificate.to_text().encode())]
-    write_together([*written, *((folder / name, data) for name, data in files.items())], replace=False)
+    text = certificate.to_text().encode()
+    written = [(folder / NAME, text), *((folder / name, data) for name, data in files.items())]
+    digest = hashlib.sha256(text).hexdigest()
+    write_together(written, replace=False, before=lambda: stored(digest))
     return certificate
 
 
