@@ -258,16 +258,16 @@ def test_a_budget_that_is_used_up_refuses_the_rest_one_by_one(ledger: Ledger) ->
 
 
 def test_a_ledger_that_fails_stops_the_run(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, calls = Owner.commit, []
+    real, calls = Owner.debit, []
 
-    def commit(*given: Any) -> None:
+    def debit(*given: Any, **more: Any) -> int:
         calls.append(1)
         if len(calls) > 2:
             raise LedgerError("the ledger is gone", hint="look for it")
-        real(*given)
+        return real(*given, **more)
 
     monkeypatch.setattr("dpveil.batch.owner.CALLS", None)
-    monkeypatch.setitem(batch_jobs.OWNERS, "commit", commit)
+    monkeypatch.setitem(batch_jobs.OWNERS, "debit", debit)
     report = released(choices(ledger=ledger))
     assert (len(report.released), report.stopped, exit_code(report)) == (2, "the ledger cannot be used", 4)
     assert len(report.failed) + len(report.untried) == COUNT - 2
@@ -301,14 +301,14 @@ def test_an_interrupt_lets_what_is_paid_be_drawn_and_written(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It comes while the third photo is paid for, and nothing else is paid from then on."""
-    real, paying, running, allowed = Owner.commit, list[str](), list[Jobs](), set[str]()
+    real, paying, running, allowed = Owner.debit, list[str](), list[Jobs](), set[str]()
 
     def following(jobs: Jobs, worker: Any, *done: Any) -> Any:
         running.append(jobs)
         return Jobs._next(jobs, worker, *done)
 
-    def commit(owner: Owner, task: Any, number: int) -> None:
-        real(owner, task, number)
+    def debit(owner: Owner, task: Any, *given: Any, **more: Any) -> int:
+        number = real(owner, task, *given, **more)
         paying.append(task.name)
         if len(paying) == 3:
             os.kill(os.getpid(), signal.SIGINT)
@@ -316,9 +316,10 @@ def test_an_interrupt_lets_what_is_paid_be_drawn_and_written(
                 time.sleep(0.001)
             drawn = [place for worker in [*running[0].workers] for place in [*worker.drawn]]
             allowed.update(paying, (running[0].tasks[place].name for place in drawn))
+        return number
 
     monkeypatch.setitem(batch_jobs.CALLS, "next", following)
-    monkeypatch.setitem(batch_jobs.OWNERS, "commit", commit)
+    monkeypatch.setitem(batch_jobs.OWNERS, "debit", debit)
     report = released(choices(ledger=ledger))
     assert (report.stopped, exit_code(report)) == ("the run was interrupted", 130)
     assert {*paying} <= allowed  # another worker may have been allowed to draw by then
@@ -333,7 +334,7 @@ def test_nothing_is_given_out_or_drawn_after_a_stop(photos: Path) -> None:
     jobs = Jobs(Run(choices(), Report(), nothing), tasks, nothing, nothing)
     worker = Worker(process=None)  # type: ignore[arg-type]
     given = [jobs._next(worker) for _ in range(2)]
-    assert given == [(tasks[0], None), (tasks[1], None)]
+    assert given == [(tasks[0], None, None), (tasks[1], None, None)]
     assert (jobs._stopped(worker, tasks[0].output), worker.drawn) == ("", {0})
     jobs.shared.stop("enough")
     jobs.shared.stop("another reason")

@@ -274,7 +274,7 @@ def test_other_regions_of_a_photo_are_refused_and_recorded_where_they_are_asked_
     more = ("--regions", "8,0,8,16", "--out", "right.png", "--other-regions")
     assert cli(*fill, *more)[0] == 0
     debits = [line for line in cli("ledger", "history", *LEDGER)[1].splitlines() if "debit" in line]
-    assert [line.endswith("other regions") for line in debits] == [False, True]
+    assert ["  other regions  " in line for line in debits] == [False, True]
     code, answer, said = cli("ledger", "check", *LEDGER, "--json")
     assert (code, json.loads(answer)["other_regions"]) == (0, 1)
     assert "1 debit of a photo with other regions than before" in said
@@ -338,17 +338,102 @@ def test_exported_entries_chain_by_hashes_that_anybody_computes(cli: Shell) -> N
     assert (told["debits"], told["files"], told["unstored"]) == (3, 3, 0)
     assert cli("ledger", "check", "--head", told["head"], *LEDGER)[0] == 0
     assert cli("ledger", "check", "--head", f"{len(lines) + 1}:{before}", *LEDGER)[0] == 4
+    Path("log.jsonl").write_text("an older one")
     assert cli("ledger", "export", "--out", "log.jsonl", *LEDGER)[0] == 4
+    assert Path("log.jsonl").read_text() == "an older one"
+    assert cli("ledger", "export", "--out", "log.jsonl", "--force", *LEDGER)[0] == 0
+    assert [json.loads(line) for line in Path("log.jsonl").read_text().splitlines()] == lines
+    assert cli("ledger", "export", "--out", "budget.db", "--force", *LEDGER)[0] == 2
+    assert cli("ledger", "check", *LEDGER)[0] == 0
+
+
+def test_history_finds_the_debit_of_a_released_file(cli: Shell) -> None:
+    cli("obfuscate", "in", "--out", "out", *METHOD, *PAID)
+    everything = cli("ledger", "history", *LEDGER)[1].splitlines()
+    code, answer, _ = cli("ledger", "history", "--image", "out/bob.png", *LEDGER)
+    digest = hashlib.sha256(Path("out/bob.png").read_bytes()).hexdigest()
+    told = answer.splitlines()
+    assert (code, len(told)) == (0, 2)
+    assert {*told} < {*everything}
+    assert "  debit " in told[0]
+    assert told[0].endswith(f"  sha256 {digest[:12]}")
+    assert told[1].endswith(f"  stored {digest}  paid by entry {told[0].split()[0]}")
+    assert f"  sha256 {digest[:12]}\n" in cli("verify", "out/bob.png")[1]
+    debit, stored = json.loads(cli("ledger", "history", "--image", "out/bob.png", *LEDGER, "--json")[1])[
+        "entries"
+    ]
+    assert (debit["files"], stored["sha256"], stored["debit"]) == ([digest], digest, debit["number"])
+    assert json.loads(cli("verify", "out/bob.png", "--json")[1])["verified"][0]["sha256"] == digest
+    code, answer, said = cli("ledger", "history", "--image", "in/bob.png", *LEDGER)
+    assert (code, answer, said) == (1, "", "in/bob.png: nobody paid for it from this ledger\n")
+    assert cli("ledger", "history", "--image", "nothing.png", *LEDGER)[0] == 4
+    assert cli("ledger", "history", "--image", "budget.db", *LEDGER)[0] == 2
+    assert cli("ledger", "history", "other", "--image", "out/bob.png", *LEDGER)[:2] == (1, "")
+
+
+def test_two_draws_of_one_photo_are_told_apart_by_their_files(cli: Shell) -> None:
+    for out in ("one.png", "two.png"):
+        assert cli("obfuscate", "in/bob.png", "--out", out, *METHOD, *PAID)[0] == 0
+        code, answer, _ = cli("ledger", "history", "--image", out, *LEDGER, "--json")
+        debit, stored = json.loads(answer)["entries"]
+        digest = hashlib.sha256(Path(out).read_bytes()).hexdigest()
+        assert (code, debit["files"], stored["sha256"]) == (0, [digest], digest)
+        assert (debit["draw"], stored["debit"]) == (1 + (out == "two.png"), debit["number"])
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("/data/budget.db", "sqlite:////data/budget.db"),
+        ("budget.db", "sqlite:///budget.db"),
+        ("./below/budget.db", "sqlite:///./below/budget.db"),
+        ("sqlite:budget.db", "sqlite:///budget.db"),
+        ("sqlite://budget.db", "sqlite:///budget.db"),
+        ("SQLite:/data/budget.db", "sqlite:////data/budget.db"),
+    ],
+)
+def test_a_file_that_is_named_without_a_url_is_told_with_one(shell: Shell, given: str, meant: str) -> None:
+    code, _, said = shell("ledger", "check", "--ledger", given)
+    assert (code, said.count("\n")) == (2, 1)
+    assert f"{given} is no URL of a ledger: did you mean {meant}? write sqlite:///budget.db, " in said
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "clerk:s3cret",
+        "postgres//clerk:s3cret@host/db",
+        "clerk@host/s3cret",
+        "sqlite:///s3cret@x?y",
+        "http://s3cret",
+    ],
+)
+def test_what_may_hold_a_password_is_not_shown(shell: Shell, given: str) -> None:
+    code, answer, said = shell("ledger", "check", "--ledger", given)
+    assert (code, answer) == (2, "")
+    assert "this is no URL of a ledger: write sqlite" in said
+    assert "s3cret" not in said
+
+
+@pytest.mark.parametrize("given", ["sqlite:///:memory:", "sqlite:///budget.db?mode=ro", "a%20b", "//", ""])
+def test_what_is_no_name_of_a_ledger_is_not_proposed_as_one(shell: Shell, given: str) -> None:
+    code, _, said = shell("ledger", "check", "--ledger", given)
+    assert (code, "did you mean" in said) == (2, False)
 
 
 def test_history_and_subjects_are_lists(cli: Shell) -> None:
     cli("obfuscate", "in/bob.png", "--out", "out", *METHOD, *LEDGER, "--subject", "album-7/bob")
     code, answer, _ = cli("ledger", "history", "album-7", *LEDGER)
     assert code == 0
+    digest = hashlib.sha256(Path("out/bob.png").read_bytes()).hexdigest()
     assert [line.split("  ")[2:4] for line in answer.splitlines()] == [
         ["album-7", "set limit epsilon 3"],
         ["album-7/bob", "debit epsilon 1 (m-pixels:16)"],
-        ["album-7/bob", f"stored {hashlib.sha256(Path('out/bob.png').read_bytes()).hexdigest()}"],
+        ["album-7/bob", f"stored {digest}"],
+    ]
+    assert [line.split("  ")[-1] for line in answer.splitlines()[1:]] == [
+        f"sha256 {digest[:12]}",
+        "paid by entry 3",
     ]
     code, answer, _ = cli("ledger", "subjects", *LEDGER, "--json")
     assert [each["subject"] for each in json.loads(answer)["subjects"]] == ["album-7", "album-7/bob"]

@@ -361,7 +361,7 @@ def test_verify_tells_every_state(cli):
     code, out, err = cli("verify", "out", "out/a.png")
     assert (code, out.count("\n")) == (0, 2)
     worth = "2-DP, m-pixels (m = 16)  moderate about any 16 pixels"
-    assert f"consistent    out/a.png  {worth}: publishable (at least weak)  {FEW}\n" in out
+    assert f"consistent    out/a.png  {worth}: publishable (at least weak)  {FEW}  sha256 " in out
     seeded = f"out/seeded.png  {worth}: not publishable (seeded bits)  "
     assert f"{seeded}NOT FOR PUBLICATION" in out
     assert "consistent 2, publishable 1, failed 0; " in err

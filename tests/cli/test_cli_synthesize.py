@@ -13,13 +13,15 @@ import pytest
 from made_faces import faces, source_of, train
 from PIL import Image
 
+import dpveil.synthesis
 from dpveil.assets import save
 from dpveil.bench.layouts import LAYOUTS, alone
 from dpveil.cli.synthesize_photos import Album
 from dpveil.codecs import PCA
 from dpveil.core.certificate import canonical, checksum
 from dpveil.errors import InvalidParameter, PhotoError
-from dpveil.io import encode
+from dpveil.io import encode, writing
+from dpveil.ledger import Reservation
 from dpveil.synthesis import Plan, Simulator
 from dpveil.synthesis import names as of_set
 from dpveil.synthesis.plan import LEAST
@@ -300,6 +302,132 @@ def test_a_ledger_pays_before_anything_is_drawn(made, shell, tmp_path):
     assert shown["spent"]["relation"] == "person"
 
 
+URL = "sqlite:///budget.db"
+PAID = ("--ledger", URL, "--subject", "album")
+
+
+@pytest.fixture
+def budget(shell):
+    """A ledger with room for two sets."""
+    limit = ("ledger", "limit", "album", "--epsilon", "200", "--delta", "1e-5", "--ledger", URL)
+    assert shell(*limit)[0] == 0
+
+
+def counted(shell):
+    """Return how many debits there are, stored files, and debits without one."""
+    told = json.loads(shell("ledger", "check", "--ledger", URL, "--json")[1])
+    return told["debits"], told["files"], told["unstored"]
+
+
+def test_the_ledger_knows_the_set_that_it_paid_for(made, shell, tmp_path, budget):
+    """`ledger check` computes the hash of its certificate, and verifies all of it."""
+    assert made(*PAID)[0] == 0
+    assert counted(shell) == (1, 1, 0)
+    digest = hashlib.sha256((tmp_path / "made" / of_set.NAME).read_bytes()).hexdigest()
+    check = ("ledger", "check", "--ledger", URL)
+    for place in ("made", f"made/{of_set.NAME}", "."):
+        code, answer, _ = shell(*check, place, "--json")
+        (paid,) = json.loads(answer)["paid"]
+        assert (code, paid["sha256"], paid["paid_by"]) == (0, digest, ["album"])
+    code, answer, _ = shell("ledger", "history", "--ledger", URL, "--image", "made", "--json")
+    assert [entry["kind"] for entry in json.loads(answer)["entries"]] == ["debit", "stored"]
+    assert f"  sha256 {digest[:12]}\n" in shell("verify", "made")[1]
+    code, answer, _ = shell(*check, "made/000001.png", "--json")
+    (failed,) = json.loads(answer)["failed"]
+    assert (code, failed["error"]) == (1, "it has no certificate of its own: verify its data set, made")
+    (tmp_path / "made" / "000001.png").unlink()
+    code, answer, _ = shell(*check, "made", "--json")
+    (failed,) = json.loads(answer)["failed"]
+    assert (code, failed["error"]) == (1, "it was paid for, but 000001.png is missing")
+
+
+def test_a_set_that_nobody_paid_for_is_found(made, shell, tmp_path, budget):
+    assert made()[0] == 0
+    code, answer, _ = shell("ledger", "check", "made", "--ledger", URL, "--json")
+    (failed,) = json.loads(answer)["failed"]
+    assert (code, failed["error"]) == (1, "nobody paid for it from this ledger")
+    (tmp_path / "made" / "000009.png").hardlink_to(tmp_path / "budget.db")
+    assert shell("ledger", "check", "made", "--ledger", URL)[0] in (2, 4)
+    (tmp_path / "made" / "000009.png").unlink()
+    assert counted(shell) == (0, 0, 0)
+
+
+def test_a_retry_with_the_same_key_finds_the_set_and_pays_nothing(made, shell, tmp_path, budget):
+    assert made(*PAID, "--key", "first")[0] == 0
+    before = text_of(tmp_path)
+    code, answer, err = made(*PAID, "--key", "first", "--json")
+    told = json.loads(answer)
+    assert (code, told["synthesized"], len(told["skipped"])) == (0, [], 1)
+    assert "nothing was drawn" in err
+    assert (text_of(tmp_path), counted(shell)) == (before, (1, 1, 0))
+    code, _, err = made(*PAID, "--key", "first", "--candidates", "9")
+    assert (code, "made is not that set, or not intact, or of other settings" in err) == (1, True)
+    (tmp_path / "made" / "000001.png").unlink()
+    assert made(*PAID, "--key", "first")[0] == 1
+    shutil.rmtree(tmp_path / "made")
+    code, _, err = made(*PAID, "--key", "first")
+    assert (code, "choose another --key" in err) == (1, True)
+    assert (counted(shell), (tmp_path / "made").exists()) == ((1, 1, 0), False)
+    assert made(*PAID, "--key", "second")[0] == 0
+    assert counted(shell) == (2, 2, 0)
+    code, _, err = made(*PAID, "--key", "third")
+    assert (code, "made holds a data set already" in err) == (4, True)
+
+
+def test_without_a_key_a_set_that_is_there_is_not_taken_for_the_new_one(made, shell, budget):
+    assert made(*PAID)[0] == 0
+    assert made(*PAID)[0] == 4
+    assert counted(shell) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("moment", ["drawing", "writing", "noting", "naming"])
+def test_whatever_fails_costs_one_debit_at_most_and_shows_nothing_unpaid(
+    made, shell, tmp_path, monkeypatch, budget, moment
+):
+    """A retry with the key pays once more, unless the ledger knows of a set that may have been seen."""
+
+    def fails(*_, **__):
+        raise OSError(28, "no space")
+
+    places = {
+        "drawing": (dpveil.synthesis, "evolve"),
+        "writing": (writing, "_write_beside"),
+        "noting": (Reservation, "stored"),
+        "naming": (writing, "_place"),
+    }
+    with monkeypatch.context() as broken:
+        broken.setattr(*places[moment], fails)
+        assert made(*PAID, "--key", "first")[0] != 0
+    seen = moment == "naming"
+    assert counted(shell) == (1, int(seen), int(not seen))
+    assert not any((tmp_path / "made").glob("*"))
+    code, _, err = made(*PAID, "--key", "first")
+    assert (code, "choose another --key" in err) == ((1, True) if seen else (0, False))
+    assert counted(shell) == ((1, 1, 0) if seen else (2, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--key", "a"), "--key needs --ledger"),
+        ((*PAID, "--key", ""), "--key needs --ledger and a name"),
+        ((*PAID, "--seed", "1"), "leave out --seed"),
+    ],
+)
+def test_options_of_paying_that_do_not_belong_together(made, tmp_path, budget, options, told):
+    code, _, err = made(*options)
+    assert (code, told in err, (tmp_path / "made").exists()) == (2, True, False)
+
+
+def test_a_set_that_costs_too_much_is_refused_before_photos_are_read(made, shell, tmp_path, budget):
+    for path in (tmp_path / "photos").rglob("*.png"):
+        path.write_bytes(b"no photo")
+    limit = ("ledger", "limit", "album", "--epsilon", "99", "--delta", "1e-5", "--ledger", URL)
+    assert shell(*limit)[0] == 0
+    code, _, err = made(*PAID)
+    assert (code, "left out" in err, counted(shell)) == (3, False, (0, 0, 0))
+
+
 def test_an_interrupt_before_the_payment_makes_nothing(made, tmp_path, monkeypatch):
     monkeypatch.setattr(Simulator, "embed", interrupt)
     code, _, err = made()
@@ -310,10 +438,8 @@ def test_an_interrupt_before_the_payment_makes_nothing(made, tmp_path, monkeypat
     assert not (tmp_path / "made").exists()
 
 
-def test_an_interrupt_after_the_payment_waits_for_the_set(made, shell, tmp_path, monkeypatch):
+def test_an_interrupt_after_the_payment_waits_for_the_set(made, shell, tmp_path, monkeypatch, budget):
     """And the ledger knows whose set it paid for."""
-    url = "sqlite:///budget.db"
-    shell("ledger", "limit", "album", "--epsilon", "150", "--delta", "1e-5", "--ledger", url)
     real = Simulator.draw
 
     def draw(*given):
@@ -321,17 +447,65 @@ def test_an_interrupt_after_the_payment_waits_for_the_set(made, shell, tmp_path,
         return real(*given)
 
     monkeypatch.setattr(Simulator, "draw", draw)
-    code, _, err = made("--ledger", url, "--subject", "album")
+    code, _, err = made(*PAID)
     assert (code, err.splitlines()[-1]) == (
         130,
         "dpveil: interrupted: the set was paid, and made is complete",
     )
     assert verify(tmp_path / "made").consistent
-    code, answer, _ = shell("ledger", "check", f"made/{of_set.NAME}", "--ledger", url)
+    code, answer, _ = shell("ledger", "check", "made", "--ledger", URL)
     assert (code, "paid by album" in answer) == (0, True)
 
 
 # What verify says of changed sets
+
+
+def test_a_folder_above_sets_is_verified_with_each_of_them_as_a_whole(made, shell, tmp_path):
+    assert made()[0] == 0
+    (tmp_path / "all").mkdir()
+    shutil.copytree(tmp_path / "made", tmp_path / "all" / "a" / "one")
+    shutil.copytree(tmp_path / "made", tmp_path / "all" / ".two")
+    code, answer, err = shell("verify", "all")
+    assert (code, answer.count("consistent    all/"), answer.count("\n")) == (0, 2, 2)
+    assert "consistent 2, publishable 0, failed 0" in err
+    assert "without a certificate" not in err
+    assert shell("verify", "all", "all/a/one", f"all/.two/{of_set.NAME}")[1] == answer
+    inner = tmp_path / "all" / "a" / "one"
+    shutil.copytree(tmp_path / "made", inner / "deeper")
+    (tmp_path / "all" / "a" / "loose.png").write_bytes((inner / "000001.png").read_bytes())
+    code, answer, err = shell("verify", "all")
+    lines = sorted(answer.splitlines())
+    assert (code, [line.split()[0] for line in lines]) == (1, ["INCONSISTENT", "MISSING", "consistent"])
+    assert lines[0].startswith("INCONSISTENT  all/a/one  deeper is not part of the set")
+    assert "without a certificate: all/a/loose.png" in err
+
+
+def test_a_picture_of_a_set_is_said_to_be_one(made, shell, tmp_path):
+    assert made()[0] == 0
+    code, answer, err = shell("verify", "made/000001.png")
+    assert (code, answer) == (
+        1,
+        "MISSING       made/000001.png  it has no certificate of its own: verify its data set, made\n",
+    )
+    assert "no release is here" not in err
+    code, answer, _ = shell("verify", f"made/{of_set.NAME}")
+    assert (code, answer.split()[:2]) == (0, ["consistent", "made"])
+    (tmp_path / "link").symlink_to("made")
+    code, answer, _ = shell("verify", "link")
+    assert (code, "symbolic link" in answer) == (1, True)
+    (tmp_path / "above").mkdir()
+    (tmp_path / "above" / "link").symlink_to(tmp_path / "made")
+    code, answer, _ = shell("verify", "above")
+    assert (code, "symbolic link" in answer) == (1, True)
+
+
+def test_a_certificate_of_a_set_hides_nothing_beside_it(shell, tmp_path):
+    """Somebody puts one into a folder of originals."""
+    (tmp_path / "out" / "below").mkdir(parents=True)
+    Image.fromarray(np.zeros((8, 8), np.uint8)).save(tmp_path / "out" / "below" / "original.png")
+    (tmp_path / "out" / of_set.NAME).write_bytes(b"{}")
+    code, answer, _ = shell("verify", "out", "--json")
+    assert (code, [each["output"] for each in json.loads(answer)["failed"]]) == (1, ["out"])
 
 
 def test_changed_missing_and_added_files_are_found(made, shell, tmp_path):

@@ -37,7 +37,7 @@ GIVEN: dict[str, dict[str, Any]] = {
 class Untouchable:
     """A ledger that must not be asked."""
 
-    def reserve(self, subject: str, guarantee: object, key: object, **more: Any) -> Any:
+    def debit(self, subject: str, guarantee: object, key: object, **more: Any) -> Any:
         raise AssertionError("something was paid")
 
 

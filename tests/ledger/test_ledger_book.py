@@ -211,21 +211,26 @@ def test_a_reservation_that_expired_is_not_committed_nor_shown(
     assert ledger.check().debits == 0
 
 
-def test_a_commit_that_is_refused_leaves_no_reservation(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_commit_that_is_refused_leaves_no_reservation(ledger: Ledger) -> None:
     """A limit is lowered between the reservation and its commit."""
-    commit = Ledger._commit
-
-    def lowered(self: Ledger, *arguments: Any) -> int:
-        self.set_limit("album", Limit("pure", epsilon="0.5"))
-        return commit(self, *arguments)
-
-    monkeypatch.delattr(Ledger, "debit")  # a ledger that does not pay in one step
-    monkeypatch.setattr(Ledger, "_commit", lowered)
-    with pytest.raises(BudgetExceeded):
-        dpveil.plan(PHOTO, "dp-pix", epsilon=1, block=8).release(ledger=ledger, subject="album")
+    with ledger.reserve("album", cost(1), "one") as held:
+        ledger.set_limit("album", Limit("pure", epsilon="0.5"))
+        with pytest.raises(BudgetExceeded):
+            held.commit()
     assert ledger.show("album").reserved.cost.epsilon == 0
+    assert ledger.check().debits == 0
+
+
+def test_a_release_is_paid_in_one_step_and_by_nothing_that_only_reserves(ledger: Ledger) -> None:
+    class Reserving:
+        reserve = ledger.reserve
+
+    plan = dpveil.plan(PHOTO, "dp-pix", epsilon=1, block=8)
+    with pytest.raises(InvalidParameter, match="Reserving' is not a ledger"):
+        plan.release(ledger=Reserving(), subject="album")  # type: ignore[arg-type]
+    release = plan.release(ledger=ledger, subject="album")
+    assert release.paid is not None
+    assert [entry.kind for entry in ledger.history()] == ["open", "limit", "debit"]
 
 
 def test_a_reservation_expires_and_a_late_commit_draws_nothing(

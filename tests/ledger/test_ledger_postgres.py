@@ -621,6 +621,48 @@ def test_another_schema_or_owner_is_refused(ledger: Ledger, url: str, change: st
                 other.execute("DROP OWNED BY mallory CASCADE; DROP ROLE mallory")
 
 
+@pytest.mark.parametrize(
+    ("grant", "who", "what"),
+    [
+        ("UPDATE ON subjects TO mallory", "mallory", "UPDATE"),
+        ("INSERT (text) ON entries TO mallory", "mallory", "INSERT"),
+        ("DELETE ON reservations TO PUBLIC", "everybody", "DELETE"),
+        ("TRUNCATE ON ledger TO mallory", "mallory", "TRUNCATE"),
+        ("TRIGGER ON entries TO mallory", "mallory", "TRIGGER"),
+        ("CREATE ON SCHEMA dpveil_ledger TO mallory", "mallory", "CREATE"),
+        ("SELECT ON entries TO mallory; GRANT USAGE ON SCHEMA dpveil_ledger TO PUBLIC", "", ""),
+        ("UPDATE ON entries TO pg_monitor, current_user; REVOKE UPDATE ON entries FROM pg_monitor", "", ""),
+    ],
+)
+def test_others_may_read_a_ledger_and_not_change_it(
+    ledger: Ledger, url: str, grant: str, who: str, what: str
+) -> None:
+    ledger.close()
+    with psycopg.connect(url, autocommit=True) as root:
+        root.execute(f"SET search_path = dpveil_ledger; CREATE ROLE mallory; GRANT {grant}")
+        try:
+            if not who:
+                with Ledger(url) as again:
+                    assert again.check().entries == 2
+                return
+            for more in ({}, {"create": True}):
+                with pytest.raises(LedgerError, match=f"can be changed by {who}, who may {what}: revoke it"):
+                    Ledger(url, **more)
+        finally:
+            root.execute("DROP OWNED BY mallory; DROP ROLE mallory")
+
+
+def test_tables_that_others_may_change_from_their_beginning_are_no_ledger(url: str) -> None:
+    """Whoever may alter default privileges can grant what does not exist yet."""
+    with psycopg.connect(url, autocommit=True) as root:
+        root.execute("CREATE ROLE mallory; ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO mallory")
+        try:
+            with pytest.raises(LedgerError, match="can be changed by mallory, who may DELETE"):
+                Ledger(url, create=True)
+        finally:
+            root.execute("DROP OWNED BY mallory; DROP ROLE mallory")
+
+
 def test_a_schema_that_somebody_made_beforehand_is_no_place_for_a_ledger(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as other:
         other.execute("CREATE SCHEMA dpveil_ledger")

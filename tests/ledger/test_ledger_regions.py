@@ -124,20 +124,13 @@ def test_of_two_that_are_reserved_at_once_the_second_commits_nothing(ledger: Led
     assert [ledger.show(name).spent.cost.epsilon for name in ("album", "studio")] == [2 * 10**6, 0]
 
 
-def test_a_refused_commit_of_a_release_leaves_no_reservation(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    commit, others = Ledger._commit, [dpveil.plan(PHOTO, "fill", regions=RIGHT)]
-
-    def late(self: Ledger, *arguments: Any) -> int:
-        if others:
-            others.pop().release(ledger=self, subject="studio")
-        return commit(self, *arguments)
-
-    monkeypatch.delattr(Ledger, "debit")  # a ledger that does not pay in one step
-    monkeypatch.setattr(Ledger, "_commit", late)
-    with pytest.raises(RegionsDiffer):
-        dpveil.plan(PHOTO, "fill", regions=LEFT).release(ledger=ledger, subject="album")
+def test_a_commit_that_is_refused_for_its_regions_leaves_no_reservation(ledger: Ledger) -> None:
+    """Another release of the photo is paid between the reservation and its commit."""
+    left, right = (dpveil.plan(PHOTO, "fill", regions=half) for half in (LEFT, RIGHT))
+    with ledger.reserve("album", cost(1), "one", covered=left.covered) as held:
+        right.release(ledger=ledger, subject="studio")
+        with pytest.raises(RegionsDiffer):
+            held.commit()
     assert ledger.check().debits == 1
     with closing(sqlite3.connect(ledger.files[0])) as raw:
         assert raw.execute("SELECT count(*) FROM reservations").fetchone() == (0,)

@@ -96,9 +96,6 @@ class Page:
         self.folder, self.error, self.seen = folder, error, [("", [0])]
         self.seen.clear()
 
-    def commit(self) -> None:
-        """Pay nothing."""
-
     def stored(self, sha256: str) -> None:
         found = {path.name: path.read_bytes() for path in self.folder.iterdir()}
         assert all(name.endswith(".tmp") for name in found)

@@ -65,26 +65,18 @@ class Book:
     drawn: list | None = None
     seen: list = field(default_factory=list)
 
-    def reserve(self, subject, guarantee, key, *, again=False, covered=None, other_regions=False):
+    def debit(self, subject, guarantee, key, *, again=False, covered=None, other_regions=False):
         if guarantee.epsilon > self.limit:
             raise BudgetExceeded(subject=subject, asked=guarantee.epsilon, left=self.limit)
-        return Page(self, guarantee)
+        self.seen.append((guarantee, None if self.drawn is None else sum(self.drawn)))
+        return Page()
 
 
 @dataclass
 class Page:
-    """A reservation in such a book."""
+    """A debit in such a book."""
 
-    book: Book
-    guarantee: object
     files: list = field(default_factory=list)
-
-    def commit(self):
-        drawn = self.book.drawn
-        self.book.seen.append((self.guarantee, None if drawn is None else sum(drawn)))
-
-    def cancel(self):
-        pass
 
     def stored(self, sha256):
         self.files.append(sha256)

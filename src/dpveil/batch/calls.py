@@ -149,12 +149,6 @@ class _Payment:
     def __init__(self, line: Line, number: int) -> None:
         self._line, self._number = line, number
 
-    def commit(self) -> None:
-        self._line("commit", self._number)
-
-    def cancel(self) -> None:
-        self._line("cancel", self._number)
-
     def stored(self, sha256: str) -> None:
         self._line("stored", self._number, sha256)
 
@@ -165,8 +159,8 @@ class _Ledger:
     def __init__(self, line: Line) -> None:
         self._line = line
 
-    def reserve(self, subject: str, guarantee: Guarantee, key: str | bytes, **more: Any) -> _Payment:
-        return _Payment(self._line, self._line("reserve", subject, guarantee, key, **more))
+    def debit(self, subject: str, guarantee: Guarantee, key: str | bytes, **more: Any) -> _Payment:
+        return _Payment(self._line, self._line("debit", subject, guarantee, key, **more))
 
     def knows(self, subject: str, sha256: str) -> bool:
         return bool(self._line("knows", subject, sha256))

@@ -20,6 +20,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.batch.calls import ENDED, Call, Raised, Setup, send
+from dpveil.batch.found import Given, Seen
 from dpveil.batch.interrupts import uninterrupted
 from dpveil.batch.owner import CALLS as OWNERS
 from dpveil.batch.owner import Owner
@@ -207,18 +208,15 @@ class Jobs:
         except Exception as error:  # noqa: BLE001  it is the photo's error, as without workers
             return Raised.of(error)
 
-    def _next(self, worker: Worker, *done: Any) -> tuple[Task | None, Path | None] | None:
-        """Give out a photo and the first of its copies; none if there is no other, or not just now.
-
-        A worker is `done` with the one before that is written.
-        """
+    def _next(self, worker: Worker, *done: Any) -> Given | None:
+        """Give out a photo, if there is another just now; with the last one written, a worker is `done`."""
         if done:
             self._done(worker, *done)
         with self.lock:
             if self.shared.reason or not (self.fresh or self.again):
                 return None
             if worker.lone in worker.holds or (worker.holds and not self.fresh):
-                return None, None
+                return None, None, None
             if not self.fresh:
                 worker.lone = self.again[0]
             place = (self.fresh or self.again).popleft()
@@ -226,7 +224,8 @@ class Jobs:
             later = self.fresh[len(self.workers)] if len(self.fresh) > len(self.workers) else None
         if later is not None:
             _advise(self.tasks[later].source)
-        return self.tasks[place], self.run.copies.get(self.tasks[place].source)
+        task = self.tasks[place]
+        return task, self.run.copies.get(task.source), self.run.found.seen.get(task.output)
 
     def _stopped(self, worker: Worker, output: Path) -> str:
         """Let a photo be drawn, unless the run has been stopped."""
@@ -240,9 +239,12 @@ class Jobs:
             self.shared.open(folder)
             return self.shared.made[folder]
 
-    def _done(self, worker: Worker, output: Path, entry: Entry, seen: list[Any], reason: str) -> None:
+    def _done(
+        self, worker: Worker, output: Path, entry: Entry, seen: list[Any], reason: str, found: Seen | None
+    ) -> None:
         """Take what became of a photo; of one that was not to be drawn any more, nothing."""
         place = self.places[output]
+        self.run.found.add(output, found)
         self.owner.forget(self.tasks[place])
         with self.lock:
             worker.holds.discard(place)

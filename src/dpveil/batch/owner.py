@@ -39,22 +39,16 @@ class Owner:
         self.run = run
         self._numbers, self._payments = count(), dict[int, _Paid]()
 
-    def reserve(self, task: Task, *given: Any, **more: Any) -> int:
-        """Reserve budget for a photo, as `Budget.reserve`; return the number of the payment."""
+    def debit(self, task: Task, *given: Any, **more: Any) -> int:
+        """Debit the price of a photo, as `Budget.debit`; return the number of the payment.
+
+        From here on the photo is paid for, also if its worker died while it waited.
+        """
         ledger: Any = self.run.choices.ledger
-        number, payment = next(self._numbers), ledger.reserve(*given, **more)
+        number, payment = next(self._numbers), ledger.debit(*given, **more)
+        self.run.paid.add(task.output)
         self._payments[number] = _Paid(task, payment)
         return number
-
-    def commit(self, task: Task, number: int) -> None:
-        """Debit a payment; from here on the photo is paid for."""
-        paid = self._payments[number]
-        paid.payment.commit()
-        self.run.paid.add(paid.task.output)
-
-    def cancel(self, task: Task, number: int) -> None:
-        """Free a payment that is not committed."""
-        self._payments[number].payment.cancel()
 
     def stored(self, task: Task, number: int, sha256: str) -> None:
         """Let the ledger know the file of a release."""
@@ -89,8 +83,6 @@ class Owner:
         tidy(task.output.parent)
         sha256 = ""
         for paid in [paid for paid in [*self._payments.values()] if paid.task is task]:
-            with suppress(DPVeilError):
-                paid.payment.cancel()
             sha256 = paid.sha256 or sha256
         self.forget(task)
         entry = self._written(task, sha256) if drawn else None
@@ -119,9 +111,7 @@ class Owner:
 
 
 CALLS: Final[Mapping[str, Callable[..., object]]] = {
-    "reserve": Owner.reserve,
-    "commit": Owner.commit,
-    "cancel": Owner.cancel,
+    "debit": Owner.debit,
     "stored": Owner.stored,
     "knows": Owner.knows,
     "sign": Owner.sign,

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from dpveil.batch.choices import Choices
 from dpveil.batch.copies import copies
+from dpveil.batch.found import Found
 from dpveil.batch.interrupts import uninterrupted
 from dpveil.batch.jobs import Jobs, check_jobs, nothing
 from dpveil.batch.numbering import check_numbers, keep_numbers
@@ -67,8 +68,8 @@ class _Drawn:
 class Run:
     """One run: its settings, the states of its output folders, and the outcomes so far.
 
-    `around` is what is decided for all photos together, `copies` has the first of identical inputs, and
-    `paid` the outputs whose draws a ledger paid for.
+    `around` is what is decided for all photos together, `copies` has the first of identical inputs, `paid`
+    the outputs whose draws a ledger paid for, and `found` what was seen in photos that were priced.
     """
 
     choices: Choices
@@ -78,6 +79,7 @@ class Run:
     states: dict[Path, State] = field(default_factory=dict)
     copies: dict[Path, Path] = field(default_factory=dict)
     paid: set[Path] = field(default_factory=set)
+    found: Found = field(default_factory=Found)
 
     def begin(self, tasks: Sequence[Task]) -> None:
         """Store new numbers, clean up after killed runs, read the folders' states, and find copies.
@@ -107,14 +109,16 @@ class Run:
         choices, stamp = self.choices, stamp_of(task.source)
         if (there := self._there(task, stamp)) is not None:
             return there
-        planned = plan(
-            read(task.source, max_pixels=choices.max_pixels),
-            choices.method,
-            regions=choices.regions,
-            if_none=choices.if_none,
-            post_processing=choices.post_processing,
-            at_least=choices.at_least,
-        )
+        photo = read(task.source, max_pixels=choices.max_pixels)
+        with self.found.about(task.output, photo, keep=choices.dry):
+            planned = plan(
+                photo,
+                choices.method,
+                regions=choices.regions,
+                if_none=choices.if_none,
+                post_processing=choices.post_processing,
+                at_least=choices.at_least,
+            )
         return _Ready(planned, stamp)
 
     def _there(self, task: Task, stamp: Stamp | None) -> tuple[Path, Certificate] | None:
@@ -260,7 +264,7 @@ def release_all(
     """
     check_jobs(jobs)
     run = Run(choices, Report(options or {}, dry=choices.dry), lambda *release: seen(see(*release)))
-    dry = Run(replace(choices, dry=True), Report(options or {}), nothing, states=run.states)
+    dry = Run(replace(choices, dry=True), Report(options or {}), nothing, states=run.states, found=run.found)
     apart = None if min(jobs, len(tasks)) < 2 else Jobs(run, tasks, see, seen)
     try:
         run.begin(tasks)

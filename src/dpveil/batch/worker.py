@@ -27,9 +27,11 @@ class _Work:
     def __iter__(self) -> Iterator[tuple[Task | None, Callable[[], Any]]]:
         """Yield photos until there are no more; None where none is given out just now."""
         while (given := self._line("next", *self._told())) is not None:
-            task, copied = given
+            task, copied, seen = given
             if copied is not None:
                 self._run.copies[task.source] = copied
+            if seen is not None:
+                self._run.found.add(task.output, seen)
             yield task, partial(self._run.prepare, task) if task is not None else lambda: None
 
     def done(self, *done: Any) -> None:
@@ -66,7 +68,9 @@ def serve(line: Line, setup: Setup) -> None:
             if task is None:
                 continue
             reason = run.turn(task, waiting)
-            work.done(task.output, _plain(run.report.entries.pop()), [*seen], reason)
+            found = run.found.take(task.output)
+            done = task.output, _plain(run.report.entries.pop()), [*seen], reason
+            work.done(*done, found if run.choices.dry else None)
             seen.clear()
             run.copies.pop(task.source, None)
         work.tell()

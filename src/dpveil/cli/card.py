@@ -161,8 +161,7 @@ def _read(
     at_least, trust, max_pixels = asked
     trusted: Sequence[PublicKey] | None = trusted_keys(trust or None)
     least = None if at_least is None else check_strength_name(at_least)
-    sets, _ = verify_set.split([folder])
-    if not sets:
+    if not verify_set.is_set(folder):
         files = releases(folder, [*results([folder], max_pixels, least, trusted)])
         return files, totals(files, _people(people, column, files, folder)), None
     found = verify_set.verified(folder)

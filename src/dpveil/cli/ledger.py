@@ -11,8 +11,8 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.command import Command
-from dpveil.cli.ledger_check import check_command
-from dpveil.cli.ledger_words import Url, account_of, event_in_words
+from dpveil.cli.ledger_check import check_command, paying_for
+from dpveil.cli.ledger_words import Joined, Url, account_of, event_in_words
 from dpveil.cli.options import AsJson, Text
 from dpveil.errors import InvalidParameter, UsageError
 
@@ -123,28 +123,48 @@ def subjects_command(ledger: Url, json: AsJson = False) -> int:
 
 
 @ledger_app.command("history", cls=Command, short_help="List what happened, in order.")
-def history_command(ledger: Url, subject: Some = None, json: AsJson = False) -> int:
+def history_command(
+    ledger: Url,
+    subject: Some = None,
+    image: Annotated[
+        Path | None, typer.Option(metavar="RELEASE", help="Only who paid for this image, or data set.")
+    ] = None,
+    json: AsJson = False,
+) -> int:
     """List limits, debits and stored files in order.
 
     \b
-    Example:
+    Examples:
       dpveil ledger history album-7 --ledger sqlite:///budget.db
+      dpveil ledger history --image private.png --ledger sqlite:///budget.db
+
+    A debit shows by which SHA-256 its files are known, as `dpveil verify` shows that of a file. Exit code 1:
+    nobody paid for --image.
     """
     from dpveil.ledger import Ledger
 
     with Ledger(ledger) as opened:
+        found = None if image is None else paying_for(opened, image)
         entries = list(opened.history(subject))
+    joined = Joined(entries)
+    if found is not None:
+        entries = [entry for entry in entries if {entry.number, joined.of(entry).get("debit")} & found]
     if json:
-        say.document({"entries": [entry.to_json() for entry in entries]})
+        say.document({"entries": [entry.to_json() | joined.of(entry) for entry in entries]})
     for entry in () if json else entries:
         moment = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(min(entry.time, 2**36)))
-        say.answer(f"{entry.number}  {moment}  {event_in_words(entry.event)}")
+        say.answer(f"{entry.number}  {moment}  {event_in_words(entry.event)}{joined.in_words(entry)}")
+    if image is not None and not entries:
+        say.note(f"{say.still(str(image))}: nobody paid for it from this ledger")
+        return exits.INCOMPLETE
     return exits.DONE
 
 
 @ledger_app.command("export", cls=Command, short_help="Write all entries with their hashes to a file.")
 def export_command(
-    ledger: Url, out: Annotated[Path, typer.Option(metavar="FILE.jsonl", help="A new file.")]
+    ledger: Url,
+    out: Annotated[Path, typer.Option(metavar="FILE.jsonl", help="Where to write.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> int:
     """Write one JSON object for every entry: its text and the hash that chains it to the one before.
 
@@ -164,8 +184,8 @@ def export_command(
     with Ledger(ledger) as opened:
         check_apart(opened.files, [out])
         lines = [dumps({"text": entry.text, "sha256": entry.head}) + "\n" for entry in opened.history()]
-    write_together([(out, "".join(lines).encode())], replace=False, private=True)
-    say.note(f"wrote {len(lines):,} entries")
+    write_together([(out, "".join(lines).encode())], replace=force, private=True)
+    say.note(f"wrote {len(lines):,} entries to {say.still(str(out))}")
     return exits.DONE
 
 

@@ -13,6 +13,7 @@ from dpveil.cli.options import AsJson, Text
 from dpveil.errors import DPVeilError, PhotoError
 
 if TYPE_CHECKING:
+    from dpveil.core.guarantee import Guarantee
     from dpveil.ledger import Ledger
 
 MOST_BYTES: Final = 1 << 30
@@ -24,7 +25,7 @@ def check_command(
     ledger: Url,
     releases: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[RELEASE]...", help="Released images, or folders of them, to look up."),
+        typer.Argument(metavar="[RELEASE]...", help="Released images, data sets, or folders of them."),
     ] = None,
     head: Annotated[
         Text, typer.Option(metavar="NUMBER:SHA256", help="A head that was kept: finds older copies.")
@@ -76,17 +77,21 @@ def check_command(
 
 
 def _asked(ledger: Ledger, releases: list[Path]) -> tuple[dict[Path, str], int]:
-    """Return the images to look up, each with a problem if it has one, and how many others a folder has.
+    """Return the images and data sets to look up, each with a problem if it has one, and how many other
+    images a folder has.
 
     In folders these are images with a certificate, and whatever cannot be searched. Raises `PhotoError` if
     there is none, and `UsageError` for files of the ledger.
     """
     from dpveil.batch import check_apart
     from dpveil.cli.verify import targets
+    from dpveil.cli.verify_set import split
+    from dpveil.io.folders import walk
     from dpveil.release.saving import certificate_path, image_path, is_release
 
-    asked, bare = {}, set()
-    for path, problem in targets(releases):
+    sets, others = split(releases)
+    asked, bare = dict.fromkeys(sets, ""), set()
+    for path, problem in targets(others, sets):
         image = image_path(path) or path
         if problem or path in releases or is_release(image):
             asked[image] = problem
@@ -95,37 +100,82 @@ def _asked(ledger: Ledger, releases: list[Path]) -> tuple[dict[Path, str], int]:
     if releases and not asked:
         raise PhotoError("no release is there to look up", hint="name released images, or folders of them")
     check_apart(ledger.files, [place for path in asked for place in (path, certificate_path(path))])
+    check_apart(ledger.files, [place for path in sets for place, _ in walk(path, hidden=True)])
     return asked, len(bare)
 
 
 def _looked_up(ledger: Ledger, path: Path, problem: str) -> dict[str, Any]:
     """Return who paid for a file, by its own hash, or why it is not as it was paid for."""
-    from hashlib import sha256
-
-    from dpveil.io import received
+    from dpveil.cli.verify_set import of_a_set
     from dpveil.io.refused import Refused
     from dpveil.ledger.rules import priced
-    from dpveil.release.verification import verify
 
     told: dict[str, Any] = {"output": str(path)}
     if problem:
         return told | {"error": problem, "hint": "name what it stands for, or look at it yourself"}
     try:
-        digest = sha256(received(path, MOST_BYTES)).hexdigest()
+        digest = digest_of(path)
     except Refused as refusal:
         return told | {"error": f"the file {refusal.problem}", "hint": refusal.remedy}
     paid = ledger.paid_for(digest)
     told |= {"sha256": digest, "paid_by": [each.subject for each in paid]}
     if not paid:
-        return told | {"error": "nobody paid for it from this ledger", "hint": UNPAID}
-    found = verify(path)
-    if found.status != "consistent" or found.certificate is None or found.certificate.composition is None:
-        problem = next(iter(found.problems), "it is an unprotected copy")
+        return told | {"error": of_a_set(path) or "nobody paid for it from this ledger", "hint": UNPAID}
+    promise, problem = _promise(path)
+    if problem:
         return told | {"error": f"it was paid for, but {problem}", "hint": UNPAID}
     try:
-        stated = priced(found.certificate.composition)
+        stated = priced(promise)
     except DPVeilError as error:
         return told | {"error": error.message, "hint": error.hint}
     if all(each.cost != stated for each in paid):  # several may have drawn the very same file
         return told | {"error": "its certificate states another amount than was paid", "hint": UNPAID}
     return told
+
+
+def digest_of(release: Path) -> str:
+    """Return the SHA-256 that a ledger knows a release by: of its file, or of a data set's certificate.
+
+    Raises `Refused` for what cannot be read.
+    """
+    from hashlib import sha256
+
+    from dpveil.cli.verify_set import is_set
+    from dpveil.io import received
+    from dpveil.synthesis.names import NAME
+
+    return sha256(received(release / NAME if is_set(release) else release, MOST_BYTES)).hexdigest()
+
+
+def paying_for(ledger: Ledger, release: Path) -> set[int]:
+    """Return the numbers of the debits that paid for a release, by its own hash.
+
+    Raises `PhotoError` for what cannot be read, and `UsageError` for files of the ledger.
+    """
+    from dpveil.batch import check_apart
+    from dpveil.io.refused import Refused
+    from dpveil.synthesis.names import NAME
+
+    check_apart(ledger.files, [release, release / NAME])
+    try:
+        digest = digest_of(release)
+    except Refused as refusal:
+        raise PhotoError(f"the file {refusal.problem}", hint=refusal.remedy) from refusal
+    return {each.entry for each in ledger.paid_for(digest)}
+
+
+def _promise(release: Path) -> tuple[Guarantee | None, str]:
+    """Return what a release or a data set promises, or why it is not what its certificate describes."""
+    from dpveil.cli import verify_set
+    from dpveil.release.verification import verify
+
+    if verify_set.is_set(release):
+        made = verify_set.verified(release)
+        return (None if made.certificate is None else made.certificate.plan.guarantee), "; ".join(
+            made.problems
+        )
+    found = verify(release)
+    promise = None if found.certificate is None else found.certificate.composition
+    if found.status == "consistent" and promise is not None:
+        return promise, ""
+    return None, next(iter(found.problems), "it is an unprotected copy")

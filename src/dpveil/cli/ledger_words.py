@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpveil.cli import say
 from dpveil.errors import BudgetRefused, UnknownName, meant
 
 if TYPE_CHECKING:
     from dpveil.ledger import Account, Ledger
+    from dpveil.ledger.entries import Entry
 
 Url = Annotated[str, typer.Option("--ledger", metavar="URL", help="The ledger, such as sqlite:///budget.db.")]
 
@@ -34,6 +37,35 @@ def check_limited(ledger: Ledger, subject: str) -> None:
 
 def _near(ledger: Ledger, subject: str) -> str:
     return meant(subject, ledger.subjects())
+
+
+class Joined:
+    """Which files the debits among these entries paid for, and which debit each file is of."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self._files: dict[tuple[str, int], list[str]] = {}
+        self._debits: dict[tuple[str, int], int] = {}
+        for entry in entries:
+            if entry.kind == "debit":
+                self._debits[entry.event.unit, entry.event.draw] = entry.number
+            elif entry.kind == "stored":
+                self._files.setdefault((entry.event.unit, entry.event.draw), []).append(entry.event.sha256)
+
+    def of(self, entry: Entry) -> dict[str, Any]:
+        """Return the SHA-256 of each known file of a debit as `files`, or the number of a file's `debit`."""
+        if entry.kind == "debit":
+            return {"files": self._files.get((entry.event.unit, entry.event.draw), [])}
+        if entry.kind != "stored":
+            return {}
+        debit = self._debits.get((entry.event.unit, entry.event.draw))
+        return {} if debit is None else {"debit": debit}
+
+    def in_words(self, entry: Entry) -> str:
+        """Return the same in words, after those of the entry itself."""
+        told = self.of(entry)
+        if "debit" in told:
+            return f"  paid by entry {told['debit']}"
+        return "".join(f"  {say.hash_in_short(sha256)}" for sha256 in told.get("files", ()))
 
 
 def event_in_words(event: Any) -> str:

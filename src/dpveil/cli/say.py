@@ -31,6 +31,11 @@ def still(text: str) -> str:
     return text if text.isprintable() else "".join(shown)
 
 
+def hash_in_short(sha256: str) -> str:
+    """Return the beginning of a file's SHA-256, by which several commands name the same file."""
+    return f"sha256 {sha256[:12]}"
+
+
 def one_line(error: BaseException) -> str:
     """Return an error in one line; unexpected errors are named by their type."""
     if isinstance(error, DPVeilError):

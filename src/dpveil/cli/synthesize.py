@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,12 +10,13 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.options import AsJson, LedgerUrl, Quiet, Text
-from dpveil.cli.paying import check_payer
 from dpveil.cli.progress import bar
-from dpveil.cli.stopping import Interrupted, stopping
+from dpveil.cli.stopping import stopping
+from dpveil.cli.synthesize_paid import Payer
 
 if TYPE_CHECKING:
-    from dpveil.cli.synthesize_photos import Album, Points
+    from dpveil.cli.synthesize_photos import Points
+    from dpveil.ledger import Reservation
     from dpveil.noise.bits import BitSource
     from dpveil.synthesis import Plan, Simulator
     from dpveil.synthesis.certificate import SetCertificate
@@ -60,6 +59,13 @@ def synthesize_command(
     subject: Annotated[
         Text, typer.Option(metavar="NAME", help="Who pays from the ledger, such as studio/album-7.")
     ] = None,
+    key: Annotated[
+        Text,
+        typer.Option(
+            metavar="NAME",
+            help="With --ledger: a name of this set, by which a retry finds it and pays nothing.",
+        ),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(metavar="N", help="Reproducible, so not for publication.")
     ] = None,
@@ -82,22 +88,24 @@ def synthesize_command(
     """
     from dpveil.cli.synthesize_photos import Album, check_apart, embedded
     from dpveil.synthesis import Plan, Simulator
-    from dpveil.synthesis.saving import check_new
 
-    check_payer(ledger, subject, seed)
-    check_new(out)
+    payer = Payer(ledger, subject, key, seed)
+    payer.check_new(out)
     check_apart(out, folder)
     album = Album.of(folder)
     _note(album.notes)
     settings: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "pictures": pictures, "rounds": rounds}
     settings |= {"candidates": candidates, "crop": crop, "codec": codec}
     plan = Plan(people=album.people, **settings)
+    if (there := payer.check(plan, out)) is not None:
+        _tell(out, there, json, skipped=True)
+        return exits.DONE
     simulator = Simulator(plan.codec.held)
     _note(_expected(plan))
     points, failed = embedded(album, plan, simulator, quiet=quiet)
-    with _paid(ledger, subject, plan, out) as stored:
-        certificate = _made(out, plan, simulator, points, stored, seed, quiet=quiet)
-        _tell(out, plan, certificate, album, failed, json)
+    with payer.paying(plan, out) as paid:
+        certificate = _made(out, plan, simulator, points, paid, seed, quiet=quiet)
+        _tell(out, certificate, json, photos=len(album.items), failed=failed)
     return exits.INCOMPLETE if failed else exits.DONE
 
 
@@ -111,12 +119,12 @@ def _made(
     plan: Plan,
     simulator: Simulator,
     points: Points,
-    stored: Callable[[str], None],
+    paid: Reservation | None,
     seed: int | None,
     *,
     quiet: bool,
 ) -> SetCertificate:
-    """Draw the set and write it; return its certificate, whose hash a ledger gets by `stored`."""
+    """Draw the set and write it; return its certificate, which a ledger that `paid` knows."""
     from dpveil.noise.bits import SecureBits, SeededBits
     from dpveil.synthesis import evolve
     from dpveil.synthesis.saving import save
@@ -124,7 +132,7 @@ def _made(
     bits: BitSource = SecureBits() if seed is None else SeededBits(seed)
     with bar(plan.rounds, "rounds", quiet=quiet) as step:
         made = evolve(plan, simulator, points.rows, points.people, bits, step)
-    return save(out, plan, made.pictures, bits, stored)
+    return save(out, plan, made.pictures, bits, paid)
 
 
 def _expected(plan: Plan) -> list[str]:
@@ -141,56 +149,38 @@ def _expected(plan: Plan) -> list[str]:
     return [told, *[FAINT] * plan.faint, sentence(plan.guarantee)]
 
 
-@contextmanager
-def _paid(url: str | None, subject: str | None, plan: Plan, out: Path) -> Iterator[Callable[[str], None]]:
-    """Debit the whole set from a ledger, if one is named, before anything is drawn; Ctrl-C then waits.
-
-    Yields what notes the set's certificate in the ledger.
-    """
-    if url is None or subject is None:
-        yield lambda sha256: None
-        return
-    from dpveil.batch.interrupts import uninterrupted
-    from dpveil.cli.ledger_words import check_limited
-    from dpveil.ledger import Ledger
-
-    opened = Ledger(url)
-    try:
-        with uninterrupted():
-            check_limited(opened, subject)
-            payment = opened.debit(subject, plan.guarantee, secrets.token_bytes(16))
-            say.note(opened.show(subject).in_words())
-            yield payment.stored
-    except KeyboardInterrupt as error:
-        if error.__context__ is not None:  # what failed is to be told
-            raise error.__context__ from None
-        raise Interrupted("interrupted", hint=f"the set was paid, and {out} is complete") from error
-    finally:
-        opened.close()
-
-
 def _tell(
-    out: Path, plan: Plan, certificate: SetCertificate, album: Album, failed: list[str], json: bool
+    out: Path,
+    certificate: SetCertificate,
+    json: bool,
+    *,
+    photos: int = 0,
+    failed: Sequence[str] = (),
+    skipped: bool = False,
 ) -> None:
+    """Say what was made, or is there since an earlier run (`skipped`)."""
     from dpveil.core.guarantee import counted
     from dpveil.io.names import shown
     from dpveil.synthesis.names import SHEET
 
-    warnings = list(certificate.warnings)
+    plan, warnings = certificate.plan, list(certificate.warnings)
     for text in failed[:10]:
         say.note(f"left out: {text}")
     if len(failed) > 10:
         say.note(f"left out: {len(failed) - 10} more")
+    if skipped:
+        say.note("skipped: the set of this --key is there, paid and intact; nothing was drawn")
     if json:
-        made = {"output": str(out), "guarantee": certificate.plan.guarantee.to_json()}
+        made = {"output": str(out), "guarantee": plan.guarantee.to_json()}
         settings = {"parameters": plan.parameters(), "candidates": plan.chosen, "noise": plan.noise}
         told = {
             "strength": certificate.strength,
             "publishable": certificate.publishable,
             "warnings": warnings,
         }
-        read = {"photos": len(album.items), "failed": failed}
-        say.document({"synthesized": [{**made, **settings, **told}], **read})
+        sets: dict[str, Any] = {"synthesized": [], "skipped": []}
+        sets["skipped" if skipped else "synthesized"] = [{**made, **settings, **told}]
+        say.document({**sets, "photos": photos, "failed": [*failed]})
         return
     sheet = shown(out / SHEET)
     say.answer(f"{out}: {counted(plan.pictures, 'picture')}, {plan.guarantee}: {certificate.strength}")

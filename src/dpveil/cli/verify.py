@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -74,7 +74,7 @@ def verify_command(
         if not json:
             say.answer(verify_set.line(found, why))
         (good if found.consistent and not why else bad).append(verify_set.entry(found, why))
-    for result in results(others, max_pixels, least, trusted):
+    for result in results(others, max_pixels, least, trusted, sets):
         counts.add(result)
         if not json:
             say.answer(_line(result, least))
@@ -113,7 +113,9 @@ class _Counts:
 
     def add(self, result: Verification) -> None:
         """Count one file."""
-        bare = result.status == "missing" and os.path.lexists(result.path)
+        from dpveil.cli.verify_set import of_a_set
+
+        bare = result.status == "missing" and os.path.lexists(result.path) and not of_a_set(result.path)
         self.sound += result.sound
         self.publishable += result.publishable
         self.failed += not bare and not result.sound
@@ -155,32 +157,40 @@ def _unchecked(result: Verification) -> bool:
 
 
 def results(
-    outputs: Iterable[Path], max_pixels: int, least: str | None, trusted: Sequence[PublicKey] | None
+    outputs: Iterable[Path],
+    max_pixels: int,
+    least: str | None,
+    trusted: Sequence[PublicKey] | None,
+    sets: Collection[Path] = (),
 ) -> Iterator[Verification]:
-    """Yield the verification of every target, each once, as soon as it is done."""
+    """Yield the verification of every target outside of `sets`, each once, as soon as it is done."""
+    from dpveil.cli.verify_set import of_a_set
     from dpveil.release.saving import image_path
     from dpveil.release.verification import verify
     from dpveil.release.verified import Verification
 
     seen: set[Path] = set()
-    for path, problem in targets(outputs):
+    for path, problem in targets(outputs, sets):
         image = image_path(path) or path
         if image not in seen:
             seen.add(image)
             failed = Verification(image, "inconsistent", (problem,))
-            yield failed if problem else verify(path, max_pixels=max_pixels, at_least=least, trust=trusted)
+            found = failed if problem else verify(path, max_pixels=max_pixels, at_least=least, trust=trusted)
+            whose = of_a_set(image) if found.status == "missing" else ""
+            yield Verification(image, "missing", (whose,)) if whose else found
 
 
-def targets(outputs: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+def targets(outputs: Iterable[Path], sets: Collection[Path] = ()) -> Iterator[tuple[Path, str]]:
     """Yield the files to verify with an empty string, and others with the reason why they fail.
 
     Folders are searched for pictures, videos, certificates, links, and unreadable folders, also hidden ones,
-    because all of these would be published with the folder.
+    because all of these would be published with the folder; what lies in one of `sets` is left out.
     """
     from dpveil.io import FORMATS
     from dpveil.io.folders import UNWRITTEN, is_folder, is_link, walk
     from dpveil.release.saving import SUFFIX
 
+    apart = frozenset(sets)
     for output in outputs:
         if not is_folder(output):
             yield output, ""
@@ -188,6 +198,8 @@ def targets(outputs: Iterable[Path]) -> Iterator[tuple[Path, str]]:
             yield output, LINK
         else:
             for path, problem in walk(output, hidden=True):
+                if not apart.isdisjoint(path.parents):
+                    continue
                 link = LINK if is_link(path) else ""
                 image = path.suffix.lower() in UNWRITTEN.union(FORMATS) or path.name.endswith(SUFFIX)
                 if problem or link or image:
@@ -208,6 +220,7 @@ def _entry(result: Verification) -> dict[str, Any]:
         "strength": None if certificate is None else certificate.strength,
         "warnings": [] if certificate is None else list(certificate.warnings),
         "notes": list(result.notes),
+        "sha256": result.sha256 or None,
         "signed_by": result.signer or None,
         "trusted_as": result.trusted_as or None,
     }
@@ -240,7 +253,8 @@ def _line(result: Verification, least: str | None) -> str:
         return f"{word:<13} {path}  {quoted(result.refused)}"
     # Everything printed here is recomputed: texts of the certificate are untrusted.
     told = quoted(str(_guarantee(result)))
-    return "  ".join([f"consistent    {path}", told, _worth(result, least), *result.notes])
+    known = [say.hash_in_short(result.sha256)] if result.sha256 else []
+    return "  ".join([f"consistent    {path}", told, _worth(result, least), *result.notes, *known])
 
 
 def _worth(result: Verification, least: str | None) -> str:

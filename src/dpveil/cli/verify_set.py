@@ -2,24 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from dpveil.cli import say
 
 if TYPE_CHECKING:
     from dpveil.synthesis.saving import SetVerification
 
 HINT = "do not rely on this set; get an intact copy of it, or make it again"
+PART = "it has no certificate of its own: verify its data set, {}"
 UNSIGNED = "data sets are not signed, so that nobody of --trust vouches for it"
 
 
-def split(outputs: list[Path]) -> tuple[list[Path], list[Path]]:
-    """Return the folders that are data sets, and all else."""
+def is_set(path: Path) -> bool:
+    """Whether a path is the folder of a data set: one with a certificate for all of it."""
     from dpveil.io import is_present
     from dpveil.io.folders import is_folder, is_link
     from dpveil.synthesis.names import NAME
 
-    sets = [path for path in outputs if is_folder(path) and not is_link(path) and is_present(path / NAME)]
-    return sets, [path for path in outputs if path not in sets]
+    return is_folder(path) and not is_link(path) and is_present(path / NAME)
+
+
+def split(outputs: Iterable[Path]) -> tuple[list[Path], list[Path]]:
+    """Return the folders of data sets, which may be named, lie below a folder, or be named by their
+    certificate; and all outputs that are none.
+
+    What lies in a set belongs to it: `verified` reports whatever its certificate does not list.
+    """
+    from dpveil.synthesis.names import NAME
+
+    sets: dict[Path, None] = {}
+    others = []
+    for path in outputs:
+        if is_set(path):
+            sets[path] = None
+        elif path.name == NAME and is_set(path.parent):
+            sets[path.parent] = None
+        else:
+            others.append(path)
+            sets |= dict.fromkeys(_below(path))
+    return [*sets], others
+
+
+def _below(folder: Path) -> list[Path]:
+    """Return the data sets below a folder, without those that lie in another one."""
+    from dpveil.io.folders import is_folder, is_link, walk
+    from dpveil.synthesis.names import NAME
+
+    found: dict[Path, None] = {}
+    for path, _ in walk(folder, hidden=True) if is_folder(folder) and not is_link(folder) else ():
+        if path.name == NAME and found.keys().isdisjoint(path.parents):
+            found[path.parent] = None
+    return [*found]
+
+
+def of_a_set(picture: Path) -> str:
+    """Return why a picture without a certificate is not verified by itself, if it lies in a data set."""
+    from dpveil.io.names import shown
+
+    return PART.format(shown(picture.parent)) if is_set(picture.parent) else ""
 
 
 def verified(folder: Path) -> SetVerification:
@@ -55,7 +98,10 @@ def line(found: SetVerification, why: str) -> str:
         return f"TOO WEAK      {path}  {why}"
     standing = "publishable" if stated.publishable else "not publishable"
     pictures = f"a data set of {stated.plan.pictures:,} pictures"
-    return f"consistent    {path}  {pictures}, {stated.plan.guarantee}  {stated.strength}: {standing}"
+    known = say.hash_in_short(stated.sha256)
+    return (
+        f"consistent    {path}  {pictures}, {stated.plan.guarantee}  {stated.strength}: {standing}  {known}"
+    )
 
 
 def entry(found: SetVerification, why: str) -> dict[str, Any]:
@@ -70,6 +116,7 @@ def entry(found: SetVerification, why: str) -> dict[str, Any]:
         "publishable": stated is not None and found.consistent and stated.publishable and not why,
         "guarantee": None if stated is None else str(stated.plan.guarantee),
         "strength": None if stated is None else stated.strength,
+        "sha256": stated.sha256 if stated is not None and found.consistent else None,
         "warnings": [] if stated is None else list(stated.warnings),
     }
     problem = why or "; ".join(found.problems)

@@ -1,7 +1,8 @@
 """Tables of a ledger in PostgreSQL, and what is checked of them before they are used.
 
 Whoever owns a table may put triggers, rules and policies on it that change what is written. So the schema and
-its tables have to be the user's own, or a superuser's, and made as here.
+its tables have to be the user's own, or a superuser's, and made as here. Whoever was granted to change them
+can forge all of it, so nobody else may; others may read, which needs USAGE of the schema.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dpveil.errors import LedgerError
+from dpveil.io.names import shown
 
 SCHEMA: Final = "dpveil_ledger"
 TABLES: Final = (
@@ -42,6 +44,19 @@ ODD: Final = """
         OR c.relrowsecurity OR c.relhassubclass OR c.relispartition
         OR EXISTS (SELECT FROM pg_inherits h WHERE h.inhrelid = c.oid))
 """
+GRANTED: Final = """
+    SELECT coalesce(r.rolname, 'everybody'), given.privilege_type FROM (
+        SELECT n.nspacl AS acl FROM pg_namespace n WHERE n.nspname = %(schema)s
+        UNION ALL SELECT c.relacl FROM pg_class c JOIN pg_namespace n ON c.relnamespace = n.oid
+            WHERE n.nspname = %(schema)s
+        UNION ALL SELECT a.attacl FROM pg_attribute a JOIN pg_class c ON a.attrelid = c.oid
+            JOIN pg_namespace n ON c.relnamespace = n.oid WHERE n.nspname = %(schema)s
+    ) AS found CROSS JOIN LATERAL aclexplode(found.acl) AS given LEFT JOIN pg_roles r ON r.oid = given.grantee
+    WHERE given.privilege_type NOT IN ('SELECT', 'USAGE') AND (
+        given.grantee = 0 OR r.oid IS NULL OR NOT r.rolsuper AND r.rolname <> current_user)
+    ORDER BY 1, 2
+"""
+"""What users other than this one and superusers may do besides reading; a grantee of 0 is everybody."""
 FOUND: Final = """
     SELECT c.relname, string_agg(
         a.attname || ' ' || format_type(a.atttypid, a.atttypmod)
@@ -64,6 +79,12 @@ def check_tables(opened: Any, place: str) -> None:
         raise _foreign(place, "belongs to another user")
     if opened.execute(ODD, (SCHEMA,)).fetchone() is not None:
         raise _foreign(place, "has triggers, rules, policies or other things than plain tables")
+    if (granted := opened.execute(GRANTED, {"schema": SCHEMA}).fetchone()) is not None:
+        who, what = map(str, granted)
+        raise LedgerError(
+            f"the schema {SCHEMA} at {place} can be changed by {shown(who)}, who may {what}",
+            hint="revoke it, and run dpveil ledger check with a head that was kept",
+        )
     if dict(opened.execute(FOUND, (SCHEMA,)).fetchall()) != COLUMNS:
         raise _foreign(place, "has other tables than a ledger")
 

@@ -104,12 +104,26 @@ def path_of(url: str) -> Path:
     """
     start, name = url[: len(START)], url[len(START) :]
     if start.lower() != START or name[:1] in ("", ":") or not name.isprintable() or set("?#%") & set(name):
-        ours = url.lower().startswith("sqlite:") and "@" not in url  # else it may hold a password
+        scheme, colon, rest = url.partition(":")
+        ours = (not colon or scheme.lower() == "sqlite") and "@" not in url  # else it may hold a password
         raise UsageError(
             f"{shown(url) if ours else 'this'} is no URL of a ledger",
-            hint="write sqlite:///budget.db, without any parameters, or postgresql://USER@HOST/DATABASE",
+            hint=f"{_meant(rest if colon else url) if ours else ''}write sqlite:///budget.db, without any"
+            " parameters, or postgresql://USER@HOST/DATABASE",
         )
     return Path(name)
+
+
+def _meant(name: str) -> str:
+    """Return the URL of the file that was named without one, as a question; empty for what is no name.
+
+    >>> _meant("/tmp/budget.db"), _meant("//budget.db"), _meant("a?b")
+    ('did you mean sqlite:////tmp/budget.db? ', 'did you mean sqlite:///budget.db? ', '')
+    """
+    slashes = len(name) - len(name.lstrip("/"))
+    plain = name[slashes - 1 :] if slashes in (1, 4) else name.lstrip("/")
+    fits = plain.strip("/") and plain.isprintable() and plain[0] != ":" and not set("?#%") & set(plain)
+    return f"did you mean {shown(START + plain)}? " if fits else ""
 
 
 def check_files(path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Protocol
+from typing import Protocol
 
 from dpveil.core.certificate import Certificate
 from dpveil.core.covered import Covered
@@ -14,22 +14,16 @@ from dpveil.noise.bits import SECURE, SEEDED, BitSource, kind_of
 
 
 class Payment(Protocol):
-    """Budget that is set aside for one release, as `dpveil.ledger.Reservation`."""
-
-    def commit(self) -> None:
-        """Debit it for good; on return it is."""
-
-    def cancel(self) -> None:
-        """Free it, unless it is committed."""
+    """A debit for one release, as `dpveil.ledger.Reservation` once it is committed."""
 
     def stored(self, sha256: str) -> None:
         """Note the SHA-256 of a file of the release, before that file gets its name."""
 
 
 class Budget(Protocol):
-    """What pays for releases, as `dpveil.ledger.Ledger`, which has `debit` to reserve and commit in one."""
+    """What pays for releases, as `dpveil.ledger.Ledger`."""
 
-    def reserve(
+    def debit(
         self,
         subject: str,
         guarantee: Guarantee,
@@ -39,7 +33,10 @@ class Budget(Protocol):
         covered: Covered | None = None,
         other_regions: bool = False,
     ) -> Payment:
-        """Set budget aside, or raise `BudgetRefused`, `AlreadyPaid` or `LedgerError`."""
+        """Debit a release for good, or raise `BudgetRefused`, `AlreadyPaid` or `LedgerError`.
+
+        On return the debit survives a loss of power, and bits may be drawn.
+        """
 
 
 def check_payment(
@@ -62,7 +59,7 @@ def check_payment(
             if given:
                 raise InvalidParameter(name, None, "is given without a ledger", hint="give a ledger, too")
         return
-    if not callable(getattr(ledger, "reserve", None)):
+    if not callable(getattr(ledger, "debit", None)):
         hint = 'give a ledger, such as dpveil.Ledger("sqlite:///budget.db")'
         raise InvalidParameter("ledger", type(ledger).__name__, "is not a ledger", hint=hint)
     if subject is None:
@@ -99,17 +96,9 @@ def pay(
     if subject is None or total is None or covered is None:
         raise InvalidParameter("subject", None, "is missing", hint="name who pays, such as album-7")
     unit = content_key(covered, certificate) if key is None else key
-    more: dict[str, Any] = {"covered": covered, "other_regions": other_regions}
-    if (debit := getattr(ledger, "debit", None)) is not None:
-        paid: Payment = debit(subject, total, unit, again=again or key is None, **more)
-        return paid
-    payment = ledger.reserve(subject, total, unit, again=again or key is None, **more)
-    try:
-        payment.commit()
-    except BudgetRefused:  # a limit was lowered meanwhile
-        payment.cancel()
-        raise
-    return payment
+    return ledger.debit(
+        subject, total, unit, again=again or key is None, covered=covered, other_regions=other_regions
+    )
 
 
 def content_key(covered: Covered, certificate: Certificate) -> bytes:

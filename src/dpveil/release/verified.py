@@ -54,6 +54,12 @@ class Verification:
         return f"Verification({str(self.path)!r}, {self.status}{why})"
 
     @property
+    def sha256(self) -> str:
+        """The SHA-256 of the image file, as its certificate states it; empty unless that is so."""
+        stated = None if self.certificate is None else self.certificate.output
+        return "" if stated is None or self.status not in ("consistent", "unprotected") else stated.sha256
+
+    @property
     def publishable(self) -> bool:
         """Whether the release is `sound` and has no `objections` to publishing it."""
         return self.sound and self.certificate is not None and not self.objections

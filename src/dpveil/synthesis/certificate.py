@@ -6,6 +6,7 @@ again and compares the texts.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -83,6 +84,11 @@ class SetCertificate:
     def to_text(self) -> str:
         """Return the canonical text."""
         return canonical(self.to_json())
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of the canonical text, by which a ledger knows the set."""
+        return hashlib.sha256(self.to_text().encode()).hexdigest()
 
 
 def parse(text: str) -> SetCertificate:

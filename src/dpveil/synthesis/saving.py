@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from jaxtyping import UInt8
@@ -38,6 +39,13 @@ MOST_PROBLEMS: Final = 20
 """Most problems that are reported."""
 
 
+class Payment(Protocol):
+    """What paid for a set, as `dpveil.ledger.Reservation`."""
+
+    def stored(self, sha256: str) -> None:
+        """Note the SHA-256 of a file, before that file gets its name."""
+
+
 def check_new(folder: Path) -> None:
     """Raise `OutputError` unless `folder` does not exist, or is an empty folder."""
     if not is_present(folder):
@@ -56,16 +64,13 @@ def check_new(folder: Path) -> None:
 
 
 def save(
-    folder: Path,
-    plan: Plan,
-    pictures: Crops,
-    bits: BitSource,
-    stored: Callable[[str], None] = lambda sha256: None,
+    folder: Path, plan: Plan, pictures: Crops, bits: BitSource, paid: Payment | None = None
 ) -> SetCertificate:
     """Write a data set to a new folder: all of it or nothing; return its certificate.
 
-    `bits` is the source that everything was drawn from. `stored` is called with the certificate's SHA-256
-    before the first file gets its name. Raises `OutputError`, and what `stored` raises.
+    `bits` is the source that everything was drawn from. A ledger that `paid` knows the SHA-256 of the
+    certificate before any file has its name. Raises `OutputError`, and `LedgerError`, with which nothing is
+    written.
     """
     check_new(folder)
     files = {picture_name(number): encode(picture, "png") for number, picture in enumerate(pictures, 1)}
@@ -73,10 +78,10 @@ def save(
     hashes = {name: hashlib.sha256(contents).hexdigest() for name, contents in files.items()}
     certificate = SetCertificate(plan=plan, bits=kind_of(bits), files=hashes)
     make_folder(folder)
-    text = certificate.to_text().encode()
-    written = [(folder / NAME, text), *((folder / name, data) for name, data in files.items())]
-    digest = hashlib.sha256(text).hexdigest()
-    write_together(written, replace=False, before=lambda: stored(digest))
+    written = [(folder / NAME, certificate.to_text().encode())]
+    written += [(folder / name, data) for name, data in files.items()]
+    known = None if paid is None else partial(paid.stored, certificate.sha256)
+    write_together(written, replace=False, before=known)
     return certificate
 
 
