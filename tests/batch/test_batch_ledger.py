@@ -130,6 +130,39 @@ def test_what_was_paid_and_could_not_be_written_is_said(
     assert "disk is full" in report.discarded[0].to_json()["error"]
 
 
+@pytest.mark.parametrize("stopped", ["c.png", "b.png"])
+def test_an_interrupt_while_a_rerun_plans_leaves_finished_photos_finished(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stopped: str
+) -> None:
+    """Photos before the one at which it comes are known to be finished, and no other is paid."""
+    before = NAMES.index(stopped)
+    for name in NAMES[:before]:
+        released(ledger, name)
+    real = batch.Run.prepare
+
+    def prepare(run: batch.Run, task: Task) -> Any:
+        if task.name == stopped:
+            raise KeyboardInterrupt
+        return real(run, task)
+
+    monkeypatch.setattr(batch.Run, "prepare", prepare)
+    report = released(ledger)
+    assert report.stopped == "the run was interrupted"
+    assert (names(report, "skipped"), names(report, "untried")) == (NAMES[:before], NAMES[before:])
+    assert paid(ledger) == (before, 0)
+    print_report(report, json=False)
+    told = capsys.readouterr().err
+    assert f"skipped {before}, no region 0, not tried {3 - before}" in told
+    assert "run the same command again, which skips what is finished" in told
+
+
+def test_a_rerun_that_is_too_dear_tells_what_is_finished(ledger: Ledger) -> None:
+    released(ledger, "b.png")
+    ledger.set_limit("album", Limit("pure", epsilon=2))
+    report = released(ledger)
+    assert (names(report, "skipped"), names(report, "untried")) == (["b.png"], ["a.png", "c.png"])
+
+
 def test_nothing_is_said_of_what_nobody_paid(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     meanwhile(monkeypatch, "_write", None)
     report = released(None)

@@ -13,7 +13,7 @@ from PIL import Image
 from command_lines import last
 from dpveil.cli import EMPTY, exits, obfuscate
 from dpveil.cli.options import method_options
-from dpveil.cli.run_report import SHOWN_WARNINGS
+from dpveil.cli.run_report import SHOWN_REASONS, SHOWN_WARNINGS
 from dpveil.io import MAX_PIXELS
 from dpveil.mechanisms.latent import TABLE as LATENT
 from dpveil.release.words import LOW
@@ -279,7 +279,45 @@ def test_untried_photos_are_one_line(cli):
     code, _, err = cli("obfuscate", "in", "--out", "file/out", *GOOD)
     assert code == 4
     assert err.count("\n") == 3
-    assert "5 in all: not tried, because the output cannot be written" in err
+    assert "in/1.png and 4 more: not tried, because the output cannot be written" in err
+
+
+def test_photos_with_one_reason_are_one_line(cli):
+    """However they are named, and however their outputs are; another reason is another line."""
+    for number in range(20):
+        Path(f"in/{number:03}.png").write_bytes(b"no photo")
+    Path("in/b.png").write_bytes(b"")
+    code, _, err = cli("obfuscate", "in", "--out", "out", *GOOD)
+    why = [line for line in err.splitlines() if " photos (" in line]
+    few = "20 photos (in/000.png, in/001.png, in/002.png, ...: --json and --manifest name all): in/000.png"
+    assert (code, len(why), len(err.splitlines())) == (1, 1, 5)
+    assert why[0].startswith(few)
+    assert "released 1, failed 21, skipped 0, no region 0" in err
+    assert [line for line in err.splitlines() if line.startswith("in/b.png ")]
+    err = cli("obfuscate", "in/a.png", "--out", "out", *last(*GOOD, "--epsilon", "3"))[2]
+    assert err.startswith("in/a.png: out/a.png exists and is not a release with these settings: ")
+
+
+def test_outputs_in_the_way_are_one_line(cli):
+    for name in ("b", "c"):
+        Image.fromarray(np.zeros((20, 24, 3), np.uint8)).save(f"in/{name}.png")
+    cli("obfuscate", "in", "--out", "out", *GOOD)
+    err = cli("obfuscate", "in", "--out", "out", *last(*GOOD, "--epsilon", "3"))[2]
+    told = (
+        "3 photos (in/a.png, in/b.png, in/c.png): out/a.png exists and is not a release with these settings"
+    )
+    assert err.startswith(told)
+    assert err.count("\n") == 2
+
+
+def test_reasons_are_not_without_end(cli):
+    """Each photo is smaller than its box by another size, which is another reason."""
+    for number in range(30):
+        Image.fromarray(np.zeros((20 + number, 24, 3), np.uint8)).save(f"in/{number:02}.png")
+    err = cli("obfuscate", "in", "--out", "out", *GOOD, "--regions", "0,0,99,99")[2]
+    lines = [line for line in err.splitlines() if "outside" in line or " other reasons" in line]
+    assert len(lines) == SHOWN_REASONS + 1
+    assert lines[-1] == "and 10 more photos, for other reasons: --json and --manifest name all"
 
 
 @pytest.mark.parametrize("arguments", [("obfuscate", "empty", "--out", "out", *GOOD), ("verify", "empty")])
@@ -443,7 +481,7 @@ def test_odd_file_names_stay_one_line_of_ascii_json(cli):
     assert name in [entry["input"] for entry in json.loads(out)["released"]]
     assert cli("verify", "out")[1].count("\n") == 2
     assert cli("obfuscate", "in", "--out", "again", *GOOD)[1].count("\n") == 2
-    assert cli("obfuscate", "in", "--out", "again", *last(*GOOD, "--epsilon", "7"))[2].count("\n") == 3
+    assert cli("obfuscate", "in", "--out", "again", *last(*GOOD, "--epsilon", "7"))[2].count("\n") == 2
 
 
 def test_exit_codes_are_one_table(cli):

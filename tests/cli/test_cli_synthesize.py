@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import shutil
+import signal
 import tarfile
 from pathlib import Path
 
@@ -19,13 +20,16 @@ from dpveil.cli import synthesize_photos
 from dpveil.cli.synthesize_photos import Album
 from dpveil.codecs import PCA
 from dpveil.core.certificate import canonical, checksum
-from dpveil.errors import PhotoError
+from dpveil.errors import InvalidParameter, PhotoError
 from dpveil.io import encode, writing
 from dpveil.ledger import Reservation
+from dpveil.synthesis import Plan, Simulator
 from dpveil.synthesis import names as of_set
+from dpveil.synthesis.plan import LEAST
 from dpveil.synthesis.saving import verify
 from people_made import folder
 
+CODEC = "pca 100 sha256:" + 64 * "0"
 FEW = ("--epsilon", "100", "--delta", "1e-6", "--crop", "middle", "--pictures", "5")
 
 
@@ -45,6 +49,10 @@ def made(shell, tmp_path, codec):
         return shell("synthesize", "photos", "--out", "made", *FEW, "--codec", codec, *more)
 
     return call
+
+
+def interrupt(*given):
+    raise KeyboardInterrupt
 
 
 def text_of(tmp_path):
@@ -111,6 +119,7 @@ def test_few_people_are_refused_before_photos_are_read(shell, tmp_path, codec):
     code, _, err = shell(*line)
     assert code == 2
     assert "people = 3 are too few" in err
+    assert "choose --epsilon 230 or more, which is practically none, or photos of more people" in err
     assert not (tmp_path / "made").exists()
 
 
@@ -118,7 +127,12 @@ def test_few_people_are_refused_before_photos_are_read(shell, tmp_path, codec):
     ("line", "code", "told"),
     [
         ("synthesize nowhere --out made --epsilon 1 --delta 1e-6", 2, "is not a folder"),
-        ("synthesize . --out made --epsilon 1 --delta 1e-6", 4, "there are no photos"),
+        ("synthesize . --out ../made --epsilon 1 --delta 1e-6", 4, "there are no photos"),
+        ("synthesize . --out made --epsilon 1 --delta 1e-6", 2, "--out made lies in ., where its pictures"),
+        ("synthesize photos --out photos/a/made --epsilon 9 --delta 1e-6", 2, "lies in photos, where"),
+        ("synthesize photos --out made --epsilon 9 --delta 1e-6 --pictures 0", 2, "choose from 1 to 10000"),
+        ("synthesize photos --out made --epsilon 9 --delta 1e-6 --candidates 0", 2, "choose 1 or more"),
+        ("synthesize photos/0.tar --out made --epsilon 9 --delta 1e-6", 2, "the one that shards are in"),
         ("synthesize photos --out made --delta 1e-6", 2, "epsilon is missing"),
         ("synthesize photos --out made --epsilon 1", 2, "delta is missing"),
         (
@@ -135,6 +149,48 @@ def test_wrong_calls_say_what_to_do(shell, tmp_path, line, code, told):
     assert found[0] == code
     assert told in found[2]
     assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("people", [1, 40, 158])
+def test_the_least_epsilon_for_people_is_enough_and_hardly_less_would_be(people):
+    with pytest.raises(InvalidParameter) as told:
+        Plan(epsilon="0.2", delta="1e-6", people=people, codec=CODEC)
+    value = float(told.value.hint.split()[2])
+    assert Plan(epsilon=value, delta="1e-6", people=people, codec=CODEC).chosen >= LEAST
+    with pytest.raises(InvalidParameter):
+        Plan(epsilon=value * 0.85, delta="1e-6", people=people, codec=CODEC)
+
+
+def test_a_set_is_no_folder_of_photos(made, shell):
+    made()
+    for place in ("made", "."):
+        code, _, err = shell("synthesize", place, "--out", "../more", *FEW)
+        assert (code, err.startswith("dpveil: made is a synthetic data set")) == (2, True)
+
+
+def test_a_set_that_is_there_is_named_as_one(made):
+    made()
+    code, _, err = made()
+    assert (code, err.count("\n")) == (4, 1)
+    assert "made holds a data set already: dpveil verify checks it; choose another --out" in err
+
+
+def test_people_and_promise_are_said_before_photos_are_read(made, monkeypatch, capsys):
+    told = []
+
+    def embed(*given):
+        told.append(capsys.readouterr().err)
+        raise PhotoError("no", hint="none")
+
+    monkeypatch.setattr(Simulator, "embed", embed)
+    made()
+    assert told[0].splitlines() == [
+        "note: 8 people with 24 photos: each folder is a person, with the folders in it",
+        "note: 8 people vote for 14 candidates in one round: 0.6 votes each on average, under noise with a"
+        " standard deviation of 0.14",
+        "note: Practically none: of two sets of photos of the same number of people, of whom one is replaced"
+        " with all photos, equally likely before, an observer may name the true one almost surely.",
+    ]
 
 
 def test_photos_that_cannot_be_read_are_left_out_and_their_people_stay(made, tmp_path):
@@ -164,7 +220,7 @@ def test_people_are_folders(tmp_path):
     assert (album.people, len(album.items), len(album.notes)) == (4, 12, 1)
     assert album.numbers == tuple(number for number in range(4) for _ in range(3))
     assert album.notes[0].startswith(
-        "4 people with 12 photos, in the layout folders; people are told apart by a"
+        "4 people with 12 photos: each folder is a person, with the folders in it"
     )
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -317,7 +373,7 @@ def test_a_retry_with_the_same_key_finds_the_set_and_pays_nothing(made, shell, t
     assert made(*PAID, "--key", "second")[0] == 0
     assert counted(shell) == (2, 2, 0)
     code, _, err = made(*PAID, "--key", "third")
-    assert (code, "made is not empty" in err) == (4, True)
+    assert (code, "made holds a data set already" in err) == (4, True)
 
 
 def test_without_a_key_a_set_that_is_there_is_not_taken_for_the_new_one(made, shell, budget):
@@ -371,6 +427,35 @@ def test_a_set_that_costs_too_much_is_refused_before_photos_are_read(made, shell
     assert shell(*limit)[0] == 0
     assert made(*PAID)[0] == 3
     assert counted(shell) == (0, 0, 0)
+
+
+def test_an_interrupt_before_the_payment_makes_nothing(made, tmp_path, monkeypatch):
+    monkeypatch.setattr(Simulator, "embed", interrupt)
+    code, _, err = made()
+    assert (code, err.splitlines()[-1]) == (
+        130,
+        "dpveil: interrupted: nothing was made, and nothing is paid",
+    )
+    assert not (tmp_path / "made").exists()
+
+
+def test_an_interrupt_after_the_payment_waits_for_the_set(made, shell, tmp_path, monkeypatch, budget):
+    """And the ledger knows whose set it paid for."""
+    real = Simulator.draw
+
+    def draw(*given):
+        signal.raise_signal(signal.SIGINT)
+        return real(*given)
+
+    monkeypatch.setattr(Simulator, "draw", draw)
+    code, _, err = made(*PAID)
+    assert (code, err.splitlines()[-1]) == (
+        130,
+        "dpveil: interrupted: the set was paid, and made is complete",
+    )
+    assert verify(tmp_path / "made").consistent
+    code, answer, _ = shell("ledger", "check", "made", "--ledger", URL)
+    assert (code, "paid by album" in answer) == (0, True)
 
 
 # What verify says of changed sets

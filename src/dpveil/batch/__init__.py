@@ -3,6 +3,7 @@
 from dpveil.batch.choices import Choices
 from dpveil.batch.jobs import usual_jobs
 from dpveil.batch.manifest import check_manifest, write_manifest
+from dpveil.batch.price import is_priced
 from dpveil.batch.private import check_apart
 from dpveil.batch.report import Entry, Failure, Promise, Report
 from dpveil.batch.run import release_all
@@ -18,6 +19,7 @@ __all__ = [
     "among_originals",
     "check_apart",
     "check_manifest",
+    "is_priced",
     "linked_folders",
     "photos_in",
     "plan_tasks",

@@ -12,43 +12,50 @@ from dpveil.core.numbers import exact, show
 from dpveil.errors import BudgetExceeded, BudgetRefused, DPVeilError
 from dpveil.ledger.limits import show_left
 from dpveil.mechanisms.method import Method
+from dpveil.mechanisms.placement import Size
 from dpveil.release.quote import quote_of_sizes
 
-SIDE: Final = 64
-"""Sides of a region by which it is told whether a method costs anything, in pixels."""
+SIZE: Final[Size] = {"height": 64, "width": 64, "channels": 3}
+"""A region by which it is told whether a method costs anything, and whether it adds noise to levels."""
 
 
 def is_priced(choices: Choices, tasks: Sequence[Task]) -> bool:
-    """Whether a run is to be priced beforehand: several photos are paid for, and the method costs something.
+    """Whether a run is to be priced beforehand: photos are paid for, and the method costs something.
 
-    The price of each is compared again when it is paid, so nothing depends on this but whether it is said
+    One photo alone is, where the release may be practically pure noise, which is said before it is paid. The
+    price of each is compared again when it is paid, so nothing depends on this but whether it is said
     beforehand that not all of them can be.
     """
-    return choices.ledger is not None and len(tasks) > 1 and not _free(choices.method)
+    if choices.ledger is None or choices.dry or not tasks or _free(choices.method):
+        return False
+    return len(tasks) > 1 or choices.method.noise_scale(**SIZE) is not None
 
 
-def check_price(choices: Choices, dry: Report) -> None:
+def check_price(choices: Choices, dry: Report, *, fewest: int = 2) -> None:
     """Raise `BudgetRefused` if the ledger has less left than all releases of a run cost together.
 
-    `dry` is the report of the dry run. What is released already costs nothing there, and what failed will be
-    reported by the run. Raises `KeyboardInterrupt` if it was interrupted.
+    Nothing is raised for less than the `fewest` releases: of a single one, paying tells it. `dry` is the
+    report of the dry run. What is released already costs nothing there, and what failed will be reported by
+    the run. Raises `KeyboardInterrupt` if it was interrupted.
     """
     if dry.stopped == INTERRUPTED:
         raise KeyboardInterrupt
     promises = [entry.promise for entry in dry.of(PRICED) if entry.promise is not None]
     paid = [promise.total for promise in promises if promise.total is not None]
-    if len(paid) < 2:
+    if len(paid) < fewest:
         return
     ledger: Any = choices.ledger
     try:
         ledger.check_room(choices.subject, paid)
     except BudgetExceeded as error:
+        if len(paid) == 1:
+            raise
         raise _too_dear(error, len(paid)) from error
 
 
 def _free(method: Method) -> bool:
     try:
-        return quote_of_sizes(method, [{"height": SIDE, "width": SIDE, "channels": 3}]).total.free
+        return quote_of_sizes(method, [SIZE]).total.free
     except DPVeilError:
         return False
 

@@ -14,6 +14,7 @@ from dpveil.core.notes import told
 from dpveil.core.origin import FACE
 from dpveil.errors import DPVeilError, NoRegion
 from dpveil.release.crowd import Crowd
+from dpveil.release.noisy import Noisy, noisiest
 from dpveil.release.plan import Plan
 from dpveil.release.saving import certificate_path
 
@@ -33,7 +34,9 @@ UNSTARTED: Final = "its processes cannot start, or go on"
 
 def untried(reason: str) -> DPVeilError:
     """Return the error for a photo that a run did not reach."""
-    return DPVeilError(f"not tried, because {reason}", hint="run the same command again")
+    return DPVeilError(
+        f"not tried, because {reason}", hint="run the same command again, which skips what is finished"
+    )
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,8 @@ class Failure:
 class Entry:
     """The outcome of one input; the `crowd` is known of those that this run released.
 
+    Nothing of this run is at the `output` of one that failed. `noisy` is the noisiest region of a photo that
+    a dry run priced, if it would be practically pure noise.
     `discarded` says that a ledger paid for a draw of this run that nobody saw, as it could not be written.
     """
 
@@ -103,6 +108,7 @@ class Entry:
     warnings: tuple[str, ...] = ()
     failure: Failure | None = None
     crowd: Crowd | None = None
+    noisy: Noisy | None = None
     discarded: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -124,13 +130,14 @@ class Report:
     """The outcome of every input, in the order of the tasks.
 
     `options` are a command line's names of arguments. `stopped` says why the run ended early, if it did;
-    `notes` concern no single photo.
+    `notes` concern no single photo. A run that is `dry` prices photos and releases none.
     """
 
     options: Mapping[str, str] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     stopped: str | None = None
+    dry: bool = False
 
     def of(self, status: str) -> list[Entry]:
         """Return the entries with one of the `STATUSES`."""
@@ -140,6 +147,11 @@ class Report:
     def released(self) -> list[Entry]:
         """Photos released by this run."""
         return self.of(RELEASED)
+
+    @property
+    def priced(self) -> list[Entry]:
+        """Photos that a dry run has planned, with their costs."""
+        return self.of(PRICED)
 
     @property
     def failed(self) -> list[Entry]:
@@ -186,14 +198,23 @@ class Report:
 
     def price(self, task: Task, planned: Plan) -> None:
         """Record what a release would cost, which a dry run has planned."""
-        promise = Promise(planned.guarantees, planned.total, planned.strength, faces=False)
-        self.entries.append(Entry(PRICED, task.source, promise=promise))
+        faces = all(region.origin.kind == FACE for region in planned.regions)
+        promise = Promise(planned.guarantees, planned.total, planned.strength, faces=faces)
+        noise = None if planned.quote is None else noisiest(planned.quote)
+        self.entries.append(Entry(PRICED, task.source, promise=promise, noisy=noise))
 
     def fail(self, task: Task, error: BaseException, *, tried: bool = True) -> None:
         """Record that nothing was written for this photo, and why."""
         error.__traceback__ = None  # its frames would keep the photo in memory
         status = UNTRIED if not tried else NO_REGION if isinstance(error, NoRegion) else FAILED
-        self.entries.append(Entry(status, task.source, failure=Failure.of(error, self.options)))
+        failure = Failure.of(error, self.options)
+        self.entries.append(Entry(status, task.source, task.output, failure=failure))
+
+    def know(self, dry: Report) -> None:
+        """Take from the report of a dry run what was released earlier, of the photos that were not tried."""
+        for place, entry in enumerate(dry.entries):
+            if entry.status == SKIPPED and self.entries[place].status == UNTRIED:
+                self.entries[place] = entry
 
     def discard(self, paid: Set[int]) -> None:
         """Mark the entries that were not released, of those whose places are `paid`."""
@@ -203,4 +224,5 @@ class Report:
 
     def to_json(self) -> dict[str, list[dict[str, Any]]]:
         """Return the JSON document of a run."""
-        return {status: [entry.to_json() for entry in self.of(status)] for status in STATUSES}
+        statuses = (PRICED, *STATUSES) if self.dry else STATUSES
+        return {status: [entry.to_json() for entry in self.of(status)] for status in statuses}

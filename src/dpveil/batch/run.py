@@ -30,7 +30,7 @@ from dpveil.batch.report import (
 from dpveil.batch.resume import earlier, finished, same, taken
 from dpveil.batch.shared import Around, Shared
 from dpveil.batch.state import Stamp, State, stamp_of
-from dpveil.batch.tasks import Task
+from dpveil.batch.tasks import Task, numbered_names
 from dpveil.core.certificate import Certificate
 from dpveil.errors import BudgetRefused, DPVeilError, LedgerError, OutputError
 from dpveil.io import most_bytes, read
@@ -82,13 +82,18 @@ class Run:
     found: Found = field(default_factory=Found)
 
     def begin(self, tasks: Sequence[Task]) -> None:
-        """Store new numbers, clean up after killed runs, read the folders' states, and find copies."""
+        """Store new numbers, clean up after killed runs, read the folders' states, and find copies.
+
+        A dry run only reads.
+        """
         if self.choices.ledger is not None:
             check_apart(self.choices.ledger.files, [path for task in tasks for path in task.paths])
-        for folder, names in _numbered(tasks).items():
+        dry = self.choices.dry
+        for folder, names in ({} if dry else numbered_names(tasks)).items():
             keep_numbers(names, folder)
         for folder in sorted({task.output.parent for task in tasks}):
-            tidy(folder)
+            if not dry:
+                tidy(folder)
             state = self.states[folder] = State.read(folder)
             if not self.choices.force:
                 check_numbers(folder, state, {task.output.name for task in tasks})
@@ -240,33 +245,39 @@ def release_all(
     step: Callable[[], None] = lambda: None,
     see: Callable[[Task, Plan, Release], Any] = nothing,
     seen: Callable[[Any], None] = nothing,
+    priced: Callable[[Report], None] = nothing,
     options: Mapping[str, str] | None = None,
 ) -> Report:
     """Release every photo, calling `step` after each, and return the report, in the order of the tasks.
 
     With several `jobs`, so many other processes release them, on one core each; this one pays and signs.
     `see` is called with each new release once it is written, where that happens, and `seen` here with what it
-    returned; neither may raise. Continues after the failure of a single photo; stops if nothing can be
-    written any more, the ledger fails, or on an interrupt, and then reports the remaining photos as untried,
-    as all are if a ledger has less left than they cost together. With `options`, such as
-    {"force": "--force"}, errors write arguments as on the command line. Raises `UsageError` and
+    returned. A run that `is_priced` first plans all photos, calling `step` after each, and calls `priced`
+    with what they cost, before anything is paid. None of the three may raise.
+
+    Continues after the failure of a single photo; stops if nothing can be written any more, the ledger fails,
+    or on an interrupt, and then reports the remaining photos as untried, as all are if a ledger has less left
+    than they cost together. With `options`, such as {"force": "--force"}, errors write arguments as on the
+    command line. Raises `UsageError` and
     `OutputError`, before anything is drawn, if outputs cannot be numbered, an input or output belongs to the
     ledger, or `jobs` is no number of processes that the settings can be sent to.
     """
     check_jobs(jobs)
-    run = Run(choices, Report(options or {}), lambda *release: seen(see(*release)))
+    run = Run(choices, Report(options or {}, dry=choices.dry), lambda *release: seen(see(*release)))
+    dry = Run(replace(choices, dry=True), Report(options or {}), nothing, states=run.states, found=run.found)
     apart = None if min(jobs, len(tasks)) < 2 else Jobs(run, tasks, see, seen)
     try:
         run.begin(tasks)
         if is_priced(choices, tasks):
-            dry = Run(replace(choices, dry=True), Report(), nothing, states=run.states, found=run.found)
-            _release(dry, None if apart is None else Jobs(dry, tasks, nothing, nothing), tasks, jobs, nothing)
+            _release(dry, None if apart is None else Jobs(dry, tasks, nothing, nothing), tasks, jobs, step)
             check_price(choices, dry.report)
+            priced(dry.report)
         _release(run, apart, tasks, jobs, step)
     except KeyboardInterrupt:
         run.stop(tasks, INTERRUPTED)
     except BudgetRefused as error:
         run.stop(tasks, UNAFFORDABLE, error)
+    run.report.know(dry.report)
     run.report.discard({place for place, task in enumerate(tasks) if task.output in run.paid})
     return run.report
 
@@ -285,15 +296,6 @@ def _release(
                 run.stop(tasks, reason)
                 break
             step()
-
-
-def _numbered(tasks: Sequence[Task]) -> dict[Path, dict[str, str]]:
-    """Return the names of numbered outputs, by folder and name of the input."""
-    found: dict[Path, dict[str, str]] = {}
-    for task in tasks:
-        if task.numbered is not None:
-            found.setdefault(task.output.parent, {})[task.numbered] = task.output.name
-    return found
 
 
 def _errno(error: OutputError) -> int | None:

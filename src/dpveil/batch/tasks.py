@@ -52,6 +52,15 @@ class Task:
         return [self.source, *outputs, *map(certificate_path, outputs)]
 
 
+def numbered_names(tasks: Iterable[Task]) -> dict[Path, dict[str, str]]:
+    """Return the names of numbered outputs, by folder and name of the input."""
+    found: dict[Path, dict[str, str]] = {}
+    for task in tasks:
+        if task.numbered is not None:
+            found.setdefault(task.output.parent, {})[task.numbered] = task.output.name
+    return found
+
+
 def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> list[Task]:
     """Return the tasks for files and folders, in a fixed order; a folder's tree is mirrored under `out`.
 

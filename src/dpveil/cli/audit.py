@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpveil.cli import exits, say
-from dpveil.cli.options import AsJson
+from dpveil.cli.options import AsJson, Quiet
 
 if TYPE_CHECKING:
     from dpveil.audit import Audited, Report
@@ -24,6 +24,7 @@ def audit_command(
     deep: Annotated[
         bool, typer.Option("--deep", help="More settings, and five to ten times the draws.")
     ] = False,
+    quiet: Quiet = False,
     json: AsJson = False,
     seed: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="Repeat an audit; default: secure bits.")
@@ -43,7 +44,7 @@ def audit_command(
     from dpveil.cli.progress import bar
 
     level = "deep" if deep else "quick"
-    with bar(steps_of(method), "auditing") as step:
+    with bar(steps_of(method), "auditing", quiet=quiet) as step:
         report = run(method, level, seed=seed, step=step)
     if json:
         say.document(report.to_json())

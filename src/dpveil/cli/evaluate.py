@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,9 +14,10 @@ from dpveil.cli.bare import command
 from dpveil.cli.command import options_of
 from dpveil.cli.evaluate_choice import Asked, settings
 from dpveil.cli.evaluate_choice import attacks as attacks_of
-from dpveil.cli.options import AsJson, Text
+from dpveil.cli.options import AsJson, Quiet, Text
 from dpveil.cli.progress import bar
-from dpveil.errors import DPVeilError, UsageError
+from dpveil.cli.stopping import Interrupted, stopping
+from dpveil.errors import UsageError
 
 if TYPE_CHECKING:
     from dpveil.attacks.base import Attack
@@ -28,22 +28,7 @@ if TYPE_CHECKING:
     from dpveil.bench.table import Row
 
 
-class _Interrupted(DPVeilError):
-    """A run was stopped by Ctrl-C or a signal."""
-
-    exit_code = exits.INTERRUPTED
-
-
-@contextmanager
-def _stopping(kept: str) -> Iterator[None]:
-    """Say of Ctrl-C what is `kept` of a run, which has cells and no photos."""
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        raise _Interrupted("interrupted", hint=kept) from error
-
-
-@_stopping("cells that are done are kept: the same command computes the others")
+@stopping("cells that are done are kept: the same command computes the others")
 def evaluate_command(
     context: typer.Context,
     data: Annotated[
@@ -128,6 +113,7 @@ def evaluate_command(
             "--check-all", help="With --check and DATA: every cell anew, in as long as the run took."
         ),
     ] = False,
+    quiet: Quiet = False,
     json: AsJson = False,
 ) -> int:
     """Attack releases of people's photos by several methods, and measure what is left of the photos.
@@ -142,7 +128,7 @@ def evaluate_command(
     seeded so that the run can be made again: nothing in it is for publication but the numbers.
     """
     if check is not None or check_all:
-        return _check(check, data or [], attack or [], json, every=check_all)
+        return _check(check, data or [], attack or [], json, every=check_all, quiet=quiet)
     if not data or out is None:
         raise UsageError(f"{'--out' if data else 'DATA'} is missing", hint="dpveil evaluate DATA --out OUT")
     from dpveil.bench.beside import read_all
@@ -176,10 +162,10 @@ def evaluate_command(
     replaced = begin(out, [key for job in work for key in job.keys])
     for text in (*replaced, *notes, *left):
         say.note(f"note: {text}")
-    cells = _run(work, out, jobs or cores())
+    cells = _run(work, out, jobs or cores(), quiet=quiet)
     table = finish(out, cells, command(), (*notes, *left), took(work, out), others)
     if predictions is not None:
-        _predict(sets, chosen, seed, predictions)
+        _predict(sets, chosen, seed, predictions, quiet=quiet)
     return _told(table, out, json)
 
 
@@ -203,10 +189,12 @@ def _about(attacks: tuple[Attack, ...], dataset: Dataset, *, every: bool) -> tup
     return tuple(one for one in attacks if every or one.about in ("", dataset.subject))
 
 
-def _predict(sets: Sequence[Dataset], settings: Sequence[AnySetting], seed: int, folder: Path) -> None:
+def _predict(
+    sets: Sequence[Dataset], settings: Sequence[AnySetting], seed: int, folder: Path, *, quiet: bool
+) -> None:
     from dpveil.bench.predictions import write
 
-    with bar(len(settings) * len(sets), "predictions") as step:
+    with bar(len(settings) * len(sets), "predictions", quiet=quiet) as step:
         notes = write(sets, settings, seed, folder, step)
     for text in notes:
         say.note(f"note: {text}")
@@ -237,22 +225,22 @@ def _told(table: Sequence[Row], out: Path, json: bool) -> int:
     return exits.INCOMPLETE if broken else exits.DONE
 
 
-def _run(work: Sequence[Job], out: Path, processes: int) -> list[Cell]:
+def _run(work: Sequence[Job], out: Path, processes: int, *, quiet: bool) -> list[Cell]:
     """Return the cells of all jobs; says on Ctrl-C how many are there, and how the others come."""
     from dpveil.bench.run import count, run
 
     try:
-        with bar(len(work), "settings") as step:
+        with bar(len(work), "settings", quiet=quiet) as step:
             return run(work, out, processes=processes, step=step)
     except KeyboardInterrupt as error:
         done = f"{count(work, out)} of {sum(len(job.keys) for job in work)} cells"
         told = f"interrupted; {done} are done and kept"
-        raise _Interrupted(told, hint="the same command computes the others") from error
+        raise Interrupted(told, hint="the same command computes the others") from error
 
 
-@_stopping("no cell was changed")
+@stopping("no cell was changed")
 def _check(
-    folder: Path | None, data: Sequence[Path], names: Sequence[str], json: bool, *, every: bool
+    folder: Path | None, data: Sequence[Path], names: Sequence[str], json: bool, *, every: bool, quiet: bool
 ) -> int:
     from dpveil.bench.check import again, check, left_out, other_code, reported
 
@@ -261,7 +249,7 @@ def _check(
     cells, problems = check(folder)
     repeated = 0
     if not problems and data:
-        with bar(len(cells) if every else 0, "cells") as step:
+        with bar(len(cells) if every else 0, "cells", quiet=quiet) as step:
             repeated, problems = again(cells, data, names, every=every, step=step)
         for text in left_out(cells, names):
             say.note(f"note: {text}")

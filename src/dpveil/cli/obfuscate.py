@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,19 +19,20 @@ from dpveil.cli.options import (
     LedgerUrl,
     MaxPixels,
     PostProcessing,
+    Quiet,
     Text,
     is_default,
     takes_method,
 )
+from dpveil.cli.paying import paying, tell_budget, tell_dry, tell_price
 from dpveil.cli.progress import bar
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
 from dpveil.cli.usual import Doubts, tell, tell_chosen, tell_costs, tell_drawn
-from dpveil.errors import DPVeilError, PhotoError, UsageError
+from dpveil.errors import PhotoError, UsageError
 
 if TYPE_CHECKING:
     from dpveil.batch import Choices, Report, Task
     from dpveil.cli.seen import Seen
-    from dpveil.ledger import Ledger
     from dpveil.mechanisms.method import Method
 
 
@@ -97,6 +98,11 @@ def obfuscate_command(
             " enough photos.",
         ),
     ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Plan all photos and say what each costs; draw, pay, write nothing."),
+    ] = False,
+    quiet: Quiet = False,
     json: AsJson = False,
     ledger: LedgerUrl = None,
     subject: Annotated[
@@ -144,7 +150,9 @@ def obfuscate_command(
     from dpveil.postprocessing import parse_all
     from dpveil.regions import check_if_none
 
-    paying = _paying(ledger, subject, other_regions, seed, (manifest, review))
+    if dry_run and (manifest is not None or review is not None):
+        raise UsageError("--dry-run writes nothing", hint="leave out --manifest and --review")
+    payer = paying(ledger, subject, other_regions, seed, (manifest, review))
     choices = Choices(
         method=method,
         regions=method.accepts(regions.finders([method.regions])),
@@ -154,8 +162,9 @@ def obfuscate_command(
         seed=seed,
         max_pixels=max_pixels,
         force=force,
+        dry=dry_run,
         **keys(sign, c2pa, c2pa_key),
-        **paying,
+        **payer,
     )
     tasks = plan_tasks(inputs, out, names=names)
     check_formats(choices.mark, (task.output for task in tasks))
@@ -164,7 +173,7 @@ def obfuscate_command(
         check_manifest(manifest, tasks, replace=force)
     if review is not None:
         check_review(review, tasks, out, replace=force)
-    report, seen = _released(context, tasks, choices, jobs, closely=review is not None)
+    report, seen = _released(context, tasks, choices, jobs, closely=review is not None, quiet=quiet)
     report.notes += notes
     listed = max(
         _written(manifest, partial(write_manifest, report)),
@@ -172,53 +181,33 @@ def obfuscate_command(
     )
     print_report(report, json)
     _tell_faces(context, method, report, seen.doubts, seeded=seed is not None)
-    _tell_budget(paying.get("ledger"), subject)
-    return max(exit_code(report), listed)
-
-
-def _paying(
-    url: str | None,
-    subject: str | None,
-    other_regions: bool,
-    seed: int | None,
-    private: Sequence[Path | None],
-) -> dict[str, Any]:
-    """Return how releases are paid, as arguments of `Choices`; `private` are files about the run.
-
-    The ledger is opened, and nothing that the run writes about itself may belong to it.
-    """
-    if (url is None) != (subject is None):
-        missing, given = ("--ledger", "--subject") if url is None else ("--subject", "--ledger")
-        raise UsageError(f"{given} needs {missing}", hint="name both, or neither")
-    if url is None or subject is None:
-        if other_regions:
-            raise UsageError("--other-regions needs --ledger", hint="without one, nothing is compared")
-        return {}
-    from dpveil.batch import check_apart
-    from dpveil.cli.ledger_words import check_limited
-    from dpveil.ledger import Ledger
-    from dpveil.ledger.subjects import check_subject
-
-    if seed is not None:
-        raise UsageError("a release with --seed is not paid for", hint="leave out --seed, or --ledger")
-    check_subject(subject)
-    opened = Ledger(url)
-    check_apart(opened.files, [path for path in private if path is not None])
-    check_limited(opened, subject)
-    return {"ledger": opened, "subject": subject, "other_regions": other_regions}
+    refused = tell_dry(choices, report) if dry_run else exits.DONE
+    tell_budget(payer.get("ledger"), subject)
+    return max(exit_code(report), listed, refused)
 
 
 def _released(
-    context: typer.Context, tasks: Sequence[Task], choices: Choices, jobs: int | None, *, closely: bool
+    context: typer.Context,
+    tasks: Sequence[Task],
+    choices: Choices,
+    jobs: int | None,
+    *,
+    closely: bool,
+    quiet: bool,
 ) -> tuple[Report, Seen]:
     """Release all photos; return the report, and what was seen of the releases."""
-    from dpveil.batch import release_all, usual_jobs
+    from dpveil.batch import is_priced, release_all, usual_jobs
     from dpveil.cli.seen import Seen, see, see_closely
     from dpveil.core.allocator import keep_freed
 
     keep_freed()
-    seen = Seen()
-    with bar(len(tasks), "releasing") as step:
+    seen, planning = Seen(), choices.dry or is_priced(choices, tasks)
+    with bar(len(tasks), "planning" if planning else "releasing", quiet=quiet) as step:
+
+        def priced(dry: Report) -> None:
+            tell_price(choices, dry)
+            step.then("releasing")
+
         report = release_all(
             tasks,
             choices,
@@ -226,19 +215,10 @@ def _released(
             step=step,
             see=see_closely if closely else see,
             seen=seen.add,
+            priced=priced,
             options=options_of(context),
         )
     return report, seen
-
-
-def _tell_budget(ledger: Ledger | None, subject: str | None) -> None:
-    """Say what the subject has spent, and what is left, and let go of the ledger."""
-    if ledger is not None and subject is not None:
-        try:
-            say.note(ledger.show(subject).in_words())
-        except DPVeilError as error:  # the releases are written, and the report says if it failed
-            say.note(f"dpveil: {say.one_line(error)}")
-        ledger.close()
 
 
 def _tell_faces(
@@ -248,7 +228,7 @@ def _tell_faces(
     else that heads are drawn where nobody asked for it.
     """
     doubts.tell()
-    promises = [entry.promise for entry in report.released if entry.promise]
+    promises = [entry.promise for entry in report.released or report.priced if entry.promise]
     if not seeded:
         tell(method, promises)
     if is_default(context) and not seeded:

@@ -1,22 +1,104 @@
-"""A progress bar, shown only if stderr is a terminal."""
+"""Progress on stderr: a bar on a terminal, and elsewhere, as in a log, a line now and then."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from dpveil.cli import say
+
+EVERY: Final = 30.0
+"""Least seconds between two lines."""
+LINES: Final = 100
+"""Most lines about one run of steps."""
+
+
+@dataclass
+class Steps:
+    """Counts steps: call it after each. `show` is called whenever the count or the word changes."""
+
+    total: int
+    word: str
+    show: Callable[[Steps], None] = lambda steps: None
+    done: int = 0
+
+    def __call__(self) -> None:
+        """Count one step."""
+        self.done += 1
+        self.show(self)
+
+    def then(self, word: str) -> None:
+        """Begin to count the same number of steps anew, under another word."""
+        self.word, self.done = word, 0
+        self.show(self)
+
+
+@dataclass
+class _Log:
+    """Prints a line once `EVERY` seconds have passed and a share of 1 / `LINES` was done since the last."""
+
+    clock: Callable[[], float]
+    began: float = field(init=False)
+    last: float = field(init=False)
+    told: int = 0
+
+    def __post_init__(self) -> None:
+        self.began = self.last = self.clock()
+
+    def __call__(self, steps: Steps) -> None:
+        now = self.clock()
+        if steps.done == 0:
+            self.began, self.last, self.told = now, now, 0
+        elif (
+            steps.done < steps.total
+            and now - self.last >= EVERY
+            and (steps.done - self.told) * LINES >= steps.total
+        ):
+            left = (now - self.began) * (steps.total - steps.done) / steps.done
+            say.note(f"{steps.word}: {steps.done:,} of {steps.total:,}, about {in_words(left)} left")
+            self.last, self.told = now, steps.done
+
+
+def in_words(seconds: float) -> str:
+    """Return a time in its largest unit, rounded up.
+
+    >>> in_words(29.5), in_words(61), in_words(7201)
+    ('30 s', '2 min', '3 h')
+    """
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{-int(-seconds // size)} {unit}"
+    return f"{-int(-seconds // 1)} s"
 
 
 @contextmanager
-def bar(total: int, word: str) -> Iterator[Callable[[], None]]:
-    """Show a progress bar during the context; yield the function to call after each of `total` steps."""
-    if not sys.stderr.isatty() or total < 2:
-        yield lambda: None
+def bar(
+    total: int, word: str, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic
+) -> Iterator[Steps]:
+    """Show progress during the context; yield what to call after each of `total` steps.
+
+    Nothing is shown of less than two steps, or if `quiet`.
+    """
+    if quiet or total < 2:
+        yield Steps(total, word)
+        return
+    if not sys.stderr.isatty():
+        yield Steps(total, word, _Log(clock))
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn(word), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=total)
-        yield lambda: progress.advance(task)
+        task = progress.add_task(word, total=total)
+
+        def show(steps: Steps) -> None:
+            if steps.done == 0:
+                progress.reset(task, description=steps.word)
+            progress.update(task, completed=steps.done)
+
+        yield Steps(total, word, show)

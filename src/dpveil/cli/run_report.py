@@ -25,6 +25,14 @@ from dpveil.release.words import worth
 
 SHOWN_WARNINGS: Final = 5
 """Most warnings that are printed."""
+SHOWN_REASONS: Final = 20
+"""Most reasons for refusals that are printed."""
+SHOWN_NAMES: Final = 3
+"""Most names of photos that are printed with one reason."""
+STANDS: Final = "\0"
+"""What stands for a name where reasons are compared."""
+ALL: Final = "--json and --manifest name all"
+DRY: Final = "; a dry run draws, pays and writes nothing"
 SKIPPED: Final = (
     "skipped {photos}: released before with these settings, and the certificate is valid; --force releases"
     " anew"
@@ -50,7 +58,7 @@ def exit_code(report: Report) -> int:
         return STOPPED[report.stopped]
     if any(issubclass(error, BudgetRefused | TooWeak) for error in errors):
         return exits.BUDGET
-    fruitless = errors and not report.released and not report.skipped
+    fruitless = errors and not (report.released or report.skipped or report.priced)
     if fruitless and any(
         all(issubclass(error, kind) for error in errors) for kind in (PhotoError, OutputError)
     ):
@@ -71,9 +79,7 @@ def print_report(report: Report, json: bool) -> None:
         say.note(SKIPPED.format(photos=several([shown(entry.source) for entry in report.skipped])))
     if lost := report.discarded:
         say.note(DISCARDED.format(photos=several([shown(entry.source) for entry in lost])))
-    counts = (len(report.released), len(report.failed), len(report.skipped), len(report.no_region))
-    untried = f", not tried {len(report.untried)}" if report.untried else ""
-    say.note("released {}, failed {}, skipped {}, no region {}".format(*counts) + untried)
+    say.note(_counts(report))
 
 
 def cost(promise: Promise) -> str:
@@ -102,26 +108,66 @@ def _number(guarantee: Guarantee) -> str:
     return str(guarantee).removesuffix(f", {guarantee.relation}")
 
 
+def _counts(report: Report) -> str:
+    """Return how many photos there are of each status."""
+    first = f"would release {len(report.priced)}" if report.dry else f"released {len(report.released)}"
+    counts = (len(report.failed), len(report.skipped), len(report.no_region))
+    told = "failed {}, skipped {}, no region {}".format(*counts)
+    untried = f", not tried {len(report.untried)}" if report.untried else ""
+    return f"{first}, {told}{untried}" + (DRY if report.dry else "")
+
+
 def _tell_each(report: Report) -> None:
     for entry in report.released:
         if entry.promise is not None:
             say.answer(f"{shown(entry.source)} -> {shown(str(entry.output))}  {cost(entry.promise)}")
-    for entry in report.entries:
-        if entry.failure is not None and entry.status != UNTRIED:
-            say.note(_refused(shown(entry.source), entry.failure.message, entry.failure.hint))
+    for entry in report.priced:
+        if entry.promise is not None:
+            say.answer(f"{shown(entry.source)}  {cost(entry.promise)}")
+    for line in refusals([entry for entry in report.entries if entry.status != UNTRIED]):
+        say.note(line)
     if untried := report.untried:
-        failure, what = (
-            untried[0].failure,
-            f"{shown(untried[0].source)} and what follows, {len(untried)} in all",
-        )
+        failure, what = untried[0].failure, several([shown(entry.source) for entry in untried])
         why = "" if failure is None else str(DPVeilError(failure.message, hint=failure.hint))
         say.note(f"{'nothing was drawn' if report.stopped == UNAFFORDABLE else what}: {why}")
 
 
-def _refused(source: str, message: str, hint: str) -> str:
-    """Return why a photo was not released, with its name once."""
-    told = str(DPVeilError(message, hint=hint))
-    return told if message.startswith(f"{source} ") else f"{source}: {told}"
+def refusals(entries: Sequence[Entry]) -> list[str]:
+    """Return why photos were not released: one line for each reason, with its first photos and their number.
+
+    Of several photos with one reason, the words are those of the first, if they name it.
+    """
+    alike: dict[tuple[str, str], list[Entry]] = {}
+    for entry in entries:
+        if entry.failure is not None:
+            words = tuple(_nameless(text, entry) for text in (entry.failure.message, entry.failure.hint))
+            alike.setdefault((words[0], words[1]), []).append(entry)
+    lines = [_refused(group) for group in alike.values()]
+    left = sum(len(group) for group in [*alike.values()][SHOWN_REASONS:])
+    more = [f"and {counted(left, 'more photo')}, for other reasons: {ALL}"] * bool(left)
+    return lines[:SHOWN_REASONS] + more
+
+
+def _nameless(text: str, entry: Entry) -> str:
+    """Return a text without the names of the photo and of its output."""
+    paths = [entry.source, *([] if entry.output is None else [entry.output])]
+    names = {shown(name) for path in paths for name in (path, path.name)}
+    for name in sorted(names, key=len, reverse=True):
+        text = text.replace(name, STANDS)
+    return text
+
+
+def _refused(group: Sequence[Entry]) -> str:
+    """Return why photos with one reason were not released, with each name once."""
+    first, names = group[0].failure, [shown(entry.source) for entry in group]
+    if first is None:
+        return ""
+    told = str(DPVeilError(first.message, hint=first.hint))
+    if len(group) == 1:
+        return told if first.message.startswith(f"{names[0]} ") else f"{names[0]}: {told}"
+    few = ", ".join(names[:SHOWN_NAMES])
+    photos = f"{len(group):,} photos ({few}{f', ...: {ALL}' if len(names) > SHOWN_NAMES else ''})"
+    return f"{photos}: {told}"
 
 
 def _warn(entries: Sequence[Entry]) -> None:

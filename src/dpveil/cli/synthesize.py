@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpveil.cli import exits, say
-from dpveil.cli.options import AsJson, LedgerUrl, Text
+from dpveil.cli.options import AsJson, LedgerUrl, Quiet, Text
 from dpveil.cli.progress import bar
+from dpveil.cli.stopping import stopping
 from dpveil.cli.synthesize_paid import Payer
 
 if TYPE_CHECKING:
+    from dpveil.cli.synthesize_photos import Points
+    from dpveil.ledger import Reservation
     from dpveil.noise.bits import BitSource
-    from dpveil.synthesis import Plan
+    from dpveil.synthesis import Plan, Simulator
     from dpveil.synthesis.certificate import SetCertificate
 
 
+@stopping("nothing was made, and nothing is paid")
 def synthesize_command(
     folder: Annotated[
         Path, typer.Argument(metavar="FOLDER", help="Photos in a folder for each person, or shards.")
     ],
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="A new folder for the data set.")],
-    epsilon: Annotated[Text, typer.Option(metavar="E", help="What the set costs each person.")] = None,
+    epsilon: Annotated[
+        Text,
+        typer.Option(metavar="E", help="What the set costs each person: 1 or less is strong.  [required]"),
+    ] = None,
     delta: Annotated[
-        Text, typer.Option(metavar="D", help="δ, well below one over the number of people.")
+        Text,
+        typer.Option(
+            metavar="D", help="δ, well below one over the number of people, such as 1e-6.  [required]"
+        ),
     ] = None,
     pictures: Annotated[int, typer.Option(metavar="N", help="Pictures to make.")] = 256,
     rounds: Annotated[int, typer.Option(metavar="N", help="Rounds of votes, which share the budget.")] = 1,
@@ -36,10 +46,14 @@ def synthesize_command(
     ] = None,
     crop: Annotated[
         str,
-        typer.Option(metavar="KIND", help="face: the largest one of each photo. middle: its middle square."),
+        typer.Option(metavar="KIND", help="face: the largest face of each photo. middle: its middle square."),
     ] = "face",
     codec: Annotated[
-        str, typer.Option(metavar="FILE", help="A model of dpveil train gan, pca, mixture, ...; or default.")
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="A model of dpveil train gan, pca, mixture, ...; default: that of dpveil-faces.",
+        ),
     ] = "default",
     ledger: LedgerUrl = None,
     subject: Annotated[
@@ -55,6 +69,7 @@ def synthesize_command(
     seed: Annotated[
         int | None, typer.Option(metavar="N", help="Reproducible, so not for publication.")
     ] = None,
+    quiet: Quiet = False,
     json: AsJson = False,
 ) -> int:
     """Make a synthetic data set of faces that is (ε, δ)-private for all photos of each person together.
@@ -68,16 +83,17 @@ def synthesize_command(
     Neighbours are two sets of photos of the same number of people, of whom one is replaced with all photos:
     how many people there are is public. People are folders, or `person` in the .json of shards; a photo
     without a person counts as one. Choose every option without looking at the photos. Exit code 1: the set
-    was made, and some photos could not be read.
+    was made, and some photos could not be read. Once a ledger has paid, the set is written before Ctrl-C ends
+    the command.
     """
-    from dpveil.cli.synthesize_photos import Album, embedded
-    from dpveil.noise.bits import SecureBits, SeededBits
-    from dpveil.synthesis import Plan, Simulator, evolve
-    from dpveil.synthesis.saving import save
+    from dpveil.cli.synthesize_photos import Album, check_apart, embedded
+    from dpveil.synthesis import Plan, Simulator
 
     payer = Payer(ledger, subject, key, seed)
     payer.check_new(out)
+    check_apart(out, folder)
     album = Album.of(folder)
+    _note(album.notes)
     settings: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "pictures": pictures, "rounds": rounds}
     settings |= {"candidates": candidates, "crop": crop, "codec": codec}
     plan = Plan(people=album.people, **settings)
@@ -85,29 +101,52 @@ def synthesize_command(
         _tell(out, there, json, skipped=True)
         return exits.DONE
     simulator = Simulator(plan.codec.held)
-    for text in (*album.notes, *_expected(plan)):
-        say.note(f"note: {text}")
-    points, failed = embedded(album, plan, simulator)
-    bits: BitSource = SecureBits() if seed is None else SeededBits(seed)
-    with payer.paying(plan) as paid:
-        with bar(plan.rounds, "rounds") as step:
-            made = evolve(plan, simulator, points.rows, points.people, bits, step)
-        certificate = save(out, plan, made.pictures, bits, paid)
-    _tell(out, certificate, json, photos=len(album.items), failed=failed)
+    _note(_expected(plan))
+    points, failed = embedded(album, plan, simulator, quiet=quiet)
+    with payer.paying(plan, out) as paid:
+        certificate = _made(out, plan, simulator, points, paid, seed, quiet=quiet)
+        _tell(out, certificate, json, photos=len(album.items), failed=failed)
     return exits.INCOMPLETE if failed else exits.DONE
+
+
+def _note(notes: Iterable[str]) -> None:
+    for text in notes:
+        say.note(f"note: {text}")
+
+
+def _made(
+    out: Path,
+    plan: Plan,
+    simulator: Simulator,
+    points: Points,
+    paid: Reservation | None,
+    seed: int | None,
+    *,
+    quiet: bool,
+) -> SetCertificate:
+    """Draw the set and write it; return its certificate, which a ledger that `paid` knows."""
+    from dpveil.noise.bits import SecureBits, SeededBits
+    from dpveil.synthesis import evolve
+    from dpveil.synthesis.saving import save
+
+    bits: BitSource = SecureBits() if seed is None else SeededBits(seed)
+    with bar(plan.rounds, "rounds", quiet=quiet) as step:
+        made = evolve(plan, simulator, points.rows, points.people, bits, step)
+    return save(out, plan, made.pictures, bits, paid)
 
 
 def _expected(plan: Plan) -> list[str]:
     """Return what to expect of a plan, before anything is read."""
     from dpveil.core.guarantee import counted
+    from dpveil.release.explain import sentence
     from dpveil.synthesis.certificate import FAINT
 
     mean = plan.people / plan.chosen
     told = (
         f"{plan.people:,} people vote for {plan.chosen:,} candidates in {counted(plan.rounds, 'round')}:"
-        f" {mean:.1f} votes each on average, under noise with a standard deviation of {plan.noise:.1f}"
+        f" {mean:.1f} votes each on average, under noise with a standard deviation of {plan.noise:.2g}"
     )
-    return [told, FAINT] if plan.faint else [told]
+    return [told, *[FAINT] * plan.faint, sentence(plan.guarantee)]
 
 
 def _tell(
@@ -120,6 +159,10 @@ def _tell(
     skipped: bool = False,
 ) -> None:
     """Say what was made, or is there since an earlier run (`skipped`)."""
+    from dpveil.core.guarantee import counted
+    from dpveil.io.names import shown
+    from dpveil.synthesis.names import SHEET
+
     plan, warnings = certificate.plan, list(certificate.warnings)
     for text in failed[:10]:
         say.note(f"left out: {text}")
@@ -139,9 +182,11 @@ def _tell(
         sets["skipped" if skipped else "synthesized"] = [{**made, **settings, **told}]
         say.document({**sets, "photos": photos, "failed": [*failed]})
         return
-    say.answer(f"{out}: {plan.pictures:,} pictures, {plan.guarantee}: {certificate.strength}")
+    sheet = shown(out / SHEET)
+    say.answer(f"{out}: {counted(plan.pictures, 'picture')}, {plan.guarantee}: {certificate.strength}")
     say.answer(f"neighbours    {plan.guarantee.relation.in_words()}")
     for text in plan.guarantee.scope.in_the_clear:
         say.answer(f"in the clear  {text}")
     for text in warnings:
         say.note(f"warning: {text}")
+    say.note(f"look at {sheet}; check the set with: dpveil verify {shown(out)}")

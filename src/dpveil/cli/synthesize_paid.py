@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpveil.cli import say
+from dpveil.cli.paying import check_payer
+from dpveil.cli.stopping import Interrupted
 from dpveil.errors import DPVeilError, UsageError
 
 if TYPE_CHECKING:
@@ -24,13 +26,9 @@ class Payer:
     """
 
     def __init__(self, ledger: str | None, subject: str | None, key: str | None, seed: int | None) -> None:
-        if (ledger is None) != (subject is None):
-            missing, given = ("--ledger", "--subject") if ledger is None else ("--subject", "--ledger")
-            raise UsageError(f"{given} needs {missing}", hint="name both, or neither")
+        check_payer(ledger, subject, seed)
         if key is not None and (ledger is None or not key):
             raise UsageError("--key needs --ledger and a name", hint="give all of them, or leave out --key")
-        if ledger is not None and seed is not None:
-            raise UsageError("a release with --seed is not paid for", hint="leave out --seed, or --ledger")
         self._url, self._subject, self._key = ledger, subject or "", key
         self._opened: Ledger | None = None
 
@@ -66,16 +64,26 @@ class Payer:
         return None
 
     @contextmanager
-    def paying(self, plan: Plan) -> Iterator[Reservation | None]:
-        """Debit the whole set before anything is drawn, if there is a ledger, and hold it open."""
+    def paying(self, plan: Plan, out: Path) -> Iterator[Reservation | None]:
+        """Debit the whole set before anything is drawn, if there is a ledger, and hold it open.
+
+        What is paid is written to `out` before Ctrl-C ends the command.
+        """
         if self._opened is None:
             yield None
             return
+        from dpveil.batch.interrupts import uninterrupted
+
         try:
-            key = secrets.token_bytes(16) if self._key is None else self._key
-            paid = self._opened.debit(self._subject, plan.guarantee, key)
-            say.note(self._opened.show(self._subject).in_words())
-            yield paid
+            with uninterrupted():
+                key = secrets.token_bytes(16) if self._key is None else self._key
+                paid = self._opened.debit(self._subject, plan.guarantee, key)
+                say.note(self._opened.show(self._subject).in_words())
+                yield paid
+        except KeyboardInterrupt as error:
+            if error.__context__ is not None:  # what failed is to be told
+                raise error.__context__ from None
+            raise Interrupted("interrupted", hint=f"the set was paid, and {out} is complete") from error
         finally:
             self._opened.close()
 

@@ -20,9 +20,12 @@ from dpveil.core.photo import Photo
 from dpveil.errors import PhotoError, UsageError
 from dpveil.faces.geometry import Frame
 from dpveil.faces.portrait import canonical
-from dpveil.io.folders import walk
+from dpveil.io import is_present
+from dpveil.io.folders import real, walk
+from dpveil.io.names import shown
 from dpveil.mechanisms.placement import Image
 from dpveil.regions.detectors import choose
+from dpveil.synthesis.names import NAME
 
 if TYPE_CHECKING:
     from dpveil.synthesis import Plan, Simulator
@@ -61,7 +64,8 @@ class Album:
         Raises `UsageError` for what is no folder, and `PhotoError` if there is no photo.
         """
         if not folder.is_dir():
-            raise UsageError(f"{folder} is not a folder", hint="give a folder with a folder for each person")
+            hint = "give a folder with a folder for each person, or the one that shards are in"
+            raise UsageError(f"{shown(folder)} is not a folder", hint=hint)
         layout = _layout(folder)
         found = {item.name: item for item in (*items_of(folder, layout), *_others(folder, layout))}
         if not found:
@@ -72,6 +76,27 @@ class Album:
         known = {person: number for number, person in enumerate(sorted({item.person for item in items}))}
         notes = (_who(layout, len(known), len(items)), *_unnamed(items), *_left_out(folder, items))
         return cls(items, tuple(known[item.person] for item in items), notes)
+
+
+def check_apart(out: Path, folder: Path) -> None:
+    """Raise `UsageError` if `out` would lie among the photos, or a synthetic set is or lies among them.
+
+    Its pictures would count as a person's.
+    """
+    if real(out).is_relative_to(real(folder)):
+        problem = (
+            f"{{out}} {shown(out)} lies in {shown(folder)}, where its pictures would count as a person's"
+        )
+        raise UsageError(problem, hint="choose one beside it", arguments={"out": "out"})
+    for place in (folder, *(_folders(folder) if folder.is_dir() else ())):
+        if is_present(place / NAME):
+            problem = f"{shown(place)} is a synthetic data set, and its pictures would count as a person's"
+            hint = "name the folder of the photos, and keep sets apart from them"
+            raise UsageError(problem, hint=hint)
+
+
+def _folders(folder: Path) -> list[Path]:
+    return [place for place in folder.iterdir() if place.is_dir() and not place.is_symlink()]
 
 
 def _layout(folder: Path) -> Layout:
@@ -87,8 +112,10 @@ def _others(folder: Path, layout: Layout) -> list[Item]:
 
 def _who(layout: Layout, people: int, photos: int) -> str:
     """Return who counts as a person, which the promise depends on."""
-    told = f"{people:,} {'person' if people == 1 else 'people'} with {photos:,} photos"
-    return f"{told}, in the layout {layout.name}; people are told apart by {layout.identity}"
+    told = f"{people:,} {'person' if people == 1 else 'people'} with {counted(photos, 'photo')}"
+    if layout is LAYOUTS[-1]:
+        return f"{told}: each folder is a person, with the folders in it"
+    return f"{told}, read as {layout.name}: people are told apart by {layout.identity}"
 
 
 def _unnamed(items: tuple[Item, ...]) -> list[str]:
@@ -116,7 +143,9 @@ class Points:
     people: Int64[np.ndarray, " n"]
 
 
-def embedded(album: Album, plan: Plan, simulator: Simulator) -> tuple[Points, list[str]]:
+def embedded(
+    album: Album, plan: Plan, simulator: Simulator, *, quiet: bool = False
+) -> tuple[Points, list[str]]:
     """Return the points of all photos, and one line for each that could not be read.
 
     That there may be no points refuses nothing, as it depends on the photos. Raises `UsageError` if nothing
@@ -126,7 +155,7 @@ def embedded(album: Album, plan: Plan, simulator: Simulator) -> tuple[Points, li
     rows: list[Embedded] = [np.empty((0, simulator.codec.length), np.int16)]
     people: list[int] = []
     failed: list[str] = []
-    with bar(len(album.items), "photos") as step:
+    with bar(len(album.items), "photos", quiet=quiet) as step:
         for item, number in zip(album.items, album.numbers, strict=True):
             try:
                 rows.append(simulator.embed(crop(item.read())))

@@ -95,6 +95,16 @@ def to_json(value: Fraction) -> int | float | str:
     return nearest if math.isfinite(nearest) and exact(nearest) == value else str(value)
 
 
+def two_digits(value: Fraction) -> Fraction:
+    """Return the next number with two significant digits that is not smaller.
+
+    >>> float(two_digits(Fraction(1201, 1000))), float(two_digits(Fraction(99, 1)))
+    (1.3, 99.0)
+    """
+    above = Context(prec=2, rounding=ROUND_CEILING)
+    return Fraction(above.divide(Decimal(value.numerator), Decimal(value.denominator)))
+
+
 def show(value: Fraction, digits: int = 4) -> str:
     """Return `value` for display: exact if that is short, else rounded up to `digits` significant digits.
 

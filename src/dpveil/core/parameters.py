@@ -167,12 +167,7 @@ class Count(Value[int, int]):
 
     def check(self, value: int) -> int:
         """Return `value` as an int within the range."""
-        count = check_count(value, self.name)
-        if not self.low <= count <= self.high:
-            raise InvalidParameter(
-                self.name, value, "is out of range", hint=f"choose from {self.low} to {self.high}"
-            )
-        return count
+        return check_count(value, self.name, low=self.low, high=self.high)
 
 
 class OptionalCount(Value[int | None, int | None]):
@@ -250,11 +245,12 @@ def probability(value: Number, name: str) -> Fraction:
     return number
 
 
-def check_count(value: object, name: str) -> int:
-    """Return `value` as an int from 1 to 2^31 or raise `InvalidParameter`."""
+def check_count(value: object, name: str, *, low: int = 1, high: int = CEILING) -> int:
+    """Return `value` as an int from `low` to `high` or raise `InvalidParameter`."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise InvalidParameter(name, value, "is not a whole number", hint="write it as 1, 16 or 256")
     count = int(value)
-    if not 1 <= count <= CEILING:
-        raise InvalidParameter(name, value, "is out of range", hint=f"choose from 1 to {CEILING}")
+    if not low <= count <= high:
+        choice = f"{low} or more" if value < low and high == CEILING else f"from {low} to {high}"
+        raise InvalidParameter(name, value, "is out of range", hint=f"choose {choice}")
     return count

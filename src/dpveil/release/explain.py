@@ -116,7 +116,7 @@ def explain_region(quote: Quote, index: int = 0) -> Explanation:
         success_bound={k: success_bound(guarantee, k) for k in CANDIDATES},
         curve=tuple((alarm, detection_bound(guarantee, alarm)) for alarm in FALSE_ALARMS),
         strength=strength(guarantee),
-        sentence=_sentence(guarantee, quote.about_all(index), height * width, found),
+        sentence=sentence(guarantee, quote.about_all(index), height * width, faces=found),
         needs=tuple(need(method, name, size) for name in STRENGTHS if odds(guarantee) != 1),
         same_noise=_same_noise(method, guarantee, size),
         metric=_distances(method, guarantee),
@@ -148,7 +148,13 @@ def _same_noise(method: Method, promised: Guarantee, size: Size) -> tuple[Guaran
     )
 
 
-def _sentence(guarantee: Guarantee, whole: Guarantee | None, area: int, faces: bool) -> str:
+def sentence(
+    guarantee: Guarantee, whole: Guarantee | None = None, area: int = 0, *, faces: bool = False
+) -> str:
+    """Return what a guarantee means in one sentence; in a second one, what holds of the `whole` region.
+
+    That has an `area` in pixels. `faces` says that regions are found faces.
+    """
     if not guarantee.formal:
         return "No formal guarantee: nothing is promised, whatever the picture looks like."
     pair = success_bound(guarantee, 2)

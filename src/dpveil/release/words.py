@@ -165,7 +165,7 @@ def cautions(
         notes.append(OVERLAP.format(*both) + more)
     notes += [SPREAD.format(r.label, r.origin.grown_to) for r in records if r.origin.escapes]
     looked = list(dict.fromkeys((record.box.h, record.box.w) for record in records))[:sizes]
-    noisy = {size: _pure_noise(method, *size, channels) for size in looked}
+    noisy = {size: pure_noise(method, *size, channels) for size in looked}
     told = ((record.label, noisy.get((record.box.h, record.box.w))) for record in records)
     return (*notes, *(f"{label}: {text}" for label, text in told if text))
 
@@ -284,7 +284,8 @@ def exposure(guarantee: Guarantee) -> str:
     return f"WITH PROBABILITY {show(guarantee.delta)} NOTHING IS PROMISED (delta)"
 
 
-def _pure_noise(method: Method, height: int, width: int, channels: int) -> str:
+def pure_noise(method: Method, height: int, width: int, channels: int) -> str:
+    """Return the warning that a region of this size would be practically pure noise; empty if it is not."""
     size = {"height": height, "width": width, "channels": channels}
     scale = method.noise_scale(**size)
     if scale is None or scale <= PURE_NOISE:

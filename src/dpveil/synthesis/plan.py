@@ -10,10 +10,11 @@ from functools import cached_property
 from typing import Final, Self
 
 from dpveil.accounting import zcdp_rho
+from dpveil.accounting.meaning import strength
 from dpveil.assets.reference import AssetField
 from dpveil.codecs.kind import CODEC
 from dpveil.core.guarantee import Guarantee, Relation, Scope, counted
-from dpveil.core.numbers import Json, to_json
+from dpveil.core.numbers import Json, show, to_json, two_digits
 from dpveil.core.parameters import Count, OneOf, OptionalCount, Positive, Probability
 from dpveil.errors import InvalidParameter
 from dpveil.noise.gaussian import checked
@@ -74,13 +75,21 @@ class Plan:
             raise InvalidParameter("delta", to_json(self.delta), problem, hint="such as 1e-6")
         if self.candidates is None and self.people < self.needed:
             problem = f"are too few: votes of fewer than {self.needed} people drown in this noise"
-            hint = "choose a larger {epsilon}, or photos of more people"
+            hint = f"choose {{epsilon}} {self._enough()}, or photos of more people"
             names = {"epsilon": "epsilon"}
             raise InvalidParameter("people", self.people, problem, hint=hint, arguments=names)
         if self.chosen > MOST_CANDIDATES:
             raise InvalidParameter(
                 "candidates", self.candidates, "is out of range", hint=f"at most {MOST_CANDIDATES}"
             )
+
+    def _enough(self) -> str:
+        """Return from which ε on, in two digits, so many people are enough, and how strong that is."""
+        tried = self
+        while tried.needed > self.people:
+            grown = two_digits(tried.epsilon * Fraction(tried.needed + 1, self.people + 1))
+            tried = replace(tried, epsilon=grown, candidates=LEAST)
+        return f"{show(tried.epsilon)} or more, which is {strength(tried.guarantee)}"
 
     @cached_property
     def variance(self) -> int:

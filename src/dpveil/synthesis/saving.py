@@ -54,6 +54,10 @@ def check_new(folder: Path) -> None:
         raise OutputError(
             f"{shown(folder)} is no folder", hint="choose another {out}", arguments={"out": "out"}
         )
+    if is_present(folder / NAME):
+        problem = f"{shown(folder)} holds a data set already"
+        hint = "dpveil verify checks it; choose another {out} for another set, which costs again"
+        raise OutputError(problem, hint=hint, arguments={"out": "out"})
     if any(folder.iterdir()):
         problem = f"{shown(folder)} is not empty, and a data set is written to a folder of its own"
         raise OutputError(problem, hint="choose another {out}", arguments={"out": "out"})
