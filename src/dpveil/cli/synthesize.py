@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpveil.cli import exits, say
+from dpveil.cli.card import COLUMN
 from dpveil.cli.options import AsJson, LedgerUrl, Text
 from dpveil.cli.progress import bar
 from dpveil.errors import UsageError
@@ -42,6 +43,17 @@ def synthesize_command(
     codec: Annotated[
         str, typer.Option(metavar="FILE", help="A model of dpveil train gan, pca, mixture, ...; or default.")
     ] = "default",
+    table: Annotated[
+        Text,
+        typer.Option(
+            "--people",
+            metavar="TABLE",
+            help="Who is in which photo: a CSV file, instead of names of folders and files.",
+        ),
+    ] = None,
+    subject_column: Annotated[
+        Text, typer.Option(metavar="NAME", help="The table's column of people. Default: person.")
+    ] = None,
     ledger: LedgerUrl = None,
     subject: Annotated[
         Text, typer.Option(metavar="NAME", help="Who pays from the ledger, such as studio/album-7.")
@@ -56,12 +68,14 @@ def synthesize_command(
     \b
     Examples:
       dpveil synthesize faces/ --out made --epsilon 1 --delta 1e-6
+      dpveil synthesize faces/ --out made --epsilon 1 --delta 1e-6 --people who.csv
       dpveil verify made
 
     People's photos vote for faces of nobody, and only noisy counts of votes are kept (Private Evolution).
     Neighbours are two sets of photos of the same number of people, of whom one is replaced with all photos:
     how many people there are is public. People are folders, or `person` in the .json of shards; a photo
-    without a person counts as one. Choose every option without looking at the photos. Exit code 1: the set
+    without a person counts as one. In a table, with the columns `file` and `person`, every photo needs one
+    person. Choose every option without looking at the photos. Exit code 1: the set
     was made, and some photos could not be read.
     """
     from dpveil.cli.synthesize_photos import Album, embedded
@@ -70,7 +84,7 @@ def synthesize_command(
     from dpveil.synthesis.saving import check_new, save
 
     check_new(out)
-    album = Album.of(folder)
+    album = Album.of(folder, _table(table, subject_column))
     settings: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "pictures": pictures, "rounds": rounds}
     settings |= {"candidates": candidates, "crop": crop, "codec": codec}
     plan = Plan(people=album.people, **settings)
@@ -86,6 +100,15 @@ def synthesize_command(
     certificate = save(out, plan, made.pictures, bits)
     _tell(out, plan, certificate, album, failed, json)
     return exits.INCOMPLETE if failed else exits.DONE
+
+
+def _table(table: str | None, column: str | None) -> tuple[Path, str] | None:
+    """Return the table of people and its column, if one is named."""
+    if table is None:
+        if column is not None:
+            raise UsageError("--subject-column needs a table", hint="give one with --people TABLE.csv")
+        return None
+    return Path(table), COLUMN if column is None else column
 
 
 def _expected(plan: Plan) -> list[str]:
