@@ -162,6 +162,14 @@ def test_a_total_above_the_limit_is_refused(most, fits):
         found.check(Fraction(most), None)
 
 
+@pytest.mark.parametrize("dear", ["Ada", "Bob", "Cid"])
+def test_the_limit_holds_for_everybody(dear):
+    people = {"a": ["Ada"], "b": ["Bob"], "c": ["Cid"]}
+    parts = [promise(epsilon=2 if own == [dear] else 1) for own in people.values()]
+    with pytest.raises(BudgetRefused, match=f"{dear} has epsilon 2 in one release"):
+        summed(parts, people).check(Fraction(1), None)
+
+
 def test_the_limit_holds_where_nobody_is_named():
     with pytest.raises(BudgetRefused, match="anybody has epsilon 2 in 2 releases"):
         summed([promise(epsilon=1), promise(epsilon=1)]).check(Fraction(1), None)
