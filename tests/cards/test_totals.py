@@ -221,6 +221,12 @@ def test_a_card_lies_where_no_name_in_it_leads_out(tmp_path):
     for place in (inner / "three" / "card.json", tmp_path / "other" / "card.json"):
         with pytest.raises(UsageError):
             prefix(inner, place)
+    (tmp_path / "link").symlink_to(tmp_path / "one")
+    (tmp_path / "three").mkdir()
+    (tmp_path / "three" / "link").symlink_to(tmp_path / "one")
+    assert prefix(inner, tmp_path / "link" / "card.json") == "two/"
+    with pytest.raises(UsageError):  # it lies there by a link only, which nobody else would have
+        prefix(tmp_path / "three" / "link" / "two", tmp_path / "three" / "card.json")
     (tmp_path / "a\\b").mkdir()
     with pytest.raises(OutputError):
         prefix(tmp_path / "a\\b", tmp_path / "card.json")
