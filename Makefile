@@ -105,12 +105,12 @@ dockerfile: $(DEV) .venv-outside/installed ## lint the Dockerfile; as root on Li
 	@.venv-outside/bin/hadolint Dockerfile
 	@$(BIN)/python tests/service/run_dockerfile.py
 
-data-sets: $(DEV) ## try data sets of PyTorch, albumentations, WebDataset and Hugging Face, in .venv-data-sets
+data-sets: $(DEV) ## try data sets of PyTorch, albumentations, WebDataset and Hugging Face, and cards in mlcroissant, in .venv-data-sets
 	@$(BIN)/python -m venv --clear .venv-data-sets
-	@.venv-data-sets/bin/python -m pip install --quiet -c constraints.txt -e '.[test,data,train]' webdataset
+	@.venv-data-sets/bin/python -m pip install --quiet -c constraints.txt -e '.[test,data,train]' webdataset mlcroissant
 	@.venv-data-sets/bin/python -m pip install --quiet --no-deps albumentations==2.0.8 albucore==0.0.24 'stringzilla<4' simsimd
 	@.venv-data-sets/bin/python -m pip install --quiet pydantic
-	@NO_ALBUMENTATIONS_UPDATE=1 .venv-data-sets/bin/python -m pytest -n 0 tests/data_sets $(PYTEST_ARGS)
+	@NO_ALBUMENTATIONS_UPDATE=1 .venv-data-sets/bin/python -m pytest -n 0 tests/data_sets tests/cli/test_cli_card.py $(PYTEST_ARGS)
 
 slow: $(DEV) ## run the tests that take minutes
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
@@ -156,9 +156,10 @@ page: $(DEV) ## try the service's page in Chromium (on Debian: apt-get install c
 	@PIP_CONSTRAINT= PIP_BUILD_CONSTRAINT= $@ -m pip install --quiet diffprivlib 'scikit-learn<1.8' \
 	  || { rm -rf .venv-diffprivlib; echo "diffprivlib cannot be installed: it is left out" >&2; }
 
-# gan_ablations trains networks, which takes the extra `train` and a folder of its own.
+# gan_ablations trains networks, which takes the extra `train` and a folder of its own; costs takes half an hour, and
+# synthesis data that is not here.
 bench: $(VENV)/installed-bench .venv-diffprivlib/bin/python ## time dpveil against its peers
-	@for file in $$(grep -l __main__ benchmarks/*.py | grep -v gan_ablations); do $(BIN)/python "$$file" || exit 1; done
+	@for file in $$(grep -l __main__ benchmarks/*.py | grep -v -e gan_ablations -e costs -e synthesis); do $(BIN)/python "$$file" || exit 1; done
 
 reproduction: $(DEV) ## run the papers' experiments anew on your copy of their data: DATA=DIR [NAMES="..."] [COUNT=N]
 	@$(BIN)/python -m dpveil_research $(NAMES) --data "$(DATA)" --out reproduction $(if $(COUNT),--count $(COUNT))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpveil.accounting import zcdp_delta
 from dpveil.cards.contents import Listed, prefix
 from dpveil.cards.croissant import number
 from dpveil.cards.people import by_table
@@ -87,6 +88,21 @@ def test_the_largest_numbers_of_a_kind_are_stated_each_for_itself():
     parts = [promise(epsilon=3, delta="1e-9"), promise(epsilon=1, delta="1e-6")]
     ((total, people),) = summed(parts, {"a": ["Ada"], "b": ["Bob"]}).most
     assert (str(total), people) == ("(3, 1e-06)-DP, any-image", 2)
+    ((total, people),) = summed([promise(rho=1), promise(rho=3)], {"a": ["Ada"], "b": ["Bob"]}).most
+    assert (str(total), people) == ("3-zCDP, any-image", 2)
+
+
+def test_people_under_other_relations_are_told_apart():
+    parts = [
+        promise(ANY, epsilon=1),
+        promise(FEW, epsilon=3),
+        promise(VECTORS, epsilon=2),
+        promise(FEW, epsilon=1),
+    ]
+    found = summed(parts, {"a": ["Ada"], "b": ["Bob"], "c": ["Cid"], "d": ["Dan"]})
+    told = ["1-DP, any-image", "3-DP, m-pixels (m = 4)", "2-DP, singular-values"]
+    assert [(str(total), people) for total, people in found.most] == list(zip(told, (1, 2, 1), strict=True))
+    assert found.together is None
 
 
 def metric(diameter, relation=ANY):
@@ -127,6 +143,15 @@ def test_an_epsilon_has_a_delta(delta):
     assert found is None or found > 4
 
 
+@pytest.mark.parametrize("delta", ["1e-9", "1e-6", "1e-5"])
+def test_rho_is_converted_at_the_delta_that_is_given(delta):
+    found = epsilon_at(promise(rho="0.5"), Fraction(delta))
+    assert zcdp_delta("0.5", found) <= Fraction(delta) < zcdp_delta("0.5", found * Fraction("0.999"))
+    with pytest.raises(BudgetRefused, match="at most"):
+        summed([promise(rho="0.5")]).check(found * Fraction("0.999"), Fraction(delta))
+    summed([promise(rho="0.5")]).check(found, Fraction(delta))
+
+
 @pytest.mark.parametrize(("most", "fits"), [("2.25", True), ("2.249999", False), ("0", False)])
 def test_a_total_above_the_limit_is_refused(most, fits):
     found = summed([promise(epsilon=1), promise(epsilon="9/4")], {"a": ["Ada"], "b": ["Bob"]})
@@ -135,6 +160,14 @@ def test_a_total_above_the_limit_is_refused(most, fits):
         return
     with pytest.raises(BudgetRefused, match="at most"):
         found.check(Fraction(most), None)
+
+
+@pytest.mark.parametrize("dear", ["Ada", "Bob", "Cid"])
+def test_the_limit_holds_for_everybody(dear):
+    people = {"a": ["Ada"], "b": ["Bob"], "c": ["Cid"]}
+    parts = [promise(epsilon=2 if own == [dear] else 1) for own in people.values()]
+    with pytest.raises(BudgetRefused, match=f"{dear} has epsilon 2 in one release"):
+        summed(parts, people).check(Fraction(1), None)
 
 
 def test_the_limit_holds_where_nobody_is_named():
@@ -188,6 +221,12 @@ def test_a_card_lies_where_no_name_in_it_leads_out(tmp_path):
     for place in (inner / "three" / "card.json", tmp_path / "other" / "card.json"):
         with pytest.raises(UsageError):
             prefix(inner, place)
+    (tmp_path / "link").symlink_to(tmp_path / "one")
+    (tmp_path / "three").mkdir()
+    (tmp_path / "three" / "link").symlink_to(tmp_path / "one")
+    assert prefix(inner, tmp_path / "link" / "card.json") == "two/"
+    with pytest.raises(UsageError):  # it lies there by a link only, which nobody else would have
+        prefix(tmp_path / "three" / "link" / "two", tmp_path / "three" / "card.json")
     (tmp_path / "a\\b").mkdir()
     with pytest.raises(OutputError):
         prefix(tmp_path / "a\\b", tmp_path / "card.json")

@@ -12,11 +12,14 @@ from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import dpveil
 from dpveil.cards.croissant import CROISSANT
 from dpveil.cards.terms import TERMS
+from dpveil.errors import NoRegion
 from dpveil.noise.bits import SecureBits, SeededBits
+from dpveil.regions import Finder
 from dpveil.synthesis import Plan
 from dpveil.synthesis.saving import save
 
@@ -206,6 +209,18 @@ def edited(folder):
     )
 
 
+class Nobody(Finder):
+    description = "nobody"
+
+    def __call__(self, photo):
+        raise NoRegion("there is nobody in this photo")
+
+
+def copied(folder):
+    method = {"method": "dp-pix", "epsilon": 1, "block": 16}
+    dpveil.obfuscate(PHOTO, **method, regions=[Nobody()], if_none="copy").save(folder / "c.png")
+
+
 def linked(folder):
     (folder / "l.png").symlink_to(folder / "ada" / "1.png")
 
@@ -225,6 +240,7 @@ def heuristic(folder):
         (original, "has no certificate"),
         (changed, "SHA-256"),
         (edited, "edited|checksum|altered|changed"),
+        (copied, "it is a copy of the original"),
         (linked, "symbolic link"),
         (inner_set, "certificate"),
         (heuristic, "no formal guarantee"),
@@ -235,6 +251,26 @@ def test_what_is_no_publishable_release_refuses_the_card(shell, folder, spoil, t
     code, _, err = shell("card", "out", "--out", "card.json")
     assert (code, (folder.parent / "card.json").exists()) == (1, False)
     assert re.search(told, err), err
+
+
+def test_what_hardly_protects_is_stated_as_such(shell, folder):
+    release(folder / "weak.png", 60)
+    assert shell("card", "out", "--out", "card.json")[0] == 0
+    files = {one["name"]: one for one in check_structure(folder.parent / "card.json")["distribution"][:-1]}
+    assert files["out/weak.png"]["dpveil:guarantee"]["dpveil:strength"] == "practically none"
+    code, _, err = shell("card", "out", "--out", "card.json", "--at-least", "weak", "--force")
+    assert (code, "weak.png" in err) == (1, True)
+
+
+def test_trust_asks_for_a_signature_of_every_file(shell, folder):
+    shell("key", "new", "own.key")
+    shell("key", "new", "other.key")
+    Image.fromarray(PHOTO).save(folder.parent / "one.png")
+    pix = ("--method", "dp-pix", "--epsilon", "1", "--block", "16", "--regions", "whole")
+    assert shell("obfuscate", "one.png", "--out", "signed", *pix, "--sign", "own.key")[0] == 0
+    for name, key, code in (("signed", "own", 0), ("signed", "other", 1), ("out", "own", 1)):
+        found, _, err = shell("card", name, "--out", f"{name}-{key}.json", "--trust", f"{key}.key.pub")
+        assert (found, (folder.parent / f"{name}-{key}.json").exists()) == (code, code == 0), err
 
 
 @pytest.mark.parametrize(
@@ -305,6 +341,19 @@ def test_a_set_s_card_is_refused(shell, tmp_path, arguments, code):
     assert shell("card", "made", *arguments)[0] == code
     assert not (tmp_path / "card.json").exists()
     assert not (tmp_path / "made" / "card.json").exists()
+
+
+def test_a_set_is_held_to_what_is_asked_for(shell, tmp_path):
+    pictures = np.arange(3 * 8 * 8 * 3, dtype=np.uint8).reshape(3, 8, 8, 3)
+    save(tmp_path / "made", plan(epsilon=100), pictures, SecureBits())
+    shell("key", "new", "own.key")
+    for asked, told in (
+        (("--at-least", "weak"), "at least weak"),
+        (("--trust", "own.key.pub"), "not signed"),
+    ):
+        code, _, err = shell("card", "made", "--out", "card.json", *asked)
+        assert (code, told in err, (tmp_path / "card.json").exists()) == (1, True, False), err
+    assert shell("card", "made", "--out", "card.json")[0] == 0
 
 
 def test_a_seeded_or_changed_set_has_no_card(shell, tmp_path):

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import re
 import shutil
 import signal
 import tarfile
@@ -118,7 +119,7 @@ def test_few_people_are_refused_before_photos_are_read(shell, tmp_path, codec):
     line = ("synthesize", "photos", "--out", "made", "--epsilon", "1", "--delta", "1e-6", "--codec", codec)
     code, _, err = shell(*line)
     assert code == 2
-    assert "people = 3 are too few" in err
+    assert "number of people = 3 is too small" in err
     assert "choose --epsilon 230 or more, which is practically none, or photos of more people" in err
     assert not (tmp_path / "made").exists()
 
@@ -277,6 +278,104 @@ def test_photos_that_a_layout_leaves_out_are_counted(tmp_path):
     album = Album.of(tmp_path)
     assert (album.people, len(album.items)) == (1, 1)
     assert any("6 photos in the folder left out" in text for text in album.notes)
+
+
+# People by a table
+
+
+def table(tmp_path, whose, head="file,person"):
+    """Write who.csv: a row for each photo and person."""
+    rows = [head, *(f"{name},{who}" for name, people in whose.items() for who in people.split("+"))]
+    (tmp_path / "who.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return tmp_path / "who.csv", head.rpartition(",")[2]
+
+
+def test_a_table_says_whose_photos_are_whatever_the_folders_are_called(tmp_path):
+    root = folder(tmp_path / "photos", people=2, photos=2)
+    deep = root / "a" / "b" / "c" / "d"
+    deep.mkdir(parents=True)
+    shutil.copy(root / "person 0" / "0.png", deep / "1.png")
+    (root / "Rafd090_01_x.png").touch()  # the mark of another layout, in which nothing else is a photo
+    whose = {"person 0/0.png": "Ada", "person 0/1.png": "Bob", "person 1/0.png": "Ada"}
+    whose |= {f"{root}/person 1/1.png": "Bob", "a/b/c/d/1.png": "Bob", "./Rafd090_01_x.png": "Eve"}
+    album = Album.of(root, table(tmp_path, whose, "output,whose"))
+    numbers = {item.name: number for item, number in zip(album.items, album.numbers, strict=True)}
+    expected = {name.removeprefix(f"{root}/").removeprefix("./"): who for name, who in whose.items()}
+    assert numbers == {name: ["Ada", "Bob", "Eve"].index(who) for name, who in expected.items()}
+    assert (album.people, len(album.notes)) == (3, 1)
+    assert album.notes[0].startswith("3 people with 6 photos; people are told apart by the column whose of")
+
+
+def test_a_table_is_believed_and_not_the_shard(tmp_path):
+    root = tmp_path / "photos"
+    root.mkdir()
+    with tarfile.open(root / "a.tar", "w") as shard:
+        for name, data in (("1.png", b""), ("1.json", b'{"person": "Ada"}'), ("2.png", b"")):
+            told = tarfile.TarInfo(name)
+            told.size = len(data)
+            shard.addfile(told, io.BytesIO(data))
+    (root / "3.png").touch()
+    album = Album.of(root, table(tmp_path, {"a.tar/1.png": "Bob", "a.tar/2.png": "Ada", "3.png": "Bob"}))
+    assert [item.name for item in album.items] == ["3.png", "a.tar/1.png", "a.tar/2.png"]
+    assert album.numbers == (1, 1, 0)
+
+
+def test_what_a_table_cannot_name_is_counted(tmp_path):
+    root = folder(tmp_path / "photos", people=1, photos=1)
+    (root / "link.png").symlink_to(root / "person 0" / "0.png")
+    album = Album.of(root, table(tmp_path, {"person 0/0.png": "Ada"}))
+    assert album.notes[1:] == ("one photo in the folder left out: links, or too deep",)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"person 0/1.png": None}, "one photo has no person in the column person of who.csv: person 0/1.png"),
+        ({"person 0/1.png": "", "person 1/0.png": None}, "2 photos have no person .* 0/1.png and 1 more"),
+        ({"person 0/1.png": "Ada+Bob"}, "one photo has several people .*: person 0/1.png"),
+        ({"person 7/1.png": "Ada"}, "row 5 of who.csv, person 7/1.png, is no file of photos"),
+        ({"../who.csv": "Ada"}, "row 5 of who.csv, ../who.csv, is no file of photos"),
+        ({"link.png": "Ada"}, "row 5 of who.csv, link.png, is no file of photos"),
+    ],
+)
+def test_a_photo_without_one_person_refuses_the_set(shell, tmp_path, codec, change, told):
+    root = folder(tmp_path / "photos", people=2, photos=2)
+    (root / "link.png").symlink_to(root / "person 0" / "0.png")
+    whose = {f"person {n}/{m}.png": f"Ada {n}" for n in range(2) for m in range(2)} | change
+    table(tmp_path, {name: who for name, who in whose.items() if who is not None})
+    code, out, err = shell(
+        "synthesize", "photos", "--out", "made", *FEW, "--codec", codec, "--people", "who.csv"
+    )
+    assert (code, out, err.count("\n"), (tmp_path / "made").exists()) == (4, "", 1, False)
+    assert re.search(told, err), err
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "told"),
+    [
+        (("--subject-column", "who"), 2, "--subject-column needs a table"),
+        (("--people", "who.csv", "--subject-column", "who"), 2, "is not in the table"),
+        (("--people", "who.csv", "--subject-column", ""), 2, "is not in the table"),
+        (("--people", "nobody.csv"), 4, "nobody.csv cannot be read"),
+        (("--people", "."), 4, "cannot be read"),
+    ],
+)
+def test_wrong_tables_end_in_one_line(made, tmp_path, options, code, told):
+    table(tmp_path, {"person 0/0.png": "Ada"})
+    found, out, err = made(*options)
+    assert (found, out, err.count("\n"), told in err) == (code, "", 1, True)
+    assert not (tmp_path / "made").exists()
+
+
+def test_people_of_a_table_vote_and_nobody_is_named(made, tmp_path):
+    """Every photo is of somebody else here, so that 24 people vote and not the 8 of the folders."""
+    names = [f"person {n}/{m}.png" for n in range(8) for m in range(3)]
+    table(tmp_path, {name: f"Secret {place}" for place, name in enumerate(names)}, "file,who")
+    code, answer, err = made("--people", "who.csv", "--subject-column", "who", "--json")
+    assert (code, json.loads(answer)["synthesized"][0]["parameters"]["people"]) == (0, 24)
+    assert "24 people with 24 photos; people are told apart by the column who of who.csv" in err
+    written = b"".join(path.read_bytes() for path in (tmp_path / "made").iterdir())
+    assert not any(secret in written for secret in (b"Secret", b"who.csv"))
 
 
 def test_photos_that_cannot_be_read_refuse_no_set(made, tmp_path):

@@ -38,7 +38,7 @@ def test_the_rule_for_candidates_is_one_of_public_numbers():
 @pytest.mark.parametrize(
     ("changed", "name"),
     [
-        ({"people": 20}, "people"),
+        ({"people": 20}, "number of people"),
         ({"delta": "1e-3", "people": 5000}, "delta"),
         ({"epsilon": None}, "epsilon"),
         ({"delta": None}, "delta"),

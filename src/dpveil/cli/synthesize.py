@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpveil.cli import exits, say
+from dpveil.cli.card import COLUMN
 from dpveil.cli.options import AsJson, LedgerUrl, Quiet, Text
 from dpveil.cli.progress import bar
 from dpveil.cli.stopping import stopping
 from dpveil.cli.synthesize_paid import Payer
+from dpveil.errors import UsageError
 
 if TYPE_CHECKING:
     from dpveil.cli.synthesize_photos import Points
@@ -55,6 +57,17 @@ def synthesize_command(
             help="A model of dpveil train gan, pca, mixture, ...; default: that of dpveil-faces.",
         ),
     ] = "default",
+    table: Annotated[
+        Text,
+        typer.Option(
+            "--people",
+            metavar="TABLE",
+            help="Who is in which photo: a CSV file, instead of names of folders and files.",
+        ),
+    ] = None,
+    subject_column: Annotated[
+        Text, typer.Option(metavar="NAME", help="The table's column of people. Default: person.")
+    ] = None,
     ledger: LedgerUrl = None,
     subject: Annotated[
         Text, typer.Option(metavar="NAME", help="Who pays from the ledger, such as studio/album-7.")
@@ -77,14 +90,15 @@ def synthesize_command(
     \b
     Examples:
       dpveil synthesize faces/ --out made --epsilon 1 --delta 1e-6
+      dpveil synthesize faces/ --out made --epsilon 1 --delta 1e-6 --people who.csv
       dpveil verify made
 
     People's photos vote for faces of nobody, and only noisy counts of votes are kept (Private Evolution).
     Neighbours are two sets of photos of the same number of people, of whom one is replaced with all photos:
     how many people there are is public. People are folders, or `person` in the .json of shards; a photo
-    without a person counts as one. Choose every option without looking at the photos. Exit code 1: the set
-    was made, and some photos could not be read. Once a ledger has paid, the set is written before Ctrl-C ends
-    the command.
+    without a person counts as one. In a table, with the columns `file` and `person`, every photo needs one
+    person. Choose every option without looking at the photos. Exit code 1: the set was made, and some photos
+    could not be read. Once a ledger has paid, the set is written before Ctrl-C ends the command.
     """
     from dpveil.cli.synthesize_photos import Album, check_apart, embedded
     from dpveil.synthesis import Plan, Simulator
@@ -92,7 +106,7 @@ def synthesize_command(
     payer = Payer(ledger, subject, key, seed)
     payer.check_new(out)
     check_apart(out, folder)
-    album = Album.of(folder)
+    album = Album.of(folder, _table(table, subject_column))
     _note(album.notes)
     settings: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "pictures": pictures, "rounds": rounds}
     settings |= {"candidates": candidates, "crop": crop, "codec": codec}
@@ -107,6 +121,15 @@ def synthesize_command(
         certificate = _made(out, plan, simulator, points, paid, seed, quiet=quiet)
         _tell(out, certificate, json, photos=len(album.items), failed=failed)
     return exits.INCOMPLETE if failed else exits.DONE
+
+
+def _table(table: str | None, column: str | None) -> tuple[Path, str] | None:
+    """Return the table of people and its column, if one is named."""
+    if table is None:
+        if column is not None:
+            raise UsageError("--subject-column needs a table", hint="give one with --people TABLE.csv")
+        return None
+    return Path(table), COLUMN if column is None else column
 
 
 def _note(notes: Iterable[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -11,18 +11,19 @@ import numpy as np
 from jaxtyping import Int64
 
 from dpveil.bench.items import Item
-from dpveil.bench.layouts import LAYOUTS, SUFFIXES, Layout, alone, items_of, layout_of
+from dpveil.bench.layouts import LAYOUTS, SUFFIXES, Layout, alone, everywhere, items_of, layout_of
 from dpveil.bench.shards import ShardPhoto
+from dpveil.cards.people import by_table
 from dpveil.cli import say
 from dpveil.cli.progress import bar
 from dpveil.core.guarantee import counted
 from dpveil.core.photo import Photo
-from dpveil.errors import PhotoError, UsageError
+from dpveil.errors import DataError, PhotoError, UsageError
 from dpveil.faces.geometry import Frame
 from dpveil.faces.portrait import canonical
 from dpveil.io import is_present
 from dpveil.io.folders import real, walk
-from dpveil.io.names import shown
+from dpveil.io.names import quoted, shown
 from dpveil.mechanisms.placement import Image
 from dpveil.regions.detectors import choose
 from dpveil.synthesis.names import NAME
@@ -35,9 +36,10 @@ NOBODY = (
     "{} no person's name and count as a person each: somebody in several of them is protected in one of them"
     " only"
 )
-MISSED = (
-    "{} in the folder left out: links, too deep, or not where this layout has photos; to be read as a folder"
-    " for each person, the folder must not look like another layout"
+MISSED = "{} in the folder left out: links, or too deep"
+MISPLACED = (
+    f"{MISSED}, or not where this layout has photos; to be read as a folder for each person, the folder must"
+    " not look like another layout"
 )
 
 
@@ -55,27 +57,60 @@ class Album:
         return max(self.numbers) + 1
 
     @classmethod
-    def of(cls, folder: Path) -> Self:
+    def of(cls, folder: Path, table: tuple[Path, str] | None = None) -> Self:
         """Return the photos of a folder in one of the layouts of `dpveil evaluate`, and those in no folder.
 
         Layouts that split a person's photos are read as a folder for each person: one with eyes, where each
-        eye is one, and UTKFace with photos in folders.
+        eye is one, and UTKFace with photos in folders. With a `table`, a CSV file and its column of people,
+        these are all photos of the folder, and folders and names say nothing of whose they are.
 
-        Raises `UsageError` for what is no folder, and `PhotoError` if there is no photo.
+        Raises `UsageError` for what is no folder, `PhotoError` if there is no photo, and `DataError` unless
+        the table says of every photo, and of nothing else, who the one person in it is.
         """
         if not folder.is_dir():
             hint = "give a folder with a folder for each person, or the one that shards are in"
             raise UsageError(f"{shown(folder)} is not a folder", hint=hint)
-        layout = _layout(folder)
-        found = {item.name: item for item in (*items_of(folder, layout), *_others(folder, layout))}
+        found, notes = _by_layout(folder) if table is None else _by_table(folder, *table)
         if not found:
             raise PhotoError(
                 f"there are no photos in {folder}", hint="give a folder for each person, or shards"
             )
-        items = tuple(found[name] for name in sorted(found))
+        items = tuple(sorted(found, key=lambda item: item.name))
         known = {person: number for number, person in enumerate(sorted({item.person for item in items}))}
-        notes = (_who(layout, len(known), len(items)), *_unnamed(items), *_left_out(folder, items))
-        return cls(items, tuple(known[item.person] for item in items), notes)
+        people = (
+            f"{len(known):,} {'person' if len(known) == 1 else 'people'} with {counted(len(items), 'photo')}"
+        )
+        told = (f"{people}{notes[0]}", *notes[1:])
+        return cls(items, tuple(known[item.person] for item in items), told)
+
+
+def _by_layout(folder: Path) -> tuple[list[Item], list[str]]:
+    """Return photos as their layout says whose they are; how it does, and what else to know of it."""
+    layout = _layout(folder)
+    found = {item.name: item for item in (*items_of(folder, layout), *_others(folder, layout))}
+    items = [*found.values()]
+    how = f", read as {layout.name}: people are told apart by {layout.identity}"
+    if layout is LAYOUTS[-1]:
+        how = ": each folder is a person, with the folders in it"
+    return items, [how, *_unnamed(items), *_left_out(folder, items, MISPLACED)]
+
+
+def _by_table(folder: Path, table: Path, column: str) -> tuple[list[Item], list[str]]:
+    """Return all photos, each of the one person that a table names; raises `DataError` for any other."""
+    items = everywhere(folder)
+    people = by_table(table, column, [item.name for item in items], folder) if items else {}
+    nobody = [item.name for item in items if item.name not in people]
+    several = [item.name for item in items if len(people.get(item.name, ())) > 1]
+    for names, what in ((nobody, "no person"), (several, "several people")):
+        if names:
+            have = f"{counted(len(names), 'photo')} {'has' if len(names) == 1 else 'have'}"
+            problem = f"{have} {what} in the column {quoted(column)} of {shown(table)}: {quoted(names[0])}"
+            more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+            hint = "name one person for each photo, or take photos out of the folder"
+            raise DataError(f"{problem}{more}", hint=hint)
+    own = [replace(item, person=person) for item in items for person in people[item.name]]
+    how = f"; people are told apart by the column {quoted(column)} of {shown(table)}"
+    return own, [how, *_left_out(folder, own, MISSED)]
 
 
 def check_apart(out: Path, folder: Path) -> None:
@@ -110,29 +145,21 @@ def _others(folder: Path, layout: Layout) -> list[Item]:
     return alone(folder) if layout is LAYOUTS[-1] else []
 
 
-def _who(layout: Layout, people: int, photos: int) -> str:
-    """Return who counts as a person, which the promise depends on."""
-    told = f"{people:,} {'person' if people == 1 else 'people'} with {counted(photos, 'photo')}"
-    if layout is LAYOUTS[-1]:
-        return f"{told}: each folder is a person, with the folders in it"
-    return f"{told}, read as {layout.name}: people are told apart by {layout.identity}"
-
-
-def _unnamed(items: tuple[Item, ...]) -> list[str]:
+def _unnamed(items: list[Item]) -> list[str]:
     """Return what to know of photos without a person's name, if there are some."""
     bare = sum(item.person.removeprefix("./") == item.name for item in items)
     have = f"{counted(bare, 'photo')} {'has' if bare == 1 else 'have'}"
     return [NOBODY.format(have)] if bare else []
 
 
-def _left_out(folder: Path, items: tuple[Item, ...]) -> list[str]:
-    """Return how many photos in a folder do not vote, as its layout has no place for them, if there are some.
+def _left_out(folder: Path, items: list[Item], words: str) -> list[str]:
+    """Return in `words` how many photos in a folder do not vote, if there are some.
 
     Hidden files are not counted.
     """
     there = sum(path.suffix.lower() in SUFFIXES for path, _ in walk(folder))
     missed = there - sum(not isinstance(item, ShardPhoto) for item in items)
-    return [MISSED.format(counted(missed, "photo"))] if missed > 0 else []
+    return [words.format(counted(missed, "photo"))] if missed > 0 else []
 
 
 @dataclass(frozen=True, eq=False)

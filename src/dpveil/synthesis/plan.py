@@ -74,10 +74,10 @@ class Plan:
             problem = f"is not below one over the number of people, {self.people}"
             raise InvalidParameter("delta", to_json(self.delta), problem, hint="such as 1e-6")
         if self.candidates is None and self.people < self.needed:
-            problem = f"are too few: votes of fewer than {self.needed} people drown in this noise"
+            problem = f"is too small: votes of fewer than {self.needed} people drown in this noise"
             hint = f"choose {{epsilon}} {self._enough()}, or photos of more people"
             names = {"epsilon": "epsilon"}
-            raise InvalidParameter("people", self.people, problem, hint=hint, arguments=names)
+            raise InvalidParameter("number of people", self.people, problem, hint=hint, arguments=names)
         if self.chosen > MOST_CANDIDATES:
             raise InvalidParameter(
                 "candidates", self.candidates, "is out of range", hint=f"at most {MOST_CANDIDATES}"
