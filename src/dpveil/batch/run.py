@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +13,7 @@ from dpveil.batch.choices import Choices
 from dpveil.batch.copies import copies
 from dpveil.batch.interrupts import uninterrupted
 from dpveil.batch.jobs import Jobs, check_jobs, nothing
-from dpveil.batch.numbering import check_numbers, keep_numbers
+from dpveil.batch.numbering import check_numbers, keep_all
 from dpveil.batch.prefetch import ahead, prefetch
 from dpveil.batch.price import check_price, is_priced
 from dpveil.batch.private import check_apart
@@ -27,12 +28,13 @@ from dpveil.batch.report import (
     untried,
 )
 from dpveil.batch.resume import earlier, finished, same, taken
+from dpveil.batch.shards import gathered
 from dpveil.batch.shared import Around, Shared
-from dpveil.batch.state import Stamp, State, stamp_of
+from dpveil.batch.state import Stamp, State
 from dpveil.batch.tasks import Task
 from dpveil.core.certificate import Certificate
 from dpveil.errors import BudgetRefused, DPVeilError, LedgerError, OutputError
-from dpveil.io import most_bytes, read
+from dpveil.io import most_bytes
 from dpveil.io.names import shown
 from dpveil.release.plan import Plan, plan
 from dpveil.release.saving import Release, is_release, tidy
@@ -83,8 +85,7 @@ class Run:
         """Store new numbers, clean up after killed runs, read the folders' states, and find copies."""
         if self.choices.ledger is not None:
             check_apart(self.choices.ledger.files, [path for task in tasks for path in task.paths])
-        for folder, names in _numbered(tasks).items():
-            keep_numbers(names, folder)
+        keep_all((task.numbered, task.output) for task in tasks)
         for folder in sorted({task.output.parent for task in tasks}):
             tidy(folder)
             state = self.states[folder] = State.read(folder)
@@ -92,18 +93,20 @@ class Run:
                 check_numbers(folder, state, {task.output.name for task in tasks})
             if state.problem:
                 self.report.notes.append(f"{state.problem}: inputs that were replaced may go unnoticed")
-        self.copies = copies((task.source for task in tasks), most=most_bytes(self.choices.max_pixels))
+        self.copies = copies(
+            (task.inside or task.source for task in tasks), most=most_bytes(self.choices.max_pixels)
+        )
 
     def prepare(self, task: Task) -> tuple[Path, Certificate] | _Ready:
         """Return the release of an earlier run with the same settings, or the plan for a new one.
 
         If the input cannot be inspected, reading it reports the error before the output is considered.
         """
-        choices, stamp = self.choices, stamp_of(task.source)
+        choices, stamp = self.choices, task.stamp
         if (there := self._there(task, stamp)) is not None:
             return there
         planned = plan(
-            read(task.source, max_pixels=choices.max_pixels),
+            task.read(choices.max_pixels),
             choices.method,
             regions=choices.regions,
             if_none=choices.if_none,
@@ -252,19 +255,28 @@ def release_all(
     check_jobs(jobs)
     run = Run(choices, Report(options or {}), lambda *release: seen(see(*release)))
     apart = None if min(jobs, len(tasks)) < 2 else Jobs(run, tasks, see, seen)
-    try:
-        run.begin(tasks)
-        if is_priced(choices, tasks):
-            dry = Run(replace(choices, dry=True), Report(), nothing, states=run.states)
-            _release(dry, None if apart is None else Jobs(dry, tasks, nothing, nothing), tasks, jobs, nothing)
-            check_price(choices, dry.report)
-        _release(run, apart, tasks, jobs, step)
-    except KeyboardInterrupt:
-        run.stop(tasks, INTERRUPTED)
-    except BudgetRefused as error:
-        run.stop(tasks, UNAFFORDABLE, error)
-    run.report.discard({place for place, task in enumerate(tasks) if task.output in run.paid})
+    with gathered(tasks, choices) as shards:
+        try:
+            shards.unpack()
+            run.begin(tasks)
+            _check_price(run, tasks, jobs, apart=apart is not None)
+            _release(run, apart, tasks, jobs, step)
+        except KeyboardInterrupt:
+            run.stop(tasks, INTERRUPTED)
+        except BudgetRefused as error:
+            run.stop(tasks, UNAFFORDABLE, error)
+        run.report.discard({place for place, task in enumerate(tasks) if task.output in run.paid})
+        with suppress(KeyboardInterrupt), uninterrupted():  # all is done but this
+            shards.pack(run.report)
     return run.report
+
+
+def _check_price(run: Run, tasks: Sequence[Task], jobs: int, *, apart: bool) -> None:
+    """Raise `BudgetRefused` if all releases cost more together than is left; nothing is drawn."""
+    if is_priced(run.choices, tasks):
+        dry = Run(replace(run.choices, dry=True), Report(), nothing, states=run.states)
+        _release(dry, Jobs(dry, tasks, nothing, nothing) if apart else None, tasks, jobs, nothing)
+        check_price(run.choices, dry.report)
 
 
 def _release(
@@ -281,15 +293,6 @@ def _release(
                 run.stop(tasks, reason)
                 break
             step()
-
-
-def _numbered(tasks: Sequence[Task]) -> dict[Path, dict[str, str]]:
-    """Return the names of numbered outputs, by folder and name of the input."""
-    found: dict[Path, dict[str, str]] = {}
-    for task in tasks:
-        if task.numbered is not None:
-            found.setdefault(task.output.parent, {})[task.numbered] = task.output.name
-    return found
 
 
 def _errno(error: OutputError) -> int | None:

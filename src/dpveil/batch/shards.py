@@ -1,0 +1,206 @@
+"""WebDataset shards of a run: releases are gathered in a folder for each, and then written as one file.
+
+What a shard already holds is first unpacked into its folder, so that reruns, crashes and payments are those
+of a run over folders; the folder is removed once the new shard has its name.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from dpveil.batch.choices import Choices
+from dpveil.batch.inside import STAGE, Shard, refusal_of
+from dpveil.batch.private import check_apart
+from dpveil.batch.report import UNTRIED, UNWRITABLE, Entry, Report
+from dpveil.batch.tasks import Task
+from dpveil.core.certificate import MOST_BYTES
+from dpveil.errors import DPVeilError, OutputError
+from dpveil.io import is_present, make_folder, most_bytes, received
+from dpveil.io.locking import alone
+from dpveil.io.names import shown
+from dpveil.io.received import opened
+from dpveil.io.refused import Refused
+from dpveil.io.tar import Member, members, write_tar
+from dpveil.io.writing import refusal
+from dpveil.release.saving import SUFFIX, certificate_path, tidy
+
+LOCK: Final = "lock"
+WAITING: Final = "releases for {} wait in {} until a run over all of its photos ends"
+
+
+@dataclass
+class Shards:
+    """The shards of a run: the places of their photos among the tasks, and the files gathered for each.
+
+    `names` are what these files are called in the shard, in its order.
+    """
+
+    tasks: Sequence[Task]
+    choices: Choices
+    photos: dict[Shard, list[int]] = field(default_factory=dict)
+    names: dict[Shard, dict[Path, str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for place, task in enumerate(self.tasks):
+            if task.inside is not None:
+                self.photos.setdefault(task.inside.shard, []).append(place)
+                self.names.setdefault(task.inside.shard, {})[task.output] = task.inside.name
+
+    def unpack(self) -> None:
+        """Put what existing shards hold where it is gathered, except what is there already.
+
+        Raises `OutputError` if one holds anything but releases with their certificates, unless all are to be
+        released anew, and `UsageError` if one belongs to the ledger.
+        """
+        if self.choices.ledger is not None:
+            check_apart(self.choices.ledger.files, [path for task in self.tasks for path in task.paths])
+        for shard in self.photos:
+            tidy(shard.folder)
+            try:
+                if is_present(shard.target):
+                    self._unpack(shard)
+            except OSError as error:
+                raise refusal(shard.folder, error) from error
+
+    def _unpack(self, shard: Shard) -> None:
+        most = most_bytes(self.choices.max_pixels)
+        try:
+            with opened(shard.target) as (file, status):
+                for name, image, certificate in _pairs(list(members(file, status.st_size)), most):
+                    place = shard.place(name)
+                    self.names[shard].setdefault(place, name)
+                    if not is_present(place):
+                        make_folder(shard.folder)
+                        _copy(file, certificate, certificate_path(place))
+                        _copy(file, image, place)
+        except Refused as reason:
+            if self.choices.force:
+                return
+            raise OutputError(
+                f"{shown(shard.target)} exists, and is no shard of releases: it {reason.problem}",
+                hint="choose another {out}, or {force}, which replaces it",
+                arguments={"out": "out", "force": "force=True"},
+            ) from reason
+
+    def pack(self, report: Report) -> None:
+        """Write every shard whose photos were all tried, and name releases in the report as they are there.
+
+        A shard that cannot be written is noted, and what was gathered for it stays for another run.
+        """
+        for shard, places in self.photos.items():
+            if any(report.entries[place].status == UNTRIED for place in places):
+                if is_present(shard.folder):
+                    report.notes.append(WAITING.format(shown(shard.target), shown(shard.folder)))
+                continue
+            try:
+                self._pack(shard)
+            except (OSError, DPVeilError) as error:
+                told = refusal(shard.target, error) if isinstance(error, OSError) else error
+                waiting = WAITING.format(shown(shard.target), shown(shard.folder))
+                report.notes.append(f"{told.told(report.options)[0]}; {waiting}")
+                report.stopped = report.stopped or UNWRITABLE
+                continue
+            for place in places:
+                report.entries[place] = _named(report.entries[place], self.tasks[place])
+
+    def _pack(self, shard: Shard) -> None:
+        whole = {
+            place: name
+            for place, name in self.names[shard].items()
+            if is_present(place) and is_present(certificate_path(place))
+        }
+        if whole:
+            make_folder(shard.target.parent)
+            files = (
+                (f"{name}{end}", received(Path(f"{place}{end}"), _most(end, self.choices)))
+                for place, name in whole.items()
+                for end in ("", SUFFIX)
+            )
+            _write(shard.folder, shard.target, lambda file: write_tar(file, files))
+        for place in whole:
+            place.unlink()
+            certificate_path(place).unlink()
+        with suppress(OSError):  # what belongs to no photo any more stays in it
+            shard.folder.rmdir()
+
+
+@contextmanager
+def gathered(tasks: Sequence[Task], choices: Choices) -> Iterator[Shards]:
+    """Yield the shards of a run, whose folders no other run uses meanwhile; raises `OutputError`."""
+    shards = Shards(tasks, choices)
+    with ExitStack() as stack:
+        for root in sorted({shard.root for shard in shards.photos}):
+            try:
+                stack.callback(_remove, root / STAGE)
+                stack.enter_context(alone(root / STAGE / LOCK))
+            except OSError as error:
+                raise refusal(root, error) from error
+        yield shards
+
+
+def _remove(folder: Path) -> None:
+    with suppress(OSError):  # a run that has just begun, or what waits for one
+        folder.rmdir()
+
+
+def _most(end: str, choices: Choices) -> int:
+    return MOST_BYTES if end else most_bytes(choices.max_pixels)
+
+
+def _pairs(found: Sequence[Member], most: int) -> Iterator[tuple[str, Member, Member]]:
+    """Yield the releases in a shard; raises `Refused` before the first if it holds anything else."""
+    by_name = {member.name: member for member in found}
+    images = [member for member in found if not member.name.endswith(SUFFIX)]
+    for member in images:
+        beside = by_name.get(f"{member.name}{SUFFIX}")
+        if beside is None or not member.name.endswith(".png"):
+            raise Refused("holds a file without a certificate", "")
+        if (reason := refusal_of(member.name, member)) is not None:
+            raise Refused(f"holds a release that {reason.problem}", "")
+        if not beside.plain or member.size > most or beside.size > MOST_BYTES:
+            raise Refused("holds a release that is too large, or has no certificate", "")
+    if len(by_name) != len(found) or len(found) != 2 * len(images):
+        raise Refused("holds a name twice, or a certificate without its release", "")
+    return ((member.name, member, by_name[f"{member.name}{SUFFIX}"]) for member in images)
+
+
+def _copy(file: BinaryIO, member: Member, place: Path) -> None:
+    file.seek(member.start)
+    contents = file.read(member.size)
+    _write(place.parent, place, lambda made: made.write(contents), flush=False)
+
+
+def _write(folder: Path, target: Path, write: Callable[[BinaryIO], object], *, flush: bool = True) -> None:
+    """Write a file under a temporary name in `folder`, and then give it its name; raises `OSError`."""
+    temporary = folder / f".dpveil-{secrets.token_hex(8)}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(temporary, flags, 0o666), "wb") as file:
+            write(file)
+            file.flush()
+            if flush:
+                os.fsync(file.fileno())
+        if target.is_dir():
+            raise OSError(errno.EISDIR, "is a folder")
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _named(entry: Entry, task: Task) -> Entry:
+    """Return an entry that names its release as it is called in the shard."""
+    if task.inside is None:
+        return entry
+    was, now = shown(task.output), shown(task.inside.target)
+    failure = entry.failure
+    if failure is not None:
+        told = {"message": failure.message.replace(was, now), "hint": failure.hint.replace(was, now)}
+        failure = replace(failure, **told)
+    return replace(entry, output=None if entry.output is None else task.inside.target, failure=failure)
