@@ -39,7 +39,10 @@ if TYPE_CHECKING:
 @takes_method
 def obfuscate_command(
     context: typer.Context,
-    inputs: Annotated[list[Path], typer.Argument(metavar="INPUT", help="Photos, WebDataset shards (.tar), and folders of them.")],
+    inputs: Annotated[
+        list[Path],
+        typer.Argument(metavar="INPUT", help="Photos, WebDataset shards (.tar), and folders of them."),
+    ],
     out: Annotated[
         Path,
         typer.Option(
