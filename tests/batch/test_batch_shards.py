@@ -1,4 +1,4 @@
-"""Runs over WebDataset shards: the releases and payments of folders, and nothing that a shard says is trusted."""
+"""Runs over WebDataset shards: releases and payments as for folders, and nothing in a shard is trusted."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def link(name: str, kind: bytes) -> tuple[str, tarfile.TarInfo]:
 
 
 def test_one_bad_member_is_one_failure_and_no_name_becomes_a_path(photos: Path) -> None:
-    bad = ["../up.png", "/tmp/abs.png", "a\\b.png", "a\nb.png", "x/../../y.png", "é" * 130 + ".png"]
+    bad = ["../up.png", "/abs.png", "a\\b.png", "a\nb.png", "x/../../y.png", "é" * 130 + ".png"]
     members: list[tuple[str, bytes | tarfile.TarInfo]] = [(name, picture()) for name in bad]
     members += [link("soft.png", tarfile.SYMTYPE), link("hard.png", tarfile.LNKTYPE)]
     members += [link("device.png", tarfile.CHRTYPE), ("same.png", picture()), ("same.png", picture(9))]

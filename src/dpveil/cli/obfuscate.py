@@ -135,8 +135,8 @@ def obfuscate_command(
       dpveil obfuscate group.jpg --out private.png --attributes gender=1,age=1 --except 2
       dpveil obfuscate photos --out private --method dp-pix --epsilon 1 --block 32 --neighbourhood 16
 
-    A folder's tree is mirrored under --out, as PNG files, and a shard as one of releases. One bad photo never stops the rest, and a rerun
-    skips what is finished, so that nothing is paid for twice.
+    A folder's tree is mirrored under --out, as PNG files, and a shard as one of releases. One bad photo
+    never stops the rest, and a rerun skips what is finished, so that nothing is paid for twice.
 
     --method dp-pix --help shows the options of dp-pix.
     """
