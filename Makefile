@@ -105,6 +105,13 @@ dockerfile: $(DEV) .venv-outside/installed ## lint the Dockerfile; as root on Li
 	@.venv-outside/bin/hadolint Dockerfile
 	@$(BIN)/python tests/service/run_dockerfile.py
 
+data-sets: $(DEV) ## try data sets of PyTorch, albumentations, WebDataset and Hugging Face, in .venv-data-sets
+	@$(BIN)/python -m venv --clear .venv-data-sets
+	@.venv-data-sets/bin/python -m pip install --quiet -c constraints.txt -e '.[test,data,train]' webdataset
+	@.venv-data-sets/bin/python -m pip install --quiet --no-deps albumentations==2.0.8 albucore==0.0.24 'stringzilla<4' simsimd
+	@.venv-data-sets/bin/python -m pip install --quiet pydantic
+	@NO_ALBUMENTATIONS_UPDATE=1 .venv-data-sets/bin/python -m pytest -n 0 tests/data_sets $(PYTEST_ARGS)
+
 slow: $(DEV) ## run the tests that take minutes
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
@@ -167,6 +174,6 @@ lock: $(BIN)/python ## rewrite constraints.txt with the newest versions
 	@rm -rf $(VENV)/lock && mv constraints.new constraints.txt
 
 clean: ## remove everything that make has made
-	@rm -rf $(VENV) .venv-diffprivlib .venv-outside demo site build dist htmlcov .coverage .coverage.* \
+	@rm -rf $(VENV) .venv-diffprivlib .venv-outside .venv-data-sets demo site build dist htmlcov .coverage .coverage.* \
 	  .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

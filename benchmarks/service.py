@@ -6,7 +6,7 @@ photo. `by cpu` divides processor seconds instead: those of the library by those
 its workers for a release. That is the share on cores without clients, if the cores are kept busy. Rounds of
 library and service take turns in one run.
 
-`--minutes M` asks for as long as that, and prints the memory of all processes every tenth of it: the soak.
+`service_soak.py` runs the service for long.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from service_clients import load, post
 from timing import load_note, report
 
 CORES, CLIENTS = os.cpu_count() or 1, 6
+SIZES = ((512, 512), (1600, 1200), (4000, 3000))
 SETTINGS = {"method": "dp-pix", "epsilon": 20, "block": 16, "neighbourhood": 256, "regions": "176,60,88,120"}
 EDGE = "----8c1f"
 KINDS = {"in memory": False, "ledger and results in files": True}
@@ -189,28 +190,14 @@ def row(size: str, what: str, figures: dict[str, float]) -> dict[str, object]:
     return made | {n: f"{figures[n]:.{digits[n]}f}" if n in figures else "" for n in COLUMNS}
 
 
-def soak(minutes: float) -> None:
-    """Ask for so many minutes, and print figures every tenth of them."""
-    sent = request(photo(512, 512), {**SETTINGS, "subject": "album"})
-    with tempfile.TemporaryDirectory() as folder, served(options(folder)) as (pid, port):
-        load(port, sent, CLIENTS, 8)
-        for _ in range(10):
-            figures = measured(pid, port, sent, 6 * minutes)
-            print(json.dumps({name: round(value, 1) for name, value in figures.items()}), flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=0)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=CORES, help="workers of the service")
     parser.add_argument("--small", action="store_true", help="only small photos, and nothing is kept")
     given = parser.parse_args()
-    if given.minutes:
-        soak(given.minutes)
-        return
-    sizes = ((512, 512),) if given.small else ((512, 512), (4000, 3000))
+    sizes = SIZES[:1] if given.small else SIZES
     rows = [row for size in sizes for row in compared(*size, given.seconds, given.rounds, given.workers)]
     if given.small:
         for each in rows:

@@ -105,13 +105,12 @@ def main() -> None:
             page.wait_for_selector("input[name=way]", timeout=WAIT)
             page.set_input_files("#files", file)
             planned(page)
-            change(page, ".spot[data-key=face-1]")
             if name != "dark":
                 add_box(page)
                 page.wait_for_selector("#regions li:has-text('a grey box')", timeout=WAIT)
                 planned(page)
-            if name == "dark":
                 change(page, ".spot[data-key=face-1]")
+            if name == "dark":
                 page.click("#keep summary")
                 change(page, "#keep-gender", "1")
                 page.click("#keep summary")

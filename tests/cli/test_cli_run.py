@@ -28,6 +28,7 @@ COMMANDS = (
     "faces",
     "evaluate",
     "synthesize",
+    "card",
     "train",
     "audit",
     "install",

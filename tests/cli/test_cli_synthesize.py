@@ -1,8 +1,10 @@
 """`dpveil synthesize`: whole sets or nothing, counted people, and what `verify` says of sets."""
 
 import hashlib
+import io
 import json
 import shutil
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +13,12 @@ from made_faces import faces, source_of, train
 from PIL import Image
 
 from dpveil.assets import save
-from dpveil.bench.layouts import alone
+from dpveil.bench.layouts import LAYOUTS, alone
 from dpveil.cli.synthesize_photos import Album
 from dpveil.codecs import PCA
 from dpveil.core.certificate import canonical, checksum
 from dpveil.errors import PhotoError
+from dpveil.io import encode
 from dpveil.synthesis import names as of_set
 from dpveil.synthesis.saving import verify
 from people_made import folder
@@ -155,12 +158,75 @@ def test_photos_of_nobody_count_as_people_and_it_is_said(made, tmp_path):
 def test_people_are_folders(tmp_path):
     folder(tmp_path / "photos", people=4, photos=3)
     album = Album.of(tmp_path / "photos")
-    assert (album.people, len(album.items), album.notes) == (4, 12, ())
+    assert (album.people, len(album.items), len(album.notes)) == (4, 12, 1)
     assert album.numbers == tuple(number for number in range(4) for _ in range(3))
+    assert album.notes[0].startswith(
+        "4 people with 12 photos, in the layout folders; people are told apart by a"
+    )
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(PhotoError):
         Album.of(empty)
+
+
+@pytest.mark.parametrize(
+    ("layout", "owned"),
+    [
+        ("CelebA", {"a": ("img_celeba/1.png", "img_celeba/2.png"), "b": ("img_celeba/3.png",)}),
+        ("RaFD", {"a": ("Rafd090_01_x.png", "Rafd045_01_y.png"), "b": ("Rafd090_02_x.png",)}),
+        ("KDEF", {"a": ("AF01/1.png", "BF01/1.png"), "b": ("AM01/1.png",)}),
+        ("CASIA-Iris", {"a": ("anna/L/1.png", "anna/R/1.png"), "b": ("ben/L/1.png", "ben/x/2.png")}),
+        ("UTKFace", {"a": ("anna/1.png", "anna/2.png"), "b": ("1_0_0_20170109.jpg",)}),
+        ("FFHQ", {"a": ("anna/1.png", "anna/2.png"), "b": ("00000/00001.png",), "c": ("00002.png",)}),
+        ("WebDataset shards", {"a": ("1.png", "2.png"), "b": ("3.png",)}),
+        ("folders", {"a": ("anna/1.png", "anna/2020/2.png"), "b": ("ben/1.png",), "c": ("1.png",)}),
+    ],
+)
+def test_all_photos_of_a_person_have_one_number_in_every_layout(tmp_path, layout, owned):
+    """A number for each eye, or each photo beside one of UTKFace's, gave people several votes."""
+    people = {name: who for who, names in owned.items() for name in names}
+    if layout == "WebDataset shards":
+        members = dict.fromkeys(people, b"")
+        members |= {name[0] + ".json": json.dumps({"person": who}).encode() for name, who in people.items()}
+        with tarfile.open(tmp_path / "a.tar", "w") as shard:
+            for name, data in members.items():
+                told = tarfile.TarInfo(name)
+                told.size = len(data)
+                shard.addfile(told, io.BytesIO(data))
+        people = {f"a.tar/{name}": who for name, who in people.items()}
+    else:
+        for name in people:
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).touch()
+    if layout == "CelebA":
+        (tmp_path / "identity_CelebA.txt").write_text("1.png 7\n2.png 07\n3.png 8\n", encoding="utf-8")
+    album = Album.of(tmp_path)
+    numbers = {item.name: number for item, number in zip(album.items, album.numbers, strict=True)}
+    pairs = {(people[name], number) for name, number in numbers.items()}
+    assert numbers.keys() == people.keys()
+    assert album.people == len(pairs) == len(owned)
+
+
+def test_every_layout_is_tried():
+    (mark,) = test_all_photos_of_a_person_have_one_number_in_every_layout.pytestmark
+    assert [name for name, _ in mark.args[1]] == [layout.name for layout in LAYOUTS]
+
+
+def test_photos_that_a_layout_leaves_out_are_counted(tmp_path):
+    folder(tmp_path, people=2, photos=3)
+    (tmp_path / "Rafd090_01_x.png").touch()
+    album = Album.of(tmp_path)
+    assert (album.people, len(album.items)) == (1, 1)
+    assert any("6 photos in the folder left out" in text for text in album.notes)
+
+
+def test_photos_that_cannot_be_read_refuse_no_set(made, tmp_path):
+    """Whether one could be read depends on the photos: only noise may decide what is made."""
+    for path in (tmp_path / "photos").rglob("*.png"):
+        path.write_bytes(b"no photo")
+    code, answer, _ = made("--json")
+    assert (code, len(json.loads(answer)["failed"])) == (1, 24)
+    assert verify(tmp_path / "made").consistent
 
 
 def test_a_ledger_pays_before_anything_is_drawn(made, shell, tmp_path):
@@ -240,6 +306,33 @@ def test_what_is_no_certificate_ends_no_run(shell, tmp_path, text):
     code, answer, err = shell("verify", "made", "--json")
     assert (code, len(json.loads(answer)["failed"])) == (1, 1)
     assert "Traceback" not in err
+
+
+def broken(data):
+    at = data.index(b"IDAT") + 8
+    return data[:at] + bytes([data[at] ^ 255]) + data[at + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("sheet.png", lambda _: encode(np.zeros((20, 320, 3), np.uint8), "png")),
+        ("sheet.png", lambda _: encode(np.zeros((30, 50, 1), np.uint8), "png")),
+        ("sheet.png", broken),
+        ("000002.png", broken),
+        ("000002.png", lambda _: encode(np.zeros((20, 20, 3), np.uint8), "png")),
+        ("000002.png", lambda _: encode(np.zeros((20, 20, 1), np.uint8), "png")),
+        ("000005.png", lambda _: encode(np.zeros((50, 30, 3), np.uint8), "png")),
+        ("000001.png", lambda _: encode(np.zeros((300, 300, 3), np.uint8), "png")),
+    ],
+)
+def test_pictures_of_their_hash_that_no_set_has_are_found(made, shell, tmp_path, name, change):
+    made()
+    path = tmp_path / "made" / name
+    path.write_bytes(change(path.read_bytes()))
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    rewritten(tmp_path, lambda data: data["files"].update({name: digest}))
+    assert shell("verify", "made")[0] == 1
 
 
 def test_sets_are_held_to_what_is_asked_for(made, shell):

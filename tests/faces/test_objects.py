@@ -15,7 +15,7 @@ import dpveil
 from dpveil import Photo
 from dpveil.cli import run
 from dpveil.core.origin import Origin
-from dpveil.core.region import Box, RegionRecord
+from dpveil.core.region import Box, Region, RegionRecord
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.objects import COVER, Among
 from dpveil.noise.bits import SeededBits
@@ -27,6 +27,8 @@ pytest.importorskip("dlib")
 PLATE = Box(20, 400, 60, 40)
 NEAR = Box(170, 60, 110, 140)
 """Most of the face of the astronaut."""
+BESIDE = Box(143, 225, 165, 20)
+"""Below that face, and in part of what is replaced."""
 DRAWN: dict[str, Any] = {"gallery": "drawn", "attributes": "tone=2"}
 
 
@@ -53,7 +55,7 @@ def test_an_object_beside_a_face_is_grey_and_the_face_stays_the_same(photo: Phot
 
 
 @pytest.mark.parametrize("gallery", ["drawn", "default"])
-@pytest.mark.parametrize("box", [PLATE, NEAR, Box(143, 225, 165, 20)])
+@pytest.mark.parametrize("box", [PLATE, BESIDE])
 def test_no_pixel_of_an_object_is_read_for_a_face(photo: Photo, box: Box, gallery: str) -> None:
     """With the places fixed, no change of an object's pixels changes the release by a bit."""
     method = dpveil.plan(photo, "attributes", gallery=gallery, attributes="tone=50").method
@@ -78,7 +80,7 @@ def test_a_release_with_objects_verifies_and_so_does_one_of_objects_alone(
 ) -> None:
     Image.fromarray(photo.image).save(tmp_path / "one.jpg", quality=90)
     for name, regions in (
-        ("both", ["faces", f"object:{PLATE}", f"object:{NEAR}"]),
+        ("both", ["faces", f"object:{PLATE}", f"object:{BESIDE}"]),
         ("alone", [f"object:{PLATE}"]),
     ):
         made = dpveil.obfuscate(tmp_path / "one.jpg", "attributes", regions=regions, **DRAWN)
@@ -149,3 +151,45 @@ def test_the_command_line_takes_objects(tmp_path: Path) -> None:
     assert run([*given, "--regions", "faces", "--regions", f"object:{PLATE}"]) == 0
     assert (np.asarray(Image.open(out))[PLATE.slices] == COVER.level).all()
     assert dpveil.verify(out).publishable
+
+
+def _plans(photo: np.ndarray, box: Box, levels: tuple[int | None, ...]) -> list[tuple[Any, ...]]:
+    """Return regions, certificate and image for photos that differ under an object alone."""
+    made = []
+    for level in levels:
+        changed = photo.copy()
+        if level is not None:
+            changed[box.slices] = level
+        plan = dpveil.plan(Photo(changed), "attributes", regions=["faces", f"object:{box}"], **DRAWN)
+        release = plan.release(bits=SeededBits(1))
+        records = [(region.record, region.score) for region in (*plan.regions, *plan.doubtful)]
+        made.append((records, plan.warnings, release.certificate.to_text(), release.image.tobytes()))
+    return made
+
+
+def test_a_face_under_an_object_is_neither_found_nor_counted(photo: Photo) -> None:
+    """A poster with a face, and a blank one, give the same release."""
+    beside = np.hstack([photo.image, photo.image])
+    poster, *blank = _plans(beside, Box(512, 0, 512, 512), (None, 128, 0))
+    assert all(one == poster for one in blank)
+    assert len(poster[0]) == 2
+
+
+@pytest.mark.parametrize("box", [NEAR, Box(200, 60, 110, 140), BESIDE])
+def test_where_a_face_is_does_not_follow_from_the_pixels_of_an_object_over_it(photo: Photo, box: Box) -> None:
+    """Neither its box, nor its landmarks, nor whether there is one."""
+
+    def told(level: int | None) -> Any:
+        try:
+            return _plans(photo.image, box, (level,))
+        except dpveil.errors.NoRegion:
+            return None
+
+    assert told(None) == told(0) == told(255)
+
+
+def test_an_object_given_as_a_region_is_covered_before_the_search(photo: Photo) -> None:
+    beside = np.hstack([photo.image, photo.image])
+    poster = Region(Box(512, 0, 512, 512), origin=Origin("object"))
+    plan = dpveil.plan(Photo(beside), "attributes", regions=["faces", poster], **DRAWN)
+    assert [region.origin.kind for region in plan.regions] == ["face", "object"]

@@ -217,15 +217,29 @@ class Proxy:
             each.close()
 
 
+CHECKPOINTER = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'"
+"""A process that a server starts anew when it recovers."""
+
+
+def checkpointer(url: str) -> Any:
+    """Return its number; None while the server takes no connections, or has not started it yet."""
+    with suppress(psycopg.Error), psycopg.connect(url) as other:
+        return other.execute(CHECKPOINTER).fetchone()
+    return None
+
+
 def crashed(url: str) -> None:
     """Kill a backend, at which the server ends all others and recovers from its log; wait until it has."""
+    before = checkpointer(url)
+    assert before is not None
     with suppress(psycopg.Error), psycopg.connect(url) as other:
         os.kill(other.info.backend_pid, signal.SIGKILL)
         other.execute("SELECT pg_sleep(10)")
-    for _ in range(600):
-        with suppress(psycopg.Error), psycopg.connect(url):
-            break
+    for _ in range(2400):
+        if checkpointer(url) not in (None, before):
+            return
         time.sleep(0.05)
+    pytest.fail("the server did not recover")
 
 
 def transactions(url: str) -> int:

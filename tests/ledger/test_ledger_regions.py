@@ -179,7 +179,7 @@ def test_photos_and_pixels_are_kept_under_the_ledgers_secret(tmp_path: Path) -> 
 def test_the_key_of_a_unit_is_never_that_of_a_photo() -> None:
     """Two HMACs under one secret: no message of one is a message of the other."""
     secret, key = "ab" * 32, b"key"
-    part = part_of(secret, Covered(hashlib.sha256(key).digest(), b""), False)
+    part = part_of(secret, Covered(hashlib.sha256(key).digest(), bytes(32)), False)
     units = {unit_of(secret, subject, key) for subject in ("a", "photo", "covered")}
     assert not units & {part.photo, part.covered}
 

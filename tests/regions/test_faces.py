@@ -146,7 +146,7 @@ def test_only_and_except(fake, photo):
         assert not isinstance(caught.value, NoRegion)
     with pytest.raises(RegionError, match="face 5 was chosen, and the photo has 3 faces: "):
         Faces(only=(5,))(photo)
-    with pytest.raises(NoRegion, match="excepted"):
+    with pytest.raises(NoRegion, match="to stay as it is"):
         Faces(exclude=(1, 2, 3))(photo)
 
 

@@ -55,6 +55,7 @@ SENTENCES = {
     8: "076dc0ec7f31120711d5b53c476d32aa7399a1c6fa772097520a81e116cd2e71",
     9: "6498b45151be2fc5d8f84336f3ebfca6faea7bba35595919d7a21e6549ea0842",
     10: "0ba1480c4f509afb282fe25b9db7bbecbb6b9ae6cc99885ba142a9f0e9ebc412",
+    11: "0ba1480c4f509afb282fe25b9db7bbecbb6b9ae6cc99885ba142a9f0e9ebc412",
 }
 """Version of the wording to the SHA-256 of all sentences about these quotes."""
 SINCE_3 = [DPPix(epsilon=2, block=4, neighbourhood=1), DPPix(epsilon=2, block=4, neighbourhood=16)]
@@ -148,14 +149,16 @@ def test_verify_says_what_older_words_leave_out_and_which_face_stays() -> None:
         assert word in said
 
 
-@pytest.mark.parametrize(("tool", "wording"), [(this_tool(), 1), (this_tool(), 11), ("dpveil 9.9", 8)])
+@pytest.mark.parametrize(
+    ("tool", "wording"), [(this_tool(), 1), (this_tool(), max(WORDINGS) + 1), ("dpveil 9.9", 8)]
+)
 def test_no_tool_has_wordings_that_it_never_wrote(tool: str, wording: int) -> None:
     assert this_tool() in WROTE
     stated = verify(OLDER / "wording-8-kept.png").certificate
     assert stated is not None
     assert not stated.misworded
     assert replace(stated, tool=tool, wording=wording).misworded
-    assert not replace(stated, tool="dpveil 9.9", wording=11).misworded
+    assert not replace(stated, tool="dpveil 9.9", wording=max(WORDINGS) + 1).misworded
 
 
 def test_beside_a_kept_face_its_box_is_in_the_clear_since_9() -> None:
@@ -168,6 +171,20 @@ def test_beside_a_kept_face_its_box_is_in_the_clear_since_9() -> None:
         assert [("not rounded" in text, "rounded to a public grid" in text) for text in told] == [
             (wording == 9, wording == 10)
         ] * said
+
+
+def test_what_is_covered_for_nothing_does_not_overlap_since_11() -> None:
+    """Nothing of an object is read, so it adds nothing to the cost of what it lies upon."""
+    box, thing = (RegionRecord(Box(0, 0, 20, 20), Origin(kind), None) for kind in ("box", "object"))
+    for records, wording, said in (
+        ((box, thing), 10, True),
+        ((box, thing), 11, False),
+        ((thing, box, box), 11, True),
+    ):
+        quote = Quote(SINCE_6[1], records, width=90, height=60, channels=3, wording=wording)
+        told = [text for text in quote.warnings() if "costs add" in text]
+        assert bool(told) == said
+        assert not any("object" in text for text in told) or wording == 10
 
 
 def test_a_chosen_value_is_stated_as_not_covered_since_6() -> None:

@@ -11,7 +11,7 @@ import pytest
 from service_client import photo, release
 
 from dpveil.core.certificate_text import parse_certificate
-from dpveil.service.desk import _checked
+from dpveil.service.checked import checked
 from dpveil.service.problems import WorkerEnded
 
 
@@ -26,9 +26,9 @@ def told(image: bytes, stated: str, answered: Any) -> tuple[dict[str, Any], byte
 
 def test_a_release_passes_with_its_own_format() -> None:
     image = base64.b64decode(release()["image"])
-    assert _checked(*told(image, "png", "png"))["sha256"] == hashlib.sha256(image).hexdigest()
+    assert checked(*told(image, "png", "png"))["sha256"] == hashlib.sha256(image).hexdigest()
     for kind in ("jpeg", "webp", "tiff", "bmp"):
-        assert _checked(*told(photo(kind=kind), kind, kind))["format"] == kind
+        assert checked(*told(photo(kind=kind), kind, kind))["format"] == kind
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_a_release_passes_with_its_own_format() -> None:
 )
 def test_other_files_do_not(image: bytes, stated: str, answered: Any) -> None:
     with pytest.raises(WorkerEnded):
-        _checked(*told(image, stated, answered))
+        checked(*told(image, stated, answered))

@@ -277,7 +277,7 @@ class TestServed:
             dpveil.plan(Photo(np.zeros((48, 64, 3), np.uint8)), "fill", regions="8,8,32,24"),
         )
         assert said["total"] == "20-DP, m-pixels (m = 16)"
-        assert said["each"] == ["20-DP, m-pixels (m = 16)"]
+        assert said["each"] == ["costs ε 20, for any 16 pixels alone"]
         assert said["free"] is False
         assert said["cost"] == "One region is replaced."
         assert said["price"] == "20000000 400000000000000 0 0/m-pixels:16"
@@ -290,7 +290,7 @@ class TestServed:
     def test_bounds_are_about_all_that_is_replaced(self, client: Any) -> None:
         settings = {"method": "dp-pix", "epsilon": 1, "block": 8, "regions": ["0,0,8,8", "20,20,16,16"]}
         said = client.post("/page/plan", files=upload(photo(), settings)).json()["said"]
-        assert (said["total"], said["each"]) == ("2-DP, any-image", ["1-DP, any-image"] * 2)
+        assert (said["total"], said["each"]) == ("2-DP, any-image", ["costs ε 1"] * 2)
         assert dict(said["bounds"])["2"] == "88.08 %"
         assert said["cost"] == "2 regions are replaced. What they cost adds up."
         assert said["sentence"].startswith("Together: moderate. Of two candidates")

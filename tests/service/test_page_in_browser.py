@@ -411,7 +411,7 @@ def test_a_box_by_hand_is_grey_unless_a_face_is_chosen(browser: Any, address: st
         change(page, lambda: page.keyboard.press("Enter"))
         rows = page.locator("#regions li")
         playwright.expect(rows.nth(1)).to_contain_text(
-            "Object 1 is replaced by a grey box: 0-DP", timeout=WAIT
+            "Object 1 is replaced by a grey box: costs nothing", timeout=WAIT
         )
         assert "2 regions are replaced: one by a drawn head, one by a grey box" in page.inner_text("#promise")
         page.click("#release")

@@ -95,6 +95,50 @@ def test_parallel(keyed: Any, address: str, tmp_path: Path) -> None:
     assert not made.desk.turns._work
 
 
+def test_a_job_that_is_deleted_is_under_way_until_its_plan_is_made(keyed: Any, tmp_path: Path) -> None:
+    """Its worker is not killed: to send and delete in turns costs the service no more than to send."""
+    made, client, a, _ = keyed
+
+    def post(**settings: Any) -> Any:
+        files = upload(b"x", release(**settings))
+        return client.post("/v1/releases", files=files, headers=a | {"Idempotency-Key": "same"} | ASYNC)
+
+    job = post(plan=f"until {tmp_path / 'go'}", draw="end").json()["job_url"]
+    while not made.desk.pool.busy:
+        time.sleep(0.01)
+    assert client.delete(job, headers=a).status_code == 204
+    assert client.get(job, headers=a).status_code == 404
+    assert post().status_code == 429
+    (tmp_path / "go").touch()
+    while made.desk._jobs:
+        time.sleep(0.01)
+    again = post()
+    assert over(client, again.json()["job_url"], a)["status"] == "done"
+    assert made.desk.pool.replaced == 0  # nor was anything drawn: the worker would have ended
+    assert not made.desk.turns._work
+
+
+def test_a_job_that_is_deleted_in_line_is_over(keyed: Any, tmp_path: Path) -> None:
+    made, client, a, b = keyed
+
+    def post(headers: Any, **settings: Any) -> Any:
+        return client.post("/v1/releases", files=upload(b"x", release(**settings)), headers=headers | ASYNC)
+
+    for _ in range(2):
+        assert post(b, plan=f"until {tmp_path / 'go'}").status_code == 202
+    while made.desk.pool.busy < 2:
+        time.sleep(0.01)
+    waiting = post(a).json()["job_url"]
+    assert client.delete(waiting, headers=a).status_code == 204
+    while len(made.desk._jobs) > 2:
+        time.sleep(0.01)
+    assert post(a).status_code == 202
+    (tmp_path / "go").touch()
+    while made.desk._jobs:
+        time.sleep(0.01)
+    assert made.desk.pool.replaced == 0
+
+
 def test_an_upload_that_arrives_is_under_way(keyed: Any) -> None:
     """Whoever sends slowly, or holds uploads open, takes of its own."""
     made, client, a, b = keyed

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,9 @@ def test_killed_servers_and_workers_release_once_for_each_key(tmp_path: Path) ->
     assert 12 <= debits <= 12 + 5
 
 
-def test_sigterm_stops_it_with_what_was_begun(tmp_path: Path) -> None:
+@pytest.mark.parametrize("signals", [[signal.SIGTERM], [signal.SIGINT, signal.SIGINT]])
+def test_a_signal_stops_it_with_what_was_begun(tmp_path: Path, signals: list[signal.Signals]) -> None:
+    """Also an impatient Ctrl-C, which comes once nothing is listened to any more."""
     with server("--ledger", ledger(tmp_path, 10), fake=True) as (process, client):
         files = upload(b"x", release(subject="album", draw="doze"))
         answers: list[Any] = []
@@ -101,7 +104,11 @@ def test_sigterm_stops_it_with_what_was_begun(tmp_path: Path) -> None:
         while "dpveil_busy 1.0" not in client.get("/metrics").text:
             time.sleep(0.01)
         time.sleep(0.1)
-        process.send_signal(signal.SIGTERM)
+        for one in signals:
+            process.send_signal(one)
+            with suppress(OSError):
+                while socket.create_connection(("127.0.0.1", client.base_url.port or 0)).close() is None:
+                    time.sleep(0.01)
         thread.join()
         *logged, last = [line.decode() for line in process.stderr]  # type: ignore[union-attr]
         assert process.wait(60) == 0
@@ -269,7 +276,7 @@ def test_an_address_of_another_machine_is_said(capsys: Any) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
-@pytest.mark.parametrize("file", ["ledger", "results", "keys"])
+@pytest.mark.parametrize("file", ["ledger", "results", "keys", "sign"])
 def test_files_of_another_user_are_said_with_the_remedy(file: str, capsys: Any) -> None:
     """By a process that became a user who may not read them."""
     import dpveil.service.run  # noqa: F401  may lie where that user may not read, too
@@ -279,7 +286,9 @@ def test_files_of_another_user_are_said_with_the_remedy(file: str, capsys: Any) 
         keys, results = folder / "keys.json", folder / "results.db"
         assert run(["api-key", "new", "shop", "--keys", str(keys), "--subject", "album"]) == 0
         results.touch(0o600)
+        assert run(["key", "new", str(folder / "sign.key")]) == 0
         names = {"ledger": ledger(folder, 1), "results": str(results), "keys": str(keys)}
+        names["sign"] = str(folder / "sign.key")
         folder.chmod(0o755)
         capsys.readouterr()
         os.seteuid(65534)
@@ -288,7 +297,7 @@ def test_files_of_another_user_are_said_with_the_remedy(file: str, capsys: Any) 
         finally:
             os.seteuid(0)
     told = capsys.readouterr().err
-    assert (code, told.count("\n")) == (2 if file == "keys" else 4, 1), told
+    assert (code, told.count("\n")) == (2 if file in ("keys", "sign") else 4, 1), told
     assert Path(names[file]).name in told
     assert ": run this as" in told or ", or run this as" in told
 

@@ -264,6 +264,36 @@ def test_on_a_full_disk_a_release_takes_the_room_that_is_held(
     store.close()
 
 
+def test_a_release_that_is_not_committed_yet_keeps_its_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a group, another release finds no room, and is not paid for, rather than that of the first one."""
+    store = Store(tmp_path / "results", Limits())
+    ids = [store.begin("a", None, b"")[0].id for _ in range(2)]
+    store.hold(ids[0], 1000)
+
+    def full(*_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    release = {"certificate": "", "notes": "", "format": "png", "sha256": "0"}
+    calls = [Call(store.keep, (ids[0], release, b"image")), Call(store.hold, (ids[1], 1000))]
+    store.together(calls)
+    assert [type(call.error) for call in calls] == [type(None), OSError]
+    assert store._spare._held == {}
+    store.hold(ids[1], 1000)  # after the commit it is the next one's
+    store.close()
+
+
+def test_failures_are_kept_as_long_as_releases(store: Store) -> None:
+    first, _ = store.begin("a", None, b"")
+    store._base.execute("UPDATE results SET expires = 1")
+    store.fail(first.id, "{}")
+    found = store.find("a", first.id)
+    assert found is not None
+    assert found.state == FAILED
+
+
 @pytest.mark.parametrize("key", ["key", None])
 def test_what_has_expired_is_made_anew_before_it_is_swept(store: Store, key: str | None) -> None:
     first, _ = store.begin("a", key, b"one")

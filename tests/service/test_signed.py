@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from service_client import photo, release, server, service, upload, workers
 import dpveil
 from dpveil.core.certificate_text import parse_certificate
 from dpveil.release.keys import SigningKey
-from dpveil.service.desk import _checked
+from dpveil.service.checked import checked
 from dpveil.service.problems import WorkerEnded
 
 
@@ -45,12 +46,12 @@ def test_a_signature_is_on_what_was_paid_for() -> None:
     key, made = SigningKey.made(), release()
     image, total = dpveil_image(made), made["total"]
     answer = {"certificate": made["certificate"], "format": "png", "notes": []}
-    checked = _checked(answer, image, total, key)
-    assert key.has_signed(parse_certificate(checked["certificate"]))
-    assert checked["certificate"] != made["certificate"]
-    assert _checked(answer, image, total)["certificate"] == made["certificate"]
+    kept = checked(answer, image, total, key)
+    assert key.has_signed(parse_certificate(kept["certificate"]))
+    assert kept["certificate"] != made["certificate"]
+    assert checked(answer, image, total)["certificate"] == made["certificate"]
     with pytest.raises(WorkerEnded):
-        _checked(answer, image, {**total, "epsilon": 0.5}, key)
+        checked(answer, image, {**total, "epsilon": 0.5}, key)
 
 
 @pytest.mark.parametrize("own", [True, False])
@@ -60,7 +61,16 @@ def test_a_worker_signs_nothing(own: bool) -> None:
     text = SigningKey.made().signed(parse_certificate(made["certificate"])).to_text()
     answer = {"certificate": text, "format": "png", "notes": []}
     with pytest.raises(WorkerEnded):
-        _checked(answer, dpveil_image(made), made["total"], key if own else None)
+        checked(answer, dpveil_image(made), made["total"], key if own else None)
+
+
+@pytest.mark.parametrize("lie", [{"strength": "weak"}, {"warnings": ("all is well",)}, {"bits": "seeded"}])
+def test_what_contradicts_itself_is_not_signed(lie: dict[str, Any]) -> None:
+    made = release()
+    text = replace(parse_certificate(made["certificate"]), **lie).to_text()
+    answer = {"certificate": text, "format": "png", "notes": []}
+    with pytest.raises(WorkerEnded):
+        checked(answer, dpveil_image(made), made["total"], SigningKey.made())
 
 
 def dpveil_image(made: dict[str, Any]) -> bytes:

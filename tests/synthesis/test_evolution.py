@@ -71,6 +71,30 @@ def test_numbers_of_people_beyond_the_plan_are_refused(simulator):
             evolve(plan(), simulator, photos, people, SeededBits(1))
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda rows: rows.astype(np.float64),
+        lambda rows: rows.astype(np.int64),
+        lambda rows: rows - np.int16(5000),
+        lambda rows: rows + np.int16(5000),
+        lambda rows: rows[:, :-1],
+        lambda rows: rows.ravel(),
+        lambda rows: rows.tolist(),
+    ],
+)
+def test_what_is_no_point_is_refused(simulator, change):
+    """With other numbers than whole ones in range, a vote may depend on the photos of others."""
+    with pytest.raises(InvalidParameter, match="photos"):
+        evolve(plan(), simulator, change(points(simulator, 1)), np.arange(200), SeededBits(1))
+
+
+def test_people_who_are_no_whole_numbers_are_refused(simulator):
+    for people in (np.arange(200) / 2, np.arange(200)[:, None], list(range(200))):
+        with pytest.raises(InvalidParameter, match=r"people|photos"):
+            evolve(plan(), simulator, points(simulator, 1), people, SeededBits(1))
+
+
 def test_bits_are_required(simulator):
     with pytest.raises(InvalidParameter, match="bits"):
         evolve(plan(), simulator, points(simulator, 1), np.arange(200), None)

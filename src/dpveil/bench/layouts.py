@@ -29,6 +29,7 @@ UTKFACE: Final = re.compile(r"\d{1,3}_[01]_[0-4]_\d+(\.jpg)?(\.chip)?", re.IGNOR
 FFHQ: Final = re.compile(r"\d{5}")
 EYE: Final = re.compile(r"[LR]", re.IGNORECASE)
 CELEBA: Final = "identity_CelebA.txt"
+CELEBRITY: Final = re.compile(r"\d{1,9}")
 CELEBA_FOLDERS: Final = ("img_align_celeba", "img_celeba", ".")
 
 
@@ -53,14 +54,14 @@ def layout_of(folder: Path) -> Layout:
     return next(one for one in LAYOUTS if one.found(folder))
 
 
-def items_of(folder: Path) -> list[Item]:
-    """Return the photos of a data set by its layout.
+def items_of(folder: Path, layout: Layout | None = None) -> list[Item]:
+    """Return the photos of a data set by its layout, or by another one.
 
     Links, hidden folders and files that are no photos are left out. Raises `UsageError` for more than a
     million photos, and for a list of identities that is none.
     """
     found: list[Item] = []
-    for item in layout_of(folder).items(folder):
+    for item in (layout or layout_of(folder)).items(folder):
         found.append(item)
         if len(found) > MOST:
             raise UsageError(f"{folder} holds more than {MOST} photos", hint="give a part of it")
@@ -116,11 +117,14 @@ def _has_utkface(folder: Path) -> bool:
 
 
 def _has_ffhq(folder: Path) -> bool:
-    """Whether photos have numbers of five digits, and lie in no folder or in those of their thousand."""
-    first = next(_photos(folder, 1), None)
-    if first is None or FFHQ.fullmatch(first.stem) is None:
-        return False
-    return first.parent == folder or first.parent.name == f"{first.stem[:2]}000"
+    """Whether all photos have numbers of five digits, and lie in no folder or in those of their thousand."""
+    photos = _photos(folder, DEEPEST)
+    return next(photos, None) is not None and all(_of_ffhq(folder, path) for path in _photos(folder, DEEPEST))
+
+
+def _of_ffhq(folder: Path, path: Path) -> bool:
+    numbered = FFHQ.fullmatch(path.stem) is not None
+    return numbered and path.parent in (folder, folder / f"{path.stem[:2]}000")
 
 
 def _has_shards(folder: Path) -> bool:
@@ -173,12 +177,12 @@ def _celeba(folder: Path) -> Iterator[Item]:
         raise UsageError(f"{folder / CELEBA} is no list of identities", hint="get an intact copy") from error
     for number, line in enumerate(filter(None, lines), 1):
         name, _, person = line.strip().partition(" ")
-        if not person.isdecimal() or Path(name).name != name or name.startswith("."):
+        if not CELEBRITY.fullmatch(person) or Path(name).name != name or name.startswith("."):
             problem = f"{folder / CELEBA}, line {number}, is not a photo and a number"
             raise UsageError(problem, hint="get an intact copy")
         path = place / name
         if path.suffix.lower() in SUFFIXES and path.is_file() and not path.is_symlink():
-            yield _item(folder, person, path)
+            yield _item(folder, str(int(person)), path)
 
 
 NOBODY: Final = "a person of its own"

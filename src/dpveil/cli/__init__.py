@@ -15,6 +15,7 @@ import typer
 from dpveil.cli import exits, say
 from dpveil.cli.api_key import api_key_app
 from dpveil.cli.audit import audit_command
+from dpveil.cli.card import card_command
 from dpveil.cli.certificate import certificate_app
 from dpveil.cli.command import Command
 from dpveil.cli.compare import compare_command
@@ -60,6 +61,9 @@ app.command("evaluate", cls=Command, short_help="Attack releases of people's pho
 app.command("synthesize", cls=Command, short_help="Make a synthetic data set of faces, private as a set.")(
     synthesize_command
 )
+app.command("card", cls=Command, short_help="Write a data-set card of releases, per person and per file.")(
+    card_command
+)
 app.command("train", cls=Command, short_help="Learn a model of faces from public images.")(train_command)
 app.command("audit", cls=Command, short_help="Check that the code keeps what it promises.")(audit_command)
 app.command("install", cls=Command, short_help="Install what finds faces and their landmarks.")(
@@ -79,6 +83,7 @@ AS_PYTHON: Final = warnings.formatwarning
 EMPTY: Final[dict[str, dict[str, list[str]]]] = {
     "obfuscate": {"released": [], "failed": [], "skipped": [], "no_region": [], "untried": []},
     "verify": {"verified": [], "failed": []},
+    "card": {"people": [], "without_person": []},
     "faces": {"faces": []},
     "audit": {"audited": []},
     "compare": {"compared": []},

@@ -28,13 +28,15 @@ DETAILS: Final = {
         " something else lies at their output; `verify` found a file without a certificate, or a"
         " release that is missing, inconsistent, weaker than asked for or not signed by a trusted key;"
         " `audit` failed; `evaluate` found a broken guarantee, or a run that does not fit together; `train`"
-        " or `synthesize` left images out; `install` installed nothing"
+        " or `synthesize` left images out; `card` found a picture that is no publishable release; `install`"
+        " installed nothing"
     ),
     USAGE: "An option is missing, unknown or out of range; nothing was read",
     BUDGET: (
         "Nothing was drawn for a photo that would cost more than a limit of its subject has left, that was"
         " released with other regions before, or that would promise less than `--at-least`; nor for any photo"
-        " of a run whose photos cost more together than is left"
+        " of a run whose photos cost more together than is left. `card` found releases that have no total, or"
+        " more for a person than `--at-most`, and wrote nothing"
     ),
     IMPOSSIBLE: (
         "No photo, table or model is one that dpveil reads, or no output can be written, or the ledger is"

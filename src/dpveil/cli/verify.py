@@ -74,7 +74,7 @@ def verify_command(
         if not json:
             say.answer(verify_set.line(found, why))
         (good if found.consistent and not why else bad).append(verify_set.entry(found, why))
-    for result in _results(others, max_pixels, least, trusted):
+    for result in results(others, max_pixels, least, trusted):
         counts.add(result)
         if not json:
             say.answer(_line(result, least))
@@ -154,7 +154,7 @@ def _unchecked(result: Verification) -> bool:
     return bool(result.objections) and set(result.objections) <= {*UNCHECKED}
 
 
-def _results(
+def results(
     outputs: Iterable[Path], max_pixels: int, least: str | None, trusted: Sequence[PublicKey] | None
 ) -> Iterator[Verification]:
     """Yield the verification of every target, each once, as soon as it is done."""

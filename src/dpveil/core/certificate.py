@@ -18,9 +18,9 @@ from dpveil.core.signature import Signature
 from dpveil.errors import CertificateError
 
 SCHEMA: Final = "dpveil.certificate/2"
-WORDING: Final = 10
+WORDING: Final = 11
 """The version of the sentences in certificates; raise it whenever one of them changes."""
-WORDINGS: Final = (2, 3, 4, 5, 6, 7, 8, 9, 10)
+WORDINGS: Final = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
 """Versions of the sentences that this program can write, so that `verify` can compare them."""
 MOST_WORDING: Final = 10**6
 """Versions of sentences are below this."""

@@ -24,7 +24,7 @@ from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.faces.geometry.stated import misplaced
 from dpveil.faces.heads import Heads, by_cells
 from dpveil.faces.inpainting import INPAINTING
-from dpveil.faces.objects import COVER, Among, is_object
+from dpveil.faces.objects import COVER, Among, hidden, is_object, searched
 from dpveil.faces.portrait import Portrait
 from dpveil.mechanisms.method import DRAWN, TRAINED, Method
 from dpveil.mechanisms.placement import Image, Placement, Pose
@@ -124,6 +124,10 @@ class FaceMethod(Method):
         reason = f"is not for {self.name}: {self.also_replaced} in any case"
         return tuple(finder.without_margin(reason) for finder in finders)
 
+    def visible(self, photo: Photo, finders: Sequence[Finder]) -> Photo:
+        """Return the photo with the objects covered that a user gives: faces are found in what stays."""
+        return searched(photo, finders)
+
     @property
     def also_replaced(self) -> str:
         """What is replaced around the box of a face."""
@@ -137,7 +141,8 @@ class FaceMethod(Method):
     def place(self, photo: Photo, regions: Sequence[Region]) -> Placement:
         """Return the faces' places and the pixels that are replaced; the whole photo is one portrait.
 
-        Boxes around objects are covered. Raises `RegionError` if a face cannot be placed.
+        Boxes around objects are covered first, and nothing reads their pixels. Raises `RegionError` if a face
+        cannot be placed.
         """
         faces = [region for region in regions if not is_object(region)]
         whole = [region for region in faces if region.covers(photo) and not region.origin.found]
@@ -145,7 +150,7 @@ class FaceMethod(Method):
             raise _more_than_all()
         if whole:
             return Portrait(photo, whole[0], self)
-        heads = Heads(photo, faces, self) if faces else None
+        heads = Heads(hidden(photo, regions), faces, self) if faces else None
         return heads if heads and len(faces) == len(regions) else Among(photo, regions, heads)
 
     def of_region(self, record: RegionRecord) -> Method:

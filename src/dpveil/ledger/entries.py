@@ -159,14 +159,22 @@ class Entry:
 
     @property
     def listed(self) -> tuple[str | None, str | None]:
-        """What it is looked up by: its work unit, and the file that was stored or the photo that was paid."""
+        """What it is looked up by: its work unit, and the file that was stored or the photo that was paid.
+
+        A photo is listed so that no file has its name.
+        """
         part, sha256 = getattr(self.event, "part", None), getattr(self.event, "sha256", None)
-        return getattr(self.event, "unit", None), sha256 if part is None else part.photo
+        return getattr(self.event, "unit", None), sha256 if part is None else photo_name(part.photo)
 
     def to_json(self) -> dict[str, Json]:
         """Return number, time, kind and what happened, in names for readers."""
         told = {NAMED.get(name, name): value for name, value in self.event.fields().items()}
         return {"number": self.number, "time": self.time, "kind": self.kind, **told}
+
+
+def photo_name(photo: str) -> str:
+    """Return what a photo is listed under, by its HMAC."""
+    return f"photo:{photo}"
 
 
 def written(number: int, now: int, event: Event, before: str) -> Entry:

@@ -48,6 +48,8 @@ SETTINGS: Final = {
 }
 """What every connection is set to. Temporary tables are looked up last, so that none hides ours; rows are
 looked up by indexes, which skip the reservations that were deleted and not yet swept away."""
+PATIENT: Final = {"connect_timeout": "30", "keepalives_idle": "10", "tcp_user_timeout": "90000"}
+"""How long a connection waits for a server that does not answer; a URL may say otherwise."""
 SAFE: Final = ("current_setting('fsync')", "current_setting('full_page_writes')")
 """Settings without which a server may forget what it committed."""
 BEGIN: Final = (
@@ -163,7 +165,7 @@ class PostgreSQL:
 
     def _connected(self, *, new: bool = False) -> Wire:
         """Return a new connection; `new` if there may be no tables yet, which are not checked then."""
-        opened = self._psycopg.connect(**self._target, autocommit=True, prepare_threshold=1)
+        opened = self._psycopg.connect(**PATIENT | self._target, autocommit=True, prepare_threshold=1)
         try:
             for name, value in SETTINGS.items():
                 opened.execute("SELECT set_config(%s, %s, false)", (name, value))

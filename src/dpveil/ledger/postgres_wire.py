@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 SELECTOR: Final = getattr(selectors, "PollSelector", selectors.SelectSelector)
+PATIENCE: Final = 90.0
+"""Seconds without a byte from the server, whose own limits of 30 and 60 s come before."""
 Values = Sequence[str | int | None]
 Statement = tuple[str, Values]
 """A statement with parameters $1, $2 and so on, and their values."""
@@ -39,8 +41,12 @@ class Wire:
         )
 
     def undo(self) -> None:
-        """End a transaction without committing it; psycopg would also forget what the server has prepared."""
-        self._raw.exec_(b"ROLLBACK")
+        """End a transaction without committing it; psycopg would also forget what the server has prepared.
+
+        Within a pipeline, which an error left behind, nothing can be sent: the connection is closed then.
+        """
+        if self._raw.pipeline_status == self._psycopg.pq.PipelineStatus.OFF:
+            self._raw.exec_(b"ROLLBACK")
 
     def ask(self, *statements: Statement) -> list[bytes | None]:
         """Send statements, and return what `receive` does."""
@@ -107,4 +113,5 @@ class Wire:
     def _wait(self, events: int) -> None:
         with SELECTOR() as selector:
             selector.register(self._raw.socket, events)
-            selector.select()
+            if not selector.select(PATIENCE):
+                raise self._psycopg.OperationalError("the server does not answer")

@@ -95,7 +95,7 @@ def check_part(connection: Connection, part: Part | None) -> Part | None:
 def reads(subject: str, unit: str, part: Part | None) -> list[Read]:
     """Return what reserving and committing read, for databases that are asked for it all at once."""
     rows: list[Read] = [("subject", {"subject": each}) for each in path_to(subject)]
-    photo: list[Read] = [] if part is None else [("of_photo", {"photo": part.photo})]
+    photo: list[Read] = [] if part is None else [("of_photo", {"photo": entries.photo_name(part.photo)})]
     return [("reserved", {}), ("last", {}), ("of_unit", {"unit": unit}), *rows, *photo]
 
 

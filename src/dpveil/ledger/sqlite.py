@@ -77,15 +77,21 @@ class SQLite:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Flush once, at the end, all that this thread writes: nothing of it is durable before."""
-        self._later.wanted = 0
+        """Flush once, at the end, all that this thread writes: nothing of it is durable before.
+
+        Within another such context, that one flushes.
+        """
+        outer = self._later.wanted
+        self._later.wanted = outer or 0
         try:
             yield
         finally:
             wanted, self._later.wanted = self._later.wanted, None
-        if wanted:
-            with self._told():
-                self._flush(wanted)
+            if outer is not None:
+                self._later.wanted = wanted
+            elif wanted:
+                with self._told():
+                    self._flush(wanted)
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:

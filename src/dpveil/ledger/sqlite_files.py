@@ -74,7 +74,8 @@ def create(path: Path, fill: Callable[[sqlite3.Connection], None]) -> bool:
         raise failure(path, error) from error
     finally:
         for end in ("", *SIDES, JOURNAL):
-            Path(f"{made}{end}").unlink(missing_ok=True)
+            with suppress(OSError):
+                Path(f"{made}{end}").unlink(missing_ok=True)
     return True
 
 

@@ -175,7 +175,7 @@ def of_file(connection: Connection, sha256: str) -> list[Stored]:
 
 def of_photo(connection: Connection, photo: str) -> Part | None:
     """Return what the last debit of a photo is of; debits are listed by it in the column of hashes."""
-    row = run(connection, "of_photo", photo=photo).fetchone()
+    row = run(connection, "of_photo", photo=entries.photo_name(photo)).fetchone()
     if row is None:
         return None
     part = getattr(entry(row).event, "part", None)

@@ -151,6 +151,10 @@ class Method(ABC):
         """Return the region finders as this method uses them. Raises `InvalidParameter` for others."""
         return tuple(finders)
 
+    def visible(self, photo: Photo, finders: Sequence[Finder]) -> Photo:
+        """Return the photo in which the finders search: this one, unless the method covers parts first."""
+        return photo
+
     @property
     def order(self) -> Order | None:
         """In which order found regions are numbered, for methods that show less than their boxes; None: in

@@ -39,6 +39,7 @@ OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 """Permissions that a private key's file must not give."""
 NOT_PRIVATE: Final = "is not a private key in PEM (PKCS #8)"
 MAKE: Final = "make one with dpveil key new"
+OWNER: Final = "run this as the user whose it is, who has to be allowed to read it and its folder"
 SEND: Final = "name the signer's public key, the file that ends in .pub"
 
 
@@ -263,6 +264,7 @@ def _contents(path: str | Path, argument: str, *, follow: bool = False) -> bytes
         return received(Path(os.path.realpath(path)) if follow else Path(path), MOST_BYTES)
     except Refused as refusal:
         hint = {"sign": MAKE, "trust": SEND}.get(argument, "name a PEM file")
+        hint = OWNER if isinstance(refusal.__cause__, PermissionError) else hint
         raise _unfit(argument, path, refusal.problem, hint) from refusal
 
 

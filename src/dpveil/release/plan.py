@@ -240,8 +240,9 @@ def plan(
     check_if_none(if_none)
     steps = tuple(parse_all(post_processing))
     asked = chosen.regions if regions is None else regions
-    finders = chosen.accepts([parse(spec) for spec in _listed(asked)])
-    found, missing = _found(given, finders, chosen.order, if_none)
+    finders = chosen.accepts([parse(spec) for spec in listed(asked)])
+    seen = chosen.visible(given, finders)
+    found, missing = _found(seen, finders, chosen.order, if_none)
     placement = chosen.place(given, found) if found else None
     check_kept(found, () if placement is None else placement.regions)
     made = Plan(
@@ -254,8 +255,8 @@ def plan(
         placement=placement,
         quote=None if placement is None else Quote.of(chosen, placement.regions, given),
         grown=() if placement is None else _grown(chosen, found, placement.regions),
-        smallest=overlooked.smallest(given, finders),
-        doubtful=overlooked.doubtful(given, finders, () if placement is None else placement.regions),
+        smallest=overlooked.smallest(seen, finders),
+        doubtful=overlooked.doubtful(seen, finders, () if placement is None else placement.regions),
     )
     made.check_strength(at_least)
     return made
@@ -289,7 +290,7 @@ def _found(
     return found, tuple(missing)
 
 
-def _listed(regions: Spec | Sequence[Spec]) -> list[Spec]:
+def listed(regions: Spec | Sequence[Spec]) -> list[Spec]:
     """Return a list of choices: four whole numbers are one box, any other list or tuple is several."""
     if not isinstance(regions, list | tuple) or (regions and isinstance(regions[0], Integral)):
         return [cast(Spec, regions)]

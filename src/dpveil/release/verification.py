@@ -16,14 +16,7 @@ from typing import Final
 from dpveil.accounting.meaning import at_least as enough
 from dpveil.accounting.meaning import check_strength_name, strength
 from dpveil.catalogue import stated
-from dpveil.core.certificate import (
-    SCHEMA,
-    SEEDED,
-    UNPROTECTED,
-    WORDING,
-    Certificate,
-    Output,
-)
+from dpveil.core.certificate import SCHEMA, SEEDED, UNPROTECTED, WORDING, Certificate, Output
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.origin import KEPT_ROUNDED_SINCE
 from dpveil.errors import CertificateError, DPVeilError, PhotoError
@@ -33,18 +26,14 @@ from dpveil.io.containers import format_name
 from dpveil.io.names import check_path, quoted
 from dpveil.io.refused import Refused
 from dpveil.postprocessing import stated as stated_step
+from dpveil.release.filled import fill_problems
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.requests import are_unplaced, place_problems, request_problems
 from dpveil.release.saving import certificate_path, image_path, read_certificate
 from dpveil.release.trust import judged
 from dpveil.release.verified import Verification
-from dpveil.release.words import (
-    FEW_SINCE,
-    MISSING,
-    bit_cautions,
-    few_only,
-)
+from dpveil.release.words import FEW_SINCE, MISSING, bit_cautions, few_only
 
 DISTANCES: Final = 3
 """The first wording in which metric guarantees state their distance as data."""
@@ -73,12 +62,12 @@ def verify(
     """Return whether the image file at `path`, which may also name its certificate, fits its certificate.
 
     Recomputes the file's hash, format and size, every guarantee from the method, its parameters and the
-    sizes of the regions, and their composition. Only the two files are opened, whatever the certificate
-    names, and neither may be a link. Problems of the files are never raised but listed in the result, at most
-    20, one printable line each. If `at_least` (strong, moderate or weak) is given, a release that is weaker
-    or may not be published is `refused`. If `trust` names public keys, or their files, a release that none of
-    them signed is `untrusted`. Raises `InvalidParameter` and `UnknownName` for its arguments. Source: docs,
-    "Certificate".
+    sizes of the regions, and their composition; what a fill covers must have its level. Only the two files
+    are opened, whatever the certificate names, and neither may be a link. Problems of the files are never
+    raised but listed in the result, at most 20, one printable line each. If `at_least` (strong, moderate or
+    weak) is given, a release that is weaker or may not be published is `refused`. If `trust` names public
+    keys, or their files, a release that none of them signed is `untrusted`. Raises `InvalidParameter` and
+    `UnknownName` for its arguments. Source: docs, "Certificate".
     """
     name = check_path(path, "give the name of a released image")
     least = None if at_least is None else check_strength_name(at_least)
@@ -169,7 +158,12 @@ def _at_most(problems: Iterator[str]) -> tuple[str, ...]:
     return (*first, "and more") if next(problems, None) else first
 
 
-def _problems(image: Path, certificate: Certificate, max_pixels: int) -> Iterator[str]:
+def contradictions(certificate: Certificate) -> tuple[str, ...]:
+    """Return what is wrong with a certificate alone, one line each; its image is not looked at."""
+    return _at_most(_told(_problems(None, certificate, MAX_PIXELS)))
+
+
+def _problems(image: Path | None, certificate: Certificate, max_pixels: int) -> Iterator[str]:
     """Yield problems in stages of rising cost; a stage is only run if the ones before found nothing."""
     output = certificate.output
     if output is None:
@@ -177,7 +171,8 @@ def _problems(image: Path, certificate: Certificate, max_pixels: int) -> Iterato
         return
     promises = _promise_problems if certificate.guarantees else _copy_problems
     wrong = _text_problems(certificate, output, max_pixels)
-    for problems in (wrong, _file_problems(image, output, max_pixels), promises(certificate, output)):
+    shown = () if image is None else _file_problems(image, certificate, output, max_pixels)
+    for problems in (wrong, shown, promises(certificate, output)):
         found = False
         for problem in problems:
             found = True
@@ -207,7 +202,7 @@ def _text_problems(certificate: Certificate, output: Output, max_pixels: int) ->
         yield from request_problems(certificate, output)
 
 
-def _file_problems(image: Path, output: Output, max_pixels: int) -> Iterator[str]:
+def _file_problems(image: Path, certificate: Certificate, output: Output, max_pixels: int) -> Iterator[str]:
     if FORMATS.get(image.suffix.lower()) != output.format:
         yield f"its name does not end as that of a {output.format} file"
     if not is_present(image):
@@ -235,6 +230,8 @@ def _file_problems(image: Path, output: Output, max_pixels: int) -> Iterator[str
     channels = output.channels if grey else photo.channels
     if (photo.width, photo.height, channels) != (output.width, output.height, output.channels):
         yield f"the image is {photo.width}×{photo.height}×{photo.channels}, not as the certificate says"
+    else:
+        yield from fill_problems(certificate, photo.image)
 
 
 def _copy_problems(certificate: Certificate, output: Output) -> Iterator[str]:

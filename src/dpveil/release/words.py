@@ -19,6 +19,7 @@ from dpveil.core.numbers import show
 from dpveil.core.origin import BESIDE, EXCEPT, FACE, FORMER_BESIDE, KEPT_ROUNDED_SINCE, ROUNDED, SAME
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap
 from dpveil.mechanisms.method import Method
+from dpveil.mechanisms.pixel.fill import Fill
 
 LOW: Final = {
     "weak": (
@@ -56,6 +57,8 @@ FACE_COUNT: Final = "how many faces were found, and that none was found elsewher
 NO_OTHER_FACE: Final = "everything outside the region, with every face that was not found or not chosen"
 NOTHING: Final = "that no region was found: the guarantee compares photos in which none is"
 STORED: Final = "that the input was a {}, and its block grid"
+PAID_SINCE: Final = 11
+"""The first wording that warns only of regions that cost something."""
 OVERLAP: Final = "{} and {} overlap: each reads the original, so their costs add"
 LARGE_DELTA: Final = Fraction(1, 100)
 """A certificate warns of any δ above this."""
@@ -88,19 +91,15 @@ NAMES_SINCE: Final = 6
 """The first wording that names overlapping regions without the blocks that they grew to."""
 REPLACED_SINCE: Final = 7
 """The first wording that says of the pixels under a mask that they are replaced."""
-
 INSTEAD: Final = "nothing was found, and the whole photo is replaced instead"
 INSTEAD_BY_A_FACE: Final = (
     f"{INSTEAD}, by one face as large as the photo: methods that replace faces draw nothing else; fill, or"
     " noise such as dp-pix, hides a photo without drawing a face"
 )
-
 UNSURE: Final = 0.3
 """Score below which a found region is for a person to check, as it may be something else."""
-
 PURE_NOISE: Final = 128
 """Noise scale in grey levels above which hardly anything of a region remains visible."""
-
 SMALLER: Final = 256
 """The neighbourhood, in pixels, with which the warning of pure noise compares."""
 
@@ -158,10 +157,11 @@ def cautions(
     because calibrating for a size takes up to seconds.
     """
     notes = [*verdict(total, wording=wording)]
-    pairs, (a, b) = first_overlap([record.box for record in records])
+    paid = [r for r in records if wording < PAID_SINCE or not isinstance(method.of_region(r), Fill)]
+    pairs, (a, b) = first_overlap([record.box for record in paid])
     more = f" ({pairs - 1} more pairs do)" if pairs > 1 else ""
     if pairs and not (wording >= FREE_SINCE and total.free):
-        both = [r.origin.name if wording >= NAMES_SINCE else r.label for r in (records[a], records[b])]
+        both = [r.origin.name if wording >= NAMES_SINCE else r.label for r in (paid[a], paid[b])]
         notes.append(OVERLAP.format(*both) + more)
     notes += [SPREAD.format(r.label, r.origin.grown_to) for r in records if r.origin.escapes]
     looked = list(dict.fromkeys((record.box.h, record.box.w) for record in records))[:sizes]

@@ -6,7 +6,7 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Annotated, Any, Final
 
@@ -22,7 +22,7 @@ from dpveil.service.guard import JSONResponse
 from dpveil.service.keys import Caller
 from dpveil.service.metrics import Metrics
 from dpveil.service.orders import Order
-from dpveil.service.problems import BadRequest, NotFound
+from dpveil.service.problems import BadRequest, NotFound, NotKept
 from dpveil.service.quotas import Rates
 from dpveil.service.reading import of_query, read_settings
 from dpveil.service.store import DONE, FAILED, Result
@@ -82,9 +82,13 @@ class Addresses:
             return Answer.refused(begun)
         result, new = begun
         alone, made = await self.desk.wait(result.id, seconds) if seconds else (False, None)
-        found = made or await self._found(request, result.id)
+        try:
+            found = made or await self._found(request, result.id)
+        except DPVeilError as error:  # the other photos have their answers all the same
+            return Answer.refused(error)
         if alone and found.state == FAILED:  # nobody else was told where it is
-            await self.desk.results(self.desk.store.delete, found.id)
+            with suppress(NotKept):
+                await self.desk.results(self.desk.store.delete, found.id)
         return Answer.of(found, replayed=not new)
 
     async def plan(self, request: Request) -> Response:

@@ -10,7 +10,6 @@ from typing import Any, Final, Self
 from starlette.responses import Response
 
 from dpveil.errors import DPVeilError
-from dpveil.service.desk import failed
 from dpveil.service.guard import JSONResponse
 from dpveil.service.problems import MEDIA_TYPE, problem
 from dpveil.service.store import DONE, FAILED, WORKING, Result
@@ -113,3 +112,8 @@ def job_json(result: Result) -> dict[str, Any]:
         "release_url": f"/v1/releases/{result.id}" if done else None,
         "problem": failed(result),
     }
+
+
+def failed(result: Result) -> dict[str, Any] | None:
+    """Return the problem of a result that was not made; None for all others."""
+    return json.loads(result.problem) if result.state == FAILED and result.problem else None

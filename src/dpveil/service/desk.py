@@ -7,7 +7,6 @@ was committed is finished, or lost if its worker ends; it is never drawn a secon
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import sqlite3
 from collections.abc import Callable
@@ -16,12 +15,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from dpveil.core.certificate_text import parse_certificate, parse_guarantee
 from dpveil.errors import BudgetRefused, DPVeilError
-from dpveil.io import FORMATS
-from dpveil.io.containers import format_name
 from dpveil.service import log
 from dpveil.service.budget import Budget
+from dpveil.service.checked import checked
 from dpveil.service.keys import Caller
 from dpveil.service.limits import Limits
 from dpveil.service.line import Line
@@ -34,7 +31,6 @@ from dpveil.service.problems import (
     Conflict,
     Lost,
     NotKept,
-    WorkerEnded,
     cause,
     kind_of,
     problem,
@@ -51,6 +47,8 @@ Made = TypeVar("Made")
 SMALL: Final = 1 << 20
 """Bytes below which a release is checked at once: another thread would take longer."""
 STOPS: Final = "the service stops, and this was not paid for yet"
+LEFT: Final = DPVeilError("the service failed", hint="send it again")
+DELETED: Final = "the job was deleted while it was planned"
 
 
 class Desk:
@@ -70,6 +68,7 @@ class Desk:
         self.closing = False
         self.left: Left | None = None
         self._jobs: dict[str, Job] = {}
+        self._unnoted: dict[str, str] = {}
         self._results, self._payments = Line("results", store.together), Line("payments", budget.together)
 
     async def ask(self, do: str, settings: dict[str, Any], photo: bytes = b"") -> dict[str, Any]:
@@ -105,6 +104,8 @@ class Desk:
         found = await self.results(self.store.find, caller.number, id_)
         if found is not None and id_ in self._jobs:
             return replace(found, state=WORKING, problem=None)
+        if found is not None and id_ in self._unnoted:
+            return replace(found, state=FAILED, problem=self._unnoted[id_])
         return found
 
     async def wait(self, id_: str, seconds: float) -> tuple[bool, Result | None]:
@@ -125,7 +126,7 @@ class Desk:
             raise Conflict("what is paid for is finished first", hint="ask again in a few seconds")
         if job is not None:
             job.cancel()
-            await asyncio.wait([job.task])
+            await self.results(self.store.fail, id_, "")
         await self.results(self.store.delete, id_)
 
     async def results(self, do: Callable[..., Made], *arguments: Any) -> Made:
@@ -163,7 +164,7 @@ class Desk:
         self.left = self.left or Left(len(paid), len(jobs) - len(paid))
         for job in jobs:
             if not job.paid:
-                job.cancel()
+                job.stop()
         if jobs:
             await asyncio.wait([job.task for job in jobs])
 
@@ -176,7 +177,7 @@ class Desk:
         """Make a release and keep it, or why it was not made, until that may be told."""
         await self._try(id_, order, share)
         order.photo = b""
-        if not self._jobs[id_].cancelled:
+        if not self._jobs[id_].stopped:
             await self.moments.due(order.arrived)
 
     async def _try(self, id_: str, order: Order, share: Share) -> None:
@@ -205,24 +206,32 @@ class Desk:
         await self.results(self.store.sweep)
         for id_ in await self.results(self.store.unfinished):
             if id_ not in self._jobs:
-                await self._failed(id_, DPVeilError("the service failed", hint="send it again"))
+                told = self._unnoted.get(id_) or json.dumps(problem(LEFT))
+                await self.results(self.store.fail, id_, told)
+                self._unnoted.pop(id_, None)
 
     async def _failed(self, id_: str, error: DPVeilError) -> None:
         """Note why a result was not made; what cannot be noted now, as on a full disk, is swept later."""
-        with suppress(NotKept):
-            await asyncio.shield(self.results(self.store.fail, id_, json.dumps(problem(error))))
+        told = json.dumps(problem(error))
+        try:
+            await asyncio.shield(self.results(self.store.fail, id_, told))
+        except NotKept:
+            self._unnoted[id_] = told
         log.write("failed", kind=kind_of(error), status=status_of(error))
 
     async def _release(self, job: Job, order: Order, share: Share) -> None:
         paid = self.budget.ledger is not None
         told = {"do": "release", "settings": order.settings, "pixels": self.limits.pixels, "paid": paid}
         async with self.pool.worker() as worker:
+            job.begun = True
             planned, _ = await worker.ask(told, order.photo, self.limits.plan_seconds)
             order.photo = b""
             share.free()
             room = min(max(int(planned["room"]), 0), self.limits.results_bytes)
-            job.paid = True  # from here on it is not cancelled
             try:
+                if job.cancelled:
+                    raise Conflict(DELETED)
+                job.paid = True  # from here on it is not cancelled
                 await self._room(job.id, room)
             except DPVeilError:
                 await worker.drop()
@@ -270,31 +279,6 @@ class Desk:
         """Return what the worker drew, if it is what was paid for; raises `WorkerEnded` if it is not."""
         answer, image = await worker.tell({"do": "draw"}, self.limits.draw_seconds)
         await worker.finish()
-        if len(image) + len(str(answer["certificate"])) < SMALL:
-            return _checked(answer, image, total, self.sign), image
-        return await asyncio.to_thread(_checked, answer, image, total, self.sign), image
-
-
-def _checked(
-    answer: dict[str, Any], image: bytes, total: dict[str, Any] | None, sign: SigningKey | None = None
-) -> dict[str, Any]:
-    """Return a worker's release with its SHA-256, signed; raises `WorkerEnded` unless it was paid for."""
-    sha256, kind = hashlib.sha256(image).hexdigest(), (format_name(image[:64]) or "").lower()
-    certificate = parse_certificate(str(answer["certificate"]))
-    paid = None if total is None else parse_guarantee(total)
-    output = certificate.output
-    stated = None if output is None else (output.sha256, output.format)
-    if (stated, certificate.composition) != ((sha256, kind), paid):
-        raise WorkerEnded
-    if answer["format"] != kind or kind not in FORMATS.values():  # downloads are of that type
-        raise WorkerEnded
-    if certificate.signature is not None:  # a worker has no key
-        raise WorkerEnded
-    notes = json.dumps([str(note) for note in answer["notes"]])
-    signed = {} if sign is None else {"certificate": sign.signed(certificate).to_text()}
-    return {**answer, **signed, "sha256": sha256, "notes": notes}
-
-
-def failed(result: Result) -> dict[str, Any] | None:
-    """Return the problem of a result that was not made; None for all others."""
-    return json.loads(result.problem) if result.state == FAILED and result.problem else None
+        if self.sign is None and len(image) + len(str(answer["certificate"])) < SMALL:
+            return checked(answer, image, total), image
+        return await asyncio.to_thread(checked, answer, image, total, self.sign), image

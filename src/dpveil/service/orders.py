@@ -28,7 +28,8 @@ class Order:
 
 @dataclass(eq=False)
 class Job:
-    """An order that is being made; `paid` once its payment has begun, after which it is finished.
+    """An order that is being made: `begun` once a worker has it, and `paid` once its payment has begun, after
+    which it is finished.
 
     It is `shared` once a second request with its key was told of it. `made` is its release once
     that is shown.
@@ -36,15 +37,26 @@ class Job:
 
     id: str
     task: asyncio.Task[None]
+    begun: bool = False
     paid: bool = False
     cancelled: bool = False
+    stopped: bool = False
     shared: bool = False
     made: Result | None = None
 
     def cancel(self) -> None:
-        """Cancel it once: a second time would cancel that it is noted."""
-        if not self.cancelled:
-            self.cancelled = True
+        """Cancel it: at once where it waits in line, else once it is planned.
+
+        Until then it counts as under way, and no worker is killed for it.
+        """
+        self.cancelled = True
+        if not self.begun:
+            self.stop()
+
+    def stop(self) -> None:
+        """Stop it at once, and only once: a second time would stop that it is noted."""
+        if not self.stopped:
+            self.stopped = True
             self.task.cancel()
 
 

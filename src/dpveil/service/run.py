@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import uvicorn
@@ -189,6 +190,11 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, service: Service, started: Callable[[int], None]) -> None:
         super().__init__(config)
         self.service, self.told = service, started
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to stop, once: at a second SIGINT uvicorn would leave what was paid for in the middle."""
+        if not self.should_exit:
+            super().handle_exit(sig, frame)
 
     async def startup(self, sockets: Any = None) -> None:
         """Start, and tell the port that is listened at."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +28,7 @@ class Spare:
         holds = folder is not None and hasattr(os, "posix_fallocate")
         self._file = tempfile.TemporaryFile(dir=folder, buffering=0) if holds else None  # noqa: SIM115
         self._held: dict[str, int] = {}
+        self._later: list[str] | None = None
         self._length = 0
 
     def has(self, name: str, size: int) -> bool:
@@ -53,11 +56,25 @@ class Spare:
 
     def spend(self, name: str) -> None:
         """Hold nothing under a name any more; its room is the next one's, until `trim`."""
-        self._held.pop(name, 0)
+        if self._later is None:
+            self._held.pop(name, 0)
+        else:
+            self._later.append(name)
+
+    @contextmanager
+    def until_committed(self) -> Iterator[None]:
+        """Spend only once this context has ended without an error: a commit may need what is held."""
+        self._later = []
+        try:
+            yield
+            for name in self._later:
+                self._held.pop(name, 0)
+        finally:
+            self._later = None
 
     def free(self, name: str) -> None:
         """Give back what is held under a name, if anything is, and all that was spent."""
-        self.spend(name)
+        self._held.pop(name, 0)
         self.trim()
 
     def trim(self) -> None:

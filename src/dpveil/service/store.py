@@ -177,7 +177,7 @@ class Store:
         """Run calls of these methods in one transaction; if that fails, each in one of its own."""
         used = self.used
         if len(calls) > 1:
-            with suppress(sqlite3.Error):
+            with suppress(sqlite3.Error), self._spare.until_committed():
                 if any(call.do == self.keep for call in calls):
                     with durable(self._base):
                         return in_one(self._base, calls)
@@ -216,9 +216,10 @@ class Store:
         before = self._base.execute(f"SELECT bytes FROM results WHERE {unfinished}", values).fetchone()  # noqa: S608
         if before is not None:
             self._base.execute(
-                "UPDATE results SET state = ?, problem = ?, bytes = ?, request = NULL, format = NULL,"  # noqa: S608
-                f" certificate = NULL, notes = NULL, image = NULL, sha256 = NULL WHERE {unfinished}",
-                [FAILED, problem, len(problem), *values],
+                "UPDATE results SET state = ?, problem = ?, bytes = ?, expires = ?, request = NULL,"  # noqa: S608
+                " format = NULL, certificate = NULL, notes = NULL, image = NULL, sha256 = NULL"
+                f" WHERE {unfinished}",
+                [FAILED, problem, len(problem), time.time() + self.limits.result_seconds, *values],
             )
             self.used += len(problem) - int(before[0])
 

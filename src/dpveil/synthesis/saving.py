@@ -14,8 +14,8 @@ from jaxtyping import UInt8
 
 from dpveil.codecs.base import Crops
 from dpveil.core.certificate import MOST_BYTES
-from dpveil.errors import INTACT, CertificateError, OutputError
-from dpveil.io import encode, is_present, make_folder, received, write_together
+from dpveil.errors import INTACT, CertificateError, OutputError, PhotoError
+from dpveil.io import encode, is_present, make_folder, read_bytes, received, write_together
 from dpveil.io.bare import bare
 from dpveil.io.names import quoted, shown
 from dpveil.io.refused import Refused
@@ -30,6 +30,10 @@ DOWN: Final = 16
 """Most rows of the contact sheet."""
 LARGEST: Final = 1 << 26
 """Largest file of a set, in bytes."""
+PICTURE_PIXELS: Final = 1 << 20
+"""Most pixels of a picture."""
+SHEET_PIXELS: Final = ACROSS * DOWN * PICTURE_PIXELS
+"""Most pixels of the contact sheet."""
 MOST_PROBLEMS: Final = 20
 """Most problems that are reported."""
 
@@ -117,7 +121,8 @@ def _problems(folder: Path, certificate: SetCertificate) -> Iterator[str]:
     for name in names:
         if name != NAME and name not in certificate.files:
             yield f"{quoted(name)} is not part of the set"
-    for name, digest in certificate.files.items():
+    side, cells = None, None
+    for name, digest in sorted(certificate.files.items(), reverse=True):  # the sheet comes first
         try:
             contents = received(folder / name, LARGEST) if is_present(folder / name) else None
         except Refused as refusal:
@@ -129,3 +134,35 @@ def _problems(folder: Path, certificate: SetCertificate) -> Iterator[str]:
             yield f"{name} was changed: its SHA-256 is not the one in the certificate"
         elif not bare(contents, "png"):
             yield f"{name} holds more than a picture, or is not as dpveil writes it"
+        elif name == SHEET:
+            cells = _decoded(contents, SHEET_PIXELS)
+            if cells is None:
+                yield f"{name} cannot be decoded"
+        else:
+            picture = _decoded(contents, PICTURE_PIXELS)
+            side = side or (None if picture is None else picture.shape[0])
+            if picture is None or picture.shape != (side, side, 3):
+                yield f"{name} is not a square picture in colour, of the size of the others"
+            elif cells is not None and not _shown(cells, int(name[:6]), picture, certificate.plan.pictures):
+                yield f"{name} is not what {SHEET} shows in its place"
+
+
+def _decoded(contents: bytes, most: int) -> UInt8[np.ndarray, "h w c"] | None:
+    try:
+        return read_bytes(contents, "picture", max_pixels=most).image
+    except PhotoError:
+        return None
+
+
+def _shown(
+    cells: UInt8[np.ndarray, "h w c"], number: int, picture: UInt8[np.ndarray, "s s 3"], count: int
+) -> bool:
+    """Whether the sheet has the size for so many pictures, and this one in its place, if it has one."""
+    side, (row, column) = len(picture), divmod(number - 1, ACROSS)
+    if cells.shape != (min(DOWN, -(-count // ACROSS)) * side, ACROSS * side, 3):
+        return False
+    if row >= DOWN:
+        return True
+    place = cells[row * side : (row + 1) * side, column * side : (column + 1) * side]
+    after = cells[row * side : (row + 1) * side, (column + 1) * side :] if number == count else 255
+    return bool(np.array_equal(place, picture) and np.all(after == np.uint8(255)))

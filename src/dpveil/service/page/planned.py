@@ -10,16 +10,18 @@ import cv2
 import numpy as np
 
 from dpveil.accounting.meaning import success_bound
-from dpveil.core.guarantee import Guarantee, counted
-from dpveil.core.numbers import Json
+from dpveil.core.guarantee import Guarantee, counted, pixels
+from dpveil.core.numbers import Json, show
+from dpveil.core.origin import FACE
 from dpveil.core.region import Region
 from dpveil.errors import RegionError
 from dpveil.mechanisms.method import DRAWN, TRAINED, Method
 from dpveil.mechanisms.pixel.fill import Fill
+from dpveil.regions.boxes import OBJECTS
 from dpveil.release.explain import CANDIDATES, percent_above
 from dpveil.release.plan import Plan, plan
 from dpveil.release.planned import largest_region, plan_json
-from dpveil.service.page.account import price_of
+from dpveil.service.page.account import SIGNS, price_of
 from dpveil.service.page.people import warnings
 from dpveil.service.settings import Request
 
@@ -69,13 +71,20 @@ def _kept(planned: Plan, settings: Mapping[str, Any]) -> tuple[Region, ...]:
     if not settings.get(KEPT):
         return ()
     rest = {name: value for name, value in settings.items() if name != KEPT}
-    request = Request.of({**rest, "regions": "faces"})
+    given = settings.get("regions")
+    objects = [
+        text
+        for text in (given if isinstance(given, list) else [given])
+        if str(text).strip().startswith(OBJECTS)
+    ]
+    request = Request.of({**rest, "regions": ["faces", *objects]})  # under objects no face is counted
     try:
         every = plan(planned.photo, request.method, regions=request.finders)
     except RegionError:
         return ()
-    shown = {region.origin.number for region in planned.regions}
-    return tuple(region for region in every.regions if region.origin.number not in shown)
+    shown = {region.origin.number for region in planned.regions if region.origin.kind == FACE}
+    faces = (region for region in every.regions if region.origin.kind == FACE)
+    return tuple(region for region in faces if region.origin.number not in shown)
 
 
 def _face(region: Region) -> dict[str, Json]:
@@ -95,7 +104,7 @@ def _said(planned: Plan) -> dict[str, Json]:
     sentence = largest_region(planned).sentence if len(planned.regions) == 1 else _together(planned, total)
     return {
         "total": str(total),
-        "each": [str(guarantee) for guarantee in planned.guarantees],
+        "each": [_costs(guarantee) for guarantee in planned.guarantees],
         "by": [*shown],
         "cost": _cost(total, shown),
         "price": price_of(total),
@@ -109,6 +118,24 @@ def _said(planned: Plan) -> dict[str, Json]:
 def _shown(method: Method) -> str:
     """Return what is seen where a method replaced a region; empty if that has no short name."""
     return GREY if isinstance(method, Fill) else FACES.get(method.made, "")
+
+
+def _costs(guarantee: Guarantee) -> str:
+    """Return what a region costs, for the list of regions.
+
+    >>> from dpveil.core.guarantee import Relation, Scope
+    >>> few = Relation("m-pixels", m=16)
+    >>> _costs(Guarantee(kind="pure", epsilon=2, relation=few, scope=Scope("a box")))
+    'costs ε 2, for any 16 pixels alone'
+    """
+    if guarantee.free:
+        return "costs nothing"
+    if guarantee.kind not in ("pure", "approximate", "zcdp"):
+        return str(guarantee)
+    numbers = ((sign, getattr(guarantee, name)) for name, sign in SIGNS.items())
+    cost = " and ".join(f"{sign} {show(number)}" for sign, number in numbers if number)
+    few = guarantee.relation.m
+    return f"costs {cost}" if few is None else f"costs {cost}, for any {pixels(few)} alone"
 
 
 def _together(planned: Plan, total: Guarantee) -> str:

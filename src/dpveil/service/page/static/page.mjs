@@ -15,6 +15,7 @@ import { Planner } from "./work.mjs";
 
 const MOST_PRICED = 400;
 const UNKNOWN_KEY = "This key is not known here. Was it copied whole? Whoever runs the service makes keys.";
+const ANEW = "All faces are replaced again: choose anew which to keep.";
 
 const photos = [];
 let selected = null;
@@ -29,6 +30,12 @@ function makePlan(photo, wanted, signal) {
   return plan(photo.file, { ...wanted, ...(subject ? { subject } : {}) }, signal);
 }
 
+/** Keep no face after an object has changed: faces under objects have no number, so others may get theirs. */
+function renumbered() {
+  if (selected.kept.size) say(ANEW);
+  selected.kept.clear();
+}
+
 const act = {
   toggle(number) {
     if (selected.kept.has(number)) selected.kept.delete(number);
@@ -37,18 +44,22 @@ const act = {
   },
   add(box, face = false) {
     selected.boxes.push({ box, face });
+    if (!face) renumbered();
     planner.ask(selected);
   },
   move(at, box) {
     selected.boxes[at].box = box;
+    if (!selected.boxes[at].face) renumbered();
     planner.ask(selected);
   },
   redraw(at) {
     selected.boxes[at].face = !selected.boxes[at].face;
+    renumbered();
     planner.ask(selected);
   },
   remove(at) {
-    selected.boxes.splice(at, 1);
+    const [gone] = selected.boxes.splice(at, 1);
+    if (!gone.face) renumbered();
     planner.ask(selected);
     $("draw").focus();
   },
@@ -246,7 +257,7 @@ async function start() {
 function chosen(other) {
   const reset = other && photos.some((photo) => photo.kept.size);
   if (reset) for (const photo of photos) photo.kept.clear(); // other ways may number faces otherwise
-  say(reset ? "All faces are replaced again: choose anew which to keep." : "");
+  say(reset ? ANEW : "");
   replan();
 }
 

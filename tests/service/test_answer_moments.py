@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -114,6 +115,7 @@ def test_what_a_request_says_is_refused_at_once(timed: Any) -> None:
 
 
 def test_a_job_that_waits_for_its_moment_is_deleted_if_nothing_was_paid(timed: Any) -> None:
+    """It counts as under way until then: else that would tell that it was planned."""
     made, client, clock = timed
     failed, paid = (
         client.post("/v1/releases", files=upload(b"x", release(**settings)), headers=ASYNC).json()["job_url"]
@@ -122,7 +124,24 @@ def test_a_job_that_waits_for_its_moment_is_deleted_if_nothing_was_paid(timed: A
     clock.wait(2)
     assert [client.delete(job).status_code for job in (failed, paid)] == [204, 409]
     assert client.get(failed).status_code == 404
+    assert len(made.desk._jobs) == 2
     clock.woken.set()
     while made.desk._jobs:
         time.sleep(0.005)
     assert client.delete(paid).status_code == 204
+
+
+def test_a_job_that_is_deleted_while_it_is_planned_ends_at_its_moment(timed: Any, tmp_path: Path) -> None:
+    """What its key may have under way would tell else how long planning took."""
+    made, client, clock = timed
+    files = upload(b"x", release(plan=f"until {tmp_path / 'go'}"))
+    job = client.post("/v1/releases", files=files, headers=ASYNC).json()["job_url"]
+    while not made.desk.pool.busy:
+        time.sleep(0.005)
+    assert client.delete(job).status_code == 204
+    (tmp_path / "go").touch()
+    clock.wait(1)
+    assert (len(made.desk._jobs), made.desk.pool.busy, made.desk.pool.replaced) == (1, 0, 0)
+    clock.woken.set()
+    while made.desk._jobs:
+        time.sleep(0.005)

@@ -1,0 +1,78 @@
+"""Whose photos the releases of a folder are: by a table, or by the folders that they lie in.
+
+It links photos to people, so it is for the owner's eyes and never part of a card.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from dpveil.errors import DataError, InvalidParameter
+from dpveil.io.names import quoted, shown
+from dpveil.numbers.table import column
+
+FILE: Final = ("file", "output")
+"""Columns that may name files; the second one is that of a manifest."""
+People = Mapping[str, frozenset[str]]
+"""The people of each file, by its name below the folder; a file of nobody known is not among the keys."""
+
+
+def by_folder(names: Iterable[str]) -> People:
+    """Return the first folder on each file's way as its person; files in no folder have none.
+
+    >>> by_folder(["ada/1.png", "ada/x/2.png", "3.png"])
+    {'ada/1.png': frozenset({'ada'}), 'ada/x/2.png': frozenset({'ada'})}
+    """
+    return {name: frozenset([name.partition("/")[0]]) for name in names if "/" in name}
+
+
+def by_table(path: Path, person: str, names: Iterable[str], folder: Path) -> People:
+    """Return the people that a CSV table states for the files `names` of `folder`.
+
+    A row names a file (columns `FILE`; below the folder, or with the folder in front) and in the column
+    `person` who is in it; a file of several people has a row for each. Rows without a file are skipped, and a
+    file whose rows name nobody has no person. No file is opened but the table. Raises `DataError` for a table
+    that cannot be read and for a row whose file is not in the folder, and `InvalidParameter` for missing
+    columns.
+    """
+    files, people = _files(path), column(path, person)
+    if len(files) != len(people):
+        raise DataError(f"{shown(path)} was changed while it was read", hint="run this again")
+    known = _places(names, folder)
+    found: dict[str, set[str]] = defaultdict(set)
+    for number, (file, who) in enumerate(zip(files, people, strict=True), 1):
+        meant = known[file.removeprefix("./")] if file else ()
+        if file and len(meant) != 1:
+            what = "more than one file" if meant else "no file"
+            raise DataError(
+                f"row {number} of {shown(path)}, {quoted(file)}, is {what} of {shown(folder)}",
+                hint="name each file as it lies below the folder, and leave out what is not there",
+            )
+        for name in meant if who else ():
+            found[name].add(who)
+    return {name: frozenset(who) for name, who in found.items()}
+
+
+def _places(names: Iterable[str], folder: Path) -> Mapping[str, set[str]]:
+    """Return the files that each text may mean: a name below the folder, or one with the folder in front."""
+    known: dict[str, set[str]] = defaultdict(set)
+    for name in names:
+        for place in (name, (folder / name).as_posix()):
+            known[place].add(name)
+    return known
+
+
+def _files(path: Path) -> list[str]:
+    """Return the cells that name files; raises as `by_table` does."""
+    first, second = FILE
+    try:
+        return column(path, first)
+    except InvalidParameter:
+        try:
+            return column(path, second)
+        except InvalidParameter:
+            problem = f"{shown(path)} has no column that names files"
+            raise DataError(problem, hint=f"name one of its columns {first}") from None

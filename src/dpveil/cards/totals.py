@@ -1,0 +1,157 @@
+"""What all releases of a person promise together.
+
+Each release reads a photo of its own, and its bits are its own. Neighbours are two collections in which every
+photo of one person may differ, each as its relation says, so that costs add as for releases of one photo:
+`accounting.compose`. A photo of which nobody says who is in it may be of anybody, and counts for everybody.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Final
+
+from dpveil.accounting import compose, zcdp_epsilon
+from dpveil.cards.contents import Listed
+from dpveil.cards.people import People
+from dpveil.core.guarantee import Guarantee, Scope, counted
+from dpveil.core.numbers import show
+from dpveil.errors import BudgetRefused, UnsupportedRelation
+from dpveil.io.names import quoted
+
+ALONE: Final = "give releases under another relation, or of another kind, a folder and a card of their own"
+LESS: Final = "leave some of the releases out, or release them again with smaller budgets"
+ANYBODY: Final = "anybody"
+"""Who is in all photos, as far as is known, where nobody is named."""
+
+
+@dataclass(frozen=True)
+class Person:
+    """One person's `total` over `releases`, which counts photos of nobody known as well."""
+
+    name: str
+    releases: int
+    total: Guarantee
+
+
+@dataclass(frozen=True)
+class Totals:
+    """The totals of all `people`, sorted by name, and of all releases `together`, None if they have none.
+
+    `unnamed` are the files of nobody known. Where nobody is named at all, the one of the people is `ANYBODY`,
+    who may be in every photo, and `named` is 0.
+    """
+
+    people: tuple[Person, ...]
+    named: int
+    unnamed: tuple[str, ...]
+    together: Guarantee | None
+
+    @property
+    def most(self) -> tuple[tuple[Guarantee, int], ...]:
+        """What no person's total exceeds, for each kind and relation, with the number of people.
+
+        Numbers are the largest of any of them, each for itself.
+        """
+        groups: dict[tuple[str, str], list[Guarantee]] = defaultdict(list)
+        for person in self.people:
+            groups[person.total.kind, str(person.total.relation)].append(person.total)
+        return tuple((_largest(group), len(group)) for _, group in sorted(groups.items()))
+
+    def check(self, epsilon: Fraction, delta: Fraction | None) -> None:
+        """Raise `BudgetRefused` for the first person whose total exceeds ε, at this δ or at none."""
+        for person in self.people:
+            found = epsilon_at(person.total, delta)
+            who = quoted(person.name)
+            if found is None:
+                at = "at no delta" if delta is None else f"at delta {show(delta)}"
+                hint = "give {delta}, or a larger one" if person.total.kind != "pure" else LESS
+                problem = f"the total of {who}, {person.total}, has no epsilon {at}"
+                raise BudgetRefused(problem, hint=hint, arguments={"delta": "delta"})
+            if found > epsilon:
+                all_of = counted(person.releases, "release")
+                problem = (
+                    f"{who} has epsilon {show(found)} in {all_of}, and at most {show(epsilon)} was asked for"
+                )
+                raise BudgetRefused(problem, hint=LESS)
+
+
+def totals(files: Sequence[Listed], people: People) -> Totals:
+    """Return what the releases of each person promise together; raises `BudgetRefused` where that is nothing.
+
+    That is so for heuristic releases, and where relations or kinds do not compose. Guarantees of a metric
+    count as pure, with ε × diameter.
+    """
+    parts = {one.name: _plain(one.name, one.guarantee) for one in files}
+    unnamed = tuple(name for name in parts if name not in people)
+    loose = [] if not unnamed else [_sum(ANYBODY, [parts[name] for name in unnamed])]
+    mine: dict[str, list[Guarantee]] = defaultdict(list)
+    for name, part in parts.items():
+        for person in people.get(name, ()):
+            mine[person].append(part)
+    found = tuple(
+        Person(person, len(own) + len(unnamed), _sum(person, [*own, *loose]))
+        for person, own in sorted(mine.items())
+    )
+    together = _together([*parts.values()])
+    return Totals(found or (Person(ANYBODY, len(unnamed), loose[0]),), len(found), unnamed, together)
+
+
+def of_set(guarantee: Guarantee, pictures: int) -> Totals:
+    """Return the totals of a synthetic set, whose one promise is about all photos of a person."""
+    return Totals((Person(ANYBODY, pictures, guarantee),), 0, (), guarantee)
+
+
+def epsilon_at(total: Guarantee, delta: Fraction | None) -> Fraction | None:
+    """Return an ε for which the releases are (ε, δ)-DP, or ε-DP where `delta` is None; None if there is none.
+
+    >>> from dpveil.core.guarantee import Relation
+    >>> half = Guarantee(kind="zcdp", rho=0.5, relation=Relation("any-image"), scope=Scope(""))
+    >>> epsilon_at(half, None), round(float(epsilon_at(half, Fraction(1, 10**5))), 2)
+    (None, 4.73)
+    """
+    if total.kind == "zcdp" and total.rho:
+        return None if delta is None else zcdp_epsilon(total.rho, delta)
+    return (total.epsilon or Fraction(0)) if (total.delta or 0) <= (delta or 0) else None
+
+
+def _plain(name: str, guarantee: Guarantee | None) -> Guarantee:
+    """Return a guarantee that composes, without the words of its scope; raises `BudgetRefused`."""
+    if guarantee is None or not guarantee.formal:
+        problem = f"{quoted(name)} has no formal guarantee, and so no total with others"
+        raise BudgetRefused(problem, hint="leave it out, or release the photo by another method")
+    bare = replace(guarantee, scope=Scope(""))
+    if guarantee.kind != "metric":
+        return bare
+    if guarantee.diameter is None:
+        problem = f"{quoted(name)} has a metric guarantee without a diameter, and so no total with others"
+        raise BudgetRefused(problem, hint="leave it out, or release the photo by another method")
+    epsilon = (guarantee.epsilon or Fraction(0)) * guarantee.diameter
+    return Guarantee(kind="pure", epsilon=epsilon, relation=bare.relation, scope=bare.scope)
+
+
+def _sum(who: str, parts: Sequence[Guarantee]) -> Guarantee:
+    try:
+        return compose(parts)
+    except UnsupportedRelation as error:
+        problem = f"the releases of {quoted(who)} have no total: {error.message}"
+        raise BudgetRefused(problem, hint=ALONE) from error
+
+
+def _together(parts: Sequence[Guarantee]) -> Guarantee | None:
+    try:
+        return compose(parts)
+    except UnsupportedRelation:
+        return None
+
+
+def _largest(group: Sequence[Guarantee]) -> Guarantee:
+    """Return a guarantee that holds wherever one of these does; they are of one kind and relation."""
+    names = ("epsilon", "delta", "rho")
+    numbers: dict[str, Any] = {
+        name: max((value for one in group if (value := getattr(one, name)) is not None), default=None)
+        for name in names
+    }
+    return replace(group[0], **numbers)

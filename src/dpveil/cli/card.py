@@ -1,0 +1,217 @@
+"""`dpveil card`: a data-set card of a folder of releases, with what they promise each person together."""
+
+from __future__ import annotations
+
+import json as written
+from collections.abc import Sequence
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from dpveil.cli import exits, say
+from dpveil.cli.options import AsJson, AtLeast, MaxPixels, Text, Trust
+from dpveil.errors import CertificateError, InvalidParameter, UsageError
+
+if TYPE_CHECKING:
+    from dpveil.cards.contents import Listed
+    from dpveil.cards.people import People
+    from dpveil.cards.totals import Totals
+    from dpveil.core.guarantee import Guarantee
+    from dpveil.release.keys import PublicKey
+    from dpveil.synthesis.certificate import SetCertificate
+
+FOLDERS: Final = "folders"
+"""The value of --people for folders that are people."""
+COLUMN: Final = "person"
+SUFFIXES: Final = (".json", ".jsonld")
+
+
+def card_command(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Releases, or a synthetic data set.")],
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="The card, in FOLDER or above it, such as croissant.json.")
+    ],
+    people: Annotated[
+        Text,
+        typer.Option(
+            metavar="TABLE", help="Who is in which photo: a CSV file; or folders, one for each person."
+        ),
+    ] = None,
+    subject_column: Annotated[
+        Text, typer.Option(metavar="NAME", help="The table's column of people. Default: person.")
+    ] = None,
+    at_most: Annotated[
+        Text, typer.Option(metavar="E", help="Refuse a card if a person's total ε is above this.")
+    ] = None,
+    delta: Annotated[Text, typer.Option(metavar="D", help="δ at which --at-most is asked for.")] = None,
+    at_least: AtLeast = None,
+    trust: Trust = None,
+    name: Annotated[Text, typer.Option(metavar="NAME", help="Default: the name of FOLDER.")] = None,
+    license: Annotated[  # noqa: A002  the field's word
+        str, typer.Option(metavar="TEXT", help="The license, best as an address.")
+    ] = "",
+    url: Annotated[str, typer.Option(metavar="URL", help="Where the data set is, or will be.")] = "",
+    creator: Annotated[str, typer.Option(metavar="NAME", help="Who made the data set.")] = "",
+    published: Annotated[str, typer.Option(metavar="DATE", help="When it is published: 2026-12-31.")] = "",
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing card.")] = False,
+    max_pixels: MaxPixels = 100_000_000,
+    json: AsJson = False,
+) -> int:
+    """Write a data-set card (Croissant) that states what releases promise, each by itself and per person.
+
+    \b
+    Examples:
+      dpveil card private/ --out private/croissant.json
+      dpveil card private/ --out private/croissant.json --people who.csv --at-most 3
+
+    Every file is verified first. The table has the columns `file` (or `output`) and `person`, and is for
+    your eyes: the card names nobody. A photo without a person may be of anybody, and counts for everybody.
+    Exit code 1: a picture in FOLDER is no publishable release. Exit code 3: releases have no total, or
+    somebody's is above --at-most; nothing is written then.
+    """
+    from dpveil.cards.contents import prefix
+    from dpveil.cards.croissant import About, card
+    from dpveil.io import write_together
+    from dpveil.io.folders import real
+
+    limits = _limits(at_most, delta)
+    fields = {"license": license, "url": url, "creator": creator, "published": published}
+    fields["name"] = name or real(folder).name or "releases"
+    about = About(**{key: _text(value, key) for key, value in fields.items()})
+    _check(folder, out, people, subject_column)
+    before = prefix(folder, out)
+    files, found, made = _read(folder, people, subject_column or COLUMN, (at_least, trust, max_pixels))
+    if limits is not None:
+        found.check(*limits)
+    document = card(about, files, found, before, made)
+    text = written.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    write_together([(out, text.encode(errors="backslashreplace"))], replace=force)
+    _tell(out, files, found, document, json)
+    return exits.DONE
+
+
+def _check(folder: Path, out: Path, people: Text, column: Text) -> None:
+    """Raise an error for what is wrong with the call, before anything is verified."""
+    from dpveil.io import is_present
+    from dpveil.io.folders import is_folder, is_link, real
+    from dpveil.release.saving import SUFFIX
+    from dpveil.synthesis.names import NAME
+
+    if not is_folder(folder) or is_link(folder):
+        raise UsageError(f"{folder} is not a folder", hint="give a folder of releases, and no link to one")
+    if out.suffix.lower() not in SUFFIXES or out.name.endswith(SUFFIX):
+        hint = f"end it in .json, and not in {SUFFIX}"
+        raise InvalidParameter("out", str(out), "is not the name of a card", hint=hint)
+    if is_present(folder / NAME) and real(out.parent).is_relative_to(real(folder)):
+        raise UsageError("a synthetic set holds its own files only", hint="write the card to a folder above")
+    if is_present(folder / NAME) and people is not None:
+        raise UsageError("the people of a synthetic set are in its promise", hint="leave out --people")
+    if column is not None and people in (None, FOLDERS):
+        raise UsageError("--subject-column needs a table", hint="give one with --people TABLE.csv")
+    if people not in (None, FOLDERS) and real(Path(str(people))).is_relative_to(real(folder)):
+        problem = f"{people} links photos to people, and would be published with {folder}"
+        raise UsageError(problem, hint="keep it in a folder of its own")
+
+
+def _limits(at_most: Text, delta: Text) -> tuple[Fraction, Fraction | None] | None:
+    from dpveil.core.numbers import exact
+    from dpveil.core.parameters import probability
+
+    if at_most is None:
+        if delta is not None:
+            raise UsageError("--delta needs --at-most", hint="give both, or neither")
+        return None
+    epsilon = exact(at_most, "at_most")
+    if epsilon < 0:
+        raise InvalidParameter("at_most", at_most, "is negative", hint="give an epsilon, such as 3")
+    return epsilon, None if delta is None else probability(delta, "delta")
+
+
+def _text(value: str, option: str) -> str:
+    if not value.isprintable():
+        raise InvalidParameter(option, None, "holds characters that cannot be printed", hint="type it again")
+    if option == "url" and value and not value.startswith(("http://", "https://")):
+        raise InvalidParameter(option, value, "is no address", hint="begin it with https://")
+    if option == "published" and value and not _is_day(value):
+        raise InvalidParameter(option, value, "is no day", hint="write it as 2026-12-31")
+    return value
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+def _read(
+    folder: Path, people: Text, column: str, asked: tuple[Text, list[Path] | None, int]
+) -> tuple[Sequence[Listed], Totals, SetCertificate | None]:
+    """Return the verified files of a folder, their totals, and the certificate of a synthetic set."""
+    from dpveil.accounting.meaning import check_strength_name
+    from dpveil.cards.contents import pictures, releases
+    from dpveil.cards.totals import of_set, totals
+    from dpveil.cli import verify_set
+    from dpveil.cli.verify import results
+    from dpveil.release.keys import trusted_keys
+
+    at_least, trust, max_pixels = asked
+    trusted: Sequence[PublicKey] | None = trusted_keys(trust or None)
+    least = None if at_least is None else check_strength_name(at_least)
+    sets, _ = verify_set.split([folder])
+    if not sets:
+        files = releases(folder, [*results([folder], max_pixels, least, trusted)])
+        return files, totals(files, _people(people, column, files, folder)), None
+    found = verify_set.verified(folder)
+    files = pictures(found)
+    if found.certificate is None or (why := verify_set.refused(found, least, trusted=trusted is not None)):
+        raise CertificateError(why, hint=verify_set.HINT)
+    plan = found.certificate.plan
+    return files, of_set(plan.guarantee, plan.pictures), found.certificate
+
+
+def _people(people: Text, column: str, files: Sequence[Listed], folder: Path) -> People:
+    from dpveil.cards.people import by_folder, by_table
+
+    names = [one.name for one in files]
+    if people is None:
+        return {}
+    return by_folder(names) if people == FOLDERS else by_table(Path(people), column, names, folder)
+
+
+def _numbers(total: Guarantee) -> dict[str, Any]:
+    """Return a total as certificates state it, without the words of a scope, which are those of its parts."""
+    return {name: value for name, value in total.to_json().items() if name != "scope"}
+
+
+def _tell(out: Path, files: Sequence[Listed], found: Totals, document: dict[str, Any], as_json: bool) -> None:
+    """Say what the card states, and what it leaves out."""
+    from dpveil.cards.croissant import NO_PERSON, TO_FILL
+    from dpveil.cli.run_report import several
+    from dpveil.core.guarantee import counted
+    from dpveil.io.names import quoted
+
+    empty = [field for field in TO_FILL if field not in document]
+    if as_json:
+        people = [
+            {"person": one.name, "releases": one.releases, "total": one.total.to_json()}
+            for one in found.people
+        ]
+        told = {"card": str(out), "files": len(files), "named": found.named, "people": people}
+        say.document({**told, "without_person": list(found.unnamed), "to_fill": empty})
+    else:
+        whom = counted(found.named, "named person").replace("persons", "people")
+        say.answer(f"{out}: {counted(len(files), 'file')}, {whom}")
+        for total, number in found.most:
+            about = f" ({number:,} people)" if found.named else ""
+            say.answer(f"per person    at most {total}{about}")
+        if found.together is not None:
+            say.answer(f"together      {found.together}")
+    if found.unnamed:
+        bare = counted(len(found.unnamed), "photo")
+        have = f"{bare} {'has' if len(found.unnamed) == 1 else 'have'}"
+        say.note(f"WARNING: {NO_PERSON.format(have)}: {several([quoted(name) for name in found.unnamed])}")
+    say.note(f"to fill in: {', '.join(empty)}")

@@ -1,0 +1,36 @@
+"""Releases of photos in data sets of PyTorch, WebDataset and Hugging Face, none of which has to be there."""
+
+from typing import TYPE_CHECKING
+
+from dpveil.core.lazy import lazy
+
+if TYPE_CHECKING:
+    from dpveil.datasets.cache import Cache, Stored
+    from dpveil.datasets.huggingface import release
+    from dpveil.datasets.releaser import Releaser
+    from dpveil.datasets.samples import released_samples
+    from dpveil.datasets.transform import DPVeil, ReleasedDataset, RepeatedSpend
+
+__all__ = [
+    "Cache",
+    "DPVeil",
+    "ReleasedDataset",
+    "Releaser",
+    "RepeatedSpend",
+    "Stored",
+    "release",
+    "released_samples",
+]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {},
+    Cache="cache",
+    DPVeil="transform",
+    ReleasedDataset="transform",
+    Releaser="releaser",
+    RepeatedSpend="transform",
+    Stored="cache",
+    release="huggingface",
+    released_samples="samples",
+)

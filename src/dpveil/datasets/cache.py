@@ -1,0 +1,141 @@
+"""A folder of releases, by the content of their originals: a photo that is met again is not drawn again."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from dpveil.core.certificate import Certificate
+from dpveil.core.photo import Photo
+from dpveil.errors import CertificateError, DPVeilError, OutputError
+from dpveil.io import (
+    is_present,
+    make_folder,
+    most_bytes,
+    read_bytes,
+    received,
+    sole_writer,
+    write_together,
+)
+from dpveil.io.names import check_path, shown
+from dpveil.io.refused import Refused
+from dpveil.io.writing import refusal
+from dpveil.release.saving import Release, certificate_path, read_certificate, tidy
+
+KEY: Final = "key"
+"""The file of the secret that names releases, in the cache's folder."""
+RELEASES: Final = "releases"
+"""The folder of releases and certificates, the only part of a cache that may be published."""
+DRAWING: Final = "drawing"
+"""The folder whose subfolders are locked while a photo is drawn."""
+KEY_BYTES: Final = 32
+REMEDY: Final = "get both of its files back; or take both away, and it is released, and paid for, anew"
+
+
+@dataclass(frozen=True, repr=False)
+class Stored:
+    """A release: `contents` of its PNG, the `certificate` of that, and whether it was `drawn` just now."""
+
+    contents: bytes
+    certificate: Certificate
+    drawn: bool
+
+    def photo(self) -> Photo:
+        """Return the released photo, decoded."""
+        return read_bytes(self.contents, "the release")
+
+
+class Cache:
+    """Releases in `folder`, which is made if it is not there; processes and threads may share it.
+
+    A release is found by the content of its original and the settings. It is named by an HMAC of both, whose
+    key is in the file `key`, readable by its owner only: with it, whoever guesses a photo can check whether
+    it is among the originals. Only the subfolder `releases` may be published. Raises `OutputError`, and
+    `DPVeilError` if there are releases and no usable key, as all of them would be drawn again.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(check_path(folder, "give the name of a folder"))
+        make_folder(self.folder)
+        key = self.folder / KEY
+        if not is_present(key) and not is_present(self.folder / RELEASES):
+            with suppress(OutputError):  # another process may have made it meanwhile
+                write_together([(key, os.urandom(KEY_BYTES))], replace=False, private=True)
+        try:
+            self._key = received(key, KEY_BYTES)
+        except Refused as refused:
+            raise self._unusable(f"the key of {shown(self.folder)} {refused.problem}") from refused
+        if len(self._key) != KEY_BYTES:
+            raise self._unusable(f"the key of {shown(self.folder)} is damaged")
+
+    @staticmethod
+    def _unusable(problem: str) -> DPVeilError:
+        return DPVeilError(problem, hint="bring the file back, or choose another folder, which pays anew")
+
+    def __repr__(self) -> str:
+        """Return the folder, and nothing of the key."""
+        return f"Cache({str(self.folder)!r})"
+
+    def path(self, unit: bytes) -> Path:
+        """Return the path of the release of a work unit, whether it is there or not."""
+        name = hmac.new(self._key, unit, hashlib.sha256).hexdigest()
+        return self.folder / RELEASES / name[:2] / f"{name[2:]}.png"
+
+    @contextmanager
+    def drawing(self, path: Path) -> Iterator[None]:
+        """Let no other process or thread draw the photo whose release will be at `path`.
+
+        Raises `OutputError` if another one does not finish.
+        """
+        lock = self.folder / DRAWING / path.parent.name
+        for folder in (lock, path.parent):
+            make_folder(folder)
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(sole_writer([lock]))
+            except OSError as error:
+                raise refusal(path, error) from error
+            yield
+
+    def find(self, path: Path) -> Stored | None:
+        """Return the release at `path`, or None if there is none.
+
+        Raises `CertificateError` if one of its files is missing, or if they do not belong together: nothing
+        is drawn a second time because a file was damaged.
+        """
+        there = _there(path)
+        if 0 < there < 2:  # it is being written, or its writer was killed
+            tidy(path.parent)
+            there = _there(path)
+        if not there:
+            return None
+        certificate = read_certificate(path)
+        output = certificate.output
+        if output is None or not certificate.guarantees:
+            raise CertificateError(f"{shown(path)} is no release", hint=REMEDY)
+        try:
+            contents = received(path, most_bytes(output.width * output.height))
+        except Refused as refused:
+            raise CertificateError(f"{shown(path)} {refused.problem}", hint=REMEDY) from refused
+        if hashlib.sha256(contents).hexdigest() != output.sha256:
+            raise CertificateError(f"{shown(path)} is not the file of its certificate", hint=REMEDY)
+        return Stored(contents, certificate, drawn=False)
+
+    def store(self, path: Path, release: Release) -> Stored:
+        """Write a release to `path` and return it; raises `OutputError`."""
+        release.write(path)
+        stored = self.find(path)
+        if stored is None:
+            raise OutputError(f"{shown(path)} is gone", hint="let nothing else write into the cache")
+        return Stored(stored.contents, stored.certificate, drawn=True)
+
+
+def _there(path: Path) -> int:
+    """Return how many of the two files of a release are there."""
+    return is_present(path) + is_present(certificate_path(path))

@@ -1,0 +1,43 @@
+"""What the server checks of a worker's release before it keeps, signs and shows it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from dpveil.core.certificate_text import parse_certificate, parse_guarantee
+from dpveil.io import FORMATS
+from dpveil.io.containers import format_name
+from dpveil.service.problems import WorkerEnded
+
+if TYPE_CHECKING:
+    from dpveil.release.keys import SigningKey
+
+
+def checked(
+    answer: dict[str, Any], image: bytes, total: dict[str, Any] | None, sign: SigningKey | None = None
+) -> dict[str, Any]:
+    """Return a worker's release with its SHA-256, signed; raises `WorkerEnded` unless it was paid for.
+
+    What is signed has no contradiction that `dpveil verify` finds in the certificate alone.
+    """
+    sha256, kind = hashlib.sha256(image).hexdigest(), (format_name(image[:64]) or "").lower()
+    certificate = parse_certificate(str(answer["certificate"]))
+    paid = None if total is None else parse_guarantee(total)
+    output = certificate.output
+    stated = None if output is None else (output.sha256, output.format)
+    if (stated, certificate.composition) != ((sha256, kind), paid):
+        raise WorkerEnded
+    if answer["format"] != kind or kind not in FORMATS.values():  # downloads are of that type
+        raise WorkerEnded
+    if certificate.signature is not None:  # a worker has no key
+        raise WorkerEnded
+    notes = json.dumps([str(note) for note in answer["notes"]])
+    if sign is None:
+        return {**answer, "sha256": sha256, "notes": notes}
+    from dpveil.release.verification import contradictions
+
+    if contradictions(certificate):
+        raise WorkerEnded
+    return {**answer, "certificate": sign.signed(certificate).to_text(), "sha256": sha256, "notes": notes}

@@ -1,0 +1,333 @@
+"""`dpveil card`: what it states is what was verified, it names nobody, and refuses everything else."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pytest
+
+import dpveil
+from dpveil.cards.croissant import CROISSANT
+from dpveil.cards.terms import TERMS
+from dpveil.noise.bits import SecureBits, SeededBits
+from dpveil.synthesis import Plan
+from dpveil.synthesis.saving import save
+
+PHOTO = np.arange(16 * 16 * 3, dtype=np.uint8).reshape(16, 16, 3)
+MADE = {"ada/1.png": 1, "ada/2 #%3.png": "1/3", "bob/1.jpg": 2, "eve[1]/x.png": "0.5"}
+WHO = "file,person\nada/1.png,Ada Secret\nada/2 #%3.png,Ada Secret\nada/2 #%3.png,Bob\nbob/1.jpg,Bob\n"
+VALIDATE = """
+import json, sys, mlcroissant
+found = mlcroissant.Dataset(jsonld=sys.argv[1])
+issues = found.metadata.ctx.issues
+records = [str(one["pictures/path"]) for one in found.records("pictures")]
+print(json.dumps({"errors": sorted(issues.errors), "warnings": sorted(issues.warnings), "records": records}))
+"""
+PYTHON = os.environ.get("MLCROISSANT_PYTHON", sys.executable)
+
+
+def release(path, epsilon, **settings):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    dpveil.obfuscate(PHOTO, "dp-pix", epsilon=epsilon, block=16, regions="whole", **settings).save(path)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    for name, epsilon in MADE.items():
+        release(folder / name, epsilon)
+    return folder
+
+
+@pytest.fixture
+def folder(made, tmp_path):
+    shutil.copytree(made, tmp_path / "out")
+    (tmp_path / "who.csv").write_text(WHO, encoding="utf-8")
+    return tmp_path / "out"
+
+
+def plan(**changed):
+    settings = {"epsilon": 1, "delta": "1e-6", "people": 9000, "codec": f"gan 128 sha256:{64 * '0'}"}
+    return Plan(**{**settings, "pictures": 3, **changed})
+
+
+def synthetic(path, bits=None):
+    pictures = np.arange(3 * 8 * 8 * 3, dtype=np.uint8).reshape(3, 8, 8, 3)
+    return save(path, plan(), pictures, bits or SecureBits())
+
+
+def read(path):
+    return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
+def keys(value):
+    """Yield all names in a document of JSON-LD, but those of data."""
+    for name, part in value.items() if isinstance(value, dict) and value.get("@type") != "@json" else ():
+        yield name
+        yield from keys(part)
+    for part in value if isinstance(value, list) else ():
+        yield from keys(part)
+
+
+def identities(value):
+    """Return the @id of all nodes, and of all references, which are nodes with nothing else."""
+    nodes, references = [], []
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            waiting += one.values()
+            if "@id" in one:
+                (references if len(one) == 1 else nodes).append(one["@id"])
+        elif isinstance(one, list):
+            waiting += one
+    return nodes, references
+
+
+def check_structure(path):
+    """Check what Croissant asks for, and that every file is where the card says; return the card."""
+    card = read(path)
+    context = card["@context"]
+    assert (card["@type"], card["conformsTo"]) == ("sc:Dataset", list(CROISSANT))
+    body = {name: part for name, part in card.items() if name != "@context"}
+    prefixes = {name.partition(":")[0] for name in keys(body) if ":" in name}
+    assert {"rai", "dpveil"} <= prefixes <= set(context)
+    own = {name.partition(":")[2] for name in keys(body) if name.startswith("dpveil:")}
+    assert own <= set(TERMS)
+    nodes, references = identities(body)
+    assert len(nodes) == len(set(nodes))
+    assert set(references) <= set(nodes)
+    for name in ("fileSet", "fileProperty", "extract", "source", "field", "recordSet", "includes"):
+        assert context[name] == f"cr:{name}"
+    files = [one for one in card["distribution"] if one["@type"] == "cr:FileObject"]
+    for one in files:
+        address = urlsplit(one["contentUrl"])
+        assert (address.scheme, address.netloc, address.query, address.fragment) == ("", "", "", "")
+        name = unquote(address.path)
+        assert name == one["name"]
+        assert not {"", ".", ".."} & {*name.split("/")}
+        data = (path.parent / name).read_bytes()
+        assert one["sha256"] == hashlib.sha256(data).hexdigest()
+        assert one["encodingFormat"] == ("image/jpeg" if name.endswith("jpg") else "image/png")
+    return card
+
+
+def test_a_card_states_every_file_and_every_person(shell, folder, tmp_path):
+    code, out, err = shell("card", "out", "--out", "out/card.json", "--people", "who.csv")
+    assert (code, "WARNING: one photo has no person's name" in err) == (0, True)
+    assert (
+        "out/card.json: 4 files, 2 named people\nper person    at most 2.834-DP, any-image (2 people)" in out
+    )
+    card = check_structure(folder / "card.json")
+    told = {one["name"]: one.get("dpveil:guarantee") for one in card["distribution"]}
+    stated = {name: told[name]["dpveil:epsilon"] for name in MADE}
+    assert stated == {**MADE, "ada/2 #%3.png": 0.333333333333334, "eve[1]/x.png": 0.5}
+    for one in card["distribution"][:-1]:
+        certificate = read(folder / f"{one['name']}.certificate.json")
+        assert one["dpveil:guarantee"]["dpveil:strength"] == certificate["strength"]
+        assert one["dpveil:guarantee"]["dpveil:covers"] == certificate["composition"]["scope"]["covers"]
+        assert (
+            one["dpveil:guarantee"]["dpveil:inTheClear"]
+            == certificate["composition"]["scope"]["in_the_clear"]
+        )
+        assert one["dpveil:parameters"]["@value"] == certificate["parameters"]
+        assert (one["dpveil:mechanism"], one["dpveil:tool"]) == ("dp-pix", certificate["tool"])
+        assert (folder / unquote(one["dpveil:certificate"])).exists()
+    (most,) = card["dpveil:perPerson"]
+    assert (most["dpveil:epsilon"], most["dpveil:people"]) == (2.83333333333334, 2)
+    assert (most["dpveil:kind"], most["dpveil:relation"]) == ("pure", "any-image")
+    assert card["dpveil:together"]["dpveil:epsilon"] == 3.83333333333334
+    assert card["dpveil:withoutPerson"] == 1
+
+
+def test_no_card_tells_who_is_in_a_photo(shell, folder):
+    shell("card", "out", "--out", "card.json", "--people", "who.csv")
+    text = (folder.parent / "card.json").read_text(encoding="utf-8")
+    assert not [word for word in ("Secret", "Bob", "who.csv") if word in text]
+    code, out, _ = shell("card", "out", "--out", "card.json", "--people", "who.csv", "--json", "--force")
+    told = json.loads(out)
+    assert [(one["person"], one["total"]["epsilon"]) for one in told["people"]] == [
+        ("Ada Secret", "11/6"),
+        ("Bob", "17/6"),
+    ]
+    assert told["without_person"] == ["eve[1]/x.png"]
+    assert code == 0
+
+
+def test_folders_may_be_people_and_nobody_is_anybody(shell, folder):
+    _, out, err = shell("card", "out", "--out", "card.json", "--people", "folders")
+    assert "at most 2-DP, any-image (3 people)" in out
+    assert "WARNING" not in err
+    check_structure(folder.parent / "card.json")
+    _, out, err = shell("card", "out", "--out", "card.json", "--force")
+    assert "at most 3.834-DP, any-image\n" in out
+    assert "WARNING: 4 photos have no person's name" in err
+
+
+def test_another_column_of_people(shell, folder):
+    (folder.parent / "who.csv").write_text("output,who\nout/ada/1.png,Ada\n", encoding="utf-8")
+    command = ("card", "out", "--out", "card.json", "--people", "who.csv")
+    code, _, err = shell(*command)
+    assert (code, "it has output, who" in err) == (2, True)
+    code, out, _ = shell(*command, "--subject-column", "who", "--json")
+    assert (code, json.loads(out)["people"][0]["total"]["epsilon"]) == (0, "23/6")
+
+
+@pytest.mark.parametrize(("most", "code"), [("2.8334", 0), ("2.8333", 3), ("17/6", 0)])
+def test_a_person_above_the_limit_refuses_the_card(shell, folder, most, code):
+    found, _, err = shell("card", "out", "--out", "card.json", "--people", "who.csv", "--at-most", most)
+    assert (found, (folder.parent / "card.json").exists()) == (code, code == 0)
+    assert ("Bob has epsilon 2.834 in 3 releases" in err) is (code == 3)
+
+
+def seeded(folder):
+    release(folder / "s.png", 1, bits=SeededBits(1))
+
+
+def original(folder):
+    shutil.copy(folder / "ada" / "1.png", folder / "original.png")
+
+
+def changed(folder):
+    shutil.copy(folder / "ada" / "1.png", folder / "eve[1]" / "x.png")
+
+
+def edited(folder):
+    path = folder / "ada" / "1.png.certificate.json"
+    path.write_text(
+        path.read_text(encoding="utf-8").replace('"epsilon": 1', '"epsilon": 2'), encoding="utf-8"
+    )
+
+
+def linked(folder):
+    (folder / "l.png").symlink_to(folder / "ada" / "1.png")
+
+
+def inner_set(folder):
+    synthetic(folder / "made")
+
+
+def heuristic(folder):
+    dpveil.obfuscate(PHOTO, "blur", sigma=3, regions="whole").save(folder / "h.png")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (seeded, "seeded bits"),
+        (original, "has no certificate"),
+        (changed, "SHA-256"),
+        (edited, "edited|checksum|altered|changed"),
+        (linked, "symbolic link"),
+        (inner_set, "certificate"),
+        (heuristic, "no formal guarantee"),
+    ],
+)
+def test_what_is_no_publishable_release_refuses_the_card(shell, folder, spoil, told):
+    spoil(folder)
+    code, _, err = shell("card", "out", "--out", "card.json")
+    assert (code, (folder.parent / "card.json").exists()) == (1, False)
+    assert re.search(told, err), err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("card", "missing", "--out", "card.json"), 2),
+        (("card", "out", "--out", "out/ada/card.json"), 2),
+        (("card", "out", "--out", "card.txt"), 2),
+        (("card", "out", "--out", "x.certificate.json"), 2),
+        (("card", "out", "--out", "card.json", "--people", "out/who.csv"), 2),
+        (("card", "out", "--out", "card.json", "--subject-column", "who"), 2),
+        (("card", "out", "--out", "card.json", "--delta", "1e-6"), 2),
+        (("card", "out", "--out", "card.json", "--at-most", "-1"), 2),
+        (("card", "out", "--out", "card.json", "--url", "javascript:x"), 2),
+        (("card", "out", "--out", "card.json", "--published", "2026-02-30"), 2),
+        (("card", "out", "--out", "card.json", "--license", "a\nb"), 2),
+        (("card", "out", "--out", "card.json", "--people", "nobody.csv"), 4),
+        (("card", "out", "--out", "who.json"), 4),
+        (("card", "empty", "--out", "card.json"), 1),
+        (("card", "out", "--out", "card.json", "--at-least", "strong"), 1),
+    ],
+)
+def test_wrong_calls_end_in_one_line(shell, folder, arguments, code):
+    shutil.copy(folder.parent / "who.csv", folder / "who.csv")
+    (folder.parent / "who.json").write_text("mine", encoding="utf-8")
+    (folder.parent / "empty").mkdir()
+    found, out, err = shell(*arguments)
+    assert (found, out) == (code, "")
+    assert (err.startswith("dpveil: "), err.count("\n")) == (True, 1)
+    assert not (folder.parent / "card.json").exists()
+    assert (folder.parent / "who.json").read_text(encoding="utf-8") == "mine"
+
+
+def test_names_that_a_card_cannot_state_are_refused(shell, folder):
+    for end in ("", ".certificate.json"):
+        (folder / "ada" / f"1.png{end}").rename(folder / "ada" / f"\x1b[2J.png{end}")
+    code, _, err = shell("card", "out", "--out", "card.json")
+    assert code == 4
+    assert ("\x1b" in err, "cannot state the name" in err) == (False, True)
+
+
+def test_a_synthetic_set_has_one_promise(shell, tmp_path):
+    made = synthetic(tmp_path / "made")
+    code, out, err = shell("card", "made", "--out", "card.json", "--at-most", "1", "--delta", "1e-6")
+    assert (code, "WARNING" in err) == (0, False)
+    assert "per person    at most (1, 1e-06)-DP, person" in out
+    card = check_structure(tmp_path / "card.json")
+    (most,) = card["dpveil:perPerson"]
+    assert (most["dpveil:epsilon"], most["dpveil:delta"], most["dpveil:relation"]) == (1, 1e-06, "person")
+    assert card["dpveil:parameters"]["@value"] == made.plan.parameters()
+    assert {one["name"] for one in card["distribution"][:-1]} == {f"made/{name}" for name in made.files}
+    assert card["distribution"][-1]["includes"] == ["made/[0-9]*.png"]
+    assert shell("verify", "made")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("--out", "made/card.json"), 2),
+        (("--out", "card.json", "--people", "folders"), 2),
+        (("--out", "card.json", "--at-most", "1"), 3),
+        (("--out", "card.json", "--at-most", "0.9", "--delta", "1e-6"), 3),
+        (("--out", "card.json", "--at-most", "1", "--delta", "1e-7"), 3),
+    ],
+)
+def test_a_set_s_card_is_refused(shell, tmp_path, arguments, code):
+    synthetic(tmp_path / "made")
+    assert shell("card", "made", *arguments)[0] == code
+    assert not (tmp_path / "card.json").exists()
+    assert not (tmp_path / "made" / "card.json").exists()
+
+
+def test_a_seeded_or_changed_set_has_no_card(shell, tmp_path):
+    synthetic(tmp_path / "seeded", SeededBits(1))
+    synthetic(tmp_path / "changed")
+    (tmp_path / "changed" / "000001.png").write_bytes(b"x")
+    for name in ("seeded", "changed"):
+        assert shell("card", name, "--out", "card.json")[0] == 1
+        assert not (tmp_path / "card.json").exists()
+
+
+@pytest.mark.parametrize("kind", ["releases", "set"])
+def test_mlcroissant_accepts_the_card_and_reads_the_pictures(shell, folder, tmp_path, kind):
+    if subprocess.run([PYTHON, "-c", "import mlcroissant"], capture_output=True, check=False).returncode:
+        pytest.skip("mlcroissant is not installed: name a Python that has it in MLCROISSANT_PYTHON")
+    synthetic(tmp_path / "made")
+    name, count = ("out", len(MADE)) if kind == "releases" else ("made", 3)
+    about = ("--license", "CC-BY-4.0", "--url", "https://example.org/set", "--creator", "Studio")
+    shell("card", name, "--out", "card.json", *about, "--published", "2026-12-31")
+    run = [PYTHON, "-c", VALIDATE, str(tmp_path / "card.json")]
+    clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    told = subprocess.run(run, capture_output=True, text=True, check=True, env=clean)
+    found = json.loads(told.stdout.splitlines()[-1])
+    assert found["errors"] == []
+    assert all(re.search("version|citeAs", warning) for warning in found["warnings"]), found["warnings"]
+    assert len(found["records"]) == count
