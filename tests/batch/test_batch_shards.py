@@ -6,15 +6,13 @@ import io
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-from PIL import Image
+from shards_made import Given, counts, held, link, picture, released, shard
 from workers_made import Everything
 
 import dpveil
-from dpveil.batch import Choices, Report, plan_tasks, release_all, usual_jobs
+from dpveil.batch import Choices, plan_tasks, release_all, usual_jobs
 from dpveil.batch import run as batch_run
 from dpveil.batch import shards as batch_shards
 from dpveil.cli.run_report import exit_code
@@ -29,34 +27,12 @@ END = 1024
 """Bytes of zeros at the end of a .tar."""
 
 
-def picture(width: int = 8, level: int = 100) -> bytes:
-    made = io.BytesIO()
-    Image.fromarray(np.full((8, width, 3), level, np.uint8)).save(made, "png")
-    return made.getvalue()
-
-
-def shard(path: str, members: list[tuple[str, bytes | tarfile.TarInfo]]) -> None:
-    Path(path).parent.mkdir(exist_ok=True)
-    with tarfile.open(path, "w") as made:
-        for name, contents in members:
-            told = contents if isinstance(contents, tarfile.TarInfo) else tarfile.TarInfo(name)
-            if isinstance(contents, bytes):
-                told.size = len(contents)
-            made.addfile(told, io.BytesIO(contents) if isinstance(contents, bytes) else None)
-
-
-def held(path: str = "out/a.tar") -> dict[str, bytes]:
-    with tarfile.open(path) as made:
-        opened = [(member.name, made.extractfile(member)) for member in made]
-        return {name: file.read() for name, file in opened if file is not None}
-
-
 @pytest.fixture
 def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A shard of four photos, 8 to 11 pixels wide, with captions."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    members: list[tuple[str, bytes | tarfile.TarInfo]] = []
+    members: Given = []
     for number in range(4):
         members += [(f"{number}.jpg", picture(8 + number)), (f"{number}.json", b'{"caption": "Ann"}')]
     shard("in/a.tar", members)
@@ -69,22 +45,6 @@ def ledger(photos: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     with Ledger("sqlite:///budget.db", create=True) as opened:
         opened.set_limit("album", Limit("pure", epsilon=99))
         yield opened
-
-
-def released(source: str = "in", out: str = "out", jobs: int = 1, **changes: Any) -> Report:
-    settings: dict[str, Any] = {
-        "method": DPPix(epsilon=1, block=4, neighbourhood=4),
-        "regions": [parse("whole")],
-        "max_pixels": 10_000,
-    }
-    if "ledger" in changes:
-        settings["subject"] = "album"
-    given = Choices(**settings | changes)
-    return release_all(plan_tasks([Path(source)], Path(out)), given, jobs=jobs)
-
-
-def counts(report: Report) -> tuple[int, int, int]:
-    return len(report.released), len(report.skipped), len(report.failed)
 
 
 def test_a_shard_of_releases_holds_them_with_their_certificates_and_nothing_else(photos: Path) -> None:
@@ -164,15 +124,9 @@ def test_a_photo_that_was_replaced_in_its_shard_is_refused(photos: Path) -> None
     assert counts(released(force=True)) == (1, 0, 0)
 
 
-def link(name: str, kind: bytes) -> tuple[str, tarfile.TarInfo]:
-    told = tarfile.TarInfo(name)
-    told.type, told.linkname = kind, "/etc/passwd"
-    return name, told
-
-
 def test_one_bad_member_is_one_failure_and_no_name_becomes_a_path(photos: Path) -> None:
     bad = ["../up.png", "/abs.png", "a\\b.png", "a\nb.png", "x/../../y.png", "é" * 130 + ".png"]
-    members: list[tuple[str, bytes | tarfile.TarInfo]] = [(name, picture()) for name in bad]
+    members: Given = [(name, picture()) for name in bad]
     members += [link("soft.png", tarfile.SYMTYPE), link("hard.png", tarfile.LNKTYPE)]
     members += [link("device.png", tarfile.CHRTYPE), ("same.png", picture()), ("same.png", picture(9))]
     members += [("huge.png", bytes(1 << 27)), ("no.png", b"no photo"), ("._same.png", b"hidden")]

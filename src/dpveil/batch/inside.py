@@ -7,6 +7,7 @@ folders. Its files are named by hashes, as names in a shard come from anyone and
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -27,8 +28,8 @@ from dpveil.release.saving import SUFFIX
 SHARD: Final = ".tar"
 STAGE: Final = ".dpveil-shards"
 """The hidden folder in which releases are gathered."""
-LONGEST: Final = 240
-"""Most bytes of a name in a shard."""
+LONGEST: Final = 230
+"""Most bytes of a name in a shard, so that its release, and the certificate, can be unpacked."""
 RENAME: Final = "give it a plain name"
 
 
@@ -134,7 +135,7 @@ def _photos(found: list[Member]) -> Iterator[tuple[int, str, Member, Refused | N
         name = member.name.removeprefix("./")
         suffix = PurePosixPath(name).suffix.lower()
         own = name.endswith(SUFFIX) or f"{name}{SUFFIX}" in names
-        hidden = any(part[:1] == "." and part != ".." for part in name.split("/"))
+        hidden = any(part[:1] == "." and part not in (".", "..") for part in name.split("/"))
         if suffix in UNWRITTEN.union(FORMATS) and not own and not hidden:
             yield number, name, member, refusal_of(name, member, seen)
             seen.add(name)
@@ -179,4 +180,4 @@ def _stem(name: str) -> str:
 
 
 def _hash(name: str) -> str:
-    return hashlib.blake2b(name.encode(), digest_size=16, person=b"dpveil.shard").hexdigest()
+    return hashlib.blake2b(os.fsencode(name), digest_size=16, person=b"dpveil.shard").hexdigest()

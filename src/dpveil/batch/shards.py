@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -18,11 +19,12 @@ from typing import BinaryIO, Final
 from dpveil.batch.choices import Choices
 from dpveil.batch.inside import STAGE, Shard, refusal_of
 from dpveil.batch.private import check_apart
-from dpveil.batch.report import UNTRIED, UNWRITABLE, Entry, Report
+from dpveil.batch.report import RELEASED, UNTRIED, UNWRITABLE, Entry, Report
 from dpveil.batch.tasks import Task
 from dpveil.core.certificate import MOST_BYTES
 from dpveil.errors import DPVeilError, OutputError
 from dpveil.io import is_present, make_folder, most_bytes, received
+from dpveil.io.folders import is_folder
 from dpveil.io.locking import alone
 from dpveil.io.names import shown
 from dpveil.io.received import opened
@@ -39,19 +41,24 @@ WAITING: Final = "releases for {} wait in {} until a run over all of its photos 
 class Shards:
     """The shards of a run: the places of their photos among the tasks, and the files gathered for each.
 
-    `names` are what these files are called in the shard, in its order.
+    `names` are what these files are called in the shard, in its order; `unpacked` are those that were in it.
     """
 
     tasks: Sequence[Task]
     choices: Choices
     photos: dict[Shard, list[int]] = field(default_factory=dict)
     names: dict[Shard, dict[Path, str]] = field(default_factory=dict)
+    unpacked: dict[Shard, set[Path]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for place, task in enumerate(self.tasks):
             if task.inside is not None:
                 self.photos.setdefault(task.inside.shard, []).append(place)
                 self.names.setdefault(task.inside.shard, {})[task.output] = task.inside.name
+        for task in self.tasks:  # as other photos in the shard may once have let it be called
+            if task.inside is not None:
+                for place, name in zip(task.elsewhere, task.inside.others, strict=True):
+                    self.names[task.inside.shard].setdefault(place, name)
 
     def unpack(self) -> None:
         """Put what existing shards hold where it is gathered, except what is there already.
@@ -70,16 +77,19 @@ class Shards:
                 raise refusal(shard.folder, error) from error
 
     def _unpack(self, shard: Shard) -> None:
+        if is_folder(shard.target):
+            raise OSError(errno.EISDIR, "is a folder")
         most = most_bytes(self.choices.max_pixels)
         try:
             with opened(shard.target) as (file, status):
                 for name, image, certificate in _pairs(list(members(file, status.st_size)), most):
                     place = shard.place(name)
                     self.names[shard].setdefault(place, name)
-                    if not is_present(place):
+                    if not _is_whole(place):
                         make_folder(shard.folder)
                         _copy(file, certificate, certificate_path(place))
                         _copy(file, image, place)
+                        self.unpacked.setdefault(shard, set()).add(place)
         except Refused as reason:
             if self.choices.force:
                 return
@@ -100,7 +110,7 @@ class Shards:
                     report.notes.append(WAITING.format(shown(shard.target), shown(shard.folder)))
                 continue
             try:
-                self._pack(shard)
+                self._pack(shard, anew=any(report.entries[place].status == RELEASED for place in places))
             except (OSError, DPVeilError) as error:
                 told = refusal(shard.target, error) if isinstance(error, OSError) else error
                 waiting = WAITING.format(shown(shard.target), shown(shard.folder))
@@ -108,18 +118,15 @@ class Shards:
                 report.stopped = report.stopped or UNWRITABLE
                 continue
             for place in places:
-                report.entries[place] = _named(report.entries[place], self.tasks[place])
+                report.entries[place] = self._named(report.entries[place], self.tasks[place])
 
-    def _pack(self, shard: Shard) -> None:
-        whole = {
-            place: name
-            for place, name in self.names[shard].items()
-            if is_present(place) and is_present(certificate_path(place))
-        }
-        if whole:
+    def _pack(self, shard: Shard, *, anew: bool) -> None:
+        """Write a shard, unless it holds what was gathered already, and remove the latter."""
+        whole = {place: name for place, name in self.names[shard].items() if _is_whole(place)}
+        if whole and (anew or whole.keys() != self.unpacked.get(shard)):
             make_folder(shard.target.parent)
             files = (
-                (f"{name}{end}", received(Path(f"{place}{end}"), _most(end, self.choices)))
+                (f"{name}{end}", _held(Path(f"{place}{end}"), self.choices))
                 for place, name in whole.items()
                 for end in ("", SUFFIX)
             )
@@ -129,6 +136,26 @@ class Shards:
             certificate_path(place).unlink()
         with suppress(OSError):  # what belongs to no photo any more stays in it
             shard.folder.rmdir()
+
+    def _named(self, entry: Entry, task: Task) -> Entry:
+        """Return an entry in which releases are called as in the shard."""
+        if task.inside is None:
+            return entry
+        shard, names = task.inside.shard, self.names[task.inside.shard]
+        places = re.compile(f"{re.escape(shown(shard.folder))}/[0-9a-f]+[.]png")
+
+        def within(text: str) -> str:
+            found = places.search(text)
+            return text if found is None else places.sub(name, text)
+
+        def name(found: re.Match[str]) -> str:
+            return shown(f"{shard.target}/{names.get(Path(found[0]), found[0])}")
+
+        failure = entry.failure
+        if failure is not None:
+            failure = replace(failure, message=within(failure.message), hint=within(failure.hint))
+        output = None if entry.output is None else task.inside.target
+        return replace(entry, output=output, failure=failure, warnings=tuple(map(within, entry.warnings)))
 
 
 @contextmanager
@@ -150,8 +177,19 @@ def _remove(folder: Path) -> None:
         folder.rmdir()
 
 
-def _most(end: str, choices: Choices) -> int:
-    return MOST_BYTES if end else most_bytes(choices.max_pixels)
+def _is_whole(place: Path) -> bool:
+    return is_present(place) and is_present(certificate_path(place))
+
+
+def _held(path: Path, choices: Choices) -> bytes:
+    """Return the contents of a file that was gathered; raises `OutputError`."""
+    try:
+        return received(path, MOST_BYTES if path.name.endswith(SUFFIX) else most_bytes(choices.max_pixels))
+    except Refused as reason:
+        hint = "remove it, or raise {max_pixels} if it was released with more"
+        raise OutputError(
+            f"{shown(path)} {reason.problem}", hint=hint, arguments={"max_pixels": "max_pixels"}
+        ) from reason
 
 
 def _pairs(found: Sequence[Member], most: int) -> Iterator[tuple[str, Member, Member]]:
@@ -174,7 +212,10 @@ def _pairs(found: Sequence[Member], most: int) -> Iterator[tuple[str, Member, Me
 def _copy(file: BinaryIO, member: Member, place: Path) -> None:
     file.seek(member.start)
     contents = file.read(member.size)
-    _write(place.parent, place, lambda made: made.write(contents), flush=False)
+    try:
+        _write(place.parent, place, lambda made: made.write(contents), flush=False)
+    except OSError as error:
+        raise refusal(place, error) from error
 
 
 def _write(folder: Path, target: Path, write: Callable[[BinaryIO], object], *, flush: bool = True) -> None:
@@ -192,15 +233,3 @@ def _write(folder: Path, target: Path, write: Callable[[BinaryIO], object], *, f
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _named(entry: Entry, task: Task) -> Entry:
-    """Return an entry that names its release as it is called in the shard."""
-    if task.inside is None:
-        return entry
-    was, now = shown(task.output), shown(task.inside.target)
-    failure = entry.failure
-    if failure is not None:
-        told = {"message": failure.message.replace(was, now), "hint": failure.hint.replace(was, now)}
-        failure = replace(failure, **told)
-    return replace(entry, output=None if entry.output is None else task.inside.target, failure=failure)

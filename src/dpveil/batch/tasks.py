@@ -269,9 +269,17 @@ def _checked(tasks: list[Task], sources: Iterable[Path]) -> list[Task]:
 
 def _shards(tasks: Iterable[Task]) -> list[Shard]:
     """Return the shards of tasks; raises `UsageError` if two would be written to one, or over a photo."""
-    shards = list(dict.fromkeys(task.inside.shard for task in tasks if task.inside is not None))
+    given = list(tasks)
+    shards = list(dict.fromkeys(task.inside.shard for task in given if task.inside is not None))
+    written = [task.output if task.inside is None else task.inside.shard.target for task in given]
+    folders = {_key(folder) for place in written for folder in place.parents}
     places: dict[str, Shard] = {}
     for shard in shards:
+        if _key(shard.target) in folders:
+            raise UsageError(
+                f"{shown(shard.path)} would be written to {shown(shard.target)}, a folder of other releases",
+                hint="rename one, or release them into different folders",
+            )
         other = places.setdefault(_key(shard.target), shard)
         if other is not shard:
             raise UsageError(

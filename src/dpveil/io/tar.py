@@ -19,10 +19,18 @@ MOST_MORE: Final = 1 << 16
 """Largest extended header, in bytes."""
 MOST_HEADERS: Final = 1 << 21
 """Most headers of one file."""
+MOST_NAME: Final = 1 << 10
+"""Most bytes of a name; of a longer one, which nobody may use, the end is told."""
+LATEST: Final = (1 << 33) - 1
+"""Latest time, in seconds, in octal digits; later ones are told as this."""
+BEYOND: Final = 1 << 16
+"""Bytes after the end in which nothing may follow: archives may be padded, and not joined."""
 PLAIN: Final = (b"0", b"\0", b"7")
 """Types of members that are files with all their bytes in one place."""
 EMPTY: Final = (b"1", b"2", b"3", b"4", b"5", b"6")
 """Types of links, devices, folders and pipes, whose size is that of nothing in the file."""
+SPARSE: Final = b"GNU.sparse"
+"""How the keys begin of the records of a file of which the holes are left out."""
 OCTAL: Final = re.compile(rb"[ ]*([0-7]*)[ \0]*")
 
 
@@ -46,6 +54,8 @@ def members(file: BinaryIO, size: int) -> Iterator[Member]:
     for _ in range(MOST_HEADERS):
         head = _read(file, at, BLOCK)
         if head == bytes(BLOCK):
+            if any(file.read(BEYOND)):
+                raise Refused("goes on after its end, as if joined of several", "unpack and pack it anew")
             return
         kind, length = _checked(head), _number(head[124:136])
         if kind in PLAIN and b"size" in more:
@@ -62,12 +72,8 @@ def members(file: BinaryIO, size: int) -> Iterator[Member]:
                 text = _read(file, start, length)
                 more |= _records(text) if kind == b"x" else {b"path": text.partition(b"\0")[0]}
             continue
-        sparse = any(key.startswith(b"GNU.sparse") for key in more)
-        name = more.get(b"path") or _name(head)
-        time = _number(head[136:148])
-        yield Member(
-            name.decode("utf-8", "surrogateescape"), start, length, time, kind in PLAIN and not sparse
-        )
+        name = (more.get(b"path") or _name(head))[-MOST_NAME:].decode("utf-8", "surrogateescape")
+        yield Member(name, start, length, _time(head[136:148]), kind in PLAIN and SPARSE not in more)
         more = {}
     raise Refused(f"has more than {MOST_HEADERS:,} members", "split it")
 
@@ -106,6 +112,11 @@ def _number(field: bytes) -> int:
     return int(found[1] or b"0", 8)
 
 
+def _time(field: bytes) -> int:
+    """Return a time in seconds from 1970 to `LATEST`; as 0 one before."""
+    return 0 if field[0] == 0xFF else min(_number(field), LATEST)
+
+
 def _decimal(text: bytes) -> int:
     if not text.isdigit() or len(text) > 20:
         raise Refused("has a damaged header", COPY_AGAIN)
@@ -118,7 +129,10 @@ def _name(head: bytes) -> bytes:
 
 
 def _records(text: bytes) -> dict[bytes, bytes]:
-    """Return the records of a pax header: each is its length, a space, a key, "=", a value and a line end."""
+    """Return path and size in a pax header, and whether it is of a `SPARSE` file.
+
+    Each of its records is its length, a space, a key, "=", a value and a line end.
+    """
     found = {}
     at = 0
     while at < len(text):
@@ -127,6 +141,9 @@ def _records(text: bytes) -> dict[bytes, bytes]:
         key, equals, value = text[at + len(digits) + 1 : end].partition(b"=")
         if end > len(text) or not equals or not value.endswith(b"\n"):
             raise Refused("has a damaged header", COPY_AGAIN)
-        found[key] = value[:-1]
+        if key in (b"path", b"size"):
+            found[key] = value[:-1]
+        elif key.startswith(SPARSE):
+            found[SPARSE] = b""
         at = end
     return found
