@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from shards_made import counts, held, link, picture, released, shard
 
-from dpveil.batch import Choices, plan_tasks, release_all
+from dpveil.batch import Choices, archives, plan_tasks, release_all
 from dpveil.batch import shards as batch_shards
 from dpveil.batch.inside import inside
 from dpveil.cli.run_report import exit_code
@@ -71,6 +71,16 @@ def test_members_are_those_that_python_finds(kind: int) -> None:
     assert [each.start for each in found if each.size] == starts
 
 
+def test_sizes_are_those_of_what_is_in_the_file() -> None:
+    """A hard link may state the size of what it leads to, and an extended header one of more digits."""
+    hard = told("a.png", 700, type=tarfile.LNKTYPE, linkname="b.png").tobuf(tarfile.USTAR_FORMAT)
+    record = b"12 size=513\n"
+    more = told("x", len(record), type=b"x").tobuf(tarfile.USTAR_FORMAT) + record.ljust(512, b"\0")
+    one, two = (told(name, 1).tobuf(tarfile.USTAR_FORMAT) for name in ("b.png", "c.png"))
+    found = listed(hard + more + one + bytes(1024) + two + bytes(512) + bytes(1024))
+    assert [(each.name, each.size) for each in found] == [("a.png", 0), ("b.png", 513), ("c.png", 1)]
+
+
 @pytest.mark.parametrize(
     ("field", "time"),
     [
@@ -108,6 +118,27 @@ def test_headers_that_pile_up_take_no_memory() -> None:
     tracemalloc.stop()
     assert (len(found), {len(each.name) for each in found}) == (100, {1024})
     assert peak < 1 << 20
+
+
+def test_headers_are_bounded() -> None:
+    record = b"65536 comment=" + b"v" * (65536 - 15) + b"\n"
+    one = told("0.png", 1).tobuf(tarfile.USTAR_FORMAT) + bytes(1536)
+    assert len(listed(told("x", 1 << 16, type=b"x").tobuf(tarfile.USTAR_FORMAT) + record + one)) == 1
+    for kind in (b"x", b"L", b"g", b"K"):
+        head = told("x", 1 << 17, type=kind).tobuf(tarfile.USTAR_FORMAT)
+        with pytest.raises(Refused, match="a header of 131,072 bytes"):
+            listed(head + record + record + one)
+
+
+def test_sparse_files_are_reported() -> None:
+    """They hold other bytes than they seem to, and tools that know these headers read something else."""
+    record = b"22 GNU.sparse.major=1\n"
+    more = told("x", len(record), type=b"x").tobuf(tarfile.USTAR_FORMAT) + record.ljust(512, b"\0")
+    contents = picture()
+    one = told("0.png", len(contents)).tobuf(tarfile.USTAR_FORMAT) + contents.ljust(512, b"\0")
+    Path("a.tar").write_bytes(more + one + one.replace(b"0.png", b"1.png") + bytes(1024))
+    report = released("a.tar")
+    assert (report.failed[0].source.name, "sparse" in reasons(report)) == ("#1", True)
 
 
 def test_nothing_follows_the_end() -> None:
@@ -200,7 +231,7 @@ def test_what_cannot_be_unpacked_is_not_lost(monkeypatch: pytest.MonkeyPatch) ->
 def test_what_waits_and_is_too_large_now_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     shard("a.tar", [("0.png", picture()), ("1.png", picture(400))])
     with monkeypatch.context() as patch:
-        patch.setattr(batch_shards, "write_tar", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
+        patch.setattr(archives, "write_tar", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
         released("a.tar")
     waiting = next(Path("out").rglob("*.png"))
     os.truncate(waiting, 1 << 30)

@@ -51,7 +51,7 @@ def _size(source: Path | Inside) -> int:
 def _digest(source: Path | Inside, most: int) -> bytes:
     try:
         if isinstance(source, Inside):
-            return sha256(source.contents(most)).digest()
+            return source.member.digest or sha256(source.contents(most)).digest()
         with open(source, "rb", opener=without_blocking) as file:
             return file_digest(file, "sha256").digest()
     except (OSError, PhotoError):

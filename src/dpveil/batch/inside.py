@@ -1,4 +1,4 @@
-"""Photos inside of archives: what lies in a WebDataset shard, and where its releases are gathered.
+"""Photos inside of archives: what lies in a shard or Parquet file, and where its releases are gathered.
 
 Releases are gathered in a hidden folder beside the shard that is to be written, where all is as in a run over
 folders. Its files are named by hashes, as names in a shard come from anyone and never become paths.
@@ -9,38 +9,43 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from dpveil.batch.archives import ARCHIVES, RENAME, Archive, refusal_of
 from dpveil.batch.state import Stamp
 from dpveil.core.photo import Photo
 from dpveil.errors import PhotoError
 from dpveil.io import FORMATS, most_bytes, read_bytes
 from dpveil.io.folders import UNWRITTEN
-from dpveil.io.names import quoted, shown
+from dpveil.io.names import shown
 from dpveil.io.received import opened
-from dpveil.io.refused import COPY_AGAIN, Refused
-from dpveil.io.tar import Member, members
+from dpveil.io.refused import Refused
+from dpveil.io.tar import Member
 from dpveil.release.saving import SUFFIX
 
-SHARD: Final = ".tar"
 STAGE: Final = ".dpveil-shards"
 """The hidden folder in which releases are gathered."""
-LONGEST: Final = 230
-"""Most bytes of a name in a shard, so that its release, and the certificate, can be unpacked."""
-RENAME: Final = "give it a plain name"
 
 
 @dataclass(frozen=True)
 class Shard:
-    """One shard: its `path` and stamp, the `target` to be written, and the `root` of all outputs."""
+    """One WebDataset shard or Parquet file: its `path` and stamp, and the `target` to be written.
+
+    The `root` is the folder of all outputs.
+    """
 
     path: Path
     stamp: Stamp
     target: Path
     root: Path
+
+    @property
+    def archive(self) -> Archive:
+        """Its kind, by the suffix."""
+        return ARCHIVES[self.path.suffix.lower()]
 
     @property
     def folder(self) -> Path:
@@ -94,11 +99,7 @@ class Inside:
             if self.member.size > most:
                 problem = f"has {self.member.size:,} bytes, more than any photo within the limit of pixels"
                 raise Refused(problem, "raise {max_pixels} if it is a photo", {"max_pixels": "max_pixels"})
-            with opened(self.shard.path) as (file, status):
-                if (status.st_size, status.st_mtime_ns) != self.shard.stamp:
-                    raise Refused("was in a shard that has changed since the run began", "run it again")
-                file.seek(self.member.start)
-                return file.read(self.member.size)
+            return self.shard.archive.read(self.shard.path, self.shard.stamp, self.member)
         except Refused as refusal:
             text = f"{shown(self.source)} {refusal.problem}"
             raise PhotoError(text, hint=refusal.remedy, arguments=refusal.arguments) from None
@@ -116,18 +117,18 @@ def inside(path: Path, target: Path, root: Path) -> list[Inside]:
     try:
         with opened(path) as (file, status):
             shard = Shard(path, (status.st_size, status.st_mtime_ns), target, root)
-            for member in members(file, status.st_size):
+            for member in shard.archive.listed(file, status.st_size):
                 found.append(member)
     except Refused as refusal:
         rest = ", and what follows in it is not released" if found else ""
         damage = Refused(f"{refusal.problem}{rest}", refusal.remedy)
-    photos = list(_named(shard, list(_photos(found))))
+    photos = list(_named(shard, list(_photos(found, shard.archive.absent))))
     if damage is not None:
         photos.append(_bad(shard, Member("", 0, 0, 0, plain=False), "", damage))
     return photos
 
 
-def _photos(found: list[Member]) -> Iterator[tuple[int, str, Member, Refused | None]]:
+def _photos(found: list[Member], absent: str) -> Iterator[tuple[int, str, Member, Refused | None]]:
     """Yield the place, name and problem of every photo."""
     names = {member.name.removeprefix("./") for member in found}
     seen = set[str]()
@@ -137,22 +138,8 @@ def _photos(found: list[Member]) -> Iterator[tuple[int, str, Member, Refused | N
         own = name.endswith(SUFFIX) or f"{name}{SUFFIX}" in names
         hidden = any(part[:1] == "." and part not in (".", "..") for part in name.split("/"))
         if suffix in UNWRITTEN.union(FORMATS) and not own and not hidden:
-            yield number, name, member, refusal_of(name, member, seen)
+            yield number, name, member, refusal_of(name, member, seen, absent)
             seen.add(name)
-
-
-def refusal_of(name: str, member: Member, seen: Collection[str] = ()) -> Refused | None:
-    """Return why a photo in a shard is not read, if so; `seen` are the names before it."""
-    parts = name.split("/")
-    if not name.isprintable() or len(name.encode("utf-8", "replace")) > LONGEST or "\\" in name:
-        return Refused(f"is called {quoted(name)!r}, which is no plain name", RENAME)
-    if any(part in ("", ".", "..") for part in parts):
-        return Refused(f"is called {name!r}, which leads elsewhere", RENAME)
-    if name in seen:
-        return Refused(f"is called {name!r}, as another before it", "name it otherwise")
-    if not member.plain:
-        return Refused(f"({name}) is a link, a device or sparse, and no file", COPY_AGAIN)
-    return None
 
 
 def _named(shard: Shard, photos: list[tuple[int, str, Member, Refused | None]]) -> Iterator[Inside]:

@@ -1,4 +1,4 @@
-"""WebDataset shards of a run: releases are gathered in a folder for each, and then written as one file.
+"""Shards and Parquet files of a run: releases are gathered in a folder for each, then written as one file.
 
 What a shard already holds is first unpacked into its folder, so that reruns, crashes and payments are those
 of a run over folders; the folder is removed once the new shard has its name.
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from dpveil.batch.choices import Choices
-from dpveil.batch.inside import STAGE, Shard, refusal_of
+from dpveil.batch.inside import STAGE, Shard
 from dpveil.batch.private import check_apart
 from dpveil.batch.report import RELEASED, UNTRIED, UNWRITABLE, Entry, Report
 from dpveil.batch.tasks import Task
@@ -29,7 +29,6 @@ from dpveil.io.locking import alone
 from dpveil.io.names import shown
 from dpveil.io.received import opened
 from dpveil.io.refused import Refused
-from dpveil.io.tar import Member, members, write_tar
 from dpveil.io.writing import refusal
 from dpveil.release.saving import SUFFIX, certificate_path, tidy
 
@@ -82,19 +81,20 @@ class Shards:
         most = most_bytes(self.choices.max_pixels)
         try:
             with opened(shard.target) as (file, status):
-                for name, image, certificate in _pairs(list(members(file, status.st_size)), most):
+                for name, image, certificate in shard.archive.releases(file, status.st_size, most):
                     place = shard.place(name)
                     self.names[shard].setdefault(place, name)
                     if not _is_whole(place):
                         make_folder(shard.folder)
-                        _copy(file, certificate, certificate_path(place))
-                        _copy(file, image, place)
+                        _put(certificate_path(place), certificate)
+                        _put(place, image)
                         self.unpacked.setdefault(shard, set()).add(place)
         except Refused as reason:
             if self.choices.force:
                 return
             raise OutputError(
-                f"{shown(shard.target)} exists, and is no shard of releases: it {reason.problem}",
+                f"{shown(shard.target)} exists, and is no {shard.archive.called} of releases: it"
+                f" {reason.problem}",
                 hint="choose another {out}, or {force}, which replaces it",
                 arguments={"out": "out", "force": "force=True"},
             ) from reason
@@ -125,12 +125,11 @@ class Shards:
         whole = {place: name for place, name in self.names[shard].items() if _is_whole(place)}
         if whole and (anew or whole.keys() != self.unpacked.get(shard)):
             make_folder(shard.target.parent)
-            files = (
-                (f"{name}{end}", _held(Path(f"{place}{end}"), self.choices))
+            releases = (
+                (name, _held(place, self.choices), _held(certificate_path(place), self.choices))
                 for place, name in whole.items()
-                for end in ("", SUFFIX)
             )
-            _write(shard.folder, shard.target, lambda file: write_tar(file, files))
+            _write(shard.folder, shard.target, lambda file: shard.archive.write(file, releases))
         for place in whole:
             place.unlink()
             certificate_path(place).unlink()
@@ -192,26 +191,7 @@ def _held(path: Path, choices: Choices) -> bytes:
         ) from reason
 
 
-def _pairs(found: Sequence[Member], most: int) -> Iterator[tuple[str, Member, Member]]:
-    """Yield the releases in a shard; raises `Refused` before the first if it holds anything else."""
-    by_name = {member.name: member for member in found}
-    images = [member for member in found if not member.name.endswith(SUFFIX)]
-    for member in images:
-        beside = by_name.get(f"{member.name}{SUFFIX}")
-        if beside is None or not member.name.endswith(".png"):
-            raise Refused("holds a file without a certificate", "")
-        if (reason := refusal_of(member.name, member)) is not None:
-            raise Refused(f"holds a release that {reason.problem}", "")
-        if not beside.plain or member.size > most or beside.size > MOST_BYTES:
-            raise Refused("holds a release that is too large, or has no certificate", "")
-    if len(by_name) != len(found) or len(found) != 2 * len(images):
-        raise Refused("holds a name twice, or a certificate without its release", "")
-    return ((member.name, member, by_name[f"{member.name}{SUFFIX}"]) for member in images)
-
-
-def _copy(file: BinaryIO, member: Member, place: Path) -> None:
-    file.seek(member.start)
-    contents = file.read(member.size)
+def _put(place: Path, contents: bytes) -> None:
     try:
         _write(place.parent, place, lambda made: made.write(contents), flush=False)
     except OSError as error:

@@ -13,7 +13,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from dpveil.batch.inside import SHARD, Inside, Shard, inside
+from dpveil.batch.archives import ARCHIVES, archive_of
+from dpveil.batch.inside import Inside, Shard, inside
 from dpveil.batch.numbering import NAMED, number_of, numbered
 from dpveil.batch.state import Stamp, State, key_of, stamp_of
 from dpveil.core.photo import Photo
@@ -72,9 +73,9 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> lis
     """Return the tasks for files and folders, in a fixed order; a folder's tree is mirrored under `out`.
 
     In folders, hidden files, dpveil's own outputs, and files without the suffix of a picture or video are
-    left out. A file with several paths is taken once. A WebDataset shard (.tar) is the photos in it, whose
-    releases `release_all` writes to a shard of the same name; for one shard, `out` may be that. With `names`
-    "number" all outputs are in `out` as photo-000001.png and so on; a photo keeps its number, which
+    left out. A file with several paths is taken once. A WebDataset shard (.tar) or Parquet file is the photos
+    in it, whose releases `release_all` writes to a file of the same name; for one, `out` may be that. With
+    `names` "number" all outputs are in `out` as photo-000001.png and so on; a photo keeps its number, which
     `release_all` stores before anything is drawn.
     Writes nothing. Raises `UsageError` if two photos have the same output, an output would overwrite an
     input, `out` is an input folder, several photos have one file name as output, or one photo a new folder
@@ -84,7 +85,7 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> lis
         hint = f"{meant(names, NAMES)}write {' or '.join(NAMES)}"
         raise InvalidParameter("names", names, "is unknown", hint=hint)
     given = list(inputs)
-    if out.suffix.lower() == SHARD and not is_folder(out):
+    if archive_of(out) is not None and not is_folder(out):
         return _checked(_into_a_shard(given, out, names), given)
     if out.suffix.lower() in FOREIGN.union(FORMATS) and not is_folder(out):
         return _checked([_into_a_file(given, out, names)], given)
@@ -101,10 +102,10 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> lis
         problem = f"{{out}} {shown(out)} is the input folder, and releases would lie among the originals"
         raise UsageError(problem, hint="name another folder, such as out", arguments=ARGUMENTS)
     photos = sorted(_photos(given, out), key=lambda pair: str(pair[1]))
-    files = [pair for pair in photos if not _is_shard(pair[0])]
+    files = [pair for pair in photos if archive_of(pair[0]) is None]
     tasks = _placed(files, out) if names == "keep" else _numbered(files, out)
     for source, relative in photos:
-        if _is_shard(source):
+        if archive_of(source) is not None:
             tasks += _in_shard(source, out / relative, out, names)
     return _checked(tasks, [source for source, _ in photos])
 
@@ -150,13 +151,10 @@ def _into_a_file(given: Sequence[Path], out: Path, names: str) -> Task:
     return Task(given[0], out, out.name)
 
 
-def _is_shard(source: Path) -> bool:
-    return source.suffix.lower() == SHARD
-
-
 def _into_a_shard(given: Sequence[Path], out: Path, names: str) -> list[Task]:
-    if len(given) != 1 or is_folder(given[0]) or not _is_shard(given[0]):
-        problem = f"{{out}} {shown(out)} is the name of one shard, and the inputs are not one"
+    if len(given) != 1 or is_folder(given[0]) or archive_of(given[0]) is not archive_of(out):
+        called = ARCHIVES[out.suffix.lower()].called
+        problem = f"{{out}} {shown(out)} is the name of one {called}, and the inputs are not one"
         raise UsageError(problem, hint="name a folder, such as out", arguments=ARGUMENTS)
     if not is_folder(out.parent):
         raise refusal(out, FileNotFoundError(ENOENT, ""))
@@ -209,7 +207,7 @@ def _images(start: Path, out: Path | None) -> Iterator[tuple[Path, Path]]:
     if not is_folder(start):
         yield start, Path(start.name)
         return
-    suffixes = UNWRITTEN.union(FORMATS, () if out is None else (SHARD,))
+    suffixes = UNWRITTEN.union(FORMATS, () if out is None else ARCHIVES)
     for path, problem in walk(start, None if out is None else real(out)):
         own = os.path.lexists(certificate_path(path)) or path.name.endswith(SUFFIX)
         if (path.suffix.lower() in suffixes and not own) or problem:

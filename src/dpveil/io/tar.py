@@ -36,13 +36,17 @@ OCTAL: Final = re.compile(rb"[ ]*([0-7]*)[ \0]*")
 
 @dataclass(frozen=True)
 class Member:
-    """One member: `size` bytes from byte `start`; `time` is in seconds, and `plain` whether it is a file."""
+    """One member: `size` bytes from byte `start`; `time` is in seconds, and `plain` whether it is a file.
+
+    Of a row in another format, `start` is its number, and `digest` the SHA-256 of its bytes, if it is known.
+    """
 
     name: str
     start: int
     size: int
     time: int
     plain: bool
+    digest: bytes = b""
 
 
 def members(file: BinaryIO, size: int) -> Iterator[Member]:
