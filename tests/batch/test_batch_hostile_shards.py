@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 import tarfile
 import tracemalloc
@@ -174,6 +175,8 @@ def test_long_and_foreign_names_are_found_by_a_rerun() -> None:
     shard("a.tar", [(LONG, picture()), ("n" * 226 + ".png", picture(9)), ("n" * 227 + ".png", picture(9))])
     assert counts(released("a.tar")) == (2, 0, 1)
     assert counts(released("a.tar")) == (0, 2, 1)
+    outputs = [task.output for task in plan_tasks([Path("a.tar")], Path("out"))]
+    assert all(re.fullmatch(r"out/\.dpveil-shards/[0-9a-f]{32}/[0-9a-f]{32}\.png", str(o)) for o in outputs)
     with tarfile.open("out/a.tar") as made:
         made.extractall("seen", filter="data")
     assert Path("seen", LONG).exists()

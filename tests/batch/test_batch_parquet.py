@@ -14,6 +14,7 @@ import dpveil
 from dpveil.batch import Choices, plan_tasks, release_all
 from dpveil.batch import run as batch_run
 from dpveil.cli.run_report import exit_code
+from dpveil.core.certificate import MOST_BYTES
 from dpveil.errors import OutputError, UsageError
 from dpveil.io.parquet import Rows
 from dpveil.io.refused import Refused
@@ -193,7 +194,11 @@ def test_what_is_no_file_of_releases_is_not_replaced() -> None:
     released("a.parquet")
     good = parquet.read_table("out/a.parquet")
     twice = arrow.concat_tables([good, good])
-    for other in (twice, good.drop_columns("row"), good.append_column("more", good["row"]), None):
+    bare = [{**row, "certificate": None} for row in good.to_pylist()]
+    long = [{**row, "certificate": "x" * (MOST_BYTES + 1)} for row in good.to_pylist()]
+    forged = [arrow.Table.from_pylist(rows, good.schema) for rows in (bare, long)]
+    other_columns = (good.drop_columns("row"), good.append_column("more", good["row"]))
+    for other in (twice, *forged, *other_columns, None):
         if other is None:
             Path("out/a.parquet").write_bytes(b"PAR1 and more")
         else:

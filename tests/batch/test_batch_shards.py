@@ -141,6 +141,7 @@ def test_one_bad_member_is_one_failure_and_no_name_becomes_a_path(photos: Path) 
     assert new == {"out", "state"}
     told = " ".join(str(entry.to_json()) for entry in report.failed)
     assert "unexpected" not in told
+    assert "has 134,217,728 bytes, more than any photo" in told
     assert "\n" not in told
 
 

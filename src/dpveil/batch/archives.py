@@ -147,7 +147,7 @@ def _rows(path: Path, stamp: Stamp) -> Rows:
 
 
 def _released_rows(file: BinaryIO, size: int, most: int) -> Iterator[Release]:
-    return ((ROW.format(row), image, text) for row, image, text in released_rows(file, most))
+    return ((ROW.format(row), image, text) for row, image, text in released_rows(file, most, MOST_BYTES))
 
 
 def _write_rows(file: BinaryIO, releases: Iterable[Release]) -> None:

@@ -41,13 +41,13 @@ def obfuscate_command(
     context: typer.Context,
     inputs: Annotated[
         list[Path],
-        typer.Argument(metavar="INPUT", help="Photos, WebDataset shards (.tar), and folders of them."),
+        typer.Argument(metavar="INPUT", help="Photos, WebDataset shards (.tar), Parquet files, and folders."),
     ],
     out: Annotated[
         Path,
         typer.Option(
             metavar="PATH",
-            help="A folder, made if missing; for one photo or shard, also a file, in a folder that exists.",
+            help="A folder, made if missing; for one input, also a file, in a folder that exists.",
         ),
     ],
     method: Method,

@@ -103,10 +103,10 @@ class Rows:
             self._kept.popleft()
 
 
-def released_rows(file: BinaryIO, most: int) -> Iterator[tuple[int, bytes, bytes]]:
+def released_rows(file: BinaryIO, most: int, most_text: int) -> Iterator[tuple[int, bytes, bytes]]:
     """Yield row, image and certificate of every release in a file that `write_parquet` has written.
 
-    `most` is the most bytes of either. Raises `Refused`, before the first, for any other file.
+    `most` are the most bytes of an image, and `most_text` of a certificate. Raises `Refused`, before the first, for any other file.
     """
     with _refusing():
         table = _opened(file)
@@ -118,7 +118,7 @@ def released_rows(file: BinaryIO, most: int) -> Iterator[tuple[int, bytes, bytes
         row, image, text = found[ROW], found[IMAGE] or {}, found[CERTIFICATE]
         if row is None or not 0 <= row < MOST_ROWS or row in seen or not image.get("bytes") or text is None:
             raise Refused("holds a row twice, or a row that is no release", COPY_AGAIN)
-        if max(len(image["bytes"]), len(text)) > most:
+        if len(image["bytes"]) > most or len(text.encode()) > most_text:
             raise Refused("holds a release that is too large", COPY_AGAIN)
         seen.add(row)
     return ((row[ROW], row[IMAGE]["bytes"], row[CERTIFICATE].encode()) for row in _all(table, groups))
