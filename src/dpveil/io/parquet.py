@@ -106,7 +106,8 @@ class Rows:
 def released_rows(file: BinaryIO, most: int, most_text: int) -> Iterator[tuple[int, bytes, bytes]]:
     """Yield row, image and certificate of every release in a file that `write_parquet` has written.
 
-    `most` are the most bytes of an image, and `most_text` of a certificate. Raises `Refused`, before the first, for any other file.
+    `most` are the most bytes of an image, and `most_text` of a certificate. Raises `Refused`, before the
+    first, for any other file.
     """
     with _refusing():
         table = _opened(file)
