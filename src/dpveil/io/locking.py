@@ -83,9 +83,11 @@ def alone(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError):
-            path.unlink()
-        os.close(handle)
+        try:
+            with suppress(OSError):
+                path.unlink()
+        finally:
+            os.close(handle)
 
 
 def _held(path: Path) -> int:

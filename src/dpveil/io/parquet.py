@@ -170,7 +170,7 @@ def _column(schema: Any) -> tuple[str, str]:
     def is_bytes(kind: Any) -> bool:
         return bool(types.is_binary(kind) or types.is_large_binary(kind))
 
-    found = {}
+    found = dict[str, str]()
     for field in schema:
         at = field.type.get_field_index("bytes") if types.is_struct(field.type) else -1
         if is_bytes(field.type):
