@@ -113,7 +113,7 @@ def test_one_bad_row_is_one_failure() -> None:
     assert (counts(report), exit_code(report)) == ((2, 0, 4), 1)
     assert [row["row"] for row in held()] == [0, 5]
     assert "unexpected" not in reasons(report)
-    assert "has no bytes of an image" in reasons(report)
+    assert "a.parquet/000000001.png has no bytes of an image" in reasons(report)
 
 
 def test_columns_are_found_by_what_they_hold() -> None:

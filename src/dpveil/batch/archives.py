@@ -17,7 +17,7 @@ from dpveil.core.certificate import MOST_BYTES
 from dpveil.io.names import quoted
 from dpveil.io.parquet import Rows, released_rows, write_parquet
 from dpveil.io.received import opened, without_blocking
-from dpveil.io.refused import COPY_AGAIN, Refused
+from dpveil.io.refused import Refused
 from dpveil.io.tar import Member, members, write_tar
 from dpveil.release.saving import SUFFIX
 
@@ -55,8 +55,8 @@ def archive_of(path: Path) -> Archive | None:
     return ARCHIVES.get(path.suffix.lower())
 
 
-def refusal_of(name: str, member: Member, seen: Collection[str], absent: str) -> Refused | None:
-    """Return why a photo in a file is not read, if so; `seen` are the names before it."""
+def refusal_of(name: str, seen: Collection[str] = ()) -> Refused | None:
+    """Return what is wrong with a name in a file, if anything; `seen` are those before it."""
     parts = name.split("/")
     if not name.isprintable() or len(name.encode("utf-8", "replace")) > LONGEST or "\\" in name:
         return Refused(f"is called {quoted(name)!r}, which is no plain name", RENAME)
@@ -64,7 +64,7 @@ def refusal_of(name: str, member: Member, seen: Collection[str], absent: str) ->
         return Refused(f"is called {name!r}, which leads elsewhere", RENAME)
     if name in seen:
         return Refused(f"is called {name!r}, as another before it", "name it otherwise")
-    return None if member.plain else Refused(f"({name}) {absent}", COPY_AGAIN)
+    return None
 
 
 @contextmanager
@@ -90,10 +90,10 @@ def _released_members(file: BinaryIO, size: int, most: int) -> Iterator[Release]
         beside = by_name.get(f"{member.name}{SUFFIX}")
         if beside is None or not member.name.endswith(".png"):
             raise Refused("holds a file without a certificate", "")
-        if (reason := refusal_of(member.name, member, (), LINK)) is not None:
+        if (reason := refusal_of(member.name)) is not None:
             raise Refused(f"holds a release that {reason.problem}", "")
-        if not beside.plain or member.size > most or beside.size > MOST_BYTES:
-            raise Refused("holds a release that is too large, or has no certificate", "")
+        if not (member.plain and beside.plain) or member.size > most or beside.size > MOST_BYTES:
+            raise Refused("holds a release that is too large, or no file", "")
     if len(by_name) != len(found) or len(found) != 2 * len(images):
         raise Refused("holds a name twice, or a certificate without its release", "")
 

@@ -22,7 +22,7 @@ from dpveil.io import FORMATS, most_bytes, read_bytes
 from dpveil.io.folders import UNWRITTEN
 from dpveil.io.names import shown
 from dpveil.io.received import opened
-from dpveil.io.refused import Refused
+from dpveil.io.refused import COPY_AGAIN, Refused
 from dpveil.io.tar import Member
 from dpveil.release.saving import SUFFIX
 
@@ -124,12 +124,12 @@ def inside(path: Path, target: Path, root: Path) -> list[Inside]:
         damage = Refused(f"{refusal.problem}{rest}", refusal.remedy)
     photos = list(_named(shard, list(_photos(found, shard.archive.absent))))
     if damage is not None:
-        photos.append(_bad(shard, Member("", 0, 0, 0, plain=False), "", damage))
+        photos.append(_bad(shard, Member("", 0, 0, 0, plain=False), "", "#", damage))
     return photos
 
 
 def _photos(found: list[Member], absent: str) -> Iterator[tuple[int, str, Member, Refused | None]]:
-    """Yield the place, name and problem of every photo."""
+    """Yield the number, name and problem of every photo; no name if it is the problem."""
     names = {member.name.removeprefix("./") for member in found}
     seen = set[str]()
     for number, member in enumerate(found, 1):
@@ -138,7 +138,9 @@ def _photos(found: list[Member], absent: str) -> Iterator[tuple[int, str, Member
         own = name.endswith(SUFFIX) or f"{name}{SUFFIX}" in names
         hidden = any(part[:1] == "." and part not in (".", "..") for part in name.split("/"))
         if suffix in UNWRITTEN.union(FORMATS) and not own and not hidden:
-            yield number, name, member, refusal_of(name, member, seen, absent)
+            unnamed = refusal_of(name, seen)
+            problem = unnamed or (None if member.plain else Refused(absent, COPY_AGAIN))
+            yield number, "" if unnamed else name, member, problem
             seen.add(name)
 
 
@@ -150,16 +152,16 @@ def _named(shard: Shard, photos: list[tuple[int, str, Member, Refused | None]]) 
     taken = Counter(chosen.values())
     for number, name, member, problem in photos:
         if problem is None and taken[chosen[name]] > 1:
-            problem = Refused(f"({name}) would be called {chosen[name]}, as another", RENAME)
+            problem = Refused(f"would be called {chosen[name]}, as another", RENAME)
         if problem is not None:
-            yield _bad(shard, member, f"#{number}", problem)
+            yield _bad(shard, member, name or f"#{number}", f"#{number}", problem)
             continue
         others = {_stem(name), f"{name}.png"} - taken.keys()
         yield Inside(shard, member, name, chosen[name], tuple(others))
 
 
-def _bad(shard: Shard, member: Member, label: str, why: Refused) -> Inside:
-    return Inside(shard, member, label, label or "#", problem=why.problem, remedy=why.remedy)
+def _bad(shard: Shard, member: Member, label: str, name: str, why: Refused) -> Inside:
+    return Inside(shard, member, label, name, problem=why.problem, remedy=why.remedy)
 
 
 def _stem(name: str) -> str:
