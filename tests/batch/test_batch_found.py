@@ -14,7 +14,7 @@ from workers_made import Looked
 
 from dpveil.batch import Choices, Report, plan_tasks, release_all
 from dpveil.batch import found as kept
-from dpveil.batch import run as batch
+from dpveil.batch import releasing
 from dpveil.batch.found import Found
 from dpveil.core.photo import Photo
 from dpveil.ledger import Ledger, Limit
@@ -107,7 +107,7 @@ def test_a_photo_that_was_replaced_since_is_searched_again(
     def check(*_: Any) -> None:
         write(1, 150)  # which was at 200
 
-    monkeypatch.setattr(batch, "check_price", check)
+    monkeypatch.setattr(releasing, "check_price", check)
     report = released(ledger)
     assert detector.searches == COUNT + 1
     told = boxes(report)

@@ -19,7 +19,7 @@ from workers_made import Deadly, Everything, Onlooker, held
 import dpveil
 from dpveil.batch import Choices, Report, plan_tasks, price, release_all, usual_jobs
 from dpveil.batch import jobs as batch_jobs
-from dpveil.batch import run as batch_run
+from dpveil.batch import releasing
 from dpveil.batch.calls import Raised
 from dpveil.batch.jobs import Jobs, nothing
 from dpveil.batch.owner import Owner
@@ -61,7 +61,7 @@ def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def ledger(photos: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     """A ledger, for runs that are not priced beforehand, so that what dies does so when it is released."""
-    monkeypatch.setattr(batch_run, "is_priced", lambda *_: False)
+    monkeypatch.setattr(releasing, "is_priced", lambda *_: False)
     with Ledger("sqlite:///budget.db", create=True) as opened:
         opened.set_limit("album", Limit("pure", epsilon=99))
         yield opened
@@ -189,7 +189,7 @@ def test_a_photo_that_kills_every_worker_fails_unpaid_and_ends_nothing(
 def test_a_photo_that_kills_every_worker_ends_nothing_while_the_run_is_priced(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch_run, "is_priced", price.is_priced)
+    monkeypatch.setattr(releasing, "is_priced", price.is_priced)
     TIMES.write_bytes(b"x" * 99)
     ledger.set_limit("album", Limit("pure", epsilon=5))
     given = choices(ledger=ledger, regions=[Everything(TIMES, deadly=10)])

@@ -5,8 +5,8 @@ from dpveil.batch.jobs import usual_jobs
 from dpveil.batch.manifest import check_manifest, write_manifest
 from dpveil.batch.price import is_priced
 from dpveil.batch.private import check_apart
+from dpveil.batch.releasing import release_all
 from dpveil.batch.report import Entry, Failure, Promise, Report
-from dpveil.batch.run import release_all
 from dpveil.batch.tasks import Task, among_originals, linked_folders, photos_in, plan_tasks
 
 __all__ = [

@@ -5,39 +5,54 @@ from __future__ import annotations
 import stat
 from collections import defaultdict
 from collections.abc import Iterable
-from hashlib import file_digest
+from hashlib import file_digest, sha256
 from pathlib import Path
 
+from dpveil.batch.inside import Inside
+from dpveil.errors import PhotoError
 from dpveil.io.received import without_blocking
 
 
-def copies(sources: Iterable[Path], *, most: int) -> dict[Path, Path]:
+def copies(sources: Iterable[Path | Inside], *, most: int) -> dict[Path, Path]:
     """Return, for every file with the same contents as an earlier one, the first such file.
 
-    Only regular files of equal size and at most `most` bytes are read; unreadable ones are ignored. The
-    hashes, which are of originals, are not kept.
+    Only regular files, and files in shards, of equal size and at most `most` bytes are read; unreadable ones
+    are ignored. The hashes, which are of originals, are not kept.
     """
-    by_size: dict[int, list[Path]] = defaultdict(list)
+    by_size: dict[int, list[Path | Inside]] = defaultdict(list)
     for source in sources:
-        try:
-            status = source.stat()
-        except (OSError, ValueError):
-            continue
-        if stat.S_ISREG(status.st_mode) and 0 < status.st_size <= most:
-            by_size[status.st_size].append(source)
+        size = _size(source)
+        if 0 < size <= most:
+            by_size[size].append(source)
     found: dict[Path, Path] = {}
     for same in by_size.values():
-        first: dict[bytes, Path] = {}
+        first: dict[bytes, Path | Inside] = {}
         for source in same if len(same) > 1 else ():
-            digest = _digest(source)
+            digest = _digest(source, most)
             if digest and first.setdefault(digest, source) is not source:
-                found[source] = first[digest]
+                found[_path(source)] = _path(first[digest])
     return found
 
 
-def _digest(source: Path) -> bytes:
+def _path(source: Path | Inside) -> Path:
+    return source if isinstance(source, Path) else source.source
+
+
+def _size(source: Path | Inside) -> int:
+    if isinstance(source, Inside):
+        return 0 if source.problem else source.member.size
     try:
+        status = source.stat()
+    except (OSError, ValueError):
+        return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
+
+
+def _digest(source: Path | Inside, most: int) -> bytes:
+    try:
+        if isinstance(source, Inside):
+            return source.member.digest or sha256(source.contents(most)).digest()
         with open(source, "rb", opener=without_blocking) as file:
             return file_digest(file, "sha256").digest()
-    except OSError:
+    except (OSError, PhotoError):
         return b""

@@ -58,8 +58,8 @@ def usual_jobs(tasks: Sequence[Task]) -> int:
     """Return how many processes are worth their start: at most one for each core."""
     size = 0
     for task in tasks:
-        with suppress(OSError, ValueError):
-            size += task.source.stat().st_size
+        stamp = task.stamp
+        size += 0 if stamp is None else stamp[0]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(cores, MOST, max(len(tasks) // PHOTOS_EACH, size // BYTES_EACH)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -61,6 +61,16 @@ def keep_numbers(names: Mapping[str, str], out: Path) -> None:
                 state.note_numbers(new.items())
     except OSError as error:
         raise refusal(out, error) from error
+
+
+def keep_all(outputs: Iterable[tuple[str | None, Path]]) -> None:
+    """Store the numbers of outputs in their folders, as `keep_numbers`, each with its input's name if any."""
+    found: dict[Path, dict[str, str]] = {}
+    for name, output in outputs:
+        if name is not None:
+            found.setdefault(output.parent, {})[name] = output.name
+    for folder, names in found.items():
+        keep_numbers(names, folder)
 
 
 def number_of(output: str) -> int | None:

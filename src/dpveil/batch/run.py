@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from dpveil.batch.choices import Choices
 from dpveil.batch.copies import copies
 from dpveil.batch.found import Found
 from dpveil.batch.interrupts import uninterrupted
-from dpveil.batch.jobs import Jobs, check_jobs, nothing
-from dpveil.batch.numbering import check_numbers, keep_numbers
-from dpveil.batch.prefetch import ahead, prefetch
-from dpveil.batch.price import check_price, is_priced
+from dpveil.batch.numbering import check_numbers, keep_all
 from dpveil.batch.private import check_apart
 from dpveil.batch.report import (
-    INTERRUPTED,
     RELEASED,
     SKIPPED,
-    UNAFFORDABLE,
     UNPAYABLE,
     UNWRITABLE,
     Report,
@@ -29,11 +24,11 @@ from dpveil.batch.report import (
 )
 from dpveil.batch.resume import earlier, finished, same, taken
 from dpveil.batch.shared import Around, Shared
-from dpveil.batch.state import Stamp, State, stamp_of
-from dpveil.batch.tasks import Task, numbered_names
+from dpveil.batch.state import Stamp, State
+from dpveil.batch.tasks import Task
 from dpveil.core.certificate import Certificate
-from dpveil.errors import BudgetRefused, DPVeilError, LedgerError, OutputError
-from dpveil.io import most_bytes, read
+from dpveil.errors import DPVeilError, LedgerError, OutputError
+from dpveil.io import most_bytes
 from dpveil.io.names import shown
 from dpveil.release.plan import Plan, plan
 from dpveil.release.saving import Release, is_release, tidy
@@ -89,8 +84,8 @@ class Run:
         if self.choices.ledger is not None:
             check_apart(self.choices.ledger.files, [path for task in tasks for path in task.paths])
         dry = self.choices.dry
-        for folder, names in ({} if dry else numbered_names(tasks)).items():
-            keep_numbers(names, folder)
+        if not dry:
+            keep_all((task.numbered, task.output) for task in tasks)
         for folder in sorted({task.output.parent for task in tasks}):
             if not dry:
                 tidy(folder)
@@ -99,17 +94,19 @@ class Run:
                 check_numbers(folder, state, {task.output.name for task in tasks})
             if state.problem:
                 self.report.notes.append(f"{state.problem}: inputs that were replaced may go unnoticed")
-        self.copies = copies((task.source for task in tasks), most=most_bytes(self.choices.max_pixels))
+        self.copies = copies(
+            (task.inside or task.source for task in tasks), most=most_bytes(self.choices.max_pixels)
+        )
 
     def prepare(self, task: Task) -> tuple[Path, Certificate] | _Ready:
         """Return the release of an earlier run with the same settings, or the plan for a new one.
 
         If the input cannot be inspected, reading it reports the error before the output is considered.
         """
-        choices, stamp = self.choices, stamp_of(task.source)
+        choices, stamp = self.choices, task.stamp
         if (there := self._there(task, stamp)) is not None:
             return there
-        photo = read(task.source, max_pixels=choices.max_pixels)
+        photo = task.read(choices.max_pixels)
         with self.found.about(task.output, photo, keep=choices.dry):
             planned = plan(
                 photo,
@@ -235,67 +232,6 @@ class Run:
         except OSError as error:
             return (FORGOTTEN.format(error.strerror or error),)
         return ()
-
-
-def release_all(
-    tasks: Sequence[Task],
-    choices: Choices,
-    *,
-    jobs: int = 1,
-    step: Callable[[], None] = lambda: None,
-    see: Callable[[Task, Plan, Release], Any] = nothing,
-    seen: Callable[[Any], None] = nothing,
-    priced: Callable[[Report], None] = nothing,
-    options: Mapping[str, str] | None = None,
-) -> Report:
-    """Release every photo, calling `step` after each, and return the report, in the order of the tasks.
-
-    With several `jobs`, so many other processes release them, on one core each; this one pays and signs.
-    `see` is called with each new release once it is written, where that happens, and `seen` here with what it
-    returned. A run that `is_priced` first plans all photos, calling `step` after each, and calls `priced`
-    with what they cost, before anything is paid. None of the three may raise.
-
-    Continues after the failure of a single photo; stops if nothing can be written any more, the ledger fails,
-    or on an interrupt, and then reports the remaining photos as untried, as all are if a ledger has less left
-    than they cost together. With `options`, such as {"force": "--force"}, errors write arguments as on the
-    command line. Raises `UsageError` and
-    `OutputError`, before anything is drawn, if outputs cannot be numbered, an input or output belongs to the
-    ledger, or `jobs` is no number of processes that the settings can be sent to.
-    """
-    check_jobs(jobs)
-    run = Run(choices, Report(options or {}, dry=choices.dry), lambda *release: seen(see(*release)))
-    dry = Run(replace(choices, dry=True), Report(options or {}), nothing, states=run.states, found=run.found)
-    apart = None if min(jobs, len(tasks)) < 2 else Jobs(run, tasks, see, seen)
-    try:
-        run.begin(tasks)
-        if is_priced(choices, tasks):
-            _release(dry, None if apart is None else Jobs(dry, tasks, nothing, nothing), tasks, jobs, step)
-            check_price(choices, dry.report)
-            priced(dry.report)
-        _release(run, apart, tasks, jobs, step)
-    except KeyboardInterrupt:
-        run.stop(tasks, INTERRUPTED)
-    except BudgetRefused as error:
-        run.stop(tasks, UNAFFORDABLE, error)
-    run.report.know(dry.report)
-    run.report.discard({place for place, task in enumerate(tasks) if task.output in run.paid})
-    return run.report
-
-
-def _release(
-    run: Run, apart: Jobs | None, tasks: Sequence[Task], jobs: int, step: Callable[[], None]
-) -> None:
-    """Release every photo, in this process reading and drawing the next ones while one is written."""
-    if apart is not None:
-        apart.release(min(jobs, len(tasks)), step)
-        return
-    at_once = min(finder.at_once for finder in run.choices.regions)
-    with prefetch(run.prepare, tasks, at_once=at_once) as prepared, ahead(run.draw, prepared) as drawn:
-        for task, waiting in drawn:
-            if reason := run.turn(task, waiting):
-                run.stop(tasks, reason)
-                break
-            step()
 
 
 def _errno(error: OutputError) -> int | None:

@@ -13,10 +13,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
+from dpveil.batch.archives import ARCHIVES, archive_of
+from dpveil.batch.inside import Inside, Shard, inside
 from dpveil.batch.numbering import NAMED, number_of, numbered
-from dpveil.batch.state import State, key_of
+from dpveil.batch.state import Stamp, State, key_of, stamp_of
+from dpveil.core.photo import Photo
 from dpveil.errors import InvalidParameter, UsageError, meant
-from dpveil.io import FORMATS, format_of
+from dpveil.io import FORMATS, format_of, read
 from dpveil.io.folders import UNWRITTEN, identity, is_folder, is_link, real, walk
 from dpveil.io.names import shown
 from dpveil.io.writing import refusal
@@ -35,7 +38,8 @@ class Task:
     """One photo: its `source`, its `output`, and `name`, the output relative to the chosen folder.
 
     `former` is where an earlier run may have written it, when other inputs had the same stem, and `elsewhere`
-    are the outputs by the other way of naming. `numbered` is the input's name if the output is a number.
+    are the outputs by the other way of naming. `numbered` is the input's name if the output is a number. The
+    `source` of a photo `inside` of a shard names it, and nothing is at this path.
     """
 
     source: Path
@@ -44,29 +48,35 @@ class Task:
     former: Path | None = None
     elsewhere: tuple[Path, ...] = ()
     numbered: str | None = None
+    inside: Inside | None = None
+
+    @property
+    def stamp(self) -> Stamp | None:
+        """Size and time of the photo's file; None if it cannot be inspected."""
+        return stamp_of(self.source) if self.inside is None else self.inside.stamp
+
+    def read(self, max_pixels: int) -> Photo:
+        """Return the photo; raises `PhotoError`."""
+        if self.inside is not None:
+            return self.inside.read(max_pixels)
+        return read(self.source, max_pixels=max_pixels)
 
     @property
     def paths(self) -> list[Path]:
         """Every file that a run may open for it."""
         outputs = [self.output, *self.elsewhere, *([] if self.former is None else [self.former])]
-        return [self.source, *outputs, *map(certificate_path, outputs)]
-
-
-def numbered_names(tasks: Iterable[Task]) -> dict[Path, dict[str, str]]:
-    """Return the names of numbered outputs, by folder and name of the input."""
-    found: dict[Path, dict[str, str]] = {}
-    for task in tasks:
-        if task.numbered is not None:
-            found.setdefault(task.output.parent, {})[task.numbered] = task.output.name
-    return found
+        shard = () if self.inside is None else (self.inside.shard.path, self.inside.shard.target)
+        return [self.source, *outputs, *map(certificate_path, outputs), *shard]
 
 
 def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> list[Task]:
     """Return the tasks for files and folders, in a fixed order; a folder's tree is mirrored under `out`.
 
     In folders, hidden files, dpveil's own outputs, and files without the suffix of a picture or video are
-    left out. A file with several paths is taken once. With `names` "number" all outputs are in `out` as
-    photo-000001.png and so on; a photo keeps its number, which `release_all` stores before anything is drawn.
+    left out. A file with several paths is taken once. A WebDataset shard (.tar) or Parquet file is the photos
+    in it, whose releases `release_all` writes to a file of the same name; for one, `out` may be that. With
+    `names` "number" all outputs are in `out` as photo-000001.png and so on; a photo keeps its number, which
+    `release_all` stores before anything is drawn.
     Writes nothing. Raises `UsageError` if two photos have the same output, an output would overwrite an
     input, `out` is an input folder, several photos have one file name as output, or one photo a new folder
     whose name looks like a mistyped file name; and `OutputError` for a file in a folder that does not exist.
@@ -75,6 +85,8 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> lis
         hint = f"{meant(names, NAMES)}write {' or '.join(NAMES)}"
         raise InvalidParameter("names", names, "is unknown", hint=hint)
     given = list(inputs)
+    if archive_of(out) is not None and not is_folder(out):
+        return _checked(_into_a_shard(given, out, names), given)
     if out.suffix.lower() in FOREIGN.union(FORMATS) and not is_folder(out):
         return _checked([_into_a_file(given, out, names)], given)
     if (
@@ -90,7 +102,11 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> lis
         problem = f"{{out}} {shown(out)} is the input folder, and releases would lie among the originals"
         raise UsageError(problem, hint="name another folder, such as out", arguments=ARGUMENTS)
     photos = sorted(_photos(given, out), key=lambda pair: str(pair[1]))
-    tasks = _placed(photos, out) if names == "keep" else _numbered(photos, out)
+    files = [pair for pair in photos if archive_of(pair[0]) is None]
+    tasks = _placed(files, out) if names == "keep" else _numbered(files, out)
+    for source, relative in photos:
+        if archive_of(source) is not None:
+            tasks += _in_shard(source, out / relative, out, names)
     return _checked(tasks, [source for source, _ in photos])
 
 
@@ -135,6 +151,29 @@ def _into_a_file(given: Sequence[Path], out: Path, names: str) -> Task:
     return Task(given[0], out, out.name)
 
 
+def _into_a_shard(given: Sequence[Path], out: Path, names: str) -> list[Task]:
+    if len(given) != 1 or is_folder(given[0]) or archive_of(given[0]) is not archive_of(out):
+        called = ARCHIVES[out.suffix.lower()].called
+        problem = f"{{out}} {shown(out)} is the name of one {called}, and the inputs are not one"
+        raise UsageError(problem, hint="name a folder, such as out", arguments=ARGUMENTS)
+    if not is_folder(out.parent):
+        raise refusal(out, FileNotFoundError(ENOENT, ""))
+    return _in_shard(given[0], out, out.parent, names)
+
+
+def _in_shard(source: Path, target: Path, root: Path, names: str) -> list[Task]:
+    """Return the tasks for the photos in a shard."""
+    if names != "keep":
+        problem = f"the photos in {shown(source)} keep their names, and {{names}} {names} would change them"
+        raise UsageError(problem, hint="leave out {names}, or unpack it", arguments=ARGUMENTS)
+    tasks = []
+    for photo in inside(source, target, root):
+        shard, name = photo.shard, photo.target.relative_to(root).as_posix()
+        elsewhere = tuple(map(shard.place, photo.others))
+        tasks.append(Task(photo.source, shard.place(photo.name), name, elsewhere=elsewhere, inside=photo))
+    return tasks
+
+
 def _photos(given: Iterable[Path], out: Path | None) -> list[tuple[Path, Path]]:
     """Return every photo once, with its path relative to the input in which it was found."""
     found: dict[Path, tuple[Path, Path]] = {}
@@ -168,9 +207,10 @@ def _images(start: Path, out: Path | None) -> Iterator[tuple[Path, Path]]:
     if not is_folder(start):
         yield start, Path(start.name)
         return
+    suffixes = UNWRITTEN.union(FORMATS, () if out is None else ARCHIVES)
     for path, problem in walk(start, None if out is None else real(out)):
         own = os.path.lexists(certificate_path(path)) or path.name.endswith(SUFFIX)
-        if (path.suffix.lower() in UNWRITTEN.union(FORMATS) and not own) or problem:
+        if (path.suffix.lower() in suffixes and not own) or problem:
             yield path, path.relative_to(start)
 
 
@@ -217,9 +257,31 @@ def _checked(tasks: list[Task], sources: Iterable[Path]) -> list[Task]:
                 hint="rename one, or release them into different folders",
             )
     originals = {identity(source) for source in sources}
-    for task in tasks:
-        for target in (task.output, certificate_path(task.output)):
-            if identity(target) in originals:
-                problem = f"{shown(target)} is one of the inputs"
-                raise UsageError(problem, hint="choose another {out}", arguments=ARGUMENTS)
+    beside = (place for task in tasks for place in (task.output, certificate_path(task.output)))
+    for target in (*beside, *(shard.target for shard in _shards(tasks))):
+        if identity(target) in originals:
+            problem = f"{shown(target)} is one of the inputs"
+            raise UsageError(problem, hint="choose another {out}", arguments=ARGUMENTS)
     return tasks
+
+
+def _shards(tasks: Iterable[Task]) -> list[Shard]:
+    """Return the shards of tasks; raises `UsageError` if two would be written to one, or over a photo."""
+    given = list(tasks)
+    shards = list(dict.fromkeys(task.inside.shard for task in given if task.inside is not None))
+    written = [task.output if task.inside is None else task.inside.shard.target for task in given]
+    folders = {_key(folder) for place in written for folder in place.parents}
+    places: dict[str, Shard] = {}
+    for shard in shards:
+        if _key(shard.target) in folders:
+            raise UsageError(
+                f"{shown(shard.path)} would be written to {shown(shard.target)}, a folder of other releases",
+                hint="rename one, or release them into different folders",
+            )
+        other = places.setdefault(_key(shard.target), shard)
+        if other is not shard:
+            raise UsageError(
+                f"{shown(other.path)} and {shown(shard.path)} would both be written to {shown(shard.target)}",
+                hint="rename one, or release them into different folders",
+            )
+    return shards

@@ -40,12 +40,15 @@ if TYPE_CHECKING:
 @takes_method
 def obfuscate_command(
     context: typer.Context,
-    inputs: Annotated[list[Path], typer.Argument(metavar="INPUT", help="Photos, and folders of them.")],
+    inputs: Annotated[
+        list[Path],
+        typer.Argument(metavar="INPUT", help="Photos, WebDataset shards (.tar), Parquet files, and folders."),
+    ],
     out: Annotated[
         Path,
         typer.Option(
             metavar="PATH",
-            help="A folder, made if missing; for one photo, also a file, in a folder that exists.",
+            help="A folder, made if missing; for one input, also a file, in a folder that exists.",
         ),
     ],
     method: Method,
@@ -138,8 +141,8 @@ def obfuscate_command(
       dpveil obfuscate group.jpg --out private.png --attributes gender=1,age=1 --except 2
       dpveil obfuscate photos --out private --method dp-pix --epsilon 1 --block 32 --neighbourhood 16
 
-    A folder's tree is mirrored under --out, as PNG files. One bad photo never stops the rest, and a rerun
-    skips what is finished, so that nothing is paid for twice.
+    A folder's tree is mirrored under --out, as PNG files, and a shard as one of releases. One bad photo
+    never stops the rest, and a rerun skips what is finished, so that nothing is paid for twice.
 
     --method dp-pix --help shows the options of dp-pix.
     """

@@ -72,6 +72,46 @@ def _acquire(handle: int) -> bool:
             return True
 
 
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Hold the lock file `path`, made with its folders if missing and removed at the end.
+
+    Raises `OSError`: EBUSY at once if another process, or thread, holds it. Where the disk has no locks, none
+    is held.
+    """
+    handle = _held(path)
+    try:
+        yield
+    finally:
+        try:
+            with suppress(OSError):
+                path.unlink()
+        finally:
+            os.close(handle)
+
+
+def _held(path: Path) -> int:
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            handle = os.open(
+                path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0), 0o600
+            )
+        except FileNotFoundError:  # the process before has just removed its folder
+            continue
+        try:
+            if LOCKS:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES):
+                os.close(handle)
+                raise OSError(errno.EBUSY, "another process is writing there") from error
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), path.lstat()):
+                return handle
+        os.close(handle)  # the process before has removed it
+
+
 def leftovers(folder: Path) -> list[Path]:
     """Return the temporary files in `folder`, sorted; only its `sole_writer` may remove them."""
     try:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from dpveil.io.refused import COPY_AGAIN, Refused
 
@@ -26,6 +29,23 @@ def received(path: Path, most: int) -> bytes:
     if len(contents) > most:
         raise _large(len(contents), most)
     return contents
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[tuple[BinaryIO, os.stat_result]]:
+    """Open a regular file, of any size, to read parts of it, and yield it with its status.
+
+    Raises `Refused`, also for errors in reading it within the context.
+    """
+    try:
+        with open(path, "rb", opener=without_blocking) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise Refused("is not a regular file", COPY_AGAIN)
+            yield file, status
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not a valid file name"
+        raise Refused(f"cannot be read ({reason})", COPY_AGAIN) from error
 
 
 def is_present(path: Path) -> bool:

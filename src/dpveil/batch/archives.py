@@ -1,0 +1,164 @@
+"""Files of many photos, in one table: how photos are found and read in each, and how releases are written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, Final
+from weakref import finalize
+
+from dpveil.batch.state import Stamp
+from dpveil.core.certificate import MOST_BYTES
+from dpveil.io.names import quoted
+from dpveil.io.parquet import Rows, released_rows, write_parquet
+from dpveil.io.received import opened, without_blocking
+from dpveil.io.refused import Refused
+from dpveil.io.tar import Member, members, write_tar
+from dpveil.release.saving import SUFFIX
+
+LONGEST: Final = 230
+"""Most bytes of a name in a shard, so that its release, and the certificate, can be unpacked."""
+CHANGED: Final = ("was in a file that has changed since the run began", "run it again")
+RENAME: Final = "give it a plain name"
+ROW: Final = "{:09}.png"
+"""What the release of a row is called; the first row is 0."""
+
+Release = tuple[str, bytes, bytes]
+"""Name, image and certificate."""
+
+
+@dataclass(frozen=True)
+class Archive:
+    """One kind of file.
+
+    `listed` yields what is in a file of so many bytes; `read` returns the contents of a member, if the file
+    is still as stamped; `releases` yields what is in a file of releases of so many bytes, none of which has
+    an image of more than so many; and `write` writes one. `absent` says why a member that is not `plain` has
+    no contents. All raise `Refused`, but for `write`, which raises `OSError`.
+    """
+
+    called: str
+    absent: str
+    listed: Callable[[BinaryIO, int], Iterator[Member]]
+    read: Callable[[Path, Stamp, Member], bytes]
+    releases: Callable[[BinaryIO, int, int], Iterator[Release]]
+    write: Callable[[BinaryIO, Iterable[Release]], None]
+
+
+def archive_of(path: Path) -> Archive | None:
+    """Return the kind of file of a path, by its suffix; None if it is none of many photos."""
+    return ARCHIVES.get(path.suffix.lower())
+
+
+def refusal_of(name: str, seen: Collection[str] = ()) -> Refused | None:
+    """Return what is wrong with a name in a file, if anything; `seen` are those before it."""
+    parts = name.split("/")
+    if not name.isprintable() or len(name.encode("utf-8", "replace")) > LONGEST or "\\" in name:
+        return Refused(f"is called {quoted(name)!r}, which is no plain name", RENAME)
+    if any(part in ("", ".", "..") for part in parts):
+        return Refused(f"is called {name!r}, which leads elsewhere", RENAME)
+    if name in seen:
+        return Refused(f"is called {name!r}, as another before it", "name it otherwise")
+    return None
+
+
+@contextmanager
+def _unchanged(path: Path, stamp: Stamp) -> Iterator[BinaryIO]:
+    with opened(path) as (file, status):
+        if (status.st_size, status.st_mtime_ns) != stamp:
+            raise Refused(*CHANGED)
+        yield file
+
+
+def _read_member(path: Path, stamp: Stamp, member: Member) -> bytes:
+    with _unchanged(path, stamp) as file:
+        file.seek(member.start)
+        return file.read(member.size)
+
+
+def _released_members(file: BinaryIO, size: int, most: int) -> Iterator[Release]:
+    """Yield the releases in a shard; raises `Refused` before the first if it holds anything else."""
+    found = list(members(file, size))
+    by_name = {member.name: member for member in found}
+    images = [member for member in found if not member.name.endswith(SUFFIX)]
+    for member in images:
+        beside = by_name.get(f"{member.name}{SUFFIX}")
+        if beside is None or not member.name.endswith(".png"):
+            raise Refused("holds a file without a certificate", "")
+        if (reason := refusal_of(member.name)) is not None:
+            raise Refused(f"holds a release that {reason.problem}", "")
+        if not (member.plain and beside.plain) or member.size > most or beside.size > MOST_BYTES:
+            raise Refused("holds a release that is too large, or no file", "")
+    if len(by_name) != len(found) or len(found) != 2 * len(images):
+        raise Refused("holds a name twice, or a certificate without its release", "")
+
+    def contents(member: Member) -> bytes:
+        file.seek(member.start)
+        return file.read(member.size)
+
+    return ((each.name, contents(each), contents(by_name[f"{each.name}{SUFFIX}"])) for each in images)
+
+
+def _write_members(file: BinaryIO, releases: Iterable[Release]) -> None:
+    write_tar(
+        file,
+        (pair for name, image, text in releases for pair in ((name, image), (f"{name}{SUFFIX}", text))),
+    )
+
+
+def _listed_rows(file: BinaryIO, size: int) -> Iterator[Member]:
+    rows = Rows(file)
+    for row in range(len(rows)):
+        image = rows.at(row)
+        held = image or b""
+        yield Member(ROW.format(row), row, len(held), 0, image is not None, sha256(held).digest())
+
+
+def _read_row(path: Path, stamp: Stamp, member: Member) -> bytes:
+    with _unchanged(path, stamp):
+        image = _rows(path, stamp).at(member.start)
+    if image is None or len(image) != member.size:
+        raise Refused(*CHANGED)
+    return image
+
+
+@lru_cache(maxsize=2)
+def _rows(path: Path, stamp: Stamp) -> Rows:
+    """Return the rows of a file, which stays open, as they are read one after another.
+
+    Of two files, so that one may be begun while another is not quite done.
+    """
+    file = open(path, "rb", opener=without_blocking)  # noqa: SIM115  closed with the rows
+    try:
+        status = os.fstat(file.fileno())
+        if (status.st_size, status.st_mtime_ns) != stamp:
+            raise Refused(*CHANGED)
+        rows = Rows(file)
+    except BaseException:
+        file.close()
+        raise
+    finalize(rows, file.close)
+    return rows
+
+
+def _released_rows(file: BinaryIO, size: int, most: int) -> Iterator[Release]:
+    return ((ROW.format(row), image, text) for row, image, text in released_rows(file, most, MOST_BYTES))
+
+
+def _write_rows(file: BinaryIO, releases: Iterable[Release]) -> None:
+    write_parquet(file, ((int(PurePosixPath(name).stem), name, *both) for name, *both in releases))
+
+
+LINK: Final = "is a link, a device or sparse, and no file"
+ARCHIVES: Final = {
+    ".tar": Archive("shard", LINK, members, _read_member, _released_members, _write_members),
+    ".parquet": Archive(
+        "Parquet file", "has no bytes of an image", _listed_rows, _read_row, _released_rows, _write_rows
+    ),
+}
+"""Files of many photos, by suffix in lower case."""

@@ -1,0 +1,172 @@
+"""Photos inside of archives: what lies in a shard or Parquet file, and where its releases are gathered.
+
+Releases are gathered in a hidden folder beside the shard that is to be written, where all is as in a run over
+folders. Its files are named by hashes, as names in a shard come from anyone and never become paths.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from dpveil.batch.archives import ARCHIVES, RENAME, Archive, refusal_of
+from dpveil.batch.state import Stamp
+from dpveil.core.photo import Photo
+from dpveil.errors import PhotoError
+from dpveil.io import FORMATS, most_bytes, read_bytes
+from dpveil.io.folders import UNWRITTEN
+from dpveil.io.names import shown
+from dpveil.io.received import opened
+from dpveil.io.refused import COPY_AGAIN, Refused
+from dpveil.io.tar import Member
+from dpveil.release.saving import SUFFIX
+
+STAGE: Final = ".dpveil-shards"
+"""The hidden folder in which releases are gathered."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One WebDataset shard or Parquet file: its `path` and stamp, and the `target` to be written.
+
+    The `root` is the folder of all outputs.
+    """
+
+    path: Path
+    stamp: Stamp
+    target: Path
+    root: Path
+
+    @property
+    def archive(self) -> Archive:
+        """Its kind, by the suffix."""
+        return ARCHIVES[self.path.suffix.lower()]
+
+    @property
+    def folder(self) -> Path:
+        """Where its releases are gathered."""
+        return self.root / STAGE / _hash(self.target.relative_to(self.root).as_posix())
+
+    def place(self, name: str) -> Path:
+        """Where the release is gathered that is called `name` in the target."""
+        return self.folder / f"{_hash(name)}.png"
+
+
+@dataclass(frozen=True)
+class Inside:
+    """A photo in a shard, the `name` of its release in the target, and what it may have been called before.
+
+    `problem` says why it is not read, if so, and `remedy` what helps.
+    """
+
+    shard: Shard
+    member: Member
+    label: str
+    name: str
+    others: tuple[str, ...] = ()
+    problem: str = ""
+    remedy: str = ""
+
+    @property
+    def source(self) -> Path:
+        """How messages and reports call the photo; nothing is at this path."""
+        return Path(f"{self.shard.path}/{self.label}")
+
+    @property
+    def target(self) -> Path:
+        """How messages and reports call its release."""
+        return Path(f"{self.shard.target}/{self.name}")
+
+    @property
+    def stamp(self) -> Stamp | None:
+        """Size, and the time that the shard states for it, which stays when others are added."""
+        return None if self.problem else (self.member.size, self.member.time * 10**9)
+
+    def read(self, max_pixels: int) -> Photo:
+        """Return the photo; raises `PhotoError`."""
+        return read_bytes(self.contents(most_bytes(max_pixels)), shown(self.source), max_pixels=max_pixels)
+
+    def contents(self, most: int) -> bytes:
+        """Return its bytes; raises `PhotoError` if they are more than `most`, or the shard has changed."""
+        try:
+            if self.problem:
+                raise Refused(self.problem, self.remedy)
+            if self.member.size > most:
+                problem = f"has {self.member.size:,} bytes, more than any photo within the limit of pixels"
+                raise Refused(problem, "raise {max_pixels} if it is a photo", {"max_pixels": "max_pixels"})
+            return self.shard.archive.read(self.shard.path, self.shard.stamp, self.member)
+        except Refused as refusal:
+            text = f"{shown(self.source)} {refusal.problem}"
+            raise PhotoError(text, hint=refusal.remedy, arguments=refusal.arguments) from None
+
+
+def inside(path: Path, target: Path, root: Path) -> list[Inside]:
+    """Return the photos in the shard at `path`, in its order, whose releases are for the shard `target`.
+
+    Left out are hidden files, files without the suffix of a picture or video, and releases with their
+    certificates. What cannot be read has its `problem`, and so has a shard from where it is damaged. Writes
+    nothing.
+    """
+    found, damage = list[Member](), None
+    shard = Shard(path, (0, 0), target, root)
+    try:
+        with opened(path) as (file, status):
+            shard = Shard(path, (status.st_size, status.st_mtime_ns), target, root)
+            for member in shard.archive.listed(file, status.st_size):
+                found.append(member)
+    except Refused as refusal:
+        rest = ", and what follows in it is not released" if found else ""
+        damage = Refused(f"{refusal.problem}{rest}", refusal.remedy)
+    photos = list(_named(shard, list(_photos(found, shard.archive.absent))))
+    if damage is not None:
+        photos.append(_bad(shard, Member("", 0, 0, 0, plain=False), "", "#", damage))
+    return photos
+
+
+def _photos(found: list[Member], absent: str) -> Iterator[tuple[int, str, Member, Refused | None]]:
+    """Yield the number, name and problem of every photo; no name if it is the problem."""
+    names = {member.name.removeprefix("./") for member in found}
+    seen = set[str]()
+    for number, member in enumerate(found, 1):
+        name = member.name.removeprefix("./")
+        suffix = PurePosixPath(name).suffix.lower()
+        own = name.endswith(SUFFIX) or f"{name}{SUFFIX}" in names
+        hidden = any(part[:1] == "." and part not in (".", "..") for part in name.split("/"))
+        if suffix in UNWRITTEN.union(FORMATS) and not own and not hidden:
+            unnamed = refusal_of(name, seen)
+            problem = unnamed or (None if member.plain else Refused(absent, COPY_AGAIN))
+            yield number, "" if unnamed else name, member, problem
+            seen.add(name)
+
+
+def _named(shard: Shard, photos: list[tuple[int, str, Member, Refused | None]]) -> Iterator[Inside]:
+    """Yield the photos with the names of their releases: a.png for a.jpg, or a.jpg.png if several have it."""
+    plain = [name for _, name, _, problem in photos if problem is None]
+    many = Counter(map(_stem, plain))
+    chosen = {name: _stem(name) if many[_stem(name)] == 1 else f"{name}.png" for name in plain}
+    taken = Counter(chosen.values())
+    for number, name, member, problem in photos:
+        if problem is None and taken[chosen[name]] > 1:
+            problem = Refused(f"would be called {chosen[name]}, as another", RENAME)
+        if problem is not None:
+            yield _bad(shard, member, name or f"#{number}", f"#{number}", problem)
+            continue
+        others = {_stem(name), f"{name}.png"} - taken.keys()
+        yield Inside(shard, member, name, chosen[name], tuple(others))
+
+
+def _bad(shard: Shard, member: Member, label: str, name: str, why: Refused) -> Inside:
+    return Inside(shard, member, label, name, problem=why.problem, remedy=why.remedy)
+
+
+def _stem(name: str) -> str:
+    return str(PurePosixPath(name).with_suffix(".png"))
+
+
+def _hash(name: str) -> str:
+    return hashlib.blake2b(os.fsencode(name), digest_size=16, person=b"dpveil.shard").hexdigest()

@@ -1,0 +1,87 @@
+"""A run from its first photo to its last: shards, what it costs, the processes that release, and its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from dpveil.batch.choices import Choices
+from dpveil.batch.interrupts import uninterrupted
+from dpveil.batch.jobs import Jobs, check_jobs, nothing
+from dpveil.batch.prefetch import ahead, prefetch
+from dpveil.batch.price import check_price, is_priced
+from dpveil.batch.report import INTERRUPTED, UNAFFORDABLE, Report
+from dpveil.batch.run import Run
+from dpveil.batch.shards import gathered
+from dpveil.batch.tasks import Task
+from dpveil.errors import BudgetRefused
+from dpveil.release.plan import Plan
+from dpveil.release.saving import Release
+
+
+def release_all(
+    tasks: Sequence[Task],
+    choices: Choices,
+    *,
+    jobs: int = 1,
+    step: Callable[[], None] = lambda: None,
+    see: Callable[[Task, Plan, Release], Any] = nothing,
+    seen: Callable[[Any], None] = nothing,
+    priced: Callable[[Report], None] = nothing,
+    options: Mapping[str, str] | None = None,
+) -> Report:
+    """Release every photo, calling `step` after each, and return the report, in the order of the tasks.
+
+    With several `jobs`, so many other processes release them, on one core each; this one pays and signs.
+    `see` is called with each new release once it is written, where that happens, and `seen` here with what it
+    returned. A run that `is_priced` first plans all photos, calling `step` after each, and calls `priced`
+    with what they cost, before anything is paid. None of the three may raise.
+
+    Continues after the failure of a single photo; stops if nothing can be written any more, the ledger fails,
+    or on an interrupt, and then reports the remaining photos as untried, as all are if a ledger has less left
+    than they cost together. With `options`, such as {"force": "--force"}, errors write arguments as on the
+    command line. Raises `UsageError` and `OutputError`, before anything is drawn, if outputs cannot be
+    numbered, an input or output belongs to the ledger, or `jobs` is no number of processes that the settings
+    can be sent to.
+    """
+    check_jobs(jobs)
+    run = Run(choices, Report(options or {}, dry=choices.dry), lambda *release: seen(see(*release)))
+    dry = Run(replace(choices, dry=True), Report(options or {}), nothing, states=run.states, found=run.found)
+    apart = None if min(jobs, len(tasks)) < 2 else Jobs(run, tasks, see, seen)
+    with gathered(tasks, choices) as shards:
+        try:
+            shards.unpack()
+            run.begin(tasks)
+            if is_priced(choices, tasks):
+                planning = None if apart is None else Jobs(dry, tasks, nothing, nothing)
+                _release(dry, planning, tasks, jobs, step)
+                check_price(choices, dry.report)
+                priced(dry.report)
+            _release(run, apart, tasks, jobs, step)
+        except KeyboardInterrupt:
+            run.stop(tasks, INTERRUPTED)
+        except BudgetRefused as error:
+            run.stop(tasks, UNAFFORDABLE, error)
+        run.report.know(dry.report)
+        run.report.discard({place for place, task in enumerate(tasks) if task.output in run.paid})
+        with suppress(KeyboardInterrupt), uninterrupted():  # all is done but this
+            shards.pack(run.report)
+    return run.report
+
+
+def _release(
+    run: Run, apart: Jobs | None, tasks: Sequence[Task], jobs: int, step: Callable[[], None]
+) -> None:
+    """Release every photo, in this process reading and drawing the next ones while one is written."""
+    if apart is not None:
+        apart.release(min(jobs, len(tasks)), step)
+        return
+    at_once = min(finder.at_once for finder in run.choices.regions)
+    with prefetch(run.prepare, tasks, at_once=at_once) as prepared, ahead(run.draw, prepared) as drawn:
+        for task, waiting in drawn:
+            if reason := run.turn(task, waiting):
+                run.stop(tasks, reason)
+                break
+            step()

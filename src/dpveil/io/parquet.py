@@ -1,0 +1,221 @@
+"""Images in a column of Parquet files: those from anyone are read row by row, and releases are written.
+
+Source: Apache Parquet format. Images are as `datasets` of Hugging Face has them, a struct of bytes and path.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import accumulate
+from typing import Any, BinaryIO, Final
+
+from dpveil.io.refused import COPY_AGAIN, Refused
+
+IMAGE: Final = "image"
+CERTIFICATE: Final = "certificate"
+ROW: Final = "row"
+MOST_ROWS: Final = 1 << 21
+"""Most rows of one file."""
+MOST_FOOTER: Final = 1 << 27
+"""Most bytes, and most parts, of what a file says of itself."""
+MOST_PAGES: Final = 1 << 28
+MOST_TIMES: Final = 100
+"""A part of a column is refused if it states more bytes than this, and so many times more than it takes."""
+KEPT: Final = 16
+"""Rows that are kept when they are passed over, as readers are not quite in order."""
+KEPT_BYTES: Final = 1 << 25
+GROUP: Final = 64
+"""Rows of a group that is written, and less if they are large."""
+GROUP_BYTES: Final = 1 << 26
+FEATURES: Final = {
+    "info": {
+        "features": {
+            IMAGE: {"_type": "Image"},
+            CERTIFICATE: {"dtype": "string", "_type": "Value"},
+            ROW: {"dtype": "int64", "_type": "Value"},
+        }
+    }
+}
+"""By this, `datasets` shows the column as images."""
+
+
+class Rows:
+    """The images of one file, by row; several threads may read them, and fast if they are about in order.
+
+    The column is called "image", or is the only one of bytes, or of structs with a field "bytes". Memory is
+    that of a page of the column, a row, and up to `KEPT` more. Raises `Refused` if there is no such column,
+    and for damage.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._lock = file, threading.Lock()
+        with _refusing():
+            self._table = _opened(file)
+            counts = [self._table.metadata.row_group(n).num_rows for n in range(self._table.num_row_groups)]
+        self._column, self._leaf = _column(self._table.schema_arrow)
+        if any(count < 0 for count in counts) or sum(counts) > MOST_ROWS:
+            raise Refused(f"has more than {MOST_ROWS:,} rows", "split it")
+        with _refusing():
+            _check_pages(self._table.metadata, self._leaf)
+        self._ends = list(accumulate(counts))
+        self._next, self._end = 0, 0
+        self._values: Iterator[Any] = iter(())
+        self._kept: deque[tuple[int, bytes | None]] = deque(maxlen=KEPT)
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def at(self, row: int) -> bytes | None:
+        """Return the bytes of an image; None if the row has none."""
+        with self._lock:
+            for place, value in self._kept:
+                if place == row:
+                    return value
+            if not self._next <= row < self._end:
+                self._start(bisect_right(self._ends, row))
+            while self._next < row:
+                self._keep(self._next, self._value())
+            return self._value()
+
+    def _start(self, group: int) -> None:
+        self._next, self._end = (self._ends[group - 1] if group else 0), self._ends[group]
+        self._values = _values(self._table, self._leaf, [group])
+
+    def _value(self) -> bytes | None:
+        with _refusing():
+            found = next(self._values, {})
+        if self._column not in found:
+            self._end = 0
+            raise Refused("ends early", COPY_AGAIN)
+        self._next += 1
+        value = found[self._column]
+        value = value.get("bytes") if isinstance(value, dict) else value
+        return value if isinstance(value, bytes) else None
+
+    def _keep(self, row: int, value: bytes | None) -> None:
+        self._kept.append((row, value))
+        while sum(len(kept or b"") for _, kept in self._kept) > KEPT_BYTES:
+            self._kept.popleft()
+
+
+def released_rows(file: BinaryIO, most: int, most_text: int) -> Iterator[tuple[int, bytes, bytes]]:
+    """Yield row, image and certificate of every release in a file that `write_parquet` has written.
+
+    `most` are the most bytes of an image, and `most_text` of a certificate. Raises `Refused`, before the
+    first, for any other file.
+    """
+    with _refusing():
+        table = _opened(file)
+        if not table.schema_arrow.equals(_schema()) or table.metadata.num_rows > MOST_ROWS:
+            raise Refused("holds other columns than releases", COPY_AGAIN)
+        groups = range(table.num_row_groups)
+    seen = set[int]()
+    for found in _all(table, groups):
+        row, image, text = found[ROW], found[IMAGE] or {}, found[CERTIFICATE]
+        if row is None or not 0 <= row < MOST_ROWS or row in seen or not image.get("bytes") or text is None:
+            raise Refused("holds a row twice, or a row that is no release", COPY_AGAIN)
+        if len(image["bytes"]) > most or len(text.encode()) > most_text:
+            raise Refused("holds a release that is too large", COPY_AGAIN)
+        seen.add(row)
+    return ((row[ROW], row[IMAGE]["bytes"], row[CERTIFICATE].encode()) for row in _all(table, groups))
+
+
+def write_parquet(file: BinaryIO, releases: Iterable[tuple[int, str, bytes, bytes]]) -> None:
+    """Write releases by row, name, image and certificate; raises `OSError`."""
+    import pyarrow
+    import pyarrow.parquet
+
+    told = _schema().with_metadata({"huggingface": json.dumps(FEATURES)})
+    waiting: list[dict[str, Any]] = []
+    try:
+        with pyarrow.parquet.ParquetWriter(file, told, compression="none", use_dictionary=False) as made:
+            for row, name, image, certificate in releases:
+                text = certificate.decode("utf-8", "replace")
+                waiting.append({IMAGE: {"bytes": image, "path": name}, CERTIFICATE: text, ROW: row})
+                size = sum(len(each[IMAGE]["bytes"]) for each in waiting)
+                if len(waiting) == GROUP or size > GROUP_BYTES:
+                    made.write_table(pyarrow.Table.from_pylist(waiting, told))
+                    waiting.clear()
+            if waiting:
+                made.write_table(pyarrow.Table.from_pylist(waiting, told))
+    except pyarrow.ArrowException as error:
+        raise OSError(f"pyarrow cannot write it: {error}") from error
+
+
+def _schema() -> Any:
+    import pyarrow
+
+    image = pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
+    return pyarrow.schema([(IMAGE, image), (CERTIFICATE, pyarrow.string()), (ROW, pyarrow.int64())])
+
+
+def _opened(file: BinaryIO) -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise Refused("is read by pyarrow, which is not installed", "pip install 'dpveil[data]'") from error
+    bounds = {"thrift_string_size_limit": MOST_FOOTER, "thrift_container_size_limit": MOST_FOOTER}
+    return pyarrow.parquet.ParquetFile(file, memory_map=False, pre_buffer=False, **bounds)
+
+
+def _column(schema: Any) -> tuple[str, str]:
+    """Return the name of the column of images, and that of its bytes."""
+    import pyarrow.types as types
+
+    def is_bytes(kind: Any) -> bool:
+        return bool(types.is_binary(kind) or types.is_large_binary(kind))
+
+    found = dict[str, str]()
+    for field in schema:
+        at = field.type.get_field_index("bytes") if types.is_struct(field.type) else -1
+        if is_bytes(field.type):
+            found[field.name] = field.name
+        elif at >= 0 and is_bytes(field.type.field(at).type):
+            found[field.name] = f"{field.name}.bytes"
+    chosen = [IMAGE] if IMAGE in found else list(found)
+    if len(chosen) != 1 or len(schema.get_all_field_indices(chosen[0])) != 1:
+        problem = "has several columns of bytes" if found else "has no column of images"
+        raise Refused(problem, f"call the one with the bytes of images {IMAGE}")
+    return chosen[0], found[chosen[0]]
+
+
+def _check_pages(told: Any, leaf: str) -> None:
+    """Refuse a column that decompresses to far more than photos do; pages are in memory as a whole."""
+    for group in map(told.row_group, range(told.num_row_groups)):
+        for part in map(group.column, range(group.num_columns)):
+            most = max(MOST_PAGES, MOST_TIMES * part.total_compressed_size)
+            if part.path_in_schema == leaf and part.total_uncompressed_size > most:
+                raise Refused(f"decompresses to {part.total_uncompressed_size:,} bytes", COPY_AGAIN)
+
+
+def _all(table: Any, groups: Iterable[int]) -> Iterator[dict[str, Any]]:
+    rows = _values(table, None, list(groups))
+    while True:
+        with _refusing():
+            row = next(rows, None)
+        if row is None:
+            return
+        yield row
+
+
+def _values(table: Any, leaf: str | None, groups: list[int]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of groups one at a time: a dictionary makes many large rows of a small file."""
+    columns = None if leaf is None else [leaf]
+    for batch in table.iter_batches(1, row_groups=groups, columns=columns, use_threads=False):
+        yield from batch.to_pylist()
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Refuse a file for any error of the library in reading it."""
+    try:
+        yield
+    except Refused:
+        raise
+    except Exception as error:  # a hostile file ends in errors of many kinds
+        raise Refused("is damaged, or no Parquet file that can be read", COPY_AGAIN) from error

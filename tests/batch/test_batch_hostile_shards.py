@@ -1,0 +1,290 @@
+"""Shards that somebody made to harm, or that change under a run; and what is gathered for them."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import sys
+import tarfile
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from shards_made import counts, held, link, picture, released, shard
+
+from dpveil.batch import Choices, archives, plan_tasks, release_all
+from dpveil.batch import shards as batch_shards
+from dpveil.batch.inside import inside
+from dpveil.cli.run_report import exit_code
+from dpveil.errors import OutputError, UsageError
+from dpveil.io.refused import Refused
+from dpveil.io.tar import LATEST, Member, members
+from dpveil.ledger import Ledger, Limit
+from dpveil.mechanisms.pixel import DPPix
+from dpveil.regions import parse
+
+KINDS = (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)
+LONG = "/".join(["a" * 60, "ü" * 20, "b" * 60, "0.png"])
+"""A name that takes an extended header, or a prefix."""
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def told(name: str, size: int = 0, **more: object) -> tarfile.TarInfo:
+    made = tarfile.TarInfo(name)
+    made.size = size
+    for key, value in more.items():
+        setattr(made, key, value)
+    return made
+
+
+def listed(contents: bytes) -> list[Member]:
+    Path("listed.tar").write_bytes(contents)
+    with Path("listed.tar").open("rb") as file:
+        return list(members(file, len(contents)))
+
+
+def reasons(report: object) -> str:
+    return " ".join(str(entry.to_json()) for entry in report.failed)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_members_are_those_that_python_finds(kind: int) -> None:
+    made = io.BytesIO()
+    name = LONG.replace("ü", "u") if kind == tarfile.USTAR_FORMAT else LONG
+    with tarfile.open(fileobj=made, mode="w", format=kind) as file:
+        for each, size, time in ((name, 700, 5), ("c", 0, 8**11 - 1), ("d" * 100, 512, 1), ("e/", 0, 2)):
+            file.addfile(told(each, size, mtime=time), io.BytesIO(bytes(size)))
+        file.addfile(link("f", tarfile.SYMTYPE)[1])
+    found = listed(made.getvalue())
+    made.seek(0)
+    with tarfile.open(fileobj=made) as file:
+        expected = [(each.name, each.size, each.mtime, each.isreg()) for each in file]
+        starts = [each.offset_data for each in file if each.size]
+    assert [(each.name, each.size, each.time) for each in found] == [e[:3] for e in expected]
+    assert [each.plain for each in found[:3]] == [each[3] for each in expected[:3]]
+    assert not any(each.plain for each in found[4:])
+    assert [each.start for each in found if each.size] == starts
+
+
+def test_sizes_are_those_of_what_is_in_the_file() -> None:
+    """A hard link may state the size of what it leads to, and an extended header one of more digits."""
+    hard = told("a.png", 700, type=tarfile.LNKTYPE, linkname="b.png").tobuf(tarfile.USTAR_FORMAT)
+    record = b"12 size=513\n"
+    more = told("x", len(record), type=b"x").tobuf(tarfile.USTAR_FORMAT) + record.ljust(512, b"\0")
+    one, two = (told(name, 1).tobuf(tarfile.USTAR_FORMAT) for name in ("b.png", "c.png"))
+    found = listed(hard + more + one + bytes(1024) + two + bytes(512) + bytes(1024))
+    assert [(each.name, each.size) for each in found] == [("a.png", 0), ("b.png", 513), ("c.png", 1)]
+
+
+@pytest.mark.parametrize(
+    ("field", "time"),
+    [
+        (b"7" * 12, LATEST),
+        (b"\x80" + b"\x7f" * 11, LATEST),
+        (b"\xff" * 12, 0),
+        (b"00000000007\0", 7),
+        (b" " * 12, 0),
+    ],
+)
+def test_absurd_times_are_bounded_and_the_photo_is_released(field: bytes, time: int) -> None:
+    contents = picture()
+    head = bytearray(told("0.png", len(contents)).tobuf(tarfile.USTAR_FORMAT))
+    head[136:148] = field
+    head[148:156] = b"%06o\0 " % (sum(head[:148]) + sum(head[156:]) + 256)
+    Path("a.tar").write_bytes(bytes(head) + contents.ljust(512, b"\0") + bytes(1024))
+    assert listed(Path("a.tar").read_bytes())[0].time == time
+    assert counts(released("a.tar")) == (1, 0, 0)
+    assert counts(released("a.tar")) == (0, 1, 0)
+
+
+def test_headers_that_pile_up_take_no_memory() -> None:
+    """A hundred extended headers before one photo, each with records of other keys, and a name of 64 kB."""
+    more = told("x", 1 << 16, type=b"x").tobuf(tarfile.USTAR_FORMAT)
+    made = b"".join(
+        more + b"".join(b"%05d %03d%020d=%s\n" % (65536 // 8, n, m, b"v" * 8161) for m in range(8))
+        for n in range(100)
+    )
+    long = told("x", 60_000, type=b"L").tobuf(tarfile.USTAR_FORMAT) + (b"n" * 60_000).ljust(60_416, b"\0")
+    one = told("0.png").tobuf(tarfile.USTAR_FORMAT)
+    given = made + (long + one) * 100 + bytes(1024)
+    tracemalloc.start()
+    found = listed(given)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (len(found), {len(each.name) for each in found}) == (100, {1024})
+    assert peak < 1 << 20
+
+
+def test_headers_are_bounded() -> None:
+    record = b"65536 comment=" + b"v" * (65536 - 15) + b"\n"
+    one = told("0.png", 1).tobuf(tarfile.USTAR_FORMAT) + bytes(1536)
+    assert len(listed(told("x", 1 << 16, type=b"x").tobuf(tarfile.USTAR_FORMAT) + record + one)) == 1
+    for kind in (b"x", b"L", b"g", b"K"):
+        head = told("x", 1 << 17, type=kind).tobuf(tarfile.USTAR_FORMAT)
+        with pytest.raises(Refused, match="a header of 131,072 bytes"):
+            listed(head + record + record + one)
+
+
+def test_sparse_files_are_reported() -> None:
+    """They hold other bytes than they seem to, and tools that know these headers read something else."""
+    record = b"22 GNU.sparse.major=1\n"
+    more = told("x", len(record), type=b"x").tobuf(tarfile.USTAR_FORMAT) + record.ljust(512, b"\0")
+    contents = picture()
+    one = told("0.png", len(contents)).tobuf(tarfile.USTAR_FORMAT) + contents.ljust(512, b"\0")
+    Path("a.tar").write_bytes(more + one + one.replace(b"0.png", b"1.png") + bytes(1024))
+    report = released("a.tar")
+    assert (report.failed[0].source.name, "sparse" in reasons(report)) == ("0.png", True)
+
+
+def test_nothing_follows_the_end() -> None:
+    """Of joined archives only the first would be read, and photos of the second left out in silence."""
+    shard("a.tar", [("0.png", picture())])
+    shard("b.tar", [("1.png", picture(9))])
+    one = Path("a.tar").read_bytes()
+    Path("a.tar").write_bytes(one + Path("b.tar").read_bytes())
+    report = released("a.tar")
+    assert counts(report) == (1, 0, 1)
+    assert "goes on after its end" in reasons(report)
+    with pytest.raises(Refused, match="ends early"):
+        listed(one[: -len(one) + 1024])
+    assert len(listed(one + bytes(1 << 17))) == 1
+
+
+def test_names_with_dots_are_reported_and_hidden_ones_left_out() -> None:
+    names = ["././0.png", "a/./1.png", "..", "a/../2.png", ".3.png", ".a/4.png", "./5.png"]
+    shard("a.tar", [(name, picture()) for name in names])
+    report = released("a.tar")
+    assert (counts(report), list(held())) == ((1, 0, 3), ["5.png", "5.png.certificate.json"])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text")
+def test_a_shard_may_have_any_name() -> None:
+    name = os.fsdecode(b"\xff{out}.tar")
+    shard(f"in/{name}", [("0.png", picture())])
+    assert counts(released("in")) == (1, 0, 0)
+    assert len(held(f"out/{name}")) == 2
+
+
+def test_long_and_foreign_names_are_found_by_a_rerun() -> None:
+    shard("a.tar", [(LONG, picture()), ("n" * 226 + ".png", picture(9)), ("n" * 227 + ".png", picture(9))])
+    assert counts(released("a.tar")) == (2, 0, 1)
+    assert counts(released("a.tar")) == (0, 2, 1)
+    outputs = [task.output for task in plan_tasks([Path("a.tar")], Path("out"))]
+    assert all(re.fullmatch(r"out/\.dpveil-shards/[0-9a-f]{32}/[0-9a-f]{32}\.png", str(o)) for o in outputs)
+    with tarfile.open("out/a.tar") as made:
+        made.extractall("seen", filter="data")
+    assert Path("seen", LONG).exists()
+
+
+def test_a_shard_that_changes_under_a_run_is_paid_for_no_more() -> None:
+    for change in ("replaced", "removed", "a folder"):
+        shard("a.tar", [("0.png", picture()), ("1.png", picture(9))])
+        with Ledger(f"sqlite:///{change[0]}.db", create=True) as ledger:
+            ledger.set_limit("album", Limit("pure", epsilon=9))
+            tasks = plan_tasks([Path("a.tar")], Path("out"))
+            if change == "replaced":
+                shard("b.tar", [("0.png", picture(level=0)), ("1.png", picture(9))])
+                Path("b.tar").replace("a.tar")
+            else:
+                Path("a.tar").unlink()
+            if change == "a folder":
+                Path("a.tar").mkdir()
+            method = DPPix(epsilon=1, block=4, neighbourhood=4)
+            given = Choices(method=method, regions=[parse("whole")], ledger=ledger, subject="album")
+            report = release_all(tasks, given)
+            assert (counts(report), ledger.check().debits, Path("out").exists()) == ((0, 0, 2), 0, True)
+            assert {"replaced": "changed since", "removed": "No such file"}.get(change, "") in reasons(report)
+            assert not list(Path("out").iterdir())
+
+
+def test_a_rerun_without_new_releases_leaves_the_file_alone() -> None:
+    shard("a.tar", [("0.png", picture()), ("1.png", picture(9))])
+    released("a.tar")
+    before = Path("out/a.tar").stat()
+    assert counts(released("a.tar")) == (0, 2, 0)
+    after = Path("out/a.tar").stat()
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+    assert [path.name for path in Path("out").iterdir()] == ["a.tar"]
+    assert counts(released("a.tar", force=True)) == (2, 0, 0)
+    assert Path("out/a.tar").stat().st_ino != before.st_ino
+
+
+def test_what_cannot_be_unpacked_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With force, too, which replaces releases, and not those of photos that are no longer in the shard."""
+    shard("a.tar", [("0.png", picture()), ("1.png", picture(9))])
+    released("a.tar")
+    before = Path("out/a.tar").read_bytes()
+    shard("a.tar", [("0.png", picture())])
+    with monkeypatch.context() as patch:
+        patch.setattr(batch_shards, "_write", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "full")))
+        for force in (False, True):
+            with pytest.raises(OutputError, match="the disk is full"):
+                released("a.tar", force=force)
+    assert Path("out/a.tar").read_bytes() == before
+    assert counts(released("a.tar", force=True)) == (1, 0, 0)
+    assert [name for name in held() if name.endswith("png")] == ["0.png", "1.png"]
+
+
+def test_what_waits_and_is_too_large_now_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    shard("a.tar", [("0.png", picture()), ("1.png", picture(400))])
+    with monkeypatch.context() as patch:
+        patch.setattr(archives, "write_tar", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
+        released("a.tar")
+    waiting = next(Path("out").rglob("*.png"))
+    os.truncate(waiting, 1 << 30)
+    report = released("a.tar", max_pixels=3200)
+    assert exit_code(report) == 4
+    assert "1,073,741,824 bytes" in report.notes[-1]
+    assert waiting.exists()
+
+
+def test_a_certificate_that_is_gone_where_releases_wait_is_taken_from_the_shard() -> None:
+    shard("a.tar", [("0.png", picture())])
+    released("a.tar")
+    before = held()
+    folder = plan_tasks([Path("a.tar")], Path("out"))[0].output.parent
+    folder.mkdir(parents=True)
+    plan_tasks([Path("a.tar")], Path("out"))[0].output.write_bytes(b"left")
+    assert counts(released("a.tar")) == (0, 1, 0)
+    assert held() == before
+
+
+def test_folders_are_no_shards_and_shards_no_folders() -> None:
+    """This is said before anything is drawn, with force, too."""
+    shard("a.tar", [("0.png", picture())])
+    Path("out/a.tar").mkdir(parents=True)
+    for force in (False, True):
+        with pytest.raises(OutputError, match="it is a folder"):
+            released("a.tar", force=force)
+    Path("in/a.tar").mkdir(parents=True)
+    Path("in/a.tar/0.png").write_bytes(picture())
+    with pytest.raises(UsageError, match="a folder of other releases"):
+        plan_tasks([Path("in"), Path("a.tar")], Path("new"))
+
+
+def test_messages_name_releases_as_in_the_shard() -> None:
+    """0.png was of 0.jpg; now there is a 0.webp, too, so it would be called 0.jpg.png."""
+    shard("a.tar", [("0.jpg", picture())])
+    released("a.tar")
+    shard("a.tar", [("0.jpg", picture()), ("0.webp", picture(9))])
+    report = released("a.tar")
+    assert counts(report) == (0, 0, 2)
+    assert "out/a.tar/0.png may be an earlier release of it" in reasons(report)
+    again = released("a.tar", force=True)
+    assert counts(again) == (2, 0, 0)
+    assert "out/a.tar/0.png may be an earlier release of it" in str(again.entries[0].warnings)
+    assert ".dpveil" not in str(report.entries + again.entries)
+    assert len(held()) == 6
+
+
+def test_damage_is_told_once_and_nothing_else_of_it() -> None:
+    shard("a.tar", [("0.png", picture())])
+    Path("a.tar").write_bytes(Path("a.tar").read_bytes()[:520])
+    (found,) = inside(Path("a.tar"), Path("out/a.tar"), Path("out"))
+    assert (found.problem, found.stamp) == ("ends early", None)

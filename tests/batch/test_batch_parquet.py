@@ -1,0 +1,252 @@
+"""Runs over Parquet files: releases and payments as for folders, and nothing in a file is trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shards_made import counts, picture, released, shard
+from workers_made import Everything
+
+import dpveil
+from dpveil.batch import Choices, plan_tasks, release_all
+from dpveil.batch import releasing
+from dpveil.cli.run_report import exit_code
+from dpveil.core.certificate import MOST_BYTES
+from dpveil.errors import OutputError, UsageError
+from dpveil.io.parquet import Rows
+from dpveil.io.refused import Refused
+from dpveil.ledger import Ledger, Limit
+from dpveil.mechanisms.pixel import DPPix
+from dpveil.regions import parse
+
+arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed: make data-sets runs this")
+parquet = pytest.importorskip("pyarrow.parquet")
+TIMES = Path("times")
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def ledger(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
+    monkeypatch.setattr(releasing, "is_priced", lambda *_: False)
+    with Ledger("sqlite:///budget.db", create=True) as opened:
+        opened.set_limit("album", Limit("pure", epsilon=99))
+        yield opened
+
+
+def write(images: list[bytes | None], path: str = "a.parquet", **how: Any) -> None:
+    """Write images as `datasets` does, with labels."""
+    cells = [None if image is None else {"bytes": image, "path": "../x.jpg"} for image in images]
+    kind = arrow.struct([("bytes", arrow.binary()), ("path", arrow.string())])
+    columns = {"label": arrow.array(["Ann"] * len(images)), "image": arrow.array(cells, kind)}
+    parquet.write_table(arrow.table(columns), path, **how)
+
+
+def held(path: str = "out/a.parquet") -> list[dict[str, Any]]:
+    return parquet.read_table(path).to_pylist()  # type: ignore[no-any-return]
+
+
+def pictures(count: int) -> list[bytes | None]:
+    return [picture(8 + number) for number in range(count)]
+
+
+def reasons(report: Any) -> str:
+    return " ".join(str(entry.to_json()) for entry in report.failed)
+
+
+def test_a_file_of_releases_holds_them_with_their_certificates_and_rows(ledger: Ledger) -> None:
+    write(pictures(5), row_group_size=2)
+    first = released("a.parquet", seed=5)
+    assert counts(first) == (5, 0, 0)
+    assert str(first.entries[4].source) == "a.parquet/000000004.png"
+    made = held()
+    assert [set(row) for row in made] == [{"image", "certificate", "row"}] * 5
+    assert [row["row"] for row in made] == [0, 1, 2, 3, 4]
+    assert "Ann" not in str(made)
+    assert b'"_type": "Image"' in parquet.read_schema("out/a.parquet").metadata[b"huggingface"]
+    for row in made:
+        Path(row["image"]["path"]).write_bytes(row["image"]["bytes"])
+        Path(f"{row['image']['path']}.certificate.json").write_text(row["certificate"])
+    assert {dpveil.verify(f"00000000{n}.png").status for n in range(5)} == {"consistent"}
+    before = Path("out/a.parquet").stat()
+    assert counts(released("a.parquet", seed=5)) == (0, 5, 0)
+    assert Path("out/a.parquet").stat().st_ino == before.st_ino
+    assert [path.name for path in Path("out").iterdir()] == ["a.parquet"]
+    assert counts(released("a.parquet", "by-two", seed=5, jobs=2)) == (5, 0, 0)
+    assert held("by-two/a.parquet") == made
+    assert counts(released("a.parquet", "one.parquet")) == (5, 0, 0)
+
+
+def test_a_rerun_pays_for_what_is_missing_alone(ledger: Ledger) -> None:
+    """One photo has nobody in it at first; then a worker dies of another; then rows are added."""
+    write(pictures(4))
+    first = released("a.parquet", ledger=ledger, regions=[Everything(TIMES, empty=9)])
+    assert (counts(first), len(first.no_region), ledger.check().debits) == ((3, 0, 0), 1, 3)
+    assert [row["row"] for row in held()] == [0, 2, 3]
+    assert counts(released("a.parquet", ledger=ledger)) == (1, 3, 0)
+    assert (ledger.check().debits, [row["row"] for row in held()]) == (4, [0, 1, 2, 3])
+    write([*pictures(4), picture(15)])
+    TIMES.write_bytes(b"x")
+    last = released("a.parquet", ledger=ledger, regions=[Everything(TIMES, deadly=15)], jobs=2)
+    assert (counts(last), ledger.check().debits, len(held())) == ((1, 4, 0), 5, 5)
+
+
+def test_a_row_that_was_replaced_is_refused() -> None:
+    write(pictures(2))
+    released("a.parquet")
+    write([picture(99), picture(9)])
+    report = released("a.parquet")
+    assert counts(report) == (0, 1, 1)
+    assert "a.parquet/000000000.png was replaced" in reasons(report)
+
+
+def test_one_bad_row_is_one_failure() -> None:
+    write([picture(), None, b"", b"no photo", bytes(65 << 20), picture(9)])
+    report = released("a.parquet")
+    assert (counts(report), exit_code(report)) == ((2, 0, 4), 1)
+    assert [row["row"] for row in held()] == [0, 5]
+    assert "unexpected" not in reasons(report)
+    assert "a.parquet/000000001.png has no bytes of an image" in reasons(report)
+
+
+def test_columns_are_found_by_what_they_hold() -> None:
+    text, binary = arrow.array(["a"]), arrow.array([picture()], arrow.large_binary())
+    for columns, found in (
+        ({"photo": binary, "label": text}, (1, 0, 0)),
+        ({"image": binary, "mask": binary}, (1, 0, 0)),
+        ({"photo": binary, "mask": binary}, (0, 0, 1)),
+        ({"label": text}, (0, 0, 1)),
+        ({"image": text, "jpg": arrow.array([{"bytes": picture(), "path": None}])}, (1, 0, 0)),
+    ):
+        parquet.write_table(arrow.table(columns), "a.parquet")
+        report = released("a.parquet", force=True)
+        assert counts(report) == found
+        assert not found[2] or "column" in reasons(report)
+
+
+@pytest.mark.parametrize("damage", ["text", "cut", "middle", "footer"])
+def test_damage_is_one_failure(damage: str) -> None:
+    write(pictures(40), row_group_size=20, compression="none")
+    whole = bytearray(Path("a.parquet").read_bytes())
+    if damage == "middle":
+        half = len(whole) // 2
+        whole[half : half + 2000] = bytes(2000)
+    if damage == "footer":
+        whole[-60:-30] = b"\xff" * 30
+    cut = {"text": b"text", "cut": bytes(whole[:-20])}.get(damage, bytes(whole))
+    Path("a.parquet").write_bytes(cut)
+    report = released("a.parquet")
+    assert len(report.failed) >= 1
+    assert "unexpected" not in reasons(report)
+    assert damage == "middle" or counts(report) == (0, 0, 1)
+
+
+def test_a_file_that_changes_under_a_run_is_paid_for_no_more(ledger: Ledger) -> None:
+    write(pictures(3))
+    tasks = plan_tasks([Path("a.parquet")], Path("out"))
+    write([picture(level=1), *pictures(3)[1:]], "b.parquet")
+    Path("b.parquet").replace("a.parquet")
+    given = Choices(
+        method=DPPix(epsilon=1, block=4, neighbourhood=4),
+        regions=[parse("whole")],
+        ledger=ledger,
+        subject="album",
+    )
+    report = release_all(tasks, given)
+    assert (counts(report), ledger.check().debits) == ((0, 0, 3), 0)
+    assert "changed since" in reasons(report)
+
+
+def test_a_small_file_of_many_large_rows_takes_the_memory_of_one() -> None:
+    """A dictionary holds one image of 4 MB for 100 rows. Pages that hold them all are refused."""
+    write([bytes(1 << 22)] * 100, compression="zstd", dictionary_pagesize_limit=1 << 26)
+    assert Path("a.parquet").stat().st_size < 1 << 20
+    before, most = arrow.total_allocated_bytes(), 0
+    with Path("a.parquet").open("rb") as file:
+        rows = Rows(file)
+        for row in range(100):
+            assert len(rows.at(row) or b"") == 1 << 22
+            most = max(most, arrow.total_allocated_bytes() - before)
+    assert most < 1 << 26
+    write([bytes(1 << 22)] * 80, compression="zstd", use_dictionary=False)
+    with Path("a.parquet").open("rb") as file, pytest.raises(Refused, match="decompresses to 335"):
+        Rows(file)
+
+
+def test_rows_are_read_in_any_order() -> None:
+    images = pictures(60)
+    write(images, row_group_size=25)
+    with Path("a.parquet").open("rb") as file:
+        rows = Rows(file)
+        order = [0, 2, 1, 30, 29, 59, 58, 24, 25, 0, 49, 50, 51, 10, 59]
+        assert [rows.at(row) for row in order] == [images[row] for row in order]
+
+
+def test_what_is_no_file_of_releases_is_not_replaced() -> None:
+    write(pictures(2))
+    released("a.parquet")
+    good = parquet.read_table("out/a.parquet")
+    twice = arrow.concat_tables([good, good])
+    bare = [{**row, "certificate": None} for row in good.to_pylist()]
+    long = [{**row, "certificate": "x" * (MOST_BYTES + 1)} for row in good.to_pylist()]
+    forged = [arrow.Table.from_pylist(rows, good.schema) for rows in (bare, long)]
+    other_columns = (good.drop_columns("row"), good.append_column("more", good["row"]))
+    for other in (twice, *forged, *other_columns, None):
+        if other is None:
+            Path("out/a.parquet").write_bytes(b"PAR1 and more")
+        else:
+            parquet.write_table(other, "out/a.parquet")
+        before = Path("out/a.parquet").read_bytes()
+        with pytest.raises(OutputError, match="no Parquet file of releases"):
+            released("a.parquet")
+        assert Path("out/a.parquet").read_bytes() == before
+        assert [path.name for path in Path("out").iterdir()] == ["a.parquet"]
+    assert counts(released("a.parquet", force=True)) == (2, 0, 0)
+    assert len(held()) == 2
+
+
+def test_a_forged_release_is_refused_and_others_are_skipped(ledger: Ledger) -> None:
+    write(pictures(2))
+    released("a.parquet", ledger=ledger)
+    rows = held()
+    rows[0]["image"]["bytes"] = picture(8, level=3)
+    rows[1]["image"]["path"] = "../../other.png"
+    parquet.write_table(arrow.Table.from_pylist(rows, parquet.read_schema("out/a.parquet")), "out/a.parquet")
+    report = released("a.parquet", ledger=ledger)
+    assert (counts(report), ledger.check().debits) == ((0, 1, 1), 2)
+    assert "out/a.parquet/000000000.png exists and is not a release" in reasons(report)
+
+
+def test_files_of_one_kind_are_written_as_another_only_by_mistake() -> None:
+    write(pictures(1))
+    shard("b.tar", [("0.png", picture())])
+    for source, out in (("a.parquet", "x.tar"), ("b.tar", "x.parquet")):
+        with pytest.raises(UsageError, match="the inputs are not one"):
+            plan_tasks([Path(source)], Path(out))
+    Path("in").mkdir()
+    for name in ("a.parquet", "b.tar"):
+        Path(name).replace(f"in/{name}")
+    Path("in/c.png").write_bytes(picture(10))
+    assert counts(released("in")) == (3, 0, 0)
+    assert sorted(path.name for path in Path("out").iterdir()) == [
+        "a.parquet",
+        "b.tar",
+        "c.png",
+        "c.png.certificate.json",
+    ]
+
+
+def test_copies_are_noticed_across_kinds() -> None:
+    write([picture(), picture(), picture(9)])
+    shard("b.tar", [("0.png", picture(9))])
+    given = Choices(method=DPPix(epsilon=1, block=4, neighbourhood=4), regions=[parse("whole")])
+    report = release_all(plan_tasks([Path("a.parquet"), Path("b.tar")], Path("out")), given)
+    assert "it is a copy of a.parquet/000000000.png" in str(report.entries[1].warnings)
+    assert "it is a copy of a.parquet/000000002.png" in str(report.entries[3].warnings)
