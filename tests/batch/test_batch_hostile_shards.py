@@ -283,6 +283,26 @@ def test_messages_name_releases_as_in_the_shard() -> None:
     assert len(held()) == 6
 
 
+def test_what_waits_under_another_name_is_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """0.png of 0.jpg could not be packed; now there is a 0.webp, too."""
+    shard("a.tar", [("0.jpg", picture())])
+    with monkeypatch.context() as patch:
+        patch.setattr(archives, "write_tar", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
+        released("a.tar")
+    shard("a.tar", [("0.jpg", picture()), ("0.webp", picture(9))])
+    assert counts(released("a.tar")) == (0, 0, 2)
+    assert list(held()) == ["0.png", "0.png.certificate.json"]
+    assert [path.name for path in Path("out").iterdir()] == ["a.tar"]
+
+
+def test_each_photo_has_noise_of_its_own() -> None:
+    shard("in/a.tar", [("0.png", picture()), ("1.png", picture())])
+    shard("in/b.tar", [("0.png", picture())])
+    assert counts(released("in", seed=1)) == (3, 0, 0)
+    made = [*held("out/a.tar").values(), *held("out/b.tar").values()]
+    assert len(set(made)) == 6
+
+
 def test_damage_is_told_once_and_nothing_else_of_it() -> None:
     shard("a.tar", [("0.png", picture())])
     Path("a.tar").write_bytes(Path("a.tar").read_bytes()[:520])

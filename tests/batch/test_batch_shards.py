@@ -188,6 +188,9 @@ def test_what_is_no_shard_of_releases_is_not_replaced(photos: Path) -> None:
 def test_shards_have_targets_of_their_own(photos: Path) -> None:
     Path("b").mkdir()
     Path("b/a.tar").write_bytes(Path("in/a.tar").read_bytes())
+    shard("c/a.tar", [("other.png", picture())])
+    with pytest.raises(UsageError, match=r"in/a\.tar and c/a\.tar would both be written"):
+        plan_tasks([Path("in/a.tar"), Path("c/a.tar")], Path("out"))
     with pytest.raises(UsageError, match="would both be written"):
         plan_tasks([Path("in/a.tar"), Path("b/a.tar")], Path("out"))
     with pytest.raises(UsageError, match="one of the inputs"):

@@ -151,7 +151,9 @@ def _released_rows(file: BinaryIO, size: int, most: int) -> Iterator[Release]:
 
 
 def _write_rows(file: BinaryIO, releases: Iterable[Release]) -> None:
-    write_parquet(file, ((int(PurePosixPath(name).stem), name, *both) for name, *both in releases))
+    write_parquet(
+        file, ((int(PurePosixPath(name).stem), name, image, text) for name, image, text in releases)
+    )
 
 
 LINK: Final = "is a link, a device or sparse, and no file"

@@ -56,8 +56,8 @@ class Shards:
                 self.names.setdefault(task.inside.shard, {})[task.output] = task.inside.name
         for task in self.tasks:  # as other photos in the shard may once have let it be called
             if task.inside is not None:
-                for place, name in zip(task.elsewhere, task.inside.others, strict=True):
-                    self.names[task.inside.shard].setdefault(place, name)
+                for former, name in zip(task.elsewhere, task.inside.others, strict=True):
+                    self.names[task.inside.shard].setdefault(former, name)
 
     def unpack(self) -> None:
         """Put what existing shards hold where it is gathered, except what is there already.
