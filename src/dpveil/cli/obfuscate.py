@@ -97,6 +97,14 @@ def obfuscate_command(
             " enough photos.",
         ),
     ] = None,
+    engine: Annotated[
+        Text,
+        typer.Option(
+            metavar="ray",
+            help="Release photos by the machines of a Ray cluster (RAY_ADDRESS) into a store, --out, that all"
+            " of them see; --jobs is then how many actors.",
+        ),
+    ] = None,
     json: AsJson = False,
     ledger: LedgerUrl = None,
     subject: Annotated[
@@ -139,24 +147,25 @@ def obfuscate_command(
     """
     from dpveil.accounting.meaning import check_strength_name
     from dpveil.batch import Choices, check_manifest, plan_tasks, write_manifest
+    from dpveil.cli.engine import released_by
     from dpveil.cli.review import check_review, write_review
     from dpveil.cli.run_report import exit_code, print_report
     from dpveil.postprocessing import parse_all
     from dpveil.regions import check_if_none
 
     paying = _paying(ledger, subject, other_regions, seed, (manifest, review))
-    choices = Choices(
-        method=method,
-        regions=method.accepts(regions.finders([method.regions])),
-        post_processing=parse_all(post_processing or ()),
-        if_none=check_if_none(if_none),
-        at_least=None if at_least is None else check_strength_name(at_least),
-        seed=seed,
-        max_pixels=max_pixels,
-        force=force,
-        **keys(sign, c2pa, c2pa_key),
-        **paying,
-    )
+    settings: dict[str, Any] = {
+        "method": method,
+        "regions": method.accepts(regions.finders([method.regions])),
+        "post_processing": parse_all(post_processing or ()),
+        "if_none": check_if_none(if_none),
+        "at_least": None if at_least is None else check_strength_name(at_least),
+        "max_pixels": max_pixels,
+    }
+    if engine is not None:
+        payer = {**settings, "ledger": ledger, "subject": subject}
+        return released_by(engine, context, (inputs, out, manifest), jobs, json, payer)
+    choices = Choices(seed=seed, force=force, **settings, **keys(sign, c2pa, c2pa_key), **paying)
     tasks = plan_tasks(inputs, out, names=names)
     check_formats(choices.mark, (task.output for task in tasks))
     notes = _notes(inputs, tasks, out)
