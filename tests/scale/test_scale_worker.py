@@ -163,7 +163,10 @@ def test_the_release_of_a_row_wins_over_its_failures(tmp_path):
     for number, status in enumerate(("failed", "released", "untried")):
         outcomes.add("run").add([Row("a", "1", status, release=str(number)), Row("b", "1", "failed")])
     outcomes.add("other").add([Row("c", "1", "failed")])
-    assert sorted((row.key, row.status) for row in outcomes.final("run")) == [("a", "released"), ("b", "failed")]
+    assert sorted((row.key, row.status) for row in outcomes.final("run")) == [
+        ("a", "released"),
+        ("b", "failed"),
+    ]
 
 
 def test_unknown_errors_of_a_row_are_told_as_errors_of_dpveil():

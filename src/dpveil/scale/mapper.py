@@ -18,10 +18,11 @@ class Mapper:
     """Releases the column of photos of Arrow tables; it can be sent to other processes.
 
     `column` holds the bytes of image files, or their names with `files` of the `setup`, and `key` names of
-    rows, as text or whole numbers, each once; `stamp` tells versions of a row apart. The columns of the result are `key`, those in `keep`, which are
-    passed on unchanged, and three of text: `release`, the name of the PNG in the store's folder `releases`;
-    `status`, which is "released", "no_region", "failed" or "untried"; and `problem`. Nothing is promised for
-    any of them but the release itself.
+    rows, as text or whole numbers, each once; `stamp` tells versions of a row apart. The columns of the
+    result are `key`, those in `keep`, which are passed on unchanged, and three of text: `release`, the name
+    of the PNG in the store's folder `releases`; `status`, which is "released", "no_region", "failed" or
+    "untried"; and `problem`. Nothing is promised for any of them but the release itself. With `own`, a
+    process that works on one photo for too long ends.
     """
 
     def __init__(
@@ -74,7 +75,9 @@ class Mapper:
             hint = "give the bytes of image files, as ray.data.read_binary_files does"
             raise InvalidParameter("column", self._column, f"holds {held}", hint=hint)
         if not (kinds.is_integer(key) or any(each(key) for each in text)):
-            raise InvalidParameter("key", self._key, f"holds {key}", hint="name rows by text or whole numbers")
+            raise InvalidParameter(
+                "key", self._key, f"holds {key}", hint="name rows by text or whole numbers"
+            )
         for name in self._keep:
             kind = schema.field(name).type
             if not (kinds.is_primitive(kind) or any(each(kind) for each in text)):

@@ -61,10 +61,12 @@ def mapped(dataset: Any, mapper: Mapper, *, workers: int | None, batch: int) -> 
     return dataset.map_batches(
         Actor,
         fn_constructor_args=(mapper,),
-        compute=ray.data.ActorPoolStrategy(min_size=1, max_size=most),
+        compute=ray.data.ActorPoolStrategy(min_size=1, max_size=most, initial_size=most),
         batch_size=check_count(batch, "batch"),
         batch_format="pyarrow",
         num_cpus=1,
+        max_restarts=-1,
+        max_task_retries=-1,
     )
 
 
