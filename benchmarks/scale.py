@@ -1,9 +1,9 @@
-"""Releases by Ray beside a plain loop, over the same small photos: time of an image, by the number of workers.
+"""Releases by Ray beside a plain loop over the same small photos: time of an image, by number of workers.
 
     python benchmarks/scale.py [--photos 2000] [--rounds 3]
 
 Needs the extra `scale`, which no other benchmark does; without it, nothing is measured. Rounds alternate
-between a loop over `Releaser.release` in this process and Ray with one worker for each core up to all of them.
+between a loop over `Releaser.release` in this process, and Ray with one worker, two, and so on.
 The start of Ray, and of its workers, is outside: a short list is released first, and its time subtracted.
 """
 
@@ -21,6 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+
 from dpveil.datasets import Releaser
 from dpveil.io import encode
 from timing import load_note, report
@@ -43,7 +44,7 @@ def photos(folder: Path, count: int, seed: int) -> list[Path]:
 
 
 def processor() -> float:
-    """Return the processor seconds of this process and of all of Ray's that it started, ended ones included."""
+    """Return the processor seconds of this process and of Ray's that it started, ended ones included."""
     ticks = 0
     for place in Path("/proc").iterdir():
         with suppress(OSError):

@@ -160,8 +160,8 @@ def drive(folder: Path, nodes: int, seed: int, each: int) -> None:
     os._exit(0)  # Ray's own way out takes seconds for every node
 
 
-def run(folder: Path, nodes: int, seed: int, each: int, seconds: float | None) -> dict[str, Any]:
-    """Run the driver, and kill everything after so many seconds, if given; return its answer."""
+def run(folder: Path, nodes: int, seed: int, each: int, until: float | None) -> dict[str, Any]:
+    """Run the driver, and kill everything once so many photos were paid for, if given; return its answer."""
     answer, token = folder / "answer.json", secrets.token_hex(8)
     answer.unlink(missing_ok=True)
     here = str(Path(__file__).parent)
@@ -170,16 +170,25 @@ def run(folder: Path, nodes: int, seed: int, each: int, seconds: float | None) -
     command = [sys.executable, __file__, "--drive", str(folder), "--nodes", str(nodes), "--seed", str(seed)]
     with (folder / "driver.log").open("ab") as log:
         driver = subprocess.Popen([*command, "--each", str(each)], env=environment, stdout=log, stderr=log)
+    began, killed = time.monotonic(), False
     try:
-        with suppress(subprocess.TimeoutExpired):
-            driver.wait(PATIENCE if seconds is None else seconds)
+        with Ledger(f"sqlite:///{folder / 'budget.db'}") as ledger:
+            while driver.poll() is None and time.monotonic() - began < PATIENCE:
+                killed = until is not None and int(ledger.head().partition(":")[0]) > 2 * until
+                if killed:
+                    break
+                time.sleep(0.5)
     finally:
         while left := [process for process, _ in ours(token)]:
             for process in left:
                 kill(process)
             time.sleep(0.2)
         driver.wait()
-    return json.loads(answer.read_text()) if answer.exists() else {"told": {"head killed": 1}}
+    if answer.exists():
+        return dict(json.loads(answer.read_text()))
+    if not killed:
+        raise RuntimeError(f"the driver ended by itself: see {folder / 'driver.log'}")
+    return {"told": {"head killed": 1}}
 
 
 def check(folder: Path, wanted: dict[str, str], seen: list[dict[str, Any]], nodes: int) -> dict[str, Any]:
@@ -229,7 +238,6 @@ def main() -> int:
     parser.add_argument("--photos", type=int, default=2000)
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--heads", type=int, default=2, help="how often everything is killed")
-    parser.add_argument("--seconds", type=float, default=60, help="after how many seconds it is, at most")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, help="an empty folder that stays")
     parser.add_argument("--drive", type=Path, help=argparse.SUPPRESS)
@@ -245,7 +253,8 @@ def main() -> int:
     chance, seen = random.Random(given.seed), []  # noqa: S311
     while not seen or seen[-1]["told"].get("head killed") or seen[-1]["told"].get("untried"):
         heads = sum(each["told"].get("head killed", 0) for each in seen)
-        until = chance.uniform(given.seconds / 2, given.seconds) if heads < given.heads else None
+        part = given.photos / (given.heads + 1)
+        until = (heads + chance.random()) * part if heads < given.heads else None
         seen.append(run(folder, given.nodes, given.seed + len(seen), given.each, until))
         print(json.dumps(seen[-1]["told"]), file=sys.stderr, flush=True)
     with Ledger(f"sqlite:///{folder / 'budget.db'}") as ledger:
