@@ -11,6 +11,7 @@ from scale_made import PIX, Dark, Deadly, Endless, paid, plain, png, releases
 
 import dpveil.io.writing
 from dpveil.errors import InvalidParameter, LedgerError
+from dpveil.io import locking
 from dpveil.ledger import Ledger
 from dpveil.scale import Outcomes, Row, Setup, Worker
 
@@ -82,28 +83,45 @@ def test_a_release_that_is_gone_is_not_drawn_again(tmp_path):
     setup = Setup.of(**PIX, store=tmp_path / "store", **paying)
     [row] = Worker(setup)([("a", "", png(0))])
     for path in (tmp_path / "store" / "releases").rglob("*.png*"):
-        path.unlink()
+        half = path.with_name(".dpveil-0123456789abcdef.tmp")
+        path.rename(half) if path.suffix == ".png" else path.unlink()
     [other] = Worker(setup)([("a", "", png(0))])
     assert (row.status, other.status, other.error) == ("released", "failed", "AlreadyPaid")
     assert paid(ledger) == (1, 0)
+    assert setup.outcomes.finished() == set()
+
+
+def test_a_photo_that_another_process_has_fails_and_stops_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(locking, "PATIENCE", 0)
+    setup = Setup.of(**PIX, store=tmp_path / "store")
+    worker = Worker(setup)
+    [row] = worker([("a", "", png(0))])
+    (tmp_path / "store" / "releases" / row.release).unlink()
+    (tmp_path / "store" / "releases" / f"{row.release}.certificate.json").unlink()
+    with locking.sole_writer([tmp_path / "store" / "drawing" / row.release[:2]]):
+        done = worker([("a", "", png(0)), ("b", "", b"")])
+    assert statuses(done) == ["failed", "failed"]
+    assert "another process" in done[0].problem
+    assert statuses(worker([("a", "", png(0))])) == ["released"]
 
 
 def test_a_photo_of_which_two_processes_die_fails_until_another_run(tmp_path):
     setup = Setup.of(**PIX, regions=[Deadly()], store=tmp_path / "store")
     rows = [("good", "", png(0)), ("poison", "", WHITE), ("after", "", png(1))]
-    assert [died(partial(Worker(setup), rows)) for _ in range(2)] == [9, 9]
+    other = Setup.of(**PIX, regions=[Deadly()], store=tmp_path / "store")
+    assert [died(partial(Worker(each), rows)) for each in (setup, setup, other, setup, setup)] == [9] * 5
     done = Worker(setup)(rows)
     assert statuses(done) == ["released", "failed", "released"]
     assert "crashed" in done[1].problem
     assert not [path for path in (tmp_path / "store" / "tries").rglob("*") if path.is_file()]
-    assert died(partial(Worker(Setup.of(**PIX, regions=[Deadly()], store=tmp_path / "store")), rows)) == 9
 
 
-def test_a_process_that_is_taken_too_long_ends(tmp_path):
+def test_a_process_that_takes_too_long_ends(tmp_path):
     setup = Setup.of(**PIX, regions=[Endless()], store=tmp_path / "store", seconds=1)
-    rows = [("good", "", png(0)), ("endless", "", WHITE)]
+    rows = [("endless", "", WHITE)]
     assert [died(lambda: Worker(setup, own=True)(rows)) for _ in range(2)] == [1, 1]
-    assert statuses(Worker(setup, own=True)(rows)) == ["released", "failed"]
+    [row] = Worker(setup, own=True)(rows)
+    assert (row.status, "out of time" in row.problem) == ("failed", True)
 
 
 @pytest.mark.parametrize("lost", ["folder", "key", "version"])
@@ -151,8 +169,11 @@ def test_damaged_outcomes_are_left_out(tmp_path):
     [log] = setup.outcomes.folder.iterdir()
     assert log.stat().st_mode & 0o077 == 0
     good = log.read_text()
-    for line in ("", "{", "[]", "null", '{"key": 1}', good.replace("released", "paid"), "[" * 10**5):
-        assert Row.parse(line) is None
+    first = good.splitlines()[0]
+    name = Row.parse(first).release
+    damaged = [first.replace(name, other) for other in ("/etc/passwd", f"../{name}", "", f"{name}\\u0000")]
+    damaged += ["", "{", "[]", "null", '{"key": 1}', first.replace('"released"', '"paid"'), "[" * 10**5]
+    assert [line for line in damaged if Row.parse(line) is not None] == []
     log.write_bytes(b"\xff\n" + good.encode() + good.encode()[:30])
     assert sorted(row.key for row in setup.outcomes.final(setup.run)) == ["a", "b"]
     assert setup.outcomes.write_failed(setup.run).read_text().count('"key"') == 1
@@ -161,7 +182,8 @@ def test_damaged_outcomes_are_left_out(tmp_path):
 def test_the_release_of_a_row_wins_over_its_failures(tmp_path):
     outcomes = Setup.of(**PIX, store=tmp_path / "store").outcomes
     for number, status in enumerate(("failed", "released", "untried")):
-        outcomes.add("run").add([Row("a", "1", status, release=str(number)), Row("b", "1", "failed")])
+        release = "00/" + "0" * 62 + ".png" if number == 1 else ""
+        outcomes.add("run").add([Row("a", "1", status, release=release), Row("b", "1", "failed")])
     outcomes.add("other").add([Row("c", "1", "failed")])
     assert sorted((row.key, row.status) for row in outcomes.final("run")) == [
         ("a", "released"),

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from dpveil.batch.report import RELEASED
+from dpveil.datasets.cache import RELEASES
 from dpveil.datasets.releaser import Releaser
-from dpveil.io import make_folder, write_together
+from dpveil.io import is_present, make_folder, write_together
 from dpveil.io.writing import OWN, refusal
 from dpveil.scale.row import Row
 
@@ -46,8 +47,10 @@ class Outcomes:
                     yield from (row for row in map(Row.parse, file) if row is not None)
 
     def finished(self) -> set[bytes]:
-        """Return the names, by `name`, of all rows that are released; about 100 bytes of memory for each."""
-        return {name(row.key, row.stamp) for row in self.rows() if row.status == RELEASED}
+        """Return the names, by `name`, of all rows whose release is there; about 100 bytes for each."""
+        there = self.store / RELEASES
+        released = (row for row in self.rows() if row.status == RELEASED and is_present(there / row.release))
+        return {name(row.key, row.stamp) for row in released}
 
     def final(self, run: str) -> Iterator[Row]:
         """Yield one row of a run for each key: the release if there is one, else the last."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass, fields
+from typing import Final
 
 from dpveil import errors
 from dpveil.batch.report import FAILED, NO_REGION, RELEASED, UNTRIED, Failure
 from dpveil.errors import DPVeilError, NoRegion
 
-STATUSES = (RELEASED, FAILED, NO_REGION, UNTRIED)
+STATUSES: Final = (RELEASED, FAILED, NO_REGION, UNTRIED)
+NAME: Final = re.compile(r"[0-9a-f]{2}/[0-9a-f]{62}\.png")
+"""Names of releases in a store's folder of them."""
 
 
 @dataclass(frozen=True)
@@ -62,4 +66,5 @@ class Row:
             return None
         if not all(isinstance(value, str) for value in given.values()) or given["status"] not in STATUSES:
             return None
-        return cls(**given)
+        named = bool(NAME.fullmatch(given["release"]))
+        return cls(**given) if named == (given["status"] == RELEASED) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import faulthandler
 import os
 import secrets
@@ -25,8 +26,8 @@ from dpveil.scale.outcomes import Log, Outcomes, name
 from dpveil.scale.row import Row
 from dpveil.scale.tries import FOLDER, MOST, Tries
 
-SECONDS: Final = 600
-"""The usual limit of the time for one photo."""
+SECONDS: Final = 100
+"""The usual limit of the time for one photo: shorter than others wait for a lock that its process holds."""
 DIED: Final = "the processes that released it ended: killed, out of memory, crashed on it, or out of time"
 ALONE: Final = "look at the photo; another run tries it again, and pays again for what was drawn"
 
@@ -146,7 +147,8 @@ class Worker:
                 return Row.of(key, stamp, self._stopped, tried=False)
             released = self._released(key, stamp, content)
         except ENDS as error:
-            self._stopped = error
+            if getattr(error.__cause__, "errno", None) != errno.EBUSY:  # another process has this photo
+                self._stopped = error
             return Row.of(key, stamp, error)
         except Exception as error:  # noqa: BLE001  one photo must not stop the rest, and nothing was written
             return Row.of(key, stamp, error)
