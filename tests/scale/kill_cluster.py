@@ -107,7 +107,7 @@ def disturb(
     It is at any moment: photos are counted by debits, and then some time passes.
     """
     chance, debits, due = random.Random(seed), Ledger(ledger), 0.0  # noqa: S311
-    while not over.wait(0.5):
+    while not over.wait(2):
         workers = [process for process, name in ours(os.environ[MARK]) if name.startswith("ray::MapWorker")]
         told["most MB of a worker"] = max([told["most MB of a worker"], *(int(memory(p)) for p in workers)])
         entries = int(debits.head().partition(":")[0])
@@ -177,7 +177,7 @@ def run(folder: Path, nodes: int, seed: int, each: int, until: float | None) -> 
                 killed = until is not None and int(ledger.head().partition(":")[0]) > 2 * until
                 if killed:
                     break
-                time.sleep(0.5)
+                time.sleep(2)
     finally:
         while left := [process for process, _ in ours(token)]:
             for process in left:

@@ -125,9 +125,10 @@ def _rows(setup: Setup, todo: Sequence[_Input], workers: int) -> Iterator[dict[s
     keys = [each.key for each in todo]
     table = pyarrow.table({"key": keys, "path": keys, "stamp": [each.stamp for each in todo]})
     size = max(BATCH, len(todo) // BLOCKS)
-    parts = ray.data.from_arrow([table.slice(start, size) for start in range(0, len(todo), size)])
+    parts = [table.slice(start, size) for start in range(0, len(todo), size)]
     mapper = Mapper(setup, column="path", key="key", stamp="stamp", own=True)
-    released = mapped(parts, mapper, workers=workers, batch=BATCH)
+    dataset, most = ray.data.from_arrow(parts), min(workers, len(parts))
+    released = mapped(dataset, mapper, workers=most, batch=BATCH, least=None)
     for batch in released.iter_batches(batch_format="pyarrow", prefetch_batches=0):
         yield from batch.to_pylist()
 

@@ -53,15 +53,18 @@ def release(
     return mapped(dataset.select_columns(mapper.columns), mapper, workers=workers, batch=batch)
 
 
-def mapped(dataset: Any, mapper: Mapper, *, workers: int | None, batch: int) -> Any:
-    """Return a data set of what the mapper makes of this one, by up to so many actors."""
+def mapped(dataset: Any, mapper: Mapper, *, workers: int | None, batch: int, least: int | None = 1) -> Any:
+    """Return a data set of what the mapper makes of this one, by up to so many actors.
+
+    There are at `least` so many, or all if that is None: then there is no core left for what reads the data.
+    """
     import ray
 
     most = cores() if workers is None else check_count(workers, "workers")
     return dataset.map_batches(
         Actor,
         fn_constructor_args=(mapper,),
-        compute=ray.data.ActorPoolStrategy(min_size=1, max_size=most, initial_size=most),
+        compute=ray.data.ActorPoolStrategy(min_size=least or most, max_size=most),
         batch_size=check_count(batch, "batch"),
         batch_format="pyarrow",
         num_cpus=1,
