@@ -14,6 +14,8 @@ PYTEST_ARGS ?=
 DATA ?= ../shared/data
 NAMES ?=
 COUNT ?=
+# How many photos `make scale` releases while it kills workers and nodes.
+PHOTOS ?= 50000
 # Where `make dist` puts what it builds.
 DIST ?= dist
 
@@ -25,7 +27,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo test untraced audit audit-deep fuzz fuzz-certificates fuzz-networks fuzz-service dockerfile slow dist dist-check lint format types docs serve page bench reproduction lock clean
+.PHONY: help venv demo test untraced audit audit-deep fuzz fuzz-certificates fuzz-networks fuzz-service dockerfile slow dist dist-check lint format types docs serve page bench reproduction lock clean scale
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -112,6 +114,12 @@ data-sets: $(DEV) ## try data sets of other libraries, Parquet files, and cards 
 	@.venv-data-sets/bin/python -m pip install --quiet pydantic
 	@NO_ALBUMENTATIONS_UPDATE=1 .venv-data-sets/bin/python -m pytest -n 0 tests/data_sets tests/cli/test_cli_card.py tests/batch/test_batch_parquet.py $(PYTEST_ARGS)
 
+scale: $(DEV) ## try clusters of Ray, and Daft, in .venv-scale: several nodes on this machine, killed at random
+	@$(BIN)/python -m venv --clear .venv-scale
+	@.venv-scale/bin/python -m pip install --quiet -c constraints.txt -e '.[test,scale]' daft
+	@RAY_USAGE_STATS_ENABLED=0 .venv-scale/bin/python -m pytest -n 0 tests/scale $(PYTEST_ARGS)
+	@RAY_USAGE_STATS_ENABLED=0 .venv-scale/bin/python tests/scale/kill_cluster.py --photos $(PHOTOS)
+
 slow: $(DEV) ## run the tests that take minutes
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
@@ -175,6 +183,6 @@ lock: $(BIN)/python ## rewrite constraints.txt with the newest versions
 	@rm -rf $(VENV)/lock && mv constraints.new constraints.txt
 
 clean: ## remove everything that make has made
-	@rm -rf $(VENV) .venv-diffprivlib .venv-outside .venv-data-sets demo site build dist htmlcov .coverage .coverage.* \
+	@rm -rf $(VENV) .venv-diffprivlib .venv-outside .venv-data-sets .venv-scale demo site build dist htmlcov .coverage .coverage.* \
 	  .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -85,7 +85,7 @@ _load, _ = lazy(
     read="io",
     verify="release.verification",
 )
-_MODULES: Final = ("audit", "datasets", "numbers")
+_MODULES: Final = ("audit", "datasets", "numbers", "scale")
 """Modules that are loaded when accessed as attributes."""
 
 

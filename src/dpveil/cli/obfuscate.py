@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, AnyKING, Annotated
 
 import typer
 
@@ -106,6 +106,14 @@ def obfuscate_command(
         typer.Option("--dry-run", help="Plan all photos and say what each costs; draw, pay, write nothing."),
     ] = False,
     quiet: Quiet = False,
+    engine: Annotated[
+        Text,
+        typer.Option(
+            metavar="ray",
+            help="Release photos by the machines of a Ray cluster (RAY_ADDRESS) into a store, --out, that all"
+            " of them see; --jobs is then how many actors.",
+        ),
+    ] = None,
     json: AsJson = False,
     ledger: LedgerUrl = None,
     subject: Annotated[
@@ -148,6 +156,7 @@ def obfuscate_command(
     """
     from dpveil.accounting.meaning import check_strength_name
     from dpveil.batch import Choices, check_manifest, plan_tasks, write_manifest
+    from dpveil.cli.engine import released_by
     from dpveil.cli.review import check_review, write_review
     from dpveil.cli.run_report import exit_code, print_report
     from dpveil.postprocessing import parse_all
@@ -156,19 +165,19 @@ def obfuscate_command(
     if dry_run and (manifest is not None or review is not None):
         raise UsageError("--dry-run writes nothing", hint="leave out --manifest and --review")
     payer = paying(ledger, subject, other_regions, seed, (manifest, review))
-    choices = Choices(
-        method=method,
-        regions=method.accepts(regions.finders([method.regions])),
-        post_processing=parse_all(post_processing or ()),
-        if_none=check_if_none(if_none),
-        at_least=None if at_least is None else check_strength_name(at_least),
-        seed=seed,
-        max_pixels=max_pixels,
-        force=force,
-        dry=dry_run,
-        **keys(sign, c2pa, c2pa_key),
-        **payer,
-    )
+    settings: dict[str, Any] = {
+        "method": method,
+        "regions": method.accepts(regions.finders([method.regions])),
+        "post_processing": parse_all(post_processing or ()),
+        "if_none": check_if_none(if_none),
+        "at_least": None if at_least is None else check_strength_name(at_least),
+        "max_pixels": max_pixels,
+    }
+    if engine is not None:
+        settings |= {"ledger": ledger, "subject": subject}
+        return released_by(engine, context, (inputs, out, manifest), jobs, json, settings)
+    given = {**settings, **keys(sign, c2pa, c2pa_key), **payer}
+    choices = Choices(seed=seed, force=force, dry=dry_run, **given)
     tasks = plan_tasks(inputs, out, names=names)
     check_formats(choices.mark, (task.output for task in tasks))
     notes = _notes(inputs, tasks, out)

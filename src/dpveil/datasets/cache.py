@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from dpveil.core.certificate import Certificate
+from dpveil.core.certificate import MOST_BYTES, Certificate
+from dpveil.core.certificate_text import parse_certificate
 from dpveil.core.photo import Photo
 from dpveil.errors import CertificateError, DPVeilError, OutputError
 from dpveil.io import (
+    MAX_PIXELS,
     is_present,
+    leftovers,
     make_folder,
     most_bytes,
     read_bytes,
@@ -40,11 +43,15 @@ REMEDY: Final = "get both of its files back; or take both away, and it is releas
 
 @dataclass(frozen=True, repr=False)
 class Stored:
-    """A release: `contents` of its PNG, the `certificate` of that, and whether it was `drawn` just now."""
+    """A release: `contents` of its PNG, the `certificate` of that, and whether it was `drawn` just now.
+
+    `path` is that of the PNG in a cache, if there is one.
+    """
 
     contents: bytes
     certificate: Certificate
     drawn: bool
+    path: Path | None = None
 
     def photo(self) -> Photo:
         """Return the released photo, decoded."""
@@ -82,9 +89,18 @@ class Cache:
         """Return the folder, and nothing of the key."""
         return f"Cache({str(self.folder)!r})"
 
+    @property
+    def fingerprint(self) -> str:
+        """What tells this cache from others and nothing of its key, for processes on other machines."""
+        return self.name(b"fingerprint")
+
+    def name(self, unit: bytes) -> str:
+        """Return the name of a work unit, which tells nothing of it without the key."""
+        return hmac.new(self._key, unit, hashlib.sha256).hexdigest()
+
     def path(self, unit: bytes) -> Path:
         """Return the path of the release of a work unit, whether it is there or not."""
-        name = hmac.new(self._key, unit, hashlib.sha256).hexdigest()
+        name = self.name(unit)
         return self.folder / RELEASES / name[:2] / f"{name[2:]}.png"
 
     @contextmanager
@@ -125,7 +141,34 @@ class Cache:
             raise CertificateError(f"{shown(path)} {refused.problem}", hint=REMEDY) from refused
         if hashlib.sha256(contents).hexdigest() != output.sha256:
             raise CertificateError(f"{shown(path)} is not the file of its certificate", hint=REMEDY)
-        return Stored(contents, certificate, drawn=False)
+        return Stored(contents, certificate, drawn=False, path=path)
+
+    def recovered(self, path: Path, sha256s: Collection[str]) -> Stored | None:
+        """Return the release that a ledger paid for, if its process was killed before the files got their
+        names; its hash is one of `sha256s`.
+
+        Both files are in the folder then, complete, under temporary names, and get those of `path`. Returns
+        None if there are no such files. Only whoever is `drawing` the photo may call this.
+        """
+        with sole_writer([path.parent]) as alone:
+            waiting = leftovers(path.parent) if alone else []
+            images, certificates = {}, {}
+            for each in waiting:
+                with suppress(OSError, Refused, UnicodeDecodeError, CertificateError):
+                    contents = received(each, most_bytes(MAX_PIXELS))
+                    images[hashlib.sha256(contents).hexdigest()] = each
+                    if len(contents) <= MOST_BYTES:
+                        output = parse_certificate(contents.decode()).output
+                        certificates["" if output is None else output.sha256] = each
+            found = next((hash_ for hash_ in sha256s if hash_ in images and hash_ in certificates), None)
+            if found is None:
+                return None
+            try:
+                certificates[found].replace(certificate_path(path))
+                images[found].replace(path)
+            except OSError as error:
+                raise refusal(path, error) from error
+        return self.find(path)
 
     def store(self, path: Path, release: Release) -> Stored:
         """Write a release to `path` and return it; raises `OutputError`."""
@@ -133,7 +176,7 @@ class Cache:
         stored = self.find(path)
         if stored is None:
             raise OutputError(f"{shown(path)} is gone", hint="let nothing else write into the cache")
-        return Stored(stored.contents, stored.certificate, drawn=True)
+        return replace(stored, drawn=True)
 
 
 def _there(path: Path) -> int:

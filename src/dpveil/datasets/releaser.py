@@ -19,6 +19,7 @@ from dpveil.core.parameters import check_count
 from dpveil.core.photo import Photo
 from dpveil.datasets.cache import Cache, Stored
 from dpveil.errors import (
+    AlreadyPaid,
     CertificateError,
     InvalidParameter,
     LedgerError,
@@ -115,8 +116,19 @@ class Releaser:
         found = self.cache.find(path)
         if found is None:
             with self.cache.drawing(path):
-                found = self.cache.find(path) or self.cache.store(path, self._released(given, unit))
+                found = self.cache.find(path) or self._drawn(self.cache, path, given, unit)
         return self._checked(found, given)
+
+    def _drawn(self, cache: Cache, path: Path, photo: Photo, unit: bytes) -> Stored:
+        """Draw and keep a release, or return the one that was paid for when its process was killed."""
+        try:
+            release = self._released(photo, unit)
+        except AlreadyPaid as error:
+            found = cache.recovered(path, error.sha256s)
+            if found is None:
+                raise
+            return found
+        return cache.store(path, release)
 
     def _released(self, photo: Photo, key: bytes | None) -> Release:
         """Plan, pay and draw; with a `key`, a ledger does not pay again for what was stored once."""

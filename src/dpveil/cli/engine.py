@@ -1,0 +1,70 @@
+"""`dpveil obfuscate --engine ray`: the same photos, released by the machines of a cluster into one store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+
+from dpveil.batch import check_manifest, photos_in, write_manifest
+from dpveil.cli.command import options_of
+from dpveil.cli.progress import bar
+from dpveil.cli.run_report import exit_code, print_report
+from dpveil.datasets.cache import KEY
+from dpveil.errors import PhotoError, UnknownName, UsageError
+from dpveil.io import is_present
+from dpveil.io.folders import is_folder
+from dpveil.io.names import shown
+from dpveil.scale.outcomes import FAILED
+
+ENGINES: Final = ("ray",)
+WITHOUT: Final = ("names", "review", "sign", "c2pa", "c2pa_key", "force", "seed", "other_regions", "dry_run")
+"""Options of `obfuscate` that a store does not have."""
+
+
+def released_by(
+    engine: str,
+    context: typer.Context,
+    places: tuple[Sequence[Path], Path, Path | None],
+    jobs: int | None,
+    json: bool,
+    settings: Mapping[str, Any],
+) -> int:
+    """Release photos by an engine, report on it, and return the exit code.
+
+    `places` are the inputs, the store, and a manifest, if any. Raises `UsageError` for options that a store
+    does not have and a folder that holds something else, and `PhotoError` if there are no photos.
+    """
+    inputs, store, manifest = places
+    _check(engine, context, store)
+    photos = photos_in(inputs)
+    if not photos:
+        raise PhotoError("there are no photos among the inputs", hint="name image files, or folders of them")
+    if manifest is not None:
+        check_manifest(manifest, (), replace=False)
+    from dpveil.scale import release_files
+
+    with bar(len(photos), "releasing", quiet=bool(context.params.get("quiet"))) as step:
+        report = release_files(photos, store=store, workers=jobs, step=step, **settings)
+    if report.failed or report.no_region:
+        report.notes.append(f"what was not released, and why, is in {shown(store / FAILED)}, too")
+    if manifest is not None:
+        write_manifest(report, manifest)
+    print_report(report, json)
+    return exit_code(report)
+
+
+def _check(engine: str, context: typer.Context, store: Path) -> None:
+    if engine not in ENGINES:
+        raise UnknownName("engine", engine, ENGINES)
+    options = options_of(context)
+    for name in WITHOUT:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
+            hint = f"leave it out, or release without --engine {engine}"
+            raise UsageError(f"{options[name]} is not possible with --engine {engine}", hint=hint)
+    if is_folder(store) and any(store.iterdir()) and not is_present(store / KEY):
+        problem = f"{options['out']} {shown(store)} holds something else than a store of --engine {engine}"
+        raise UsageError(problem, hint="name a new folder that all machines see")

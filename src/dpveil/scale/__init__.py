@@ -1,0 +1,27 @@
+"""Releases of data sets on several machines: by Ray Data, or by a mapper of columns for other engines."""
+
+from typing import TYPE_CHECKING
+
+from dpveil.core.lazy import lazy
+
+if TYPE_CHECKING:
+    from dpveil.scale.files import release_files
+    from dpveil.scale.mapper import Mapper
+    from dpveil.scale.outcomes import Outcomes
+    from dpveil.scale.ray_data import release
+    from dpveil.scale.row import Row
+    from dpveil.scale.worker import Setup, Worker
+
+__all__ = ["Mapper", "Outcomes", "Row", "Setup", "Worker", "release", "release_files"]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {},
+    Mapper="mapper",
+    Outcomes="outcomes",
+    Row="row",
+    Setup="worker",
+    Worker="worker",
+    release="ray_data",
+    release_files="files",
+)

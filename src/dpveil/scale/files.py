@@ -1,0 +1,152 @@
+"""Files that all machines of a cluster see, released by Ray; what an earlier run finished is not read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from dpveil.batch.report import (
+    FAILED,
+    INTERRUPTED,
+    RELEASED,
+    SKIPPED,
+    UNPAYABLE,
+    UNSTARTED,
+    UNTRIED,
+    UNWRITABLE,
+    Entry,
+    Failure,
+    Report,
+    untried,
+)
+from dpveil.datasets.cache import RELEASES
+from dpveil.errors import DPVeilError, PhotoError
+from dpveil.mechanisms.method import Method
+from dpveil.scale.mapper import Mapper
+from dpveil.scale.outcomes import name
+from dpveil.scale.ray_data import BATCH, check_shared, connected, cores, mapped
+from dpveil.scale.row import Row
+from dpveil.scale.worker import SECONDS, Setup
+
+REASONS: Final = {"LedgerError": UNPAYABLE, "OutputError": UNWRITABLE}
+"""Why a run ends early, by the class of an error; after any other one its processes cannot go on."""
+BLOCKS: Final = 4096
+"""In how many parts the files of a large run are given out, about."""
+UNENCODABLE: Final = "its name is no UTF-8, which Ray cannot send"
+
+
+@dataclass(frozen=True)
+class _Input:
+    """A file, what it is called everywhere, and its version."""
+
+    path: Path
+    key: str
+    stamp: str
+
+    @classmethod
+    def of(cls, path: Path) -> _Input:
+        try:
+            status = path.stat()
+        except (OSError, ValueError):
+            return cls(path, str(path.absolute()), "")  # reading it reports the error
+        return cls(path, str(path.absolute()), f"{status.st_size} {status.st_mtime_ns}")
+
+    @property
+    def name(self) -> bytes:
+        return name(self.key, self.stamp)
+
+
+def release_files(
+    paths: Sequence[Path],
+    method: str | Method | None = None,
+    *,
+    store: str | Path,
+    workers: int | None = None,
+    seconds: int = SECONDS,
+    step: Callable[[], None] = lambda: None,
+    **settings: Any,
+) -> Report:
+    """Release files into a `store`, calling `step` after each; return the report, in the order of the files.
+
+    A file that an earlier run released with the same settings is skipped without being read, unless its size
+    or its time of change is another. Files without a release are in the table `failed.jsonl` of the store,
+    too. Everything else is as in `dpveil.scale.release`. Raises errors of `dpveil.errors` that are about no
+    single file.
+    """
+    connected()
+    setup = Setup.of(method, store=store, files=True, seconds=seconds, **settings)
+    check_shared(setup)
+    finished, inputs = setup.outcomes.finished(), list(map(_Input.of, paths))
+    todo = [each for each in inputs if each.name not in finished and _is_text(each.key)]
+    for _ in range(len(inputs) - len(todo)):
+        step()
+    report = Report()
+    problem = _released(setup, todo, workers, step, report)
+    known = {name(row.key, row.stamp): row for row in setup.outcomes.final(setup.run)}
+    for each in inputs:
+        skipped = each.name in finished
+        report.entries.append(
+            Entry(SKIPPED, each.path) if skipped else _entry(each, known.get(each.name), setup, problem)
+        )
+    setup.outcomes.write_failed(setup.run)
+    return report
+
+
+def _released(
+    setup: Setup, todo: Sequence[_Input], workers: int | None, step: Callable[[], None], report: Report
+) -> DPVeilError:
+    """Release the files; return why others were not reached, and note it in the report if some were not."""
+    if not todo:
+        return untried(UNSTARTED)
+    import ray.exceptions
+
+    try:
+        for row in _rows(setup, todo, workers or cores()):
+            if row["status"] == UNTRIED:
+                last = [each.error for each in setup.outcomes.final(setup.run) if each.status == FAILED]
+                report.stopped = next((REASONS[each] for each in last if each in REASONS), UNSTARTED)
+                return DPVeilError(row["problem"])
+            step()
+    except KeyboardInterrupt:
+        report.stopped = INTERRUPTED
+    except ray.exceptions.RayError as error:
+        report.stopped = UNSTARTED
+        report.notes.append(f"Ray ended: {' '.join(str(error).split())[:300]}")
+    return untried(report.stopped or UNSTARTED)
+
+
+def _rows(setup: Setup, todo: Sequence[_Input], workers: int) -> Iterator[dict[str, Any]]:
+    """Yield what became of each file, as soon as it is known; what is not asked for any more is not tried."""
+    import pyarrow
+    import ray.data
+
+    keys = [each.key for each in todo]
+    table = pyarrow.table({"key": keys, "path": keys, "stamp": [each.stamp for each in todo]})
+    size = max(BATCH, len(todo) // BLOCKS)
+    parts = [table.slice(start, size) for start in range(0, len(todo), size)]
+    mapper = Mapper(setup, column="path", key="key", stamp="stamp", own=True)
+    dataset, most = ray.data.from_arrow(parts), min(workers, len(parts))
+    released = mapped(dataset, mapper, workers=most, batch=BATCH, least=None)
+    for batch in released.iter_batches(batch_format="pyarrow", prefetch_batches=0):
+        yield from batch.to_pylist()
+
+
+def _entry(each: _Input, row: Row | None, setup: Setup, problem: DPVeilError) -> Entry:
+    """Return the entry of a file that no earlier run released."""
+    if not _is_text(each.key):
+        hint = "rename it, or release it without an engine"
+        return Entry(FAILED, each.path, failure=Failure.of(PhotoError(UNENCODABLE, hint=hint), {}))
+    if row is None:
+        return Entry(UNTRIED, each.path, failure=Failure.of(problem, {}))
+    output = Path(setup.store, RELEASES, row.release) if row.status == RELEASED else None
+    return Entry(row.status, each.path, output, failure=row.failure)
+
+
+def _is_text(key: str) -> bool:
+    try:
+        key.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,116 @@
+"""Columns of photos in, columns of outcomes out: what engines that hand out Arrow tables need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from dpveil.errors import InvalidParameter, UsageError
+from dpveil.scale.row import Row
+from dpveil.scale.worker import Setup, Worker
+
+MADE: Final = ("release", "status", "problem")
+"""The columns that are made, of text."""
+INSTALL: Final = "pip install 'dpveil[scale]'"
+
+
+class Mapper:
+    """Releases the column of photos of Arrow tables; it can be sent to other processes.
+
+    `column` holds the bytes of image files, or their names with `files` of the `setup`, and `key` names of
+    rows, as text or whole numbers, each once; `stamp` tells versions of a row apart. The columns of the
+    result are `key`, those in `keep`, which are passed on unchanged, and three of text: `release`, the name
+    of the PNG in the store's folder `releases`; `status`, which is "released", "no_region", "failed" or
+    "untried"; and `problem`. Nothing is promised for any of them but the release itself. With `own`, a
+    process that works on one photo for too long ends.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        *,
+        column: str = "bytes",
+        key: str = "path",
+        stamp: str | None = None,
+        keep: Iterable[str] = (),
+        own: bool = False,
+    ) -> None:
+        if isinstance(keep, str):
+            raise InvalidParameter("keep", keep, "is one name", hint=f"write [{keep!r}]")
+        kept = [name for name in keep if name != key]
+        for name in (*kept, key):
+            if name in (column, *MADE):
+                problem = "holds photos, or is made anew"
+                raise InvalidParameter("keep" if name in kept else "key", name, problem, hint="leave it out")
+        self._setup, self._column, self._key, self._keep, self._own = setup, column, key, kept, own
+        self._stamp = stamp
+        self._worker: Worker | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return everything but the worker: each process makes its own."""
+        return {**self.__dict__, "_worker": None}
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that it reads."""
+        stamp = [] if self._stamp is None else [self._stamp]
+        return list(dict.fromkeys([self._key, self._column, *stamp, *self._keep]))
+
+    def check(self, schema: Any) -> None:
+        """Raise `InvalidParameter` unless an Arrow schema has these columns, none of which could hold photos
+        but the one that does.
+        """
+        import pyarrow.types as kinds
+
+        names = ", ".join(schema.names)
+        for name in (self._column, self._key, *self._keep):
+            if name not in schema.names:
+                raise InvalidParameter("column", name, "is not there", hint=f"there are {names}")
+        held, key = schema.field(self._column).type, schema.field(self._key).type
+        binary, text = (
+            (kinds.is_binary, kinds.is_large_binary, kinds.is_binary_view),
+            (kinds.is_string, kinds.is_large_string, kinds.is_string_view),
+        )
+        if not any(each(held) for each in (text if self._setup.files else binary)):
+            hint = "give the bytes of image files, as ray.data.read_binary_files does"
+            raise InvalidParameter("column", self._column, f"holds {held}", hint=hint)
+        if not (kinds.is_integer(key) or any(each(key) for each in text)):
+            raise InvalidParameter(
+                "key", self._key, f"holds {key}", hint="name rows by text or whole numbers"
+            )
+        for name in self._keep:
+            kind = schema.field(name).type
+            if not (kinds.is_primitive(kind) or any(each(kind) for each in text)):
+                hint = "keep numbers and text only"
+                raise InvalidParameter("keep", name, f"could hold an original: {kind}", hint=hint)
+
+    def __call__(self, table: Any) -> Any:
+        """Return the columns of the result for a `pyarrow.Table` or `RecordBatch`."""
+        pyarrow = _pyarrow()
+        keys = table.column(self._key)
+        named = [str(key) for key in keys.to_pylist()]
+        stamps = [""] * len(named) if self._stamp is None else table.column(self._stamp).to_pylist()
+        if self._worker is None:
+            self._worker = Worker(self._setup, own=self._own)
+        rows = self._worker(list(zip(named, stamps, table.column(self._column).to_pylist(), strict=True)))
+        made = {name: pyarrow.array([_cell(row, name) for row in rows], pyarrow.string()) for name in MADE}
+        kept = {name: table.column(name) for name in self._keep}
+        return type(table).from_pydict({self._key: keys, **kept, **made})
+
+    def batches(self, tables: Iterable[Any]) -> Iterator[Any]:
+        """Yield the result for each of several, as `mapInArrow` of Spark wants it."""
+        yield from map(self, tables)
+
+
+def _cell(row: Row, column: str) -> str:
+    if column == "problem":
+        return f"{row.problem}: {row.hint}" if row.hint else row.problem
+    return str(getattr(row, column))
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise UsageError("pyarrow is not installed", hint=INSTALL) from error
+    return pyarrow

@@ -1,0 +1,186 @@
+"""The work on a few rows in one process, whatever engine hands them out."""
+
+from __future__ import annotations
+
+import errno
+import faulthandler
+import os
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import dpveil
+from dpveil.batch.report import RELEASED
+from dpveil.core.parameters import check_count
+from dpveil.datasets.cache import KEY, Cache
+from dpveil.datasets.releaser import ENDS, Releaser
+from dpveil.errors import DPVeilError, InvalidParameter, OutputError, PhotoError, UsageError
+from dpveil.io import is_present
+from dpveil.io.names import shown
+from dpveil.mechanisms.method import Method
+from dpveil.scale.outcomes import Log, Outcomes, name
+from dpveil.scale.row import Row
+from dpveil.scale.tries import FOLDER, MOST, Tries
+
+SECONDS: Final = 100
+"""The usual limit of the time for one photo: shorter than others wait for a lock that its process holds."""
+DIED: Final = "the processes that released it ended: killed, out of memory, crashed on it, or out of time"
+ALONE: Final = "look at the photo; another run tries it again, and pays again for what was drawn"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """What every worker of a run is told; `of` makes one. It can be pickled, and holds no key of the store.
+
+    `run` is the run's name, `fingerprint` that of the store, and `version` that of dpveil.
+    """
+
+    store: str
+    fingerprint: str
+    version: str
+    run: str
+    files: bool
+    seconds: int
+    releaser: Releaser = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        method: str | Method | None = None,
+        *,
+        store: str | Path,
+        files: bool = False,
+        seconds: int = SECONDS,
+        **settings: Any,
+    ) -> Setup:
+        """Return the setup of a new run, and make its `store`, a folder that all machines see.
+
+        With `files`, rows hold names of files, which workers open. A photo on which a process works for more
+        than `seconds` is taken for one of which processes die. `settings` are those of `Releaser.of`, where
+        `ledger` has to be a URL. Raises errors of `dpveil.errors`.
+        """
+        given = settings.get("ledger")
+        if given is not None and not isinstance(given, str):
+            hint = "give its URL, such as postgresql://host/budgets"
+            raise InvalidParameter("ledger", type(given).__name__, "cannot be sent to others", hint=hint)
+        cache = Cache(Path(store).absolute())
+        return cls(
+            store=str(cache.folder),
+            fingerprint=cache.fingerprint,
+            version=dpveil.__version__,
+            run=f"{time.time_ns():020d}-{secrets.token_hex(4)}",
+            files=files,
+            seconds=check_count(seconds, "seconds"),
+            releaser=Releaser.of(method, **settings),
+        )
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """What became of rows in this store with these settings."""
+        return Outcomes(Path(self.store), self.releaser)
+
+    def ready(self) -> Releaser:
+        """Return the releaser for a process, with the store opened.
+
+        Raises `UsageError` for another version of dpveil, and `OutputError` unless the folder is the run's
+        store: on a machine that lacks it, every photo would be drawn again.
+        """
+        if dpveil.__version__ != self.version:
+            problem = f"a machine has dpveil {dpveil.__version__}, and the run {self.version}"
+            raise UsageError(problem, hint="install one version on all of them")
+        folder = Path(self.store)
+        if is_present(folder / KEY):
+            cache = Cache(folder)
+            if cache.fingerprint == self.fingerprint:
+                return replace(self.releaser, cache=cache)
+        problem = f"{shown(folder)} is not the store of this run on every machine"
+        raise OutputError(problem, hint="name a folder that all machines see, such as one on a network disk")
+
+
+class Worker:
+    """Releases rows, with the networks that it has loaded; it never raises for a row.
+
+    After an error that is about no single photo, such as a ledger that fails, every row is untried. With
+    `own`, the process belongs to the worker, which has it end when a photo takes too long.
+    """
+
+    def __init__(self, setup: Setup, *, own: bool = False) -> None:
+        self._setup, self._own = setup, own
+        self._nowhere = os.open(os.devnull, os.O_WRONLY) if own else -1
+        self._tries = Tries(Path(setup.store) / FOLDER, setup.run)
+        self._stopped: Exception | None = None
+        self._log: Log | None = None
+        try:
+            self._releaser = setup.ready()
+        except DPVeilError as error:
+            self._releaser, self._stopped = setup.releaser, error
+        else:
+            self._log = setup.outcomes.add(setup.run)
+
+    def __call__(self, rows: Sequence[tuple[str, str, object]]) -> list[Row]:
+        """Return what became of each of these keys, stamps and contents, and write it down in the store.
+
+        A content is the bytes of a file, or with `files` of the setup its name.
+        """
+        done = [self._row(*row) for row in rows]
+        if self._log is not None:
+            try:
+                self._log.add(done)
+            except OutputError as error:
+                self._stopped = self._stopped or error
+        return done
+
+    def close(self) -> None:
+        """Close the worker's files."""
+        if self._log is not None:
+            self._log.close()
+        if self._own:
+            os.close(self._nowhere)
+
+    def _row(self, key: str, stamp: str, content: object) -> Row:
+        try:
+            if self._stopped is not None:
+                return Row.of(key, stamp, self._stopped, tried=False)
+            released = self._released(key, stamp, content)
+        except ENDS as error:
+            if getattr(error.__cause__, "errno", None) != errno.EBUSY:  # another process has this photo
+                self._stopped = error
+            return Row.of(key, stamp, error)
+        except Exception as error:  # noqa: BLE001  one photo must not stop the rest, and nothing was written
+            return Row.of(key, stamp, error)
+        return Row(key, stamp, RELEASED, release=released)
+
+    def _released(self, key: str, stamp: str, content: object) -> str:
+        """Return the name of the release; raises `DPVeilError`."""
+        wanted = str if self._setup.files else bytes
+        if not isinstance(content, wanted):
+            hint = "give the bytes of image files, as ray.data.read_binary_files does"
+            raise PhotoError(f"the row holds {type(content).__name__}", hint=hint)
+        cache = self._releaser.cache
+        if cache is None:
+            raise OutputError("there is no store", hint="please report this")
+        with self._tries.of(cache.name(name(key, stamp))) as before:
+            if before >= MOST:
+                raise DPVeilError(DIED, hint=ALONE)
+            with self._limited():
+                path = self._releaser.release(content).path
+        return "" if path is None else f"{path.parent.name}/{path.name}"
+
+    @contextmanager
+    def _limited(self) -> Iterator[None]:
+        """End this process, if it is the worker's own, when the context takes too long.
+
+        The timer is none of Python's, so it also ends a library that never returns.
+        """
+        if not self._own:
+            yield
+            return
+        faulthandler.dump_traceback_later(self._setup.seconds, exit=True, file=self._nowhere)
+        try:
+            yield
+        finally:
+            faulthandler.cancel_dump_traceback_later()

@@ -1,0 +1,197 @@
+"""The work on rows, without any engine: outcomes, deaths, time limits, stores and ledgers."""
+
+import os
+import pickle
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from budgets import forked, made, url_of
+from scale_made import PIX, Dark, Deadly, Endless, paid, plain, png, releases
+
+import dpveil.io.writing
+from dpveil.errors import InvalidParameter, LedgerError
+from dpveil.io import locking
+from dpveil.ledger import Ledger
+from dpveil.scale import Outcomes, Row, Setup, Worker
+
+WHITE = plain(255)
+
+
+def died(work):
+    """Run `work` in a forked process that ends before it is done; return its exit code."""
+    code = os.waitstatus_to_exitcode(os.waitpid(forked(work), 0)[1])
+    assert code != 0
+    return code
+
+
+def statuses(rows):
+    return [row.status for row in rows]
+
+
+def test_every_row_has_one_outcome_and_every_content_one_release(tmp_path):
+    ledger = made(tmp_path / "budget.db", limit=9)
+    paying = {"ledger": url_of(tmp_path / "budget.db"), "subject": "album"}
+    setup = Setup.of(**PIX, regions=[Dark()], store=tmp_path / "store", **paying)
+    given = [png(0), plain(0), b"no photo", png(1), None, png(0), "budget.db"]
+    rows = Worker(pickle.loads(pickle.dumps(setup)))([(str(n), "", data) for n, data in enumerate(given)])  # noqa: S301
+    expected = ["released", "no_region", "failed", "released", "failed", "released", "failed"]
+    assert statuses(rows) == expected
+    assert rows[0].release == rows[5].release != rows[3].release
+    assert releases(tmp_path / "store") == {rows[0].release, rows[3].release}
+    assert [row.problem for row in rows if row.status == "no_region"] == ["there is nobody in this photo"]
+    assert paid(ledger) == (2, 0)
+    assert sorted(setup.outcomes.final(setup.run), key=lambda row: row.key) == rows
+    assert len(setup.outcomes.finished()) == 3
+    assert Outcomes(tmp_path / "store", replace(setup.releaser, if_none="whole")).finished() == set()
+
+
+def test_a_retry_elsewhere_and_another_run_draw_nothing(tmp_path):
+    ledger = made(tmp_path / "budget.db", limit=9)
+    paying = {"ledger": url_of(tmp_path / "budget.db"), "subject": "album"}
+    rows = [(str(n), "", png(n)) for n in range(4)]
+    first = Setup.of(**PIX, store=tmp_path / "store", **paying)
+    once, again = Worker(first)(rows), Worker(first)(list(reversed(rows)))
+    other = Worker(Setup.of(**PIX, store=tmp_path / "store", **paying))(rows)
+    assert once == again[::-1] == other
+    assert paid(ledger) == (4, 0)
+
+
+def test_files_of_a_release_that_was_paid_for_get_their_names_after_a_death(tmp_path, monkeypatch):
+    ledger = made(tmp_path / "budget.db", limit=9)
+    paying = {"ledger": url_of(tmp_path / "budget.db"), "subject": "album"}
+    setup = Setup.of(**PIX, store=tmp_path / "store", **paying)
+    for number in range(2):  # before its first file has a name, and between the two
+        with monkeypatch.context() as patched:
+            calls = iter(range(9))
+            place = dpveil.io.writing._place
+            patched.setattr(
+                dpveil.io.writing,
+                "_place",
+                lambda *given, n=number, c=calls, p=place: os._exit(9) if next(c) == n else p(*given),
+            )
+            assert died(partial(Worker(setup), [("a", "", png(number))])) == 9
+        assert paid(ledger) == (number + 1, 0)
+        assert statuses(Worker(setup)([("a", "", png(number))])) == ["released"]
+        assert paid(ledger) == (number + 1, 0)
+        assert len(releases(tmp_path / "store")) == number + 1
+
+
+def test_a_release_that_is_gone_is_not_drawn_again(tmp_path):
+    ledger = made(tmp_path / "budget.db", limit=9)
+    paying = {"ledger": url_of(tmp_path / "budget.db"), "subject": "album"}
+    setup = Setup.of(**PIX, store=tmp_path / "store", **paying)
+    [row] = Worker(setup)([("a", "", png(0))])
+    for path in (tmp_path / "store" / "releases").rglob("*.png*"):
+        half = path.with_name(".dpveil-0123456789abcdef.tmp")
+        path.rename(half) if path.suffix == ".png" else path.unlink()
+    [other] = Worker(setup)([("a", "", png(0))])
+    assert (row.status, other.status, other.error) == ("released", "failed", "AlreadyPaid")
+    assert paid(ledger) == (1, 0)
+    assert setup.outcomes.finished() == set()
+
+
+def test_a_photo_that_another_process_has_fails_and_stops_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(locking, "PATIENCE", 0)
+    setup = Setup.of(**PIX, store=tmp_path / "store")
+    worker = Worker(setup)
+    [row] = worker([("a", "", png(0))])
+    (tmp_path / "store" / "releases" / row.release).unlink()
+    (tmp_path / "store" / "releases" / f"{row.release}.certificate.json").unlink()
+    with locking.sole_writer([tmp_path / "store" / "drawing" / row.release[:2]]):
+        done = worker([("a", "", png(0)), ("b", "", b"")])
+    assert statuses(done) == ["failed", "failed"]
+    assert "another process" in done[0].problem
+    assert statuses(worker([("a", "", png(0))])) == ["released"]
+
+
+def test_a_photo_of_which_two_processes_die_fails_until_another_run(tmp_path):
+    setup = Setup.of(**PIX, regions=[Deadly()], store=tmp_path / "store")
+    rows = [("good", "", png(0)), ("poison", "", WHITE), ("after", "", png(1))]
+    other = Setup.of(**PIX, regions=[Deadly()], store=tmp_path / "store")
+    assert [died(partial(Worker(each), rows)) for each in (setup, setup, other, setup, setup)] == [9] * 5
+    done = Worker(setup)(rows)
+    assert statuses(done) == ["released", "failed", "released"]
+    assert "crashed" in done[1].problem
+    assert not [path for path in (tmp_path / "store" / "tries").rglob("*") if path.is_file()]
+
+
+def test_a_process_that_takes_too_long_ends(tmp_path):
+    setup = Setup.of(**PIX, regions=[Endless()], store=tmp_path / "store", seconds=1)
+    rows = [("endless", "", WHITE)]
+    assert [died(lambda: Worker(setup, own=True)(rows)) for _ in range(2)] == [1, 1]
+    [row] = Worker(setup, own=True)(rows)
+    assert (row.status, "out of time" in row.problem) == ("failed", True)
+
+
+@pytest.mark.parametrize("lost", ["folder", "key", "version"])
+def test_a_machine_without_the_store_draws_nothing(tmp_path, lost):
+    setup = Setup.of(**PIX, store=tmp_path / "store")
+    if lost == "folder":
+        (tmp_path / "store").rename(tmp_path / "elsewhere")
+    elif lost == "key":
+        (tmp_path / "store" / "key").write_bytes(bytes(32))
+    else:
+        setup = replace(setup, version="0")
+    rows = Worker(setup)([("a", "", png(0)), ("b", "", png(1))])
+    assert statuses(rows) == ["untried"] * 2
+    assert {row.error for row in rows} == {"UsageError" if lost == "version" else "OutputError"}
+    assert lost == "version" or (tmp_path / "store").exists() == (lost == "key")
+    assert not list(tmp_path.rglob("*.png"))
+
+
+def test_after_a_failure_of_the_ledger_nothing_is_tried(tmp_path, monkeypatch):
+    made(tmp_path / "budget.db", limit=2)
+    paying = {"ledger": url_of(tmp_path / "budget.db"), "subject": "album"}
+    setup = Setup.of(**PIX, store=tmp_path / "store", **paying)
+    rows = [(str(n), "", png(n)) for n in range(4)]
+    done = Worker(setup)(rows)
+    assert statuses(done) == ["released", "released", "failed", "failed"]
+    assert {row.error for row in done[2:]} == {"BudgetExceeded"}
+
+    def broken(*given, **more):
+        raise LedgerError("the ledger is damaged")
+
+    monkeypatch.setattr(Ledger, "debit", broken)
+    done = Worker(setup)(rows)
+    assert statuses(done) == ["released", "released", "failed", "untried"]
+    assert {row.error for row in done[2:]} == {"LedgerError"}
+
+
+def test_a_ledger_that_is_open_cannot_be_sent(tmp_path):
+    with pytest.raises(InvalidParameter, match="give its URL"):
+        Setup.of(**PIX, store=tmp_path / "s", ledger=made(tmp_path / "budget.db"), subject="album")
+
+
+def test_damaged_outcomes_are_left_out(tmp_path):
+    setup = Setup.of(**PIX, store=tmp_path / "store")
+    Worker(setup)([("a", "", png(0)), ("b", "", b"")])
+    [log] = setup.outcomes.folder.iterdir()
+    assert log.stat().st_mode & 0o077 == 0
+    good = log.read_text()
+    first = good.splitlines()[0]
+    name = Row.parse(first).release
+    damaged = [first.replace(name, other) for other in ("/etc/passwd", f"../{name}", "", f"{name}\\u0000")]
+    damaged += ["", "{", "[]", "null", '{"key": 1}', first.replace('"released"', '"paid"'), "[" * 10**5]
+    assert [line for line in damaged if Row.parse(line) is not None] == []
+    log.write_bytes(b"\xff\n" + good.encode() + good.encode()[:30])
+    assert sorted(row.key for row in setup.outcomes.final(setup.run)) == ["a", "b"]
+    assert setup.outcomes.write_failed(setup.run).read_text().count('"key"') == 1
+
+
+def test_the_release_of_a_row_wins_over_its_failures(tmp_path):
+    outcomes = Setup.of(**PIX, store=tmp_path / "store").outcomes
+    for number, status in enumerate(("failed", "released", "untried")):
+        release = "00/" + "0" * 62 + ".png" if number == 1 else ""
+        outcomes.add("run").add([Row("a", "1", status, release=release), Row("b", "1", "failed")])
+    outcomes.add("other").add([Row("c", "1", "failed")])
+    assert sorted((row.key, row.status) for row in outcomes.final("run")) == [
+        ("a", "released"),
+        ("b", "failed"),
+    ]
+
+
+def test_unknown_errors_of_a_row_are_told_as_errors_of_dpveil():
+    row = Row.of("a", "", ValueError("x"))
+    assert (row.status, row.error, row.problem) == ("failed", "DPVeilError", "unexpected ValueError: x")
+    assert replace(row, error="os").failure.kind.__name__ == "DPVeilError"
