@@ -12,9 +12,8 @@ import pytest
 from PIL import Image
 from workers_made import Looked
 
-from dpveil.batch import Choices, Report, plan_tasks, release_all
+from dpveil.batch import Choices, Report, plan_tasks, release_all, releasing
 from dpveil.batch import found as kept
-from dpveil.batch import releasing
 from dpveil.batch.found import Found
 from dpveil.core.photo import Photo
 from dpveil.ledger import Ledger, Limit

@@ -17,9 +17,8 @@ from PIL import Image
 from workers_made import Deadly, Everything, Onlooker, held
 
 import dpveil
-from dpveil.batch import Choices, Report, plan_tasks, price, release_all, usual_jobs
+from dpveil.batch import Choices, Report, plan_tasks, price, release_all, releasing, usual_jobs
 from dpveil.batch import jobs as batch_jobs
-from dpveil.batch import releasing
 from dpveil.batch.calls import Raised
 from dpveil.batch.jobs import Jobs, nothing
 from dpveil.batch.owner import Owner

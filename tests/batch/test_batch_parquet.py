@@ -11,8 +11,7 @@ from shards_made import counts, picture, released, shard
 from workers_made import Everything
 
 import dpveil
-from dpveil.batch import Choices, plan_tasks, release_all
-from dpveil.batch import releasing
+from dpveil.batch import Choices, plan_tasks, release_all, releasing
 from dpveil.cli.run_report import exit_code
 from dpveil.core.certificate import MOST_BYTES
 from dpveil.errors import OutputError, UsageError

@@ -12,8 +12,7 @@ from shards_made import Given, counts, held, link, picture, released, shard
 from workers_made import Everything
 
 import dpveil
-from dpveil.batch import Choices, archives, plan_tasks, release_all, usual_jobs
-from dpveil.batch import releasing
+from dpveil.batch import Choices, archives, plan_tasks, release_all, releasing, usual_jobs
 from dpveil.cli.run_report import exit_code
 from dpveil.errors import OutputError, UsageError
 from dpveil.io.locking import alone
