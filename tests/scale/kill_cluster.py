@@ -167,6 +167,7 @@ def run(folder: Path, nodes: int, seed: int, each: int, until: float | None) -> 
     here = str(Path(__file__).parent)
     paths = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, MARK: token, "PYTHONPATH": paths, "RAY_USAGE_STATS_ENABLED": "0"}
+    environment.setdefault("RAY_worker_niceness", "0")  # else others on this machine go before
     command = [sys.executable, __file__, "--drive", str(folder), "--nodes", str(nodes), "--seed", str(seed)]
     with (folder / "driver.log").open("ab") as log:
         driver = subprocess.Popen([*command, "--each", str(each)], env=environment, stdout=log, stderr=log)

@@ -33,7 +33,8 @@ def test_every_row_has_one_outcome_and_every_content_one_release(tmp_path):
     ledger = made(tmp_path / "budget.db", limit=9)
     paying = {"ledger": url_of(tmp_path / "budget.db"), "subject": "album"}
     setup = Setup.of(**PIX, regions=[Dark()], store=tmp_path / "store", **paying)
-    given = [png(0), plain(0), b"no photo", png(1), None, png(0), "budget.db"]
+    (tmp_path / "photo.png").write_bytes(png(2))
+    given = [png(0), plain(0), b"no photo", png(1), None, png(0), str(tmp_path / "photo.png")]
     rows = Worker(pickle.loads(pickle.dumps(setup)))([(str(n), "", data) for n, data in enumerate(given)])  # noqa: S301
     expected = ["released", "no_region", "failed", "released", "failed", "released", "failed"]
     assert statuses(rows) == expected

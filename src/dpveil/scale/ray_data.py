@@ -103,7 +103,7 @@ def connected() -> Any:
             ray.init(log_to_driver=False)
         except (ConnectionError, RuntimeError, ValueError) as error:
             problem = f"the cluster cannot be reached: {' '.join(str(error).split())}"
-            raise UsageError(problem, hint="see RAY_ADDRESS, or start one with ray start --head") from error
+            raise UsageError(problem, hint="see RAY_ADDRESS") from error
     return ray
 
 
