@@ -298,9 +298,21 @@ def test_what_waits_under_another_name_is_packed(monkeypatch: pytest.MonkeyPatch
 def test_each_photo_has_noise_of_its_own() -> None:
     shard("in/a.tar", [("0.png", picture()), ("1.png", picture())])
     shard("in/b.tar", [("0.png", picture())])
-    assert counts(released("in", seed=1)) == (3, 0, 0)
+    report = released("in", seed=1)
+    assert counts(report) == (3, 0, 0)
+    assert all("it is a copy of in/a.tar/0.png" in str(entry.warnings) for entry in report.entries[1:])
     made = [*held("out/a.tar").values(), *held("out/b.tar").values()]
     assert len(set(made)) == 6
+
+
+def test_a_ledger_is_not_opened_as_a_shard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its database loses its locks when another file of this process on it is closed."""
+    shard("a.tar", [("0.png", picture())])
+    Path("out").mkdir()
+    with Ledger("sqlite:///out/a.tar", create=True) as ledger:
+        monkeypatch.setattr(batch_shards, "opened", pytest.fail)
+        with pytest.raises(UsageError, match=r"out/a\.tar belongs to the ledger"):
+            released("a.tar", ledger=ledger)
 
 
 def test_damage_is_told_once_and_nothing_else_of_it() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from dpveil.batch import Choices, Task, release_all
 from dpveil.batch import run as batch
-from dpveil.batch import tasks as batch_tasks
+from dpveil.batch import tasks as sources
 from dpveil.batch.prefetch import ahead, prefetch
 from dpveil.core.photo import Photo
 from dpveil.errors import NoRegion, RegionError
@@ -143,7 +143,7 @@ def test_a_photo_is_let_go_when_its_turn_is_over(tmp_path, monkeypatch, error):
         photos.append(weakref.ref(photo))
         return photo
 
-    monkeypatch.setattr(batch_tasks, "read", read)
+    monkeypatch.setattr(sources, "read", read)
     choices = Choices(method=DPPix(epsilon=1), regions=[Raising(error)], force=True)
     tasks = [Task(tmp_path / f"{n}.jpg", tmp_path / f"{n}.png", f"{n}.png") for n in range(12)]
     gc.disable()
@@ -170,9 +170,7 @@ def test_a_photo_is_drawn_while_the_one_before_is_written(tmp_path, monkeypatch)
 
     monkeypatch.setattr(Plan, "release", release)
     monkeypatch.setattr(batch.Run, "_save", saving)
-    monkeypatch.setattr(
-        batch_tasks, "read", lambda path, **more: Photo(np.zeros((8, int(path.stem)), np.uint8))
-    )
+    monkeypatch.setattr(sources, "read", lambda path, **more: Photo(np.zeros((8, int(path.stem)), np.uint8)))
     choices = Choices(method=DPPix(epsilon=1), regions=[parse("whole")], force=True)
     tasks = [Task(tmp_path / f"{n}.jpg", tmp_path / f"{n}.png", f"{n}.png") for n in (8, 9)]
     assert len(release_all(tasks, choices).released) == 2
@@ -195,9 +193,7 @@ def test_photos_are_released_while_others_are_searched(tmp_path, monkeypatch):
         return real(plan, **more)
 
     monkeypatch.setattr(Plan, "release", release)
-    monkeypatch.setattr(
-        batch_tasks, "read", lambda path, **more: Photo(np.zeros((8, int(path.stem)), np.uint8))
-    )
+    monkeypatch.setattr(sources, "read", lambda path, **more: Photo(np.zeros((8, int(path.stem)), np.uint8)))
     choices = Choices(method=DPPix(epsilon=1), regions=[Waiting()], force=True)
     tasks = [Task(tmp_path / f"{n}.jpg", tmp_path / f"{n}.png", f"{n}.png") for n in (8, 9, 10)]
     assert len(release_all(tasks, choices).released) == 3

@@ -13,7 +13,7 @@ from PIL import Image
 import dpveil
 from dpveil.batch import Choices, plan_tasks, release_all, write_manifest
 from dpveil.batch import run as batch
-from dpveil.batch import tasks as batch_tasks
+from dpveil.batch import tasks as sources
 from dpveil.batch.interrupts import uninterrupted
 from dpveil.cli.run_report import cost, exit_code, print_report
 from dpveil.core.certificate import canonical, checksum
@@ -82,7 +82,7 @@ def test_all_done(photos):
 def test_a_rerun_skips_before_reading_and_draws_nothing(photos, monkeypatch):
     release_all(photos(), choices())
     before = {name: Path("out", name).read_bytes() for name in files()}
-    monkeypatch.setattr(batch_tasks, "read", pytest.fail)
+    monkeypatch.setattr(sources, "read", pytest.fail)
     monkeypatch.setattr(Plan, "release", pytest.fail)
     report = release_all(photos(), choices())
     assert (names(report.skipped), exit_code(report)) == (["a.png", "b.png", "c.png"], 0)
