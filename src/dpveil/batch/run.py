@@ -13,7 +13,7 @@ from dpveil.batch.copies import copies
 from dpveil.batch.found import Found
 from dpveil.batch.interrupts import uninterrupted
 from dpveil.batch.jobs import Jobs, check_jobs, nothing
-from dpveil.batch.numbering import check_numbers, keep_numbers
+from dpveil.batch.numbering import check_numbers
 from dpveil.batch.prefetch import ahead, prefetch
 from dpveil.batch.price import check_price, is_priced
 from dpveil.batch.private import check_apart
@@ -30,7 +30,7 @@ from dpveil.batch.report import (
 from dpveil.batch.resume import earlier, finished, same, taken
 from dpveil.batch.shared import Around, Shared
 from dpveil.batch.state import Stamp, State, stamp_of
-from dpveil.batch.tasks import Task, numbered_names
+from dpveil.batch.tasks import Task, store_numbers
 from dpveil.core.certificate import Certificate
 from dpveil.errors import BudgetRefused, DPVeilError, LedgerError, OutputError
 from dpveil.io import most_bytes, read
@@ -82,17 +82,13 @@ class Run:
     found: Found = field(default_factory=Found)
 
     def begin(self, tasks: Sequence[Task]) -> None:
-        """Store new numbers, clean up after killed runs, read the folders' states, and find copies.
-
-        A dry run only reads.
-        """
+        """Store numbers, clean up after killed runs (if not dry), read the folders' states, find copies."""
         if self.choices.ledger is not None:
             check_apart(self.choices.ledger.files, [path for task in tasks for path in task.paths])
-        dry = self.choices.dry
-        for folder, names in ({} if dry else numbered_names(tasks)).items():
-            keep_numbers(names, folder)
+        if not self.choices.dry:
+            store_numbers(tasks)
         for folder in sorted({task.output.parent for task in tasks}):
-            if not dry:
+            if not self.choices.dry:
                 tidy(folder)
             state = self.states[folder] = State.read(folder)
             if not self.choices.force:

@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from dpveil.batch.numbering import NAMED, number_of, numbered
+from dpveil.batch.numbering import NAMED, keep_numbers, number_of, numbered
 from dpveil.batch.state import State, key_of
 from dpveil.errors import InvalidParameter, UsageError, meant
 from dpveil.io import FORMATS, format_of
@@ -52,13 +52,14 @@ class Task:
         return [self.source, *outputs, *map(certificate_path, outputs)]
 
 
-def numbered_names(tasks: Iterable[Task]) -> dict[Path, dict[str, str]]:
-    """Return the names of numbered outputs, by folder and name of the input."""
+def store_numbers(tasks: Iterable[Task]) -> None:
+    """Store the numbers of all numbered outputs, as `keep_numbers`."""
     found: dict[Path, dict[str, str]] = {}
     for task in tasks:
         if task.numbered is not None:
             found.setdefault(task.output.parent, {})[task.numbered] = task.output.name
-    return found
+    for folder, names in found.items():
+        keep_numbers(names, folder)
 
 
 def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> list[Task]:
