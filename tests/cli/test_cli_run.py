@@ -11,9 +11,11 @@ import pytest
 from PIL import Image
 
 from command_lines import last
+from dpveil.batch import Entry, Failure
 from dpveil.cli import EMPTY, exits, obfuscate
 from dpveil.cli.options import method_options
-from dpveil.cli.run_report import SHOWN_REASONS, SHOWN_WARNINGS
+from dpveil.cli.run_report import SHOWN_REASONS, SHOWN_WARNINGS, refusals
+from dpveil.errors import PhotoError
 from dpveil.io import MAX_PIXELS
 from dpveil.mechanisms.latent import TABLE as LATENT
 from dpveil.release.words import LOW
@@ -289,7 +291,7 @@ def test_photos_with_one_reason_are_one_line(cli):
     Path("in/b.png").write_bytes(b"")
     code, _, err = cli("obfuscate", "in", "--out", "out", *GOOD)
     why = [line for line in err.splitlines() if " photos (" in line]
-    few = "20 photos (in/000.png, in/001.png, in/002.png, ...: --json and --manifest name all): in/000.png"
+    few = "20 photos (in/000.png, in/001.png, in/002.png, ...: --json and --manifest name all): each is "
     assert (code, len(why), len(err.splitlines())) == (1, 1, 5)
     assert why[0].startswith(few)
     assert "released 1, failed 21, skipped 0, no region 0" in err
@@ -310,14 +312,25 @@ def test_outputs_in_the_way_are_one_line(cli):
     assert err.count("\n") == 2
 
 
-def test_reasons_are_not_without_end(cli):
-    """Each photo is smaller than its box by another size, which is another reason."""
-    for number in range(30):
-        Image.fromarray(np.zeros((20 + number, 24, 3), np.uint8)).save(f"in/{number:02}.png")
-    err = cli("obfuscate", "in", "--out", "out", *GOOD, "--regions", "0,0,99,99")[2]
-    lines = [line for line in err.splitlines() if "outside" in line or " other reasons" in line]
+def failed(number, message, hint=""):
+    failure = Failure(PhotoError, message, hint)
+    return Entry("failed", Path(f"in/{number}.png"), Path(f"out/{number}.png"), failure=failure)
+
+
+def test_reasons_that_differ_in_numbers_are_one():
+    entries = [
+        failed(number, f"in/{number}.png is {number + 7} pixels wide", "crop it") for number in range(3)
+    ]
+    (line,) = refusals(entries)
+    names = "in/0.png, in/1.png, in/2.png"
+    assert line == f"3 photos ({names}): as the first, in/0.png is 7 pixels wide: crop it"
+
+
+def test_reasons_are_not_without_end():
+    lines = refusals([failed(number, f"why {'x' * (number // 2)}") for number in range(60)])
     assert len(lines) == SHOWN_REASONS + 1
-    assert lines[-1] == "and 10 more photos, for other reasons: --json and --manifest name all"
+    assert lines[1] == "2 photos (in/2.png, in/3.png): why x"
+    assert lines[-1] == "and 20 more photos, for other reasons: --json and --manifest name all"
 
 
 @pytest.mark.parametrize("arguments", [("obfuscate", "empty", "--out", "out", *GOOD), ("verify", "empty")])

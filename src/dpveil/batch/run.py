@@ -77,17 +77,13 @@ class Run:
     found: Found = field(default_factory=Found)
 
     def begin(self, tasks: Sequence[Task]) -> None:
-        """Store new numbers, clean up after killed runs, read the folders' states, and find copies.
-
-        A dry run only reads.
-        """
+        """Store numbers, clean up after killed runs (if not dry), read the folders' states, find copies."""
         if self.choices.ledger is not None:
             check_apart(self.choices.ledger.files, [path for task in tasks for path in task.paths])
-        dry = self.choices.dry
-        if not dry:
+        if not self.choices.dry:
             keep_all((task.numbered, task.output) for task in tasks)
         for folder in sorted({task.output.parent for task in tasks}):
-            if not dry:
+            if not self.choices.dry:
                 tidy(folder)
             state = self.states[folder] = State.read(folder)
             if not self.choices.force:

@@ -99,7 +99,9 @@ def evaluate_command(
     ] = None,
     predictions: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="For hifd: what models read of the photos, too. Private."),
+        typer.Option(
+            metavar="FOLDER", help="What models read of photos and releases, for hifd. Keep it private."
+        ),
     ] = None,
     check: Annotated[
         Path | None,

@@ -155,15 +155,13 @@ def obfuscate_command(
     --method dp-pix --help shows the options of dp-pix.
     """
     from dpveil.accounting.meaning import check_strength_name
-    from dpveil.batch import Choices, check_manifest, plan_tasks, write_manifest
+    from dpveil.batch import Choices, plan_tasks, write_manifest
     from dpveil.cli.engine import released_by
-    from dpveil.cli.review import check_review, write_review
+    from dpveil.cli.review import write_review
     from dpveil.cli.run_report import exit_code, print_report
     from dpveil.postprocessing import parse_all
     from dpveil.regions import check_if_none
 
-    if dry_run and (manifest is not None or review is not None):
-        raise UsageError("--dry-run writes nothing", hint="leave out --manifest and --review")
     payer = paying(ledger, subject, other_regions, seed, (manifest, review))
     settings: dict[str, Any] = {
         "method": method,
@@ -181,10 +179,7 @@ def obfuscate_command(
     tasks = plan_tasks(inputs, out, names=names)
     check_formats(choices.mark, (task.output for task in tasks))
     notes = _notes(inputs, tasks, out)
-    if manifest is not None:
-        check_manifest(manifest, tasks, replace=force)
-    if review is not None:
-        check_review(review, tasks, out, replace=force)
+    _check_written(manifest, review, tasks, choices, out)
     report, seen = _released(context, tasks, choices, jobs, closely=review is not None, quiet=quiet)
     report.notes += notes
     listed = max(
@@ -196,6 +191,21 @@ def obfuscate_command(
     refused = tell_dry(choices, report) if dry_run else exits.DONE
     tell_budget(payer.get("ledger"), subject)
     return max(exit_code(report), listed, refused)
+
+
+def _check_written(
+    manifest: Path | None, review: Path | None, tasks: Sequence[Task], choices: Choices, out: Path
+) -> None:
+    """Raise any error that would prevent writing what is asked for about the run."""
+    from dpveil.batch import check_manifest
+    from dpveil.cli.review import check_review
+
+    if choices.dry and (manifest is not None or review is not None):
+        raise UsageError("--dry-run writes nothing", hint="leave out --manifest and --review")
+    if manifest is not None:
+        check_manifest(manifest, tasks, replace=choices.force)
+    if review is not None:
+        check_review(review, tasks, out, replace=choices.force)
 
 
 def _released(

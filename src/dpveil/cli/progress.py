@@ -58,8 +58,9 @@ class _Log:
             and now - self.last >= EVERY
             and (steps.done - self.told) * LINES >= steps.total
         ):
-            left = (now - self.began) * (steps.total - steps.done) / steps.done
-            say.note(f"{steps.word}: {steps.done:,} of {steps.total:,}, about {in_words(left)} left")
+            left = in_words((now - self.began) * (steps.total - steps.done) / steps.done)
+            about = f", about {left} left" * (steps.done > 1)  # the first step may have loaded a network
+            say.note(f"{steps.word}: {steps.done:,} of {steps.total:,}{about}")
             self.last, self.told = now, steps.done
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -31,6 +32,7 @@ SHOWN_NAMES: Final = 3
 """Most names of photos that are printed with one reason."""
 STANDS: Final = "\0"
 """What stands for a name where reasons are compared."""
+NUMBER: Final = re.compile(r"[0-9]+")
 ALL: Final = "--json and --manifest name all"
 DRY: Final = "; a dry run draws, pays and writes nothing"
 SKIPPED: Final = (
@@ -127,47 +129,51 @@ def _tell_each(report: Report) -> None:
     for line in refusals([entry for entry in report.entries if entry.status != UNTRIED]):
         say.note(line)
     if untried := report.untried:
-        failure, what = untried[0].failure, several([shown(entry.source) for entry in untried])
-        why = "" if failure is None else str(DPVeilError(failure.message, hint=failure.hint))
-        say.note(f"{'nothing was drawn' if report.stopped == UNAFFORDABLE else what}: {why}")
+        what = several([shown(entry.source) for entry in untried])
+        say.note(f"{'nothing was drawn' if report.stopped == UNAFFORDABLE else what}: {_why(untried[0])}")
 
 
 def refusals(entries: Sequence[Entry]) -> list[str]:
     """Return why photos were not released: one line for each reason, with its first photos and their number.
 
-    Of several photos with one reason, the words are those of the first, if they name it.
+    Reasons that differ in names and numbers alone are one, and told of the first photo.
     """
-    alike: dict[tuple[str, str], list[Entry]] = {}
+    alike: dict[str, list[Entry]] = {}
     for entry in entries:
         if entry.failure is not None:
-            words = tuple(_nameless(text, entry) for text in (entry.failure.message, entry.failure.hint))
-            alike.setdefault((words[0], words[1]), []).append(entry)
-    lines = [_refused(group) for group in alike.values()]
-    left = sum(len(group) for group in [*alike.values()][SHOWN_REASONS:])
+            alike.setdefault(NUMBER.sub("0", _nameless(entry)), []).append(entry)
+    groups = [*alike.values()]
+    left = sum(len(group) for group in groups[SHOWN_REASONS:])
     more = [f"and {counted(left, 'more photo')}, for other reasons: {ALL}"] * bool(left)
-    return lines[:SHOWN_REASONS] + more
+    return [_refused(group) for group in groups[:SHOWN_REASONS]] + more
 
 
-def _nameless(text: str, entry: Entry) -> str:
-    """Return a text without the names of the photo and of its output."""
+def _nameless(entry: Entry) -> str:
+    """Return why a photo was not released, without its name and that of its output."""
     paths = [entry.source, *([] if entry.output is None else [entry.output])]
     names = {shown(name) for path in paths for name in (path, path.name)}
+    text = _why(entry)
     for name in sorted(names, key=len, reverse=True):
         text = text.replace(name, STANDS)
     return text
 
 
+def _why(entry: Entry) -> str:
+    failure = entry.failure
+    return "" if failure is None else str(DPVeilError(failure.message, hint=failure.hint))
+
+
 def _refused(group: Sequence[Entry]) -> str:
     """Return why photos with one reason were not released, with each name once."""
-    first, names = group[0].failure, [shown(entry.source) for entry in group]
-    if first is None:
-        return ""
-    told = str(DPVeilError(first.message, hint=first.hint))
+    names, told = [shown(entry.source) for entry in group], _why(group[0])
+    itself = told.startswith(f"{names[0]} ")
     if len(group) == 1:
-        return told if first.message.startswith(f"{names[0]} ") else f"{names[0]}: {told}"
+        return told if itself else f"{names[0]}: {told}"
     few = ", ".join(names[:SHOWN_NAMES])
     photos = f"{len(group):,} photos ({few}{f', ...: {ALL}' if len(names) > SHOWN_NAMES else ''})"
-    return f"{photos}: {told}"
+    if len({_nameless(entry) for entry in group}) > 1:
+        return f"{photos}: as the first, {told}"
+    return f"{photos}: each {told.removeprefix(names[0]).lstrip()}" if itself else f"{photos}: {told}"
 
 
 def _warn(entries: Sequence[Entry]) -> None:

@@ -54,9 +54,10 @@ def verify_command(
       dpveil verify private.png
       dpveil verify private.png --trust releases.key.pub
 
-    Without --trust it finds inconsistency, not forgery. Exit code 1: a file has no certificate, or does not
-    match it, or promises less than --at-least, or cannot be checked as far as that asks for, or nobody of
-    --trust signed it. Without --at-least any promise will do.
+    Without --trust it finds inconsistency, not forgery: anybody can write a certificate that fits a photo of
+    theirs. Exit code 1: a file has no certificate, or does not match it, or promises less than --at-least, or
+    cannot be checked as far as that asks for, or nobody of --trust signed it. Without --at-least any promise
+    will do.
     """
     from dpveil.accounting.meaning import check_strength_name
     from dpveil.cli import verify_set

@@ -294,8 +294,6 @@ def pure_noise(method: Method, height: int, width: int, channels: int) -> str:
     wide = getattr(method, "neighbourhood", SMALLER) or width * height
     if wide <= SMALLER or "neighbourhood" not in {field.name for field in fields(method)}:  # type: ignore[arg-type]
         return f"{text}; a smaller neighbourhood, or a larger block or epsilon, means less"
-    smaller = replace(method, neighbourhood=SMALLER).noise_scale(**size)  # type: ignore[type-var]
-    digits = 0 if (smaller or 0) >= 10 else 2
-    return (
-        f"{text}; a neighbourhood of {SMALLER} pixels would have {smaller or 0:,.{digits}f}, and promise less"
-    )
+    less = replace(method, neighbourhood=SMALLER).noise_scale(**size) or 0.0  # type: ignore[type-var]
+    digits = 0 if less >= 10 else 2
+    return f"{text}; a neighbourhood of {SMALLER} pixels would have {less:,.{digits}f}, and promise less"
