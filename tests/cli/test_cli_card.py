@@ -7,8 +7,9 @@ import re
 import shutil
 import subprocess
 import sys
+from fnmatch import fnmatchcase
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from dpveil.cards.terms import TERMS
 from dpveil.errors import NoRegion
 from dpveil.noise.bits import SecureBits, SeededBits
 from dpveil.regions import Finder
+from dpveil.release.saving import SUFFIX
 from dpveil.synthesis import Plan
 from dpveil.synthesis.saving import save
 
@@ -94,6 +96,13 @@ def identities(value):
     return nodes, references
 
 
+def place_of(address):
+    """Return the name that an address beside the card is of."""
+    parts = urlsplit(address)
+    assert (parts.scheme, parts.netloc, parts.query, parts.fragment) == ("", "", "", "")
+    return unquote(parts.path)
+
+
 def check_structure(path):
     """Check what Croissant asks for, and that every file is where the card says; return the card."""
     card = read(path)
@@ -110,11 +119,14 @@ def check_structure(path):
     for name in ("fileSet", "fileProperty", "extract", "source", "field", "recordSet", "includes"):
         assert context[name] == f"cr:{name}"
     files = [one for one in card["distribution"] if one["@type"] == "cr:FileObject"]
+    (every,) = (one["includes"] for one in card["distribution"] if one["@type"] == "cr:FileSet")
+    for name in (one["name"] for one in files):
+        found = any(fnmatchcase(name, pattern) for pattern in every)
+        assert found is (not name.endswith("sheet.png")), (name, every)
     for one in files:
-        address = urlsplit(one["contentUrl"])
-        assert (address.scheme, address.netloc, address.query, address.fragment) == ("", "", "", "")
-        name = unquote(address.path)
+        name = place_of(one["contentUrl"])
         assert name == one["name"]
+        assert place_of(one.get("dpveil:certificate", quote(f"{name}{SUFFIX}"))) == f"{name}{SUFFIX}"
         assert not {"", ".", ".."} & {*name.split("/")}
         data = (path.parent / name).read_bytes()
         assert one["sha256"] == hashlib.sha256(data).hexdigest()
@@ -148,6 +160,7 @@ def test_a_card_states_every_file_and_every_person(shell, folder, tmp_path):
     assert (most["dpveil:kind"], most["dpveil:relation"]) == ("pure", "any-image")
     assert card["dpveil:together"]["dpveil:epsilon"] == 3.83333333333334
     assert card["dpveil:withoutPerson"] == 1
+    assert [text for text in card["rai:dataLimitations"] if text.startswith("one photo has no person's name")]
 
 
 def test_no_card_tells_who_is_in_a_photo(shell, folder):

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
+from dpveil.core.allocator import keep_freed
 from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil.mechanisms.method import Method
@@ -80,6 +81,7 @@ class Actor:
         import cv2
 
         cv2.setNumThreads(1)
+        keep_freed()
         self._mapper = mapper
 
     def __call__(self, table: Any) -> Any:
