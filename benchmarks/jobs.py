@@ -19,6 +19,7 @@ from pathlib import Path
 
 from dpveil.batch import Choices, Task, release_all
 from dpveil.catalogue import build
+from dpveil.core.allocator import keep_freed
 from dpveil.regions import parse
 from folder_photos import make
 from timing import load, report
@@ -54,6 +55,7 @@ def _processor() -> float:
 
 def child(folder: str, method: str, cores: str, jobs: str) -> None:
     """Print the seconds of the short list, and of the long one, on so many cores."""
+    keep_freed()  # as the command does
     os.sched_setaffinity(0, {*sorted(os.sched_getaffinity(0))[: int(cores)]})
     photos = sorted(Path(folder).iterdir())
     answer = []

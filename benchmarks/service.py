@@ -1,10 +1,10 @@
 """The service at saturation, beside the library's own work: throughput, processor time, p50, p99, memory.
 
-Clients run on the same cores, and fetch the image of every release. `share` is the throughput of the service,
-clients and all, divided by that of a process for each core, which read, plan, release and encode the same
-photo. `by cpu` divides processor seconds instead: those of the library by those of the server and
-its workers for a release. That is the share on cores without clients, if the cores are kept busy. Rounds of
-library and service take turns in one run.
+Clients run on the same cores, and get image and certificate of every release in one answer. `share` is the
+throughput of the service, clients and all, divided by that of the library in a process for each core. These
+read, plan, release and encode the same photo; with a ledger they pay from it, and save to a folder. `by cpu`
+divides processor seconds instead: those of the library by those of the server and its workers for a release.
+That is the share on cores without clients, if the cores are kept busy. Library and service take turns.
 
 `service_soak.py` runs the service for long.
 """
@@ -33,10 +33,11 @@ from service_clients import load, post
 from timing import load_note, report
 
 CORES, CLIENTS = os.cpu_count() or 1, 6
+WORKERS = CORES + 1
 SIZES = ((512, 512), (1600, 1200), (4000, 3000))
 SETTINGS = {"method": "dp-pix", "epsilon": 20, "block": 16, "neighbourhood": 256, "regions": "176,60,88,120"}
 EDGE = "----8c1f"
-KINDS = {"in memory": False, "ledger and results in files": True}
+KINDS = {"in memory": False, "ledger and files": True}
 
 
 def photo(width: int, height: int) -> bytes:
@@ -52,8 +53,8 @@ def request(contents: bytes, settings: dict[str, object]) -> bytes:
     return post(b"".join(parts) + f"\r\n--{EDGE}--\r\n".encode(), EDGE)
 
 
-def library(contents: bytes, begin: float, seconds: float, done: object) -> None:
-    """Release as often as the time allows, as one worker would."""
+def library(contents: bytes, folder: str | None, begin: float, seconds: float, done: object) -> None:
+    """Release as often as the time allows, as one worker would; with a folder, pay and save there."""
     import cv2
 
     import dpveil
@@ -62,32 +63,36 @@ def library(contents: bytes, begin: float, seconds: float, done: object) -> None
     cv2.setNumThreads(1)
     compile_now()
     given = {n: v for n, v in SETTINGS.items() if n not in ("method", "regions")}
+    ledger = dpveil.Ledger(url_in(folder)) if folder else None
 
-    def once() -> None:
+    def once(count: int) -> None:
         plan = dpveil.plan(dpveil.read(contents), "dp-pix", regions=SETTINGS["regions"], **given)
-        release = plan.release()
-        release.encoded("png")[1].to_text()
+        if ledger is None:
+            plan.release().encoded("png")[1].to_text()
+        else:
+            plan.release(ledger=ledger, subject="album").save(f"{folder}/{os.getpid()}-{count}.png")
 
-    once()
+    once(0)
     time.sleep(max(0.0, begin - time.time()))
-    count, spent = 0, time.process_time()
+    count, start, spent = 0, time.perf_counter(), time.process_time()
     while time.time() < begin + seconds:
-        once()
         count += 1
-    done.put((count, time.process_time() - spent))  # type: ignore[attr-defined]
+        once(count)
+    done.put((count / (time.perf_counter() - start), (time.process_time() - spent) / count))  # type: ignore[attr-defined]
 
 
-def own(contents: bytes, seconds: float) -> tuple[float, float]:
-    """Return the library's releases a second in a process for each core, and the milliseconds of each."""
+def own(contents: bytes, folder: str | None, seconds: float) -> dict[str, float]:
+    """Return the figures of the library in a process for each core."""
     context = multiprocessing.get_context("spawn")
     done, begin = context.Queue(), time.time() + 10
-    processes = [context.Process(target=library, args=(contents, begin, seconds, done)) for _ in range(CORES)]
+    told = (contents, folder, begin, seconds, done)
+    processes = [context.Process(target=library, args=told) for _ in range(CORES)]
     for process in processes:
         process.start()
-    counts, spent = zip(*(done.get() for _ in processes), strict=True)
+    rates, spent = zip(*(done.get() for _ in processes), strict=True)
     for process in processes:
         process.join()
-    return sum(counts) / seconds, 1000 * sum(spent) / sum(counts)
+    return {"releases a second": sum(rates), "workers ms": 1000 * statistics.mean(spent)}
 
 
 def children(process: int) -> list[str]:
@@ -107,7 +112,7 @@ def memory(numbers: list[str]) -> int:
 
 
 @contextmanager
-def served(arguments: list[str], workers: int = CORES) -> Iterator[tuple[int, int]]:
+def served(arguments: list[str], workers: int = WORKERS) -> Iterator[tuple[int, int]]:
     """Run a service; yield its process and port."""
     command = [sys.executable, "-m", "dpveil", "serve", "--port", "0", "--workers", str(workers), *arguments]
     with tempfile.TemporaryFile() as log, subprocess.Popen(command, stderr=log) as process:
@@ -133,7 +138,7 @@ def measured(process: int, port: int, sent: bytes, seconds: float) -> dict[str, 
     times = sorted(counted.seconds)
     each = 1000 / len(times)
     return {
-        "releases a second": len(times) / seconds,
+        "releases a second": counted.rate,
         "server ms": (ticks(server) - before[0]) * each,
         "workers ms": (ticks(workers) - before[1]) * each,
         "clients ms": counted.spent * each,
@@ -144,39 +149,55 @@ def measured(process: int, port: int, sent: bytes, seconds: float) -> dict[str, 
     }
 
 
+def url_in(folder: str) -> str:
+    return f"sqlite:///{folder}/budget.db"
+
+
+def limited(folder: str) -> None:
+    """Make a ledger."""
+    limit = [sys.executable, "-m", "dpveil", "ledger", "limit", "album", "--epsilon", "1000000"]
+    subprocess.run([*limit, "--ledger", url_in(folder)], check=True, capture_output=True)
+
+
 def options(folder: str) -> list[str]:
     """Return the options of a service with a ledger and results in files."""
-    url = f"sqlite:///{folder}/budget.db"
-    limit = [sys.executable, "-m", "dpveil", "ledger", "limit", "album", "--epsilon", "1000000"]
-    subprocess.run([*limit, "--ledger", url], check=True, capture_output=True)
-    return ["--ledger", url, "--results", f"{folder}/results.db"]
+    limited(folder)
+    return ["--ledger", url_in(folder), "--results", f"{folder}/results.db"]
+
+
+def turn(contents: bytes, seconds: float, workers: int, *, paid: bool) -> tuple[dict[str, float], ...]:
+    """Return the figures of library and service, one after the other."""
+    with tempfile.TemporaryDirectory() as folder:
+        if paid:
+            limited(folder)
+        alone = own(contents, folder if paid else None, seconds)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        served(options(folder) if paid else [], workers) as (pid, port),
+    ):
+        sent = request(contents, {**SETTINGS, "subject": "album"} if paid else SETTINGS)
+        load(port, sent, CLIENTS, 8)  # the workers start meanwhile
+        return alone, measured(pid, port, sent, seconds)
 
 
 def compared(width: int, height: int, seconds: float, rounds: int, workers: int) -> list[dict[str, object]]:
-    """Return the rows of one size: medians of rounds in which library and services take turns."""
-    contents = photo(width, height)
-    alone: list[tuple[float, float]] = []
-    found: dict[str, list[dict[str, float]]] = {kind: [] for kind in KINDS}
+    """Return the rows of one size: medians of rounds in which library and service take turns."""
+    contents, size = photo(width, height), f"{width} × {height}"
+    turns: dict[str, list[tuple[dict[str, float], ...]]] = {kind: [] for kind in KINDS}
     for _ in range(rounds):
-        alone.append(own(contents, seconds))
         for kind, paid in KINDS.items():
-            with (
-                tempfile.TemporaryDirectory() as folder,
-                served(options(folder) if paid else [], workers) as (pid, port),
-            ):
-                sent = request(contents, {**SETTINGS, "subject": "album"} if paid else SETTINGS)
-                load(port, sent, CLIENTS, 8)  # the workers start meanwhile
-                found[kind].append(measured(pid, port, sent, seconds))
-    alone.append(own(contents, seconds))
-    rate, cpu = (statistics.median(figures) for figures in zip(*alone, strict=True))
-    size = f"{width} × {height}"
-    rows: list[dict[str, object]] = [row(size, "library", {"releases a second": rate, "workers ms": cpu})]
-    for kind, figures in found.items():
-        middle = {name: statistics.median(each[name] for each in figures) for name in figures[0]}
-        made = row(size, kind, middle)
-        made["share"] = f"{middle['releases a second'] / rate:.2f}"
-        made["by cpu"] = f"{cpu / (middle['server ms'] + middle['workers ms']):.2f}"
-        rows.append(made)
+            turns[kind].append(turn(contents, seconds, workers, paid=paid))
+    rows = []
+    for kind, figures in turns.items():
+        alone, service = (
+            {name: statistics.median(each[name] for each in side) for name in side[0]}
+            for side in zip(*figures, strict=True)
+        )
+        made = row(size, f"service, {kind}", service)
+        made["share"] = f"{service['releases a second'] / alone['releases a second']:.2f}"
+        spent = service["server ms"] + service["workers ms"]
+        made["by cpu"] = f"{alone['workers ms'] / spent:.2f}"
+        rows += [row(size, f"library, {kind}", alone), made]
     return rows
 
 
@@ -194,7 +215,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--workers", type=int, default=CORES, help="workers of the service")
+    parser.add_argument("--workers", type=int, default=WORKERS, help="workers of the service")
     parser.add_argument("--small", action="store_true", help="only small photos, and nothing is kept")
     given = parser.parse_args()
     sizes = SIZES[:1] if given.small else SIZES

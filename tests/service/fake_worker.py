@@ -24,7 +24,7 @@ def main() -> None:
             write(answers, {"done": True})
             continue
         told = {name: settings.get(name) for name in ("total", "covered")}
-        write(answers, {**told, "room": settings.get("room", 1000)})
+        write(answers, {**told, "room": settings.get("room", 10_000)})
         if (read(requests) or ({},))[0].get("do") == "draw":
             misbehave(settings.get("draw"), answers)
             image = base64.b64decode(settings["image"])

@@ -15,13 +15,13 @@ from dpveil.service.checked import checked
 from dpveil.service.problems import WorkerEnded
 
 
-def told(image: bytes, stated: str, answered: Any) -> tuple[dict[str, Any], bytes, dict[str, Any]]:
-    """Return a worker's answer with another image, its certificate restated to match, and what was paid."""
+def told(image: bytes, stated: str, answered: Any) -> tuple[dict[str, Any], bytes, dict[str, Any], int]:
+    """Return a worker's answer with another image, a certificate that matches, what was paid, and room."""
     made = release()
     certificate = parse_certificate(made["certificate"])
     output = replace(certificate.output, sha256=hashlib.sha256(image).hexdigest(), format=stated)
     answer = {"certificate": replace(certificate, output=output).to_text(), "format": answered, "notes": []}
-    return answer, image, made["total"]
+    return answer, image, made["total"], len(image) + len(answer["certificate"])
 
 
 def test_a_release_passes_with_its_own_format() -> None:
@@ -51,3 +51,9 @@ def test_a_release_passes_with_its_own_format() -> None:
 def test_other_files_do_not(image: bytes, stated: str, answered: Any) -> None:
     with pytest.raises(WorkerEnded):
         checked(*told(image, stated, answered))
+
+
+def test_what_is_longer_than_the_worker_said_does_not_pass() -> None:
+    *answer, room = told(photo(), "png", "png")
+    with pytest.raises(WorkerEnded):
+        checked(*answer, room - 1)

@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -25,6 +26,8 @@ from dpveil.service.upload import Held, Share
 
 class Occupied:
     """A pool whose workers are all at work."""
+
+    count = 1
 
     @asynccontextmanager
     async def worker(self) -> AsyncIterator[Any]:
@@ -191,3 +194,38 @@ def test_what_is_quick_waits_its_turn_all_the_same() -> None:
         made.end()
 
     asyncio.run(waits())
+
+
+def slowed(desk: Desk) -> threading.Event:
+    """Let releases be checked once the event is set, or after 20 s."""
+    free, checked, end = threading.Event(), desk._checked, time.monotonic() + 20
+
+    async def slowly(*arguments: Any) -> Any:
+        while not free.is_set() and time.monotonic() < end:
+            await asyncio.sleep(0.01)
+        return await checked(*arguments)
+
+    desk._checked = slowly  # type: ignore[method-assign]
+    return free
+
+
+def test_a_worker_is_free_once_it_has_drawn() -> None:
+    """While one release is kept, another is drawn; then the worker waits, for memory is finite."""
+    with service(fake=True) as (made, client):
+        free = slowed(made.desk)
+        planned = upload(b"x", {})
+        later = {"Prefer": "respond-async"}
+        jobs = [client.post("/v1/releases", files=upload(b"x", release()), headers=later).json()]
+        assert client.post("/v1/plan", files=planned).status_code == 200
+        assert client.get(jobs[0]["job_url"]).json()["status"] == "working"
+        jobs.append(client.post("/v1/releases", files=upload(b"x", release()), headers=later).json())
+        with ThreadPoolExecutor(1) as thread:
+            plan = thread.submit(client.post, "/v1/plan", files=planned)
+            waits = wait([plan], 0.5).not_done
+            free.set()
+            assert waits
+            assert plan.result().status_code == 200
+        for job in jobs:
+            while client.get(job["job_url"]).json()["status"] == "working":
+                time.sleep(0.02)
+            assert client.get(job["job_url"]).json()["status"] == "done"

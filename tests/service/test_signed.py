@@ -17,6 +17,8 @@ from dpveil.release.keys import SigningKey
 from dpveil.service.checked import checked
 from dpveil.service.problems import WorkerEnded
 
+ROOM = 1 << 20
+
 
 @pytest.fixture(scope="module")
 def signed() -> Iterator[tuple[Any, SigningKey]]:
@@ -46,12 +48,12 @@ def test_a_signature_is_on_what_was_paid_for() -> None:
     key, made = SigningKey.made(), release()
     image, total = dpveil_image(made), made["total"]
     answer = {"certificate": made["certificate"], "format": "png", "notes": []}
-    kept = checked(answer, image, total, key)
+    kept = checked(answer, image, total, ROOM, key)
     assert key.has_signed(parse_certificate(kept["certificate"]))
     assert kept["certificate"] != made["certificate"]
-    assert checked(answer, image, total)["certificate"] == made["certificate"]
+    assert checked(answer, image, total, ROOM)["certificate"] == made["certificate"]
     with pytest.raises(WorkerEnded):
-        checked(answer, image, {**total, "epsilon": 0.5}, key)
+        checked(answer, image, {**total, "epsilon": 0.5}, ROOM, key)
 
 
 @pytest.mark.parametrize("own", [True, False])
@@ -61,7 +63,7 @@ def test_a_worker_signs_nothing(own: bool) -> None:
     text = SigningKey.made().signed(parse_certificate(made["certificate"])).to_text()
     answer = {"certificate": text, "format": "png", "notes": []}
     with pytest.raises(WorkerEnded):
-        checked(answer, dpveil_image(made), made["total"], key if own else None)
+        checked(answer, dpveil_image(made), made["total"], ROOM, key if own else None)
 
 
 @pytest.mark.parametrize("lie", [{"strength": "weak"}, {"warnings": ("all is well",)}, {"bits": "seeded"}])
@@ -70,7 +72,7 @@ def test_what_contradicts_itself_is_not_signed(lie: dict[str, Any]) -> None:
     text = replace(parse_certificate(made["certificate"]), **lie).to_text()
     answer = {"certificate": text, "format": "png", "notes": []}
     with pytest.raises(WorkerEnded):
-        checked(answer, dpveil_image(made), made["total"], SigningKey.made())
+        checked(answer, dpveil_image(made), made["total"], ROOM, SigningKey.made())
 
 
 def dpveil_image(made: dict[str, Any]) -> bytes:

@@ -14,6 +14,7 @@ from dpveil.batch.prefetch import ahead
 from dpveil.batch.report import Entry, Report
 from dpveil.batch.run import Run
 from dpveil.batch.tasks import Task
+from dpveil.core.allocator import keep_freed
 from dpveil.errors import DPVeilError
 
 
@@ -90,6 +91,7 @@ def main() -> None:
         os.dup2(nowhere, standard)
     import cv2
 
+    keep_freed()
     cv2.setNumThreads(1)  # there is a worker for each core
     setup = pickle.load(answers)  # noqa: S301  from the process that started this one
     serve(Line(answers, calls), setup)

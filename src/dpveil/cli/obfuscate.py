@@ -214,7 +214,9 @@ def _released(
     """Release all photos; return the report, and what was seen of the releases."""
     from dpveil.batch import release_all, usual_jobs
     from dpveil.cli.seen import Seen, see, see_closely
+    from dpveil.core.allocator import keep_freed
 
+    keep_freed()
     seen = Seen()
     with bar(len(tasks), "releasing") as step:
         report = release_all(

@@ -46,7 +46,7 @@ def serve_command(
         ),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(metavar="N", min=1, max=1024, help="Workers; default: one for each core.")
+        int | None, typer.Option(metavar="N", min=1, max=1024, help="Workers; default: one more than cores.")
     ] = None,
     max_pixels: Annotated[
         int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse photos with more pixels.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any, Final
@@ -16,6 +16,7 @@ from fastapi.responses import Response
 from dpveil.errors import DPVeilError, InvalidParameter
 from dpveil.service import documented, upload
 from dpveil.service.answers import Answer, job_json, release_text, together
+from dpveil.service.archive import MOST, File, archived, size_of
 from dpveil.service.desk import Desk
 from dpveil.service.download import CHUNK, Download
 from dpveil.service.explained import TRY
@@ -43,6 +44,7 @@ Begun = tuple[Result, bool] | DPVeilError
 """What came of a photo that was handed in: its result and whether it is new, or why there is none."""
 CERTIFICATE: Final = ".certificate.json"
 """What is behind the name of an image in that of its certificate, as on a disk."""
+ZIP: Final = "application/zip"
 MEDIA: Final = {name: f"image/{name}" for name in ("png", "jpeg", "webp", "tiff", "bmp")}
 
 
@@ -72,8 +74,31 @@ class Addresses:
             orders = await self._orders(request, share, idempotency_key)
             begun = [await self._begun(order, share.part(len(order.photo))) for order in orders]
             del orders  # whoever makes a release has its photo
-        answers = (self._answer(request, each, seconds) for each in begun)
-        return together(await asyncio.gather(*answers))
+        answers = await asyncio.gather(*(self._answer(request, each, seconds) for each in begun))
+        if ZIP in request.headers.get("accept", "") and all(each.made for each in answers):
+            return await self._archive(request, answers)
+        return together(answers)
+
+    async def _archive(self, request: Request, answers: Sequence[Answer]) -> Response:
+        """Return all releases of a request and their certificates as one file, or where they are."""
+        owner, store, files = _caller(request).number, self.desk.store, list[File]()
+        made = [answer.made for answer in answers if answer.made is not None]
+        for number, each in enumerate(made, 1):
+            name = f"{number}.{each.format}"
+            certificate = (each.certificate or "").encode()
+            size, parts = await self._image(owner, each.id)
+            files.append(File(name, size, parts))
+            files.append(File(name + CERTIFICATE, len(certificate), _once(certificate)))
+        if (size := size_of(files)) > MOST:
+            return together(answers)
+        headers = answers[0].headers if len(answers) == 1 else {}
+        headers["content-disposition"] = 'attachment; filename="releases.zip"'
+
+        def taken() -> None:
+            for each in made:
+                self.desk.note(store.fetched, each.id)
+
+        return Download(size, archived(files), taken, ZIP, 201, headers)
 
     async def _begun(self, order: Order, share: upload.Share) -> Begun:
         """Return the result of an order and whether it is new, or why it was not begun."""
@@ -159,18 +184,24 @@ class Addresses:
     async def image(self, request: Request, id: str) -> Response:  # noqa: A002
         """Return the image of a release."""
         found = await self.done(request, id)
-        desk, store, owner = self.desk, self.desk.store, _caller(request).number
-        size, first = await desk.results(store.opening, owner, found.id, CHUNK)
-        media, headers = MEDIA[str(found.format)], {"content-length": str(size), **_named(found)}
+        size, parts = await self._image(_caller(request).number, found.id)
+        media, headers = MEDIA[str(found.format)], _named(found)
         if request.method == "HEAD":  # nothing is sent, so nothing was downloaded
-            return Response(media_type=media, headers=headers)
+            return Response(media_type=media, headers={**headers, "content-length": str(size)})
+        taken = partial(self.desk.note, self.desk.store.fetched, found.id)
+        return Download(size, parts, taken, media, headers=headers)
+
+    async def _image(self, owner: str, id_: str) -> tuple[int, AsyncIterator[bytes]]:
+        """Return how many bytes the image of a caller's release has, and these, part by part."""
+        desk, store = self.desk, self.desk.store
+        size, first = await desk.results(store.opening, owner, id_, CHUNK)
 
         async def parts() -> AsyncIterator[bytes]:
             yield first
             for start in range(len(first), size, CHUNK):
-                yield await desk.results(store.part, owner, found.id, start, min(CHUNK, size - start))
+                yield await desk.results(store.part, owner, id_, start, min(CHUNK, size - start))
 
-        return Download(parts(), partial(desk.note, store.fetched, found.id), headers, media)
+        return size, parts()
 
     async def certificate(self, request: Request, id: str) -> Response:  # noqa: A002
         """Return the certificate of a release as the file that `dpveil verify` reads."""
@@ -240,6 +271,10 @@ def _key(key: str | None, place: int) -> str | None:
     No client can send that of another.
     """
     return key if key is None or not place else f"{key}\0{place}"
+
+
+async def _once(contents: bytes) -> AsyncIterator[bytes]:
+    yield contents
 
 
 def _named(result: Result, ending: str = "") -> dict[str, str]:

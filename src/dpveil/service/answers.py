@@ -24,8 +24,8 @@ PROBLEM: Final = "problem"
 class Answer:
     """The answer to one photo: its HTTP status, what `kind` of object it is, and what is `told` in that.
 
-    `more` are members of the object that are JSON already. `where` is the address of what was made, if
-    anything. It was `replayed` if an earlier request began it.
+    `where` is the address of what was made, if anything, and `made` the release. It was `replayed` if an
+    earlier request began it. `more` are members of the object that are JSON already.
     """
 
     status: int
@@ -33,6 +33,7 @@ class Answer:
     told: dict[str, Any]
     where: str | None = None
     replayed: bool = False
+    made: Result | None = None
     more: Mapping[str, bytes] = field(default_factory=dict)
 
     @classmethod
@@ -57,18 +58,23 @@ class Answer:
             return cls.problem(told)
         if result.state == DONE:
             where = f"/v1/releases/{result.id}"
-            return cls(201, MADE, _release_json(result), where, replayed, _texts(result))
+            return cls(201, MADE, _release_json(result), where, replayed, result, _texts(result))
         return cls(202, JOB, job_json(result), f"/v1/jobs/{result.id}", replayed)
 
-    def response(self) -> Response:
-        """Return the answer to a request with this photo alone."""
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers of the answer to a request with this photo alone."""
         headers = {} if self.where is None else {"location": self.where}
         if self.replayed:
             headers["idempotency-replayed"] = "true"
         if "retry_after" in self.told:
             headers["retry-after"] = str(self.told["retry_after"])
+        return headers
+
+    def response(self) -> Response:
+        """Return the answer to a request with this photo alone."""
         media = MEDIA_TYPE if self.kind == PROBLEM else JSON
-        return Response(with_texts(self.told, self.more), self.status, headers, media)
+        return Response(with_texts(self.told, self.more), self.status, self.headers, media)
 
     def entry(self) -> bytes:
         """Return the photo's entry in the answer to a request with several, as JSON."""

@@ -16,12 +16,19 @@ if TYPE_CHECKING:
 
 
 def checked(
-    answer: dict[str, Any], image: bytes, total: dict[str, Any] | None, sign: SigningKey | None = None
+    answer: dict[str, Any],
+    image: bytes,
+    total: dict[str, Any] | None,
+    room: int,
+    sign: SigningKey | None = None,
 ) -> dict[str, Any]:
     """Return a worker's release with its SHA-256, signed; raises `WorkerEnded` unless it was paid for.
 
+    It has `room` bytes at most, as the worker said before.
     What is signed has no contradiction that `dpveil verify` finds in the certificate alone.
     """
+    if len(image) + len(str(answer["certificate"])) > room:
+        raise WorkerEnded
     sha256, kind = hashlib.sha256(image).hexdigest(), (format_name(image[:64]) or "").lower()
     certificate = parse_certificate(str(answer["certificate"]))
     paid = None if total is None else parse_guarantee(total)

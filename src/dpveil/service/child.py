@@ -33,9 +33,11 @@ def _warm() -> None:
     """Load what most requests need, and run one OpenCV thread: there is a worker for each core."""
     import cv2
 
+    from dpveil.core.allocator import keep_freed
     from dpveil.noise.backend import compile_now
     from dpveil.service import work  # noqa: F401  its imports take most of a worker's start
 
+    keep_freed()
     cv2.setNumThreads(1)
     compile_now()
 

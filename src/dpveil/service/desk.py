@@ -10,7 +10,7 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -31,8 +31,8 @@ from dpveil.service.problems import (
     Conflict,
     Lost,
     NotKept,
-    cause,
     kind_of,
+    lost_if,
     problem,
     status_of,
 )
@@ -41,6 +41,7 @@ from dpveil.service.store import FAILED, WORKING, Result, Store
 from dpveil.service.upload import Share
 
 if TYPE_CHECKING:
+    from dpveil.ledger.reservation import Reservation
     from dpveil.release.keys import SigningKey
 
 Made = TypeVar("Made")
@@ -67,6 +68,7 @@ class Desk:
     ) -> None:
         self.pool, self.store, self.budget, self.limits, self.metrics = pool, store, budget, limits, metrics
         self.sign, self.turns, self.moments = sign, Turns(), Moments(limits.answer_after)
+        self._keeping = asyncio.Semaphore(pool.count)  # a disk that is slower than workers stops them
         self.closing = False
         self.left: Left | None = None
         self._jobs: dict[str, Job] = {}
@@ -222,26 +224,30 @@ class Desk:
         log.write("failed", kind=kind_of(error), status=status_of(error))
 
     async def _release(self, job: Job, order: Order, share: Share) -> None:
+        """Plan, pay, draw and keep; the worker is free again once it has drawn."""
+        async with AsyncExitStack() as stack:
+            async with self.pool.worker() as worker:
+                job.begun = True
+                planned = await self._planned(worker, order, share)
+                room = min(max(int(planned["room"]), 0), self.limits.results_bytes)
+                payment = await self._paid(worker, job, order, planned, room)
+                stack.callback(self.store.free, room)
+                with lost_if(payment):
+                    answer, image = await worker.tell({"do": "draw"}, self.limits.draw_seconds)
+                    await worker.finish()
+                await stack.enter_async_context(self._keeping)
+            with lost_if(payment):
+                release = await self._checked(answer, image, planned["total"], room)
+                job.made = await self._kept(job, payment, release, image)
+
+    async def _planned(self, worker: Worker, order: Order, share: Share) -> dict[str, Any]:
+        """Return what a release would be, as the worker says that now has the photo."""
         paid = self.budget.ledger is not None
         told = {"do": "release", "settings": order.settings, "pixels": self.limits.pixels, "paid": paid}
-        async with self.pool.worker() as worker:
-            job.begun = True
-            planned, _ = await worker.ask(told, order.photo, self.limits.plan_seconds)
-            order.photo = b""
-            share.free()
-            room = min(max(int(planned["room"]), 0), self.limits.results_bytes)
-            try:
-                if job.cancelled:
-                    raise Conflict(DELETED)
-                job.paid = True  # from here on it is not cancelled
-                await self._room(job.id, room)
-            except DPVeilError:
-                await worker.drop()
-                raise
-            try:
-                await self._paid(job, order, worker, planned)
-            finally:
-                self.store.free(room)
+        planned, _ = await worker.ask(told, order.photo, self.limits.plan_seconds)
+        order.photo = b""
+        share.free()
+        return planned
 
     async def _room(self, id_: str, size: int) -> None:
         """Keep room for a release, and hold it on the disk; raises `Busy` if there is none.
@@ -258,29 +264,37 @@ class Desk:
             self.store.free(size)
             raise
 
-    async def _paid(self, job: Job, order: Order, worker: Worker, planned: dict[str, Any]) -> None:
-        """Pay, have it drawn, and keep it: the ledger knows the file before anybody sees it."""
-        caller, key, total = order.caller, order.key or job.id, planned["total"]
+    async def _paid(
+        self, worker: Worker, job: Job, order: Order, planned: dict[str, Any], room: int
+    ) -> Reservation | None:
+        """Take room for a release and pay for it, after which it is finished; or have the worker drop it."""
         try:
-            payment = await self.payments(self.budget.pay, caller, order.subject, planned, key)
+            if job.cancelled:
+                raise Conflict(DELETED)
+            job.paid = True  # from here on it is not cancelled
+            await self._room(job.id, room)
+            try:
+                caller, key = order.caller, order.key or job.id
+                return await self.payments(self.budget.pay, caller, order.subject, planned, key)
+            except BaseException:
+                self.store.free(room)
+                raise
         except DPVeilError:
             await worker.drop()
             raise
-        try:
-            release, image = await self._drawn(worker, total)
-            await self.results(self.store.keep, job.id, release, image)
-            await self.payments(self.budget.stored, payment, release["sha256"])
-            job.made = await self.results(self.store.show, job.id)
-        except Exception as error:
-            if payment is None:
-                raise
-            log.error("lost")
-            raise Lost(cause(error)) from error
 
-    async def _drawn(self, worker: Worker, total: dict[str, Any] | None) -> tuple[dict[str, Any], bytes]:
+    async def _checked(
+        self, answer: dict[str, Any], image: bytes, total: dict[str, Any] | None, room: int
+    ) -> dict[str, Any]:
         """Return what the worker drew, if it is what was paid for; raises `WorkerEnded` if it is not."""
-        answer, image = await worker.tell({"do": "draw"}, self.limits.draw_seconds)
-        await worker.finish()
         if self.sign is None and len(image) < SMALL and len(str(answer["certificate"])) < SHORT:
-            return checked(answer, image, total), image
-        return await asyncio.to_thread(checked, answer, image, total, self.sign), image
+            return checked(answer, image, total, room)
+        return await asyncio.to_thread(checked, answer, image, total, room, self.sign)
+
+    async def _kept(
+        self, job: Job, payment: Reservation | None, release: dict[str, Any], image: bytes
+    ) -> Result:
+        """Keep a release, and show it: the ledger knows the file before anybody sees it."""
+        await self.results(self.store.keep, job.id, release, image)
+        await self.payments(self.budget.stored, payment, release["sha256"])
+        return await self.results(self.store.show, job.id)

@@ -165,7 +165,10 @@ FINDING: Final = (*ASKING, 404)
 
 @dataclass(frozen=True)
 class Row:
-    """One address: the method of `Addresses` that answers, answers by status, and the errors it may have."""
+    """One address: the method of `Addresses` that answers, answers by status, and the errors it may have.
+
+    Answers with a status come in `also` another form, which a client asks for by Accept.
+    """
 
     method: str
     path: str
@@ -174,12 +177,14 @@ class Row:
     errors: tuple[int, ...] = ()
     body: Mapping[str, Any] | None = None
     parameters: list[dict[str, Any]] = field(default_factory=list)
+    also: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
 
     def responses(self) -> dict[int | str, dict[str, Any]]:
         """Return what OpenAPI says of the answers."""
         told: dict[int | str, dict[str, Any]] = {
-            status: {"description": words, **({"content": {media: {"schema": schema}}} if media else {})}
+            status: {"description": words, **({"content": content} if content else {})}
             for status, (words, media, schema) in self.answers.items()
+            for content in [{**({media: {"schema": schema}} if media else {}), **self.also.get(status, {})}]
         }
         refused = {"content": {MEDIA_TYPE: {"schema": PROBLEM}}}
         return told | {status: {"description": "A problem", **refused} for status in self.errors}
@@ -193,6 +198,16 @@ class Row:
 
 
 PHOTO: Final = ("The picture.", "image/*", {"type": "string", "format": "binary"})
+ARCHIVE: Final = {
+    "application/zip": {
+        "schema": {
+            "type": "string",
+            "format": "binary",
+            "description": "With Accept: application/zip, if all were released: 1.png,"
+            " 1.png.certificate.json, and so on in their order.",
+        }
+    }
+}
 ADDRESSES: Final = (
     Row(
         "POST",
@@ -205,6 +220,7 @@ ADDRESSES: Final = (
         },
         (*SENDING, 409, 410),
         UPLOAD,
+        also={201: ARCHIVE},
     ),
     Row("GET", "/v1/releases/{id}", "found", {200: ("The release.", JSON, RELEASE)}, FINDING),
     Row("GET", "/v1/releases/{id}/image", "image", {200: PHOTO}, FINDING),

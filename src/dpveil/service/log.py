@@ -11,6 +11,7 @@ from typing import Any, Final
 
 NAME: Final = "dpveil.service"
 FIELDS: Final = "told"
+_LOGGER: Final = logging.getLogger(NAME)
 
 
 class OneLine(logging.Formatter):
@@ -18,11 +19,7 @@ class OneLine(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
-        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        line: dict[str, Any] = {
-            "time": f"{moment}.{int(record.msecs):03d}Z",
-            "level": record.levelname.lower(),
-        }
+        line = _begun(record.created, record.levelname)
         told = getattr(record, FIELDS, None)
         line |= told if isinstance(told, dict) else {"event": "server", "message": record.getMessage()[:300]}
         if record.exc_info and record.exc_info[0] is not None:
@@ -36,9 +33,18 @@ class _ToStderr(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one line."""
-        with suppress(OSError, ValueError):
-            sys.stderr.write(f"{self.format(record)}\n")
-            sys.stderr.flush()
+        _print(self.format(record))
+
+
+def _begun(moment: float, level: str) -> dict[str, Any]:
+    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(moment))
+    return {"time": f"{whole}.{int(moment % 1 * 1000):03d}Z", "level": level.lower()}
+
+
+def _print(line: str) -> None:
+    with suppress(OSError, ValueError):
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
 
 
 def _place(trace: Any) -> str:
@@ -59,10 +65,11 @@ def start() -> None:
 
 
 def write(event: str, **fields: Any) -> None:
-    """Write a line."""
-    logging.getLogger(NAME).info(event, extra={FIELDS: {"event": event, **fields}})
+    """Write a line, without the detours of `logging`: there are several for each release."""
+    if _LOGGER.handlers:
+        _print(json.dumps({**_begun(time.time(), "info"), "event": event, **fields}))
 
 
 def error(event: str, **fields: Any) -> None:
     """Write a line about an error that is being handled, with its type and place."""
-    logging.getLogger(NAME).error(event, exc_info=True, extra={FIELDS: {"event": event, **fields}})
+    _LOGGER.error(event, exc_info=True, extra={FIELDS: {"event": event, **fields}})

@@ -18,6 +18,8 @@ from dpveil.service.wire import SMALL, Message, packed, receive
 
 PROGRAM: Final = "dpveil.service.child"
 """The module that a worker runs."""
+USUAL: Final = (os.cpu_count() or 1) + 1
+"""Workers that keep all cores busy: one more than these, as a worker waits while a release is paid for."""
 START_SECONDS: Final = 120
 """Seconds within which a worker is ready; it takes two."""
 PAUSE_SECONDS: Final = 5

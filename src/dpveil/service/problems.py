@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from dpveil.errors import DPVeilError, LedgerError
+from dpveil.service import log
 
 MEDIA_TYPE: Final = "application/problem+json"
 
@@ -212,7 +214,19 @@ def problem(error: DPVeilError) -> dict[str, Any]:
     }
 
 
-def cause(error: Exception) -> str:
+@contextmanager
+def lost_if(payment: object) -> Iterator[None]:
+    """Raise `Lost` for errors once there is a payment: what it paid for is not drawn a second time."""
+    try:
+        yield
+    except Exception as error:
+        if payment is None:
+            raise
+        log.error("lost")
+        raise Lost(_cause(error)) from error
+
+
+def _cause(error: Exception) -> str:
     """Return why a release that was paid for is lost, as a clause."""
     if isinstance(error, WorkerEnded):
         return f"drawing it took longer than {error.slow:g} s" if error.slow else "its worker ended"

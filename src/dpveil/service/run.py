@@ -6,7 +6,6 @@ import asyncio
 import errno
 import gc
 import ipaddress
-import os
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import uvicorn
 from fastapi import FastAPI
 
+from dpveil.core.allocator import keep_freed
 from dpveil.errors import DPVeilError, InvalidParameter, OutputError, UsageError
 from dpveil.io.names import shown
 from dpveil.service import log
@@ -32,7 +32,7 @@ from dpveil.service.limits import Limits
 from dpveil.service.metrics import Metrics
 from dpveil.service.orders import Left
 from dpveil.service.page.routes import Page
-from dpveil.service.pool import Pool
+from dpveil.service.pool import USUAL, Pool
 from dpveil.service.protocol import Timely
 from dpveil.service.quotas import Memory, Rates
 from dpveil.service.store import Store
@@ -58,8 +58,8 @@ ALONE: Final = "the service without keys and a ledger is for this machine alone"
 class Setup:
     """What the service is started with. `hosts` are names by which it is reached besides `LOOPBACK`.
 
-    `results` is a database file; without one, results are kept in memory and end with the process. `sign` is
-    a key that signs certificates.
+    `results` is a database file; without one, results are kept in memory and end with the process. `workers`
+    is `USUAL` by default. `sign` is a key that signs certificates.
     """
 
     host: str = "127.0.0.1"
@@ -135,7 +135,7 @@ def build(setup: Setup, ledger: Ledger | None = None) -> Service:
     setup.check(ledger)
     limits, metrics, budget = setup.limits, Metrics(), Budget(ledger)
     keys = None if setup.keys is None else KeyFile(setup.keys)
-    pool = Pool(setup.workers or os.cpu_count() or 1, limits)
+    pool = Pool(setup.workers or USUAL, limits)
     name = "" if ledger is None else ledger.name
     store = Store(MEMORY if setup.results is None else setup.results, limits, name)
     store.recover(budget.paid)
@@ -285,6 +285,7 @@ def serve(
         begins(service)
         log.start()
         gc.freeze()
+        keep_freed()
         with suppress(KeyboardInterrupt):  # how it was told to stop, after which it has stopped in order
             running(setup, service, started).run(sockets)
     except SystemExit:

@@ -86,14 +86,18 @@ def _page_offers(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
 def _release(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
     """Plan, and yield what a ledger is told if it is `paid`; once that is committed, draw, and yield it."""
     request, planned = _planned(told, contents)
-    height, width, channels = planned.photo.image.shape
     total = None if planned.total is None else planned.total.to_json()
     covered = planned.covered.to_json() if told["paid"] and planned.covered else None
-    yield {"total": total, "covered": covered, "room": 2 * height * width * channels + (1 << 20)}, b""
+    yield {"total": total, "covered": covered, "room": _room(planned)}, b""
     release: Release = planned.release()
     image, certificate = release.encoded(request.format)
     notes: list[Json] = [*planned.remarks]
     yield {"certificate": certificate.to_text(), "format": request.format, "notes": notes}, image
+
+
+def _room(planned: Plan) -> int:
+    """Return the bytes that image and certificate have at most: no format needs twice the levels."""
+    return 2 * planned.photo.image.size + (1 << 20) + (1 << 14) * len(planned.regions)
 
 
 def _planned(told: dict[str, Any], contents: bytes) -> tuple[Request, Plan]:

@@ -1,0 +1,33 @@
+"""Freed memory is kept: the next array costs no page that the system has to clear."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import resource, sys
+import numpy as np
+from dpveil.core.allocator import keep_freed
+if sys.argv[1] == "kept":
+    keep_freed()
+def faults(size):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(20):
+        np.ones(size, np.uint8)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+size = 3 << 24
+faults(size)
+print(faults(size), 20 * size // resource.getpagesize())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library than glibc")
+@pytest.mark.parametrize("kept", [False, True])
+def test_freed_memory_is_kept(kept: bool) -> None:
+    call = [sys.executable, "-c", PROGRAM, "kept" if kept else "given back"]
+    faults, pages = map(int, subprocess.run(call, capture_output=True, check=True).stdout.split())
+    assert faults < pages / 10_000 if kept else faults > pages / 1000
