@@ -352,8 +352,7 @@ def test_a_download_is_noted_once_all_of_it_was_taken(gone: bool) -> None:
             return {"type": "http.disconnect"}
         return await asyncio.Event().wait()
 
-    headers = {"content-length": "3"}
-    download = Download(parts(), lambda: taken.append(True), headers, "image/png")
+    download = Download(3, parts(), lambda: taken.append(True), "image/png")
     asyncio.run(download({"type": "http"}, receive, send))
     assert taken == ([] if gone else [True])
     assert b"".join(message.get("body", b"") for message in sent) == b"abc"

@@ -42,9 +42,9 @@ KEY: Final = re.compile(r"^[\x21-\x7e]{1,255}$")
 ASYNCHRONOUS: Final = "respond-async"
 Begun = tuple[Result, bool] | DPVeilError
 """What came of a photo that was handed in: its result and whether it is new, or why there is none."""
-ZIP: Final = "application/zip"
 CERTIFICATE: Final = ".certificate.json"
 """What is behind the name of an image in that of its certificate, as on a disk."""
+ZIP: Final = "application/zip"
 MEDIA: Final = {name: f"image/{name}" for name in ("png", "jpeg", "webp", "tiff", "bmp")}
 
 
@@ -89,17 +89,17 @@ class Addresses:
             certificate = (each.certificate or "").encode()
             size, parts = await self._image(owner, each.id)
             files.append(File(name, size, parts))
-            files.append(File(f"{name}{CERTIFICATE}", len(certificate), _once(certificate)))
+            files.append(File(name + CERTIFICATE, len(certificate), _once(certificate)))
         if (size := size_of(files)) > MOST:
             return together(answers)
         headers = answers[0].headers if len(answers) == 1 else {}
-        headers |= {"content-length": str(size), "content-disposition": 'attachment; filename="releases.zip"'}
+        headers["content-disposition"] = 'attachment; filename="releases.zip"'
 
         def taken() -> None:
             for each in made:
                 self.desk.note(store.fetched, each.id)
 
-        return Download(archived(files), taken, headers, ZIP, 201)
+        return Download(size, archived(files), taken, ZIP, 201, headers)
 
     async def _begun(self, order: Order, share: upload.Share) -> Begun:
         """Return the result of an order and whether it is new, or why it was not begun."""
@@ -186,10 +186,11 @@ class Addresses:
         """Return the image of a release."""
         found = await self.done(request, id)
         size, parts = await self._image(_caller(request).number, found.id)
-        media, headers = MEDIA[str(found.format)], {"content-length": str(size), **_named(found)}
+        media, headers = MEDIA[str(found.format)], _named(found)
         if request.method == "HEAD":  # nothing is sent, so nothing was downloaded
-            return Response(media_type=media, headers=headers)
-        return Download(parts, partial(self.desk.note, self.desk.store.fetched, found.id), headers, media)
+            return Response(media_type=media, headers={**headers, "content-length": str(size)})
+        taken = partial(self.desk.note, self.desk.store.fetched, found.id)
+        return Download(size, parts, taken, media, headers=headers)
 
     async def _image(self, owner: str, id_: str) -> tuple[int, AsyncIterator[bytes]]:
         """Return how many bytes the image of a caller's release has, and these, part by part."""

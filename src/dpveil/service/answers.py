@@ -24,8 +24,8 @@ PROBLEM: Final = "problem"
 class Answer:
     """The answer to one photo: its HTTP status, what `kind` of object it is, and what is `told` in that.
 
-    `more` are members of the object that are JSON already. `where` is the address of what was made, if
-    anything, and `made` the release. It was `replayed` if an earlier request began it.
+    `where` is the address of what was made, if anything, and `made` the release. It was `replayed` if an
+    earlier request began it. `more` are members of the object that are JSON already.
     """
 
     status: int
@@ -33,8 +33,8 @@ class Answer:
     told: dict[str, Any]
     where: str | None = None
     replayed: bool = False
-    more: Mapping[str, bytes] = field(default_factory=dict)
     made: Result | None = None
+    more: Mapping[str, bytes] = field(default_factory=dict)
 
     @classmethod
     def plan(cls, told: dict[str, Any]) -> Self:
@@ -58,7 +58,7 @@ class Answer:
             return cls.problem(told)
         if result.state == DONE:
             where = f"/v1/releases/{result.id}"
-            return cls(201, MADE, _release_json(result), where, replayed, _texts(result), result)
+            return cls(201, MADE, _release_json(result), where, replayed, result, _texts(result))
         return cls(202, JOB, job_json(result), f"/v1/jobs/{result.id}", replayed)
 
     @property

@@ -11,23 +11,25 @@ from starlette.types import Receive, Scope, Send
 
 CHUNK: Final = 1 << 20
 """Bytes of an image that are sent at a time."""
+NONE: Final[Mapping[str, str]] = {}
 
 
 class Download(Response):
-    """Sends parts, whose length is in the `headers`, and calls `taken` once the client took all of them.
+    """Sends the parts of `size` bytes together, and calls `taken` once the client took all of them.
 
     It stops where the client is gone: one that does not read is cut off.
     """
 
     def __init__(
         self,
+        size: int,
         parts: AsyncIterator[bytes],
         taken: Callable[[], object],
-        headers: Mapping[str, str],
         media_type: str,
         status: int = 200,
+        headers: Mapping[str, str] = NONE,
     ) -> None:
-        super().__init__(None, status, headers, media_type)
+        super().__init__(None, status, {**headers, "content-length": str(size)}, media_type)
         self.parts, self.taken = parts, taken
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
