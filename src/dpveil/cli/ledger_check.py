@@ -171,9 +171,8 @@ def _promise(release: Path) -> tuple[Guarantee | None, str]:
 
     if verify_set.is_set(release):
         made = verify_set.verified(release)
-        return (None if made.certificate is None else made.certificate.plan.guarantee), "; ".join(
-            made.problems
-        )
+        stated = None if made.certificate is None else made.certificate.plan.guarantee
+        return stated, "; ".join(made.problems)
     found = verify(release)
     promise = None if found.certificate is None else found.certificate.composition
     if found.status == "consistent" and promise is not None:

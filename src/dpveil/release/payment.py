@@ -60,7 +60,7 @@ def check_payment(
                 raise InvalidParameter(name, None, "is given without a ledger", hint="give a ledger, too")
         return
     if not callable(getattr(ledger, "debit", None)):
-        hint = 'give a ledger, such as dpveil.Ledger("sqlite:///budget.db")'
+        hint = 'give an object with the method debit, such as dpveil.Ledger("sqlite:///budget.db")'
         raise InvalidParameter("ledger", type(ledger).__name__, "is not a ledger", hint=hint)
     if subject is None:
         raise InvalidParameter("subject", None, "is missing", hint="name who pays, such as album-7")
