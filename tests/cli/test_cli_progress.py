@@ -46,7 +46,7 @@ def test_a_log_of_many_steps_has_a_hundred_lines_at_most(capsys: pytest.CaptureF
 
 
 def test_a_new_word_begins_anew(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress.bar(3, "planning", clock=clock(0, 40, 80, 90, 100, 119, 121)) as step:
+    with progress.bar(3, "planning", clock=clock(0, 40, 80, 90, 100, 125, 130)) as step:
         step()
         step()
         step.then("releasing")
@@ -56,6 +56,7 @@ def test_a_new_word_begins_anew(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.splitlines() == [
         "planning: 1 of 3",
         "planning: 2 of 3, about 40 s left",
+        "releasing: 2 of 3, about 18 s left",
     ]
 
 
