@@ -4,7 +4,7 @@ The page "What runs cost" fits its model to these rows, except the largest run o
 model is checked. Small photos are 64 × 64 pixels in colour, JPEG, all different, 1000 in a folder; large ones
 are 1280 × 720 with up to three faces, taken several times. Every run is a process of its own that pays from a
 new SQLite ledger. It is measured by the processor time of the command and of its workers, which depends less
-than seconds on how busy the machine is. Memory is the most that a process held. What is kept on the disk is
+than seconds on how busy the machine is. Memory is the most that the command held. What is kept on the disk is
 counted in bytes of files, after the run.
 
 Rows that are kept are not run again: `python benchmarks/costs.py FOLDER` goes on where it was ended, and with
@@ -78,7 +78,7 @@ def child(folder: str, *options: str) -> None:
     code = run(["obfuscate", str(work / "in"), "--out", str(work / "out"), *options, *paying])
     seconds = time.perf_counter() - start
     own, others = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    told = {"code": code, "seconds": seconds, "memory": own.ru_maxrss << 10, "worker": others.ru_maxrss << 10}
+    told = {"code": code, "seconds": seconds, "memory": own.ru_maxrss << 10}
     told |= {"command": own.ru_utime + own.ru_stime, "workers": others.ru_utime + others.ru_stime}
     (work / "told.json").write_text(json.dumps(told))
 
@@ -107,7 +107,6 @@ def measured(work: Path, kind: str, count: int) -> Row:
         "command, processor s": round(told["command"], 2),
         "seconds": round(told["seconds"], 1),
         "command, MB": round(told["memory"] / 1e6, 1),
-        "worker, MB": round(told["worker"] / 1e6, 1),
         "read, bytes": size((work / "in").rglob("*.jpg")),
         "releases, bytes": size(released),
         "certificates, bytes": size((work / "out").rglob("*.json")),
