@@ -79,7 +79,7 @@ def main() -> int:
         return 0
     cores = len(os.sched_getaffinity(0))
     os.environ["DPVEIL_BENCHMARK"] = TOKEN.decode()
-    ray.init(num_cpus=cores, include_dashboard=False, log_to_driver=False)
+    ray.init(address="local", num_cpus=cores, include_dashboard=False, log_to_driver=False)
     took: dict[str, list[tuple[float, float]]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
         few, many = (photos(Path(folder) / str(n), n, n) for n in (SHORT, SHORT + given.photos))
