@@ -4,8 +4,8 @@
 
 Needs the extra `scale`, which no other benchmark does; without it, nothing is measured. Rounds alternate
 between a loop over `Releaser.release` in this process, and Ray with one worker, two, and so on.
-The start of Ray, and of its workers, is outside: a short list is released first, and its time subtracted. What
-Ray's own processes take meanwhile counts as processor time.
+The start of Ray, and of its workers, is outside: a short list is released first, and its time subtracted.
+What Ray's own processes take meanwhile counts as processor time.
 """
 
 from __future__ import annotations
