@@ -174,6 +174,7 @@ def test_damaged_outcomes_are_left_out(tmp_path):
     name = Row.parse(first).release
     damaged = [first.replace(name, other) for other in ("/etc/passwd", f"../{name}", "", f"{name}\\u0000")]
     damaged += ["", "{", "[]", "null", '{"key": 1}', first.replace('"released"', '"paid"'), "[" * 10**5]
+    damaged.append(good.splitlines()[1].replace('"failed"', '"paid"'))
     assert [line for line in damaged if Row.parse(line) is not None] == []
     log.write_bytes(b"\xff\n" + good.encode() + good.encode()[:30])
     assert sorted(row.key for row in setup.outcomes.final(setup.run)) == ["a", "b"]
