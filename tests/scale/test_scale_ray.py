@@ -30,7 +30,7 @@ def cluster():
     with pytest.MonkeyPatch.context() as patched, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Ray's own
         patched.setenv("PYTHONPATH", paths)  # workers have the finders of tests, too
-        found.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+        found.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
     yield found
     found.shutdown()
 

@@ -28,6 +28,8 @@ from dpveil.scale.tries import FOLDER, MOST, Tries
 
 SECONDS: Final = 100
 """The usual limit of the time for one photo: shorter than others wait for a lock that its process holds."""
+OTHERS: Final = (errno.EBUSY, errno.EEXIST)
+"""Errors of a store where another process has the photo: the one that waits for long, or comes second."""
 DIED: Final = "the processes that released it ended: killed, out of memory, crashed on it, or out of time"
 ALONE: Final = "look at the photo; another run tries it again, and pays again for what was drawn"
 
@@ -147,7 +149,7 @@ class Worker:
                 return Row.of(key, stamp, self._stopped, tried=False)
             released = self._released(key, stamp, content)
         except ENDS as error:
-            if getattr(error.__cause__, "errno", None) != errno.EBUSY:  # another process has this photo
+            if getattr(error.__cause__, "errno", None) not in OTHERS:
                 self._stopped = error
             return Row.of(key, stamp, error)
         except Exception as error:  # noqa: BLE001  one photo must not stop the rest, and nothing was written
