@@ -88,7 +88,7 @@ class Rows:
 
     def _value(self) -> bytes | None:
         with _refusing():
-            found = next(self._values, {})
+            found: dict[str, Any] = next(self._values, {})
         if self._column not in found:
             self._end = 0
             raise Refused("ends early", COPY_AGAIN)
