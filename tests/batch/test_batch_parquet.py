@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 from shards_made import counts, picture, released, shard
 from workers_made import Everything
 
@@ -14,7 +16,7 @@ import dpveil
 from dpveil.batch import Choices, plan_tasks, release_all, releasing
 from dpveil.cli.run_report import exit_code
 from dpveil.core.certificate import MOST_BYTES
-from dpveil.errors import OutputError, UsageError
+from dpveil.errors import OutputError, PhotoError, UsageError
 from dpveil.io.parquet import Rows
 from dpveil.io.refused import Refused
 from dpveil.ledger import Ledger, Limit
@@ -68,6 +70,7 @@ def test_a_file_of_releases_holds_them_with_their_certificates_and_rows(ledger: 
     made = held()
     assert [set(row) for row in made] == [{"image", "certificate", "row"}] * 5
     assert [row["row"] for row in made] == [0, 1, 2, 3, 4]
+    assert [Image.open(io.BytesIO(row["image"]["bytes"])).width for row in made] == [8, 9, 10, 11, 12]
     assert "Ann" not in str(made)
     assert b'"_type": "Image"' in parquet.read_schema("out/a.parquet").metadata[b"huggingface"]
     for row in made:
@@ -161,6 +164,18 @@ def test_a_file_that_changes_under_a_run_is_paid_for_no_more(ledger: Ledger) -> 
     report = release_all(tasks, given)
     assert (counts(report), ledger.check().debits) == ((0, 0, 3), 0)
     assert "changed since" in reasons(report)
+
+
+def test_a_file_that_is_written_to_under_a_run_is_read_no_more() -> None:
+    write(pictures(3))
+    first, second, _ = (task.inside for task in plan_tasks([Path("a.parquet")], Path("out")))
+    assert first is not None
+    assert second is not None
+    assert first.contents(1000) == picture(8)
+    with Path("a.parquet").open("r+b") as file:
+        file.write(b"PAR1")
+    with pytest.raises(PhotoError, match="changed since"):
+        second.contents(1000)
 
 
 def test_a_small_file_of_many_large_rows_takes_the_memory_of_one() -> None:
