@@ -58,6 +58,7 @@ def mapped(dataset: Any, mapper: Mapper, *, workers: int | None, batch: int, lea
     """Return a data set of what the mapper makes of this one, by up to so many actors.
 
     There are at `least` so many, or all if that is None: then there is no core left for what reads the data.
+    Ray Data starts actors that died again, and repeats their tasks, without end.
     """
     import ray
 
@@ -69,8 +70,6 @@ def mapped(dataset: Any, mapper: Mapper, *, workers: int | None, batch: int, lea
         batch_size=check_count(batch, "batch"),
         batch_format="pyarrow",
         num_cpus=1,
-        max_restarts=-1,
-        max_task_retries=-1,
     )
 
 
