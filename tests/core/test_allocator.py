@@ -21,7 +21,7 @@ def faults(size):
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 size = 3 << 24
 faults(size)
-print(faults(size), 20 * size // resource.getpagesize())
+print(faults(size))
 """
 
 
@@ -29,5 +29,5 @@ print(faults(size), 20 * size // resource.getpagesize())
 @pytest.mark.parametrize("kept", [False, True])
 def test_freed_memory_is_kept(kept: bool) -> None:
     call = [sys.executable, "-c", PROGRAM, "kept" if kept else "given back"]
-    faults, pages = map(int, subprocess.run(call, capture_output=True, check=True).stdout.split())
-    assert faults < pages / 10_000 if kept else faults > pages / 1000
+    faults = int(subprocess.run(call, capture_output=True, check=True).stdout)
+    assert faults < 20 if kept else faults >= 20

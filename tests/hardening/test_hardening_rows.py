@@ -364,7 +364,7 @@ def test_no_name_forges_a_row(tmp_path, capsys, name, monkeypatch):
     _, [row] = verified(capsys, f"{name}.png")
     assert row.isascii()
     assert row.split("  ")[0] == "consistent"
-    assert len([part for part in row.split("  ") if part]) == 6
+    assert len([part for part in row.split("  ") if part]) == 7
     assert "  0.5-DP" not in row
 
 

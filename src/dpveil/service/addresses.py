@@ -16,7 +16,7 @@ from fastapi.responses import Response
 from dpveil.errors import DPVeilError, InvalidParameter
 from dpveil.service import documented, upload
 from dpveil.service.answers import Answer, job_json, release_text, together
-from dpveil.service.archive import MOST, File, archived, size_of
+from dpveil.service.archive import MOST, ZIP, File, archived, is_wanted, size_of
 from dpveil.service.desk import Desk
 from dpveil.service.download import CHUNK, Download
 from dpveil.service.explained import TRY
@@ -44,7 +44,6 @@ Begun = tuple[Result, bool] | DPVeilError
 """What came of a photo that was handed in: its result and whether it is new, or why there is none."""
 CERTIFICATE: Final = ".certificate.json"
 """What is behind the name of an image in that of its certificate, as on a disk."""
-ZIP: Final = "application/zip"
 MEDIA: Final = {name: f"image/{name}" for name in ("png", "jpeg", "webp", "tiff", "bmp")}
 
 
@@ -75,7 +74,7 @@ class Addresses:
             begun = [await self._begun(order, share.part(len(order.photo))) for order in orders]
             del orders  # whoever makes a release has its photo
         answers = await asyncio.gather(*(self._answer(request, each, seconds) for each in begun))
-        if ZIP in request.headers.get("accept", "") and all(each.made for each in answers):
+        if is_wanted(request.headers.get("accept", "")) and all(each.made for each in answers):
             with suppress(NotFound):  # one was deleted meanwhile; the others have their answers
                 return await self._archive(request, answers)
         return together(answers)
@@ -87,7 +86,7 @@ class Addresses:
         for number, each in enumerate(made, 1):
             name = f"{number}.{each.format}"
             certificate = (each.certificate or "").encode()
-            size, parts = await self._image(owner, each.id)
+            size, parts = await self._image(owner, each.id, at_once=0)  # several wait for slow clients
             files.append(File(name, size, parts))
             files.append(File(name + CERTIFICATE, len(certificate), _once(certificate)))
         if (size := size_of(files)) > MOST:
@@ -192,10 +191,13 @@ class Addresses:
         taken = partial(self.desk.note, self.desk.store.fetched, found.id)
         return Download(size, parts, taken, media, headers=headers)
 
-    async def _image(self, owner: str, id_: str) -> tuple[int, AsyncIterator[bytes]]:
-        """Return how many bytes the image of a caller's release has, and these, part by part."""
+    async def _image(self, owner: str, id_: str, at_once: int = CHUNK) -> tuple[int, AsyncIterator[bytes]]:
+        """Return how many bytes the image of a caller's release has, and these, part by part.
+
+        The first of them, so many, are read at once; the others when they are asked for.
+        """
         desk, store = self.desk, self.desk.store
-        size, first = await desk.results(store.opening, owner, id_, CHUNK)
+        size, first = await desk.results(store.opening, owner, id_, at_once)
 
         async def parts() -> AsyncIterator[bytes]:
             yield first

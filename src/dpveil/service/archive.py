@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 from zipfile import ZipFile, ZipInfo
 
+ZIP: Final = "application/zip"
 MOST: Final = (1 << 31) - 1
 """Most bytes of an archive: beyond, its format is another one."""
 HEADERS: Final = 30 + 16 + 46
@@ -15,6 +17,20 @@ END: Final = 22
 """Bytes of the end of an archive."""
 FULL: Final = 1 << 20
 """Bytes of an archive that are sent at a time, or up to a part of a file more."""
+
+
+def is_wanted(accept: str) -> bool:
+    """Whether a client's Accept header names ZIP files, not only a range of types.
+
+    >>> is_wanted("image/png, application/zip"), is_wanted("*/*"), is_wanted("application/zip;q=0")
+    (True, False, False)
+    """
+    for each in accept.split(","):
+        kind, *parameters = (part.strip().lower() for part in each.split(";"))
+        refused = any(re.fullmatch(r"q=0([.]0*)?", parameter) for parameter in parameters)
+        if kind == ZIP and not refused:
+            return True
+    return False
 
 
 @dataclass(frozen=True)

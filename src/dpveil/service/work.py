@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -19,6 +20,8 @@ from dpveil.service.wire import Message
 DRAW: Final = "draw"
 SPOKEN: Final = {name: name for name in (*OWN, *SEARCH)} | WORDS
 """Words for arguments in messages: names of settings, where the command line has options."""
+DRAW_BYTES: Final = 36
+"""Bytes of memory that the draw of one level takes, rounded up: measured for blocks of one pixel."""
 SIZED: Final = ("size", "channels")
 
 
@@ -86,6 +89,7 @@ def _page_offers(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
 def _release(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
     """Plan, and yield what a ledger is told if it is `paid`; once that is committed, draw, and yield it."""
     request, planned = _planned(told, contents)
+    _check_memory(planned)
     total = None if planned.total is None else planned.total.to_json()
     covered = planned.covered.to_json() if told["paid"] and planned.covered else None
     yield {"total": total, "covered": covered, "room": _room(planned)}, b""
@@ -96,8 +100,23 @@ def _release(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
 
 
 def _room(planned: Plan) -> int:
-    """Return the bytes that image and certificate have at most: no format needs twice the levels."""
-    return 2 * planned.photo.image.size + (1 << 20) + (1 << 14) * len(planned.regions)
+    """Return the bytes that image and certificate have at most: no format needs twice the levels, and the
+    rows of some are padded.
+    """
+    image = planned.photo.image
+    return 2 * image.size + 8 * image.shape[0] + (1 << 20) + (1 << 14) * len(planned.regions)
+
+
+def _check_memory(planned: Plan) -> None:
+    """Raise `MemoryError` if a draw would: before it is paid for, as what is paid and not drawn is lost."""
+    block = getattr(planned.method, "block", None)
+    if block is None:
+        return
+    levels = sum(each.box.w * each.box.h for each in planned.regions) * planned.photo.image.shape[2]
+    try:
+        mmap.mmap(-1, DRAW_BYTES * (levels // block**2) + 1).close()
+    except OSError as error:
+        raise MemoryError from error
 
 
 def _planned(told: dict[str, Any], contents: bytes) -> tuple[Request, Plan]:

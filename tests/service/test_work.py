@@ -1,0 +1,62 @@
+"""What a worker says and checks before a release is paid for, so that none is paid and then lost."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from service_client import SETTINGS, photo
+
+import dpveil
+from dpveil.service import work
+
+
+def _release(contents: bytes, **changed: Any) -> Any:
+    told = {"do": "release", "settings": {**SETTINGS, **changed}, "pixels": 10**7, "paid": True}
+    return work.steps(json.loads(json.dumps(told)), contents)
+
+
+@pytest.mark.parametrize("kind", ["bmp", "png", "tiff"])
+def test_rows_that_are_padded_have_room(kind: str) -> None:
+    """A BMP of grey photos that are one pixel wide has four bytes for each."""
+    import io
+
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.fromarray(np.full((400_000, 1), 9, np.uint8)).save(file, "PNG")
+    steps = _release(file.getvalue(), regions="whole", block=1, format=kind)
+    planned, _ = next(steps)
+    told, image = next(steps)
+    assert len(image) + len(told["certificate"]) <= planned["room"]
+
+
+def test_a_draw_that_has_no_memory_is_refused_before_it_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    contents = photo()
+    assert "total" in next(_release(contents))[0]
+    monkeypatch.setattr(work, "DRAW_BYTES", 1 << 50)
+    with pytest.raises(MemoryError):
+        next(_release(contents))
+
+
+def test_larger_blocks_draw_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    class Mapped:
+        def __init__(self, _: int, size: int) -> None:
+            asked.append(size)
+
+        def close(self) -> None:
+            """Do nothing."""
+
+    monkeypatch.setattr("mmap.mmap", Mapped)
+    for block in (1, 4):
+        next(_release(photo(), block=block))
+    assert asked == [36 * 32 * 24 * 3 + 1, 36 * (32 * 24 * 3 // 16) + 1]
+
+
+def test_methods_without_blocks_are_not_asked() -> None:
+    plan = dpveil.plan(np.zeros((16, 16, 3), np.uint8), "fill")
+    work._check_memory(plan)
