@@ -299,7 +299,8 @@ def test_deaths_after_the_payment_are_bounded_in_each_run(tmp_path, monkeypatch)
         assert died(partial(Worker(runs[number % 2]), rows)) == 9
     assert paid(ledger) == (12, 12)
     for setup in runs:
-        assert statuses(Worker(setup)([(key, "touched", data) for key, _, data in rows])) == ["failed"] * 3
+        assert statuses(Worker(setup)(rows)) == ["failed"] * 3
+        assert statuses(Worker(setup)([(key, "touched", png(9)) for key, _, _ in rows])) == ["failed"] * 3
     assert paid(ledger) == (12, 12)
 
 
