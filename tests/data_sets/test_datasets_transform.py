@@ -310,3 +310,22 @@ def test_workers_of_a_data_loader_share_a_cache(tmp_path):
     assert [labels for _, labels in epochs[0]] == [[0, 1], [2, 3]]
     assert all(np.array_equal(a, b) for (a, _), (b, _) in zip(*epochs, strict=True))
     assert spent(dpveil.Ledger(url)) == 4
+
+
+def test_a_cached_release_is_for_whoever_paid_for_it(tmp_path):
+    ledger, cache = made(tmp_path / "budget.db", limit=2), tmp_path / "cache"
+
+    class Purse:
+        """A budget that does not say which files it paid for."""
+
+        debit = ledger.debit
+
+    Releaser.of(**PIX, cache=cache).release(photo())
+    with pytest.raises(DPVeilError, match="album did not pay for that from this ledger"):
+        Releaser.of(**PIX, cache=cache, ledger=ledger, subject="album").release(photo())
+    assert not Releaser.of(**PIX, cache=cache, ledger=Purse(), subject="album").release(photo()).drawn
+    assert spent(ledger) == 0
+    paying = Releaser.of(**PIX, cache=cache, ledger=ledger, subject="album")
+    assert [paying.release(photo(1)).drawn for _ in range(2)] == [True, False]
+    assert not Releaser.of(**PIX, cache=cache).release(photo(1)).drawn
+    assert spent(ledger) == 1

@@ -1,19 +1,26 @@
 """The work on rows, without any engine: outcomes, deaths, time limits, stores and ledgers."""
 
+import fcntl
 import os
 import pickle
+import threading
+import time
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 
 import pytest
 from budgets import forked, made, url_of
 from scale_made import PIX, Dark, Deadly, Endless, paid, plain, png, releases
 
 import dpveil.io.writing
+from dpveil.datasets import Cache
 from dpveil.errors import InvalidParameter, LedgerError
 from dpveil.io import locking
 from dpveil.ledger import Ledger
-from dpveil.scale import Outcomes, Row, Setup, Worker
+from dpveil.ledger.reservation import Reservation
+from dpveil.scale import Mapper, Outcomes, Row, Setup, Worker
 
 WHITE = plain(255)
 
@@ -29,7 +36,7 @@ def statuses(rows):
     return [row.status for row in rows]
 
 
-def test_every_row_has_one_outcome_and_every_content_one_release(tmp_path):
+def test_every_row_has_one_outcome_and_a_release_of_its_own(tmp_path):
     ledger = made(tmp_path / "budget.db", limit=9)
     paying = {"ledger": url_of(tmp_path / "budget.db"), "subject": "album"}
     setup = Setup.of(**PIX, regions=[Dark()], store=tmp_path / "store", **paying)
@@ -38,10 +45,11 @@ def test_every_row_has_one_outcome_and_every_content_one_release(tmp_path):
     rows = Worker(pickle.loads(pickle.dumps(setup)))([(str(n), "", data) for n, data in enumerate(given)])  # noqa: S301
     expected = ["released", "no_region", "failed", "released", "failed", "released", "failed"]
     assert statuses(rows) == expected
-    assert rows[0].release == rows[5].release != rows[3].release
-    assert releases(tmp_path / "store") == {rows[0].release, rows[3].release}
+    drawn = {rows[place].release for place in (0, 3, 5)}  # the last is a copy of the first
+    assert releases(tmp_path / "store") == drawn
+    assert len(drawn) == 3
     assert [row.problem for row in rows if row.status == "no_region"] == ["there is nobody in this photo"]
-    assert paid(ledger) == (2, 0)
+    assert paid(ledger) == (3, 0)
     assert sorted(setup.outcomes.final(setup.run), key=lambda row: row.key) == rows
     assert len(setup.outcomes.finished()) == 3
     assert Outcomes(tmp_path / "store", replace(setup.releaser, if_none="whole")).finished() == set()
@@ -71,9 +79,9 @@ def test_files_of_a_release_that_was_paid_for_get_their_names_after_a_death(tmp_
                 "_place",
                 lambda *given, n=number, c=calls, p=place: os._exit(9) if next(c) == n else p(*given),
             )
-            assert died(partial(Worker(setup), [("a", "", png(number))])) == 9
+            assert died(partial(Worker(setup), [(str(number), "", png(number))])) == 9
         assert paid(ledger) == (number + 1, 0)
-        assert statuses(Worker(setup)([("a", "", png(number))])) == ["released"]
+        assert statuses(Worker(setup)([(str(number), "", png(number))])) == ["released"]
         assert paid(ledger) == (number + 1, 0)
         assert len(releases(tmp_path / "store")) == number + 1
 
@@ -110,11 +118,13 @@ def test_a_photo_of_which_two_processes_die_fails_until_another_run(tmp_path):
     setup = Setup.of(**PIX, regions=[Deadly()], store=tmp_path / "store")
     rows = [("good", "", png(0)), ("poison", "", WHITE), ("after", "", png(1))]
     other = Setup.of(**PIX, regions=[Deadly()], store=tmp_path / "store")
-    assert [died(partial(Worker(each), rows)) for each in (setup, setup, other, setup, setup)] == [9] * 5
+    assert [died(partial(Worker(each), rows)) for each in (setup, other, setup)] == [9] * 3
     done = Worker(setup)(rows)
     assert statuses(done) == ["released", "failed", "released"]
     assert "crashed" in done[1].problem
-    assert not [path for path in (tmp_path / "store" / "tries").rglob("*") if path.is_file()]
+    assert statuses(Worker(setup)(rows)) == ["released", "failed", "released"]  # for the rest of the run
+    left = [path.read_bytes() for path in (tmp_path / "store" / "tries").rglob("*") if path.is_file()]
+    assert sorted(left) == [b"", b".", b".."]  # of the other run, with its lock, and of this one
 
 
 def test_a_process_that_takes_too_long_ends(tmp_path):
@@ -197,3 +207,206 @@ def test_unknown_errors_of_a_row_are_told_as_errors_of_dpveil():
     row = Row.of("a", "", ValueError("x"))
     assert (row.status, row.error, row.problem) == ("failed", "DPVeilError", "unexpected ValueError: x")
     assert replace(row, error="shlex").failure.kind.__name__ == "DPVeilError"
+
+
+def test_what_nobody_or_another_one_paid_for_is_not_released(tmp_path):
+    """Whoever pays nothing, or has no limit, gets nothing of what is in the store."""
+    ledger, store, rows = made(tmp_path / "budget.db", limit=9), tmp_path / "store", [("a", "", png(0))]
+    other = {"ledger": url_of(tmp_path / "budget.db"), "subject": "other"}
+    paying = {"ledger": url_of(tmp_path / "budget.db"), "subject": "album"}
+    second = made(tmp_path / "second.db", limit=9)
+    elsewhere = {"ledger": url_of(tmp_path / "second.db"), "subject": "album"}
+    free = Setup.of(**PIX, store=store)
+    assert statuses(Worker(free)(rows)) == ["released"]
+    for payer in (paying, other):
+        setup = Setup.of(**PIX, store=store, **payer)
+        assert setup.outcomes.finished() == set()
+        [row] = Worker(setup)(rows)
+        assert (row.status, f"{payer['subject']} did not pay" in row.problem) == ("failed", True)
+    assert paid(ledger) == (0, 0)
+    store = tmp_path / "paid"
+    for payer, status in (
+        (paying, "released"),
+        (other, "failed"),
+        (elsewhere, "failed"),
+        (paying, "released"),
+    ):
+        setup = Setup.of(**PIX, store=store, **payer)
+        assert statuses(Worker(setup)(rows)) == [status]
+        assert len(setup.outcomes.finished()) == (status == "released")
+    assert (paid(ledger), paid(second)) == ((1, 0), (0, 0))
+    [path] = (store / "releases").rglob("*.png")
+    assert ledger.knows("album", sha256(path.read_bytes()).hexdigest())
+
+
+def no_links(*_, **__):
+    raise OSError(1, "Operation not permitted")
+
+
+CAUSES = [KeyboardInterrupt(), SystemExit(1), OSError(5, "Input/output error")]
+
+
+@pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: type(cause).__name__)
+@pytest.mark.parametrize("links", [True, False])
+def test_a_paid_photo_is_not_lost_by_an_interrupt_or_a_disk(tmp_path, monkeypatch, cause, links):
+    """Once the ledger noted it, and before and after each of its files has its name."""
+    ledger = made(tmp_path / "budget.db", limit=9)
+    paying = {"ledger": url_of(tmp_path / "budget.db"), "subject": "album"}
+    setup = Setup.of(**PIX, store=tmp_path / "store", **paying)
+    place, stored = dpveil.io.writing._place, Reservation.stored
+    for number in range(5):
+        calls = iter(range(9))
+
+        def fails(*given, n=number, c=calls):
+            call = 2 * next(c)
+            if call == n:
+                raise cause
+            place(*given)
+            if call + 1 == n:
+                raise cause
+
+        def noted(*given):
+            stored(*given)
+            raise cause
+
+        with monkeypatch.context() as patched:
+            if not links:
+                patched.setattr(os, "link", no_links)
+            patched.setattr(dpveil.io.writing, "_place", fails)
+            if number == 4:
+                patched.setattr(Reservation, "stored", noted)
+            with suppress(KeyboardInterrupt, SystemExit):
+                Worker(setup)([(str(number), "", png(number))])
+        assert len(releases(tmp_path / "store")) == number  # nothing has a name
+        assert paid(ledger) == (number + 1, 0)
+        assert statuses(Worker(setup)([(str(number), "", png(number))])) == ["released"]
+        assert paid(ledger) == (number + 1, 0)
+        assert len(releases(tmp_path / "store")) == number + 1
+
+
+def dies(*_):
+    os._exit(9)
+
+
+def test_deaths_after_the_payment_are_bounded_in_each_run(tmp_path, monkeypatch):
+    """Two for each row, whatever other runs, and other rows of its batch, do meanwhile."""
+    ledger = made(tmp_path / "budget.db", limit=99)
+    paying = {"ledger": url_of(tmp_path / "budget.db"), "subject": "album"}
+    runs = [Setup.of(**PIX, store=tmp_path / "store", **paying) for _ in range(2)]
+    monkeypatch.setattr(Cache, "store", dies)
+    rows = [(key, key, png(0)) for key in "abc"]  # copies in one batch
+    for number in range(12):  # in turn
+        assert died(partial(Worker(runs[number % 2]), rows)) == 9
+    assert paid(ledger) == (12, 12)
+    for setup in runs:
+        assert statuses(Worker(setup)(rows)) == ["failed"] * 3
+        assert statuses(Worker(setup)([(key, "touched", png(9)) for key, _, _ in rows])) == ["failed"] * 3
+    assert paid(ledger) == (12, 12)
+
+
+def test_a_process_that_is_told_to_end_counts_as_dead(tmp_path, monkeypatch):
+    def told(*_):
+        raise SystemExit(1)
+
+    setup = Setup.of(**PIX, store=tmp_path / "store")
+    with monkeypatch.context() as patched:
+        patched.setattr(Cache, "store", told)
+        for _ in range(2):
+            with pytest.raises(SystemExit):
+                Worker(setup)([("a", "", png(0))])
+    assert statuses(Worker(setup)([("a", "", png(0))])) == ["failed"]
+
+
+def test_a_row_that_a_live_process_has_is_waited_for(tmp_path, monkeypatch):
+    setup = Setup.of(**PIX, store=tmp_path / "store", seconds=1)
+    [worker, other] = [Worker(setup) for _ in range(2)]
+    name = worker._releaser.cache.name(dpveil.scale.outcomes.name("a", ""))
+    with worker._tries.of(name) as before:
+        assert before == 0
+        with monkeypatch.context() as patched:
+            patched.setattr(locking, "PATIENCE", 0)
+            done = other([("a", "", png(0)), ("b", "", png(1))])
+    assert statuses(done) == ["failed", "released"]
+    assert "another process" in done[0].problem
+    assert statuses(other([("a", "", png(0))])) == ["released"]
+
+
+def test_waiting_for_another_photo_is_no_work(tmp_path):
+    setup = Setup.of(**PIX, store=tmp_path / "store", seconds=1)
+    worker = Worker(setup)
+    path = worker._releaser.cache.path(worker._releaser._unit(dpveil.read(png(0)), "a"))
+    held = threading.Event()
+
+    def hold():
+        with worker._releaser.cache.drawing(path):
+            held.set()
+            time.sleep(2)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+    child = forked(lambda: os._exit(statuses(Worker(setup, own=True)([("a", "", png(0))])) != ["released"]))
+    assert os.waitpid(child, 0)[1] == 0
+    holder.join()
+
+
+def test_leftovers_of_another_photo_in_its_folder_stay(tmp_path, monkeypatch):
+    """One was noted in the ledger and has no names; the next one in its folder has one name of two."""
+    ledger = made(tmp_path / "budget.db", limit=9)
+    paying = {"ledger": url_of(tmp_path / "budget.db"), "subject": "album"}
+    setup = Setup.of(**PIX, store=tmp_path / "store", **paying)
+    monkeypatch.setattr(
+        Cache, "path", lambda cache, unit: tmp_path / f"store/releases/00/{cache.name(unit)[2:]}.png"
+    )
+    place = dpveil.io.writing._place
+    for number in range(2):
+        with monkeypatch.context() as patched:
+            calls = iter(range(9))
+            patched.setattr(
+                dpveil.io.writing,
+                "_place",
+                lambda *given, n=number, c=calls: os._exit(9) if next(c) == n else place(*given),
+            )
+            assert died(partial(Worker(setup), [(str(number), "", png(number))])) == 9
+    for number in (1, 0, 1, 0):
+        assert statuses(Worker(setup)([(str(number), "", png(number))])) == ["released"]
+    assert paid(ledger) == (2, 0)
+
+
+def test_on_a_disk_without_locks_nothing_is_drawn(tmp_path, monkeypatch):
+    def refused(*_):
+        raise OSError(37, "No locks available")
+
+    ledger = made(tmp_path / "budget.db", limit=9)
+    paying = {"ledger": url_of(tmp_path / "budget.db"), "subject": "album"}
+    setup = Setup.of(**PIX, store=tmp_path / "store", **paying)
+    monkeypatch.setattr(fcntl, "flock", refused)
+    done = Worker(setup)([("a", "", png(0)), ("b", "", png(1))])
+    assert statuses(done) == ["failed", "untried"]
+    assert "cannot be locked" in done[0].problem
+    assert paid(ledger) == (0, 0)
+
+
+def test_what_is_no_file_among_outcomes_is_left_out(tmp_path):
+    setup = Setup.of(**PIX, store=tmp_path / "store")
+    Worker(setup)([("a", "", png(0))])
+    (setup.outcomes.folder / "0.jsonl").mkdir()
+    os.mkfifo(setup.outcomes.folder / "1.jsonl")
+    (setup.outcomes.folder / "2.jsonl").symlink_to("nowhere")
+    assert len(setup.outcomes.finished()) == 1
+
+
+def test_a_store_has_no_cache_beside_it(tmp_path):
+    with pytest.raises(InvalidParameter, match="cache"):
+        Setup.of(**PIX, store=tmp_path / "store", cache=tmp_path / "cache")
+
+
+def test_a_mapper_passes_no_originals_on(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    columns = {"path": ["a"], "bytes": [png(0)], "raw": [png(0)], "none": pyarrow.nulls(1), "n": [1]}
+    table = pyarrow.table(columns)
+    for keep, key in ((["raw"], "path"), ([], "raw")):
+        with pytest.raises(InvalidParameter, match="could hold an original"):
+            Mapper(Setup.of(**PIX, store=tmp_path / "store"), keep=keep, key=key)(table)
+    made_of = Mapper(Setup.of(**PIX, store=tmp_path / "store"), keep=["none", "n"])(table)
+    assert made_of.column("status").to_pylist() == ["released"]

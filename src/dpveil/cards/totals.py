@@ -1,8 +1,10 @@
 """What all releases of a person promise together.
 
-Each release reads a photo of its own, and its bits are its own. Neighbours are two collections in which every
-photo of one person may differ, each as its relation says, so that costs add as for releases of one photo:
-`accounting.compose`. A photo of which nobody says who is in it may be of anybody, and counts for everybody.
+Each release reads a photo of its own, and its bits are its own. In a cache of `dpveil.datasets`
+copies share one: there, which samples are alike is in the clear (docs/limits.md). Neighbours are two
+collections in which every photo of one person may differ, each as its relation says, so that costs add as for
+releases of one photo: `accounting.compose`. A photo of which nobody says who is in it may be of anybody, and
+counts for everybody.
 """
 
 from __future__ import annotations

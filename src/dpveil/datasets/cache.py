@@ -29,7 +29,7 @@ from dpveil.io import (
 from dpveil.io.names import check_path, shown
 from dpveil.io.refused import Refused
 from dpveil.io.writing import refusal
-from dpveil.release.saving import Release, certificate_path, read_certificate, tidy
+from dpveil.release.saving import Release, certificate_path, complete, read_certificate
 
 KEY: Final = "key"
 """The file of the secret that names releases, in the cache's folder."""
@@ -107,16 +107,19 @@ class Cache:
     def drawing(self, path: Path) -> Iterator[None]:
         """Let no other process or thread draw the photo whose release will be at `path`.
 
-        Raises `OutputError` if another one does not finish.
+        Raises `OutputError` if another one does not finish, or where there are no locks.
         """
         lock = self.folder / DRAWING / path.parent.name
         for folder in (lock, path.parent):
             make_folder(folder)
         with ExitStack() as stack:
             try:
-                stack.enter_context(sole_writer([lock]))
+                held = stack.enter_context(sole_writer([lock]))
             except OSError as error:
                 raise refusal(path, error) from error
+            if not held:
+                problem = f"{shown(lock)} cannot be locked, and another process could draw the same photo"
+                raise OutputError(problem, hint="choose a folder on a disk that has locks")
             yield
 
     def find(self, path: Path) -> Stored | None:
@@ -127,7 +130,7 @@ class Cache:
         """
         there = _there(path)
         if 0 < there < 2:  # it is being written, or its writer was killed
-            tidy(path.parent)
+            complete(path.parent)
             there = _there(path)
         if not there:
             return None
@@ -171,8 +174,11 @@ class Cache:
         return self.find(path)
 
     def store(self, path: Path, release: Release) -> Stored:
-        """Write a release to `path` and return it; raises `OutputError`."""
-        release.write(path)
+        """Write a release to `path` and return it; raises `OutputError`.
+
+        Once a ledger may know the files, they stay for `recovered`, however this ends.
+        """
+        release.write(path, keep=True)
         stored = self.find(path)
         if stored is None:
             raise OutputError(f"{shown(path)} is gone", hint="let nothing else write into the cache")

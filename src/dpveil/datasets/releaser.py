@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -21,6 +22,7 @@ from dpveil.datasets.cache import Cache, Stored
 from dpveil.errors import (
     AlreadyPaid,
     CertificateError,
+    DPVeilError,
     InvalidParameter,
     LedgerError,
     ModelError,
@@ -100,22 +102,31 @@ class Releaser:
             subject=subject,
         )
 
-    def release(self, photo: Source) -> Stored:
+    def release(
+        self,
+        photo: Source,
+        *,
+        row: str | None = None,
+        timed: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> Stored:
         """Return the release of `photo`, which is anything that `dpveil.read` accepts.
 
         With a cache, a photo whose release is in it is neither drawn nor paid for: for each content and
-        settings there is one draw. Without one, every call draws and pays. Raises errors of `dpveil.errors`,
-        and then nothing of the photo is released.
+        settings there is one draw, and with the name of a `row` for each of these as well. Without one, every
+        call draws and pays. A release in the cache for which the subject did not pay from the ledger is
+        refused. All work is done within contexts that `timed` makes, and waiting for others outside of them.
+        Raises errors of `dpveil.errors`, and then nothing of the photo is released.
         """
-        given = read(photo, max_pixels=self.max_pixels)
-        if self.cache is None:
-            contents, certificate = self._released(given, None).encoded("png")
-            return Stored(contents, certificate, drawn=True)
-        unit = self._unit(given)
-        path = self.cache.path(unit)
-        found = self.cache.find(path)
+        with timed():
+            given = read(photo, max_pixels=self.max_pixels)
+            if self.cache is None:
+                contents, certificate = self._released(given, None).encoded("png")
+                return Stored(contents, certificate, drawn=True)
+            unit = self._unit(given, row)
+            path = self.cache.path(unit)
+            found = self.cache.find(path)
         if found is None:
-            with self.cache.drawing(path):
+            with self.cache.drawing(path), timed():
                 found = self.cache.find(path) or self._drawn(self.cache, path, given, unit)
         return self._checked(found, given)
 
@@ -155,13 +166,20 @@ class Releaser:
             "bits": SECURE,
         }
 
-    def _unit(self, photo: Photo) -> bytes:
+    @property
+    def payer(self) -> tuple[str, str | None]:
+        """The name of the ledger, and who pays; the name is empty without a ledger, or if it has none."""
+        return str(getattr(_opened(self.ledger), "name", "")), self.subject
+
+    def _unit(self, photo: Photo, row: str | None) -> bytes:
         """Return a hash of the photo's levels and the settings: the work unit of cache and ledger.
 
-        A grey photo in three channels is another unit, as its release has three. The hash follows from the
+        With a `row` it is a unit of that row: else the number of releases would tell which rows are alike. A
+        grey photo in three channels is another unit, as its release has three. The hash follows from the
         original, so it leaves this process as an HMAC only.
         """
-        settings = json.dumps([self.settings, photo.channels], sort_keys=True).encode()
+        rows = [] if row is None else [row]
+        settings = json.dumps([self.settings, photo.channels, *rows], sort_keys=True).encode()
         content = Covered.of(photo, (), Relation("any-image")).photo
         return hashlib.sha256(hashlib.sha256(settings).digest() + content).digest()
 
@@ -181,7 +199,16 @@ class Releaser:
         if self.at_least is not None and not enough(stated.strength, self.at_least):
             strength, total = stated.strength, stated.composition
             raise TooWeak(asked=self.at_least, strength=strength, total=total)
+        if not stored.drawn:
+            self._check_paid(output.sha256)
         return stored
+
+    def _check_paid(self, sha256: str) -> None:
+        """Raise `DPVeilError` unless the subject paid for a stored file, as far as its budget knows files."""
+        knows = getattr(_opened(self.ledger), "knows", None)
+        if callable(knows) and not knows(self.subject, sha256):
+            problem = f"it has a stored release, and {self.subject} did not pay for that from this ledger"
+            raise DPVeilError(problem, hint="choose another folder, where it is drawn and paid for")
 
 
 def _opened(ledger: Budget | str | None) -> Budget | None:

@@ -63,6 +63,17 @@ class _Journal:
                 kept.replace(target)
         self.clean()
 
+    def withdraw(self) -> None:
+        """Take the names of the new files back, the last first; they stay under their temporary names."""
+        for temporary, target in reversed(self.placed):
+            with suppress(OSError):
+                if not _was_placed(temporary, target):
+                    continue
+                if temporary.exists():
+                    target.unlink()
+                else:
+                    target.replace(temporary)
+
     def clean(self) -> None:
         """Remove the temporary files and the copies of replaced files."""
         for path in (*self.temporary, *self.kept.values()):
@@ -84,6 +95,7 @@ def write_together(
     replace: bool,
     private: bool = False,
     before: Callable[[], None] | None = None,
+    keep: bool = False,
 ) -> None:
     """Write all `files`, pairs of path and contents, or none of them.
 
@@ -93,15 +105,17 @@ def write_together(
     target is left alone. Permissions follow the umask; `private` files are readable by the user only.
     `before` is called once everything is on the disk and no target is in the way, before the first file gets
     its name; if it raises an error of `dpveil.errors`, nothing is written and that error raised. Raises
-    `OutputError`; after an interrupt, everything is undone and the interrupt raised again. If the process is
-    killed, later files may be missing beside earlier ones, but old and new ones are never mixed.
+    `OutputError`; after an interrupt, everything is undone and the interrupt raised again. With `keep`, and
+    without `replace`, complete files stay under their temporary names after any error or interrupt from
+    `before` on, as `before` may have noted them: no file has its name then. If the process is killed, later
+    files may be missing beside earlier ones, but old and new ones are never mixed.
     """
     if len({path for path, _ in files}) < len(files):
         raise OutputError("a file is named twice", hint="give every output its own name")
     folders = {path.parent for path, _ in files}
     try:
         with sole_writer(folders):
-            _write_all(files, replace, OWN if private else USUAL, before)
+            _write_all(files, replace, OWN if private else USUAL, before, keep=keep and not replace)
     except OSError as error:  # another writer does not finish
         raise refusal(files[0][0], error) from error
     for folder in folders:
@@ -109,9 +123,14 @@ def write_together(
 
 
 def _write_all(
-    files: Sequence[tuple[Path, bytes]], replace: bool, mode: int, before: Callable[[], None] | None
+    files: Sequence[tuple[Path, bytes]],
+    replace: bool,
+    mode: int,
+    before: Callable[[], None] | None,
+    *,
+    keep: bool,
 ) -> None:
-    journal = _Journal()
+    journal, undo = _Journal(), _Journal.undo
     target = Path()
     try:
         for target, _ in files:
@@ -120,13 +139,14 @@ def _write_all(
         for target, contents in files:
             waiting.append((_write_beside(target, contents, mode, journal), target))
         if before is not None:
+            undo = _Journal.withdraw if keep else undo
             before()
         if replace:
             _clear([target for _, target in waiting], journal)
         for temporary, target in waiting:
             _place(temporary, target, replace, journal)
     except BaseException as error:
-        journal.undo()
+        undo(journal)
         if isinstance(error, OSError | ValueError) and not isinstance(error, DPVeilError):
             raise refusal(target, error) from error
         raise

@@ -184,8 +184,13 @@ class Release:
         replace: bool = False,
         sign: SigningKey | str | Path | None = None,
         mark: Marker | None = None,
+        keep: bool = False,
     ) -> Certificate:
-        """Write both files as `save` does; return the certificate that was written, with its `output`."""
+        """Write both files as `save` does; return the certificate that was written, with its `output`.
+
+        With `keep`, files that a ledger may know stay in the folder under temporary names if they cannot get
+        their own (`dpveil.io.write_together`).
+        """
         target = Path(check_path(path, "give the name of a file, such as private.png"))
         key = None if sign is None else signing_key(sign)
         contents, certificate = self.encoded(format_of(target), sign=key, mark=mark)
@@ -195,7 +200,7 @@ class Release:
             problem = f"cannot write {shown(target)}: its certificate has more than {MOST_BYTES:,} bytes"
             raise OutputError(problem, hint="nobody could verify it; release fewer regions")
         files = [(beside, text), (target, contents)]
-        write_together(files, replace=replace, before=lambda: self._note(certificate))
+        write_together(files, replace=replace, before=lambda: self._note(certificate), keep=keep)
         return certificate
 
     def _note(self, certificate: Certificate) -> None:
@@ -248,6 +253,15 @@ def tidy(folder: Path) -> None:
         for path in leftovers(folder):
             with suppress(OSError):  # it may be a folder
                 path.unlink(missing_ok=True)
+
+
+def complete(folder: Path) -> None:
+    """Give the images whose certificates are in `folder` their names, as `tidy` does, and delete nothing."""
+    if not leftovers(folder):
+        return
+    with suppress(OSError), sole_writer([folder]) as alone:
+        if alone:
+            _finish(folder)
 
 
 def _finish(folder: Path) -> None:

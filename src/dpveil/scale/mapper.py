@@ -78,15 +78,29 @@ class Mapper:
             raise InvalidParameter(
                 "key", self._key, f"holds {key}", hint="name rows by text or whole numbers"
             )
-        for name in self._keep:
+        self._check_passed(schema)
+
+    def _check_passed(self, schema: Any) -> None:
+        """Raise `InvalidParameter` if a column that is passed on could hold photos; one of nulls cannot."""
+        import pyarrow.types as kinds
+
+        allowed = (
+            *(kinds.is_primitive, kinds.is_null),
+            *(kinds.is_string, kinds.is_large_string, kinds.is_string_view),
+        )
+        for name in (self._key, *self._keep):
             kind = schema.field(name).type
-            if not (kinds.is_primitive(kind) or any(each(kind) for each in text)):
-                hint = "keep numbers and text only"
-                raise InvalidParameter("keep", name, f"could hold an original: {kind}", hint=hint)
+            if not any(each(kind) for each in allowed):
+                named, hint = "key" if name == self._key else "keep", "keep numbers and text only"
+                raise InvalidParameter(named, name, f"could hold an original: {kind}", hint=hint)
 
     def __call__(self, table: Any) -> Any:
-        """Return the columns of the result for a `pyarrow.Table` or `RecordBatch`."""
+        """Return the columns of the result for a `pyarrow.Table` or `RecordBatch`.
+
+        Raises `InvalidParameter` if a column that is passed on could hold photos.
+        """
         pyarrow = _pyarrow()
+        self._check_passed(table.schema)
         keys = table.column(self._key)
         named = [str(key) for key in keys.to_pylist()]
         stamps = [""] * len(named) if self._stamp is None else table.column(self._stamp).to_pylist()

@@ -15,6 +15,8 @@ from dpveil.batch.report import RELEASED
 from dpveil.datasets.cache import RELEASES
 from dpveil.datasets.releaser import Releaser
 from dpveil.io import is_present, make_folder, write_together
+from dpveil.io.received import opened
+from dpveil.io.refused import Refused
 from dpveil.io.writing import OWN, refusal
 from dpveil.scale.row import Row
 
@@ -25,10 +27,14 @@ FAILED: Final = "failed.jsonl"
 
 
 class Outcomes:
-    """What became of the rows of all runs in the folder `store` with the settings of `releaser`."""
+    """What became of the rows of all runs in the folder `store` with the settings of `releaser`.
+
+    Who pays is one of them: what another ledger or subject paid for, or nobody, is not finished. Raises
+    `LedgerError` if the ledger cannot be opened.
+    """
 
     def __init__(self, store: Path, releaser: Releaser) -> None:
-        chosen = [releaser.settings, releaser.if_none, releaser.at_least]
+        chosen = [releaser.settings, releaser.if_none, releaser.at_least, releaser.payer]
         settings = hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()[:16]
         self.store, self.folder = store, store / FOLDER / settings
 
@@ -39,12 +45,13 @@ class Outcomes:
     def rows(self, run: str = "") -> Iterator[Row]:
         """Yield all rows of a run, or of all runs, the earliest first; one that was retried comes again.
 
-        Lines that cannot be read are left out: their photos are met again, and found by their content.
+        What cannot be read is left out: its photos are met again, and found by their content.
         """
-        with suppress(FileNotFoundError):
-            for path in sorted(self.folder.glob(f"{run}*.jsonl")):
-                with path.open(encoding="utf-8", errors="replace") as file:
-                    yield from (row for row in map(Row.parse, file) if row is not None)
+        for path in sorted(self.folder.glob(f"{run}*.jsonl")):
+            with suppress(Refused), opened(path) as (file, _):
+                for line in file:
+                    if (row := Row.parse(line.decode(errors="replace"))) is not None:
+                        yield row
 
     def finished(self) -> set[bytes]:
         """Return the names, by `name`, of all rows whose release is there; about 100 bytes for each."""

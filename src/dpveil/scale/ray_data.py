@@ -36,11 +36,11 @@ def release(
 
     `column` has the bytes of image files, as of `ray.data.read_binary_files(..., include_paths=True)`, and
     `key` what rows are called, each once. Releases and certificates are written to `store`, a folder that all
-    machines see, under names that follow from the photo's content: however often a row is met, after a death
-    or in another run, it is drawn and paid for once. The columns of the result are those of `Mapper`; what
+    machines see, under names that follow from key and content: however often a row is met, after a death or
+    in another run, it is drawn and paid for once. The columns of the result are those of `Mapper`; what
     was not released is in it with the reason, and never as an original. There are up to `workers` actors (as
     many as cores), each with `batch` rows; one that works on a photo for more than `seconds` is ended, and a
-    photo of which two die fails. `settings` are those of `Releaser.of`, where `ledger` is a URL. Raises
+    row of which two die fails. `settings` are those of `Releaser.of`, where `ledger` is a URL. Raises
     errors of `dpveil.errors` that are about no single row.
     """
     ray = connected()

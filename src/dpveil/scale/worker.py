@@ -65,6 +65,8 @@ class Setup:
         than `seconds` is taken for one of which processes die. `settings` are those of `Releaser.of`, where
         `ledger` has to be a URL. Raises errors of `dpveil.errors`.
         """
+        if "cache" in settings:
+            raise InvalidParameter("cache", "", "is not possible here", hint="name the store")
         given = settings.get("ledger")
         if given is not None and not isinstance(given, str):
             hint = "give its URL, such as postgresql://host/budgets"
@@ -118,10 +120,9 @@ class Worker:
         self._log: Log | None = None
         try:
             self._releaser = setup.ready()
+            self._log = setup.outcomes.add(setup.run)
         except DPVeilError as error:
             self._releaser, self._stopped = setup.releaser, error
-        else:
-            self._log = setup.outcomes.add(setup.run)
 
     def __call__(self, rows: Sequence[tuple[str, str, object]]) -> list[Row]:
         """Return what became of each of these keys, stamps and contents, and write it down in the store.
@@ -147,7 +148,7 @@ class Worker:
         try:
             if self._stopped is not None:
                 return Row.of(key, stamp, self._stopped, tried=False)
-            released = self._released(key, stamp, content)
+            released = self._released(key, content)
         except ENDS as error:
             if getattr(error.__cause__, "errno", None) not in OTHERS:
                 self._stopped = error
@@ -156,7 +157,7 @@ class Worker:
             return Row.of(key, stamp, error)
         return Row(key, stamp, RELEASED, release=released)
 
-    def _released(self, key: str, stamp: str, content: object) -> str:
+    def _released(self, key: str, content: object) -> str:
         """Return the name of the release; raises `DPVeilError`."""
         wanted = str if self._setup.files else bytes
         if not isinstance(content, wanted):
@@ -165,11 +166,10 @@ class Worker:
         cache = self._releaser.cache
         if cache is None:
             raise OutputError("there is no store", hint="please report this")
-        with self._tries.of(cache.name(name(key, stamp))) as before:
+        with self._tries.of(cache.name(name(key, ""))) as before:
             if before >= MOST:
                 raise DPVeilError(DIED, hint=ALONE)
-            with self._limited():
-                path = self._releaser.release(content).path
+            path = self._releaser.release(content, row=key, timed=self._limited).path
         return "" if path is None else f"{path.parent.name}/{path.name}"
 
     @contextmanager
