@@ -92,13 +92,15 @@ def same(output: Path, choices: Choices) -> Certificate | None:
 
 
 def is_paid_release(output: Path, choices: Choices) -> bool:
-    """Whether a file is a release with any settings, for which the subject paid if there is a ledger.
+    """Whether a file is a release with any settings, signed by the run's key and paid for from its ledger.
 
-    A copy that protects nothing is none. Raises `LedgerError`.
+    A run may have neither. A copy that protects nothing is no release. Raises `LedgerError`.
     """
     found = verify(output, max_pixels=choices.max_pixels)
     stated = found.certificate
     if found.status != "consistent" or stated is None or stated.output is None:
+        return False
+    if choices.sign is not None and not choices.sign.has_signed(stated):
         return False
     if choices.ledger is None or choices.subject is None:
         return True

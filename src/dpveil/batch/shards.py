@@ -36,8 +36,8 @@ from dpveil.release.saving import certificate_path, tidy
 
 LOCK: Final = "lock"
 WAITING: Final = "releases for {} wait in {} until a run over all of its photos ends"
-LEFT: Final = "not in {}: {}, which this run did not release{}; what was there stays in {}"
-UNPROVEN: Final = ", and which are no releases of before, or not paid for by this ledger"
+LEFT: Final = "not in {}: {}, which this run did not release{}; what was gathered of it stays in {}"
+UNPROVEN: Final = ", or find there as released, signed and paid for as it asks"
 MOST_NAMED: Final = 3
 
 
@@ -69,9 +69,9 @@ class Shards:
     def unpack(self) -> None:
         """Put what existing shards hold where it is gathered, except what is there already.
 
-        Raises `OutputError` if one holds anything but images with certificates that state their hashes, or is
-        another than what waits was unpacked from and has other releases, unless all are to be released anew;
-        and `UsageError` if one belongs to the ledger.
+        Raises `OutputError` if one holds anything but images with certificates that state their hashes,
+        unless all are to be released anew, or has taken the place of the one from which what waits was
+        unpacked, and holds another release; and `UsageError` if one belongs to the ledger.
         """
         if self.choices.ledger is not None:
             check_apart(self.choices.ledger.files, [path for task in self.tasks for path in task.paths])
