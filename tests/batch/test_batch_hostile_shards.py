@@ -16,7 +16,6 @@ from shards_made import counts, held, link, picture, released, shard
 from dpveil.batch import Choices, archives, plan_tasks, release_all, staged
 from dpveil.batch import shards as batch_shards
 from dpveil.batch.inside import inside
-from dpveil.cli.run_report import exit_code
 from dpveil.errors import OutputError, UsageError
 from dpveil.io.refused import Refused
 from dpveil.io.tar import LATEST, Member, members

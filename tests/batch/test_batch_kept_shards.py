@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ def test_an_original_where_releases_wait_is_never_packed() -> None:
 
 @pytest.mark.parametrize("name", ["0.png", "other.png"])
 def test_a_shard_with_an_image_that_its_certificate_is_not_for_is_refused(name: str) -> None:
-    """It is the original of a photo, or belongs to none, and has the certificate of another, or a bare one."""
+    """It is the original of a photo, or belongs to none; the certificate is of a release, or no certificate."""
     photos(1)
     released(out="before")
     for certificate in (b"{}", b"\xff", held("before/a.tar")[f"0.png{CERTIFICATE}"]):
@@ -91,6 +92,26 @@ def test_a_shard_with_an_image_that_its_certificate_is_not_for_is_refused(name: 
         assert not waiting()
     assert counts(released(force=True)) == (2, 0, 0)
     assert images() == ["0.png", "1.png"]
+
+
+def test_an_original_with_its_hash_in_the_certificate_of_a_release_is_not_packed() -> None:
+    """That certificate states another width."""
+    photos(1)
+    released()
+    forged, original = held()[f"0.png{CERTIFICATE}"].decode(), picture(9, 1)
+    true, false = (sha256(image).hexdigest() for image in (held()["0.png"], original))
+    shard("out/a.tar", [("0.png", original), (f"0.png{CERTIFICATE}", forged.replace(true, false).encode())])
+    photos(1, 2)
+    report = released()
+    assert (counts(report), images(), left_out(report, "0.png")) == ((1, 0, 1), ["1.png"], True)
+
+
+def test_a_shard_for_which_nothing_is_new_stays_as_it_is(ledger: Ledger) -> None:
+    photos(1, 2)
+    released()
+    before = held()
+    report = released(ledger=ledger)
+    assert (counts(report), report.notes, waiting(), held()) == ((0, 0, 2), [], [], before)
 
 
 def test_what_was_not_paid_for_is_not_packed_beside_what_was(ledger: Ledger) -> None:
@@ -128,7 +149,7 @@ def test_paid_releases_of_photos_that_fail_or_have_left_stay(ledger: Ledger) -> 
 
 
 def test_with_force_a_shard_holds_the_releases_of_the_run_alone() -> None:
-    """One photo is damaged, and one has left; releases of both wait, and that of the former is taken again."""
+    """One photo is damaged, and one has left; releases of both wait, and that of the former is taken up."""
     photos(1, 2, 3)
     released()
     before = held()
