@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from shards_made import Given, counts, held, picture, released, shard
 
 from dpveil.batch import Report, plan_tasks, releasing, shards
+from dpveil.core.certificate_text import parse_certificate
 from dpveil.errors import OutputError
 from dpveil.ledger import Ledger, Limit
 from dpveil.release.keys import SigningKey
@@ -79,7 +81,7 @@ def test_an_original_where_releases_wait_is_never_packed() -> None:
 
 @pytest.mark.parametrize("name", ["0.png", "other.png"])
 def test_a_shard_with_an_image_that_its_certificate_is_not_for_is_refused(name: str) -> None:
-    """It is the original of a photo, or belongs to none; the certificate is of a release, or no certificate."""
+    """It is the original of a photo, or belongs to none, with the certificate of a release or with none."""
     photos(1)
     released(out="before")
     for certificate in (b"{}", b"\xff", held("before/a.tar")[f"0.png{CERTIFICATE}"]):
@@ -98,9 +100,11 @@ def test_an_original_with_its_hash_in_the_certificate_of_a_release_is_not_packed
     """That certificate states another width."""
     photos(1)
     released()
-    forged, original = held()[f"0.png{CERTIFICATE}"].decode(), picture(9, 1)
-    true, false = (sha256(image).hexdigest() for image in (held()["0.png"], original))
-    shard("out/a.tar", [("0.png", original), (f"0.png{CERTIFICATE}", forged.replace(true, false).encode())])
+    certificate, original = parse_certificate(held()[f"0.png{CERTIFICATE}"].decode()), picture(9, 1)
+    assert certificate.output is not None
+    output = replace(certificate.output, sha256=sha256(original).hexdigest())
+    forged = replace(certificate, output=output).to_text().encode()
+    shard("out/a.tar", [("0.png", original), (f"0.png{CERTIFICATE}", forged)])
     photos(1, 2)
     report = released()
     assert (counts(report), images(), left_out(report, "0.png")) == ((1, 0, 1), ["1.png"], True)
