@@ -109,9 +109,11 @@ def test_a_rerun_pays_for_what_is_missing_alone(ledger: Ledger) -> None:
 @pytest.mark.slow
 def test_a_row_of_which_a_worker_died_is_paid_for_once(ledger: Ledger) -> None:
     write(pictures(4))
+    released("a.parquet", ledger=ledger)
+    write([*pictures(4), picture(15)])
     TIMES.write_bytes(b"x")
-    report = released("a.parquet", ledger=ledger, regions=[Everything(TIMES, deadly=9)], jobs=2)
-    assert (counts(report), ledger.check().debits, len(held())) == ((4, 0, 0), 4, 4)
+    report = released("a.parquet", ledger=ledger, regions=[Everything(TIMES, deadly=15)], jobs=2)
+    assert (counts(report), ledger.check().debits, len(held())) == ((1, 4, 0), 5, 5)
 
 
 def test_rows_of_one_size_that_changed_places_are_refused() -> None:
