@@ -91,6 +91,22 @@ def same(output: Path, choices: Choices) -> Certificate | None:
     return stated
 
 
+def is_paid_release(output: Path, choices: Choices) -> bool:
+    """Whether a file is a release with any settings, signed by the run's key and paid for from its ledger.
+
+    A run may have neither. A copy that protects nothing is no release. Raises `LedgerError`.
+    """
+    found = verify(output, max_pixels=choices.max_pixels)
+    stated = found.certificate
+    if found.status != "consistent" or stated is None or stated.output is None:
+        return False
+    if choices.sign is not None and not choices.sign.has_signed(stated):
+        return False
+    if choices.ledger is None or choices.subject is None:
+        return True
+    return choices.ledger.knows(choices.subject, stated.output.sha256)
+
+
 def _same(output: Path, choices: Choices) -> Certificate | None:
     found = verify(output, max_pixels=choices.max_pixels)
     if found.status in ("inconsistent", "missing"):  # another run may be writing it, or was killed

@@ -1,52 +1,59 @@
 """Shards and Parquet files of a run: releases are gathered in a folder for each, then written as one file.
 
 What a shard already holds is first unpacked into its folder, so that reruns, crashes and payments are those
-of a run over folders; the folder is removed once the new shard has its name.
+of a run over folders; what was packed is removed from it once the new shard has its name. A file beside it
+says from which shard it was unpacked, so that none that was put in its place since goes back.
 """
 
 from __future__ import annotations
 
 import errno
-import os
 import re
-import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
+from dpveil.batch.archives import Release
 from dpveil.batch.choices import Choices
 from dpveil.batch.inside import STAGE, Shard
 from dpveil.batch.private import check_apart
-from dpveil.batch.report import RELEASED, UNTRIED, UNWRITABLE, Entry, Report
+from dpveil.batch.report import RELEASED, SKIPPED, UNTRIED, UNWRITABLE, Entry, Report
+from dpveil.batch.resume import is_paid_release
+from dpveil.batch.staged import DRY, ORIGIN, check, empty, held, is_whole, origin, put, told, write
+from dpveil.batch.state import Stamp
 from dpveil.batch.tasks import Task
-from dpveil.core.certificate import MOST_BYTES
 from dpveil.errors import DPVeilError, OutputError
-from dpveil.io import is_present, make_folder, most_bytes, received
+from dpveil.io import is_present, make_folder, most_bytes
 from dpveil.io.folders import is_folder
 from dpveil.io.locking import alone
 from dpveil.io.names import shown
 from dpveil.io.received import opened
 from dpveil.io.refused import Refused
 from dpveil.io.writing import refusal
-from dpveil.release.saving import SUFFIX, certificate_path, tidy
+from dpveil.release.saving import certificate_path, tidy
 
 LOCK: Final = "lock"
 WAITING: Final = "releases for {} wait in {} until a run over all of its photos ends"
+LEFT: Final = "not in {}: {}, which this run did not release{}; what was gathered of it stays in {}"
+UNPROVEN: Final = ", or find there as released, signed and paid for as it asks"
+MOST_NAMED: Final = 3
 
 
 @dataclass
 class Shards:
     """The shards of a run: the places of their photos among the tasks, and the files gathered for each.
 
-    `names` are what these files are called in the shard, in its order; `unpacked` are those that were in it.
+    `names` are what these files are called in the shard, in its order; `held` are those that were in it, and
+    `unpacked` those of them that are from there.
     """
 
     tasks: Sequence[Task]
     choices: Choices
     photos: dict[Shard, list[int]] = field(default_factory=dict)
     names: dict[Shard, dict[Path, str]] = field(default_factory=dict)
+    held: dict[Shard, set[Path]] = field(default_factory=dict)
     unpacked: dict[Shard, set[Path]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -62,14 +69,17 @@ class Shards:
     def unpack(self) -> None:
         """Put what existing shards hold where it is gathered, except what is there already.
 
-        Raises `OutputError` if one holds anything but releases with their certificates, unless all are to be
-        released anew, and `UsageError` if one belongs to the ledger.
+        Raises `OutputError` if one holds anything but images with certificates that state their hashes,
+        unless all are to be released anew, or has taken the place of the one from which what waits was
+        unpacked, and holds another release; and `UsageError` if one belongs to the ledger.
         """
         if self.choices.ledger is not None:
             check_apart(self.choices.ledger.files, [path for task in self.tasks for path in task.paths])
         for shard in self.photos:
             tidy(shard.folder)
             try:
+                if origin(shard.folder).endswith(DRY):  # a dry run was killed: it unpacked all that is there
+                    empty(shard.folder)
                 if is_present(shard.target):
                     self._unpack(shard)
             except OSError as error:
@@ -81,14 +91,9 @@ class Shards:
         most = most_bytes(self.choices.max_pixels)
         try:
             with opened(shard.target) as (file, status):
-                for name, image, certificate in shard.archive.releases(file, status.st_size, most):
-                    place = shard.place(name)
-                    self.names[shard].setdefault(place, name)
-                    if not _is_whole(place):
-                        make_folder(shard.folder)
-                        _put(certificate_path(place), certificate)
-                        _put(place, image)
-                        self.unpacked.setdefault(shard, set()).add(place)
+                size, stamp = status.st_size, (status.st_size, status.st_mtime_ns)
+                self._compare(shard, shard.archive.releases(file, size, most), stamp)
+                self._put(shard, shard.archive.releases(file, size, most), stamp)
         except Refused as reason:
             if self.choices.force:
                 return
@@ -98,6 +103,39 @@ class Shards:
                 hint="choose another {out}, or {force}, which replaces it",
                 arguments={"out": "out", "force": "force=True"},
             ) from reason
+
+    def _compare(self, shard: Shard, releases: Iterable[Release], stamp: Stamp) -> None:
+        """Refuse a shard of which a release is none, or another than the one that waits in the folder.
+
+        If that was unpacked from this very shard, it is newer, and stays.
+        """
+        newer = origin(shard.folder) == told(stamp)
+        for name, image, certificate in releases:
+            check(name, image, certificate)
+            place = shard.place(name)
+            if newer or not is_whole(place):
+                continue
+            waiting = (held(place, self.choices), held(certificate_path(place), self.choices))
+            if waiting != (image, certificate):
+                raise OutputError(
+                    f"{shown(shard.target)} holds another {shown(name)} than what waits for it in"
+                    f" {shown(shard.folder)}",
+                    hint="move one of the two elsewhere, or choose another {out}",
+                    arguments={"out": "out"},
+                )
+
+    def _put(self, shard: Shard, releases: Iterable[Release], stamp: Stamp) -> None:
+        make_folder(shard.folder)
+        dry = f" {DRY}" if self.choices.dry and not any(shard.folder.iterdir()) else ""
+        put(shard.folder / ORIGIN, f"{told(stamp)}{dry}".encode())
+        for name, image, certificate in releases:
+            place = shard.place(name)
+            self.names[shard].setdefault(place, name)
+            self.held.setdefault(shard, set()).add(place)
+            if not is_whole(place):
+                put(certificate_path(place), certificate)
+                put(place, image)
+                self.unpacked.setdefault(shard, set()).add(place)
 
     def pack(self, report: Report) -> None:
         """Write every shard whose photos were all tried, and name releases in the report as they are there.
@@ -114,33 +152,61 @@ class Shards:
                     report.notes.append(WAITING.format(shown(shard.target), shown(shard.folder)))
                 continue
             try:
-                self._pack(shard, anew=any(report.entries[place].status == RELEASED for place in places))
+                report.notes += self._pack(shard, {self.tasks[n].output: report.entries[n] for n in places})
             except (OSError, DPVeilError) as error:
-                told = refusal(shard.target, error) if isinstance(error, OSError) else error
+                why = refusal(shard.target, error) if isinstance(error, OSError) else error
                 waiting = WAITING.format(shown(shard.target), shown(shard.folder))
-                report.notes.append(f"{told.told(report.options)[0]}; {waiting}")
+                report.notes.append(f"{why.told(report.options)[0]}; {waiting}")
                 report.stopped = report.stopped or UNWRITABLE
                 continue
             for place in places:
                 report.entries[place] = self._named(report.entries[place], self.tasks[place])
 
-    def _pack(self, shard: Shard, *, anew: bool) -> None:
-        """Write a shard, unless it holds what was gathered already, and remove the latter."""
-        whole = {place: name for place, name in self.names[shard].items() if _is_whole(place)}
-        if whole and (anew or whole.keys() != self.unpacked.get(shard)):
+    def _pack(self, shard: Shard, entries: dict[Path, Entry]) -> list[str]:
+        """Write a shard if anything in it is new, and remove what it holds from where it was gathered.
+
+        Returns what to note of the rest, which stays there.
+        """
+        whole = {place: name for place, name in self.names[shard].items() if is_whole(place)}
+        good = {place: name for place, name in whole.items() if self._belongs(shard, place, entries)}
+        unpacked = self.unpacked.get(shard, set())
+        drawn = {place for place, entry in entries.items() if entry.status == RELEASED}
+        if good.keys() - (unpacked - drawn):
             make_folder(shard.target.parent)
             releases = (
-                (name, _held(place, self.choices), _held(certificate_path(place), self.choices))
-                for place, name in whole.items()
+                (name, held(place, self.choices), held(certificate_path(place), self.choices))
+                for place, name in good.items()
             )
-            _write(shard.folder, shard.target, lambda file: shard.archive.write(file, releases))
-        self._remove(shard, whole)
+            write(shard.folder, shard.target, lambda file: shard.archive.write(file, releases))
+            rest = whole.keys() - good.keys()
+        else:  # the shard stays, with all that it holds
+            rest = whole.keys() - good.keys() - unpacked
+        self._remove(shard, whole.keys() - rest)
+        names = [shown(name) for place, name in whole.items() if place in rest]
+        if not names:
+            return []
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        why = "" if self.choices.force else UNPROVEN
+        some = ", ".join(names[:MOST_NAMED]) + more
+        return [LEFT.format(shown(shard.target), some, why, shown(shard.folder))]
+
+    def _belongs(self, shard: Shard, place: Path, entries: dict[Path, Entry]) -> bool:
+        """Whether a release is of this run, or found by it; or was in the shard and was paid for.
+
+        The latter is of a photo that failed, or has left; none is kept if all are to be released anew.
+        """
+        if place in entries and entries[place].status in (RELEASED, SKIPPED):
+            return True
+        held = place in self.held.get(shard, ())
+        return held and not self.choices.force and is_paid_release(place, self.choices)
 
     def _remove(self, shard: Shard, places: Iterable[Path]) -> None:
         for place in places:
             place.unlink()
             certificate_path(place).unlink()
-        with suppress(OSError):  # what belongs to no photo any more stays in it
+        with suppress(OSError):  # there may be none, and what belongs to no photo stays in it
+            if [path.name for path in shard.folder.iterdir()] == [ORIGIN]:
+                empty(shard.folder)
             shard.folder.rmdir()
 
     def _named(self, entry: Entry, task: Task) -> Entry:
@@ -181,42 +247,3 @@ def gathered(tasks: Sequence[Task], choices: Choices) -> Iterator[Shards]:
 def _remove(folder: Path) -> None:
     with suppress(OSError):  # a run that has just begun, or what waits for one
         folder.rmdir()
-
-
-def _is_whole(place: Path) -> bool:
-    return is_present(place) and is_present(certificate_path(place))
-
-
-def _held(path: Path, choices: Choices) -> bytes:
-    """Return the contents of a file that was gathered; raises `OutputError`."""
-    try:
-        return received(path, MOST_BYTES if path.name.endswith(SUFFIX) else most_bytes(choices.max_pixels))
-    except Refused as reason:
-        hint = "remove it, or raise {max_pixels} if it was released with more"
-        raise OutputError(
-            f"{shown(path)} {reason.problem}", hint=hint, arguments={"max_pixels": "max_pixels"}
-        ) from reason
-
-
-def _put(place: Path, contents: bytes) -> None:
-    try:
-        _write(place.parent, place, lambda made: made.write(contents), flush=False)
-    except OSError as error:
-        raise refusal(place, error) from error
-
-
-def _write(folder: Path, target: Path, write: Callable[[BinaryIO], object], *, flush: bool = True) -> None:
-    """Write a file under a temporary name in `folder`, and then give it its name; raises `OSError`."""
-    temporary = folder / f".dpveil-{secrets.token_hex(8)}.tmp"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    try:
-        with os.fdopen(os.open(temporary, flags, 0o666), "wb") as file:
-            write(file)
-            file.flush()
-            if flush:
-                os.fsync(file.fileno())
-        if target.is_dir():
-            raise OSError(errno.EISDIR, "is a folder")
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)

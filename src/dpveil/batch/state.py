@@ -4,7 +4,7 @@ Each output folder has a file in the user's state folder (XDG Base Directory Spe
 published by accident; its name is a hash of the folder's path. It is in JSON Lines, each line one of
 
     {"release": SHA-256 of an output file, "size": bytes of its input, "time": nanoseconds, when that changed,
-     "of": hash of the input's name}
+     "of": hash of the input's name}; of a row of a Parquet file, "time" is a number by its bytes
     {"number": 7, "of": hash of the path of an input}
 
 The file is only appended to, each time starting a new line, so that concurrent and killed runs lose at most

@@ -47,7 +47,8 @@ FEATURES: Final = {
 class Rows:
     """The images of one file, by row; several threads may read them, and fast if they are about in order.
 
-    The column is called "image", or is the only one of bytes, or of structs with a field "bytes". Memory is
+    The column is called "image", or is the only one of bytes, or of structs with a field "bytes", and is not
+    read if its type is a dictionary of them, which would be made again for every row. Memory is
     that of a page of the column, a row, and up to `KEPT` more. Raises `Refused` if there is no such column,
     and for damage.
     """
@@ -168,17 +169,19 @@ def _column(schema: Any) -> tuple[str, str]:
     import pyarrow.types as types
 
     def is_bytes(kind: Any) -> bool:
-        return bool(types.is_binary(kind) or types.is_large_binary(kind))
+        return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind))
 
-    found = dict[str, str]()
+    found, coded = dict[str, str](), False
     for field in schema:
         at = field.type.get_field_index("bytes") if types.is_struct(field.type) else -1
-        if is_bytes(field.type):
-            found[field.name] = field.name
-        elif at >= 0 and is_bytes(field.type.field(at).type):
-            found[field.name] = f"{field.name}.bytes"
+        kind = field.type.field(at).type if at >= 0 else field.type
+        if is_bytes(kind):
+            found[field.name] = field.name if at < 0 else f"{field.name}.bytes"
+        coded |= types.is_dictionary(kind) and is_bytes(kind.value_type)
     chosen = [IMAGE] if IMAGE in found else list(found)
     if len(chosen) != 1 or len(schema.get_all_field_indices(chosen[0])) != 1:
+        if coded and not found:
+            raise Refused("has images in a column of the type dictionary", "write it with that of binary")
         problem = "has several columns of bytes" if found else "has no column of images"
         raise Refused(problem, f"call the one with the bytes of images {IMAGE}")
     return chosen[0], found[chosen[0]]
