@@ -203,9 +203,7 @@ def test_one_name_in_two_encodings_is_one_person(shell, folder):
     _, out, err = shell("card", "out", "--out", "card.json", "--people", "who.csv", "--json")
     people = json.loads(out)["people"]
     assert [(one["person"], one["releases"]) for one in people] == [("Jos\u00e9", 3), ("jos\u00e9", 2)]
-    told = (
-        "WARNING: Jos\u00e9 and jos\u00e9 differ in upper and lower case only, and count as two people\n"
-    )
+    told = "WARNING: Jos\u00e9 and jos\u00e9 differ in upper and lower case only, and count as two people\n"
     assert told in err
     names = ["Jos\u00e9/1.png", "Jose\u0301/2.png"]
     assert by_folder(names) == dict.fromkeys(names, frozenset({"Jos\u00e9"}))
