@@ -184,7 +184,7 @@ class _Form:
         return Upload(photos, settings, [hashlib.sha256(photo).digest() + told for photo in photos])
 
     def _begun(self) -> None:
-        self._name, self._told, self._coded = "", b"", False
+        self._name, self._told = "", b""
 
     def _heard_field(self, data: bytes, start: int, end: int) -> None:
         self._field += data[start:end]
