@@ -117,7 +117,7 @@ data-sets: $(DEV) ## try data sets of other libraries, Parquet files, and cards 
 scale: $(DEV) ## try clusters of Ray, and Daft, in .venv-scale: several nodes on this machine, killed at random
 	@$(BIN)/python -m venv --clear .venv-scale
 	@.venv-scale/bin/python -m pip install --quiet -c constraints.txt -e '.[test,scale]' daft
-	@RAY_USAGE_STATS_ENABLED=0 .venv-scale/bin/python -m pytest -n 0 tests/scale $(PYTEST_ARGS)
+	@RAY_USAGE_STATS_ENABLED=0 RAY_worker_niceness=0 .venv-scale/bin/python -m pytest -n 0 tests/scale $(PYTEST_ARGS)
 	@RAY_USAGE_STATS_ENABLED=0 .venv-scale/bin/python tests/scale/kill_cluster.py --photos $(PHOTOS)
 
 slow: $(DEV) ## run the tests that take minutes

@@ -59,6 +59,16 @@ class Line:
             start, each = 0.0, float((columns[:, 1] * weights).sum() / ((columns[:, 1] * weights) ** 2).sum())
         return cls(float(start), max(0.0, float(each)))
 
+    @classmethod
+    def above(cls, photos: Sequence[float], costs: Sequence[float]) -> Line:
+        """Return the line with the steepest slope between neighbouring sizes that no run is above.
+
+        Sizes are increasing. It is what memory takes, which grows in steps: a fit would be too low somewhere.
+        """
+        each = max(0.0, float(np.max(np.diff(costs) / np.diff(photos))))
+        start = max(cost - each * count for count, cost in zip(photos, costs, strict=True))
+        return cls(float(start), each)
+
     def at(self, photos: float) -> float:
         return self.start + self.each * photos
 
@@ -74,21 +84,34 @@ CHECKED = max(row["photos"] for row in rows() if row["work"] == SMALL)
 
 
 @cache
-def model(kind: str) -> dict[str, Line]:
+def fitted(kind: str) -> dict[str, Line]:
     """Return the costs of a kind of work, fitted to all its runs but the one that checks them.
 
-    A run of one photo has no workers, so it is not fitted either. What the command takes for a photo is at
-    least that of small ones: it sees no pixels, and runs of few photos are too short to tell.
+    A run of one photo has no workers, so it is not fitted either.
     """
-    own = [row for row in rows() if row["work"] == kind and row["photos"] not in (1, CHECKED)]
-    photos = [row["photos"] for row in own]
-    found = {
-        name: Line.fitted(photos, [row[column] * unit for row in own])
-        for name, (column, unit) in MEASURED.items()
-    }
+    return {name: line_of(kind, name, {1, CHECKED}) for name in MEASURED}
+
+
+@cache
+def model(kind: str) -> dict[str, Line]:
+    """Return the costs of a kind of work as they are told: those fitted, but no less than what was measured.
+
+    Memory is that of the line above all runs, the one that checks the others among them. What the command
+    takes for a photo is at least that of small ones: it sees no pixels, and runs of few photos are too short
+    to tell.
+    """
+    found = fitted(kind) | {"memory": line_of(kind, "memory", {1})}
     for name in ("command", "memory") if kind != SMALL else ():
         found[name] = Line(found[name].start, max(found[name].each, model(SMALL)[name].each))
     return found
+
+
+def line_of(kind: str, name: str, without: set[int]) -> Line:
+    """Return a cost by the runs of a kind of work but those of the sizes `without`."""
+    own = [row for row in rows() if row["work"] == kind and row["photos"] not in without]
+    column, unit = MEASURED[name]
+    method = Line.above if name == "memory" else Line.fitted
+    return method([row["photos"] for row in own], [row[column] * unit for row in own])
 
 
 def row_of(kind: str, photos: int) -> Row:
@@ -164,7 +187,7 @@ def check() -> str:
     found = row_of(SMALL, CHECKED)
     lines = []
     for name, (column, unit) in MEASURED.items():
-        expected, measured = model(SMALL)[name].at(CHECKED), found[column] * unit
+        expected, measured = fitted(SMALL)[name].at(CHECKED), found[column] * unit
         tell = in_seconds if column.endswith(" s") else in_bytes
         off = f"{100 * (measured / expected - 1):+.1f} %"
         lines.append([named(name), tell(expected), tell(measured), off])
@@ -172,13 +195,34 @@ def check() -> str:
 
 
 def sizes() -> str:
-    """Return which runs of small photos the model is fitted to, and which one checks it."""
-    fitted = sorted({row["photos"] for row in rows() if row["work"] == SMALL} - {1, CHECKED})
-    told = [*map(plain, fitted)]
+    """Return which runs the model is fitted to, which one checks it, and where none could."""
+    told = [listed(sizes_of(SMALL)), *(f"{listed(sizes_of(kind))} ({kind})" for kind in kinds()[1:])]
+    exact = " Two sizes always fit a line, which says nothing about its error." if two_sizes() else ""
     return (
-        f"Small photos were run at {', '.join(told[:-1])} and {told[-1]} to fit the model."
-        f" The run of {plain(CHECKED)} was not used for it:"
+        f"Small photos were run at {told[0]} to fit the model, and large ones at {' and at '.join(told[1:])}."
+        f" No run checks those of large photos.{exact}\n\n"
+        f"The run of {plain(CHECKED)} small photos was not used for the fit:"
     )
+
+
+def sizes_of(kind: str) -> list[int]:
+    """Return the sizes of the runs that a kind of work is fitted to."""
+    return sorted({row["photos"] for row in rows() if row["work"] == kind} - {1, CHECKED})
+
+
+def two_sizes() -> bool:
+    """Whether some kind of work was run at two sizes only, so that its line is exact."""
+    return any(len(sizes_of(kind)) == 2 for kind in kinds())
+
+
+def listed(numbers: Sequence[int]) -> str:
+    """Return numbers with commas and an "and".
+
+    >>> listed([20, 100, 3000])
+    '20, 100 and 3000'
+    """
+    *first, last = map(plain, numbers)
+    return f"{', '.join(first)} and {last}"
 
 
 def named(name: str) -> str:

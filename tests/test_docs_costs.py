@@ -24,7 +24,7 @@ def costs(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def test_figures_are_written_as_its_examples_say(costs: ModuleType) -> None:
     failed, tried = doctest.testmod(costs)
-    assert (failed, tried) == (0, 5)
+    assert (failed, tried) == (0, 6)
 
 
 def test_a_line_is_found_and_costs_are_never_negative(costs: ModuleType) -> None:
@@ -43,18 +43,48 @@ def test_the_run_that_nothing_was_fitted_to_is_predicted(costs: ModuleType) -> N
     assert 2 * max(fitted) <= costs.CHECKED
     for name, (column, unit) in costs.MEASURED.items():
         most = 0.02 if column.endswith("bytes") else 0.25  # memory and time depend on what else runs
-        expected = costs.model(costs.SMALL)[name].at(costs.CHECKED)
+        expected = costs.fitted(costs.SMALL)[name].at(costs.CHECKED)
         assert found[column] * unit == pytest.approx(expected, rel=most), name
 
 
 def test_the_checked_run_is_not_fitted(costs: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = dict(costs.model(costs.SMALL))
-    changed = [row | {"workers, processor s": 1e9} if row["photos"] == costs.CHECKED else row for row in KEPT]
+    fitted, told = dict(costs.fitted(costs.SMALL)), dict(costs.model(costs.SMALL))
+    other = {"workers, processor s": 1e9, "command, MB": 1e6}
+    changed = [row | other if row["photos"] == costs.CHECKED else row for row in KEPT]
     monkeypatch.setattr(costs, "rows", lambda: changed)
-    costs.model.cache_clear()
-    assert costs.model(costs.SMALL) == before
+    forget(costs)
+    assert costs.fitted(costs.SMALL) == fitted
+    now = costs.model(costs.SMALL)
+    assert {name for name in now if now[name] != told[name]} == {"memory"}  # which takes the largest run too
     assert "1000000000" not in costs.predicted()
+    forget(costs)
+
+
+def forget(costs: ModuleType) -> None:
+    costs.fitted.cache_clear()
     costs.model.cache_clear()
+
+
+def test_memory_is_never_below_a_run_or_a_slope(costs: ModuleType) -> None:
+    line = costs.Line.above([10, 20, 40], [5, 6, 10])
+    assert (line.start, line.each) == (pytest.approx(3), pytest.approx(0.2))  # not 0.1, as from 10 to 20
+    assert costs.Line.above([10, 20], [5, 4]) == costs.Line(5, 0)
+    for kind in costs.kinds():
+        own = [row for row in KEPT if row["work"] == kind and row["photos"] != 1]
+        memory = costs.model(kind)["memory"]
+        assert all(memory.at(row["photos"]) >= 1e6 * row["command, MB"] - 1 for row in own)
+    largest, before = [row for row in KEPT if row["work"] == costs.SMALL][:-3:-1]
+    slope = 1e6 * (largest["command, MB"] - before["command, MB"]) / (largest["photos"] - before["photos"])
+    for kind in costs.kinds():
+        assert costs.most_in_memory(kind) <= costs.MEMORY / slope
+
+
+def test_lines_through_two_runs_are_called_exact(costs: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "Two sizes always fit a line, which says nothing about its error." in costs.sizes()
+    assert "No run checks those of large photos." in costs.sizes()
+    more = [row | {"photos": 7} for row in KEPT if row["photos"] == 20]
+    monkeypatch.setattr(costs, "rows", lambda: [*KEPT, *more])
+    assert "Two sizes" not in costs.sizes()
 
 
 def test_every_photo_was_paid_for_once() -> None:
@@ -79,7 +109,8 @@ def test_figures_of_the_page_are_those_of_the_model(costs: ModuleType) -> None:
     sizes = sorted(row["photos"] for row in KEPT if row["work"] == costs.SMALL)
     assert sizes[-1] == costs.CHECKED
     told = costs.sizes().replace("\u202f", "")
-    assert f"and {sizes[-2]} to fit the model. The run of {sizes[-1]} was not" in told
+    assert f"and {sizes[-2]} to fit the model," in told
+    assert f"The run of {sizes[-1]} small photos was not used" in told
     assert f"at {costs.PRICE:g} dollars for a core and an hour" in PAGE
     assert all(f"{{{{ {name} }}}}" in PAGE for name in costs.PARTS)
 

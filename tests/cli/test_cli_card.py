@@ -17,6 +17,7 @@ from PIL import Image
 
 import dpveil
 from dpveil.cards.croissant import CROISSANT
+from dpveil.cards.people import by_folder
 from dpveil.cards.terms import TERMS
 from dpveil.errors import NoRegion
 from dpveil.noise.bits import SecureBits, SeededBits
@@ -194,6 +195,18 @@ def test_another_column_of_people(shell, folder):
     assert (code, "it has output, who" in err) == (2, True)
     code, out, _ = shell(*command, "--subject-column", "who", "--json")
     assert (code, json.loads(out)["people"][0]["total"]["epsilon"]) == (0, "23/6")
+
+
+def test_one_name_in_two_encodings_is_one_person(shell, folder):
+    rows = ["file,person", "bob/1.jpg,Jos\u00e9", "ada/1.png,Jose\u0301", "eve[1]/x.png,jos\u00e9"]
+    (folder.parent / "who.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    _, out, err = shell("card", "out", "--out", "card.json", "--people", "who.csv", "--json")
+    people = json.loads(out)["people"]
+    assert [(one["person"], one["releases"]) for one in people] == [("Jos\u00e9", 3), ("jos\u00e9", 2)]
+    told = "WARNING: Jos\u00e9 and jos\u00e9 differ in upper and lower case only, and count as two people\n"
+    assert told in err
+    names = ["Jos\u00e9/1.png", "Jose\u0301/2.png"]
+    assert by_folder(names) == dict.fromkeys(names, frozenset({"Jos\u00e9"}))
 
 
 @pytest.mark.parametrize(("most", "code"), [("2.8334", 0), ("2.8333", 3), ("17/6", 0)])

@@ -167,7 +167,11 @@ def test_wrong_usage_is_one_line_exit_code_2_and_reads_nothing(cli, monkeypatch,
     [
         (("obfuscate", "in"), "--out"),
         (("obfuscate",), "INPUT"),
-        (("nonsense",), "nonsense"),
+        (("nonsense",), "no such command nonsense: see dpveil --help"),
+        (("attack",), "no such command attack: did you mean evaluate? see dpveil --help"),
+        (("obfuscat", "a.png"), "no such command obfuscat: did you mean obfuscate? see dpveil --help"),
+        (("ledger", "shwo"), "no such command shwo: did you mean show? see dpveil ledger --help"),
+        (("key", "check"), "no such command check: see dpveil key --help"),
         (("verify",), "OUTPUT"),
     ],
 )

@@ -306,6 +306,24 @@ def test_a_table_says_whose_photos_are_whatever_the_folders_are_called(tmp_path)
     assert album.notes[0].startswith("3 people with 6 photos; people are told apart by the column whose of")
 
 
+def test_one_name_in_two_encodings_is_one_person(tmp_path):
+    root = folder(tmp_path / "photos", people=4, photos=1)
+    names = ("Jos\u00e9", "Jose\u0301", "jos\u00e9", "Ann")
+    whose = {f"person {number}/0.png": name for number, name in enumerate(names)}
+    album = Album.of(root, table(tmp_path, whose))
+    assert album.numbers == (1, 1, 2, 0)
+    told = "Jos\u00e9 and jos\u00e9 differ in upper and lower case only, and count as two people"
+    assert album.notes[1:] == (told,)
+    for number, name in enumerate(names):
+        (root / f"person {number}").rename(root / name)
+    for name in ("A.png", "a.png"):  # nobody's: no names that differ in case
+        shutil.copy(root / "Ann" / "0.png", root / name)
+    album = Album.of(root)
+    numbers = {item.name: number for item, number in zip(album.items, album.numbers, strict=True)}
+    assert numbers["Jos\u00e9/0.png"] == numbers["Jose\u0301/0.png"]
+    assert (album.people, album.notes[1]) == (5, told)
+
+
 def test_a_table_is_believed_and_not_the_shard(tmp_path):
     root = tmp_path / "photos"
     root.mkdir()

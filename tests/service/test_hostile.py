@@ -29,6 +29,7 @@ def body(*parts: bytes, end: bytes = f"--{BOUNDARY}--\r\n".encode()) -> bytes:
     return b"".join(parts) + end
 
 
+CODED = "content-transfer-encoding: base64\r\n"
 PHOTO, TEXT = part("photo", photo()), part("settings", json.dumps(SETTINGS).encode())
 
 
@@ -47,10 +48,14 @@ PHOTO, TEXT = part("photo", photo()), part("settings", json.dumps(SETTINGS).enco
         (body(PHOTO), FORM, 400, '"settings" is missing'),
         (body(TEXT), FORM, 400, '"photo" is missing'),
         (body(PHOTO, TEXT, TEXT), FORM, 400, "is there twice"),
-        (body(PHOTO, TEXT, part("more", b"")), FORM, 400, "not expected"),
+        (body(PHOTO, TEXT, part("more", b"")), FORM, 400, 'the part "more" is not expected'),
+        (body(PHOTO, TEXT, part("more", b"", CODED)), FORM, 400, 'the part "more" is not expected'),
+        (body(PHOTO, TEXT, part("\t\x1b[2J", b"")), FORM, 400, r'the part "\t\x1b[2J" is not expected'),
+        (body(PHOTO, TEXT, part("", b"")), FORM, 400, "a part without a name is not expected"),
         (body(PHOTO, TEXT, end=b""), FORM, 400, "ends before"),
         (body(PHOTO[:-90], TEXT)[:-30], FORM, 400, "ends before"),
-        (body(part("photo", b"x", "content-transfer-encoding: base64\r\n"), TEXT), FORM, 400, "encoding"),
+        (body(part("photo", b"x", CODED), TEXT), FORM, 400, 'the part "photo" has a transfer encoding'),
+        (body(PHOTO, part("settings", b"{}", CODED)), FORM, 400, '"settings" has a transfer encoding'),
         (body(part("photo", b"x", "x: y\r\n" * 20), TEXT), FORM, 400, "is not what multipart"),
         (body(part("photo", b"x", f"x: {'y' * 9000}\r\n"), TEXT), FORM, 400, "is not what multipart"),
         (body(PHOTO, part("settings", b" " * 5000)), FORM, 413, "settings have more than 4,096"),

@@ -12,7 +12,9 @@ import pytest
 from service_client import SETTINGS, photo, release, service, several, upload
 
 from dpveil.ledger import Ledger, Limit
+from dpveil.service.keys import Caller
 from dpveil.service.limits import Limits
+from dpveil.service.problems import Busy, TooMany
 from dpveil.service.upload import Held
 
 ASYNC = {"Prefer": "respond-async"}
@@ -201,6 +203,23 @@ def test_a_share_is_divided() -> None:
     assert held.now == 4
     part.free()
     assert held.now == 0
+
+
+def test_the_share_of_a_key_is_counted_by_all_and_by_the_key() -> None:
+    held, caller = Held(Limits(held_bytes=10, key_bytes=6)), Caller("1", "x", None, 9)
+    with held.share() as other, held.share(caller) as share:
+        other.add(5)
+        with pytest.raises(Busy):
+            share.add(6)  # of all
+        share.add(5)
+        part = share.part(2)
+        with pytest.raises(TooMany):
+            share.add(2)  # of the key
+    assert (held.now, held.of_keys["1"]) == (2, 2)
+    with held.share(Caller("2", "y", None, 9)) as share:
+        share.add(6)
+    part.free()
+    assert (held.now, held.of_keys["1"]) == (0, 0)
 
 
 def test_stopping_finishes_what_is_paid_and_cancels_the_rest(ledger: Any) -> None:

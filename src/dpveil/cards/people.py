@@ -5,6 +5,7 @@ It links photos to people, so it is for the owner's eyes and never part of a car
 
 from __future__ import annotations
 
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -18,25 +19,53 @@ FILE: Final = ("file", "output")
 """Columns that may name files; the second one is that of a manifest."""
 People = Mapping[str, frozenset[str]]
 """The people of each file, by its name below the folder; a file of nobody known is not among the keys."""
+CASE: Final = "{} and {} differ in upper and lower case only, and count as two people{}"
+
+
+def name_of(person: str) -> str:
+    r"""Return a person's name in NFC: an accented letter may be written in several ways that look the same.
+
+    >>> name_of("Jose\u0301") == "Jos\xe9"
+    True
+    """
+    return unicodedata.normalize("NFC", person)
+
+
+def alike(people: Iterable[str]) -> list[str]:
+    """Return a line to tell if names of people differ in upper and lower case only; it names two of them.
+
+    >>> alike(["Ann", "Bob", "ann", "ANN", "bob"])
+    ['ANN and Ann differ in upper and lower case only, and count as two people (5 names are so)']
+    >>> alike(["ann", "Bob"])
+    []
+    """
+    groups: dict[str, list[str]] = defaultdict(list)
+    for person in sorted(set(map(name_of, people))):
+        groups[name_of(person.casefold())].append(person)
+    several = [names for names in groups.values() if len(names) > 1]
+    if not several:
+        return []
+    many = sum(map(len, several))
+    return [CASE.format(*map(quoted, several[0][:2]), f" ({many:,} names are so)" if many > 2 else "")]
 
 
 def by_folder(names: Iterable[str]) -> People:
-    """Return the first folder on each file's way as its person; files in no folder have none.
+    """Return the first folder on each file's way as its person, by `name_of`; files in no folder have none.
 
     >>> by_folder(["ada/1.png", "ada/x/2.png", "3.png"])
     {'ada/1.png': frozenset({'ada'}), 'ada/x/2.png': frozenset({'ada'})}
     """
-    return {name: frozenset([name.partition("/")[0]]) for name in names if "/" in name}
+    return {name: frozenset([name_of(name.partition("/")[0])]) for name in names if "/" in name}
 
 
 def by_table(path: Path, person: str, names: Iterable[str], folder: Path) -> People:
     """Return the people that a CSV table states for the files `names` of `folder`.
 
     A row names a file (columns `FILE`; below the folder, or with the folder in front) and in the column
-    `person` who is in it; a file of several people has a row for each. Rows without a file are skipped, and a
-    file whose rows name nobody has no person. No file is opened but the table. Raises `DataError` for a table
-    that cannot be read and for a row whose file is not in the folder, and `InvalidParameter` for missing
-    columns.
+    `person` who is in it, told apart by `name_of`; a file of several people has a row for each. Rows without
+    a file are skipped, and a file whose rows name nobody has no person. No file is opened but the table.
+    Raises `DataError` for a table that cannot be read and for a row whose file is not in the folder, and
+    `InvalidParameter` for missing columns.
     """
     files, people = _files(path), column(path, person)
     if len(files) != len(people):
@@ -52,7 +81,7 @@ def by_table(path: Path, person: str, names: Iterable[str], folder: Path) -> Peo
                 hint="name each file as it lies below the folder, and leave out what is not there",
             )
         for name in meant if who else ():
-            found[name].add(who)
+            found[name].add(name_of(who))
     return {name: frozenset(who) for name, who in found.items()}
 
 

@@ -17,7 +17,7 @@ from dpveil.cli.api_key import api_key_app
 from dpveil.cli.audit import audit_command
 from dpveil.cli.card import card_command
 from dpveil.cli.certificate import certificate_app
-from dpveil.cli.command import Command
+from dpveil.cli.command import Command, Commands
 from dpveil.cli.compare import compare_command
 from dpveil.cli.demo import demo_command
 from dpveil.cli.evaluate import evaluate_command
@@ -37,6 +37,7 @@ from dpveil.cli.verify import verify_command
 from dpveil.errors import DPVeilError, InstallationWarning
 
 app = typer.Typer(
+    cls=Commands,
     add_completion=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -71,11 +72,21 @@ app.command("install", cls=Command, short_help="Install what finds faces and the
 )
 app.command("demo", cls=Command, short_help="Release a public photograph at several budgets.")(demo_command)
 app.command("serve", cls=Command, short_help="Plan and release photos over HTTP.")(serve_command)
-app.add_typer(api_key_app, name="api-key", short_help="Keys with which others may use the service.")
-app.add_typer(ledger_app, name="ledger", short_help="Keep the privacy budgets of people or albums.")
-app.add_typer(mechanism_app, name="mechanism", short_help="Release numbers that stay in their range.")
-app.add_typer(certificate_app, name="certificate", short_help="Write certificates in other forms.")
-app.add_typer(key_app, name="key", short_help="Make keys that sign certificates, and show whose they are.")
+app.add_typer(
+    api_key_app, cls=Commands, name="api-key", short_help="Keys with which others may use the service."
+)
+app.add_typer(
+    ledger_app, cls=Commands, name="ledger", short_help="Keep the privacy budgets of people or albums."
+)
+app.add_typer(
+    mechanism_app, cls=Commands, name="mechanism", short_help="Release numbers that stay in their range."
+)
+app.add_typer(
+    certificate_app, cls=Commands, name="certificate", short_help="Write certificates in other forms."
+)
+app.add_typer(
+    key_app, cls=Commands, name="key", short_help="Make keys that sign certificates, and show whose they are."
+)
 
 USAGE_ERROR: Final[type[Exception]] = typer.BadParameter.__bases__[0]
 """Click's error of usage, whose class Typer does not export."""

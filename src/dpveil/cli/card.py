@@ -189,6 +189,7 @@ def _numbers(total: Guarantee) -> dict[str, Any]:
 def _tell(out: Path, files: Sequence[Listed], found: Totals, document: dict[str, Any], as_json: bool) -> None:
     """Say what the card states, and what it leaves out."""
     from dpveil.cards.croissant import NO_PERSON, TO_FILL
+    from dpveil.cards.people import alike
     from dpveil.cli.run_report import several
     from dpveil.core.guarantee import counted
     from dpveil.io.names import quoted
@@ -213,4 +214,6 @@ def _tell(out: Path, files: Sequence[Listed], found: Totals, document: dict[str,
         bare = counted(len(found.unnamed), "photo")
         have = f"{bare} {'has' if len(found.unnamed) == 1 else 'have'}"
         say.note(f"WARNING: {NO_PERSON.format(have)}: {several([quoted(name) for name in found.unnamed])}")
+    for line in alike(one.name for one in found.people):
+        say.note(f"WARNING: {line}")
     say.note(f"to fill in: {', '.join(empty)}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
-from dpveil.errors import DPVeilError, UsageError
+from dpveil.errors import DPVeilError, UsageError, nearest
 
 ALIASES: Final = {
     "replace": "force",
@@ -19,6 +19,24 @@ ALIASES: Final = {
 """Options of Python arguments whose names differ."""
 ELSEWHERE: Final = {"if_none": "dpveil obfuscate --if-none"}
 """Options that messages name and that one command alone has."""
+
+OTHERWISE: Final = {"anonymize": "obfuscate", "attack": "evaluate", "check": "verify", "release": "obfuscate"}
+"""Commands by words that are not like their names."""
+
+
+class Commands(TyperGroup):
+    """A group of commands that suggests one for a name that it does not know."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Return the name and the command that `args` begin with, and the rest; raises `UsageError`."""
+        if args[0] in self.commands or args[0].startswith("-"):
+            return super().resolve_command(ctx, args)
+        from dpveil.io.names import shown
+
+        other = OTHERWISE.get(args[0])
+        near = other if other in self.commands else nearest(args[0], self.commands)
+        hint = f"did you mean {near}? " if near else ""
+        raise UsageError(f"no such command {shown(args[0])}", hint=f"{hint}see {ctx.command_path} --help")
 
 
 class Refusal(DPVeilError):

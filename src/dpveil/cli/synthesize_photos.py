@@ -13,7 +13,7 @@ from jaxtyping import Int64
 from dpveil.bench.items import Item
 from dpveil.bench.layouts import LAYOUTS, SUFFIXES, Layout, alone, everywhere, items_of, layout_of
 from dpveil.bench.shards import ShardPhoto
-from dpveil.cards.people import by_table
+from dpveil.cards.people import alike, by_table, name_of
 from dpveil.cli import say
 from dpveil.cli.progress import bar
 from dpveil.core.guarantee import counted
@@ -75,12 +75,13 @@ class Album:
             raise PhotoError(
                 f"there are no photos in {folder}", hint="give a folder for each person, or shards"
             )
-        items = tuple(sorted(found, key=lambda item: item.name))
+        named = (replace(item, person=name_of(item.person)) for item in found)
+        items = tuple(sorted(named, key=lambda item: item.name))
         known = {person: number for number, person in enumerate(sorted({item.person for item in items}))}
         people = (
             f"{len(known):,} {'person' if len(known) == 1 else 'people'} with {counted(len(items), 'photo')}"
         )
-        told = (f"{people}{notes[0]}", *notes[1:])
+        told = (f"{people}{notes[0]}", *alike(item.person for item in found if not _bare(item)), *notes[1:])
         return cls(items, tuple(known[item.person] for item in items), told)
 
 
@@ -147,9 +148,13 @@ def _others(folder: Path, layout: Layout) -> list[Item]:
 
 def _unnamed(items: list[Item]) -> list[str]:
     """Return what to know of photos without a person's name, if there are some."""
-    bare = sum(item.person.removeprefix("./") == item.name for item in items)
+    bare = sum(map(_bare, items))
     have = f"{counted(bare, 'photo')} {'has' if bare == 1 else 'have'}"
     return [NOBODY.format(have)] if bare else []
+
+
+def _bare(item: Item) -> bool:
+    return item.person.removeprefix("./") == item.name
 
 
 def _left_out(folder: Path, items: list[Item], words: str) -> list[str]:

@@ -33,7 +33,7 @@ from dpveil.service.problems import (
     Refusal,
     kind_of,
 )
-from dpveil.service.quotas import Memory, Rates
+from dpveil.service.quotas import Rates
 from dpveil.service.reading import of_query, read_settings
 from dpveil.service.store import DONE, FAILED, Result
 
@@ -50,8 +50,8 @@ MEDIA: Final = {name: f"image/{name}" for name in ("png", "jpeg", "webp", "tiff"
 class Addresses:
     """The functions behind the addresses."""
 
-    def __init__(self, desk: Desk, memory: Memory, rates: Rates, metrics: Metrics) -> None:
-        self.desk, self.memory, self.rates, self.metrics = desk, memory, rates, metrics
+    def __init__(self, desk: Desk, held: upload.Held, rates: Rates, metrics: Metrics) -> None:
+        self.desk, self.held, self.rates, self.metrics = desk, held, rates, metrics
         self._methods: dict[str, Any] | None = None
 
     async def release(
@@ -69,7 +69,7 @@ class Addresses:
             raise BadRequest("the Idempotency-Key is no word of 1 to 255 letters", hint="a UUID will do")
         seconds = 0 if ASYNCHRONOUS in (prefer or "") else self.desk.limits.answer_seconds
         caller = _caller(request)
-        with self.desk.turns.request(caller), self.memory.share(caller) as share:
+        with self.desk.turns.request(caller), self.held.share(caller) as share:
             orders = await self._orders(request, share, idempotency_key)
             begun = [await self._begun(order, share.part(len(order.photo))) for order in orders]
             del orders  # whoever makes a release has its photo
@@ -136,7 +136,7 @@ class Addresses:
     async def planned(self, request: Request, do: str) -> Response:
         """Return what workers answer to photos and settings that ask them to `do` something."""
         with self.desk.turns.request(_caller(request)):  # until its moment: else that tells how long it took
-            with self.memory.share(_caller(request)) as share:
+            with self.held.share(_caller(request)) as share:
                 orders = await self._orders(request, share, None)
                 answers = await asyncio.gather(*(self._plan(do, order) for order in orders))
                 response, arrived = together(answers), orders[0].arrived

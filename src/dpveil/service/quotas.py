@@ -1,4 +1,7 @@
-"""What each key may take, so that none has the whole: requests and photos a minute, work at once, memory."""
+"""What each key may take, so that none has the whole: requests and photos a minute, and work at once.
+
+Memory is that of `upload.Held`.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,8 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from dpveil.service.keys import LOCAL, Caller
+from dpveil.service.keys import Caller
 from dpveil.service.problems import TooMany
-from dpveil.service.upload import Held, Share
 
 AGAIN_SECONDS: Final = 2
 """Seconds after which a key that has enough under way may ask again."""
@@ -89,58 +91,3 @@ class Turns:
         """Wait until it is the turn of a photo of a request or job that is counted."""
         async with self._work[caller.number].turns:
             yield
-
-
-@dataclass
-class _Own:
-    """The bytes of the uploads of one key in memory."""
-
-    now: int = 0
-
-
-@dataclass(kw_only=True)
-class _OwnShare(Share):
-    """What one request of a key holds in memory: of the memory of all, and of the key's."""
-
-    own: _Own
-
-    def add(self, size: int) -> None:
-        """Hold more; raises `TooMany` if that is more than a key may hold, and what `Share` does."""
-        if self.own.now + size > self.held.limits.key_bytes:
-            raise TooMany("the uploads of this key fill the memory that it has for them", after=AGAIN_SECONDS)
-        super().add(size)
-        self.own.now += size
-
-    def part(self, size: int) -> Share:
-        """Give `size` bytes of this share to a share of its own."""
-        self.size -= size
-        return _OwnShare(self.held, size, own=self.own)
-
-    def free(self) -> None:
-        """Give everything back."""
-        self.own.now -= self.size
-        super().free()
-
-
-class Memory:
-    """The memory for uploads, of which `held` counts all: a key has `limits.key_bytes` of it at most.
-
-    Where no key is needed, whoever asks has the whole.
-    """
-
-    def __init__(self, held: Held) -> None:
-        self.held = held
-        self._keys: dict[str, _Own] = {}
-
-    @contextmanager
-    def share(self, caller: Caller) -> Iterator[Share]:
-        """Give one request a share, which it gives back when it ends."""
-        if caller is LOCAL:
-            with self.held.share() as share:
-                yield share
-            return
-        own = _OwnShare(self.held, own=self._keys.setdefault(caller.number, _Own()))
-        try:
-            yield own
-        finally:
-            own.free()

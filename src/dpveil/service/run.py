@@ -34,7 +34,7 @@ from dpveil.service.orders import Left
 from dpveil.service.page.routes import Page
 from dpveil.service.pool import USUAL, Pool
 from dpveil.service.protocol import Timely
-from dpveil.service.quotas import Memory, Rates
+from dpveil.service.quotas import Rates
 from dpveil.service.store import Store
 from dpveil.service.store_file import MEMORY
 from dpveil.service.upload import Held
@@ -143,7 +143,7 @@ def build(setup: Setup, ledger: Ledger | None = None) -> Service:
     held, rates = Held(limits), Rates()
     for name, words, read in _watched(desk, held):
         metrics.watch(name, words, read)
-    addresses = Addresses(desk, Memory(held), rates, metrics)
+    addresses = Addresses(desk, held, rates, metrics)
     app = application(addresses)
     app.include_router(Page(addresses, keys=keys is not None).router())
     app.router.lifespan_context = _lifespan(desk)

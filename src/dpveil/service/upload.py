@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,8 +16,11 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
 
 from dpveil.core.guarantee import counted
+from dpveil.io.names import quoted
+from dpveil.service.keys import LOCAL, Caller
 from dpveil.service.limits import Limits
-from dpveil.service.problems import BadRequest, Busy, TooLarge, TooSlow, WrongType
+from dpveil.service.problems import BadRequest, Busy, TooLarge, TooMany, TooSlow, WrongType
+from dpveil.service.quotas import AGAIN_SECONDS
 
 SMALL: Final = 1 << 20
 """Bytes of a body below which its digest is computed at once: another thread would take longer."""
@@ -37,15 +41,19 @@ class Upload:
 
 
 class Held:
-    """The bytes of all uploads in memory, of which there are `limits.held_bytes` at most."""
+    """The bytes of all uploads in memory: `limits.held_bytes` at most, and `limits.key_bytes` of each key.
+
+    Where no key is needed, whoever asks has the whole.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self.limits, self.now = limits, 0
+        self.of_keys: Counter[str] = Counter()
 
     @contextmanager
-    def share(self) -> Iterator[Share]:
+    def share(self, caller: Caller = LOCAL) -> Iterator[Share]:
         """Give one request a share, which it gives back when it ends."""
-        share = Share(self)
+        share = Share(self, None if caller is LOCAL else caller.number)
         try:
             yield share
         finally:
@@ -54,27 +62,35 @@ class Held:
 
 @dataclass
 class Share:
-    """What one request holds in memory."""
+    """What one request holds in memory: of the memory of all, and of that of a `key` by its number."""
 
     held: Held
+    key: str | None = None
     size: int = 0
 
     def add(self, size: int) -> None:
-        """Hold more; raises `Busy` if all uploads together would hold too much."""
-        if self.held.now + size > self.held.limits.held_bytes:
+        """Hold more; raises `TooMany` for more than a key may hold, and `Busy` for more than all may."""
+        limits = self.held.limits
+        if self.key is not None and self.held.of_keys[self.key] + size > limits.key_bytes:
+            raise TooMany("the uploads of this key fill the memory that it has for them", after=AGAIN_SECONDS)
+        if self.held.now + size > limits.held_bytes:
             raise Busy("uploads of others fill the memory for them", after=5)
-        self.held.now += size
-        self.size += size
+        self._count(size)
 
     def part(self, size: int) -> Share:
         """Give `size` bytes of this share to a share of its own, as for one photo of several."""
         self.size -= size
-        return Share(self.held, size)
+        return Share(self.held, self.key, size)
 
     def free(self) -> None:
         """Give everything back."""
-        self.held.now -= self.size
-        self.size = 0
+        self._count(-self.size)
+
+    def _count(self, more: int) -> None:
+        self.size += more
+        self.held.now += more
+        if self.key is not None:
+            self.held.of_keys[self.key] += more
 
 
 async def receive(request: Request, limits: Limits, share: Share) -> Upload:
@@ -129,7 +145,8 @@ class _Form:
     ended: bool = False
 
     def __post_init__(self) -> None:
-        self._name, self._field, self._value, self._told = "", b"", b"", b""
+        self._name, self._field, self._value = "", b"", b""
+        self._told, self._coded = b"", False
         self._parser = MultipartParser(
             self.boundary,
             {
@@ -179,7 +196,7 @@ class _Form:
         if self._field.lower() == b"content-disposition":
             self._told = self._value
         elif self._field.lower() == b"content-transfer-encoding" and self._value.lower() != b"binary":
-            raise BadRequest("a part has a transfer encoding", hint="send it as it is")
+            self._coded = True
         self._field = self._value = b""
 
     def _named(self) -> None:
@@ -187,7 +204,10 @@ class _Form:
         options: dict[bytes, Any] = parse_options_header(self._told)[1] if self._told else {}
         name = bytes(options.get(b"name", b"")).decode("ascii", "replace")
         if name not in PARTS:
-            raise BadRequest("the body has a part that is not expected", hint=FORM)
+            what = f'the part "{quoted(name)}"' if name else "a part without a name"
+            raise BadRequest(f"{what} is not expected", hint=FORM)
+        if self._coded:
+            raise BadRequest(f'the part "{name}" has a transfer encoding', hint="send it as it is")
         here = self.parts.setdefault(name, [])
         if here and name != PHOTO:
             raise BadRequest(f'the part "{name}" is there twice', hint=FORM)
