@@ -103,8 +103,8 @@ def _room(planned: Plan) -> int:
     """Return the bytes that image and certificate have at most: no format needs twice the levels, and the
     rows of some are padded.
     """
-    image = planned.photo.image
-    return 2 * image.size + 8 * image.shape[0] + (1 << 20) + (1 << 14) * len(planned.regions)
+    height, width, channels = planned.photo.image.shape
+    return 2 * height * width * channels + 8 * height + (1 << 20) + (1 << 14) * len(planned.regions)
 
 
 def _check_memory(planned: Plan) -> None:
