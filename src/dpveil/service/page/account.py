@@ -63,8 +63,8 @@ def told(ledger: Ledger, caller: Caller, subject: str | None, asked: Sequence[To
     `subjects` are those to choose from, and `left` has a clause for every limit that the caller may see.
     `each` has for every release alone a `problem`, empty if it can be paid, and what is left `after` it;
     `in_turn` says whether it can be paid after those before it, too. Limits that the caller may not spend are
-    not looked at: prices are the client's, and many of them would measure what is left there. Raises `Forbidden`, `InvalidParameter`
-    and `LedgerError`.
+    not looked at: prices are the client's, and many of them would measure what is left there. Raises
+    `Forbidden`, `InvalidParameter` and `LedgerError`.
     """
     known = (ledger.subjects() if caller.subjects is None else caller.subjects)[:MOST_NAMES]
     one = caller.subjects is not None and len(caller.subjects) == 1
