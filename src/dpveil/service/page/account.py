@@ -27,8 +27,8 @@ MOST_NAMES: Final = 200
 """Most subjects that are named to choose from."""
 UNNAMED: Final = "Say who pays first."
 UNLIMITED: Final = "Nothing can be paid for {}, which has no limit."
-HIDDEN: Final = "{} is paid from a budget that is not shown to this key"
-BESIDE: Final = "; a budget above it has to last, too, and is not shown to this key"
+HIDDEN: Final = "{} is paid from a budget that is not shown to this key and may refuse"
+BESIDE: Final = "; a budget above it may refuse, and is not shown to this key"
 
 
 def price_of(total: Guarantee | None) -> str:
@@ -62,8 +62,9 @@ def told(ledger: Ledger, caller: Caller, subject: str | None, asked: Sequence[To
 
     `subjects` are those to choose from, and `left` has a clause for every limit that the caller may see.
     `each` has for every release alone a `problem`, empty if it can be paid, and what is left `after` it;
-    `in_turn` says whether it can be paid after those before it, too. Raises `Forbidden`, `InvalidParameter`
-    and `LedgerError`.
+    `in_turn` says whether it can be paid after those before it, too. Limits that the caller may not spend are
+    not looked at: prices are the client's, and many of them would measure what is left there. Raises
+    `Forbidden`, `InvalidParameter` and `LedgerError`.
     """
     known = (ledger.subjects() if caller.subjects is None else caller.subjects)[:MOST_NAMES]
     one = caller.subjects is not None and len(caller.subjects) == 1
@@ -93,12 +94,12 @@ def _unpaid(problem: str, asked: Sequence[Total]) -> list[Json]:
 
 
 def _each(name: str, limits: Limits, seen: Limits, caller: Caller, asked: Sequence[Total]) -> list[Json]:
-    """Return what becomes of each release."""
+    """Return what becomes of each release, as far as the limits that are `seen` decide it."""
     now, paid = int(time.time()), Total()
     each: list[Json] = []
     for price in asked:
-        problem = _problem(refused(limits, caller, name, price, price, now))
-        in_turn = not problem and refused(limits, caller, name, paid + price, price, now) is None
+        problem = _problem(refused(seen, caller, name, price, price, now))
+        in_turn = not problem and refused(seen, caller, name, paid + price, price, now) is None
         paid = paid + price if in_turn else paid
         after = "" if problem else _left(name, limits, seen, price)
         each.append({"problem": problem, "after": after, "in_turn": in_turn})
