@@ -17,7 +17,7 @@ from dpveil.batch import Choices, plan_tasks, release_all, releasing
 from dpveil.cli.run_report import exit_code
 from dpveil.core.certificate import MOST_BYTES
 from dpveil.errors import OutputError, PhotoError, UsageError
-from dpveil.io.parquet import Rows
+from dpveil.io.parquet import Rows, _schema
 from dpveil.io.refused import Refused
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix
@@ -301,3 +301,32 @@ def test_copies_are_noticed_across_kinds() -> None:
     report = release_all(plan_tasks([Path("a.parquet"), Path("b.tar")], Path("out")), given)
     assert "it is a copy of a.parquet/000000000.png" in str(report.entries[1].warnings)
     assert "it is a copy of a.parquet/000000002.png" in str(report.entries[3].warnings)
+
+
+def test_a_dictionary_that_makes_far_more_of_a_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpveil.io.parquet.MOST_TOGETHER", 1 << 22)
+    cells = arrow.DictionaryArray.from_arrays(
+        arrow.array([0] * 99, "int32"), arrow.array([b"\0" * (1 << 16)])
+    )
+    parquet.write_table(arrow.table({"image": cells}), "a.parquet", compression="zstd", store_schema=False)
+    report = released("a.parquet")
+    assert "holds more than 4,194,304 bytes in a file of" in reasons(report)
+    assert len(report.entries) == 65
+    write(pictures(1), "b.parquet")
+    assert counts(released("b.parquet")) == (1, 0, 0)
+    rows = [{**held("out/b.parquet")[0], "row": row} for row in range(99)]
+    for part, what in (("image", {"bytes": b"\0" * (1 << 16), "path": ""}), ("certificate", "x" * (1 << 16))):
+        large = arrow.Table.from_pylist([{**row, part: what} for row in rows], _schema())
+        parquet.write_table(large, "out/b.parquet", compression="zstd")
+        with pytest.raises(OutputError, match="holds more than 4,194,304 bytes"):
+            released("b.parquet")
+
+
+def test_pages_of_what_exists_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    write(pictures(1))
+    assert counts(released("a.parquet")) == (1, 0, 0)
+    row = {**held()[0], "certificate": "x" * (1 << 20)}
+    parquet.write_table(arrow.Table.from_pylist([row], _schema()), "out/a.parquet", compression="zstd")
+    monkeypatch.setattr("dpveil.io.parquet.MOST_PAGES", 1 << 16)
+    with pytest.raises(OutputError, match="decompresses to"):
+        released("a.parquet")

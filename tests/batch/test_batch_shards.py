@@ -211,3 +211,11 @@ def test_shards_have_targets_of_their_own(photos: Path) -> None:
         plan_tasks([Path("in")], Path("x.tar"))
     copied = [Path("in/a.tar"), Path("in")]
     assert len(plan_tasks(copied, Path("out"))) == 4
+
+
+def test_a_dry_run_makes_no_folder(photos: Path) -> None:
+    assert counts(released(dry=True)) == (0, 0, 0)
+    assert not Path("out").exists()
+    Path("out").mkdir()
+    released(dry=True)
+    assert list(Path("out").iterdir()) == []

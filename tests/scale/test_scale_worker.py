@@ -15,6 +15,8 @@ from budgets import forked, made, url_of
 from scale_made import PIX, Dark, Deadly, Endless, paid, plain, png, releases
 
 import dpveil.io.writing
+from dpveil.batch import Report
+from dpveil.cli import run
 from dpveil.datasets import Cache
 from dpveil.errors import InvalidParameter, LedgerError
 from dpveil.io import locking
@@ -410,3 +412,39 @@ def test_a_mapper_passes_no_originals_on(tmp_path):
             Mapper(Setup.of(**PIX, store=tmp_path / "store"), keep=keep, key=key)(table)
     made_of = Mapper(Setup.of(**PIX, store=tmp_path / "store"), keep=["none", "n"])(table)
     assert made_of.column("status").to_pylist() == ["released"]
+
+
+def test_a_worker_opens_no_file_of_its_ledger(tmp_path):
+    ledger = made(tmp_path / "budget.db", limit=9)
+    paying = {"ledger": url_of(tmp_path / "budget.db"), "subject": "album"}
+    setup = Setup.of(**PIX, store=tmp_path / "store", files=True, **paying)
+    (tmp_path / "0.png").write_bytes(png(0))
+    (tmp_path / "x.png").symlink_to(tmp_path / "budget.db")
+    (tmp_path / "y.png").symlink_to(tmp_path / "budget.db-wal")
+    rows = Worker(setup)([(each, "", str(tmp_path / each)) for each in ("0.png", "x.png", "y.png")])
+    assert statuses(rows) == ["released", "failed", "failed"]
+    assert all("belongs to the ledger" in row.problem for row in rows[1:])
+    assert paid(ledger) == (1, 0)
+
+
+def test_an_engine_keeps_inputs_apart_from_the_ledger_and_closes_it(tmp_path, monkeypatch, capsys):
+    made(tmp_path / "budget.db", limit=9).close()
+    closed, began = [], []
+    close = Ledger.close
+    monkeypatch.setattr(Ledger, "close", lambda self: (closed.append(self), close(self)))
+    monkeypatch.setattr(
+        "dpveil.scale.release_files",
+        lambda *_, **__: began.append(len(closed)) or Report(),
+        raising=False,
+    )
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/0.png").write_bytes(png(0))
+    paying = ["--ledger", url_of(tmp_path / "budget.db"), "--subject", "album", "--engine", "ray"]
+    given = ["obfuscate", str(tmp_path / "in"), "--out", str(tmp_path / "store"), "--method", "dp-pix"]
+    given += ["--epsilon", "1", "--block", "4", "--neighbourhood", "4", "--regions", "whole", *paying]
+    run(given)
+    assert began == [1]
+    (tmp_path / "in/x.png").symlink_to(tmp_path / "budget.db")
+    assert run(given) == 2
+    assert "belongs to the ledger" in capsys.readouterr().err
+    assert began == [1]

@@ -112,9 +112,7 @@ def _write_members(file: BinaryIO, releases: Iterable[Release]) -> None:
 
 
 def _listed_rows(file: BinaryIO, size: int) -> Iterator[Member]:
-    rows = Rows(file)
-    for row in range(len(rows)):
-        image = rows.at(row)
+    for row, image in enumerate(Rows(file)):
         held = image or b""
         yield Member(ROW.format(row), row, len(held), 0, image is not None, sha256(held).digest())
 

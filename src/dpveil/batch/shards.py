@@ -232,10 +232,15 @@ class Shards:
 
 @contextmanager
 def gathered(tasks: Sequence[Task], choices: Choices) -> Iterator[Shards]:
-    """Yield the shards of a run, whose folders no other run uses meanwhile; raises `OutputError`."""
+    """Yield the shards of a run, whose folders no other run uses meanwhile; raises `OutputError`.
+
+    A dry run makes no folder: where there is none, nothing is gathered.
+    """
     shards = Shards(tasks, choices)
     with ExitStack() as stack:
         for root in sorted({shard.root for shard in shards.photos}):
+            if choices.dry and not is_present(root):
+                continue
             try:
                 stack.callback(_remove, root / STAGE)
                 stack.enter_context(alone(root / STAGE / LOCK))

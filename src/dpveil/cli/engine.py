@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from dpveil.batch import check_manifest, photos_in, write_manifest
+from dpveil.batch import check_apart, check_manifest, photos_in, write_manifest
 from dpveil.cli.command import options_of
 from dpveil.cli.progress import bar
 from dpveil.cli.run_report import exit_code, print_report
@@ -18,6 +18,9 @@ from dpveil.io import is_present
 from dpveil.io.folders import is_folder
 from dpveil.io.names import shown
 from dpveil.scale.outcomes import FAILED
+
+if TYPE_CHECKING:
+    from dpveil.ledger import Ledger
 
 ENGINES: Final = ("ray",)
 WITHOUT: Final = ("names", "review", "sign", "c2pa", "c2pa_key", "force", "seed", "other_regions", "dry_run")
@@ -31,10 +34,13 @@ def released_by(
     jobs: int | None,
     json: bool,
     settings: Mapping[str, Any],
+    *,
+    ledger: Ledger | None,
 ) -> int:
     """Release photos by an engine, report on it, and return the exit code.
 
-    `places` are the inputs, the store, and a manifest, if any. Raises `UsageError` for options that a store
+    `places` are the inputs, the store, and a manifest, if any. The opened `ledger` is closed before the first
+    release, as workers open it by its URL in `settings`. Raises `UsageError` for options that a store
     does not have and a folder that holds something else, and `PhotoError` if there are no photos.
     """
     inputs, store, manifest = places
@@ -44,6 +50,9 @@ def released_by(
         raise PhotoError("there are no photos among the inputs", hint="name image files, or folders of them")
     if manifest is not None:
         check_manifest(manifest, (), replace=False)
+    if ledger is not None:
+        check_apart(ledger.files, [*photos, store, store / KEY])
+        ledger.close()
     from dpveil.scale import release_files
 
     with bar(len(photos), "releasing", quiet=bool(context.params.get("quiet"))) as step:

@@ -173,7 +173,8 @@ def obfuscate_command(
     }
     if engine is not None:
         settings |= {"ledger": ledger, "subject": subject}
-        return released_by(engine, context, (inputs, out, manifest), jobs, json, settings)
+        opened = payer.get("ledger")
+        return released_by(engine, context, (inputs, out, manifest), jobs, json, settings, ledger=opened)
     given = {**settings, **keys(sign, c2pa, c2pa_key), **payer}
     choices = Choices(seed=seed, force=force, dry=dry_run, **given)
     tasks = plan_tasks(inputs, out, names=names)

@@ -156,6 +156,12 @@ class Releaser:
         return made.release(ledger=_opened(self.ledger), subject=self.subject, key=key)
 
     @property
+    def ledger_files(self) -> Sequence[Path]:
+        """The files of the ledger, which nothing else in this process may open; raises `LedgerError`."""
+        files: Sequence[Path] = getattr(_opened(self.ledger), "files", ())
+        return files
+
+    @property
     def settings(self) -> dict[str, Any]:
         """The settings as every certificate has to state them (`Certificate.settings`)."""
         return {

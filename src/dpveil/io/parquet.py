@@ -6,6 +6,7 @@ Source: Apache Parquet format. Images are as `datasets` of Hugging Face has them
 from __future__ import annotations
 
 import json
+import os
 import threading
 from bisect import bisect_right
 from collections import deque
@@ -26,6 +27,8 @@ MOST_FOOTER: Final = 1 << 27
 MOST_PAGES: Final = 1 << 28
 MOST_TIMES: Final = 100
 """A part of a column is refused if it states more bytes than this, and so many times more than it takes."""
+MOST_TOGETHER: Final = 1 << 30
+"""Most bytes of all rows together, unless the file itself is large: `MOST_TIMES` what it takes is fine."""
 KEPT: Final = 16
 """Rows that are kept when they are passed over, as readers are not quite in order."""
 KEPT_BYTES: Final = 1 << 25
@@ -55,6 +58,7 @@ class Rows:
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self._lock = file, threading.Lock()
+        self._size = file.seek(0, os.SEEK_END)
         with _refusing():
             self._table = _opened(file)
             counts = [self._table.metadata.row_group(n).num_rows for n in range(self._table.num_row_groups)]
@@ -70,6 +74,15 @@ class Rows:
 
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
+
+    def __iter__(self) -> Iterator[bytes | None]:
+        """Yield the images of all rows; raises `Refused` where they are together far larger than the file."""
+        together = 0
+        for row in range(len(self)):
+            image = self.at(row)
+            together += len(image or b"")
+            _check_together(together, self._size)
+            yield image
 
     def at(self, row: int) -> bytes | None:
         """Return the bytes of an image; None if the row has none."""
@@ -110,14 +123,18 @@ def released_rows(file: BinaryIO, most: int, most_text: int) -> Iterator[tuple[i
     `most` are the most bytes of an image, and `most_text` of a certificate. Raises `Refused`, before the
     first, for any other file.
     """
+    size, together = file.seek(0, os.SEEK_END), 0
     with _refusing():
         table = _opened(file)
         if not table.schema_arrow.equals(_schema()) or table.metadata.num_rows > MOST_ROWS:
             raise Refused("holds other columns than releases", COPY_AGAIN)
+        _check_pages(table.metadata, None)
         groups = range(table.num_row_groups)
     seen = set[int]()
     for found in _all(table, groups):
         row, image, text = found[ROW], found[IMAGE] or {}, found[CERTIFICATE]
+        together += sum(map(len, filter(None, (*image.values(), text))))
+        _check_together(together, size)
         if row is None or not 0 <= row < MOST_ROWS or row in seen or not image.get("bytes") or text is None:
             raise Refused("holds a row twice, or a row that is no release", COPY_AGAIN)
         if len(image["bytes"]) > most or len(text.encode()) > most_text:
@@ -187,12 +204,22 @@ def _column(schema: Any) -> tuple[str, str]:
     return chosen[0], found[chosen[0]]
 
 
-def _check_pages(told: Any, leaf: str) -> None:
-    """Refuse a column that decompresses to far more than photos do; pages are in memory as a whole."""
+def _check_together(together: int, size: int) -> None:
+    """Refuse rows that are together far larger than their file: a dictionary repeats one for a few bits."""
+    most = max(MOST_TOGETHER, MOST_TIMES * size)
+    if together > most:
+        raise Refused(f"holds more than {most:,} bytes in a file of {size:,}", "split it, or copy it again")
+
+
+def _check_pages(told: Any, leaf: str | None) -> None:
+    """Refuse a column that decompresses to far more than photos do; pages are in memory as a whole.
+
+    Without a `leaf`, all columns are checked.
+    """
     for group in map(told.row_group, range(told.num_row_groups)):
         for part in map(group.column, range(group.num_columns)):
             most = max(MOST_PAGES, MOST_TIMES * part.total_compressed_size)
-            if part.path_in_schema == leaf and part.total_uncompressed_size > most:
+            if leaf in (None, part.path_in_schema) and part.total_uncompressed_size > most:
                 raise Refused(f"decompresses to {part.total_uncompressed_size:,} bytes", COPY_AGAIN)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import dpveil
+from dpveil.batch.private import check_apart
 from dpveil.batch.report import RELEASED
 from dpveil.core.parameters import check_count
 from dpveil.datasets.cache import KEY, Cache
@@ -163,6 +164,8 @@ class Worker:
         if not isinstance(content, wanted):
             hint = "give the bytes of image files, as ray.data.read_binary_files does"
             raise PhotoError(f"the row holds {type(content).__name__}", hint=hint)
+        if isinstance(content, str):
+            check_apart(self._releaser.ledger_files, [Path(content)])
         cache = self._releaser.cache
         if cache is None:
             raise OutputError("there is no store", hint="please report this")
