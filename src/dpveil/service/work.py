@@ -104,7 +104,7 @@ def _room(planned: Plan) -> int:
     rows of some are padded.
     """
     height, width, channels = planned.photo.image.shape
-    return 2 * height * width * channels + 8 * height + (1 << 20) + (1 << 14) * len(planned.regions)
+    return int(2 * height * width * channels + 8 * height + (1 << 20) + (1 << 14) * len(planned.regions))
 
 
 def _check_memory(planned: Plan) -> None:
