@@ -15,16 +15,12 @@ PR_SET_NO_NEW_PRIVS: Final = 38
 
 
 def confine(memory: int) -> None:
-    """Limit the address space of this process to `memory` bytes, and what is kept of the last photo.
+    """Limit the address space of this process to `memory` bytes; no core dumps, for they hold originals.
 
-    There are no core dumps, for they hold originals.
     On Linux it also ends with the process that started it, and gains no privileges.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    from dpveil.core.allocator import KEPT
-
-    most = memory + KEPT  # holes in what was freed before are no memory for the next photo
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interruption is for the server, which ends its workers
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if sys.platform == "linux":
