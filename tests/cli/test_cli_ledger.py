@@ -228,8 +228,8 @@ def test_a_run_that_costs_more_than_is_left_draws_nothing(cli: Shell) -> None:
     assert told["untried"][2] == {
         "input": "in/cleo.png",
         "error": "album-7 has epsilon 2 left, and 3 photos cost 3 together",
-        "hint": "release fewer, ask for 0.6666 or less for each photo on average, use what costs nothing,"
-        " such as fill, or raise its limit by 1",
+        "hint": "release fewer, multiply what you ask for by 0.6666 or less, use what costs nothing, such as"
+        " fill, or raise its limit by 1",
     }
     code, answer, said = cli(*command)
     assert (code, answer) == (3, "")

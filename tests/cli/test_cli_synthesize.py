@@ -453,6 +453,8 @@ def test_the_ledger_knows_the_set_that_it_paid_for(made, shell, tmp_path, budget
     code, answer, _ = shell(*check, "made/000001.png", "--json")
     (failed,) = json.loads(answer)["failed"]
     assert (code, failed["error"]) == (1, "it has no certificate of its own: verify its data set, made")
+    code, _, said = shell("ledger", "history", "--ledger", URL, "--image", "made/000001.png")
+    assert (code, said) == (1, f"made/000001.png: {failed['error']}\n")
     (tmp_path / "made" / "000001.png").unlink()
     code, answer, _ = shell(*check, "made", "--json")
     (failed,) = json.loads(answer)["failed"]

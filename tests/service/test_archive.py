@@ -10,7 +10,7 @@ from typing import Any
 from zipfile import ZIP_STORED, ZipFile
 
 import pytest
-from service_client import photo, upload
+from service_client import photo, service, upload
 
 import dpveil
 from dpveil.service import addresses
@@ -92,3 +92,17 @@ def test_what_is_too_long_for_an_archive_is_fetched_alone(
     monkeypatch.setattr(addresses, "MOST", 100)
     answer = client.post("/v1/releases", files=upload(photo()), headers=ZIP)
     assert (answer.status_code, answer.headers["content-type"]) == (201, "application/json")
+
+
+def test_an_archive_reads_no_image_before_it_is_sent() -> None:
+    """Clients that do not read hold no image in memory, however many photos a request has."""
+    with service() as (made, client):
+        opening, asked = made.desk.store.opening, list[int]()
+
+        def counted(owner: str, id_: str, most: int) -> tuple[int, bytes]:
+            asked.append(most)
+            return opening(owner, id_, most)
+
+        made.desk.store.opening = counted
+        assert client.post("/v1/releases", files=upload(photo()), headers=ZIP).status_code == 201
+        assert asked == [0]

@@ -147,6 +147,8 @@ def test_a_job_that_fails_says_why(client: Any) -> None:
     [
         ({"epsilon": None}, "InvalidParameter", "epsilon is missing"),
         ({"epsilon": -1}, "InvalidParameter", "epsilon = -1 is not above 0"),
+        ({"mehtod": "dp-pix"}, "UnknownName", "unknown setting 'mehtod'"),
+        ({"subjct": "album-7"}, "UnknownName", "unknown setting 'subjct'"),
         ({"epsilonn": 1}, "InvalidParameter", "is not a parameter of dp-pix"),
         ({"method": "dp-pics"}, "UnknownName", "unknown method 'dp-pics'"),
         ({"method": 7}, "UnknownName", "unknown method '7'"),
@@ -257,7 +259,10 @@ def test_explain_is_documented_by_a_query_that_works(client: Any) -> None:
     methods = client.get("/v1/methods").json()["methods"]
     known = {parameter for method in methods for parameter in method["parameters"]}
     assert {*named} - {"method", "size", "channels"} <= known
-    for query, words in (("metod=dp-pix", "without a method"), ("method=dp-pix", "epsilon is missing")):
+    for query, words in (
+        ("metod=dp-pix", "unknown setting 'metod'"),
+        ("method=dp-pix", "epsilon is missing"),
+    ):
         refused = client.get(f"/v1/explain?{query}")
         assert (refused.status_code, words in refused.json()["title"]) == (422, True)
         assert TRY in refused.json()["hint"]

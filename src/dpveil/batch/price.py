@@ -63,7 +63,7 @@ def _free(method: Method) -> bool:
 def _too_dear(error: BudgetExceeded, photos: int) -> BudgetRefused:
     """Return the error for a run of several photos, with advice for all of them together."""
     left, asked = exact(error.left), exact(error.asked)
-    each = f"ask for {show_left(left / photos)} or less for each photo on average, " if left else ""
+    each = f"multiply what you ask for by {show_left(left / asked)} or less, " if left else ""
     have = f"{error.subject} has {error.unit} {error.left} left"
     return BudgetRefused(
         f"{have}, and {photos:,} photos cost {error.asked} together",

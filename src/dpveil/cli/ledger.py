@@ -141,6 +141,7 @@ def history_command(
     A debit shows by which SHA-256 its files are known, as `dpveil verify` shows that of a file. Exit code 1:
     nobody paid for --image.
     """
+    from dpveil.cli.verify_set import of_a_set
     from dpveil.ledger import Ledger
 
     with Ledger(ledger) as opened:
@@ -155,7 +156,7 @@ def history_command(
         moment = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(min(entry.time, 2**36)))
         say.answer(f"{entry.number}  {moment}  {event_in_words(entry.event)}{joined.in_words(entry)}")
     if image is not None and not entries:
-        say.note(f"{say.still(str(image))}: nobody paid for it from this ledger")
+        say.note(f"{say.still(str(image))}: {of_a_set(image) or 'nobody paid for it from this ledger'}")
         return exits.INCOMPLETE
     return exits.DONE
 

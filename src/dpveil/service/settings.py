@@ -22,6 +22,7 @@ from dpveil.regions import Faces, Finder, check_if_none, parse
 from dpveil.regions.boxes import OBJECTS
 from dpveil.regions.numbering import Numbers
 from dpveil.regions.table import TABLE
+from dpveil.spelling import nearest
 
 SEARCH: Final = {
     **{
@@ -33,6 +34,8 @@ SEARCH: Final = {
 """Settings of the search for faces, and the arguments of `Faces` for them."""
 OWN: Final = ("method", "regions", "if_none", "at_least", "post_processing", "format")
 """Settings that every method has; all others are parameters of the method, or of the search for faces."""
+SUBJECT: Final = "subject"
+"""Who pays, which the server takes before a worker sees the settings."""
 WORDS: Final = {"replace": "another name", "box": "regions", "exclude": "except", "max_pixels": "the limit"}
 """Words for arguments of Python whose settings have other names."""
 BOX: Final = re.compile(rf"(?:{OBJECTS})?[-+ 0-9,]{{7,100}}")
@@ -60,6 +63,7 @@ class Request:
         """
         search = {SEARCH[name]: value for name, value in settings.items() if name in SEARCH}
         rest = {name: value for name, value in settings.items() if name not in (*SEARCH, *OWN)}
+        _check_spelling(rest)
         method = _method(settings.get("method"), rest)
         return cls(
             method=method,
@@ -69,6 +73,15 @@ class Request:
             at_least=_word("at_least", settings),
             format=_format(_word("format", settings) or "png"),
         )
+
+
+def _check_spelling(names: Mapping[str, Any]) -> None:
+    """Raise `UnknownName` for names that no method knows and that are nearly those of other settings."""
+    own = (*OWN, *SEARCH, SUBJECT)
+    known = {name for kind in METHODS.values() for name, _ in inspect.getmembers_static(kind)}
+    for name in names:
+        if name not in known and nearest(name, own):
+            raise UnknownName("setting", name[:100], own)
 
 
 def _method(name: object, parameters: dict[str, Any]) -> Method:
