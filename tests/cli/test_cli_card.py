@@ -225,7 +225,7 @@ def original(folder):
 
 
 def changed(folder):
-    shutil.copy(folder / "ada" / "1.png", folder / "eve[1]" / "x.png")
+    Image.fromarray(PHOTO).save(folder / "eve[1]" / "x.png")  # no release has more than one colour
 
 
 def edited(folder):
