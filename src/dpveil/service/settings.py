@@ -78,10 +78,13 @@ class Request:
 def _check_spelling(names: Mapping[str, Any]) -> None:
     """Raise `UnknownName` for names that no method knows and that are nearly those of other settings."""
     own = (*OWN, *SEARCH, SUBJECT)
-    known = {name for kind in METHODS.values() for name, _ in inspect.getmembers_static(kind)}
     for name in names:
-        if name not in known and nearest(name, own):
+        if not any(_has(kind, name) for kind in METHODS.values()) and nearest(name, own):
             raise UnknownName("setting", name[:100], own)
+
+
+def _has(kind: type[Method], name: str) -> bool:
+    return inspect.getattr_static(kind, name, METHODS) is not METHODS
 
 
 def _method(name: object, parameters: dict[str, Any]) -> Method:
