@@ -14,26 +14,32 @@ from heapq import heappop, heappush
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 from coverage import CoverageData
 
 ENOUGH = 8
-"""Steps from one line to another for each second: a test that adds fewer is not worth its tracing."""
+"""Lines for each second: a test that adds fewer is not worth its tracing."""
 LONG = 0.06
 """Seconds from which on it matters whether a test is traced."""
 ALWAYS = 0.004
 """Seconds that any test takes."""
 
 
-def reached(file: str) -> dict[str, set[tuple[str, tuple[int, int]]]]:
-    """Return the steps between lines that each test takes; those of no test have the name ""."""
-    data, steps = CoverageData(file), defaultdict(set)
+def reached(file: str) -> dict[str, np.ndarray]:
+    """Return which lines each test reaches, of all that any does; those of no test have the name ""."""
+    data = CoverageData(file)
     data.read()
-    contexts = {context: test_of(context.partition("|")[0]) for context in data.measured_contexts()}
-    for context, test in contexts.items():
-        data.set_query_context(context)
-        for source in data.measured_files():
-            steps[test] |= {(source, step) for step in data.arcs(source) or ()}
-    return steps
+    test = {context: test_of(context.partition("|")[0]) for context in data.measured_contexts()}
+    lines = [
+        {test[context] for context in contexts}
+        for source in sorted(data.measured_files())
+        for contexts in data.contexts_by_lineno(source).values()
+    ]
+    found = {name: np.zeros(len(lines), dtype=bool) for name in test.values()}
+    for number, names in enumerate(lines):
+        for name in names:
+            found[name][number] = True
+    return found
 
 
 def seconds(file: Path) -> dict[str, float]:
@@ -48,27 +54,27 @@ def test_of(case: str) -> str:
     return case.partition("[")[0]
 
 
-def worth_tracing(steps: dict[str, set], taken: dict[str, float]) -> set[str]:
-    """Return the tests that add enough steps in their time, each to those before it."""
-    known, chosen = set(steps[""]), set()
-    best = [(-math.inf, test) for test in steps if test]
+def worth_tracing(lines: dict[str, np.ndarray], taken: dict[str, float]) -> set[str]:
+    """Return the tests that add enough lines in their time, each to those before it."""
+    known, chosen = lines[""].copy(), set()
+    best = [(-math.inf, test) for test in lines if test]
     while best:
         promised, test = heappop(best)
-        rate = len(steps[test] - known) / (taken.get(test, 0.0) + ALWAYS)
+        rate = np.count_nonzero(lines[test] & ~known) / (taken.get(test, 0.0) + ALWAYS)
         if rate >= ENOUGH and -rate > promised:  # others may add more by now
             heappush(best, (-rate, test))
         elif rate >= ENOUGH:
-            known |= steps[test]
+            known |= lines[test]
             chosen.add(test)
     return chosen
 
 
 def main(coverage: str, report: Path, listed: Path) -> None:
     """Write the list."""
-    steps, taken = reached(coverage), seconds(report)
-    traced = worth_tracing(steps, taken)
+    lines, taken = reached(coverage), seconds(report)
+    traced = worth_tracing(lines, taken)
     untraced = sorted(
-        test for test in steps if "::test_" in test and test not in traced and taken.get(test, 0.0) >= LONG
+        test for test in lines if "::test_" in test and test not in traced and taken.get(test, 0.0) >= LONG
     )
     listed.write_text("".join(f"{test}\n" for test in untraced), encoding="utf-8")
     free, all_ = sum(taken.get(test, 0.0) for test in untraced), sum(taken.values())
