@@ -102,9 +102,9 @@ def write_together(
 
     Each is written to a temporary file in its own folder and flushed to disk, beside other writers; then they
     are renamed in the given order, while no other dpveil process renames files there. Without `replace` an
-    existing target is an error; with it, the old files are restored if anything fails. A target that is a link
-    is itself replaced, and its target is left alone. Permissions follow the umask; `private` files are readable
-    by the user only.
+    existing target is an error; with it, the old files are restored if anything fails. A target that is a
+    link is itself replaced, and its target is left alone. Permissions follow the umask; `private` files are
+    readable by the user only.
     `before` is called once everything is on the disk and no target is in the way, before the first file gets
     its name; if it raises an error of `dpveil.errors`, nothing is written and that error raised. Raises
     `OutputError`; after an interrupt, everything is undone and the interrupt raised again. With `keep`, and
