@@ -1,9 +1,11 @@
 """Files appear together or not at all, whatever fails and whenever."""
 
 import errno
+import fcntl
 import os
 import stat
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,8 @@ from hypothesis import strategies as st
 
 import dpveil.io as dio
 from dpveil.errors import OutputError
-from dpveil.io import writing
+from dpveil.io import locking, writing
+from dpveil.release.saving import tidy
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  only new folders of our own
 
@@ -233,6 +236,61 @@ def test_what_may_have_been_noted_stays_under_temporary_names(tmp_path, monkeypa
     assert fail("_place", keep=True, replace=True) == {**left, "a.json": b"old"}
 
 
+def test_writers_do_not_wait_for_each_others_disk_and_none_is_taken_for_dead(tmp_path, monkeypatch):
+    """While one writer flushes, another writes, and whoever tidies up leaves its files alone."""
+    flushing, goes_on = threading.Event(), threading.Event()
+    flush = os.fsync
+
+    def slow(handle: int) -> None:
+        if threading.current_thread().name == "slow":
+            flushing.set()
+            assert goes_on.wait(60)
+        flush(handle)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    first = [(tmp_path / "b.json", b"certificate"), (tmp_path / "b.png", b"image")]
+    writer = threading.Thread(
+        target=dio.write_together, args=(first,), kwargs={"replace": False}, name="slow"
+    )
+    writer.start()
+    try:
+        assert flushing.wait(60)
+        monkeypatch.setattr(locking, "PATIENCE", 1.0)
+        dio.write_together(pair(tmp_path), replace=False)
+        dead = tmp_path / f".dpveil-{'0' * 16}.tmp"
+        dead.write_bytes(b"of a killed process")
+        assert dio.leftovers(tmp_path) == [dead]
+        tidy(tmp_path)
+    finally:
+        goes_on.set()
+        writer.join(60)
+    expected = {"a.json": b"certificate", "a.png": b"image", "b.json": b"certificate", "b.png": b"image"}
+    assert listing(tmp_path) == expected
+
+
+def test_a_file_that_somebody_looks_at_is_locked_all_the_same(tmp_path):
+    path = tmp_path / f".dpveil-{'1' * 16}.tmp"
+    with path.open("wb") as file, path.open("rb") as looking:
+        fcntl.flock(looking, fcntl.LOCK_EX)
+        threading.Timer(0.05, fcntl.flock, (looking, fcntl.LOCK_UN)).start()
+        with locking.in_use(file.fileno()):
+            assert dio.leftovers(tmp_path) == []
+        assert dio.leftovers(tmp_path) == [path]
+
+
+def test_a_target_that_appears_while_files_are_flushed_is_not_replaced(tmp_path, monkeypatch):
+    flush, noted = os.fsync, []
+
+    def late(handle: int) -> None:
+        flush(handle)
+        (tmp_path / "a.png").write_bytes(b"another's")
+
+    monkeypatch.setattr(os, "fsync", late)
+    with pytest.raises(OutputError, match="exists already"):
+        dio.write_together(pair(tmp_path), replace=False, before=lambda: noted.append(1))
+    assert (listing(tmp_path), noted) == ({"a.png": b"another's"}, [])
+
+
 def test_a_disk_without_hard_links(tmp_path, monkeypatch):
     def unsupported(*arguments, **options):
         raise OSError(errno.EPERM, "Operation not permitted")
@@ -264,7 +322,7 @@ def test_a_full_disk_for_real(tmp_path, monkeypatch):
         return real("/dev/full" if str(path).endswith(".tmp") else path, flags & ~os.O_EXCL, mode, **options)
 
     monkeypatch.setattr(os, "open", full)
-    assert "the disk is full: make room" in refused(pair(tmp_path))
+    assert "the disk is full: make room" in refused(pair(tmp_path)[:1])  # two files would be one here
     assert listing(tmp_path) == {}
 
 

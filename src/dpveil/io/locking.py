@@ -1,4 +1,9 @@
-"""One writer per folder: temporary files found while holding its lock were left by a killed process."""
+"""One writer per folder, and temporary files that are locked as long as their writer lives.
+
+Files are filled and flushed, which takes long, while others write to the same folder: its lock is held to
+make them, and to give them their names. A file's own lock ends once the folder's is held: of a process that
+dies while it names files, nothing else is locked for a moment longer.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +24,11 @@ except ImportError:  # no such locks on this system: writers do without, and lef
     LOCKS = False
 
 PATIENCE: Final = 120.0
-"""Seconds to wait for another writer, which locks a folder only while it writes one photo."""
-PAUSE: Final = 0.005
+"""Seconds to wait for another writer, which locks a folder only while it names the files of one photo."""
+PAUSE: Final = 0.001
 """Seconds between two attempts to lock a folder."""
+PLAIN: Final = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK", "O_NOFOLLOW"))
+"""How a file is opened that may be anything."""
 TEMPORARY: Final = re.compile(r"\.dpveil-[0-9a-f]{16}\.tmp")
 """Names of temporary files."""
 
@@ -112,10 +119,52 @@ def _held(path: Path) -> int:
         os.close(handle)  # the process before has removed it
 
 
+@contextmanager
+def in_use(handle: int) -> Iterator[None]:
+    """Lock an open temporary file during the context, so that it is no leftover.
+
+    Where the disk has no locks, none is held, and nobody removes leftovers there. Raises `OSError` (EBUSY)
+    after `PATIENCE` seconds.
+    """
+    _acquire(handle)  # somebody may be looking just now whether it is one
+    try:
+        yield
+    finally:
+        if LOCKS:
+            with suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_UN)  # a child process may have inherited the handle
+
+
 def leftovers(folder: Path) -> list[Path]:
-    """Return the temporary files in `folder`, sorted; only its `sole_writer` may remove them."""
+    """Return the temporary files in `folder` that no living process writes, sorted.
+
+    Only its `sole_writer` may remove them.
+    """
     try:
         with os.scandir(folder) as entries:
-            return sorted(Path(entry.path) for entry in entries if TEMPORARY.fullmatch(entry.name))
+            named = [entry for entry in entries if TEMPORARY.fullmatch(entry.name)]
+            return sorted(Path(entry.path) for entry in named if not _is_used(entry))
     except OSError:
         return []
+
+
+def _is_used(entry: os.DirEntry[str]) -> bool:
+    """Whether a process may be writing a temporary file: it has locked it, or keeps it from being opened."""
+    if not entry.is_file(follow_symlinks=False):
+        return False
+    for mode in (os.O_RDWR, os.O_RDONLY):  # network disks lock only what is open to be written
+        try:
+            handle = os.open(entry.path, mode | PLAIN)
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EPERM, errno.EISDIR, errno.EROFS):
+                continue
+            return error.errno == errno.ENOENT  # gone meanwhile
+        try:
+            if LOCKS:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(handle)
+        return False
+    return True

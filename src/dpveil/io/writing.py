@@ -7,14 +7,14 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from dpveil.errors import DPVeilError, OutputError
-from dpveil.io.locking import sole_writer
+from dpveil.io.locking import in_use, sole_writer
 from dpveil.io.names import shown
 
 REASONS: Final[dict[int, tuple[str, str]]] = {
@@ -48,6 +48,7 @@ OWN: Final = 0o600
 class _Journal:
     """What to undo if writing fails: every change is recorded before it is made."""
 
+    keeps: bool = False
     temporary: list[Path] = field(default_factory=list)
     placed: list[tuple[Path, Path]] = field(default_factory=list)
     kept: dict[Path, Path] = field(default_factory=dict)
@@ -99,10 +100,11 @@ def write_together(
 ) -> None:
     """Write all `files`, pairs of path and contents, or none of them.
 
-    Each is written to a temporary file in its own folder and flushed to disk; then they are renamed in the
-    given order, while no other dpveil process writes there. Without `replace` an existing target is an error;
-    with it, the old files are restored if anything fails. A target that is a link is itself replaced, and its
-    target is left alone. Permissions follow the umask; `private` files are readable by the user only.
+    Each is written to a temporary file in its own folder and flushed to disk, beside other writers; then they
+    are renamed in the given order, while no other dpveil process renames files there. Without `replace` an
+    existing target is an error; with it, the old files are restored if anything fails. A target that is a
+    link is itself replaced, and its target is left alone. Permissions follow the umask; `private` files are
+    readable by the user only.
     `before` is called once everything is on the disk and no target is in the way, before the first file gets
     its name; if it raises an error of `dpveil.errors`, nothing is written and that error raised. Raises
     `OutputError`; after an interrupt, everything is undone and the interrupt raised again. With `keep`, and
@@ -112,38 +114,40 @@ def write_together(
     """
     if len({path for path, _ in files}) < len(files):
         raise OutputError("a file is named twice", hint="give every output its own name")
-    folders = {path.parent for path, _ in files}
-    try:
-        with sole_writer(folders):
-            _write_all(files, replace, OWN if private else USUAL, before, keep=keep and not replace)
-    except OSError as error:  # another writer does not finish
-        raise refusal(files[0][0], error) from error
+    folders, mode = {path.parent for path, _ in files}, OWN if private else USUAL
+    journal = _Journal(keeps=keep and not replace)
+    with ExitStack() as held:
+        try:
+            with ExitStack() as filling:  # the files are closed once the folders are locked
+                with sole_writer(folders):
+                    begun = [_begin(path, replace, mode, journal, filling) for path, _ in files]
+                for file, (path, contents) in zip(begun, files, strict=True):
+                    _write_beside(path, contents, file)
+                held.enter_context(sole_writer(folders))
+        except BaseException as error:
+            journal.clean()
+            if isinstance(error, OSError) and not isinstance(error, DPVeilError):
+                raise refusal(files[0][0], error) from error  # another writer does not finish
+            raise
+        _place_all([path for path, _ in files], replace, before, journal)
     for folder in folders:
         _flush_folder(folder)
 
 
-def _write_all(
-    files: Sequence[tuple[Path, bytes]],
-    replace: bool,
-    mode: int,
-    before: Callable[[], None] | None,
-    *,
-    keep: bool,
+def _place_all(
+    targets: Sequence[Path], replace: bool, before: Callable[[], None] | None, journal: _Journal
 ) -> None:
-    journal, undo = _Journal(), _Journal.undo
-    target = Path()
+    """Give all temporary files their names, or none; the folders are locked."""
+    undo, target = _Journal.undo, Path()
     try:
-        for target, _ in files:
+        for target in targets:
             _check_target(target, replace)
-        waiting = []
-        for target, contents in files:
-            waiting.append((_write_beside(target, contents, mode, journal), target))
         if before is not None:
-            undo = _Journal.withdraw if keep else undo
+            undo = _Journal.withdraw if journal.keeps else undo
             before()
         if replace:
-            _clear([target for _, target in waiting], journal)
-        for temporary, target in waiting:
+            _clear(targets, journal)
+        for temporary, target in zip(journal.temporary, targets, strict=True):
             _place(temporary, target, replace, journal)
     except BaseException as error:
         undo(journal)
@@ -191,15 +195,34 @@ def _beside(target: Path) -> Path:
     return target.parent / f".dpveil-{secrets.token_hex(8)}.tmp"
 
 
-def _write_beside(target: Path, contents: bytes, mode: int, journal: _Journal) -> Path:
-    temporary = _beside(target)
-    journal.temporary.append(temporary)
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-    with os.fdopen(handle, "wb") as file:
+def _begin(target: Path, replace: bool, mode: int, journal: _Journal, stack: ExitStack) -> IO[bytes]:
+    """Make the temporary file of a target, locked until the stack ends: until then it is no leftover."""
+    with _told(target):
+        _check_target(target, replace)
+        temporary = _beside(target)
+        journal.temporary.append(temporary)
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        file = stack.enter_context(os.fdopen(handle, "wb"))
+        stack.enter_context(in_use(handle))
+        return file
+
+
+def _write_beside(target: Path, contents: bytes, file: IO[bytes]) -> None:
+    with _told(target):
         file.write(contents)
         file.flush()
         os.fsync(file.fileno())
-    return temporary
+
+
+@contextmanager
+def _told(target: Path) -> Iterator[None]:
+    """Turn errors of the operating system about a target into `OutputError`."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        if isinstance(error, DPVeilError):
+            raise
+        raise refusal(target, error) from error
 
 
 def _place(temporary: Path, target: Path, replace: bool, journal: _Journal) -> None:
