@@ -113,7 +113,7 @@ def test_a_draw_that_another_run_made_needless_is_said_to_be_paid(
 def test_what_was_paid_and_could_not_be_written_is_said(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk is full at b.png. Whether c.png was paid for by then, and is written, depends on the threads."""
+    """The disk is full at b.png. Whether c.png is paid for by then, and written, depends on threads."""
     real = writing._write_beside
 
     def full(target: Path, *arguments: Any) -> Path:
