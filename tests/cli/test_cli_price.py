@@ -65,9 +65,7 @@ def test_the_price_is_said_before_anything_is_paid(cli: Shell, monkeypatch: pyte
     ]
     code, _, err = cli("obfuscate", "in/bob.png", "--out", "clear", *CLEAR, *PAID)
     assert (code, spent(), told(err, "warning: nothing is paid")) == (0, 4, [])
-    assert told(err, "price") == [
-        "price: one photo, epsilon 1 (m-pixels:1); album: limit epsilon 4, left 1"
-    ]
+    assert told(err, "price") == ["price: one photo, epsilon 1 (m-pixels:1); album: limit epsilon 4, left 1"]
 
 
 def test_one_photo_has_a_price_whatever_the_method_adds(cli: Shell) -> None:
@@ -105,6 +103,7 @@ def test_a_dry_run_pays_and_writes_nothing(cli: Shell, jobs: str, paid: tuple[st
     assert (
         "would release 3, failed 0, skipped 0, no region 0; a dry run draws, pays and writes nothing" in err
     )
+    assert "\nwould be promised: in the worst of 3 photos, 1-DP" in err
     done = "paid" if paid else "drawn"
     assert f"warning: nothing is {done} yet: in/anna.png and 2 more: {WARNING}\n" in err
     assert {path: path.stat().st_mtime_ns for path in Path().rglob("*") if path.suffix == ".png"} == before

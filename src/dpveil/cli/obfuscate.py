@@ -261,7 +261,7 @@ def _tell_faces(
     doubts.tell()
     promises = [entry.promise for entry in report.released or report.priced if entry.promise]
     if not seeded:
-        tell(method, promises)
+        tell(method, promises, "would be promised" if report.dry else "promised")
     if is_default(context) and not seeded:
         faces = [len(promise.guarantees) for promise in promises if promise.faces]
         if any(faces):
