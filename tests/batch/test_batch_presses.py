@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import signal
@@ -94,6 +95,8 @@ def test_each_photo_has_one_outcome_whenever_one_presses(
         assert (code, "Traceback" in said.err) == (130 if pressed else 0, False), at
         assert pressed or not at or at[0] > 0.5, at  # a run that waits less takes fewer steps
         check(said.out, every, before, 0, lost=False)
+        stopped = not said.out or json.loads(said.out)["untried"]
+        assert stopped or not at or at[0] > 0.3, "a press while photos are planned stops nothing"
         shutil.rmtree("out", ignore_errors=True)
 
 

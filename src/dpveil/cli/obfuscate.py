@@ -184,10 +184,8 @@ def obfuscate_command(
     notes = _notes(inputs, tasks, out)
     _check_written(manifest, review, tasks, choices, out)
     many = min(jobs or usual_jobs(tasks), len(tasks))
-    interrupts = context.with_resource(heard_to_the_end(many))  # none ends the run before its report is told
-    report, seen = _released(
-        context, tasks, choices, many, interrupts, closely=review is not None, quiet=quiet
-    )
+    heard = context.with_resource(heard_to_the_end(many))  # no Ctrl-C ends the run before its report is told
+    report, seen = _released(context, tasks, choices, many, heard, closely=review is not None, quiet=quiet)
     report.notes += notes
     listed = max(
         written(manifest, partial(write_manifest, report)),
@@ -197,7 +195,7 @@ def obfuscate_command(
     print_report(report, json)
     _tell_faces(context, method, report, seen.doubts, seeded=seed is not None)
     tell_budget(payer.get("ledger"), subject)
-    return max(exit_code(report), listed, exits.INTERRUPTED if interrupts.presses else exits.DONE)
+    return max(exit_code(report), listed, exits.INTERRUPTED if heard.presses else exits.DONE)
 
 
 def _check_written(
