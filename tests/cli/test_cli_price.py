@@ -65,9 +65,14 @@ def test_the_price_is_said_before_anything_is_paid(cli: Shell, monkeypatch: pyte
     ]
     code, _, err = cli("obfuscate", "in/bob.png", "--out", "clear", *CLEAR, *PAID)
     assert (code, spent(), told(err, "warning: nothing is paid")) == (0, 4, [])
-    assert told(err, "price") == [
-        "price: one photo, epsilon 1 (m-pixels:1) together; album: limit epsilon 4, left 1"
-    ]
+    assert told(err, "price") == ["price: one photo, epsilon 1 (m-pixels:1); album: limit epsilon 4, left 1"]
+
+
+def test_one_photo_has_a_price_whatever_the_method_adds(cli: Shell) -> None:
+    """Also one that adds no noise to levels."""
+    line = ("obfuscate", "in/bob.png", "--out", "out", "--method", "mse-exponential", "--epsilon", "2")
+    code, _, err = cli(*line, "--block", "16", *PAID)
+    assert (code, spent(), len(told(err, "price: one photo, epsilon 2"))) == (0, 2, 1)
 
 
 def test_of_one_photo_alone_noise_is_said_before_it_is_paid(cli: Shell) -> None:
@@ -98,6 +103,7 @@ def test_a_dry_run_pays_and_writes_nothing(cli: Shell, jobs: str, paid: tuple[st
     assert (
         "would release 3, failed 0, skipped 0, no region 0; a dry run draws, pays and writes nothing" in err
     )
+    assert "\nwould be promised: in the worst of 3 photos, 1-DP" in err
     done = "paid" if paid else "drawn"
     assert f"warning: nothing is {done} yet: in/anna.png and 2 more: {WARNING}\n" in err
     assert {path: path.stat().st_mtime_ns for path in Path().rglob("*") if path.suffix == ".png"} == before
@@ -132,7 +138,12 @@ def test_a_dry_run_tells_what_the_run_would_fail_of(cli: Shell) -> None:
     dear = ("--method", "dp-pix", "--epsilon", "2.5", "--block", "16", "--neighbourhood", "1")
     code, _, err = cli("obfuscate", "in", "--out", "out", *dear, *PAID, "--dry-run")
     assert code == 3
-    assert "album has epsilon 4 left, and 2 photos cost 5 together" in err
+    assert err.startswith(
+        "dpveil: nothing would be released: album has epsilon 4 left, and 2 photos cost 5 together: "
+    )
+    assert "\nwould release none of 2, failed 1, skipped 0" in err
+    real, _, _ = cli("obfuscate", "in", "--out", "out", *dear, *PAID)
+    assert (real, spent()) == (code, 0)
     code, _, err = cli("obfuscate", "in/anna.png", "--out", "out", *dear, *PAID, "--dry-run")
     assert code == 0
     cli("ledger", "limit", "album", "--epsilon", 2, "--ledger", URL)

@@ -107,7 +107,8 @@ def test_a_polite_signal_at_every_step_ends_with_130_and_whole_pairs_only(runs, 
         assert len(whole) == end.counts.get("released", 0)
         assert len(snapshot(out)) == 2 * len(whole)
         released.add(len(whole))
-    assert released == {0, *range(1, PHOTOS + 1)}
+    assert PHOTOS in released  # the first one is drawn before anything is written, and others may be
+    assert released <= {*range(1, PHOTOS + 1)}
 
 
 @pytest.mark.parametrize("moments", [8, pytest.param(200, marks=pytest.mark.slow)])

@@ -15,17 +15,18 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.batch.calls import ENDED, Call, Raised, Setup, send
 from dpveil.batch.found import Given, Seen
-from dpveil.batch.interrupts import uninterrupted
+from dpveil.batch.interrupts import Interrupts
 from dpveil.batch.owner import CALLS as OWNERS
 from dpveil.batch.owner import Owner
 from dpveil.batch.process import Worker
-from dpveil.batch.report import INTERRUPTED, UNSTARTED, Entry, Report, untried
+from dpveil.batch.report import INTERRUPTED, UNSTARTED, Entry, Report, Untried
 from dpveil.batch.shared import Shared
 from dpveil.batch.tasks import Task
 from dpveil.errors import InvalidParameter
@@ -38,6 +39,8 @@ MOST: Final = 256
 """Most processes of one run."""
 TRIES: Final = 2
 """How many workers may die of a photo."""
+MADE, PRESSED, LEFT = "made", "pressed", "left"
+"""What the reporting thread is told: a photo is done, Ctrl-C was pressed, a thread has no more workers."""
 PHOTOS_EACH: Final = 64
 BYTES_EACH: Final = 1 << 24
 """Photos, and bytes of them, for which another process is worth its start, which takes two seconds."""
@@ -85,41 +88,27 @@ class Jobs:
         self.fresh, self.again = deque(range(len(tasks))), deque[int]()
         self.deaths, self.unstarted = dict[int, int](), 0
         self.made, self.workers = dict[int, _Made](), set[Worker]()
-        self.lock, self.inbox = threading.RLock(), SimpleQueue[bool]()
+        self.lock, self.inbox = threading.RLock(), SimpleQueue[str]()
 
-    def release(self, count: int, step: Callable[[], None]) -> None:
+    def release(self, count: int, step: Callable[[], None], interrupts: Interrupts) -> None:
         """Release all photos by `count` workers; the report is complete on return.
 
         On an interrupt, photos that are being drawn are finished; at a second one, all workers are killed.
         """
-        threads = [threading.Thread(target=self._work, daemon=True) for _ in range(count)]
-        try:
-            for thread in threads:
-                thread.start()
-            self._collect(count, step)
-        except KeyboardInterrupt:
-            try:
-                self._stop(INTERRUPTED)
-                self._join(threads)
-            except KeyboardInterrupt:
-                self._kill(all_of_them=True)
-                self._join(threads)
-        with uninterrupted():
-            self._report(all_of_them=True)
-
-    def _collect(self, working: int, step: Callable[[], None]) -> None:
-        while working:
-            if self.inbox.get():
-                with uninterrupted():
+        with interrupts.heard(partial(self.inbox.put, PRESSED)):
+            for _ in range(count):
+                threading.Thread(target=self._work, daemon=True).start()
+            while count:
+                what = self.inbox.get()
+                if what == MADE:
                     self._report()
-                step()
-            else:
-                working -= 1
-
-    def _join(self, threads: Sequence[threading.Thread]) -> None:
-        for thread in threads:
-            if thread.ident is not None:
-                thread.join()
+                    step()
+                elif what == PRESSED:
+                    self._stop(INTERRUPTED)
+                    self._kill(all_of_them=interrupts.presses > 1)
+                else:
+                    count -= 1
+        self._report(all_of_them=True)
 
     def _report(self, *, all_of_them: bool = False) -> None:
         """Add what is made to the report, in order; with `all_of_them`, all others as untried."""
@@ -130,7 +119,7 @@ class Jobs:
             if made is None and not all_of_them:
                 return
             if made is None:
-                notes.fail(self.tasks[len(entries)], untried(self.shared.reason or UNSTARTED), tried=False)
+                notes.fail(self.tasks[len(entries)], Untried(self.shared.reason or UNSTARTED), tried=False)
                 made = _Made(notes.entries.pop())
             entries.append(made.entry)
             for seen in made.seen:
@@ -166,7 +155,7 @@ class Jobs:
         except Exception:  # noqa: BLE001  nobody foresaw it: what is not done yet is reported as untried
             self._stop(UNSTARTED)
         finally:
-            self.inbox.put(False)
+            self.inbox.put(LEFT)
 
     def _left(self) -> bool:
         with self.lock:
@@ -256,7 +245,7 @@ class Jobs:
 
     def _keep(self, place: int, made: _Made) -> None:
         self.made[place] = made
-        self.inbox.put(True)
+        self.inbox.put(MADE)
 
     def _bury(self, worker: Worker) -> None:
         """Decide what becomes of the photos that a worker held when it ended."""

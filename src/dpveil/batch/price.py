@@ -16,19 +16,16 @@ from dpveil.mechanisms.placement import Size
 from dpveil.release.quote import quote_of_sizes
 
 SIZE: Final[Size] = {"height": 64, "width": 64, "channels": 3}
-"""A region by which it is told whether a method costs anything, and whether it adds noise to levels."""
+"""A region by which it is told whether a method costs anything."""
 
 
 def is_priced(choices: Choices, tasks: Sequence[Task]) -> bool:
     """Whether a run is to be priced beforehand: photos are paid for, and the method costs something.
 
-    One photo alone is, where the release may be practically pure noise, which is said before it is paid. The
-    price of each is compared again when it is paid, so nothing depends on this but whether it is said
-    beforehand that not all of them can be.
+    The price of each is compared again when it is paid, so nothing depends on this but what is said
+    beforehand: what they cost, that not all of them can be paid, and that a release would be pure noise.
     """
-    if choices.ledger is None or choices.dry or not tasks or _free(choices.method):
-        return False
-    return len(tasks) > 1 or choices.method.noise_scale(**SIZE) is not None
+    return choices.ledger is not None and not choices.dry and bool(tasks) and not _free(choices.method)
 
 
 def check_price(choices: Choices, dry: Report, *, fewest: int = 2) -> None:

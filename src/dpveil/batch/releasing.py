@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from dpveil.batch.choices import Choices
-from dpveil.batch.interrupts import uninterrupted
+from dpveil.batch.interrupts import Interrupts
 from dpveil.batch.jobs import Jobs, check_jobs, nothing
 from dpveil.batch.prefetch import ahead, prefetch
 from dpveil.batch.price import check_price, is_priced
-from dpveil.batch.report import INTERRUPTED, UNAFFORDABLE, Report
+from dpveil.batch.report import INTERRUPTED, UNAFFORDABLE, UNTRIED, Report, Untried
 from dpveil.batch.run import Run
 from dpveil.batch.shards import gathered
 from dpveil.batch.tasks import Task
@@ -31,6 +32,7 @@ def release_all(
     seen: Callable[[Any], None] = nothing,
     priced: Callable[[Report], None] = nothing,
     options: Mapping[str, str] | None = None,
+    interrupts: Interrupts | None = None,
 ) -> Report:
     """Release every photo, calling `step` after each, and return the report, in the order of the tasks.
 
@@ -41,47 +43,72 @@ def release_all(
 
     Continues after the failure of a single photo; stops if nothing can be written any more, the ledger fails,
     or on an interrupt, and then reports the remaining photos as untried, as all are if a ledger has less left
-    than they cost together. With `options`, such as {"force": "--force"}, errors write arguments as on the
-    command line. Raises `UsageError` and `OutputError`, before anything is drawn, if outputs cannot be
-    numbered, an input or output belongs to the ledger, or `jobs` is no number of processes that the settings
-    can be sent to.
+    than they cost together. What is being drawn at an interrupt is drawn and written. A caller that is to
+    hear interrupts until it has told the report enters `interrupts` itself. With `options`, such as
+    {"force": "--force"}, errors write arguments as on the command line. Raises `UsageError` and
+    `OutputError`, before anything is drawn, if outputs cannot be numbered, an input or output belongs to the
+    ledger, or `jobs` is no number of processes that the settings can be sent to.
     """
     check_jobs(jobs)
     run = Run(choices, Report(options or {}, dry=choices.dry), lambda *release: seen(see(*release)))
     dry = Run(replace(choices, dry=True), Report(options or {}), nothing, states=run.states, found=run.found)
     apart = None if min(jobs, len(tasks)) < 2 else Jobs(run, tasks, see, seen)
-    with gathered(tasks, choices) as shards:
+    with ExitStack() as stack:
+        around = stack.enter_context(Interrupts()) if interrupts is None else interrupts
+        with around.raising():
+            shards = stack.enter_context(gathered(tasks, choices))
         try:
-            shards.unpack()
-            run.begin(tasks)
+            with around.raising():
+                shards.unpack()
+                run.begin(tasks)
             if is_priced(choices, tasks):
                 planning = None if apart is None else Jobs(dry, tasks, nothing, nothing)
-                _release(dry, planning, tasks, jobs, step)
+                _release(dry, planning, tasks, jobs, step, around)
                 check_price(choices, dry.report)
                 priced(dry.report)
-            _release(run, apart, tasks, jobs, step)
+            _release(run, apart, tasks, jobs, step, around)
         except KeyboardInterrupt:
             run.stop(tasks, INTERRUPTED)
         except BudgetRefused as error:
             run.stop(tasks, UNAFFORDABLE, error)
         run.report.know(dry.report)
         run.report.discard({place for place, task in enumerate(tasks) if task.output in run.paid})
-        with suppress(KeyboardInterrupt), uninterrupted():  # all is done but this
-            shards.pack(run.report)
+        shards.pack(run.report)
     return run.report
 
 
 def _release(
-    run: Run, apart: Jobs | None, tasks: Sequence[Task], jobs: int, step: Callable[[], None]
+    run: Run,
+    apart: Jobs | None,
+    tasks: Sequence[Task],
+    jobs: int,
+    step: Callable[[], None],
+    interrupts: Interrupts,
 ) -> None:
-    """Release every photo, in this process reading and drawing the next ones while one is written."""
+    """Release every photo, in this process reading and drawing the next ones while one is written.
+
+    Once the run is stopped, no other photo is drawn, and one that is drawn, or being drawn, is written.
+    """
     if apart is not None:
-        apart.release(min(jobs, len(tasks)), step)
+        apart.release(min(jobs, len(tasks)), step, interrupts)
         return
-    at_once = min(finder.at_once for finder in run.choices.regions)
-    with prefetch(run.prepare, tasks, at_once=at_once) as prepared, ahead(run.draw, prepared) as drawn:
+    at_once, shared = min(finder.at_once for finder in run.choices.regions), run.around
+
+    def draw(task: Task, waiting: Callable[[], Any]) -> Any:
+        if reason := shared.stopped(task):
+            raise Untried(reason)
+        return run.draw(task, waiting)
+
+    with (
+        interrupts.raising() if run.choices.dry else interrupts.heard(partial(shared.stop, INTERRUPTED)),
+        prefetch(run.prepare, tasks, at_once=at_once) as prepared,
+        ahead(draw, prepared) as drawn,
+    ):
         for task, waiting in drawn:
             if reason := run.turn(task, waiting):
-                run.stop(tasks, reason)
-                break
+                shared.stop(reason)
+            if (reason and run.choices.ledger is None) or run.report.entries[-1].status == UNTRIED:
+                break  # else the next one may be paid for
             step()
+    if tasks and (reason := shared.stopped(tasks[-1])):
+        run.stop(tasks, reason)

@@ -32,11 +32,16 @@ UNAFFORDABLE: Final = "all photos together cost more than is left"
 UNSTARTED: Final = "its processes cannot start, or go on"
 
 
-def untried(reason: str) -> DPVeilError:
-    """Return the error for a photo that a run did not reach."""
-    return DPVeilError(
-        f"not tried, because {reason}", hint="run the same command again, which skips what is finished"
-    )
+LOST: Final = "it was paid for, and its release was lost, because {}"
+
+
+class Untried(DPVeilError):
+    """A photo was not reached, as the run had been stopped for this `reason`."""
+
+    def __init__(self, reason: str) -> None:
+        hint = "run the same command again, which skips what is finished"
+        super().__init__(f"not tried, because {reason}", hint=hint)
+        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -217,10 +222,14 @@ class Report:
                 self.entries[place] = entry
 
     def discard(self, paid: Set[int]) -> None:
-        """Mark the entries that were not released, of those whose places are `paid`."""
+        """Mark the entries that were not released, of those whose places are `paid`: these were all tried."""
         for place in sorted(paid):
-            if self.entries[place].status != RELEASED:
-                self.entries[place] = replace(self.entries[place], discarded=True)
+            entry = self.entries[place]
+            if entry.status == UNTRIED:
+                error = DPVeilError(LOST.format(self.stopped), hint="releasing it again costs again")
+                entry = replace(entry, status=FAILED, failure=Failure.of(error, self.options))
+            if entry.status != RELEASED:
+                self.entries[place] = replace(entry, discarded=True)
 
     def to_json(self) -> dict[str, list[dict[str, Any]]]:
         """Return the JSON document of a run."""

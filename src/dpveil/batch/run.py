@@ -20,7 +20,7 @@ from dpveil.batch.report import (
     UNPAYABLE,
     UNWRITABLE,
     Report,
-    untried,
+    Untried,
 )
 from dpveil.batch.resume import earlier, finished, same, taken
 from dpveil.batch.shared import Around, Shared
@@ -144,7 +144,7 @@ class Run:
             if choices.dry:
                 return prepared
             if reason := self.around.stopped(task):
-                raise untried(reason)
+                raise Untried(reason)
             release = prepared.plan.release(bits=choices.bits(task.name), **choices.paying)
             if release.paid is not None:
                 self.paid.add(task.output)
@@ -169,6 +169,9 @@ class Run:
             self.around.stop(UNPAYABLE)
             self.report.fail(task, error)
             return UNPAYABLE
+        except Untried as error:
+            self.report.fail(task, error, tried=False)
+            return error.reason
         except OutputError as error:
             self.report.fail(task, error)
             return "" if _errno(error) in ONE_FILE_ONLY else UNWRITABLE
@@ -179,7 +182,7 @@ class Run:
     def stop(self, tasks: Sequence[Task], reason: str, error: DPVeilError | None = None) -> None:
         """Record all photos that were not reached, and why."""
         for task in tasks[len(self.report.entries) :]:
-            self.report.fail(task, error or untried(reason), tried=False)
+            self.report.fail(task, error or Untried(reason), tried=False)
         self.report.stopped = reason
 
     def _write(self, task: Task, drawn: _Drawn) -> None:

@@ -149,6 +149,8 @@ def main() -> None:
     except OSError:
         # The failure was reported already: the interpreter's last flush must not change the exit code.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_DFL)  # all is told, and from here on an interrupt would be a traceback
     sys.exit(code)
 
 

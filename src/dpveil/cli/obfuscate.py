@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpveil.cli import exits, say
+from dpveil.cli import exits
 from dpveil.cli.command import options_of
 from dpveil.cli.key import check_formats, keys
 from dpveil.cli.options import (
@@ -27,11 +27,13 @@ from dpveil.cli.options import (
 from dpveil.cli.paying import paying, tell_budget, tell_dry, tell_price
 from dpveil.cli.progress import bar
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
+from dpveil.cli.stopping import heard_to_the_end
 from dpveil.cli.usual import Doubts, tell, tell_chosen, tell_costs, tell_drawn
 from dpveil.errors import PhotoError, UsageError
 
 if TYPE_CHECKING:
     from dpveil.batch import Choices, Report, Task
+    from dpveil.batch.interrupts import Interrupts
     from dpveil.cli.seen import Seen
     from dpveil.mechanisms.method import Method
 
@@ -155,10 +157,10 @@ def obfuscate_command(
     --method dp-pix --help shows the options of dp-pix.
     """
     from dpveil.accounting.meaning import check_strength_name
-    from dpveil.batch import Choices, plan_tasks, write_manifest
+    from dpveil.batch import Choices, plan_tasks, usual_jobs, write_manifest
     from dpveil.cli.engine import released_by
     from dpveil.cli.review import write_review
-    from dpveil.cli.run_report import exit_code, print_report
+    from dpveil.cli.run_report import exit_code, print_report, written
     from dpveil.postprocessing import parse_all
     from dpveil.regions import check_if_none
 
@@ -181,17 +183,19 @@ def obfuscate_command(
     check_formats(choices.mark, (task.output for task in tasks))
     notes = _notes(inputs, tasks, out)
     _check_written(manifest, review, tasks, choices, out)
-    report, seen = _released(context, tasks, choices, jobs, closely=review is not None, quiet=quiet)
+    many = min(jobs or usual_jobs(tasks), len(tasks))
+    heard = context.with_resource(heard_to_the_end(many))  # no Ctrl-C ends the run before its report is told
+    report, seen = _released(context, tasks, choices, many, heard, closely=review is not None, quiet=quiet)
     report.notes += notes
     listed = max(
-        _written(manifest, partial(write_manifest, report)),
-        _written(review, partial(write_review, seen.pages, report, max_pixels)),
+        written(manifest, partial(write_manifest, report)),
+        written(review, partial(write_review, seen.pages, report, max_pixels)),
     )
+    tell_dry(choices, report)
     print_report(report, json)
     _tell_faces(context, method, report, seen.doubts, seeded=seed is not None)
-    refused = tell_dry(choices, report) if dry_run else exits.DONE
     tell_budget(payer.get("ledger"), subject)
-    return max(exit_code(report), listed, refused)
+    return max(exit_code(report), listed, exits.INTERRUPTED if heard.presses else exits.DONE)
 
 
 def _check_written(
@@ -213,13 +217,14 @@ def _released(
     context: typer.Context,
     tasks: Sequence[Task],
     choices: Choices,
-    jobs: int | None,
+    jobs: int,
+    interrupts: Interrupts,
     *,
     closely: bool,
     quiet: bool,
 ) -> tuple[Report, Seen]:
     """Release all photos; return the report, and what was seen of the releases."""
-    from dpveil.batch import is_priced, release_all, usual_jobs
+    from dpveil.batch import is_priced, release_all
     from dpveil.cli.seen import Seen, see, see_closely
     from dpveil.core.allocator import keep_freed
 
@@ -234,12 +239,13 @@ def _released(
         report = release_all(
             tasks,
             choices,
-            jobs=jobs or usual_jobs(tasks),
+            jobs=jobs,
             step=step,
             see=see_closely if closely else see,
             seen=seen.add,
             priced=priced,
             options=options_of(context),
+            interrupts=interrupts,
         )
     return report, seen
 
@@ -253,7 +259,7 @@ def _tell_faces(
     doubts.tell()
     promises = [entry.promise for entry in report.released or report.priced if entry.promise]
     if not seeded:
-        tell(method, promises)
+        tell(method, promises, "would be promised" if report.dry else "promised")
     if is_default(context) and not seeded:
         faces = [len(promise.guarantees) for promise in promises if promise.faces]
         if any(faces):
@@ -283,14 +289,3 @@ def _notes(inputs: list[Path], tasks: Sequence[Task], out: Path) -> list[str]:
         problem = "; ".join(["there are no photos among the inputs", *notes])
         raise PhotoError(problem, hint="name image files, or folders that contain some")
     return notes
-
-
-def _written(path: Path | None, write: Callable[[Path], None]) -> int:
-    """Write a file about the run, if any, and return an exit code; a failure is printed and stops nothing."""
-    try:
-        if path is not None:
-            write(path)
-    except Exception as error:  # noqa: BLE001  the releases are written, and their report is due
-        say.note(f"dpveil: {say.one_line(error)}")
-        return exits.IMPOSSIBLE
-    return exits.DONE

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from dpveil.cli import exits, say
+from dpveil.cli import say
 from dpveil.core.guarantee import counted
 from dpveil.errors import BudgetRefused, DPVeilError, UsageError
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dpveil.batch import Choices, Report
     from dpveil.ledger import Ledger
 
-PRICE: Final = "price: {photos}, {amounts} together; {subject}: {limits}"
+PRICE: Final = "price: {photos}, {amounts}; {subject}: {limits}"
 NOISE: Final = "warning: nothing is {done} yet: {photos}: {noise}"
 
 
@@ -69,23 +69,28 @@ def tell_price(choices: Choices, dry: Report) -> None:
     except DPVeilError:
         limits = ""  # what cannot be paid is refused, and reported, photo by photo
     if limits:
-        photos, amounts = counted(len(totals), "photo"), amounts_in_words(cost)
+        amounts = amounts_in_words(cost) + " together" * (len(totals) > 1)
+        photos = counted(len(totals), "photo")
         say.note(PRICE.format(photos=photos, amounts=amounts, subject=choices.subject, limits=limits))
     tell_noise(choices, dry)
 
 
-def tell_dry(choices: Choices, report: Report) -> int:
-    """Say what the photos of a dry run would cost together; return the exit code if a ledger lacks that."""
+def tell_dry(choices: Choices, report: Report) -> None:
+    """Say what the photos of a dry run, if it is one, would cost together, and first of all if a ledger lacks
+    that: then its report is that of a run which is stopped.
+    """
     from dpveil.batch.price import check_price
+    from dpveil.batch.report import UNAFFORDABLE
 
-    tell_price(choices, report)
+    if not choices.dry:
+        return
     try:
         if choices.ledger is not None and report.stopped is None:
             check_price(choices, report, fewest=1)
     except BudgetRefused as error:
-        say.note(f"dpveil: {say.one_line(error)}")
-        return exits.BUDGET
-    return exits.DONE
+        say.note(f"dpveil: nothing would be released: {say.one_line(error)}")
+        report.stopped = UNAFFORDABLE
+    tell_price(choices, report)
 
 
 def tell_noise(choices: Choices, dry: Report) -> None:

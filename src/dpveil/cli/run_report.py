@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final
 
 from dpveil.batch.report import (
@@ -84,6 +85,17 @@ def print_report(report: Report, json: bool) -> None:
     say.note(_counts(report))
 
 
+def written(path: Path | None, write: Callable[[Path], None]) -> int:
+    """Write a file about the run, if any, and return an exit code; a failure is printed and stops nothing."""
+    try:
+        if path is not None:
+            write(path)
+    except Exception as error:  # noqa: BLE001  the releases are written, and their report is due
+        say.note(f"dpveil: {say.one_line(error)}")
+        return exits.IMPOSSIBLE
+    return exits.DONE
+
+
 def cost(promise: Promise) -> str:
     """Return a release's cost in one clause: for each region, in total, and the total's strength.
 
@@ -112,7 +124,8 @@ def _number(guarantee: Guarantee) -> str:
 
 def _counts(report: Report) -> str:
     """Return how many photos there are of each status."""
-    first = f"would release {len(report.priced)}" if report.dry else f"released {len(report.released)}"
+    none = "none of " if report.stopped == UNAFFORDABLE else ""
+    first = f"would release {none}{len(report.priced)}" if report.dry else f"released {len(report.released)}"
     counts = (len(report.failed), len(report.skipped), len(report.no_region))
     told = "failed {}, skipped {}, no region {}".format(*counts)
     untried = f", not tried {len(report.untried)}" if report.untried else ""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dpveil.release.plan import Plan
     from dpveil.release.quote import Quote
 
-PROMISED: Final = "promised: {cost}; in the clear: {clear}"
+PROMISED: Final = "{promised}: {cost}; in the clear: {clear}"
 BLIND: Final = "each new face was chosen without looking at the old one, {}"
 FACES: Final = (
     "all that was not replaced, including faces that were not found or not chosen, and the {} of each face"
@@ -40,8 +40,8 @@ DRAWN: Final = (
 KEEP: Final = "to keep gender or age, add --attributes {choices}, in {photo}, of which {faces} replaced"
 
 
-def tell(method: Method, promises: Sequence[Promise]) -> None:
-    """Print what releases promise and leave in the clear, for the one with most faces or regions.
+def tell(method: Method, promises: Sequence[Promise], promised: str = "promised") -> None:
+    """Print what releases have `promised` and leave in the clear, for the one with most faces or regions.
 
     Prints nothing if all are copies.
     """
@@ -56,7 +56,8 @@ def tell(method: Method, promises: Sequence[Promise]) -> None:
     if drawn and total.free:
         told = BLIND.format(_number(total, str(worst.strength)))
     clear = FACES.format("place, size and turn" if drawn else "place and size")
-    say.note(PROMISED.format(cost=told, clear=clear if worst.faces else "; ".join(total.scope.in_the_clear)))
+    seen = clear if worst.faces else "; ".join(total.scope.in_the_clear)
+    say.note(PROMISED.format(promised=promised, cost=told, clear=seen))
 
 
 @dataclass

@@ -19,7 +19,7 @@ from dpveil.batch.report import (
     Entry,
     Failure,
     Report,
-    untried,
+    Untried,
 )
 from dpveil.datasets.cache import RELEASES
 from dpveil.errors import DPVeilError, PhotoError
@@ -99,7 +99,7 @@ def _released(
 ) -> DPVeilError:
     """Release the files; return why others were not reached, and note it in the report if some were not."""
     if not todo:
-        return untried(UNSTARTED)
+        return Untried(UNSTARTED)
     import ray.exceptions
 
     try:
@@ -114,7 +114,7 @@ def _released(
     except ray.exceptions.RayError as error:
         report.stopped = UNSTARTED
         report.notes.append(f"Ray ended: {' '.join(str(error).split())[:300]}")
-    return untried(report.stopped or UNSTARTED)
+    return Untried(report.stopped or UNSTARTED)
 
 
 def _rows(setup: Setup, todo: Sequence[_Input], workers: int) -> Iterator[dict[str, Any]]:
