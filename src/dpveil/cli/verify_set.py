@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dpveil.synthesis.saving import SetVerification
 
 HINT = "do not rely on this set; get an intact copy of it, or make it again"
-PART = "it has no certificate of its own: verify its data set, {}"
+PART = "it has no certificate of its own: check its data set with dpveil verify {}"
 UNSIGNED = "data sets are not signed, so that nobody of --trust vouches for it"
 
 
@@ -42,11 +42,11 @@ def split(outputs: Iterable[Path]) -> tuple[list[Path], list[Path]]:
             sets[path.parent] = None
         else:
             others.append(path)
-            sets |= dict.fromkeys(_below(path))
+            sets |= dict.fromkeys(below(path))
     return [*sets], others
 
 
-def _below(folder: Path) -> list[Path]:
+def below(folder: Path) -> list[Path]:
     """Return the data sets below a folder, without those that lie in another one."""
     from dpveil.io.folders import is_folder, is_link, walk
     from dpveil.synthesis.names import NAME
