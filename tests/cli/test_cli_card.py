@@ -455,10 +455,11 @@ def test_a_set_is_held_to_what_is_asked_for(shell, tmp_path):
     save(tmp_path / "made", plan(epsilon=100), pictures, SecureBits())
     shell("key", "new", "own.key")
     for asked, told in (
-        (("--at-least", "weak"), "at least weak"),
-        (("--trust", "own.key.pub"), "not signed"),
+        (("--at-least", "weak"), "at least weak was asked for: make a set with a smaller epsilon"),
+        (("--trust", "own.key.pub"), "nobody of --trust vouches for it: leave out --trust"),
     ):
         code, _, err = shell("card", "made", "--out", "card.json", *asked)
+        assert (code, err.startswith("dpveil: made: ")) == (1, True)
         assert (code, told in err, (tmp_path / "card.json").exists()) == (1, True, False), err
     code, out, err = shell("card", "made", "--out", "card.json")
     assert (code, warned(err)) == (
@@ -468,7 +469,10 @@ def test_a_set_is_held_to_what_is_asked_for(shell, tmp_path):
             " it"
         ],
     )
-    assert "per person    at most (100, 1e-06)-DP, person: practically none\n" in out
+    assert out == (
+        "card.json: 4 files of a synthetic data set\n"
+        "per person    at most (100, 1e-06)-DP, person: practically none\n"
+    )
 
 
 def test_a_seeded_or_changed_set_has_no_card(shell, tmp_path):

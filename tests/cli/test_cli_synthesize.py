@@ -226,7 +226,7 @@ def test_a_flat_folder_is_not_said_to_hold_people(shell, tmp_path, codec):
     album = Album.of(tmp_path / "photos")
     assert (album.people, len(album.items)) == (12, 12)
     assert album.notes == (
-        "12 people with 12 photos: no photo is in a person's folder, and each counts as a person",
+        "12 people with 12 photos: no photo is in a person's folder",
         "12 photos have no person's name and count as a person each: somebody in several of them is protected"
         " in one of them only; if somebody may be, give each person a folder, or a row for each photo in a"
         " table (--people)",
@@ -526,7 +526,7 @@ def test_a_retry_with_the_same_key_finds_the_set_and_pays_nothing(made, shell, t
     assert (code, "paid for this key, but 000001.png is missing: get an intact copy" in err) == (1, True)
     shutil.rmtree(tmp_path / "made")
     code, _, err = made(*PAID, "--key", "first")
-    assert (code, "another --key is another set" in err) == (1, True)
+    assert (code, "another --key makes and pays another set" in err) == (1, True)
     assert (counted(shell), (tmp_path / "made").exists()) == ((1, 1, 0), False)
     assert made(*PAID, "--key", "second")[0] == 0
     assert counted(shell) == (2, 2, 0)
@@ -562,7 +562,7 @@ def test_whatever_fails_costs_one_debit_at_most_and_shows_nothing_unpaid(
     assert counted(shell) == (1, int(seen), int(not seen))
     assert not any((tmp_path / "made").glob("*"))
     code, _, err = made(*PAID, "--key", "first")
-    assert (code, "another --key is another set" in err) == ((1, True) if seen else (0, False))
+    assert (code, "another --key makes and pays another set" in err) == ((1, True) if seen else (0, False))
     assert counted(shell) == ((1, 1, 0) if seen else (2, 1, 1))
 
 
@@ -735,14 +735,15 @@ def test_a_retry_with_another_folder_says_where_the_paid_set_is(made, shell, tmp
     code, answer, err = made(*PAID, "--key", "first")
     assert (code, answer) == (1, "")
     assert err.splitlines()[-1] == (
-        "dpveil: a set was paid and written for this key already, and made is not that set: it is paid: use"
-        " that one, or name it as --out, which costs nothing; another --key is another set, and is paid"
+        "dpveil: the set of this --key was paid and written already: it is paid, and not made: use that one,"
+        " which costs nothing (--out paid); another --key is another set, and is paid"
     )
     known = re.search("sha256 [0-9a-f]{12}", shell("verify", "paid")[1])[0]
     (tmp_path / "far").mkdir()
     (tmp_path / "paid").rename(tmp_path / "far" / "paid")
     code, _, err = made(*PAID, "--key", "first")
-    assert (code, f"name its folder, of which dpveil verify says {known}, as --out" in err) == (1, True)
+    why = f"and made is not that set: dpveil verify says {known} of its folder: use that one"
+    assert (code, why in err) == (1, True)
     assert counted(shell) == (1, 1, 0)
 
 

@@ -155,6 +155,7 @@ def _read(
     from dpveil.cards.totals import of_set, totals
     from dpveil.cli import verify_set
     from dpveil.cli.verify import results
+    from dpveil.io.names import quoted, shown
     from dpveil.release.keys import trusted_keys
 
     at_least, trust, max_pixels = asked
@@ -167,7 +168,7 @@ def _read(
     found = verify_set.verified(folder)
     files = pictures(found)
     if found.certificate is None or (why := verify_set.refused(found, least, trusted=trusted is not None)):
-        raise CertificateError(why, hint=verify_set.HINT)
+        raise CertificateError(f"{quoted(shown(folder))}: {why}", hint=verify_set.hint_of(why))
     plan = found.certificate.plan
     return files, of_set(plan.guarantee, plan.pictures), found.certificate
 

@@ -31,7 +31,13 @@ AT_MOST: Final = "--at-most E refuses totals above ε = E"
 
 def in_words(out: Path, files: Sequence[Listed], found: Totals) -> Iterator[str]:
     """Yield what a card states of all files, and of totals with their strength."""
-    whom = counted(found.named, "named person").replace("persons", "people")
+    if is_of_set(files):
+        yield f"{out}: {counted(len(files), 'file')} of a synthetic data set"
+        yield f"per person    at most {_graded(found.people[0].total)}"
+        return
+    whom = (
+        counted(found.named, "named person").replace("persons", "people") if found.named else "nobody named"
+    )
     yield f"{out}: {counted(len(files), 'file')}, {whom}"
     for total, number in found.most:
         yield f"per person    at most {_graded(total)}{f' ({headcount(number)})' if found.named else ''}"
@@ -68,10 +74,17 @@ def warnings(files: Sequence[Listed], found: Totals, *, by_folder: bool) -> Iter
     for grade, least in LOW.items():
         yield from _low_files(files, grade, least)
     yield from _few(files)
-    whole = any(one.guarantee is not None for one in files)
     for grade, least in LOW.items():
         low = [one for one in found.people if strength(one.total) == grade]
-        yield from _low_totals(low, grade, named=found.named > 0) if whole else _low_set(low, grade, least)
+        if is_of_set(files):
+            yield from _low_set(low, grade, least)
+        else:
+            yield from _low_totals(low, grade, named=found.named > 0)
+
+
+def is_of_set(files: Sequence[Listed]) -> bool:
+    """Whether files are those of a synthetic set, which have no certificates of their own."""
+    return all(one.certificate is None for one in files)
 
 
 def _graded(total: Guarantee) -> str:
@@ -81,7 +94,7 @@ def _graded(total: Guarantee) -> str:
 def _low_files(files: Sequence[Listed], grade: str, least: str) -> Iterator[str]:
     """Yield a line about releases of this strength, if there are some."""
     stated = [(one.name, one.guarantee) for one in files if one.guarantee is not None]
-    low = [(name, guarantee) for name, guarantee in stated if strength(guarantee) == grade]
+    low = [one for one in stated if strength(one[1]) == grade]
     if low:
         name, guarantee = low[0]
         such, them = ("", "it") if len(low) == 1 else ("such as ", "them")

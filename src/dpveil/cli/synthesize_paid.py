@@ -142,16 +142,17 @@ def _setting(name: str, value: object) -> str:
 
 def _elsewhere(found: tuple[str, ...], out: Path) -> DPVeilError:
     """Return the error for a retry with another folder than that of the paid set."""
-    from dpveil.io.names import shown
+    from dpveil.io.names import quoted, shown
 
-    beside = next((place for place in _beside(out) if _is_paid(place, found)), None)
-    where = f"SHA-256 {found[-1]} of its certificate" if beside is None else f"it is {shown(beside)}"
-    problem = f"a set was paid and written for this key already, and {shown(out)} is not that set: {where}"
-    known = f"name its folder, of which dpveil verify says {say.hash_in_short(found[-1])}, as --out"
-    this = known if beside is None else "use that one, or name it as --out"
-    return DPVeilError(
-        problem, hint=f"{this}, which costs nothing; another --key is another set, and is paid"
+    problem = "the set of this --key was paid and written already"
+    if there := next((quoted(shown(place)) for place in _beside(out) if _is_paid(place, found)), ""):
+        hint = f"use that one, which costs nothing (--out {there}); another --key is another set, and is paid"
+        return DPVeilError(f"{problem}: it is {there}, and not {shown(out)}", hint=hint)
+    known = f"dpveil verify says {say.hash_in_short(found[-1])} of its folder"
+    hint = (
+        f"{known}: use that one, which costs nothing; if it is lost, another --key makes and pays another set"
     )
+    return DPVeilError(f"{problem}, and {shown(out)} is not that set", hint=hint)
 
 
 def _beside(out: Path) -> list[Path]:

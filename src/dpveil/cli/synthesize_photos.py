@@ -43,7 +43,7 @@ MISPLACED = (
     f"{MISSED}, or not where this layout has photos; --people folders reads a folder for each person,"
     " whatever it looks like"
 )
-FLAT = "no photo is in a person's folder, and each counts as a person"
+FLAT = "no photo is in a person's folder"
 FOLDED = "each folder is a person, with the folders in it"
 
 
