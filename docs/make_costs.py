@@ -172,12 +172,12 @@ def debits(callers: str) -> int:
 def constants() -> str:
     """Return what each photo costs, and the start of a run, by kind of work."""
     lines = [
-        ("worker, processor ms a photo", lambda m: plain(1000 * m["workers"].each)),
-        ("command, processor ms a photo", lambda m: plain(1000 * m["command"].each)),
-        ("start, processor s", lambda m: plain(m["workers"].start + m["command"].start)),
-        ("memory of the command, at the start", lambda m: in_bytes(m["memory"].start)),
-        ("memory of the command, a photo", lambda m: in_bytes(m["memory"].each)),
-        *((f"{name}, a photo", lambda m, name=name: in_bytes(m[name].each)) for name in list(MEASURED)[3:]),
+        ("workers, processor time per photo, ms", lambda m: plain(1000 * m["workers"].each)),
+        ("command, processor time per photo, ms", lambda m: plain(1000 * m["command"].each)),
+        ("start, processor time, s", lambda m: plain(m["workers"].start + m["command"].start)),
+        ("command, memory at the start", lambda m: in_bytes(m["memory"].start)),
+        ("command, memory per photo", lambda m: in_bytes(m["memory"].each)),
+        *((f"{name}, per photo", lambda m, name=name: in_bytes(m[name].each)) for name in list(MEASURED)[3:]),
     ]
     return table(["", *kinds()], [[name, *(tell(model(kind)) for kind in kinds())] for name, tell in lines])
 
@@ -189,9 +189,18 @@ def check() -> str:
     for name, (column, unit) in MEASURED.items():
         expected, measured = fitted(SMALL)[name].at(CHECKED), found[column] * unit
         tell = in_seconds if column.endswith(" s") else in_bytes
-        off = f"{100 * (measured / expected - 1):+.1f} %"
-        lines.append([named(name), tell(expected), tell(measured), off])
+        lines.append([named(name), tell(expected), tell(measured), difference(measured, expected)])
     return table([f"{plain(CHECKED)} small photos", "predicted", "measured", "difference"], lines)
+
+
+def difference(measured: float, expected: float) -> str:
+    """Return by how much a measurement is above what was expected, in per cent.
+
+    >>> difference(104.1, 100), difference(99.9, 100), difference(99.97, 100)
+    ('+4.1 %', '−0.1 %', '0.0 %')
+    """
+    off = f"{100 * (measured / expected - 1):+.1f}"
+    return f"{off.replace('-', '−') if float(off) else '0.0'} %"
 
 
 def sizes() -> str:

@@ -138,8 +138,10 @@ def check_structure(path):
 def test_a_card_states_every_file_and_every_person(shell, folder, tmp_path):
     code, out, err = shell("card", "out", "--out", "out/card.json", "--people", "who.csv")
     assert (code, "WARNING: one photo has no person's name" in err) == (0, True)
-    assert (
-        "out/card.json: 4 files, 2 named people\nper person    at most 2.834-DP, any-image (2 people)" in out
+    assert out == (
+        "out/card.json: 4 files, 2 named people\n"
+        "per person    at most 2.834-DP, any-image: moderate (2 people)\n"
+        "together      3.834-DP, any-image: weak\n"
     )
     card = check_structure(folder / "card.json")
     told = {one["name"]: one.get("dpveil:guarantee") for one in card["distribution"]}
@@ -180,11 +182,11 @@ def test_no_card_tells_who_is_in_a_photo(shell, folder):
 
 def test_folders_may_be_people_and_nobody_is_anybody(shell, folder):
     _, out, err = shell("card", "out", "--out", "card.json", "--people", "folders")
-    assert "at most 2-DP, any-image (3 people)" in out
+    assert "at most 2-DP, any-image: moderate (3 people)" in out
     assert "WARNING" not in err
     check_structure(folder.parent / "card.json")
     _, out, err = shell("card", "out", "--out", "card.json", "--force")
-    assert "at most 3.834-DP, any-image\n" in out
+    assert "at most 3.834-DP, any-image: weak\n" in out
     assert "WARNING: 4 photos have no person's name" in err
 
 
@@ -268,7 +270,10 @@ def heuristic(folder):
         (edited, "edited|checksum|altered|changed"),
         (copied, "it is a copy of the original"),
         (linked, "symbolic link"),
-        (inner_set, "certificate"),
+        (
+            inner_set,
+            "out holds one synthetic data set, out/made, .*: dpveil card out/made --out out/made.json$",
+        ),
         (heuristic, "no formal guarantee"),
     ],
 )
@@ -286,6 +291,82 @@ def test_what_hardly_protects_is_stated_as_such(shell, folder):
     assert files["out/weak.png"]["dpveil:guarantee"]["dpveil:strength"] == "practically none"
     code, _, err = shell("card", "out", "--out", "card.json", "--at-least", "weak", "--force")
     assert (code, "weak.png" in err) == (1, True)
+
+
+def warned(err):
+    return [line.removeprefix("WARNING: ") for line in err.splitlines() if line.startswith("WARNING")]
+
+
+def test_what_hardly_protects_is_said_on_the_screen(shell, folder):
+    """A line for each kind, with how many there are and one of them; the table is that of all strengths."""
+    for name, epsilon in (("weak.png", 4), ("none.png", 60), ("ada/none.png", 70)):
+        release(folder / name, epsilon)
+    release(folder / "few.png", 1, neighbourhood=4)
+    who = "file,person\nada/none.png,Ada\nada/1.png,Ada\nweak.png,Bob\nnone.png,Eve\n"
+    rest = "".join(f"{name},Bob\n" for name in ("ada/2 #%3.png", "bob/1.jpg", "eve[1]/x.png"))
+    (folder.parent / "who.csv").write_text(who + rest + "few.png,Cid\n", encoding="utf-8")
+    code, out, err = shell("card", "out", "--out", "card.json", "--people", "who.csv")
+    assert (code, out.splitlines()) == (
+        0,
+        [
+            "card.json: 8 files, 4 named people",
+            "per person    at most 71-DP, any-image: practically none (3 people)",
+            "per person    at most 1-DP, m-pixels (m = 4): strong about any 4 pixels (1 person)",
+            "together      138.9-DP, m-pixels (m = 4): practically none about any 4 pixels",
+        ],
+    )
+    assert warned(err) == [
+        "practically none: 2 releases, such as ada/none.png (70-DP, any-image), are not publishable;"
+        " --at-least weak refuses them",
+        "weak: one release, weak.png (4-DP, any-image); --at-least moderate refuses it",
+        "few.png: PROMISED ABOUT ANY 4 PIXELS ALONE: about all pixels of a region together the promise is"
+        " practically none (see dpveil explain)",
+        "practically none in all: 2 people, such as Ada (71-DP, any-image); --at-most E refuses totals above"
+        " ε = E",
+        "weak in all: 1 person, Bob (6.834-DP, any-image); --at-most E refuses totals above ε = E",
+    ]
+    code, out, _ = shell("card", "out", "--out", "c.json", "--people", "who.csv", "--json")
+    told = {one["person"]: one["strength"] for one in json.loads(out)["people"]}
+    assert told == {"Ada": "practically none", "Bob": "weak", "Cid": "strong", "Eve": "practically none"}
+
+
+def test_what_is_strong_or_moderate_has_no_warning(shell, folder):
+    assert warned(shell("card", "out", "--out", "card.json", "--people", "folders")[2]) == []
+    err = shell("card", "out", "--out", "c.json")[2]
+    assert warned(err)[-1] == (
+        "weak in all: all releases together, which may be of one person (3.834-DP, any-image); --at-most E"
+        " refuses totals above ε = E"
+    )
+
+
+def test_where_nobody_is_named_it_is_said_how_to(shell, folder):
+    flat = folder.parent / "flat"
+    flat.mkdir()
+    for end in ("", SUFFIX):
+        shutil.copy(folder / "ada" / f"1.png{end}", flat / f"1.png{end}")
+    hints = {
+        (): "--people says who is in which photo, and totals",
+        ("--people", "folders"): "no release lies in",
+    }
+    for number, (options, hint) in enumerate(hints.items()):
+        code, _, err = shell("card", "flat", "--out", f"{number}.json", *options)
+        assert code == 0
+        assert warned(err)[0].startswith("one photo has no person's name")
+        assert warned(err)[1].startswith(hint)
+    assert len(warned(shell("card", "out", "--out", "2.json", "--people", "who.csv")[2])) == 1
+
+
+def test_a_folder_of_sets_has_no_card(shell, tmp_path):
+    for name in ("one", "two/b"):
+        synthetic(tmp_path / "sets" / name)
+    code, out, err = shell("card", "sets", "--out", "card.json")
+    assert (code, out) == (1, "")
+    assert err == (
+        "dpveil: sets holds 2 synthetic data sets, sets/one and 1 more, whose pictures have no certificates"
+        " of their own, and a card is about releases or about one set: make a card for each set: dpveil card"
+        " sets/one --out sets/one.json\n"
+    )
+    assert shell("card", "sets/one", "--out", "sets/one.json")[0] == 0
 
 
 def test_trust_asks_for_a_signature_of_every_file(shell, folder):
@@ -342,7 +423,7 @@ def test_a_synthetic_set_has_one_promise(shell, tmp_path):
     made = synthetic(tmp_path / "made")
     code, out, err = shell("card", "made", "--out", "card.json", "--at-most", "1", "--delta", "1e-6")
     assert (code, "WARNING" in err) == (0, False)
-    assert "per person    at most (1, 1e-06)-DP, person" in out
+    assert "per person    at most (1, 1e-06)-DP, person: strong\n" in out
     card = check_structure(tmp_path / "card.json")
     (most,) = card["dpveil:perPerson"]
     assert (most["dpveil:epsilon"], most["dpveil:delta"], most["dpveil:relation"]) == (1, 1e-06, "person")
@@ -374,12 +455,24 @@ def test_a_set_is_held_to_what_is_asked_for(shell, tmp_path):
     save(tmp_path / "made", plan(epsilon=100), pictures, SecureBits())
     shell("key", "new", "own.key")
     for asked, told in (
-        (("--at-least", "weak"), "at least weak"),
-        (("--trust", "own.key.pub"), "not signed"),
+        (("--at-least", "weak"), "at least weak was asked for: make a set with a smaller epsilon"),
+        (("--trust", "own.key.pub"), "nobody of --trust vouches for it: leave out --trust"),
     ):
         code, _, err = shell("card", "made", "--out", "card.json", *asked)
+        assert (code, err.startswith("dpveil: made: ")) == (1, True)
         assert (code, told in err, (tmp_path / "card.json").exists()) == (1, True, False), err
-    assert shell("card", "made", "--out", "card.json")[0] == 0
+    code, out, err = shell("card", "made", "--out", "card.json")
+    assert (code, warned(err)) == (
+        0,
+        [
+            "practically none: the set ((100, 1e-06)-DP, person), is not publishable; --at-least weak refuses"
+            " it"
+        ],
+    )
+    assert out == (
+        "card.json: 4 files of a synthetic data set\n"
+        "per person    at most (100, 1e-06)-DP, person: practically none\n"
+    )
 
 
 def test_a_seeded_or_changed_set_has_no_card(shell, tmp_path):

@@ -16,12 +16,13 @@ from PIL import Image
 
 import dpveil.synthesis
 from dpveil.assets import save
+from dpveil.bench.items import PhotoFile
 from dpveil.bench.layouts import LAYOUTS, alone
 from dpveil.cli import synthesize_photos
 from dpveil.cli.synthesize_photos import Album
 from dpveil.codecs import PCA
 from dpveil.core.certificate import canonical, checksum
-from dpveil.errors import InvalidParameter, PhotoError
+from dpveil.errors import InvalidParameter, PhotoError, UsageError
 from dpveil.io import encode, writing
 from dpveil.ledger import Reservation
 from dpveil.synthesis import Plan, Simulator
@@ -31,6 +32,7 @@ from dpveil.synthesis.saving import verify
 from people_made import folder
 
 CODEC = "pca 100 sha256:" + 64 * "0"
+OF_A_SET = "it has no certificate of its own: check its data set with dpveil verify "
 FEW = ("--epsilon", "100", "--delta", "1e-6", "--crop", "middle", "--pictures", "5")
 
 
@@ -211,8 +213,43 @@ def test_photos_of_nobody_count_as_people_and_it_is_said(made, tmp_path):
     code, answer, err = made("--json")
     assert code == 0
     assert json.loads(answer)["synthesized"][0]["parameters"]["people"] == 9
-    assert "one photo has no person's name" in err
+    assert "note: one photo has no person's name and counts as a person\n" in err
     assert [item.name for item in alone(tmp_path / "photos")] == ["loose.png"]
+
+
+def test_a_flat_folder_is_not_said_to_hold_people(shell, tmp_path, codec):
+    """Its photos count as people, and it is said how to name them."""
+    root = folder(tmp_path / "people", people=4, photos=3)
+    (tmp_path / "photos").mkdir()
+    for number, path in enumerate(sorted(root.rglob("*.png"))):
+        shutil.copy(path, tmp_path / "photos" / f"{number}.png")
+    album = Album.of(tmp_path / "photos")
+    assert (album.people, len(album.items)) == (12, 12)
+    assert album.notes == (
+        "12 people with 12 photos: no photo is in a person's folder",
+        "12 photos have no person's name and count as a person each: somebody in several of them is protected"
+        " in one of them only; if somebody may be, give each person a folder, or a row for each photo in a"
+        " table (--people)",
+    )
+    line = ("synthesize", "photos", "--out", "made", *FEW, "--codec", codec, "--people", "folders")
+    code, _, err = shell(*line, "--dry-run")
+    assert (code, err) == (
+        4,
+        "dpveil: 12 photos of photos are in no person's folder: 0.png and 11 more: move them into one, name"
+        " people in a table, or leave out --people, and each counts as a person\n",
+    )
+    code, _, err = shell(*line, "--subject-column", "who")
+    assert (code, "--subject-column needs a table" in err) == (2, True)
+
+
+def test_folders_are_people_whatever_the_layout_looks_like(tmp_path):
+    root = folder(tmp_path, people=2, photos=3)
+    (root / "person 0").rename(root / "AF01")
+    (root / "person 1").rename(root / "BF01")  # the same person in KDEF
+    assert Album.of(root).people == 1
+    album = Album.of(root, "folders")
+    assert album.numbers == (0, 0, 0, 1, 1, 1)
+    assert album.notes == ("2 people with 6 photos: each folder is a person, with the folders in it",)
 
 
 def test_people_are_folders(tmp_path):
@@ -452,7 +489,7 @@ def test_the_ledger_knows_the_set_that_it_paid_for(made, shell, tmp_path, budget
     assert f"  sha256 {digest[:12]}\n" in shell("verify", "made")[1]
     code, answer, _ = shell(*check, "made/000001.png", "--json")
     (failed,) = json.loads(answer)["failed"]
-    assert (code, failed["error"]) == (1, "it has no certificate of its own: verify its data set, made")
+    assert (code, failed["error"]) == (1, f"{OF_A_SET}made")
     code, _, said = shell("ledger", "history", "--ledger", URL, "--image", "made/000001.png")
     assert (code, said) == (1, f"made/000001.png: {failed['error']}\n")
     (tmp_path / "made" / "000001.png").unlink()
@@ -482,12 +519,14 @@ def test_a_retry_with_the_same_key_finds_the_set_and_pays_nothing(made, shell, t
     assert "nothing was drawn" in err
     assert (text_of(tmp_path), counted(shell)) == (before, (1, 1, 0))
     code, _, err = made(*PAID, "--key", "first", "--candidates", "9")
-    assert (code, "made is not that set, or not intact, or of other settings" in err) == (1, True)
+    told = "made is the set that was paid for this key, but it was made with other settings: candidates by"
+    assert (code, f"{told} default" in err) == (1, True)
     (tmp_path / "made" / "000001.png").unlink()
-    assert made(*PAID, "--key", "first")[0] == 1
+    code, _, err = made(*PAID, "--key", "first")
+    assert (code, "paid for this key, but 000001.png is missing: get an intact copy" in err) == (1, True)
     shutil.rmtree(tmp_path / "made")
     code, _, err = made(*PAID, "--key", "first")
-    assert (code, "choose another --key" in err) == (1, True)
+    assert (code, "another --key makes and pays another set" in err) == (1, True)
     assert (counted(shell), (tmp_path / "made").exists()) == ((1, 1, 0), False)
     assert made(*PAID, "--key", "second")[0] == 0
     assert counted(shell) == (2, 2, 0)
@@ -523,7 +562,7 @@ def test_whatever_fails_costs_one_debit_at_most_and_shows_nothing_unpaid(
     assert counted(shell) == (1, int(seen), int(not seen))
     assert not any((tmp_path / "made").glob("*"))
     code, _, err = made(*PAID, "--key", "first")
-    assert (code, "choose another --key" in err) == ((1, True) if seen else (0, False))
+    assert (code, "another --key makes and pays another set" in err) == ((1, True) if seen else (0, False))
     assert counted(shell) == ((1, 1, 0) if seen else (2, 1, 1))
 
 
@@ -577,6 +616,137 @@ def test_an_interrupt_after_the_payment_waits_for_the_set(made, shell, tmp_path,
     assert (code, "paid by album" in answer) == (0, True)
 
 
+PRICE = (
+    "price: a set of 5 pictures, epsilon 100 and delta 1e-06 (person) together; album: limit epsilon {0} and"
+    " delta {1}, left epsilon {0} and delta {1}"
+)
+DRY = (*PAID, "--dry-run")
+
+
+def lines_of(err, *words):
+    """Return the lines that begin with one of these words."""
+    return [line for line in err.splitlines() if line.startswith(words)]
+
+
+@pytest.fixture
+def unread(monkeypatch):
+    """Fails where a photo is read, and where anything is drawn."""
+    monkeypatch.setattr(PhotoFile, "read", lambda *_: pytest.fail("a dry run reads a photo"))
+    monkeypatch.setattr(Simulator, "draw", lambda *_: pytest.fail("a dry run draws"))
+
+
+def test_a_dry_run_says_what_a_set_promises_and_costs(made, shell, tmp_path, budget, unread):
+    before = sorted(tmp_path.rglob("*"))
+    code, answer, err = made(*DRY, "--key", "first")
+    assert (code, counted(shell)) == (0, (0, 0, 0))
+    assert answer.splitlines()[0] == ("made: would be 5 pictures, (100, 1e-06)-DP, person: practically none")
+    assert answer.splitlines()[1].startswith("neighbours    two sets of photos")
+    assert lines_of(err, "note: 8 people", "price") == [
+        "note: 8 people with 24 photos: each folder is a person, with the folders in it",
+        "note: 8 people vote for 14 candidates in one round: 0.6 votes each on average, under noise with a"
+        " standard deviation of 0.14",
+        PRICE.format(200, "1e-05"),
+    ]
+    assert err.endswith("a dry run reads no photo, draws, pays and writes nothing\n")
+    assert sorted(tmp_path.rglob("*")) == before
+    code, answer, err = made("--dry-run", "--seed", "1", "--json")
+    document = json.loads(answer)
+    (one,) = document["priced"]
+    assert (code, document["synthesized"], document["photos"], lines_of(err, "price")) == (0, [], 24, [])
+    assert (one["guarantee"]["epsilon"], one["parameters"]["people"], one["candidates"]) == (100, 8, 14)
+    assert (one["publishable"], any("NOT FOR PUBLICATION" in text for text in one["warnings"])) == (
+        False,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "why"),
+    [
+        (
+            99,
+            "1e-05",
+            "epsilon 99 left, and this set costs 100: choose --epsilon 99 or less, or raise its limit",
+        ),
+        (100, "9e-07", "delta 9e-07 left, and this set costs 1e-06: choose --delta 9e-07 or less, or raise"),
+    ],
+)
+def test_a_dry_run_that_is_too_dear_ends_as_the_run_does(made, shell, budget, unread, epsilon, delta, why):
+    limit = ("ledger", "limit", "album", "--epsilon", epsilon, "--delta", delta, "--ledger", URL)
+    assert shell(*limit)[0] == 0
+    code, answer, err = made(*DRY)
+    assert (code, answer, lines_of(err, "price")) == (3, "", [PRICE.format(epsilon, delta)])
+    assert lines_of(err, "dpveil")[0].startswith(f"dpveil: album has {why}")
+    code, answer, err = made(*PAID)
+    assert (code, answer, lines_of(err, "price")) == (3, "", [])
+    assert lines_of(err, "dpveil")[0].startswith(f"dpveil: album has {why}")
+    assert counted(shell) == (0, 0, 0)
+
+
+def test_a_dry_run_refuses_what_the_run_does(made, shell, tmp_path, budget, unread, monkeypatch):
+    code, _, err = made("--ledger", URL, "--subject", "albun", "--dry-run")
+    assert (code, "albun has no limit" in err) == (3, True)
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "mine.txt").touch()
+    assert made(*DRY)[0] == 4
+    (tmp_path / "made" / "mine.txt").unlink()
+    line = ("synthesize", "photos", "--out", "made", "--epsilon", "1", "--delta", "1e-6", "--dry-run")
+    code, answer, err = shell(*line)
+    assert (code, answer, "number of people = 8 is too small" in err) == (2, "", True)
+
+    def nothing(*_):
+        raise UsageError("nothing finds faces here", hint="install it")
+
+    monkeypatch.setattr(synthesize_photos, "choose", nothing)
+    assert made(*DRY, "--crop", "face")[0] == 2
+
+
+def test_a_dry_run_knows_of_a_set_that_was_paid(made, shell, budget):
+    assert made(*PAID, "--key", "first")[0] == 0
+    code, answer, err = made(*DRY, "--key", "first", "--json")
+    assert (code, len(json.loads(answer)["skipped"]), lines_of(err, "price")) == (0, 1, [])
+    assert counted(shell) == (1, 1, 0)
+
+
+def test_the_price_is_said_before_photos_are_read_and_what_is_left_after_it_is_paid(
+    made, shell, monkeypatch, capsys, budget
+):
+    before = []
+    real = PhotoFile.read
+
+    def read(item):
+        before.append((capsys.readouterr().err, counted(shell)))
+        return real(item)
+
+    monkeypatch.setattr(PhotoFile, "read", read)
+    err = made(*PAID)[2]
+    assert (lines_of(before[0][0], "price"), before[0][1]) == ([PRICE.format(200, "1e-05")], (0, 0, 0))
+    left = "limit epsilon 200 and delta 1e-05, left epsilon 100 and delta 9e-06"
+    assert (
+        f"album: spent epsilon 100 and delta 1e-06 (person) for what all its releases cover; {left}\n" in err
+    )
+
+
+def test_a_retry_with_another_folder_says_where_the_paid_set_is(made, shell, tmp_path, budget):
+    assert made(*PAID, "--key", "first")[0] == 0
+    (tmp_path / "made").rename(tmp_path / "paid")
+    assert made()[0] == 0  # another set, which the retry must not name
+    (tmp_path / "made").rename(tmp_path / "another")
+    code, answer, err = made(*PAID, "--key", "first")
+    assert (code, answer) == (1, "")
+    assert err.splitlines()[-1] == (
+        "dpveil: the set of this --key was paid and written already: it is paid, and not made: use that one,"
+        " which costs nothing (--out paid); another --key is another set, and is paid"
+    )
+    known = re.search("sha256 [0-9a-f]{12}", shell("verify", "paid")[1])[0]
+    (tmp_path / "far").mkdir()
+    (tmp_path / "paid").rename(tmp_path / "far" / "paid")
+    code, _, err = made(*PAID, "--key", "first")
+    why = f"and made is not that set: dpveil verify says {known} of its folder: use that one"
+    assert (code, why in err) == (1, True)
+    assert counted(shell) == (1, 1, 0)
+
+
 # What verify says of changed sets
 
 
@@ -605,11 +775,17 @@ def test_a_picture_of_a_set_is_said_to_be_one(made, shell, tmp_path):
     code, answer, err = shell("verify", "made/000001.png")
     assert (code, answer) == (
         1,
-        "MISSING       made/000001.png  it has no certificate of its own: verify its data set, made\n",
+        f"MISSING       made/000001.png  {OF_A_SET}made\n",
     )
     assert "no release is here" not in err
     code, answer, _ = shell("verify", f"made/{of_set.NAME}")
     assert (code, answer.split()[:2]) == (0, ["consistent", "made"])
+    first, rest = "made/000001.png and 4 more", "pictures of a data set have no certificates of their own"
+    pictures = [f"made/00000{number}.png" for number in range(1, 6)]
+    code, answer, err = shell("verify", *pictures)
+    assert (code, answer) == (1, f"MISSING       {first}  {rest}: check it with dpveil verify made\n")
+    assert "failed 5;" in err
+    assert len(json.loads(shell("verify", *pictures, "--json")[1])["failed"]) == 5
     (tmp_path / "link").symlink_to("made")
     code, answer, _ = shell("verify", "link")
     assert (code, "symbolic link" in answer) == (1, True)
@@ -732,3 +908,27 @@ def test_pictures_are_the_codec_s_and_the_sheet_shows_them(made, tmp_path):
     assert first.shape == (20, 20, 3)
     assert np.array_equal(shown[:20, :20], first)
     assert (shown[:20, 100:] == 255).all()
+
+
+def test_pictures_that_are_named_beside_their_set_are_verified_with_it(made, shell, tmp_path):
+    """As a shell does that expands `made/*`."""
+    assert made()[0] == 0
+    names = [f"made/{path.name}" for path in sorted((tmp_path / "made").iterdir())]
+    code, answer, err = shell("verify", *names)
+    assert (code, answer.count("\n"), answer.split()[:2]) == (0, 1, ["consistent", "made"])
+    assert "consistent 1, publishable 0, failed 0" in err
+    assert shell("verify", *names, "made/000006.png")[0] == 1  # is not there
+    shutil.copy(tmp_path / "made" / "000001.png", tmp_path / "made" / "original.png")
+    code, answer, _ = shell("verify", *names, "made/original.png")
+    assert (code, "original.png is not part of the set" in answer) == (1, True)
+
+
+def test_originals_beside_a_set_are_a_few_lines(made, shell):
+    assert made()[0] == 0
+    code, answer, err = shell("verify", ".")
+    lines = answer.splitlines()
+    assert (code, [line.split()[0] for line in lines]) == (1, ["consistent", *["MISSING"] * 4])
+    assert lines[3].startswith("MISSING       photos/person 0/2.png  ")
+    assert lines[4] == "MISSING       photos  21 more files without a certificate: --json names all"
+    assert "no certificate 24, failed 0" in err
+    assert len(json.loads(shell("verify", ".", "--json")[1])["failed"]) == 24

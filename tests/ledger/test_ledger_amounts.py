@@ -238,6 +238,33 @@ def test_what_is_left_is_named_in_the_terms_of_the_release() -> None:
     assert limit.exceeded(Cost.of(cost(2))) == {"rho": Fraction(3, 2)}
 
 
+def both(epsilon: Any, delta: Any = "1e-5") -> Limit:
+    return Limit("approximate", epsilon=epsilon, delta=delta)
+
+
+def test_of_a_limit_with_delta_both_amounts_are_left() -> None:
+    """δ as well: a release with more of it does not fit, however much ε is left."""
+
+    def account(limit: Limit, *parents: Account, **spent: Any) -> Account:
+        used = Total(Cost.of(cost(**spent)), ANY) if spent else Total()
+        return Account("a", used, Total(), (limit,), parents)
+
+    own = account(both(12), epsilon=1, delta="1e-6")
+    assert own.limits_in_words() == "limit epsilon 12 and delta 1e-05, left epsilon 11 and delta 9e-06"
+    assert own.left == {"epsilon": 11, "delta": Fraction(9, 10**6)}
+    below = account(both(3), account(both(9, "4e-6"), epsilon=8, delta="1e-6"))
+    assert below.limits_in_words().endswith("; in all epsilon 1 and delta 3e-06 is left")
+    assert account(both(3), account(Limit("pure", epsilon=2))).left == {"epsilon": 2}
+    assert account(both(3), account(Limit("zcdp", rho=2))).left == {"epsilon": 2}
+    spent = account(both(3, "1e-6"), epsilon=1, delta="1e-6")
+    assert spent.limits_in_words().endswith("left epsilon 2 and delta 0")
+    over = account(both(3, "1e-6"), epsilon=1, delta="2e-6")
+    assert (over.left, "exceeded by delta 1e-06" in over.limits_in_words()) == (
+        {"epsilon": 0, "delta": 0},
+        True,
+    )
+
+
 def test_an_account_leaves_what_the_tightest_limit_of_its_path_does() -> None:
     def account(spent: Any, *limits: Limit, parents: tuple[Account, ...] = ()) -> Account:
         return Account("a", Total(Cost.of(cost(spent)), ANY), Total(), limits, parents)
@@ -256,4 +283,5 @@ def test_an_account_leaves_what_the_tightest_limit_of_its_path_does() -> None:
         "limit epsilon 9, left 8.5; a: limit epsilon 1, left 0.25; in all epsilon 0.25 is left"
     )
     assert account(1, tight).limits_in_words() == "limit epsilon 1, left 0"
+    assert account(1, tight, parents=(account(0, both(9)),)).left == {"epsilon": 0}
     assert account(4, tight).limits_in_words() == "limit epsilon 1, exceeded by epsilon 3"

@@ -31,6 +31,15 @@ def name_of(person: str) -> str:
     return unicodedata.normalize("NFC", person)
 
 
+def headcount(count: int) -> str:
+    """Return a number of people in words.
+
+    >>> headcount(1), headcount(4260)
+    ('1 person', '4,260 people')
+    """
+    return f"{count:,} {'person' if count == 1 else 'people'}"
+
+
 def alike(people: Iterable[str]) -> list[str]:
     """Return a line to tell if names of people differ in upper and lower case only; it names two of them.
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from dpveil.cards.contents import Listed
     from dpveil.cards.people import People
     from dpveil.cards.totals import Totals
-    from dpveil.core.guarantee import Guarantee
     from dpveil.release.keys import PublicKey
     from dpveil.synthesis.certificate import SetCertificate
 
@@ -89,7 +88,7 @@ def card_command(
     document = card(about, files, found, before, made)
     text = written.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     write_together([(out, text.encode(errors="backslashreplace"))], replace=force)
-    _tell(out, files, found, document, json)
+    _tell(out, files, found, document, json, by_folder=people == FOLDERS)
     return exits.DONE
 
 
@@ -156,20 +155,38 @@ def _read(
     from dpveil.cards.totals import of_set, totals
     from dpveil.cli import verify_set
     from dpveil.cli.verify import results
+    from dpveil.io.names import quoted, shown
     from dpveil.release.keys import trusted_keys
 
     at_least, trust, max_pixels = asked
     trusted: Sequence[PublicKey] | None = trusted_keys(trust or None)
     least = None if at_least is None else check_strength_name(at_least)
     if not verify_set.is_set(folder):
+        _check_no_sets(folder)
         files = releases(folder, [*results([folder], max_pixels, least, trusted)])
         return files, totals(files, _people(people, column, files, folder)), None
     found = verify_set.verified(folder)
     files = pictures(found)
     if found.certificate is None or (why := verify_set.refused(found, least, trusted=trusted is not None)):
-        raise CertificateError(why, hint=verify_set.HINT)
+        raise CertificateError(f"{quoted(shown(folder))}: {why}", hint=verify_set.hint_of(why))
     plan = found.certificate.plan
     return files, of_set(plan.guarantee, plan.pictures), found.certificate
+
+
+def _check_no_sets(folder: Path) -> None:
+    """Raise `CertificateError` if synthetic sets lie below a folder: a card is about releases, or one set."""
+    from dpveil.cli import verify_set
+    from dpveil.core.guarantee import counted
+    from dpveil.io.names import quoted, shown
+
+    if sets := verify_set.below(folder):
+        first, more = quoted(shown(sets[0])), f" and {len(sets) - 1:,} more" if len(sets) > 1 else ""
+        problem = f"{quoted(shown(folder))} holds {counted(len(sets), 'synthetic data set')}, {first}{more}"
+        why = (
+            "whose pictures have no certificates of their own, and a card is about releases or about one set"
+        )
+        hint = f"make a card for each set: dpveil card {first} --out {first}.json"
+        raise CertificateError(f"{problem}, {why}", hint=hint)
 
 
 def _people(people: Text, column: str, files: Sequence[Listed], folder: Path) -> People:
@@ -181,39 +198,25 @@ def _people(people: Text, column: str, files: Sequence[Listed], folder: Path) ->
     return by_folder(names) if people == FOLDERS else by_table(Path(people), column, names, folder)
 
 
-def _numbers(total: Guarantee) -> dict[str, Any]:
-    """Return a total as certificates state it, without the words of a scope, which are those of its parts."""
-    return {name: value for name, value in total.to_json().items() if name != "scope"}
-
-
-def _tell(out: Path, files: Sequence[Listed], found: Totals, document: dict[str, Any], as_json: bool) -> None:
-    """Say what the card states, and what it leaves out."""
-    from dpveil.cards.croissant import NO_PERSON, TO_FILL
-    from dpveil.cards.people import alike
-    from dpveil.cli.run_report import several
-    from dpveil.core.guarantee import counted
-    from dpveil.io.names import quoted
+def _tell(
+    out: Path,
+    files: Sequence[Listed],
+    found: Totals,
+    document: dict[str, Any],
+    as_json: bool,
+    *,
+    by_folder: bool,
+) -> None:
+    """Say what the card states, how strong that is, and what it leaves out."""
+    from dpveil.cards.croissant import TO_FILL
+    from dpveil.cli.card_words import in_words, to_json, warnings
 
     empty = [field for field in TO_FILL if field not in document]
     if as_json:
-        people = [
-            {"person": one.name, "releases": one.releases, "total": one.total.to_json()}
-            for one in found.people
-        ]
-        told = {"card": str(out), "files": len(files), "named": found.named, "people": people}
-        say.document({**told, "without_person": list(found.unnamed), "to_fill": empty})
+        say.document({"card": str(out), "files": len(files), **to_json(found), "to_fill": empty})
     else:
-        whom = counted(found.named, "named person").replace("persons", "people")
-        say.answer(f"{out}: {counted(len(files), 'file')}, {whom}")
-        for total, number in found.most:
-            about = f" ({number:,} people)" if found.named else ""
-            say.answer(f"per person    at most {total}{about}")
-        if found.together is not None:
-            say.answer(f"together      {found.together}")
-    if found.unnamed:
-        bare = counted(len(found.unnamed), "photo")
-        have = f"{bare} {'has' if len(found.unnamed) == 1 else 'have'}"
-        say.note(f"WARNING: {NO_PERSON.format(have)}: {several([quoted(name) for name in found.unnamed])}")
-    for line in alike(one.name for one in found.people):
+        for line in in_words(out, files, found):
+            say.answer(line)
+    for line in warnings(files, found, by_folder=by_folder):
         say.note(f"WARNING: {line}")
     say.note(f"to fill in: {', '.join(empty)}")

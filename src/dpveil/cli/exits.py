@@ -33,10 +33,11 @@ DETAILS: Final = {
     ),
     USAGE: "An option is missing, unknown or out of range; nothing was read",
     BUDGET: (
-        "Nothing was drawn for a photo that would cost more than a limit of its subject has left, that was"
-        " released with other regions before, or that would promise less than `--at-least`; nor for any photo"
-        " of a run whose photos cost more together than is left. `card` found releases that have no total, or"
-        " more for a person than `--at-most`, and wrote nothing"
+        "Nothing was drawn for a photo, or a set of `synthesize`, that would cost more than a limit of its"
+        " subject has left, for a photo that was released with other regions before, or for one that would"
+        " promise less than `--at-least`; nor for any photo of a run whose photos cost more together than is"
+        " left. `card` found releases that have no total, or more for a person than `--at-most`, and wrote"
+        " nothing"
     ),
     IMPOSSIBLE: (
         "No photo, table or model is one that dpveil reads, or no output can be written, or the ledger is"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,9 +13,10 @@ from dpveil.errors import BudgetRefused, DPVeilError, UsageError
 
 if TYPE_CHECKING:
     from dpveil.batch import Choices, Report
+    from dpveil.core.guarantee import Guarantee
     from dpveil.ledger import Ledger
 
-PRICE: Final = "price: {photos}, {amounts}; {subject}: {limits}"
+PRICE: Final = "price: {what}, {amounts}; {subject}: {limits}"
 NOISE: Final = "warning: nothing is {done} yet: {photos}: {noise}"
 
 
@@ -57,22 +59,27 @@ def paying(
 
 def tell_price(choices: Choices, dry: Report) -> None:
     """Say what a run will cost, and that it would release noise if so, by the report of its dry run."""
+    totals = [entry.promise.total for entry in dry.priced if entry.promise is not None]
+    ledger: Any = choices.ledger
+    if totals and ledger is not None and choices.subject is not None:
+        paid = [total for total in totals if total is not None]
+        tell_cost(counted(len(totals), "photo"), paid, ledger, choices.subject)
+    tell_noise(choices, dry)
+
+
+def tell_cost(what: str, totals: Sequence[Guarantee], ledger: Ledger, subject: str) -> None:
+    """Say what something of these `totals` will cost together, and what the subject has left.
+
+    What cannot be paid at all has no price: it is refused later, and that is told.
+    """
     from dpveil.ledger.account import amounts_in_words
     from dpveil.ledger.amounts import Total
     from dpveil.ledger.rules import priced
 
-    totals = [entry.promise.total for entry in dry.priced if entry.promise is not None]
-    ledger: Any = choices.ledger
-    try:
-        cost = sum((priced(total) for total in totals if total is not None), Total())
-        limits = ledger.show(choices.subject).limits_in_words() if totals and ledger is not None else ""
-    except DPVeilError:
-        limits = ""  # what cannot be paid is refused, and reported, photo by photo
-    if limits:
-        amounts = amounts_in_words(cost) + " together" * (len(totals) > 1)
-        photos = counted(len(totals), "photo")
-        say.note(PRICE.format(photos=photos, amounts=amounts, subject=choices.subject, limits=limits))
-    tell_noise(choices, dry)
+    with suppress(DPVeilError):
+        amounts = amounts_in_words(sum(map(priced, totals), Total())) + " together" * (len(totals) > 1)
+        limits = ledger.show(subject).limits_in_words()
+        say.note(PRICE.format(what=what, amounts=amounts, subject=subject, limits=limits))
 
 
 def tell_dry(choices: Choices, report: Report) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpveil.cli import exits, say
-from dpveil.cli.card import COLUMN
+from dpveil.cli.card import COLUMN, FOLDERS
 from dpveil.cli.options import AsJson, LedgerUrl, Quiet, Text
 from dpveil.cli.progress import bar
 from dpveil.cli.stopping import stopping
@@ -62,7 +62,7 @@ def synthesize_command(
         typer.Option(
             "--people",
             metavar="TABLE",
-            help="Who is in which photo: a CSV file, instead of names of folders and files.",
+            help="Who is in which photo: a CSV file; or folders, one for each person, whatever their names.",
         ),
     ] = None,
     subject_column: Annotated[
@@ -82,6 +82,12 @@ def synthesize_command(
     seed: Annotated[
         int | None, typer.Option(metavar="N", help="Reproducible, so not for publication.")
     ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Count people, say what the set promises and costs; read no photo, pay nothing."
+        ),
+    ] = False,
     quiet: Quiet = False,
     json: AsJson = False,
 ) -> int:
@@ -89,6 +95,7 @@ def synthesize_command(
 
     \b
     Examples:
+      dpveil synthesize faces/ --out made --epsilon 1 --delta 1e-6 --dry-run
       dpveil synthesize faces/ --out made --epsilon 1 --delta 1e-6
       dpveil synthesize faces/ --out made --epsilon 1 --delta 1e-6 --people who.csv
       dpveil verify made
@@ -96,40 +103,45 @@ def synthesize_command(
     People's photos vote for faces of nobody, and only noisy counts of votes are kept (Private Evolution).
     Neighbours are two sets of photos of the same number of people, of whom one is replaced with all photos:
     how many people there are is public. People are folders, or `person` in the .json of shards; a photo
-    without a person counts as one. In a table, with the columns `file` and `person`, every photo needs one
-    person. Choose every option without looking at the photos. Exit code 1: the set was made, and some photos
-    could not be read. Once a ledger has paid, the set is written before Ctrl-C ends the command.
+    without a person counts as one. With --people every photo needs one person: a folder, or a row of a
+    table with the columns `file` and `person`. Choose every option without looking at the photos. Exit code
+    1: the set was made, and some photos could not be read. Exit code 3: the ledger has less left than the
+    set costs. Once a ledger has paid, the set is written before Ctrl-C ends the command.
     """
-    from dpveil.cli.synthesize_photos import Album, check_apart, embedded
+    from dpveil.cli.synthesize_photos import Album, check_apart, crop_of, embedded
     from dpveil.synthesis import Plan, Simulator
 
     payer = Payer(ledger, subject, key, seed)
     payer.check_new(out)
     check_apart(out, folder)
-    album = Album.of(folder, _table(table, subject_column))
+    album = Album.of(folder, _whose(table, subject_column))
     _note(album.notes)
     settings: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "pictures": pictures, "rounds": rounds}
     settings |= {"candidates": candidates, "crop": crop, "codec": codec}
     plan = Plan(people=album.people, **settings)
-    if (there := payer.check(plan, out)) is not None:
-        _tell(out, there, json, skipped=True)
+    _note(_expected(plan))
+    if (there := payer.check(plan, out, dry=dry_run)) is not None:
+        _tell(out, there, "skipped", json)
         return exits.DONE
     simulator = Simulator(plan.codec.held)
-    _note(_expected(plan))
-    points, failed = embedded(album, plan, simulator, quiet=quiet)
+    cropped = crop_of(plan, simulator)
+    if dry_run:
+        _tell(out, _planned(plan, seed), "priced", json, photos=len(album.items))
+        return exits.DONE
+    points, failed = embedded(album, cropped, simulator, quiet=quiet)
     with payer.paying(plan, out) as paid:
         certificate = _made(out, plan, simulator, points, paid, seed, quiet=quiet)
-        _tell(out, certificate, json, photos=len(album.items), failed=failed)
+        _tell(out, certificate, "synthesized", json, photos=len(album.items), failed=failed)
     return exits.INCOMPLETE if failed else exits.DONE
 
 
-def _table(table: str | None, column: str | None) -> tuple[Path, str] | None:
-    """Return the table of people and its column, if one is named."""
-    if table is None:
+def _whose(table: str | None, column: str | None) -> tuple[Path, str] | str | None:
+    """Return the table of people and its column, or `FOLDERS`, if either is named."""
+    if table in (None, FOLDERS):
         if column is not None:
             raise UsageError("--subject-column needs a table", hint="give one with --people TABLE.csv")
-        return None
-    return Path(table), COLUMN if column is None else column
+        return table
+    return Path(str(table)), COLUMN if column is None else column
 
 
 def _note(notes: Iterable[str]) -> None:
@@ -158,15 +170,24 @@ def _made(
     return save(out, plan, made.pictures, bits, paid)
 
 
+def _planned(plan: Plan, seed: int | None) -> SetCertificate:
+    """Return the certificate of a set that is not made: of no files."""
+    from dpveil.noise.bits import SECURE, SEEDED
+    from dpveil.synthesis.certificate import SetCertificate
+
+    return SetCertificate(plan=plan, bits=SECURE if seed is None else SEEDED, files={})
+
+
 def _expected(plan: Plan) -> list[str]:
     """Return what to expect of a plan, before anything is read."""
+    from dpveil.cards.people import headcount
     from dpveil.core.guarantee import counted
     from dpveil.release.explain import sentence
     from dpveil.synthesis.certificate import FAINT
 
-    mean = plan.people / plan.chosen
+    mean, vote = plan.people / plan.chosen, "votes" if plan.people == 1 else "vote"
     told = (
-        f"{plan.people:,} people vote for {plan.chosen:,} candidates in {counted(plan.rounds, 'round')}:"
+        f"{headcount(plan.people)} {vote} for {plan.chosen:,} candidates in {counted(plan.rounds, 'round')}:"
         f" {mean:.1f} votes each on average, under noise with a standard deviation of {plan.noise:.2g}"
     )
     return [told, *[FAINT] * plan.faint, sentence(plan.guarantee)]
@@ -175,41 +196,53 @@ def _expected(plan: Plan) -> list[str]:
 def _tell(
     out: Path,
     certificate: SetCertificate,
+    status: str,
     json: bool,
     *,
     photos: int = 0,
     failed: Sequence[str] = (),
-    skipped: bool = False,
 ) -> None:
-    """Say what was made, or is there since an earlier run (`skipped`)."""
+    """Say what was made (`status` synthesized), is there since an earlier run (skipped), or would be made by
+    a run that is not dry (priced).
+    """
     from dpveil.core.guarantee import counted
     from dpveil.io.names import shown
     from dpveil.synthesis.names import SHEET
 
-    plan, warnings = certificate.plan, list(certificate.warnings)
+    plan = certificate.plan
     for text in failed[:10]:
         say.note(f"left out: {text}")
     if len(failed) > 10:
         say.note(f"left out: {len(failed) - 10} more")
-    if skipped:
+    if status == "skipped":
         say.note("skipped: the set of this --key is there, paid and intact; nothing was drawn")
     if json:
-        made = {"output": str(out), "guarantee": plan.guarantee.to_json()}
-        settings = {"parameters": plan.parameters(), "candidates": plan.chosen, "noise": plan.noise}
-        told = {
-            "strength": certificate.strength,
-            "publishable": certificate.publishable,
-            "warnings": warnings,
-        }
         sets: dict[str, Any] = {"synthesized": [], "skipped": []}
-        sets["skipped" if skipped else "synthesized"] = [{**made, **settings, **told}]
+        sets[status] = [_entry(out, certificate)]
         say.document({**sets, "photos": photos, "failed": [*failed]})
         return
-    sheet = shown(out / SHEET)
-    say.answer(f"{out}: {counted(plan.pictures, 'picture')}, {plan.guarantee}: {certificate.strength}")
+    would = "would be " if status == "priced" else ""
+    promise = f"{counted(plan.pictures, 'picture')}, {plan.guarantee}: {certificate.strength}"
+    say.answer(f"{out}: {would}{promise}")
     say.answer(f"neighbours    {plan.guarantee.relation.in_words()}")
     for text in plan.guarantee.scope.in_the_clear:
         say.answer(f"in the clear  {text}")
-    for text in warnings:
+    for text in certificate.warnings:
         say.note(f"warning: {text}")
-    say.note(f"look at {sheet}; check the set with: dpveil verify {shown(out)}")
+    look = f"look at {shown(out / SHEET)}; check the set with: dpveil verify {shown(out)}"
+    say.note("a dry run reads no photo, draws, pays and writes nothing" if would else look)
+
+
+def _entry(out: Path, certificate: SetCertificate) -> dict[str, Any]:
+    """Return a set as JSON."""
+    plan = certificate.plan
+    return {
+        "output": str(out),
+        "guarantee": plan.guarantee.to_json(),
+        "parameters": plan.parameters(),
+        "candidates": plan.chosen,
+        "noise": plan.noise,
+        "strength": certificate.strength,
+        "publishable": certificate.publishable,
+        "warnings": list(certificate.warnings),
+    }

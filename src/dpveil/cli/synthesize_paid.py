@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpveil.cli import say
-from dpveil.cli.paying import check_payer
+from dpveil.cli.paying import check_payer, tell_cost
 from dpveil.cli.stopping import Interrupted
-from dpveil.errors import DPVeilError, UsageError
+from dpveil.core.guarantee import counted
+from dpveil.errors import BudgetExceeded, BudgetRefused, DPVeilError, UsageError
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger, Reservation
@@ -40,10 +41,12 @@ class Payer:
         if self._key is None or not is_set(out):
             check_new(out)
 
-    def check(self, plan: Plan, out: Path) -> SetCertificate | None:
+    def check(self, plan: Plan, out: Path, *, dry: bool = False) -> SetCertificate | None:
         """Raise any error of paying for a set, before photos are read; return the one of this key at `out`.
 
-        Raises `DPVeilError` if that is not there, `BudgetRefused`, `LedgerError` and `OutputError`.
+        Says what the set will cost, if it has to be paid; in a `dry` run also if that is more than is left.
+        Raises `DPVeilError` if the set of this key is not there, `BudgetRefused`, `LedgerError` and
+        `OutputError`.
         """
         if self._url is None:
             return None
@@ -55,13 +58,26 @@ class Payer:
         try:
             check_limited(self._opened, self._subject)
             found = () if self._key is None else self._opened.find(self._subject, self._key)
-            if found:
-                return _there(found, plan, out)
-            check_new(out)
-            self._opened.check_room(self._subject, [plan.guarantee])
+            if not found:
+                check_new(out)
+                self._check_price(self._opened, plan, dry=dry)
         finally:
             self._opened.close()  # photos are read next, and no file of a ledger may be among them
-        return None
+        return _there(found, plan, out) if found else None
+
+    def _check_price(self, ledger: Ledger, plan: Plan, *, dry: bool) -> None:
+        """Say what a set will cost; raise `BudgetRefused` if that is more than is left, and then say it only
+        in a `dry` run.
+        """
+        price = f"a set of {counted(plan.pictures, 'picture')}", [plan.guarantee], ledger, self._subject
+        if dry:
+            tell_cost(*price)
+        try:
+            ledger.check_room(self._subject, [plan.guarantee])
+        except BudgetExceeded as error:
+            raise _too_dear(error) from error
+        if not dry:
+            tell_cost(*price)
 
     @contextmanager
     def paying(self, plan: Plan, out: Path) -> Iterator[Reservation | None]:
@@ -88,22 +104,70 @@ class Payer:
             self._opened.close()
 
 
+def _too_dear(error: BudgetExceeded) -> BudgetRefused:
+    """Return the error for a set, with advice in terms of its options."""
+    more = "raise its limit: nothing comes back with time"
+    less = "" if str(error.left) == "0" else f"choose --{error.unit} {error.left} or less, or "
+    problem = f"{error.subject} has {error.unit} {error.left} left, and this set costs {error.asked}"
+    return BudgetRefused(problem, hint=f"{less}{more}")
+
+
 def _there(found: tuple[str, ...], plan: Plan, out: Path) -> SetCertificate:
-    """Return the certificate of the set at `out` if it is the paid one, intact, and with these settings."""
-    from dpveil.cli.ledger_check import digest_of
-    from dpveil.cli.verify_set import is_set
-    from dpveil.io.names import shown
-    from dpveil.io.refused import Refused
+    """Return the certificate of the set at `out` if it is the paid one, intact, and with these settings.
+
+    Raises `DPVeilError` for any other, which says where the paid set is, or how to know it.
+    """
+    from dpveil.io.names import quoted, shown
     from dpveil.synthesis.saving import verify
 
-    with suppress(Refused):
-        if is_set(out) and digest_of(out) in found:
-            made = verify(out)
-            stated = made.certificate
-            if made.consistent and stated is not None and stated.plan.parameters() == plan.parameters():
-                return stated
-    raise DPVeilError(
-        f"a set was paid and written for this key already, with SHA-256 {found[-1]} of its certificate, and"
-        f" {shown(out)} is not that set, or not intact, or of other settings",
-        hint="use that set, which costs nothing, or choose another --key, for another set that is paid",
+    if not _is_paid(out, found):
+        raise _elsewhere(found, out)
+    made, own = verify(out), plan.parameters()
+    problem = f"{shown(out)} is the set that was paid for this key, but"
+    if made.certificate is None or not made.consistent:
+        hint = (
+            "get an intact copy of it, which costs nothing, or choose another --key, for a set that is paid"
+        )
+        raise DPVeilError(f"{problem} {quoted(made.problems[0])}", hint=hint)
+    stated = made.certificate.plan.parameters()
+    if other := [_setting(name, stated[name]) for name in own if stated[name] != own[name]]:
+        hint = "ask for these settings, or choose another --key and another --out, for a set that is paid"
+        raise DPVeilError(f"{problem} it was made with other settings: {', '.join(other)}", hint=hint)
+    return made.certificate
+
+
+def _setting(name: str, value: object) -> str:
+    return f"{name} {'by default' if value is None else value}"
+
+
+def _elsewhere(found: tuple[str, ...], out: Path) -> DPVeilError:
+    """Return the error for a retry with another folder than that of the paid set."""
+    from dpveil.io.names import quoted, shown
+
+    problem = "the set of this --key was paid and written already"
+    if there := next((quoted(shown(place)) for place in _beside(out) if _is_paid(place, found)), ""):
+        hint = f"use that one, which costs nothing (--out {there}); another --key is another set, and is paid"
+        return DPVeilError(f"{problem}: it is {there}, and not {shown(out)}", hint=hint)
+    known = f"dpveil verify says {say.hash_in_short(found[-1])} of its folder"
+    hint = (
+        f"{known}: use that one, which costs nothing; if it is lost, another --key makes and pays another set"
     )
+    return DPVeilError(f"{problem}, and {shown(out)} is not that set", hint=hint)
+
+
+def _beside(out: Path) -> list[Path]:
+    """Return what lies beside a folder, sorted; nothing if that cannot be read."""
+    with suppress(OSError):
+        return sorted(place for place in out.parent.iterdir() if place != out)
+    return []
+
+
+def _is_paid(place: Path, found: tuple[str, ...]) -> bool:
+    """Whether a set with one of these hashes is at a place."""
+    from dpveil.cli.ledger_check import digest_of
+    from dpveil.cli.verify_set import is_set
+    from dpveil.io.refused import Refused
+
+    with suppress(Refused):
+        return is_set(place) and digest_of(place) in found
+    return False

@@ -13,7 +13,7 @@ from jaxtyping import Int64
 from dpveil.bench.items import Item
 from dpveil.bench.layouts import LAYOUTS, SUFFIXES, Layout, alone, everywhere, items_of, layout_of
 from dpveil.bench.shards import ShardPhoto
-from dpveil.cards.people import alike, by_table, name_of
+from dpveil.cards.people import alike, by_table, headcount, name_of
 from dpveil.cli import say
 from dpveil.cli.progress import bar
 from dpveil.core.guarantee import counted
@@ -32,15 +32,19 @@ if TYPE_CHECKING:
     from dpveil.synthesis import Plan, Simulator
     from dpveil.synthesis.votes import Embedded
 
+Crop = Callable[[Photo], Image]
 NOBODY = (
-    "{} no person's name and count as a person each: somebody in several of them is protected in one of them"
-    " only"
+    "{} photos have no person's name and count as a person each: somebody in several of them is protected in"
+    " one of them only; if somebody may be, give each person a folder, or a row for each photo in a table"
+    " (--people)"
 )
 MISSED = "{} in the folder left out: links, or too deep"
 MISPLACED = (
-    f"{MISSED}, or not where this layout has photos; to be read as a folder for each person, the folder must"
-    " not look like another layout"
+    f"{MISSED}, or not where this layout has photos; --people folders reads a folder for each person,"
+    " whatever it looks like"
 )
+FLAT = "no photo is in a person's folder"
+FOLDED = "each folder is a person, with the folders in it"
 
 
 @dataclass(frozen=True)
@@ -57,20 +61,25 @@ class Album:
         return max(self.numbers) + 1
 
     @classmethod
-    def of(cls, folder: Path, table: tuple[Path, str] | None = None) -> Self:
+    def of(cls, folder: Path, whose: tuple[Path, str] | str | None = None) -> Self:
         """Return the photos of a folder in one of the layouts of `dpveil evaluate`, and those in no folder.
 
         Layouts that split a person's photos are read as a folder for each person: one with eyes, where each
-        eye is one, and UTKFace with photos in folders. With a `table`, a CSV file and its column of people,
-        these are all photos of the folder, and folders and names say nothing of whose they are.
+        eye is one, and UTKFace with photos in folders. `whose` may be a table, a CSV file and its column of
+        people: then these are all photos of the folder, and folders and names say nothing of whose they are.
+        Any text says that folders are people, whatever the layout looks like.
 
         Raises `UsageError` for what is no folder, `PhotoError` if there is no photo, and `DataError` unless
-        the table says of every photo, and of nothing else, who the one person in it is.
+        the table says of every photo, and of nothing else, who the one person in it is; or every photo is in
+        a person's folder, if these are named.
         """
         if not folder.is_dir():
             hint = "give a folder with a folder for each person, or the one that shards are in"
             raise UsageError(f"{shown(folder)} is not a folder", hint=hint)
-        found, notes = _by_layout(folder) if table is None else _by_table(folder, *table)
+        if isinstance(whose, tuple):
+            found, notes = _by_table(folder, *whose)
+        else:
+            found, notes = _by_folder(folder) if whose else _by_layout(folder)
         if not found:
             raise PhotoError(
                 f"there are no photos in {folder}", hint="give a folder for each person, or shards"
@@ -78,9 +87,7 @@ class Album:
         named = (replace(item, person=name_of(item.person)) for item in found)
         items = tuple(sorted(named, key=lambda item: item.name))
         known = {person: number for number, person in enumerate(sorted({item.person for item in items}))}
-        people = (
-            f"{len(known):,} {'person' if len(known) == 1 else 'people'} with {counted(len(items), 'photo')}"
-        )
+        people = f"{headcount(len(known))} with {counted(len(items), 'photo')}"
         told = (f"{people}{notes[0]}", *alike(item.person for item in found if not _bare(item)), *notes[1:])
         return cls(items, tuple(known[item.person] for item in items), told)
 
@@ -92,8 +99,22 @@ def _by_layout(folder: Path) -> tuple[list[Item], list[str]]:
     items = [*found.values()]
     how = f", read as {layout.name}: people are told apart by {layout.identity}"
     if layout is LAYOUTS[-1]:
-        how = ": each folder is a person, with the folders in it"
+        how = f": {FLAT if all(map(_bare, items)) else FOLDED}"
     return items, [how, *_unnamed(items), *_left_out(folder, items, MISPLACED)]
+
+
+def _by_folder(folder: Path) -> tuple[list[Item], list[str]]:
+    """Return the photos in folders, each of which is a person; raises `DataError` for any beside them."""
+    beside, items = alone(folder), items_of(folder, LAYOUTS[-1])
+    if beside:
+        problem = (
+            f"{counted(len(beside), 'photo')} of {shown(folder)} {_are(len(beside))} in no person's folder"
+        )
+        hint = (
+            "move them into one, name people in a table, or leave out --people, and each counts as a person"
+        )
+        raise DataError(f"{problem}: {_some([item.name for item in beside])}", hint=hint)
+    return items, [f": {FOLDED}", *_left_out(folder, items, MISSED)]
 
 
 def _by_table(folder: Path, table: Path, column: str) -> tuple[list[Item], list[str]]:
@@ -105,13 +126,21 @@ def _by_table(folder: Path, table: Path, column: str) -> tuple[list[Item], list[
     for names, what in ((nobody, "no person"), (several, "several people")):
         if names:
             have = f"{counted(len(names), 'photo')} {'has' if len(names) == 1 else 'have'}"
-            problem = f"{have} {what} in the column {quoted(column)} of {shown(table)}: {quoted(names[0])}"
-            more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+            problem = f"{have} {what} in the column {quoted(column)} of {shown(table)}: {_some(names)}"
             hint = "name one person for each photo, or take photos out of the folder"
-            raise DataError(f"{problem}{more}", hint=hint)
+            raise DataError(problem, hint=hint)
     own = [replace(item, person=person) for item in items for person in people[item.name]]
     how = f"; people are told apart by the column {quoted(column)} of {shown(table)}"
     return own, [how, *_left_out(folder, own, MISSED)]
+
+
+def _some(names: list[str]) -> str:
+    """Return the first name, and how many more there are."""
+    return quoted(names[0]) + (f" and {len(names) - 1:,} more" if len(names) > 1 else "")
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def check_apart(out: Path, folder: Path) -> None:
@@ -149,8 +178,9 @@ def _others(folder: Path, layout: Layout) -> list[Item]:
 def _unnamed(items: list[Item]) -> list[str]:
     """Return what to know of photos without a person's name, if there are some."""
     bare = sum(map(_bare, items))
-    have = f"{counted(bare, 'photo')} {'has' if bare == 1 else 'have'}"
-    return [NOBODY.format(have)] if bare else []
+    if bare == 1:
+        return ["one photo has no person's name and counts as a person"]
+    return [NOBODY.format(f"{bare:,}")] if bare else []
 
 
 def _bare(item: Item) -> bool:
@@ -176,14 +206,12 @@ class Points:
 
 
 def embedded(
-    album: Album, plan: Plan, simulator: Simulator, *, quiet: bool = False
+    album: Album, crop: Crop, simulator: Simulator, *, quiet: bool = False
 ) -> tuple[Points, list[str]]:
     """Return the points of all photos, and one line for each that could not be read.
 
-    That there may be no points refuses nothing, as it depends on the photos. Raises `UsageError` if nothing
-    finds faces here.
+    That there may be no points refuses nothing, as it depends on the photos.
     """
-    crop = _crop(str(plan.crop), simulator.codec.canvas[0])
     rows: list[Embedded] = [np.empty((0, simulator.codec.length), np.int16)]
     people: list[int] = []
     failed: list[str] = []
@@ -198,10 +226,11 @@ def embedded(
     return Points(np.concatenate(rows), np.array(people, np.int64)), failed
 
 
-def _crop(kind: str, side: int) -> Callable[[Photo], Image]:
+def crop_of(plan: Plan, simulator: Simulator) -> Crop:
     """Return what makes the crop of a photo; raises `UsageError` if nothing finds faces here."""
+    side = simulator.codec.canvas[0]
     frame = Frame(side)
-    if kind == "face":
+    if plan.crop == "face":
         choose("auto", None)
         return lambda photo: canonical(photo, frame)
     from dpveil.training.crops import centred

@@ -61,6 +61,7 @@ def verify_command(
     """
     from dpveil.accounting.meaning import check_strength_name
     from dpveil.cli import verify_set
+    from dpveil.cli.verify_folded import Folded
     from dpveil.release.keys import trusted_keys
 
     trusted = trusted_keys(trust or None)
@@ -75,11 +76,14 @@ def verify_command(
         if not json:
             say.answer(verify_set.line(found, why))
         (good if found.consistent and not why else bad).append(verify_set.entry(found, why))
+    folded = Folded(others)
     for result in results(others, max_pixels, least, trusted, sets):
         counts.add(result)
-        if not json:
+        if not json and not folded.keeps(result):
             say.answer(_line(result, least))
         (good if result.sound else bad).append(_entry(result) if json else {})
+    for line in folded.lines():
+        say.answer(line)
     if not good and not bad:
         raise PhotoError(
             "there is nothing to verify", hint="name released images, or folders that contain some"
@@ -114,9 +118,9 @@ class _Counts:
 
     def add(self, result: Verification) -> None:
         """Count one file."""
-        from dpveil.cli.verify_set import of_a_set
+        from dpveil.cli.verify_folded import is_bare
 
-        bare = result.status == "missing" and os.path.lexists(result.path) and not of_a_set(result.path)
+        bare = is_bare(result)
         self.sound += result.sound
         self.publishable += result.publishable
         self.failed += not bare and not result.sound
@@ -185,7 +189,8 @@ def targets(outputs: Iterable[Path], sets: Collection[Path] = ()) -> Iterator[tu
     """Yield the files to verify with an empty string, and others with the reason why they fail.
 
     Folders are searched for pictures, videos, certificates, links, and unreadable folders, also hidden ones,
-    because all of these would be published with the folder; what lies in one of `sets` is left out.
+    because all of these would be published with the folder; what lies in one of `sets` is left out, as that
+    is verified as a whole.
     """
     from dpveil.io import FORMATS
     from dpveil.io.folders import UNWRITTEN, is_folder, is_link, walk
@@ -194,7 +199,8 @@ def targets(outputs: Iterable[Path], sets: Collection[Path] = ()) -> Iterator[tu
     apart = frozenset(sets)
     for output in outputs:
         if not is_folder(output):
-            yield output, ""
+            if output.parent not in apart or not os.path.lexists(output):
+                yield output, ""
         elif is_link(output):
             yield output, LINK
         else:

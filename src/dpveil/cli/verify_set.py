@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from dpveil.synthesis.saving import SetVerification
 
 HINT = "do not rely on this set; get an intact copy of it, or make it again"
-PART = "it has no certificate of its own: verify its data set, {}"
+PART = "it has no certificate of its own: check its data set with dpveil verify {}"
+WEAK_HINT = "make a set with a smaller epsilon and delta, or ask for less"
+UNSIGNED_HINT = "leave out --trust, and get the set from a source that you trust"
 UNSIGNED = "data sets are not signed, so that nobody of --trust vouches for it"
 
 
@@ -42,11 +44,11 @@ def split(outputs: Iterable[Path]) -> tuple[list[Path], list[Path]]:
             sets[path.parent] = None
         else:
             others.append(path)
-            sets |= dict.fromkeys(_below(path))
+            sets |= dict.fromkeys(below(path))
     return [*sets], others
 
 
-def _below(folder: Path) -> list[Path]:
+def below(folder: Path) -> list[Path]:
     """Return the data sets below a folder, without those that lie in another one."""
     from dpveil.io.folders import is_folder, is_link, walk
     from dpveil.synthesis.names import NAME
@@ -120,4 +122,11 @@ def entry(found: SetVerification, why: str) -> dict[str, Any]:
         "warnings": [] if stated is None else list(stated.warnings),
     }
     problem = why or "; ".join(found.problems)
-    return told | ({"error": problem, "hint": HINT} if problem else {})
+    return told | ({"error": problem, "hint": hint_of(why)} if problem else {})
+
+
+def hint_of(why: str) -> str:
+    """Return what to do about a set that is not consistent, or for the reason `why` not good enough."""
+    if not why:
+        return HINT
+    return UNSIGNED_HINT if why == UNSIGNED else WEAK_HINT

@@ -39,14 +39,18 @@ class Account:
 
     @property
     def left(self) -> dict[str, Fraction]:
-        """The largest ε of a pure release that every limit on the path has room for, and the largest ρ.
+        """The largest ε of a pure release that every limit on the path has room for, and the largest ρ or δ.
 
-        There is no ρ if a limit bounds ε, and none of either without a limit.
+        There is a ρ if all limits bound ρ, a δ if all bound δ, and nothing without a limit.
         """
         held = [(limit, each.used) for each in (*self.parents, self) for limit in each.limits]
-        rho = [limit.left(used) for limit, used in held if limit.kind == "zcdp"]
         found = {"epsilon": min(limit.left_epsilon(used) for limit, used in held)} if held else {}
-        return found | ({"rho": min(rho)} if held and len(rho) == len(held) else {})
+        kinds = {limit.kind for limit, _ in held}
+        if kinds == {"zcdp"}:
+            found["rho"] = min(limit.left(used) for limit, used in held)
+        if kinds == {"approximate"}:
+            found["delta"] = min(limit.left_delta(used) for limit, used in held)
+        return found
 
     def in_words(self) -> str:
         """Return what was spent and is reserved, every limit on the path, and what all of them leave."""
@@ -62,7 +66,8 @@ class Account:
         for each in self.parents:
             told += [f"{each.subject}: {words}" for words in _limits(each.limits, each.used)]
         if self.parents:
-            left = " or ".join(f"{name} {show_left(value)}" for name, value in self.left.items())
+            both = " and " if "delta" in self.left else " or "
+            left = both.join(f"{name} {show_left(value)}" for name, value in self.left.items())
             told.append(f"in all {left} is left")
         return "; ".join(told)
 
@@ -105,7 +110,7 @@ def _limits(limits: Sequence[Limit], used: Cost) -> list[str]:
     told = []
     for limit in limits:
         over = " and ".join(f"{name} {show(value)}" for name, value in limit.exceeded(used).items())
-        left = f"left {show_left(limit.left(used))}"
+        left = f"left {limit.left_in_words(used)}"
         told.append(f"limit {limit.in_words()}, {f'exceeded by {over}' if over else left}")
     return told
 

@@ -119,6 +119,28 @@ class Limit:
             return self.left(cost)
         return Fraction(isqrt(floor((self.amounts["rho"] - cost.as_rho) * 2 * UNIT**2)), UNIT)
 
+    def left_delta(self, cost: Cost) -> Fraction:
+        """Return the largest δ that fits beside `cost`; 0 for a limit that bounds no δ.
+
+        >>> Limit("approximate", epsilon=1, delta="1e-5").left_delta(Cost(delta=10**9))
+        Fraction(9, 1000000)
+        """
+        if self.kind != "approximate" or not self.fits(cost):
+            return Fraction(0)
+        return Fraction(self.units[1] - cost.delta, DELTA_UNIT)
+
+    def left_in_words(self, cost: Cost) -> str:
+        """Return what fits beside `cost`: the amount, or both of a limit with two.
+
+        >>> limit = Limit("approximate", epsilon=12, delta="1e-5")
+        >>> limit.left_in_words(Cost(epsilon=10**6, delta=10**9))
+        'epsilon 11 and delta 9e-06'
+        """
+        left = show_left(self.left(cost))
+        if self.kind != "approximate":
+            return left
+        return f"epsilon {left} and delta {show_left(self.left_delta(cost))}"
+
     def exceeded(self, cost: Cost) -> dict[str, Fraction]:
         """Return by how much `cost` is beyond the amounts, by name, as after a limit was lowered."""
         sums = {"epsilon": Fraction(cost.epsilon, UNIT), "delta": Fraction(cost.delta, DELTA_UNIT)}
