@@ -177,9 +177,7 @@ def settings(epsilon: Any) -> dict[str, Any]:
 
 
 def spend(ledger: Any, subject: str, epsilon: Any) -> None:
-    promise = Guarantee(
-        kind="pure", epsilon=epsilon, relation=Relation("any-image"), scope=Scope("a photo")
-    )
+    promise = Guarantee(kind="pure", epsilon=epsilon, relation=Relation("any-image"), scope=Scope("a photo"))
     ledger.reserve(subject, promise, f"by another, of {subject}").commit()
 
 
@@ -210,5 +208,7 @@ def test_a_plan_says_what_it_would_cost_and_whether_that_fits(ledger: Any) -> No
 
 def test_without_a_ledger_nothing_is_said_of_costs() -> None:
     with service(fake=True) as (_, client):
-        assert not {"paid", "left"} & set(client.post("/v1/releases", files=upload(b"x", release())).json())
-        assert not {"cost", "left", "fits"} & set(client.post("/v1/plan", files=upload(b"x", SETTINGS)).json())
+        made = client.post("/v1/releases", files=upload(b"x", release())).json()
+        planned = client.post("/v1/plan", files=upload(b"x", SETTINGS)).json()
+    assert not {"paid", "left"} & set(made)
+    assert not {"cost", "left", "fits"} & set(planned)

@@ -265,8 +265,8 @@ def test_a_port_that_is_taken_is_said_in_one_line(host: str, capsys: Any) -> Non
         port = taken.getsockname()[1]
         assert run(["serve", "--host", host, "--port", str(port)]) == 4
     assert capsys.readouterr().err == (
-        f"{STARTS}\ndpveil: the service cannot listen at {host}, port {port} (Address already in use): something"
-        " listens there already: stop that, or choose another --port\n"
+        f"{STARTS}\ndpveil: the service cannot listen at {host}, port {port} (Address already in use):"
+        " something listens there already: stop that, or choose another --port\n"
     )
 
 

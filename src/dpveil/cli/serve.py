@@ -89,7 +89,7 @@ def serve_command(
     """
     say.note(STARTS)
     try:
-        from dpveil.service.run import Service, Setup, serve
+        from dpveil.service.run import Setup, serve
     except ImportError as error:
         hint = "pip install 'dpveil[service]'"
         raise UsageError(f"the service needs {error.name}, which is not installed", hint=hint) from error

@@ -12,6 +12,7 @@ const RETRY = 5000;
 let asked = "";
 let account = null;
 let edited = false;
+let named = "";
 let own = "";
 let lately = [];
 let pending = null;
@@ -52,6 +53,7 @@ export function forget(prices = lately) {
 /** Forget whose subjects these are: another key may spend others. */
 export function forgetCaller() {
   own = "";
+  if ($("subject") && !edited) $("subject").value = named = "";
   forget([]);
 }
 
@@ -92,7 +94,7 @@ function show() {
   fill($("subjects"), ...subjects.map((name) => make("option", { value: name })));
   const sole = subject || (subjects.length === 1 ? subjects[0] : "");
   if (!payer() && !edited && sole) {
-    $("subject").value = sole;
+    $("subject").value = named = sole;
     if (!subject) forget();
   }
   $("meter").hidden = !subject;
@@ -106,7 +108,6 @@ function show() {
 /** Call `changed` when somebody else pays: while a name is typed, so that it is known when one releases. */
 export function onPayer(changed) {
   let timer = 0;
-  let named = "";
   const look = () => {
     clearTimeout(timer);
     if (payer() === named) return;
