@@ -53,7 +53,7 @@ export function forget(prices = lately) {
 /** Forget whose subjects these are: another key may spend others. */
 export function forgetCaller() {
   own = "";
-  if ($("subject") && !edited) $("subject").value = named = "";
+  if (named && !edited && payer() === named) $("subject").value = named = ""; // nobody typed it
   forget([]);
 }
 
@@ -90,7 +90,7 @@ function unknown(error, prices) {
 }
 
 function show() {
-  const { subject, subjects, none, share, prices, problem = "" } = account;
+  const { subject, subjects, none, share, prices, each, problem = "" } = account;
   fill($("subjects"), ...subjects.map((name) => make("option", { value: name })));
   const sole = subject || (subjects.length === 1 ? subjects[0] : "");
   if (!payer() && !edited && sole) {
@@ -100,9 +100,11 @@ function show() {
   $("meter").hidden = !subject;
   $("meter").firstElementChild.style.width = `${100 * (share ?? 0)}%`;
   const some = subjects.slice(0, NAMED).join(", ") + (subjects.length > NAMED ? "…" : ".");
-  const choice = subjects.length ? `${WHO} These can pay: ${some}` : WHO;
+  const others = subjects.length ? `These can pay: ${some}` : "";
   const nobody = prices.length ? "" : none; // else it is told as the reason why nothing is released
-  $("budget").textContent = left() || problem || nobody || choice;
+  const refused = each.length && each.every((one) => one.problem);
+  const mine = left() && `${left()} ${refused ? others : ""}`;
+  $("budget").textContent = (mine || problem || nobody || `${WHO} ${others}`).trim();
 }
 
 /** Call `changed` when somebody else pays: while a name is typed, so that it is known when one releases. */
