@@ -96,7 +96,7 @@ PROBLEM: Final = {
         },
     },
 }
-RELEASE: Final = {
+RELEASE: Final[dict[str, Any]] = {
     "type": "object",
     "required": ["id", "certificate", "image_url"],
     "properties": {
