@@ -617,7 +617,7 @@ def test_an_interrupt_after_the_payment_waits_for_the_set(made, shell, tmp_path,
 
 
 PRICE = (
-    "price: a set of 5 pictures, epsilon 100 and delta 1e-06 (person) together; album: limit epsilon {0} and"
+    "price: a set of 5 pictures, epsilon 100 and delta 1e-06 (person); album: limit epsilon {0} and"
     " delta {1}, left epsilon {0} and delta {1}"
 )
 DRY = (*PAID, "--dry-run")

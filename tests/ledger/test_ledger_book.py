@@ -113,6 +113,33 @@ def test_reservations_below_count_for_ancestors_too(ledger: Ledger) -> None:
     assert ledger.show("albums").reserved.cost.epsilon == 0
 
 
+def test_all_accounts_are_those_that_are_shown(ledger: Ledger) -> None:
+    ledger.set_limit("album/anna", Limit("pure", epsilon=2))
+    spend(ledger, 1, "album/anna/holiday")
+    ledger.reserve("album/bob", cost("0.5"), "k")
+    ledger.set_limit("studio", Limit("pure", epsilon=1))
+    accounts = ledger.accounts()
+    assert [each.subject for each in accounts] == ledger.subjects()
+    assert accounts == [ledger.show(name) for name in ledger.subjects()]
+    assert [len(each.parents) for each in accounts] == [0, 1, 2, 0]
+    assert ledger.accounts(2) == accounts[:2]
+
+
+def test_a_key_tells_what_its_stored_release_was_paid(ledger: Ledger) -> None:
+    """And not what was paid for a draw that was lost, or by another subject."""
+    ledger.set_limit("other", Limit("pure", epsilon=9))
+    assert ledger.paid("album", "k") is None
+    ledger.debit("album", cost(1), "k")
+    assert ledger.paid("album", "k") is None, "nothing of it was stored"
+    ledger.debit("album", cost("1.5"), "k").stored(FILE)
+    ledger.debit("album", cost("0.25"), "k", again=True)
+    found = ledger.paid("album", "k")
+    assert found is not None
+    assert (found.subject, found.draw, found.cost.cost.epsilon) == ("album", 2, 1_500_000)
+    assert found == ledger.paid_for(FILE)[0]
+    assert ledger.paid("other", "k") is None
+
+
 def test_an_account_is_known_by_a_limit_or_a_debit_and_limited_by_its_path(ledger: Ledger) -> None:
     spend(ledger, 1, "album/anna")
     ledger.set_limit("studio/shop", Limit("pure", epsilon=1))

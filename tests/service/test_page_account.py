@@ -63,6 +63,71 @@ def test_what_is_left_after_and_in_turn(ledger: Any) -> None:
     assert ledger.show("studio/album").to_json()["spent"]["epsilon"] == 1, "nothing was spent to tell"
 
 
+def names(ledger: Any, caller: Caller, *asked: Any) -> Any:
+    """Return who is offered to pay for releases at these ε, and why nobody is."""
+    found = told(ledger, caller, None, prices([price_of(costs(epsilon)) for epsilon in asked]))
+    return found["subjects"], found["none"]
+
+
+def test_who_can_pay_is_offered_and_nobody_else(ledger: Any) -> None:
+    """A parent without a limit, one whose own parent is spent, and one that has too little, are not."""
+    ledger.set_limit("family/anna", Limit(kind="pure", epsilon=2))
+    ledger.reserve("family/anna", costs("0.5"), "one").commit()
+    assert "family" in ledger.subjects()
+    everybody = ["family/anna", "other", "studio", "studio/album"]
+    assert names(ledger, LOCAL) == (everybody, "")
+    assert names(ledger, LOCAL, 3) == (["studio", "studio/album"], "")
+    assert names(ledger, LOCAL, "3.5") == (["studio"], "")
+    assert names(ledger, LOCAL, "3.5", "1.75") == (["other", "studio", "studio/album"], "")
+    none, why = names(ledger, LOCAL, 9)
+    assert none == []
+    assert why == "No budget can pay for this: too little is left. Keep less of each face, or nothing."
+    ledger.reserve("studio", costs(4), "rest").commit()
+    assert names(ledger, LOCAL) == (["family/anna", "other"], ""), "studio/album counts for studio"
+    ledger.reserve("family/anna", costs("1.5"), "two").commit()
+    ledger.reserve("other", costs(2), "two").commit()
+    none, why = names(ledger, LOCAL)
+    assert none == []
+    assert why.startswith("Nothing is left to spend in any budget.")
+    assert names(ledger, LOCAL, 0) == (everybody, ""), "what costs nothing is always paid"
+    each: Any = told(ledger, LOCAL, None, prices([price_of(costs(9))]))["each"]
+    assert each[0]["problem"].startswith("No budget can pay for this")
+
+
+def test_a_key_is_offered_its_own_subjects_that_can_pay(ledger: Any) -> None:
+    ledger.set_limit("few", Limit(kind="pure", epsilon=1))
+    several = Caller("1", "shop", ("studio/album", "few", "studio/new", "stranger"), 10)
+    assert names(ledger, several, 2) == (["studio/album", "studio/new"], ""), "studio may refuse the new one"
+    assert told(ledger, several, None, [])["own"] == "studio/album", "with which photos are planned"
+    stranger = Caller("1", "shop", ("stranger",), 10)
+    assert names(ledger, stranger) == (
+        [],
+        "There is no budget to pay from: whoever runs the service sets limits.",
+    )
+    assert told(ledger, LOCAL, None, [])["own"] == ""
+
+
+def test_there_is_no_budget_at_all(tmp_path: Path) -> None:
+    with Ledger(f"sqlite:///{tmp_path}/empty.db", create=True) as ledger:
+        assert names(ledger, LOCAL, 0) == (
+            [],
+            "There is no budget to pay from: dpveil ledger limit sets one.",
+        )
+
+
+def test_what_was_paid_is_told_as_one_sum(ledger: Any) -> None:
+    paid = prices([price_of(costs("0.1")), price_of(costs("0.2", delta="1e-7")), price_of(costs(0))])
+    assert told(ledger, LOCAL, "studio", [], paid)["paid"] == "for ε 0.3 and δ 1e-07"
+    assert told(ledger, LOCAL, "studio", [], paid[2:])["paid"] == "at no cost"
+    assert told(ledger, LOCAL, "studio", [])["paid"] == ""
+
+
+def test_what_is_left_is_rounded_down_for_display(ledger: Any) -> None:
+    ledger.set_limit("thin", Limit(kind="zcdp", rho="0.185069"))
+    ledger.reserve("thin", costs("0.1"), "one").commit()
+    assert told(ledger, LOCAL, "thin", [])["left"] == "thin has ρ 0.18 of 0.185069 left"
+
+
 def test_a_key_sees_its_own_subjects_alone(ledger: Any) -> None:
     ledger.reserve("studio", costs("3.5"), "two").commit()
     found = told(ledger, KEY, None, prices([price_of(costs(2))]))
@@ -123,6 +188,9 @@ def test_the_page_asks_over_http(ledger: Any) -> None:
         asked = [("subject", "studio/album"), ("price", price_of(costs(1))), ("price", price_of(costs(9)))]
         found = client.get("/page/budget", params=asked)
         assert [one["in_turn"] for one in found.json()["each"]] == [True, False]
+        asked = [("subject", "studio/album"), ("paid", price_of(costs(1))), ("paid", price_of(costs("0.5")))]
+        assert client.get("/page/budget", params=asked).json()["paid"] == "for ε 1.5"
+        assert client.get("/page/budget", params=[("paid", "x")]).status_code == 400
         assert client.get("/page/budget", params=[("price", "x")]).status_code == 400
         assert client.get("/page/budget", params={"subject": "a//b"}).status_code == 422
 

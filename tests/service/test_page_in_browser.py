@@ -22,6 +22,7 @@ from service_client import service
 from skimage import data
 
 import dpveil
+from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.ledger import Ledger, Limit
 from dpveil.service.keys import Keys
 
@@ -159,6 +160,16 @@ def shows(page: Any, where: str, text: Any) -> None:
     playwright.expect(page.locator(where)).to_have_text(text, timeout=WAIT)
 
 
+def is_red(page: Any) -> bool:
+    """Whether what is said beside the button looks like a failure."""
+    return "problem" in str(page.get_attribute("#why", "class"))
+
+
+def offered(page: Any) -> list[str]:
+    """Return the subjects that are offered to pay."""
+    return [one.get_attribute("value") for one in page.query_selector_all("#subjects option")]
+
+
 def boxes(page: Any) -> list[str]:
     return [button.get_attribute("aria-label") for button in page.query_selector_all(".spot")]
 
@@ -201,9 +212,12 @@ def test_what_is_kept_is_paid_by_the_subject_until_nothing_is_left(
 ) -> None:
     """A release that is too dear is not offered, with the reason and what is left; one that is free is."""
     with tab(browser, address) as page:
-        shows(page, "#budget", re.compile("There are album, few, retry"))
+        shows(page, "#budget", re.compile("These can pay: album, few, retry"))
+        assert offered(page) == ["album", "few", "retry"]
+        assert page.input_value("#subject") == ""
         drop(page, one_png=png(ONE, 3))
         shows(page, "#why", "Say who pays first.")
+        assert not is_red(page), "it is asked for, and nothing is wrong"
         assert page.is_disabled("#release")
         page.fill("#subject", "album")
         page.press("#subject", "Tab")
@@ -219,9 +233,12 @@ def test_what_is_kept_is_paid_by_the_subject_until_nothing_is_left(
         for left in (2, 0):
             page.click("#release")
             page.wait_for_selector("#result:not([hidden])")
-            shows(page, "#status", f"1 of 1 released. album has ε {left} of 4 left.")
-            shows(page, "#budget", f"album has ε {left} of 4 left.")
-        shows(page, "#why", "This release costs ε 2, and album has 0 left.")
+            shows(page, "#status", f"Released for ε 2. album has ε {left} of 4 left.")
+            others = "" if left else " These can pay: few, retry."
+            shows(page, "#budget", f"album has ε {left} of 4 left.{others}")
+        shows(page, "#why", "Another release of it costs ε 2, and album has 0 left.")
+        assert not is_red(page), "it was a success"
+        assert offered(page) == ["few", "retry"]
         shows(page, "#release", "Release again, at the same cost")
         assert page.is_disabled("#release")
         accessible(page)
@@ -231,8 +248,43 @@ def test_what_is_kept_is_paid_by_the_subject_until_nothing_is_left(
         page.fill("#subject", "nobody")
         page.press("#subject", "Tab")
         shows(page, "#why", "Nothing can be paid for nobody, which has no limit.")
+        assert is_red(page)
         assert page.is_disabled("#release")
     assert ledger.show("album").to_json()["spent"]["epsilon"] == 4
+
+
+def test_the_only_subject_that_can_pay_is_filled_in(browser: Any, tmp_path: Path) -> None:
+    """Not a parent without a limit, nor one that spent all; where none can pay, that is said in one place."""
+    with Ledger(f"sqlite:///{tmp_path}/budget.db", create=True) as own:
+        own.set_limit("studio/album", Limit(kind="pure", epsilon=2))
+        own.set_limit("spent", Limit(kind="pure", epsilon=1))
+        promise = Guarantee(kind="pure", epsilon=1, relation=Relation("any-image"), scope=Scope("a photo"))
+        for subject in ("studio/album", "spent"):
+            own.debit(subject, promise, "earlier")
+        assert "studio" in own.subjects()
+        with service(ledger=own) as (_, client), tab(browser, str(client.base_url).rstrip("/")) as page:
+            shows(page, "#budget", "studio/album has ε 1 of 2 left.")
+            assert (page.input_value("#subject"), offered(page)) == ("studio/album", ["studio/album"])
+            page.fill("#subject", "")
+            page.press("#subject", "Tab")
+            shows(page, "#budget", re.compile("These can pay: studio/album.$"))
+            drop(page, one_png=png(ONE, 16))
+            page.check("input[value=drawn]")
+            page.click("#keep summary")
+            page.select_option("#keep-tone", "2")
+            shows(page, "#why", re.compile("^No budget can pay for this: too little is left."))
+            assert is_red(page)
+            assert offered(page) == []
+            page.select_option("#keep-tone", "1")
+            shows(page, "#why", "Say who pays first.")
+            page.fill("#subject", "studio/album")
+            page.press("#subject", "Tab")
+            page.click("#release:enabled")
+            shows(page, "#status", "Released for ε 1. studio/album has ε 0 of 2 left.")
+            assert not is_red(page)
+            page.reload()
+            shows(page, "#budget", re.compile("^Nothing is left to spend in any budget."))
+            accessible(page)
 
 
 def test_of_several_photos_as_many_are_released_as_the_budget_lasts_for(
@@ -246,12 +298,14 @@ def test_of_several_photos_as_many_are_released_as_the_budget_lasts_for(
         page.select_option("#keep-tone", "2")
         shows(page, "#all", "Release 1 of 2: the budget lasts for no more")
         page.click("#all")
-        shows(page, "#status", "1 of 1 released. few has ε 1 of 3 left.")
+        shows(page, "#status", "Released for ε 2. few has ε 1 of 3 left.")
         states = [thumb.get_attribute("aria-label") for thumb in page.query_selector_all(".thumb")]
         assert states == ["a.png: released", "b.png: ready", "c.png: needs a look"]
         assert page.is_disabled("#all")
+        shows(page, "#why", "The release of b.png costs ε 2, and few has 1 left.")
+        assert is_red(page)
         page.get_by_role("button", name="c.png").click()
-        shows(page, "#why", "This release costs ε 2, and few has 1 left.")
+        shows(page, "#why", "The release of b.png costs ε 2, and few has 1 left.")
         page.get_by_role("button", name="b.png").click()
         shows(page, "#why", "This release costs ε 2, and few has 1 left.")
     assert ledger.show("few").to_json()["spent"]["epsilon"] == 2
@@ -404,7 +458,7 @@ def test_a_key_is_asked_for_and_forgotten(browser: Any, ledger: Any, tmp_path: P
         page.fill("#subject", "retry")
         page.press("#subject", "Tab")
         page.click("#release")
-        shows(page, "#status", re.compile("^1 of 1 released. retry has ε"))
+        shows(page, "#status", re.compile("^Released at no cost. retry has ε"))
 
 
 def test_a_box_by_hand_is_grey_unless_a_face_is_chosen(browser: Any, address: str, tmp_path: Path) -> None:
@@ -532,14 +586,14 @@ def test_the_keyboard_alone_from_a_file_to_a_download(browser: Any, address: str
         keys.press("Enter")
         page.wait_for_selector("#result:not([hidden])")
         assert page.evaluate("document.activeElement.id") == "result"
-        shows(page, "#status", re.compile("^1 of 1 released"))
+        shows(page, "#status", re.compile("^Released at no cost"))
         reach(page, "#released a")
         with page.expect_download() as waited:
             keys.press("Enter")
         assert waited.value.suggested_filename == "group.private.png"
         heard = page.evaluate("window.heard")
     assert {"Releasing…", "Looking for faces…"} <= {*heard}
-    assert any(text.startswith("1 of 1 released.") for text in heard)
+    assert any(text.startswith("Released at no cost.") for text in heard)
     assert any("0-DP" in text for text in heard)
 
 

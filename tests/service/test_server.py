@@ -8,12 +8,14 @@ import re
 import resource
 import signal
 import socket
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -22,6 +24,7 @@ import pytest
 from service_client import kill, photo, release, server, upload, workers
 
 from dpveil.cli import run
+from dpveil.cli.serve import STARTS
 from dpveil.ledger import Ledger, Limit
 from dpveil.service.pool import ONE_THREAD, PASSED_ON
 
@@ -251,7 +254,7 @@ def test_what_is_not_safe_is_not_started(
     capsys.readouterr()
     real = {"KEYS": "keys.json", "URL": "sqlite:///budget.db", "EMPTY": "sqlite:///empty.db"}
     assert run(["serve", *(real.get(word, word) for word in arguments)]) == code
-    told = capsys.readouterr().err
+    told = capsys.readouterr().err.removeprefix(f"{STARTS}\n")
     assert words in told
     assert told.count("\n") == 1
 
@@ -262,8 +265,8 @@ def test_a_port_that_is_taken_is_said_in_one_line(host: str, capsys: Any) -> Non
         port = taken.getsockname()[1]
         assert run(["serve", "--host", host, "--port", str(port)]) == 4
     assert capsys.readouterr().err == (
-        f"dpveil: the service cannot listen at {host}, port {port} (Address already in use): something"
-        " listens there already: stop that, or choose another --port\n"
+        f"{STARTS}\ndpveil: the service cannot listen at {host}, port {port} (Address already in use):"
+        " something listens there already: stop that, or choose another --port\n"
     )
 
 
@@ -296,7 +299,7 @@ def test_files_of_another_user_are_said_with_the_remedy(file: str, capsys: Any) 
             code = run(["serve", "--port", "0", f"--{file}", names[file]])
         finally:
             os.seteuid(0)
-    told = capsys.readouterr().err
+    told = capsys.readouterr().err.removeprefix(f"{STARTS}\n")
     assert (code, told.count("\n")) == (2 if file in ("keys", "sign") else 4, 1), told
     assert Path(names[file]).name in told
     assert ": run this as" in told or ", or run this as" in told
@@ -314,10 +317,12 @@ def test_it_says_at_the_start_what_it_uses(tmp_path: Path, capsys: Any) -> None:
     with server(*given, fake=True, said=said) as (_, client):
         assert client.get("/healthz").status_code == 200
     assert said[:-1] == [
+        STARTS,
         f"ledger: {url}, which pays for every release",
         f"results: {results}, kept for 3600 s; a restart finds them",
         f"keys: {keys}, which has 2 keys",
         f"certificates: signed by {fingerprint[0]}",
+        "workers: 1, which start now",
     ]
     assert said[-1].startswith("dpveil serves the page and the API at http://127.0.0.1:")
 
@@ -327,11 +332,28 @@ def test_it_says_what_it_has_not() -> None:
     with server(fake=True, said=said):
         pass
     assert said[:-1] == [
+        STARTS,
         "ledger: none, so nobody remembers what is spent; --ledger names one",
         "results: in memory, kept for 3600 s; they end with the service",
         "keys: none is needed on this machine; nobody else reaches the service",
         "certificates: not signed",
+        "workers: 1, which start now",
     ]
+
+
+def test_it_says_at_once_that_it_starts(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it imports what serves, which takes seconds."""
+    said: list[str] = []
+
+    def found(name: str, *_: Any) -> None:
+        if name == "dpveil.service.run":
+            said.append(capsys.readouterr().err)
+            raise ImportError(name=name)
+
+    monkeypatch.delitem(sys.modules, "dpveil.service.run", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [SimpleNamespace(find_spec=found), *sys.meta_path])
+    assert run(["serve"]) == 2
+    assert said == [f"{STARTS}\n"]
 
 
 def test_passwords_of_ledgers_are_not_shown() -> None:

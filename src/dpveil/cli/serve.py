@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -17,7 +17,10 @@ from dpveil.service.limits import Limits
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
     from dpveil.service.orders import Left
-    from dpveil.service.run import Setup
+    from dpveil.service.run import Service, Setup
+
+STARTS: Final = "starting the service, which takes a few seconds"
+"""What is said at once: to import what serves, and what finds faces, takes the time."""
 
 
 def serve_command(
@@ -84,8 +87,9 @@ def serve_command(
     Without --ledger nothing remembers what was spent. It speaks HTTP: others reach it through a proxy with
     TLS. SIGTERM and Ctrl-C stop it; what was paid for is finished first.
     """
+    say.note(STARTS)
     try:
-        from dpveil.service.run import Service, Setup, serve
+        from dpveil.service.run import Setup, serve
     except ImportError as error:
         hint = "pip install 'dpveil[service]'"
         raise UsageError(f"the service needs {error.name}, which is not installed", hint=hint) from error
@@ -102,7 +106,7 @@ def serve_command(
     address = f"[{host}]" if ":" in host.strip("[]") and "[" not in host else host
 
     def begins(service: Service) -> None:
-        for line in _about(setup, ledger, service.keys):
+        for line in _about(setup, ledger, service):
             say.note(line)
 
     left = serve(
@@ -115,7 +119,7 @@ def serve_command(
     return exits.DONE
 
 
-def _about(setup: Setup, ledger: Text, keys: int | None) -> Iterator[str]:
+def _about(setup: Setup, ledger: Text, service: Service) -> Iterator[str]:
     """Yield where everything is that the service uses, a line each."""
     from dpveil.core.guarantee import counted
 
@@ -133,13 +137,14 @@ def _about(setup: Setup, ledger: Text, keys: int | None) -> Iterator[str]:
     yield (
         "keys: none is needed on this machine; nobody else reaches the service"
         if setup.keys is None
-        else f"keys: {setup.keys}, which has {counted(keys or 0, 'key')}"
+        else f"keys: {setup.keys}, which has {counted(service.keys or 0, 'key')}"
     )
     yield (
         "certificates: not signed"
         if setup.sign is None
         else f"certificates: signed by {setup.sign.public.fingerprint}"
     )
+    yield f"workers: {service.desk.pool.count}, which start now"
 
 
 def _place(url: str) -> str:

@@ -76,7 +76,7 @@ class Account:
 
         `left` is what all limits on the path leave, with those of the `parents`.
         """
-        limits = [_limit_json(limit, self.used) for limit in self.limits]
+        limits = [limit_json(limit, self.used) for limit in self.limits]
         return {
             "subject": self.subject,
             "spent": self.spent.to_json(),
@@ -115,7 +115,8 @@ def _limits(limits: Sequence[Limit], used: Cost) -> list[str]:
     return told
 
 
-def _limit_json(limit: Limit, used: Cost) -> dict[str, Any]:
+def limit_json(limit: Limit, used: Cost) -> dict[str, Any]:
+    """Return a limit with what is left of it, and by how much it is exceeded."""
     over = {name: to_json(value) for name, value in limit.exceeded(used).items()}
     return {**limit.to_json(), "left": to_json(limit.left(used)), "exceeded": over}
 

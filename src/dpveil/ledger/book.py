@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -162,6 +163,17 @@ class Ledger:
             unit = entries.unit_of(self._secret, name, rules.key_bytes(key))
             return rules.last_files(store.of_unit(connection, unit))[1]
 
+    def paid(self, subject: str, key: str | bytes) -> Paid | None:
+        """Return how much the newest stored release of this key was paid for; None if there is none."""
+        name = check_subject(subject)
+        with self._database.read() as connection:
+            found = store.of_unit(connection, entries.unit_of(self._secret, name, rules.key_bytes(key)))
+        draw, _ = rules.last_files(found)
+        for entry in found:
+            if isinstance(entry.event, Debit) and entry.event.draw == draw:
+                return Paid(name, draw, entry.event.cost, entry.number)
+        return None
+
     def show(self, subject: str) -> Account:
         """Return what a subject spent and reserved, its limits, and those above it."""
         name = check_subject(subject)
@@ -170,6 +182,18 @@ class Ledger:
             rows = [store.balance(connection, each) for each in path_to(name)]
         *above, own = (_account(row, held) for row in rows)
         return replace(own, parents=tuple(each for each in above if each.limits))
+
+    def accounts(self, most: int | None = None) -> list[Account]:
+        """Return what `show` returns of every subject, sorted, or of the first `most` of them."""
+        with self._database.read() as connection:
+            held = store.reserved(connection, int(time.time()))
+            rows = islice(store.balances(connection), most)
+            found = {row.subject: _account(row, held) for row in rows}
+        above = {name: each for name, each in found.items() if each.limits}
+        return [
+            replace(own, parents=tuple(above[each] for each in path_to(name)[:-1] if each in above))
+            for name, own in found.items()
+        ]
 
     def check_room(self, subject: str, guarantees: Iterable[Guarantee]) -> None:
         """Raise as `reserve` does unless releases with all of these would fit; sets nothing aside."""

@@ -14,8 +14,8 @@ from fastapi import Header, Request
 from fastapi.responses import Response
 
 from dpveil.errors import DPVeilError, InvalidParameter
-from dpveil.service import documented, upload
-from dpveil.service.answers import Answer, job_json, release_text, together
+from dpveil.service import costs, documented, upload
+from dpveil.service.answers import PLAN, Answer, job_json, release_text, together
 from dpveil.service.archive import MOST, ZIP, File, archived, is_wanted, size_of
 from dpveil.service.desk import Desk
 from dpveil.service.download import CHUNK, Download
@@ -72,15 +72,15 @@ class Addresses:
         with self.desk.turns.request(caller), self.held.share(caller) as share:
             orders = await self._orders(request, share, idempotency_key)
             begun = [await self._begun(order, share.part(len(order.photo))) for order in orders]
-            del orders  # whoever makes a release has its photo
         answers = await asyncio.gather(*(self._answer(request, each, seconds) for each in begun))
         if is_wanted(request.headers.get("accept", "")) and all(each.made for each in answers):
             with suppress(NotFound):  # one was deleted meanwhile; the others have their answers
-                return await self._archive(request, answers)
-        return together(answers)
+                if (archive := await self._archive(request, answers)) is not None:
+                    return archive
+        return together(await asyncio.gather(*map(partial(costs.of_release, self.desk), orders, answers)))
 
-    async def _archive(self, request: Request, answers: Sequence[Answer]) -> Response:
-        """Return all releases of a request and their certificates as one file, or where they are."""
+    async def _archive(self, request: Request, answers: Sequence[Answer]) -> Response | None:
+        """Return all releases of a request and their certificates as one file; None if it is too large."""
         owner, store, files = _caller(request).number, self.desk.store, list[File]()
         made = [answer.made for answer in answers if answer.made is not None]
         for number, each in enumerate(made, 1):
@@ -90,7 +90,7 @@ class Addresses:
             files.append(File(name, size, parts))
             files.append(File(name + CERTIFICATE, len(certificate), _once(certificate)))
         if (size := size_of(files)) > MOST:
-            return together(answers)
+            return None
         headers = answers[0].headers if len(answers) == 1 else {}
         headers["content-disposition"] = 'attachment; filename="releases.zip"'
 
@@ -109,6 +109,7 @@ class Addresses:
             return error
         finally:
             if not new:
+                order.photo = b""  # else whoever makes the release has it
                 share.free()
         return result, new
 
@@ -131,7 +132,7 @@ class Addresses:
         """Find the regions of a photo, or of each of several, and state what a release would promise; nothing
         is drawn or spent.
         """
-        return await self.planned(request, "plan")
+        return await self.planned(request, PLAN)
 
     async def planned(self, request: Request, do: str) -> Response:
         """Return what workers answer to photos and settings that ask them to `do` something."""
@@ -147,7 +148,8 @@ class Addresses:
     async def _plan(self, do: str, order: Order) -> Answer:
         try:
             async with self.desk.turns.turn(order.caller):
-                return Answer.plan(await self.desk.ask(do, order.settings, order.photo))
+                told = await self.desk.ask(do, order.settings, order.photo)
+            return Answer.plan(await costs.of_plan(self.desk, order, told) if do == PLAN else told)
         except DPVeilError as error:
             return Answer.refused(error)
 

@@ -61,6 +61,10 @@ class Answer:
             return cls(201, MADE, _release_json(result), where, replayed, result, _texts(result))
         return cls(202, JOB, job_json(result), f"/v1/jobs/{result.id}", replayed)
 
+    def beside(self, more: Mapping[str, Any]) -> Answer:
+        """Return the answer with these members beside its own."""
+        return replace(self, told={**self.told, **more})
+
     @property
     def headers(self) -> dict[str, str]:
         """Headers of the answer to a request with this photo alone."""

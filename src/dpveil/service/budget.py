@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.core.certificate_text import parse_guarantee
 from dpveil.core.covered import Covered
+from dpveil.core.numbers import Json
 from dpveil.errors import AlreadyPaid, BudgetRefused, DPVeilError, RegionsDiffer, UsageError
+from dpveil.ledger.amounts import Cost, Total
 from dpveil.ledger.subjects import check_subject
 from dpveil.service import refusals
+from dpveil.service.amounts import fits, left_json, paid_json
 from dpveil.service.keys import Caller
 from dpveil.service.line import Call, one_by_one
 from dpveil.service.problems import Gone, WorkerEnded
@@ -46,7 +49,7 @@ class Budget:
             raise UsageError("a copy without protection cannot be paid for", hint="leave if_none out")
         guarantee, covered = parse_guarantee(planned["total"]), _covered(planned.get("covered"))
         try:
-            return self.ledger.debit(subject, guarantee, f"{caller.number}\0{key}", covered=covered)
+            return self.ledger.debit(subject, guarantee, _unit(caller, key), covered=covered)
         except RegionsDiffer as error:
             raise RegionsDiffer(error.message, hint=SAME) from error
         except BudgetRefused as error:
@@ -56,6 +59,33 @@ class Budget:
                 "the release with this Idempotency-Key was made and paid for, and is not kept any more",
                 hint="send another key for another release, which costs again",
             ) from error
+
+    def account(self, caller: Caller, subject: str | None, key: str) -> dict[str, Json]:
+        """Return what was `paid` for the release of an attempt, and what is `left` for its subject now.
+
+        Empty without a ledger. Raises `LedgerError`.
+        """
+        if self.ledger is None or subject is None:
+            return {}
+        paid, account = self.ledger.paid(subject, _unit(caller, key)), self.ledger.show(subject)
+        told = {} if paid is None else {"paid": paid_json(paid)}
+        return {**told, "left": left_json(account, caller)}
+
+    def forecast(self, caller: Caller, subject: str | None, total: Any) -> dict[str, Json]:
+        """Return the `cost` of a plan with this total, what is `left` for a subject, and whether that `fits`.
+
+        The cost alone without a subject, and nothing without a ledger. Raises `LedgerError`, and
+        `InvalidParameter` for what is no subject.
+        """
+        if self.ledger is None:
+            return {}
+        price = _price(total)
+        told: dict[str, Json] = {"cost": None if price is None else price.to_json()}
+        if subject is None:
+            return told
+        account = self.ledger.show(subject)
+        fit = price is not None and fits(account, caller, price)
+        return {**told, "left": left_json(account, caller), "fits": fit}
 
     def stored(self, payment: Reservation | None, sha256: str) -> None:
         """Tell the ledger which file was paid for, before anybody sees it."""
@@ -82,6 +112,21 @@ class Budget:
         """Close the ledger."""
         if self.ledger is not None:
             self.ledger.close()
+
+
+def _unit(caller: Caller, key: str) -> str:
+    return f"{caller.number}\0{key}"
+
+
+def _price(total: Any) -> Total | None:
+    """Return what a plan with this total as JSON costs; None for what no budget can pay, as a copy."""
+    if total is None:
+        return None
+    guarantee = parse_guarantee(total)
+    try:
+        return Total(Cost.of(guarantee), guarantee.relation)
+    except BudgetRefused:
+        return None
 
 
 def _covered(told: Any) -> Covered:

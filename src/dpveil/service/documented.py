@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from dpveil.service.amounts import COST, FITS, LEFT, PAID
 from dpveil.service.explained import EXPLANATION, QUERY
 from dpveil.service.limits import Limits
 from dpveil.service.problems import CONCERNS, MEDIA_TYPE
@@ -95,7 +96,7 @@ PROBLEM: Final = {
         },
     },
 }
-RELEASE: Final = {
+RELEASE: Final[dict[str, Any]] = {
     "type": "object",
     "required": ["id", "certificate", "image_url"],
     "properties": {
@@ -119,6 +120,18 @@ JOB: Final = {
     },
 }
 OBJECT: Final = {"type": "object"}
+PAYING: Final = {**RELEASE, "properties": {**RELEASE["properties"], "paid": PAID, "left": LEFT}}
+"""A release as it is told to the request that asks for it."""
+PLANNED: Final = {
+    "type": "object",
+    "properties": {
+        "regions": {"type": "array", "description": "What is replaced, each with its guarantee."},
+        "total": {"type": ["object", "null"], "description": "The guarantee of the whole release."},
+        "cost": COST,
+        "left": LEFT,
+        "fits": FITS,
+    },
+}
 
 
 def entries(**kinds: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,8 +166,8 @@ def either(one: Mapping[str, Any], several: Mapping[str, Any]) -> dict[str, Any]
     return {"oneOf": [one, several]}
 
 
-RELEASES: Final = entries(release=RELEASE, job=JOB)
-PLAN: Final = {"anyOf": [OBJECT, entries(plan=OBJECT)]}
+RELEASES: Final = entries(release=PAYING, job=JOB)
+PLAN: Final = {"anyOf": [PLANNED, entries(plan=PLANNED)]}
 OPEN: Final = (400, 403, 421, 500)
 """What any request may be refused with."""
 ASKING: Final = (*OPEN, 401, 429, 503)
@@ -214,7 +227,7 @@ ADDRESSES: Final = (
         "/v1/releases",
         "release",
         {
-            201: ("The release of each photo.", JSON, either(RELEASE, RELEASES)),
+            201: ("The release of each photo.", JSON, either(PAYING, RELEASES)),
             202: ("A job makes a photo's release.", JSON, either(JOB, RELEASES)),
             200: ("Of several photos some were released and the others refused.", JSON, RELEASES),
         },

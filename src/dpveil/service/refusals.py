@@ -28,10 +28,14 @@ ABOVE: Final = "a budget above {} refuses this release"
 LESS: Final = "ask for less, or ask whoever runs the service, as this key is not told what is left there"
 
 
-def limits_of(ledger: Ledger, name: str) -> Limits:
+def limits_of(account: Account) -> Limits:
     """Return every limit that a release for a subject has to keep."""
-    account = ledger.show(name)
     return [(each, limit) for each in (*account.parents, account) for limit in each.limits]
+
+
+def known_to(caller: Caller, limits: Limits) -> Limits:
+    """Return the limits whose amounts a caller may know."""
+    return [each for each in limits if caller.may_spend(each[0].subject)]
 
 
 def like(ledger: Ledger, caller: Caller, name: str) -> str | None:
@@ -59,7 +63,7 @@ def told(
     error: BudgetRefused, ledger: Ledger, caller: Caller, name: str, guarantee: Guarantee
 ) -> BudgetRefused:
     """Return a refusal of the ledger as the caller is told of it."""
-    limits = limits_of(ledger, name)
+    limits = limits_of(ledger.show(name))
     if not limits:
         near = like(ledger, caller, name)
         meant = "" if near is None else f"did you mean {near}? "

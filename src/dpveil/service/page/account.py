@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json, show
 from dpveil.errors import BudgetExceeded, BudgetRefused
 from dpveil.ledger.account import Account
-from dpveil.ledger.amounts import Cost, Total
-from dpveil.ledger.limits import Limit
+from dpveil.ledger.amounts import DELTA_UNIT, UNIT, Cost, Total
+from dpveil.ledger.limits import Limit, show_left
 from dpveil.ledger.subjects import check_subject
 from dpveil.service.keys import Caller
+from dpveil.service.page.payers import payers
 from dpveil.service.problems import BadRequest
-from dpveil.service.refusals import Limits, like, limits_of, refused
+from dpveil.service.refusals import Limits, known_to, like, limits_of, refused
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
 SIGNS: Final = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
 MOST_PRICES: Final = 500
 """Most releases whose prices are looked at in one request."""
-MOST_NAMES: Final = 200
-"""Most subjects that are named to choose from."""
 UNNAMED: Final = "Say who pays first."
 UNLIMITED: Final = "Nothing can be paid for {}, which has no limit."
 HIDDEN: Final = "{} is paid from a budget that is not shown to this key and may refuse"
@@ -57,31 +57,50 @@ def prices(words: Sequence[str]) -> list[Total]:
         raise BadRequest("a price is not what /page/plan states", hint="send it as it is") from error
 
 
-def told(ledger: Ledger, caller: Caller, subject: str | None, asked: Sequence[Total]) -> dict[str, Json]:
+def told(
+    ledger: Ledger, caller: Caller, subject: str | None, asked: Sequence[Total], paid: Sequence[Total] = ()
+) -> dict[str, Json]:
     """Return what is left for a subject, and of each of the `asked` releases whether that pays for it.
 
-    `subjects` are those to choose from, and `left` has a clause for every limit that the caller may see.
-    `each` has for every release alone a `problem`, empty if it can be paid, and what is left `after` it;
-    `in_turn` says whether it can be paid after those before it, too. Limits that the caller may not spend are
-    not looked at: prices are the client's, and many of them would measure what is left there. Raises
-    `Forbidden`, `InvalidParameter` and `LedgerError`.
+    `subjects` are those to choose from, `none` says why there are none, and `own` is one that plans may name,
+    if they have to. `left` has a clause for every limit that the caller may see, and `paid` says what was
+    `paid` before. `each` has for every release alone a `problem`, empty if it can be paid, and what is left
+    `after` it; `in_turn` says whether it can be paid after those before it, too. Limits that the caller may
+    not spend are not looked at: prices are the client's, and many of them would measure what is left there.
+    Raises `Forbidden`, `InvalidParameter` and `LedgerError`.
     """
-    known = (ledger.subjects() if caller.subjects is None else caller.subjects)[:MOST_NAMES]
+    named, none = payers(ledger, caller, asked)
+    own = caller.subjects[0] if caller.subjects else ""
+    choice: dict[str, Json] = {"subjects": [*named], "none": none, "own": own, "paid": _paid(paid)}
     one = caller.subjects is not None and len(caller.subjects) == 1
     if subject is None and not one:
-        each = _unpaid(UNNAMED, asked)
-        return {"subject": "", "subjects": [*known], "left": "", "share": 0.0, "each": each}
+        return {"subject": "", **choice, "left": "", "share": 0.0, "each": _unpaid(none or UNNAMED, asked)}
     name = check_subject(caller.subject(subject))
-    limits = limits_of(ledger, name)
-    seen = [each for each in limits if caller.may_spend(each[0].subject)]
+    limits = limits_of(ledger.show(name))
+    seen = known_to(caller, limits)
     none = "" if limits else _unlimited(name, like(ledger, caller, name))
     return {
         "subject": name,
-        "subjects": [*known],
+        **choice,
         "left": none or _left(name, limits, seen, Total()),
         "share": min((_share(account, limit) for account, limit in seen), default=0.0),
         "each": _unpaid(none, asked) if none else _each(name, limits, seen, caller, asked),
     }
+
+
+def _paid(prices: Sequence[Total]) -> str:
+    """Return what releases cost together; empty if there is none.
+
+    >>> _paid([Total(Cost.parse("2500000 0 0 0")), Total(Cost.parse("1 0 0 0"))]), _paid([Total()])
+    ('for ε 2.500001', 'at no cost')
+    """
+    if not prices:
+        return ""
+    amounts = sum(prices, Total()).cost
+    units = (("epsilon", UNIT), ("rho", UNIT), ("delta", DELTA_UNIT))
+    told = [(SIGNS[name], Fraction(getattr(amounts, name), unit)) for name, unit in units]
+    some = " and ".join(f"{sign} {show(amount)}" for sign, amount in told if amount)
+    return f"for {some}" if some else "at no cost"
 
 
 def _unlimited(name: str, near: str | None) -> str:
@@ -131,7 +150,7 @@ def _left(name: str, limits: Limits, seen: Limits, more: Total) -> str:
 def _of(account: Account, limit: Limit, used: Cost) -> str:
     (name, whole), *more = limit.amounts.items()
     beside = "".join(f" with {SIGNS[other]} {show(value)}" for other, value in more)
-    return f"{account.subject} has {SIGNS[name]} {show(limit.left(used))} of {show(whole)}{beside} left"
+    return f"{account.subject} has {SIGNS[name]} {show_left(limit.left(used))} of {show(whole)}{beside} left"
 
 
 def _share(account: Account, limit: Limit) -> float:

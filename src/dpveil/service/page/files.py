@@ -25,6 +25,7 @@ TABLE: Final[Mapping[str, str]] = {
     "keep.mjs": TEXT,
     "names.mjs": TEXT,
     "page.mjs": TEXT,
+    "paying.mjs": TEXT,
     "photos.mjs": TEXT,
     "result.mjs": TEXT,
     "said.mjs": TEXT,

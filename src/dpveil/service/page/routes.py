@@ -65,15 +65,16 @@ class Page:
     async def budget(self, request: Request, subject: str | None = None) -> Response:
         """Return what is left for a subject, and whether releases at the prices of plans can be paid.
 
-        The query repeats `price`, and the answer is null without a ledger.
+        The query repeats `price`, and `paid` for prices that were paid; the answer is null without a ledger.
         """
         ledger = self.desk.budget.ledger
         if ledger is None:
             return JSONResponse(None)
         from dpveil.service.page.account import prices, told
 
-        asked, caller = prices(request.query_params.getlist("price")), request.state.caller
-        return JSONResponse(await self.desk.payments(told, ledger, caller, subject or None, asked))
+        asked, paid = (prices(request.query_params.getlist(name)) for name in ("price", "paid"))
+        caller = request.state.caller
+        return JSONResponse(await self.desk.payments(told, ledger, caller, subject or None, asked, paid))
 
     async def words(self, request: Request, id: str) -> Response:  # noqa: A002  the path's word
         """Return the certificate of a release in words."""

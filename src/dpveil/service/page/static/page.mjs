@@ -6,6 +6,7 @@ import { drawing, middle, showDrawing } from "./boxes.mjs";
 import * as budget from "./budget.mjs";
 import { $, complain, fill, say } from "./dom.mjs";
 import { draws, onChoice, settings, showNoOffers, showOffers } from "./keep.mjs";
+import { showWhy } from "./paying.mjs";
 import { Photo } from "./photos.mjs";
 import { releasePhoto, showResult } from "./result.mjs";
 import { showPromise } from "./said.mjs";
@@ -28,7 +29,8 @@ let silent = false;
 
 const planner = new Planner(settings, makePlan, show);
 
-function makePlan(photo, wanted, signal) {
+async function makePlan(photo, wanted, signal) {
+  if ($("key")) await asking; // which tells a subject that this key may spend
   const subject = budget.planner();
   return plan(photo.file, { ...wanted, ...(subject ? { subject } : {}) }, signal);
 }
@@ -102,17 +104,13 @@ function showRelease() {
   $("release").classList.toggle("main", !many && !again);
   const possible = selected && (again || all.includes(selected));
   const fate = possible ? budget.fate(selected.price) : null;
+  const stopped = payable(all).length ? null : all[0]; // nor can any of the others be paid
   $("release").disabled = releasing || !possible || !budget.settled() || Boolean(fate?.problem);
-  showWhy(fate ?? (payable(all).length ? null : budget.fate(all[0]?.price)));
+  if (releasing) showWhy(null);
+  else if (stopped && (again || !fate)) showWhy(budget.fate(stopped.price), stopped.name);
+  else showWhy(fate, "", Boolean(again));
   showAll(all, many);
 }
-
-function showWhy(fate) {
-  $("why").classList.toggle("problem", Boolean(fate?.problem));
-  $("why").textContent = fate && !releasing ? fate.problem || after(fate) : "";
-}
-
-const after = ({ after }) => (after && `${after}.` !== budget.left() ? `After this release ${after}.` : "");
 
 function showAll(all, many) {
   const paid = payable(all);
@@ -197,13 +195,19 @@ async function releaseAll(chosen) {
   }
   releasing = false;
   complain(problems.length ? { told: problems.join("\n") } : null);
-  budget.forget();
+  const paid = chosen.filter((photo) => photo.release).map((photo) => photo.price).filter(Boolean);
+  budget.forget(paid.length > MOST_PRICED ? [] : paid);
   $("progress").hidden = true;
   show();
   if (selected?.release) $("result").focus();
-  const told = `${chosen.length - problems.length} of ${chosen.length} released.`;
+  const told = released(chosen.length - problems.length, chosen.length);
   await asking;
-  progress(1, 1, `${told} ${budget.left()}`);
+  progress(1, 1, `${told} ${budget.paid()}`.trim() + `. ${budget.left()}`);
+}
+
+function released(done, all) {
+  if (done < all) return `${done} of ${all} released`;
+  return all === 1 ? "Released" : `${all} photos released`;
 }
 
 function progress(done, all, told) {
@@ -252,7 +256,7 @@ async function start() {
     $("key")?.removeAttribute("aria-invalid");
     complain(null);
     say("");
-    budget.forget();
+    budget.forgetCaller();
     show();
     replan();
   } catch (error) {

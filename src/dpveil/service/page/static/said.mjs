@@ -53,7 +53,7 @@ function promised(photo, waiting) {
     photo.failure ? alarm(`Not released: ${photo.failure}`) : null,
     make("p", { class: "total" }, badge(plan.strength), " ", make("strong", {}, said.total)),
     make("p", {}, said.cost),
-    photo.faceless ? alarm(ONLY_BOXES) : null,
+    photo.faceless ? make("p", { class: "warning" }, ONLY_BOXES) : null,
     make("p", {}, said.sentence),
     bounds(said.bounds),
     list(said.warnings, { class: "warnings" }),

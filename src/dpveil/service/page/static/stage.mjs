@@ -80,7 +80,8 @@ export function showStage(photo, act, draws) {
   $("stage").hidden = !photo.size;
   $("draw").disabled = !photo.size;
   $("look-help").hidden = !photo.size;
-  $("shown").classList.toggle("problem", !photo.size || photo.note !== "");
+  $("shown").classList.toggle("problem", !photo.size);
+  $("shown").classList.toggle("warning", Boolean(photo.size) && photo.note !== "");
   if (!photo.size) {
     $("shown").textContent = photo.problem ? `${photo.problem.told}. ${UNREAD}` : "";
     return fill($("regions"));
