@@ -22,6 +22,21 @@ def durable(base: sqlite3.Connection) -> Iterator[None]:
             base.execute("PRAGMA synchronous = NORMAL")
 
 
+@contextmanager
+def whole(base: sqlite3.Connection) -> Iterator[None]:
+    """Make all changes within or none, in the transaction that is under way or in one of their own."""
+    if base.in_transaction:
+        yield
+        return
+    try:
+        base.execute("BEGIN")
+        yield
+        base.execute("COMMIT")
+    finally:
+        if base.in_transaction:
+            base.execute("ROLLBACK")
+
+
 def in_one(base: sqlite3.Connection, calls: Sequence[Call]) -> None:
     """Run calls in one transaction, all or nothing; raises `sqlite3.Error` where nothing was changed.
 
