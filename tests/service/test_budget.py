@@ -165,9 +165,7 @@ def test_a_ledger_that_cannot_be_used_stops_every_draw(both: Any, ledger: Any) -
     assert (answer.status_code, kind(answer)) == (503, "LedgerError")
 
 
-FULL = (
-    "CREATE TEMP TRIGGER full BEFORE INSERT ON images BEGIN SELECT RAISE(FAIL, 'full'); END"
-)
+FULL = "CREATE TEMP TRIGGER full BEFORE INSERT ON images BEGIN SELECT RAISE(FAIL, 'full'); END"
 """No image can be written, as on a full disk."""
 
 

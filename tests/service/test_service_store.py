@@ -174,26 +174,29 @@ def test_a_file_belongs_to_one_ledger(tmp_path: Path, made: str, again: str) -> 
     store.close()
 
 
+OURS = f"CREATE TABLE notes (text); PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {{}}"
+ANOTHER = "another database"
+
+
 @pytest.mark.parametrize(
-    "statements",
+    ("statements", "problem"),
     [
-        "CREATE TABLE notes (text); PRAGMA user_version = 1",
-        "CREATE TABLE notes (text); PRAGMA user_version = 1; PRAGMA application_id = 1",
-        *(
-            f"CREATE TABLE notes (text); PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {number}"
-            for number in (VERSION - 1, VERSION + 1)
-        ),
-        "PRAGMA application_id = 1",
-        "PRAGMA user_version = 1",
+        ("CREATE TABLE notes (text); PRAGMA user_version = 1", ANOTHER),
+        ("CREATE TABLE notes (text); PRAGMA user_version = 1; PRAGMA application_id = 1", ANOTHER),
+        (OURS.format(VERSION - 1), "of another version of dpveil"),
+        (OURS.format(VERSION + 1), "of another version of dpveil"),
+        (f"PRAGMA application_id = {APPLICATION}", ANOTHER),
+        ("PRAGMA application_id = 1", ANOTHER),
+        ("PRAGMA user_version = 1", ANOTHER),
     ],
 )
-def test_another_database_is_left_as_it_is(tmp_path: Path, statements: str) -> None:
+def test_another_database_is_left_as_it_is(tmp_path: Path, statements: str, problem: str) -> None:
     """Whatever its version: it says that it is a file of results, or it is empty."""
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as base:
         base.executescript(statements)
     before = path.read_bytes()
-    with pytest.raises(OutputError, match="the file is another database"):
+    with pytest.raises(OutputError, match=f"the file is {problem}"):
         Store(path, Limits())
     assert path.read_bytes() == before
     assert [*tmp_path.iterdir()] == [path]

@@ -87,8 +87,10 @@ def _joined(members: Mapping[str, str]) -> str:
 
 def _written(value: object, line: str) -> str:
     """Return the JSON of a value that begins in a line with this break and indentation."""
-    if type(value) is str:
+    if isinstance(value, str):
         return _quoted(value)
+    if type(value) is int:
+        return repr(value)
     deeper = line + "  "
     if isinstance(value, dict):
         parts = [f"{_quoted(name)}: {_written(value[name], deeper)}" for name in sorted(value)]
@@ -96,7 +98,7 @@ def _written(value: object, line: str) -> str:
     if isinstance(value, list | tuple):
         parts = [_written(each, deeper) for each in value]
         return "[" + deeper + ("," + deeper).join(parts) + line + "]" if parts else "[]"
-    return _single(value)
+    return "null" if value is None else _single(value)
 
 
 @dataclass(frozen=True)

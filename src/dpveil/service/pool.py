@@ -98,12 +98,13 @@ class Worker:
         stdin = self.process.stdin
         if stdin is None:
             raise WorkerEnded
+        parts = packed(told, contents)
         try:
-            async with asyncio.timeout(seconds):
-                parts = packed(told, contents)
-                for part in parts if len(contents) > SMALL else (b"".join(parts),):
-                    stdin.write(part)
-                    await stdin.drain()
+            for part in parts if len(contents) > SMALL else (b"".join(parts),):
+                stdin.write(part)
+                if stdin.transport.get_write_buffer_size():
+                    async with asyncio.timeout(seconds):
+                        await stdin.drain()
         except (OSError, TimeoutError) as error:
             raise WorkerEnded from error
         answer, image = await self._heard(seconds)
@@ -114,8 +115,7 @@ class Worker:
 
     async def _heard(self, seconds: float) -> Message:
         try:
-            async with asyncio.timeout(seconds):
-                answer, contents = await self._answers.receive(self.limits.results_bytes)
+            answer, contents = await self._answers.receive(self.limits.results_bytes, seconds)
         except TimeoutError as error:
             raise WorkerEnded(slow=seconds) from error
         except (EOFError, OSError, ValueError) as error:
@@ -174,6 +174,8 @@ class Pool:
             self.busy -= 1
             if worker.usable:
                 self._idle.put_nowait(worker)
+                if self.waiting:
+                    await asyncio.sleep(0)  # whoever waits for it asks it before this task goes on
             else:
                 await asyncio.shield(self._replace(worker))
 

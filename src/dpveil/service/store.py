@@ -86,11 +86,9 @@ class Store:
 
     def mac(self, *parts: str | bytes) -> bytes:
         """Return the HMAC of these parts under the store's own secret."""
-        made = hmac.new(self._secret, digestmod="sha256")
-        for part in parts:
-            data = part.encode() if isinstance(part, str) else part
-            made.update(len(data).to_bytes(8, "big") + data)
-        return made.digest()
+        each = [part.encode() if isinstance(part, str) else part for part in parts]
+        text = b"".join(len(data).to_bytes(8, "big") + data for data in each)
+        return hmac.digest(self._secret, text, "sha256")
 
     def begin(self, owner: str, key: str | None, content: bytes) -> tuple[Result, bool]:
         """Return the result for this caller's key, and whether it is new and has to be made.
@@ -100,7 +98,10 @@ class Store:
         """
         request = None if key is None else self.mac("request", owner, key)
         content = secrets.token_bytes(32) if key is None else self.mac("content", key, content)
-        row = None if request is None else self._of_request(owner, request)
+        row = None
+        if request is not None:
+            select = f"SELECT {COLUMNS}, content FROM results WHERE owner = ? AND request = ?"  # noqa: S608
+            row = self._base.execute(select, [self.mac("owner", owner), request]).fetchone()
         if row is not None and self._forget(f"id = ? AND {EXPIRED}", [row[0], time.time(), DONE, FAILED]):
             row = None
         if row is None:
@@ -110,13 +111,7 @@ class Store:
                 "this Idempotency-Key came with another photo or other settings",
                 hint="send another key with another request",
             )
-        found = Result(*row[:-1])
-        return found, False
-
-    def _of_request(self, owner: str, request: bytes) -> tuple[Any, ...] | None:
-        select = f"SELECT {COLUMNS}, content FROM results WHERE owner = ? AND request = ?"  # noqa: S608
-        row: tuple[Any, ...] | None = self._base.execute(select, [self.mac("owner", owner), request]).fetchone()
-        return row
+        return Result(*row[:-1]), False
 
     def _new(self, owner: str, request: bytes | None, content: bytes) -> Result:
         made = Result(secrets.token_urlsafe(24), WORKING, time.time() + self.limits.result_seconds)

@@ -79,7 +79,8 @@ def _settle(base: sqlite3.Connection) -> None:
     tables = base.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
     told = [base.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
     if told != ([APPLICATION, VERSION] if tables else [0, 0]):
-        raise sqlite3.DatabaseError("the file is another database")
+        other = "of another version of dpveil" if tables and told[0] == APPLICATION else "another database"
+        raise sqlite3.DatabaseError(f"the file is {other}")
     for pragma in PRAGMAS:
         base.execute(f"PRAGMA {pragma}")
     page = base.execute("PRAGMA page_size").fetchone()[0]

@@ -25,15 +25,15 @@ def durable(base: sqlite3.Connection) -> Iterator[None]:
 @contextmanager
 def whole(base: sqlite3.Connection) -> Iterator[None]:
     """Make all changes within or none, in the transaction that is under way or in one of their own."""
-    if base.in_transaction:
-        yield
-        return
-    try:
+    alone = not base.in_transaction
+    if alone:
         base.execute("BEGIN")
+    try:
         yield
-        base.execute("COMMIT")
+        if alone:
+            base.execute("COMMIT")
     finally:
-        if base.in_transaction:
+        if alone and base.in_transaction:
             base.execute("ROLLBACK")
 
 
