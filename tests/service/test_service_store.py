@@ -183,7 +183,7 @@ ANOTHER = "another database"
     [
         ("CREATE TABLE notes (text); PRAGMA user_version = 1", ANOTHER),
         ("CREATE TABLE notes (text); PRAGMA user_version = 1; PRAGMA application_id = 1", ANOTHER),
-        (OURS.format(VERSION - 1), "of another version of dpveil"),
+        (OURS.format(1), "of another version of dpveil"),  # whose images were a column of the results
         (OURS.format(VERSION + 1), "of another version of dpveil"),
         (f"PRAGMA application_id = {APPLICATION}", ANOTHER),
         ("PRAGMA application_id = 1", ANOTHER),

@@ -151,6 +151,7 @@ def test_one_who_gives_up_leaves_nothing_behind(pipe: tuple[Answers, int]) -> No
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(outer):
                     await answers.receive(10, seconds)
+            assert not asyncio.get_running_loop().remove_reader(answers._pipe)  # type: ignore[arg-type]
         os.write(write, b"".join(packed({"a": 1})))
         return await answers.receive(10, 20)
 
