@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
-from zipfile import ZIP_STORED, ZipFile
+from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 import pytest
 from service_client import photo, service, upload
@@ -47,6 +48,29 @@ def test_an_archive_has_the_size_that_was_told_and_arrives_part_by_part() -> Non
         assert {(each.date_time, each.compress_type) for each in archive.infolist()} == {
             ((1980, 1, 1, 0, 0, 0), ZIP_STORED)
         }
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_an_archive_is_what_pythons_own_writer_makes(count: int) -> None:
+    """Byte for byte, where that cannot go back in what it has written either."""
+    files = [(f"{number}.png", (os.urandom(70_000), b"x" * number)) for number in range(count)]
+    theirs = _Unseekable()
+    with ZipFile(theirs, "w") as archive:  # type: ignore[call-overload]
+        for name, parts in files:
+            with archive.open(ZipInfo(name), "w") as entry:
+                entry.write(b"".join(parts))
+    assert b"".join(_written(*files)[1]) == theirs.contents
+
+
+class _Unseekable:
+    contents = b""
+
+    def write(self, data: bytes) -> int:
+        self.contents += bytes(data)
+        return len(data)
+
+    def flush(self) -> None:
+        pass
 
 
 def test_one_request_gets_image_and_certificate(client: Any, tmp_path: Path) -> None:

@@ -165,10 +165,7 @@ def test_a_ledger_that_cannot_be_used_stops_every_draw(both: Any, ledger: Any) -
     assert (answer.status_code, kind(answer)) == (503, "LedgerError")
 
 
-FULL = (
-    "CREATE TEMP TRIGGER full BEFORE UPDATE OF image ON results WHEN new.image IS NOT NULL"
-    " BEGIN SELECT RAISE(FAIL, 'full'); END"
-)
+FULL = "CREATE TEMP TRIGGER full BEFORE INSERT ON images BEGIN SELECT RAISE(FAIL, 'full'); END"
 """No image can be written, as on a full disk."""
 
 
@@ -194,20 +191,20 @@ def test_a_full_disk_is_noticed_before_anything_is_paid(
 
 
 def test_after_a_release_that_could_not_be_kept_none_is_paid_before_a_write_succeeds(
-    both: Any, ledger: Any
+    ledger: Any, tmp_path: Path
 ) -> None:
-    made, client = both
-    base = made.desk.store._base
-    base.execute(FULL)
-    lost = post(client, "a")
-    assert (lost.status_code, kind(lost)) == (500, "Lost")
-    assert "as it could not be written to the results: nothing was shown" in lost.json()["title"]
-    for key in ("a", "a", "b"):
-        assert kind(post(client, key)) == "NotKept"
-    assert spent(ledger) == 1
-    base.execute("DROP TRIGGER full")
-    assert post(client, "a").status_code == 201
-    assert spent(ledger) == 2
+    with service(fake=True, ledger=ledger, results=tmp_path / "results.db") as (made, client):
+        base = made.desk.store._base
+        base.execute(FULL)
+        lost = post(client, "a")
+        assert (lost.status_code, kind(lost)) == (500, "Lost")
+        assert "as it could not be written to the results: nothing was shown" in lost.json()["title"]
+        for key in ("a", "a", "b"):
+            assert kind(post(client, key)) == "NotKept"
+        assert spent(ledger) == 1
+        base.execute("DROP TRIGGER full")
+        assert post(client, "a").status_code == 201
+        assert spent(ledger) == 2
 
 
 def test_a_loss_says_its_cause(both: Any, ledger: Any) -> None:

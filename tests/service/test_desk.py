@@ -19,6 +19,7 @@ from dpveil.service.keys import LOCAL
 from dpveil.service.limits import Limits
 from dpveil.service.metrics import Metrics
 from dpveil.service.orders import Job, Order
+from dpveil.service.pool import Pool
 from dpveil.service.store import Result, Store
 from dpveil.service.store_file import MEMORY
 from dpveil.service.upload import Held, Share
@@ -194,6 +195,31 @@ def test_what_is_quick_waits_its_turn_all_the_same() -> None:
         made.end()
 
     asyncio.run(waits())
+
+
+class Free:
+    """A worker that is always free."""
+
+    usable = True
+
+
+def test_a_worker_is_asked_again_before_what_it_made_is_checked() -> None:
+    """Else it would wait for that, and its core with it."""
+    order: list[tuple[str, int]] = []
+
+    async def asks(pool: Pool, number: int) -> None:
+        async with pool.worker():
+            order.append(("asks", number))
+            await asyncio.sleep(0.01)
+        order.append(("checks", number))
+
+    async def all_ask() -> None:
+        pool = Pool(1, Limits())
+        pool._idle.put_nowait(Free())  # type: ignore[arg-type]
+        await asyncio.gather(*(asks(pool, number) for number in range(3)))
+
+    asyncio.run(all_ask())
+    assert order == [("asks", 0), ("asks", 1), ("checks", 0), ("asks", 2), ("checks", 1), ("checks", 2)]
 
 
 def slowed(desk: Desk) -> threading.Event:

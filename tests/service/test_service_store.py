@@ -18,13 +18,13 @@ from dpveil.service.limits import Limits
 from dpveil.service.line import Call
 from dpveil.service.problems import NotFound
 from dpveil.service.spare import COPIES, SLACK, Spare
-from dpveil.service.store import DONE, FAILED, SMALL, Store
-from dpveil.service.store_file import APPLICATION, MEMORY
+from dpveil.service.store import DONE, FAILED, Store
+from dpveil.service.store_file import APPLICATION, MEMORY, VERSION
 
 
-@pytest.fixture
-def store() -> Iterator[Store]:
-    made = Store(MEMORY, Limits())
+@pytest.fixture(params=["memory", "file"])
+def store(request: Any, tmp_path: Path) -> Iterator[Store]:
+    made = Store(MEMORY if request.param == "memory" else tmp_path / "kept", Limits())
     yield made
     made.close()
 
@@ -153,8 +153,9 @@ def test_what_failed_takes_no_room_and_shows_nothing(store: Store) -> None:
     for _ in range(2):
         for id_ in (held, done, "none"):
             store.fail(id_, "problem")
-    rows = store._base.execute("SELECT state, certificate, image, sha256, bytes FROM results ORDER BY number")
-    assert rows.fetchall() == [(FAILED, None, None, None, 7), (DONE, "{}", b"b" * 500, "0", 504)]
+    rows = store._base.execute("SELECT state, certificate, sha256, bytes FROM results ORDER BY number")
+    assert rows.fetchall() == [(FAILED, None, None, 7), (DONE, "{}", "0", 504)]
+    assert [store._images.size(store._numbers(id_)[0]) for id_ in (held, done)] == [None, 500]
     assert store.used == 7 + 504
     store._forget("1", [])
     assert store.used == 0
@@ -173,23 +174,29 @@ def test_a_file_belongs_to_one_ledger(tmp_path: Path, made: str, again: str) -> 
     store.close()
 
 
+OURS = f"CREATE TABLE notes (text); PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {{}}"
+ANOTHER = "another database"
+
+
 @pytest.mark.parametrize(
-    "statements",
+    ("statements", "problem"),
     [
-        "CREATE TABLE notes (text); PRAGMA user_version = 1",
-        "CREATE TABLE notes (text); PRAGMA user_version = 1; PRAGMA application_id = 1",
-        f"CREATE TABLE notes (text); PRAGMA application_id = {APPLICATION}; PRAGMA user_version = 2",
-        "PRAGMA application_id = 1",
-        "PRAGMA user_version = 1",
+        ("CREATE TABLE notes (text); PRAGMA user_version = 1", ANOTHER),
+        ("CREATE TABLE notes (text); PRAGMA user_version = 1; PRAGMA application_id = 1", ANOTHER),
+        (OURS.format(1), "of another version of dpveil"),  # whose images were a column of the results
+        (OURS.format(VERSION + 1), "of another version of dpveil"),
+        (f"PRAGMA application_id = {APPLICATION}", ANOTHER),
+        ("PRAGMA application_id = 1", ANOTHER),
+        ("PRAGMA user_version = 1", ANOTHER),
     ],
 )
-def test_another_database_is_left_as_it_is(tmp_path: Path, statements: str) -> None:
+def test_another_database_is_left_as_it_is(tmp_path: Path, statements: str, problem: str) -> None:
     """Whatever its version: it says that it is a file of results, or it is empty."""
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as base:
         base.executescript(statements)
     before = path.read_bytes()
-    with pytest.raises(OutputError, match="the file is another database"):
+    with pytest.raises(OutputError, match=f"the file is {problem}"):
         Store(path, Limits())
     assert path.read_bytes() == before
     assert [*tmp_path.iterdir()] == [path]
@@ -318,11 +325,11 @@ def test_results_that_expired_leave_room(store: Store) -> None:
     assert store.has_room(50)
 
 
-def test_what_is_quick_waits_for_no_disk(store: Store, tmp_path: Path) -> None:
-    on_disk = Store(tmp_path / "results", Limits())
+def test_what_is_quick_waits_for_no_disk(tmp_path: Path) -> None:
+    store, on_disk = Store(MEMORY, Limits()), Store(tmp_path / "results", Limits())
     made = on_disk.begin("a", None, b"")[0]
     assert store.is_quick(store.begin, "a", None, b"")
-    assert not store.is_quick(store.keep, "a", {}, bytes(SMALL + 1))
+    assert store.is_quick(store.keep, "a", {}, bytes(9_000_000))  # it is not copied
     assert not store.is_quick(store.sweep)
     assert not store.is_quick(store.unfinished)  # results and their jobs begin in one order
     assert not on_disk.is_quick(on_disk.begin, "a", None, b"")
@@ -333,6 +340,7 @@ def test_what_is_quick_waits_for_no_disk(store: Store, tmp_path: Path) -> None:
     on_disk._doubted = True
     assert not on_disk.is_quick(on_disk.hold, "next", 10)
     on_disk.close()
+    store.close()
 
 
 @pytest.mark.parametrize("gone", [True, False])

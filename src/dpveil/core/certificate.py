@@ -41,6 +41,12 @@ CHANNELS: Final = (1, 3)
 """Numbers of channels of grey and colour photos."""
 MOST_DIGITS: Final = 32
 """Longest JSON number in characters: dpveil writes integers up to 2^53 and shortest decimals of floats."""
+UNSEALED: Final = ("checksum", "signature")
+"""Members of a certificate that its checksum is not of."""
+LINE: Final = "\n  "
+"""What each of its members begins with."""
+_quoted: Final = json.encoder.encode_basestring
+_single: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 @cache
@@ -55,16 +61,44 @@ def checksum(data: Mapping[str, Json]) -> str:
     It detects edits of fields that no number depends on, such as a block size. It is not a signature:
     anybody can recompute it. It is the same whether the certificate is signed or not.
     """
-    rest = {key: value for key, value in data.items() if key not in ("checksum", "signature")}
+    rest = {name: value for name, value in data.items() if name not in UNSEALED}
     return hashlib.sha256(canonical(rest).encode()).hexdigest()
 
 
 def canonical(data: Mapping[str, Json]) -> str:
     """Return the canonical JSON text: sorted keys, indented by two spaces, one newline at the end.
 
-    Raises `ValueError` for NaN and infinities.
+    It is that of `json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False)`, in half its time.
+    Raises `ValueError` for NaN and infinities, and `TypeError` for what is no JSON.
     """
-    return json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return _written(data, "\n") + "\n"
+
+
+def sealed(data: Mapping[str, Json]) -> str:
+    """Return the canonical text of a certificate's object and its checksum, which is added or replaced."""
+    members = {name: f"{_quoted(name)}: {_written(value, LINE)}" for name, value in data.items()}
+    rest = _joined({name: text for name, text in members.items() if name not in UNSEALED})
+    return _joined(members | {"checksum": f'"checksum": "{hashlib.sha256(rest.encode()).hexdigest()}"'})
+
+
+def _joined(members: Mapping[str, str]) -> str:
+    return "{" + LINE + ("," + LINE).join(members[name] for name in sorted(members)) + "\n}\n"
+
+
+def _written(value: object, line: str) -> str:
+    """Return the JSON of a value that begins in a line with this break and indentation."""
+    if isinstance(value, str):
+        return _quoted(value)
+    if type(value) is int:
+        return repr(value)
+    deeper = line + "  "
+    if isinstance(value, dict):
+        parts = [f"{_quoted(name)}: {_written(value[name], deeper)}" for name in sorted(value)]
+        return "{" + deeper + ("," + deeper).join(parts) + line + "}" if parts else "{}"
+    if isinstance(value, list | tuple):
+        parts = [_written(each, deeper) for each in value]
+        return "[" + deeper + ("," + deeper).join(parts) + line + "]" if parts else "[]"
+    return "null" if value is None else _single(value)
 
 
 @dataclass(frozen=True)
@@ -191,6 +225,12 @@ class Certificate:
 
     def to_json(self) -> dict[str, Json]:
         """Return the JSON object, with the keys of the published schema."""
+        data = self.unsealed()
+        return data | {"checksum": checksum(data)}
+
+    def unsealed(self) -> dict[str, Json]:
+        """Return the JSON object without its checksum."""
+        signed = {} if self.signature is None else {"signature": self.signature.to_json()}
         data: dict[str, Json] = {
             "schema": SCHEMA,
             "tool": self.tool,
@@ -206,12 +246,11 @@ class Certificate:
             "warnings": list(self.warnings),
             "output": None if self.output is None else self.output.to_json(),
         }
-        signed = {} if self.signature is None else {"signature": self.signature.to_json()}
-        return data | {"checksum": checksum(data)} | signed
+        return data | signed
 
     def to_text(self) -> str:
         """Return the certificate's canonical text (`canonical`)."""
-        return canonical(self.to_json())
+        return sealed(self.unsealed())
 
     def unsigned_text(self) -> str:
         """Return the canonical text without the signature: that which is signed."""

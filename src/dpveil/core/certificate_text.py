@@ -18,8 +18,7 @@ from dpveil.core.certificate import (
     SCHEMA,
     Certificate,
     Output,
-    canonical,
-    checksum,
+    sealed,
 )
 from dpveil.core.distance import Distance
 from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope
@@ -56,7 +55,7 @@ def parse_certificate(text: str) -> Certificate:
             hint = f"this version reads {' and '.join(READERS)}; a newer one may read it"
             raise CertificateError("the certificate has another schema", hint=hint)
         certificate, again = read(data)
-        as_written = canonical(again | {"checksum": checksum(again)})
+        as_written = sealed(again)
     except CertificateError:
         raise
     except (DPVeilError, ValueError, KeyError, TypeError, RecursionError, MemoryError) as error:
@@ -109,7 +108,7 @@ def _present(data: dict[str, Any]) -> tuple[Certificate, dict[str, Json]]:
         wording=_whole(data["wording"]),
         signature=None if "signature" not in data else _signature(_object(data["signature"])),
     )
-    return certificate, certificate.to_json()
+    return certificate, certificate.unsealed()
 
 
 def _former(data: dict[str, Any]) -> tuple[Certificate, dict[str, Json]]:
@@ -129,7 +128,7 @@ def _former(data: dict[str, Any]) -> tuple[Certificate, dict[str, Json]]:
     if certificate.output is not None and certificate.output.manifest is not None:
         raise _malformed("schema /1 has no manifests")
     said = total is not None and total.formal and total.delta != 1 and bool(certificate.guarantees)
-    again = {n: v for n, v in certificate.to_json().items() if n not in ("wording", "missing", "strength")}
+    again = {n: v for n, v in certificate.unsealed().items() if n not in ("wording", "missing", "strength")}
     stated = [_object(entry) for entry in _list(data["regions"])]
     boxes = [list(_list(entry["box"])) for entry in stated]
     again |= {

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Final
 
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 CHUNK: Final = 1 << 20
 """Bytes of an image that are sent at a time."""
@@ -34,11 +33,22 @@ class Download(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it."""
-        request = Request(scope, receive)
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         async for part in self.parts:
             await send({"type": "http.response.body", "body": part, "more_body": True})
-            if await request.is_disconnected():
+            if (_at_once(receive()) or {}).get("type") == "http.disconnect":
                 return
         self.taken()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _at_once(message: Awaitable[Message]) -> Message | None:
+    """Return a message that is there, else None; none is waited for, as by a timeout, which costs more."""
+    steps = message.__await__()
+    try:
+        next(steps)
+    except StopIteration as done:
+        told: Message = done.value
+        return told
+    steps.close()
+    return None

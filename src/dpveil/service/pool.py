@@ -14,7 +14,7 @@ from dpveil.batch.process import ONE_THREAD
 from dpveil.errors import DPVeilError
 from dpveil.service.limits import Limits
 from dpveil.service.problems import Busy, WorkerEnded, refusal
-from dpveil.service.wire import SMALL, Message, packed, receive
+from dpveil.service.wire import SMALL, Answers, Message, packed
 
 PROGRAM: Final = "dpveil.service.child"
 """The module that a worker runs."""
@@ -39,23 +39,31 @@ def _environment() -> dict[str, str]:
 class Worker:
     """One process; `ask` and `tell` talk to it. One that was left in the middle of a talk is killed."""
 
-    def __init__(self, process: asyncio.subprocess.Process, limits: Limits) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, answers: Answers, limits: Limits) -> None:
         self.process, self.limits = process, limits
         self.talking = False
+        self._answers = answers
 
     @classmethod
     async def start(cls, limits: Limits, program: str) -> Worker:
         """Return a new worker that is ready; raises `WorkerEnded` if it does not get there."""
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", program, str(limits.worker_bytes)),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,  # what libraries print may tell of photos
-            env=_environment(),
-            start_new_session=True,
-            limit=1 << 20,
-        )
-        worker = cls(process, limits)
+        pipe, told = os.pipe()
+        answers = Answers(pipe)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-P", "-m", program, str(limits.worker_bytes)),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=told,
+                stderr=asyncio.subprocess.DEVNULL,  # what libraries print may tell of photos
+                env=_environment(),
+                start_new_session=True,
+            )
+        except BaseException:
+            answers.close()
+            raise
+        finally:
+            os.close(told)
+        worker = cls(process, answers, limits)
         try:
             await worker._heard(START_SECONDS)
         except BaseException:
@@ -90,12 +98,13 @@ class Worker:
         stdin = self.process.stdin
         if stdin is None:
             raise WorkerEnded
+        parts = packed(told, contents)
         try:
-            async with asyncio.timeout(seconds):
-                parts = packed(told, contents)
-                for part in parts if len(contents) > SMALL else (b"".join(parts),):
-                    stdin.write(part)
-                    await stdin.drain()
+            for part in parts if len(contents) > SMALL else (b"".join(parts),):
+                stdin.write(part)
+                if stdin.transport.get_write_buffer_size():
+                    async with asyncio.timeout(seconds):
+                        await stdin.drain()
         except (OSError, TimeoutError) as error:
             raise WorkerEnded from error
         answer, image = await self._heard(seconds)
@@ -105,12 +114,8 @@ class Worker:
         return answer, image
 
     async def _heard(self, seconds: float) -> Message:
-        stdout = self.process.stdout
-        if stdout is None:
-            raise WorkerEnded
         try:
-            async with asyncio.timeout(seconds):
-                answer, contents = await receive(stdout, self.limits.results_bytes)
+            answer, contents = await self._answers.receive(self.limits.results_bytes, seconds)
         except TimeoutError as error:
             raise WorkerEnded(slow=seconds) from error
         except (EOFError, OSError, ValueError) as error:
@@ -131,10 +136,9 @@ class Worker:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
         await self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout):
-            transport = getattr(stream, "transport", getattr(stream, "_transport", None))
-            if transport is not None:
-                transport.close()
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        self._answers.close()
 
 
 class Pool:
@@ -170,6 +174,8 @@ class Pool:
             self.busy -= 1
             if worker.usable:
                 self._idle.put_nowait(worker)
+                if self.waiting:
+                    await asyncio.sleep(0)  # whoever waits for it asks it before this task goes on
             else:
                 await asyncio.shield(self._replace(worker))
 

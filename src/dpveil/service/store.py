@@ -11,24 +11,23 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from dpveil.errors import OutputError
 from dpveil.io.names import shown
+from dpveil.service.images import Images, InMemory, InTable
 from dpveil.service.limits import Limits
 from dpveil.service.line import Call, one_by_one
 from dpveil.service.problems import KeyReused, NotFound
 from dpveil.service.spare import Spare
 from dpveil.service.store_file import HINTS, MEMORY, opened
-from dpveil.service.transactions import durable, in_one
+from dpveil.service.transactions import durable, in_one, whole
 
-QUICK: Final = ("begin", "find", "opening", "part", "hold", "keep", "show", "fail", "fetched")
+QUICK: Final = frozenset({"begin", "find", "opening", "part", "hold", "keep", "show", "fail", "fetched"})
 """Methods that are quick where nothing waits for a disk."""
-SMALL: Final = 1 << 20
-"""Bytes of an image that is moved in about the time that it takes to wake a thread."""
 WORKING: Final = "working"
 KEPT: Final = "kept"
 DONE: Final = "done"
@@ -37,8 +36,7 @@ FAILED: Final = "failed"
 EXPIRED: Final = "expires <= ? AND state IN (?, ?)"
 COLUMNS: Final = "id, state, expires, format, certificate, notes, problem"
 KEEP: Final = (
-    "UPDATE results SET state = ?, bytes = ?, format = ?, certificate = ?, notes = ?, image = ?, sha256 = ?"
-    " WHERE id = ?"
+    "UPDATE results SET state = ?, bytes = ?, format = ?, certificate = ?, notes = ?, sha256 = ? WHERE id = ?"
 )
 
 
@@ -69,6 +67,7 @@ class Store:
         self._doubted = False
         try:
             self._base, self._secret = opened(path, ledger)
+            self._images: Images = InMemory() if self.in_memory else InTable(self._base)
             try:
                 self._spare = Spare(None if path == MEMORY else Path(path).parent)
             except BaseException:
@@ -87,11 +86,9 @@ class Store:
 
     def mac(self, *parts: str | bytes) -> bytes:
         """Return the HMAC of these parts under the store's own secret."""
-        made = hmac.new(self._secret, digestmod="sha256")
-        for part in parts:
-            data = part.encode() if isinstance(part, str) else part
-            made.update(len(data).to_bytes(8, "big") + data)
-        return made.digest()
+        each = [part.encode() if isinstance(part, str) else part for part in parts]
+        text = b"".join(len(data).to_bytes(8, "big") + data for data in each)
+        return hmac.digest(self._secret, text, "sha256")
 
     def begin(self, owner: str, key: str | None, content: bytes) -> tuple[Result, bool]:
         """Return the result for this caller's key, and whether it is new and has to be made.
@@ -101,10 +98,10 @@ class Store:
         """
         request = None if key is None else self.mac("request", owner, key)
         content = secrets.token_bytes(32) if key is None else self.mac("content", key, content)
-        row = self._base.execute(
-            f"SELECT {COLUMNS}, content FROM results WHERE owner = ? AND request = ?",  # noqa: S608
-            [self.mac("owner", owner), request],
-        ).fetchone()
+        row = None
+        if request is not None:
+            select = f"SELECT {COLUMNS}, content FROM results WHERE owner = ? AND request = ?"  # noqa: S608
+            row = self._base.execute(select, [self.mac("owner", owner), request]).fetchone()
         if row is not None and self._forget(f"id = ? AND {EXPIRED}", [row[0], time.time(), DONE, FAILED]):
             row = None
         if row is None:
@@ -114,8 +111,7 @@ class Store:
                 "this Idempotency-Key came with another photo or other settings",
                 hint="send another key with another request",
             )
-        found = Result(*row[:-1])
-        return found, False
+        return Result(*row[:-1]), False
 
     def _new(self, owner: str, request: bytes | None, content: bytes) -> Result:
         made = Result(secrets.token_urlsafe(24), WORKING, time.time() + self.limits.result_seconds)
@@ -154,7 +150,8 @@ class Store:
         """
         self._spare.hold(id_, size)
         if self._doubted:
-            self._base.execute("UPDATE results SET image = zeroblob(?) WHERE id = ?", [size, id_])
+            for number in self._numbers(id_):
+                self._images.hold(number, size)
             self._doubted = False
 
     def keep(self, id_: str, release: Mapping[str, Any], image: bytes) -> None:
@@ -162,16 +159,30 @@ class Store:
         self._doubted = True
         text, notes, kind = release["certificate"], release["notes"], release["format"]
         size = len(image) + len(text) + len(notes)
-        values = [KEPT, size, kind, text, notes, image, release["sha256"], id_]
-        with durable(self._base):
+        values = [KEPT, size, kind, text, notes, release["sha256"], id_]
+        with self._durable():
             try:
-                self._base.execute(KEEP, values)
+                self._write(image, values)
                 self._spare.spend(id_)
             except sqlite3.OperationalError:  # the disk is full: this was held for that
                 self._spare.free(id_)
-                self._base.execute(KEEP, values)
+                self._write(image, values)
         self._doubted = False
         self.used += size
+
+    def _durable(self) -> AbstractContextManager[None]:
+        return nullcontext() if self.in_memory else durable(self._base)
+
+    def _write(self, image: bytes, values: Sequence[Any]) -> None:
+        with whole(self._base):
+            for number in self._numbers(values[-1]):
+                self._images.keep(number, image)
+            self._base.execute(KEEP, values)
+
+    def _numbers(self, id_: str) -> list[int]:
+        """Return the number of a result; none if it was deleted."""
+        found = self._base.execute("SELECT number FROM results WHERE id = ?", [id_]).fetchall()
+        return [int(number) for (number,) in found]
 
     def together(self, calls: Sequence[Call]) -> None:
         """Run calls of these methods in one transaction; if that fails, each in one of its own."""
@@ -179,7 +190,7 @@ class Store:
         if len(calls) > 1:
             with suppress(sqlite3.Error), self._spare.until_committed():
                 if any(call.do == self.keep for call in calls):
-                    with durable(self._base):
+                    with self._durable():
                         return in_one(self._base, calls)
                 return in_one(self._base, calls)
         self.used = used
@@ -187,16 +198,15 @@ class Store:
 
     def is_quick(self, do: Callable[..., object], *arguments: Any) -> bool:
         """Whether a method takes no longer than to wake a thread: it waits for no disk, and moves little."""
-        long = any(isinstance(each, bytes) and len(each) > SMALL for each in arguments)
         if self.in_memory:
-            return not long and any(do == getattr(self, name) for name in QUICK)
+            return getattr(do, "__name__", "") in QUICK
         return do == self.hold and not self._doubted and self._spare.has(*arguments)
 
     def show(self, id_: str) -> Result:
         """Let a release that is kept be found; its time until it expires begins."""
         expires = time.time() + self.limits.result_seconds
-        self._base.execute("UPDATE results SET state = ?, expires = ? WHERE id = ?", [DONE, expires, id_])
-        row = self._base.execute(f"SELECT {COLUMNS} FROM results WHERE id = ?", [id_]).fetchone()  # noqa: S608
+        change = f"UPDATE results SET state = ?, expires = ? WHERE id = ? RETURNING {COLUMNS}"  # noqa: S608
+        ((*row,),) = self._base.execute(change, [DONE, expires, id_]).fetchall()
         return Result(*row)
 
     def recover(self, paid: Callable[[str], bool]) -> None:
@@ -206,7 +216,7 @@ class Store:
         ).fetchall():
             if paid(sha256):
                 self.show(id_)
-        self._base.execute("DELETE FROM results WHERE state IN (?, ?)", [WORKING, KEPT])
+        self._forget("state IN (?, ?)", [WORKING, KEPT])
         self.used = int(self._base.execute("SELECT coalesce(sum(bytes), 0) FROM results").fetchone()[0])
 
     def fail(self, id_: str, problem: str) -> None:
@@ -214,14 +224,17 @@ class Store:
         self._spare.free(id_)
         unfinished, values = "id = ? AND state IN (?, ?)", [id_, WORKING, KEPT]
         before = self._base.execute(f"SELECT bytes FROM results WHERE {unfinished}", values).fetchone()  # noqa: S608
-        if before is not None:
-            self._base.execute(
+        if before is None:
+            return
+        with whole(self._base):
+            change = (
                 "UPDATE results SET state = ?, problem = ?, bytes = ?, expires = ?, request = NULL,"  # noqa: S608
-                " format = NULL, certificate = NULL, notes = NULL, image = NULL, sha256 = NULL"
-                f" WHERE {unfinished}",
-                [FAILED, problem, len(problem), time.time() + self.limits.result_seconds, *values],
+                f" format = NULL, certificate = NULL, notes = NULL, sha256 = NULL WHERE {unfinished}"
             )
-            self.used += len(problem) - int(before[0])
+            expires = time.time() + self.limits.result_seconds
+            self._base.execute(change, [FAILED, problem, len(problem), expires, *values])
+            self._images.forget(self._numbers(id_))
+        self.used += len(problem) - int(before[0])
 
     def unfinished(self) -> list[str]:
         """Return the names of all results that are neither done nor failed."""
@@ -241,26 +254,28 @@ class Store:
 
         Raises `NotFound`.
         """
-        size = self._image(owner, id_)[1]
-        return size, self.part(owner, id_, 0, min(most, size))
+        number, size = self._image(owner, id_)
+        return size, self._read(number, 0, min(most, size))
 
     def part(self, owner: str, id_: str, start: int, size: int) -> bytes:
         """Return bytes of the image of a caller's release, so that no image has to be in memory as a whole.
 
         Raises `NotFound` if it was forgotten meanwhile: each part is of the release that was asked for.
         """
-        with self._base.blobopen("results", "image", self._image(owner, id_)[0], readonly=True) as image:
-            image.seek(start)
-            return image.read(size)
+        return self._read(self._image(owner, id_)[0], start, size)
+
+    def _read(self, number: int, start: int, size: int) -> bytes:
+        return self._images.part(number, start, size) if size else b""
 
     def _image(self, owner: str, id_: str) -> tuple[int, int]:
         found = self._base.execute(
-            "SELECT number, length(image) FROM results WHERE id = ? AND owner = ? AND state = ?",
+            "SELECT number FROM results WHERE id = ? AND owner = ? AND state = ?",
             [id_, self.mac("owner", owner), DONE],
         ).fetchone()
-        if found is None:
+        size = None if found is None else self._images.size(found[0])
+        if size is None:
             raise NotFound("there is nothing of this name, or no longer", hint="results expire")
-        return int(found[0]), int(found[1])
+        return int(found[0]), size
 
     def fetched(self, id_: str) -> None:
         """Note that a release was downloaded."""
@@ -277,6 +292,9 @@ class Store:
 
     def _forget(self, which: str, values: Sequence[Any]) -> int:
         """Forget some results; return how many."""
-        freed = self._base.execute(f"DELETE FROM results WHERE {which} RETURNING bytes", values).fetchall()  # noqa: S608
-        self.used -= sum(size for (size,) in freed)
+        delete = f"DELETE FROM results WHERE {which} RETURNING number, bytes"  # noqa: S608
+        with whole(self._base):
+            freed = self._base.execute(delete, values).fetchall()
+            self._images.forget(number for number, _ in freed)
+        self.used -= sum(size for _, size in freed)
         return len(freed)

@@ -12,7 +12,7 @@ from typing import Final
 MEMORY: Final = ":memory:"
 APPLICATION: Final = 0x64705672
 """SQLite's application_id of files of results: "dpVr"."""
-VERSION: Final = 1
+VERSION: Final = 2
 SCHEMA: Final = f"""
 BEGIN;
 CREATE TABLE IF NOT EXISTS secret (value BLOB NOT NULL, ledger TEXT NOT NULL);
@@ -20,8 +20,9 @@ CREATE TABLE IF NOT EXISTS results (
   number INTEGER PRIMARY KEY AUTOINCREMENT,
   id TEXT NOT NULL UNIQUE, owner BLOB NOT NULL, request BLOB, content BLOB NOT NULL, state TEXT NOT NULL,
   expires REAL NOT NULL, bytes INTEGER NOT NULL DEFAULT 0, format TEXT, certificate TEXT, notes TEXT,
-  image BLOB, sha256 TEXT, problem TEXT, fetched INTEGER NOT NULL DEFAULT 0
+  sha256 TEXT, problem TEXT, fetched INTEGER NOT NULL DEFAULT 0
 );
+CREATE TABLE IF NOT EXISTS images (number INTEGER PRIMARY KEY, image BLOB NOT NULL);
 CREATE UNIQUE INDEX IF NOT EXISTS requests ON results (owner, request) WHERE request IS NOT NULL;
 PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {VERSION};
@@ -78,7 +79,8 @@ def _settle(base: sqlite3.Connection) -> None:
     tables = base.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
     told = [base.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
     if told != ([APPLICATION, VERSION] if tables else [0, 0]):
-        raise sqlite3.DatabaseError("the file is another database")
+        other = "of another version of dpveil" if tables and told[0] == APPLICATION else "another database"
+        raise sqlite3.DatabaseError(f"the file is {other}")
     for pragma in PRAGMAS:
         base.execute(f"PRAGMA {pragma}")
     page = base.execute("PRAGMA page_size").fetchone()[0]

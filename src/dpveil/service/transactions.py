@@ -22,6 +22,21 @@ def durable(base: sqlite3.Connection) -> Iterator[None]:
             base.execute("PRAGMA synchronous = NORMAL")
 
 
+@contextmanager
+def whole(base: sqlite3.Connection) -> Iterator[None]:
+    """Make all changes within or none, in the transaction that is under way or in one of their own."""
+    alone = not base.in_transaction
+    if alone:
+        base.execute("BEGIN")
+    try:
+        yield
+        if alone:
+            base.execute("COMMIT")
+    finally:
+        if alone and base.in_transaction:
+            base.execute("ROLLBACK")
+
+
 def in_one(base: sqlite3.Connection, calls: Sequence[Call]) -> None:
     """Run calls in one transaction, all or nothing; raises `sqlite3.Error` where nothing was changed.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import json
+import os
 import struct
 from contextlib import suppress
 from typing import IO, Any, Final
@@ -21,13 +22,15 @@ MOST_JSON: Final = 1 << 26
 MOST_BYTES: Final = 1 << 33
 """Most other bytes in a message that a worker accepts; the server states its own limit."""
 
+_encoded: Final = json.JSONEncoder(allow_nan=False).encode
+
 Message = tuple[dict[str, Any], bytes]
 """A JSON object, and the bytes that go with it: a photo, or a release."""
 
 
 def packed(told: dict[str, Any], contents: bytes = b"") -> tuple[bytes, bytes]:
     """Return what is written for a message: its head, and its contents unchanged."""
-    text = json.dumps(told, allow_nan=False).encode()
+    text = _encoded(told).encode()
     return LENGTHS.pack(len(text), len(contents)) + text, contents
 
 
@@ -54,13 +57,66 @@ def read(stream: IO[bytes]) -> Message | None:
     return _told(stream.read(text)), stream.read(contents)
 
 
-async def receive(stream: asyncio.StreamReader, most: int) -> Message:
-    """Return the next message of a worker, with at most `most` bytes of contents.
+class Answers:
+    """The end of a pipe at which the server hears a worker. It does not block; one task reads at a time."""
 
-    Raises `EOFError` if the worker has ended, and `ValueError` for what is no message.
-    """
-    text, contents = _lengths(await stream.readexactly(LENGTHS.size), most)
-    return _told(await stream.readexactly(text)), await stream.readexactly(contents)
+    def __init__(self, pipe: int) -> None:
+        os.set_blocking(pipe, False)
+        self._pipe: int | None = pipe
+        self._waits: asyncio.Future[None] | None = None
+
+    async def receive(self, most: int, seconds: float) -> Message:
+        """Return the next message, with at most `most` bytes of contents.
+
+        Raises `EOFError` if the worker has ended, `ValueError` for what is no message, and `TimeoutError` if
+        it is not there as a whole after so many seconds.
+        """
+        end = asyncio.get_running_loop().time() + seconds
+        text, contents = _lengths(await self._exactly(LENGTHS.size, end), most)
+        return _told(await self._exactly(text, end)), await self._exactly(contents, end)
+
+    async def _exactly(self, size: int, end: float) -> bytes:
+        """Return so many bytes, in memory as they arrive; a small image mostly does at one go."""
+        parts: list[bytes] = []
+        while size:
+            if self._pipe is None:
+                raise EOFError
+            with suppress(BlockingIOError):
+                parts.append(part := os.read(self._pipe, min(size, SMALL)))
+                if not part:
+                    raise EOFError
+                size -= len(part)
+            if size:
+                await self._arrived(self._pipe, end)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def _arrived(self, pipe: int, end: float) -> None:
+        """Wait until there is more, or no more to come; raises `TimeoutError` after the time `end`."""
+        loop = asyncio.get_running_loop()
+        self._waits = loop.create_future()
+        loop.add_reader(pipe, self._wake)
+        late = loop.call_at(end, self._wake)
+        try:
+            await self._waits
+        finally:
+            late.cancel()
+            self._wake()
+            self._waits = None
+        if loop.time() >= end:
+            raise TimeoutError
+
+    def _wake(self) -> None:
+        if self._waits is not None and self._pipe is not None:
+            self._waits.get_loop().remove_reader(self._pipe)
+            if not self._waits.done():
+                self._waits.set_result(None)
+
+    def close(self) -> None:
+        """Read no more; whoever waits hears of the end."""
+        self._wake()
+        if self._pipe is not None:
+            os.close(self._pipe)
+            self._pipe = None
 
 
 def _lengths(head: bytes, most: int) -> tuple[int, int]:
@@ -72,7 +128,7 @@ def _lengths(head: bytes, most: int) -> tuple[int, int]:
 
 def _told(text: bytes) -> dict[str, Any]:
     try:
-        told = json.loads(text)
+        told = json.loads(text.decode())
     except RecursionError as error:
         raise ValueError("the message is nested too deeply") from error
     if not isinstance(told, dict):
