@@ -13,7 +13,7 @@ from typing import BinaryIO, Final
 from weakref import finalize
 
 from dpveil.batch.held import Held, held_members, held_rows
-from dpveil.batch.labels import LINK, ROW, refusal_of
+from dpveil.batch.labels import LINK, LONGEST_RELEASE, ROW, refusal_of
 from dpveil.batch.state import Stamp
 from dpveil.core.certificate import MOST_BYTES
 from dpveil.io.parquet import Rows, released_rows, write_parquet
@@ -76,7 +76,7 @@ def _released_members(file: BinaryIO, size: int, most: int) -> Iterator[Release]
         beside = by_name.get(f"{member.name}{SUFFIX}")
         if beside is None or not member.name.endswith(".png"):
             raise Refused("holds a file without a certificate", "")
-        if (reason := refusal_of(member.name)) is not None:
+        if (reason := refusal_of(member.name, longest=LONGEST_RELEASE)) is not None:
             raise Refused(f"holds a release that {reason.problem}", "")
         if not (member.plain and beside.plain) or member.size > most or beside.size > MOST_BYTES:
             raise Refused("holds a release that is too large, or no file", "")

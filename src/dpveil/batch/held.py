@@ -8,7 +8,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import BinaryIO, Final
 
-from dpveil.batch.labels import LINK, ROW, refusal_of
+from dpveil.batch.labels import LINK, LONGEST_RELEASE, ROW, refusal_of
 from dpveil.io.names import quoted
 from dpveil.io.parquet import MOST_ROWS, any_rows
 from dpveil.io.refused import COPY_AGAIN, Refused
@@ -85,7 +85,7 @@ def held_rows(file: BinaryIO, size: int) -> Iterator[Held]:
 
 
 def _problem(member: Member, name: str, *, twice: bool) -> str:
-    if (reason := refusal_of(name)) is not None:
+    if (reason := refusal_of(name.removesuffix(SUFFIX), longest=LONGEST_RELEASE)) is not None:
         return reason.problem
     return TWICE if twice else "" if member.plain else LINK
 

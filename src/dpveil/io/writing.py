@@ -119,7 +119,7 @@ def write_together(
     except OSError as error:  # another writer does not finish
         raise refusal(files[0][0], error) from error
     for folder in folders:
-        _flush_folder(folder)
+        flush_folder(folder)
 
 
 def _write_all(
@@ -247,7 +247,7 @@ def _copy_or_move(target: Path, kept: Path) -> None:
         target.replace(kept)
 
 
-def _flush_folder(folder: Path) -> None:
+def flush_folder(folder: Path) -> None:
     """Flush the folder's entries to disk where the system can; the files are complete either way."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
