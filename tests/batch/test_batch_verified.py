@@ -21,6 +21,7 @@ from dpveil.cli import verify_inside as lines
 from dpveil.core.certificate import MOST_BYTES
 from dpveil.errors import UnknownName
 from dpveil.ledger import Ledger, Limit
+from dpveil.mechanisms.pixel import DPPix
 from dpveil.release.keys import SigningKey
 
 CERTIFICATE = ".certificate.json"
@@ -94,8 +95,12 @@ def test_the_order_of_members_and_folders_are_no_matter(good: Members) -> None:
 
 
 def test_trust_and_strength_are_asked_of_each(
-    whole: tuple[Members, SigningKey], good: Members, capsys: pytest.CaptureFixture[str]
+    whole: tuple[Members, SigningKey],
+    good: Members,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(Path("state").absolute()))
     pack(good)
     own, foreign = (
         key.write(name) for key, name in ((whole[1], "own.key"), (SigningKey.made(), "foreign.key"))
@@ -103,6 +108,10 @@ def test_trust_and_strength_are_asked_of_each(
     assert cli(capsys, "out/a.tar", "--trust", str(own), "--at-least", "strong")[0] == 0
     code, out, _ = cli(capsys, "out/a.tar", "--trust", str(foreign))
     assert (code, out.count("UNTRUSTED     out/a.tar/")) == (1, 3)
+    shard("a.tar", [("0.png", picture())])
+    released("a.tar", "weak", method=DPPix(epsilon=8, block=4, neighbourhood=4))
+    assert [cli(capsys, "weak", "--at-least", least)[0] for least in ("weak", "strong")] == [0, 1]
+    assert cli(capsys, "weak", "--at-least", "strong")[1].startswith("TOO WEAK      weak/a.tar/0.png")
 
 
 @pytest.mark.parametrize("name", ["1.png", f"1.png{CERTIFICATE}"])
