@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from shards_made import counts, held, link, picture, released, shard
 
-from dpveil.batch import Choices, archives, plan_tasks, release_all, staged
+from dpveil.batch import Choices, archives, plan_tasks, release_all, staged, verify_inside
 from dpveil.batch import shards as batch_shards
 from dpveil.batch.inside import inside
 from dpveil.errors import OutputError, UsageError
@@ -153,6 +153,9 @@ def test_nothing_follows_the_end() -> None:
     with pytest.raises(Refused, match="ends early"):
         listed(one[: -len(one) + 1024])
     assert len(listed(one + bytes(1 << 17))) == 1
+    for far in (1 << 17, 1 << 24):
+        with pytest.raises(Refused, match="goes on after its end"):
+            listed(one + bytes(far) + one)
 
 
 def test_names_with_dots_are_reported_and_hidden_ones_left_out() -> None:
@@ -179,6 +182,16 @@ def test_long_and_foreign_names_are_found_by_a_rerun() -> None:
     with tarfile.open("out/a.tar") as made:
         made.extractall("seen", filter="data")
     assert Path("seen", LONG).exists()
+
+
+def test_releases_of_the_longest_names_are_found_by_a_rerun_and_verify() -> None:
+    """Two photos differ in their suffix alone, so that releases have a second one."""
+    names = ["n" * 226 + end for end in (".jpg", ".png")]
+    shard("a.tar", [(name, picture(8 + number)) for number, name in enumerate(names)])
+    assert counts(released("a.tar")) == (2, 0, 0)
+    assert counts(released("a.tar")) == (0, 2, 0)
+    assert max(len(name) for name in held()) == 251
+    assert [each.status for each in verify_inside(Path("out/a.tar"))] == ["consistent"] * 2
 
 
 def test_a_shard_that_changes_under_a_run_is_paid_for_no_more() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from shards_made import Given, counts, held, picture, released, shard
 
-from dpveil.batch import Report, plan_tasks, releasing, shards
+from dpveil.batch import Report, plan_tasks, releasing, shards, staged
 from dpveil.core.certificate_text import parse_certificate
 from dpveil.errors import OutputError
 from dpveil.ledger import Ledger, Limit
@@ -200,3 +200,23 @@ def test_what_a_killed_run_drew_anew_is_newer_than_its_shard(monkeypatch: pytest
     assert counts(released()) == (0, 2, 0)
     assert drawn == {held()[name] for name in images()}
     assert held() != before
+
+
+def test_with_force_a_shard_for_which_nothing_was_released_is_told_to_stay() -> None:
+    """One of two photos has left, as somebody withdrew, and of the other nothing can be released."""
+    photos(1, 2)
+    released()
+    before = held()
+    shard("in/a.tar", [("0.png", b"broken")])
+    report = released(force=True)
+    assert (counts(report), held(), waiting()) == ((0, 0, 1), before, [])
+    assert report.notes[-1].startswith("out/a.tar stays as it was, with 0.png, 1.png, as this run released")
+
+
+def test_what_was_gathered_is_removed_once_the_shard_is_on_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    photos(1)
+    seen = list[tuple[Path, list[Path]]]()
+    monkeypatch.setattr(staged, "flush_folder", lambda folder: seen.append((folder, waiting())))
+    released()
+    assert [(str(folder), len(there)) for folder, there in seen] == [("out", 1)]
+    assert (images(), waiting()) == (["0.png"], [])

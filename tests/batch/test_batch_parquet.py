@@ -13,7 +13,8 @@ from shards_made import counts, picture, released, shard
 from workers_made import Everything
 
 import dpveil
-from dpveil.batch import Choices, plan_tasks, release_all, releasing
+from dpveil.batch import Choices, plan_tasks, release_all, releasing, verify_inside
+from dpveil.cli import run
 from dpveil.cli.run_report import exit_code
 from dpveil.core.certificate import MOST_BYTES
 from dpveil.errors import OutputError, PhotoError, UsageError
@@ -330,3 +331,68 @@ def test_pages_of_what_exists_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("dpveil.io.parquet.MOST_PAGES", 1 << 16)
     with pytest.raises(OutputError, match="decompresses to"):
         released("a.parquet")
+
+
+def results(path: str = "out/a.parquet") -> dict[str, str]:
+    """Return the first problem of all that is in a file, or its status."""
+    found = verify_inside(Path(path))
+    return {str(each.path)[len(path) :].strip("/"): next(iter(each.problems), each.status) for each in found}
+
+
+def test_releases_in_a_file_verify_as_files_do(capsys: pytest.CaptureFixture[str]) -> None:
+    write(pictures(3))
+    released("a.parquet")
+    assert results() == {f"00000000{row}.png": "consistent" for row in range(3)}
+    assert run(["verify", "out"]) == 0
+    assert capsys.readouterr().out.startswith("consistent    out/a.parquet  3 releases: each 1-DP")
+    two = parquet.read_table("out/a.parquet").select(["image", "certificate"]).slice(1)
+    parquet.write_table(two, "b.parquet")
+    assert "has the path '000000001.png'" in results("b.parquet")["000000000.png"]
+    rows = [{**row, "image": {**row["image"], "path": None}} for row in held()]
+    parquet.write_table(arrow.Table.from_pylist(rows, _schema()).drop_columns("row"), "b.parquet")
+    assert set(results("b.parquet").values()) == {"consistent"}
+
+
+def test_whatever_is_wrong_in_a_file_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    write(pictures(6))
+    released("a.parquet")
+    rows = held()
+    rows[0]["certificate"] = None
+    rows[1]["image"] = None
+    rows[2]["image"]["bytes"] = picture(10, level=3)
+    rows[3]["row"] = 5
+    rows[3]["image"]["path"] = None
+    rows[4]["row"] = None
+    parquet.write_table(arrow.Table.from_pylist(rows, _schema()), "out/a.parquet")
+    found = results()
+    assert found.pop("000000005.png") == "it has the name of another before it"
+    assert [*found.values()] == [
+        "it has no certificate",
+        "the image is missing",
+        "the image was changed: its SHA-256 is not the one in the certificate",
+        "it is a row of the number None",
+    ]
+    assert run(["verify", "out/a.parquet"]) == 1
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_files_that_are_not_of_releases_alone_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    write(pictures(2))
+    released("a.parquet")
+    good = parquet.read_table("out/a.parquet")
+    (only,) = results("a.parquet").values()
+    assert only.startswith("it holds other columns than releases (label, image)")
+    parquet.write_table(good.append_column("original", good["image"]), "b.parquet")
+    assert "(image, certificate, row, original)" in results("b.parquet")[""]
+    whole = Path("out/a.parquet").read_bytes()
+    Path("b.parquet").write_bytes(whole[:-40])
+    assert results("b.parquet")[""].startswith("it is damaged")
+    monkeypatch.setattr("dpveil.io.parquet.MOST_TOGETHER", 100)
+    rows = [{**held()[0], "row": row, "certificate": "x" * 5000} for row in range(90)]
+    parquet.write_table(arrow.Table.from_pylist(rows, _schema()), "b.parquet", compression="zstd")
+    assert "it holds more than" in results("b.parquet")[""]
+    assert "what follows in it was not verified" in results("b.parquet")[""]
+    monkeypatch.setattr("dpveil.io.parquet.MOST_PAGES", 1 << 16)
+    rows = [{**held()[0], "certificate": "x" * (1 << 20)}]
+    parquet.write_table(arrow.Table.from_pylist(rows, _schema()), "b.parquet", compression="zstd")
+    assert "decompresses to" in results("b.parquet")[""]

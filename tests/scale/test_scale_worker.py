@@ -448,3 +448,16 @@ def test_an_engine_keeps_inputs_apart_from_the_ledger_and_closes_it(tmp_path, mo
     assert run(given) == 2
     assert "belongs to the ledger" in capsys.readouterr().err
     assert began == [1]
+
+
+def test_a_process_that_gets_many_tasks_keeps_no_files_open(tmp_path):
+    """Spark sends the mapper anew with each task, to processes that it keeps."""
+    pyarrow = pytest.importorskip("pyarrow")
+    sent = pickle.dumps(Mapper(Setup.of(**PIX, store=tmp_path / "store")))
+    table = pyarrow.table({"path": ["a"], "bytes": pyarrow.array([png(0)], pyarrow.binary())})
+
+    def done():
+        [made] = pickle.loads(sent).batches([table])  # noqa: S301  our own
+        return made.to_pylist()[0]["status"], len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+
+    assert done() == done() == done()

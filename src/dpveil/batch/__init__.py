@@ -8,6 +8,7 @@ from dpveil.batch.private import check_apart
 from dpveil.batch.releasing import release_all
 from dpveil.batch.report import Entry, Failure, Promise, Report
 from dpveil.batch.tasks import Task, among_originals, linked_folders, photos_in, plan_tasks
+from dpveil.batch.verified import verify_inside
 
 __all__ = [
     "Choices",
@@ -25,5 +26,6 @@ __all__ = [
     "plan_tasks",
     "release_all",
     "usual_jobs",
+    "verify_inside",
     "write_manifest",
 ]

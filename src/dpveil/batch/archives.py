@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,21 +12,17 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 from weakref import finalize
 
+from dpveil.batch.held import Held, held_members, held_rows
+from dpveil.batch.labels import LINK, LONGEST_RELEASE, ROW, refusal_of
 from dpveil.batch.state import Stamp
 from dpveil.core.certificate import MOST_BYTES
-from dpveil.io.names import quoted
 from dpveil.io.parquet import Rows, released_rows, write_parquet
 from dpveil.io.received import opened, without_blocking
 from dpveil.io.refused import Refused
 from dpveil.io.tar import Member, members, write_tar
 from dpveil.release.saving import SUFFIX
 
-LONGEST: Final = 230
-"""Most bytes of a name in a shard, so that its release, and the certificate, can be unpacked."""
 CHANGED: Final = ("was in a file that has changed since the run began", "run it again")
-RENAME: Final = "give it a plain name"
-ROW: Final = "{:09}.png"
-"""What the release of a row is called; the first row is 0."""
 
 Release = tuple[str, bytes, bytes]
 """Name, image and certificate."""
@@ -38,8 +34,9 @@ class Archive:
 
     `listed` yields what is in a file of so many bytes; `read` returns the contents of a member, if the file
     is still as stamped; `releases` yields what is in a file of releases of so many bytes, none of which has
-    an image of more than so many; and `write` writes one. `absent` says why a member that is not `plain` has
-    no contents. All raise `Refused`, but for `write`, which raises `OSError`.
+    an image of more than so many; `held` yields what is in one of which nothing is known; and `write` writes
+    one. `absent` says why a member that is not `plain` has no contents. All raise `Refused`, but for `write`,
+    which raises `OSError`.
     """
 
     called: str
@@ -47,24 +44,13 @@ class Archive:
     listed: Callable[[BinaryIO, int], Iterator[Member]]
     read: Callable[[Path, Stamp, Member], bytes]
     releases: Callable[[BinaryIO, int, int], Iterator[Release]]
+    held: Callable[[BinaryIO, int], Iterator[Held]]
     write: Callable[[BinaryIO, Iterable[Release]], None]
 
 
 def archive_of(path: Path) -> Archive | None:
     """Return the kind of file of a path, by its suffix; None if it is none of many photos."""
     return ARCHIVES.get(path.suffix.lower())
-
-
-def refusal_of(name: str, seen: Collection[str] = ()) -> Refused | None:
-    """Return what is wrong with a name in a file, if anything; `seen` are those before it."""
-    parts = name.split("/")
-    if not name.isprintable() or len(name.encode("utf-8", "replace")) > LONGEST or "\\" in name:
-        return Refused(f"is called {quoted(name)!r}, which is no plain name", RENAME)
-    if any(part in ("", ".", "..") for part in parts):
-        return Refused(f"is called {name!r}, which leads elsewhere", RENAME)
-    if name in seen:
-        return Refused(f"is called {name!r}, as another before it", "name it otherwise")
-    return None
 
 
 @contextmanager
@@ -90,7 +76,7 @@ def _released_members(file: BinaryIO, size: int, most: int) -> Iterator[Release]
         beside = by_name.get(f"{member.name}{SUFFIX}")
         if beside is None or not member.name.endswith(".png"):
             raise Refused("holds a file without a certificate", "")
-        if (reason := refusal_of(member.name)) is not None:
+        if (reason := refusal_of(member.name, longest=LONGEST_RELEASE)) is not None:
             raise Refused(f"holds a release that {reason.problem}", "")
         if not (member.plain and beside.plain) or member.size > most or beside.size > MOST_BYTES:
             raise Refused("holds a release that is too large, or no file", "")
@@ -154,11 +140,14 @@ def _write_rows(file: BinaryIO, releases: Iterable[Release]) -> None:
     )
 
 
-LINK: Final = "is a link, a device or sparse, and no file"
 ARCHIVES: Final = {
-    ".tar": Archive("shard", LINK, members, _read_member, _released_members, _write_members),
+    ".tar": Archive(
+        *("shard", LINK, members, _read_member, _released_members), held=held_members, write=_write_members
+    ),
     ".parquet": Archive(
-        "Parquet file", "has no bytes of an image", _listed_rows, _read_row, _released_rows, _write_rows
+        *("Parquet file", "has no bytes of an image", _listed_rows, _read_row, _released_rows),
+        held=held_rows,
+        write=_write_rows,
     ),
 }
 """Files of many photos, by suffix in lower case."""

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from dpveil.batch.archives import ARCHIVES, RENAME, Archive, refusal_of
+from dpveil.batch.archives import ARCHIVES, Archive
+from dpveil.batch.labels import RENAME, refusal_of
 from dpveil.batch.state import Stamp
 from dpveil.core.photo import Photo
 from dpveil.errors import PhotoError

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -37,6 +37,7 @@ from dpveil.release.saving import certificate_path, tidy
 LOCK: Final = "lock"
 WAITING: Final = "releases for {} wait in {} until a run over all of its photos ends"
 LEFT: Final = "not in {}: {}, which this run did not release{}; what was gathered of it stays in {}"
+STAYS: Final = "{} stays as it was, with {}, as this run released nothing for it: delete it if need be"
 UNPROVEN: Final = ", or find there as released, signed and paid for as it asks"
 MOST_NAMED: Final = 3
 
@@ -165,12 +166,14 @@ class Shards:
     def _pack(self, shard: Shard, entries: dict[Path, Entry]) -> list[str]:
         """Write a shard if anything in it is new, and remove what it holds from where it was gathered.
 
-        Returns what to note of the rest, which stays there.
+        Returns what to note: of the rest, which stays there, and of a shard that stays although all of it was
+        to be released anew.
         """
         whole = {place: name for place, name in self.names[shard].items() if is_whole(place)}
         good = {place: name for place, name in whole.items() if self._belongs(shard, place, entries)}
         unpacked = self.unpacked.get(shard, set())
         drawn = {place for place, entry in entries.items() if entry.status == RELEASED}
+        stay = set[Path]()
         if good.keys() - (unpacked - drawn):
             make_folder(shard.target.parent)
             releases = (
@@ -181,14 +184,12 @@ class Shards:
             rest = whole.keys() - good.keys()
         else:  # the shard stays, with all that it holds
             rest = whole.keys() - good.keys() - unpacked
+            stay = unpacked - good.keys() if self.choices.force else stay
         self._remove(shard, whole.keys() - rest)
-        names = [shown(name) for place, name in whole.items() if place in rest]
-        if not names:
-            return []
-        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        target, folder = shown(shard.target), shown(shard.folder)
         why = "" if self.choices.force else UNPROVEN
-        some = ", ".join(names[:MOST_NAMED]) + more
-        return [LEFT.format(shown(shard.target), some, why, shown(shard.folder))]
+        notes = [LEFT.format(target, _some(whole, rest), why, folder)] if rest else []
+        return [*notes, STAYS.format(target, _some(whole, stay))] if stay else notes
 
     def _belongs(self, shard: Shard, place: Path, entries: dict[Path, Entry]) -> bool:
         """Whether a release is of this run, or found by it; or was in the shard and was paid for.
@@ -247,6 +248,13 @@ def gathered(tasks: Sequence[Task], choices: Choices) -> Iterator[Shards]:
             except OSError as error:
                 raise refusal(root, error) from error
         yield shards
+
+
+def _some(names: dict[Path, str], places: Collection[Path]) -> str:
+    """Return the first of these names, and how many more there are."""
+    told = [shown(name) for place, name in names.items() if place in places]
+    more = f" and {len(told) - MOST_NAMED} more" if len(told) > MOST_NAMED else ""
+    return ", ".join(told[:MOST_NAMED]) + more
 
 
 def _remove(folder: Path) -> None:

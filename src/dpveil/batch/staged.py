@@ -18,7 +18,7 @@ from dpveil.errors import CertificateError, OutputError
 from dpveil.io import is_present, most_bytes, received
 from dpveil.io.names import shown
 from dpveil.io.refused import Refused
-from dpveil.io.writing import refusal
+from dpveil.io.writing import flush_folder, refusal
 from dpveil.release.saving import SUFFIX, certificate_path
 
 ORIGIN: Final = "origin"
@@ -92,5 +92,7 @@ def write(folder: Path, target: Path, write: Callable[[BinaryIO], object], *, fl
         if target.is_dir():
             raise OSError(errno.EISDIR, "is a folder")
         temporary.replace(target)
+        if flush:  # what was gathered is removed next, and its only other copy must not be
+            flush_folder(target.parent)
     finally:
         temporary.unlink(missing_ok=True)

@@ -21,6 +21,9 @@ from dpveil.synthesis.saving import SetVerification
 CHECK: Final = (
     "a card is made of what dpveil verify finds publishable: mend the folder, or leave the file out"
 )
+UNPACK: Final = (
+    "unpack it (docs, Many photos), and make the card of the folder of its images and certificates"
+)
 NO_RELEASES: Final = "name a folder of releases, or one that dpveil synthesize made"
 
 
@@ -54,6 +57,9 @@ def releases(folder: Path, found: Sequence[Verification]) -> tuple[Listed, ...]:
     """
     if not found:
         raise CertificateError("there are no releases in the folder", hint=NO_RELEASES)
+    if packed := next((one.inside for one in found if one.inside is not None), None):
+        problem = f"{quoted(shown(packed))} holds several releases in one file, which a card cannot list"
+        raise CertificateError(problem, hint=UNPACK)
     wrong = [(one.path, why) for one in found if (why := _against(one))]
     if wrong:
         path, why = wrong[0]

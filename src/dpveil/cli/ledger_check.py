@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -19,13 +21,17 @@ if TYPE_CHECKING:
 MOST_BYTES: Final = 1 << 30
 """Largest released file that is looked up, in bytes."""
 UNPAID: Final = "do not publish it"
+NOBODY: Final = "nobody paid for it from this ledger"
+UNPROTECTED: Final = "it is an unprotected copy"
 
 
 def check_command(
     ledger: Url,
     releases: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[RELEASE]...", help="Released images, data sets, or folders of them."),
+        typer.Argument(
+            metavar="[RELEASE]...", help="Released images, shards, data sets, or folders of them."
+        ),
     ] = None,
     head: Annotated[
         Text, typer.Option(metavar="NUMBER:SHA256", help="A head that was kept: finds older copies.")
@@ -43,13 +49,12 @@ def check_command(
     hold. Exit code 1: nobody paid for a file, or another amount than its certificate states.
     """
     from dpveil.core.guarantee import counted
-    from dpveil.io.names import quoted, shown
     from dpveil.ledger import Ledger
 
     with Ledger(ledger) as opened:
         asked, bare = _asked(opened, releases or [])
         found = opened.check(head)
-        files = [_looked_up(opened, path, problem) for path, problem in asked.items()]
+        files = [each for one in asked.items() for each in _looked_up(opened, *one)]
     bad = [each for each in files if "error" in each]
     counts = {
         "entries": found.entries,
@@ -63,9 +68,7 @@ def check_command(
         say.document({"head": found.head, **counts, "paid": good, "failed": bad})
     else:
         say.answer(f"head {found.head}")
-        for each in files:
-            told = each.get("error") or f"paid by {', '.join(each['paid_by'])}"
-            say.answer(quoted(f"{shown(each['output'])}: {told}"))
+        _tell(files)
     told = f"{found.debits:,} debits, all within their limits; {found.files:,} stored files, all paid for"
     say.note(f"{told}; {found.unstored:,} debits without a stored file")
     if bare:
@@ -80,10 +83,11 @@ def _asked(ledger: Ledger, releases: list[Path]) -> tuple[dict[Path, str], int]:
     """Return the images and data sets to look up, each with a problem if it has one, and how many other
     images a folder has.
 
-    In folders these are images with a certificate, and whatever cannot be searched. Raises `PhotoError` if
-    there is none, and `UsageError` for files of the ledger.
+    In folders these are images with a certificate, files of many, and whatever cannot be searched. Raises
+    `PhotoError` if there is none, and `UsageError` for files of the ledger.
     """
     from dpveil.batch import check_apart
+    from dpveil.batch.archives import archive_of
     from dpveil.cli.verify import targets
     from dpveil.cli.verify_set import split
     from dpveil.io.folders import walk
@@ -93,7 +97,7 @@ def _asked(ledger: Ledger, releases: list[Path]) -> tuple[dict[Path, str], int]:
     asked, bare = dict.fromkeys(sets, ""), set()
     for path, problem in targets(others, sets):
         image = image_path(path) or path
-        if problem or path in releases or is_release(image):
+        if problem or path in releases or is_release(image) or archive_of(path) is not None:
             asked[image] = problem
         else:
             bare.add(image)
@@ -104,11 +108,48 @@ def _asked(ledger: Ledger, releases: list[Path]) -> tuple[dict[Path, str], int]:
     return asked, len(bare)
 
 
-def _looked_up(ledger: Ledger, path: Path, problem: str) -> dict[str, Any]:
+def _tell(files: list[dict[str, Any]]) -> None:
+    """Print a line for each file, and few for the releases in a file of many."""
+    from dpveil.cli.verify_inside import Folded
+    from dpveil.io.names import quoted, shown
+
+    folded = Folded("")
+    for each in files:
+        told = each.get("error") or f"paid by {', '.join(each['paid_by'])}"
+        line = quoted(f"{shown(each['output'])}: {told}")
+        if "inside" not in each:
+            folded.end()
+            say.answer(line)
+        elif "error" in each:
+            folded.bad(Path(each["inside"]), line)
+        else:
+            folded.good(Path(each["inside"]), quoted(told))
+    folded.end()
+
+
+def _looked_up(ledger: Ledger, path: Path, problem: str) -> Iterator[dict[str, Any]]:
+    """Yield who paid for a file, or for each release in a file of many."""
+    from dpveil.batch import verify_inside
+    from dpveil.batch.archives import archive_of
+
+    if problem or archive_of(path) is None:
+        yield _of_file(ledger, path, problem)
+        return
+    for found in verify_inside(path):
+        told = {"output": str(found.path), "inside": str(path)}
+        stated = found.certificate
+        promise = None if stated is None or found.status != "consistent" else stated.composition
+        if promise is None:
+            why = next(iter(found.problems), UNPROTECTED)
+            yield told | {"error": why, "hint": UNPAID}
+        else:
+            yield told | _paid(ledger, found.sha256, partial(_known, promise), NOBODY)
+
+
+def _of_file(ledger: Ledger, path: Path, problem: str) -> dict[str, Any]:
     """Return who paid for a file, by its own hash, or why it is not as it was paid for."""
     from dpveil.cli.verify_set import of_a_set
     from dpveil.io.refused import Refused
-    from dpveil.ledger.rules import priced
 
     told: dict[str, Any] = {"output": str(path)}
     if problem:
@@ -117,11 +158,20 @@ def _looked_up(ledger: Ledger, path: Path, problem: str) -> dict[str, Any]:
         digest = digest_of(path)
     except Refused as refusal:
         return told | {"error": f"the file {refusal.problem}", "hint": refusal.remedy}
+    return told | _paid(ledger, digest, partial(_promise, path), of_a_set(path) or NOBODY)
+
+
+def _paid(
+    ledger: Ledger, digest: str, stated_by: Callable[[], tuple[Guarantee | None, str]], unpaid: str
+) -> dict[str, Any]:
+    """Return who paid for a release by its hash, or why it is not as it was paid for."""
+    from dpveil.ledger.rules import priced
+
     paid = ledger.paid_for(digest)
-    told |= {"sha256": digest, "paid_by": [each.subject for each in paid]}
+    told: dict[str, Any] = {"sha256": digest, "paid_by": [each.subject for each in paid]}
     if not paid:
-        return told | {"error": of_a_set(path) or "nobody paid for it from this ledger", "hint": UNPAID}
-    promise, problem = _promise(path)
+        return told | {"error": unpaid, "hint": UNPAID}
+    promise, problem = stated_by()
     if problem:
         return told | {"error": f"it was paid for, but {problem}", "hint": UNPAID}
     try:
@@ -164,6 +214,10 @@ def paying_for(ledger: Ledger, release: Path) -> set[int]:
     return {each.entry for each in ledger.paid_for(digest)}
 
 
+def _known(promise: Guarantee) -> tuple[Guarantee, str]:
+    return promise, ""
+
+
 def _promise(release: Path) -> tuple[Guarantee | None, str]:
     """Return what a release or a data set promises, or why it is not what its certificate describes."""
     from dpveil.cli import verify_set
@@ -177,4 +231,4 @@ def _promise(release: Path) -> tuple[Guarantee | None, str]:
     promise = None if found.certificate is None else found.certificate.composition
     if found.status == "consistent" and promise is not None:
         return promise, ""
-    return None, next(iter(found.problems), "it is an unprotected copy")
+    return None, next(iter(found.problems), UNPROTECTED)

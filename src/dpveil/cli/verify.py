@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +15,6 @@ from dpveil.errors import INTACT, PhotoError
 if TYPE_CHECKING:
     from dpveil.release.keys import PublicKey
     from dpveil.release.verified import Verification
-    from dpveil.synthesis.saving import SetVerification
 
 WORDS = {"inconsistent": "INCONSISTENT", "missing": "MISSING", "unprotected": "UNPROTECTED"}
 UNPROTECTED_HINT = "it is a copy of the original and carries no guarantee: do not publish it"
@@ -29,8 +26,6 @@ HINTS = {
     "missing": f"{INTACT}, and keep both side by side",
     "unprotected": UNPROTECTED_HINT,
 }
-KEEP_APART = "they may be originals, so keep them apart from what you publish"
-UNPUBLISHABLE = "nothing here is publishable, although it is what its certificate says"
 LINK = "it is a symbolic link, and links are not followed"
 NOT_FORGERY = "without --trust this finds inconsistency, not forgery"
 UNTRUSTED_HINT = "get its signer's public key from a source that you trust, or do not rely on this file"
@@ -38,7 +33,7 @@ UNTRUSTED_HINT = "get its signer's public key from a source that you trust, or d
 
 def verify_command(
     outputs: Annotated[
-        list[Path], typer.Argument(metavar="OUTPUT", help="Releases, folders of them, or data sets.")
+        list[Path], typer.Argument(metavar="OUTPUT", help="Releases, shards, folders of them, or data sets.")
     ],
     at_least: AtLeast = None,
     trust: Trust = None,
@@ -53,6 +48,7 @@ def verify_command(
     Examples:
       dpveil verify private.png
       dpveil verify private.png --trust releases.key.pub
+      dpveil verify private/000.tar private/001.parquet
 
     Without --trust it finds inconsistency, not forgery: anybody can write a certificate that fits a photo of
     theirs. Exit code 1: a file has no certificate, or does not match it, or promises less than --at-least, or
@@ -61,36 +57,33 @@ def verify_command(
     """
     from dpveil.accounting.meaning import check_strength_name
     from dpveil.cli import verify_set
-    from dpveil.cli.verify_folded import Folded
+    from dpveil.cli.entries import Entries, print_document
+    from dpveil.cli.verify_counts import Counts
     from dpveil.release.keys import trusted_keys
 
     trusted = trusted_keys(trust or None)
     least = None if at_least is None else check_strength_name(at_least)
-    good: list[dict[str, Any]] = []
-    bad: list[dict[str, Any]] = []
-    counts = _Counts()
     sets, others = verify_set.split(outputs)
-    for found in map(verify_set.verified, sets):
-        why = verify_set.refused(found, least, trusted=trusted is not None)
-        counts.add_set(found, why)
-        if not json:
-            say.answer(verify_set.line(found, why))
-        (good if found.consistent and not why else bad).append(verify_set.entry(found, why))
-    folded = Folded(others)
-    for result in results(others, max_pixels, least, trusted, sets):
-        counts.add(result)
-        if not json and not folded.keeps(result):
-            say.answer(_line(result, least))
-        (good if result.sound else bad).append(_entry(result) if json else {})
-    for line in folded.lines():
-        say.answer(line)
-    if not good and not bad:
-        raise PhotoError(
-            "there is nothing to verify", hint="name released images, or folders that contain some"
-        )
-    note = vouched(trusted)
-    if json:
-        say.document({"verified": good, "failed": bad, "note": note})
+    counts, lines = Counts(), _Lines(others, least, silent=json)
+    with Entries(kept=json) as good, Entries(kept=json) as bad:
+        for found in map(verify_set.verified, sets):
+            why = verify_set.refused(found, least, trusted=trusted is not None)
+            counts.add_set(found, why)
+            if not json:
+                say.answer(verify_set.line(found, why))
+            (good if found.consistent and not why else bad).add(verify_set.entry(found, why))
+        for result in results(others, max_pixels, least, trusted, sets):
+            counts.add(result)
+            lines.add(result)
+            (good if result.sound else bad).add(_entry(result) if json else {})
+        lines.end()
+        if not good and not bad:
+            raise PhotoError(
+                "there is nothing to verify", hint="name released images, or folders that contain some"
+            )
+        note = vouched(trusted)
+        if json:
+            print_document({"verified": good, "failed": bad}, {"note": note})
     for line in counts.lines(least):
         say.note(line)
     say.note(f"{counts.summary(least)}; {note}")
@@ -107,51 +100,36 @@ def vouched(trusted: Sequence[PublicKey] | None) -> str:
     return f"trusted: {first if len(trusted) == 1 else counted(len(trusted), 'key')}"
 
 
-@dataclass
-class _Counts:
-    """How many files are sound, publishable and not sound; `bare` are those that have no certificate."""
+class _Lines:
+    """Prints a line for each file, and few for what lies in a file of many, or has no certificate."""
 
-    sound: int = 0
-    publishable: int = 0
-    failed: int = 0
-    bare: list[Path] = field(default_factory=list)
+    def __init__(self, outputs: Iterable[Path], least: str | None, *, silent: bool) -> None:
+        from dpveil.cli.verify_folded import Bare
+        from dpveil.cli.verify_inside import Folded
+
+        self._least, self._silent = least, silent
+        self._inside, self._bare = Folded("consistent    "), Bare(outputs)
 
     def add(self, result: Verification) -> None:
-        """Count one file."""
-        from dpveil.cli.verify_folded import is_bare
+        """Take the next result."""
+        from dpveil.cli.verify_inside import alike
 
-        bare = is_bare(result)
-        self.sound += result.sound
-        self.publishable += result.publishable
-        self.failed += not bare and not result.sound
-        self.bare += [result.path] * bare
+        if self._silent:
+            return
+        if result.inside is None:
+            self._inside.end()
+            if not self._bare.keeps(result):
+                say.answer(_line(result, self._least))
+        elif result.sound:
+            self._inside.good(result.inside, alike(result, self._least))
+        else:
+            self._inside.bad(result.inside, _line(result, self._least))
 
-    def add_set(self, found: SetVerification, why: str) -> None:
-        """Count one data set; `why` says why it is not good enough, if it is consistent."""
-        sound = found.consistent and not why
-        self.sound += sound
-        self.publishable += sound and found.certificate is not None and found.certificate.publishable
-        self.failed += not sound
-
-    def summary(self, least: str | None) -> str:
-        """Return all numbers in one line."""
-        passed = f"consistent {self.sound}, publishable" if least is None else f"at least {least}"
-        bare = f", no certificate {len(self.bare)}" if self.bare else ""
-        return f"{passed} {self.publishable}{bare}, failed {self.failed}"
-
-    def lines(self, least: str | None) -> Iterator[str]:
-        """Yield what is to be known before the files are published, if anything."""
-        from dpveil.cli.run_report import several
-        from dpveil.core.guarantee import counted
-        from dpveil.io.names import quoted, shown
-
-        if self.bare and not self.sound and not self.failed:
-            yield f"no release is here: {counted(len(self.bare), 'file')} without a certificate"
-        elif self.bare:
-            files = several([quoted(shown(path)) for path in self.bare])
-            yield f"without a certificate: {files}: {KEEP_APART}"
-        if least is None and self.sound and not self.publishable:
-            yield UNPUBLISHABLE
+    def end(self) -> None:
+        """Print what is left to say."""
+        self._inside.end()
+        for line in self._bare.lines():
+            say.answer(line)
 
 
 def _unchecked(result: Verification) -> bool:
@@ -168,7 +146,12 @@ def results(
     trusted: Sequence[PublicKey] | None,
     sets: Collection[Path] = (),
 ) -> Iterator[Verification]:
-    """Yield the verification of every target outside of `sets`, each once, as soon as it is done."""
+    """Yield the verification of every target outside of `sets`, each once, as soon as it is done.
+
+    Of a WebDataset shard or Parquet file, it is that of everything in it.
+    """
+    from dpveil.batch import verify_inside
+    from dpveil.batch.archives import archive_of
     from dpveil.cli.verify_set import of_a_set
     from dpveil.release.saving import image_path
     from dpveil.release.verification import verify
@@ -177,8 +160,12 @@ def results(
     seen: set[Path] = set()
     for path, problem in targets(outputs, sets):
         image = image_path(path) or path
-        if image not in seen:
-            seen.add(image)
+        if image in seen:
+            continue
+        seen.add(image)
+        if archive_of(path) is not None and not problem:
+            yield from verify_inside(path, max_pixels=max_pixels, at_least=least, trust=trusted)
+        else:
             failed = Verification(image, "inconsistent", (problem,))
             found = failed if problem else verify(path, max_pixels=max_pixels, at_least=least, trust=trusted)
             whose = of_a_set(image) if found.status == "missing" else ""
@@ -188,10 +175,11 @@ def results(
 def targets(outputs: Iterable[Path], sets: Collection[Path] = ()) -> Iterator[tuple[Path, str]]:
     """Yield the files to verify with an empty string, and others with the reason why they fail.
 
-    Folders are searched for pictures, videos, certificates, links, and unreadable folders, also hidden ones,
-    because all of these would be published with the folder; what lies in one of `sets` is left out, as that
-    is verified as a whole.
+    Folders are searched for pictures, videos, files of many, certificates, links, and unreadable folders,
+    also hidden ones, because all of these would be published with the folder; what lies in one of `sets` is
+    left out, as that is verified as a whole.
     """
+    from dpveil.batch.archives import ARCHIVES
     from dpveil.io import FORMATS
     from dpveil.io.folders import UNWRITTEN, is_folder, is_link, walk
     from dpveil.release.saving import SUFFIX
@@ -208,8 +196,8 @@ def targets(outputs: Iterable[Path], sets: Collection[Path] = ()) -> Iterator[tu
                 if not apart.isdisjoint(path.parents):
                     continue
                 link = LINK if is_link(path) else ""
-                image = path.suffix.lower() in UNWRITTEN.union(FORMATS) or path.name.endswith(SUFFIX)
-                if problem or link or image:
+                ends = UNWRITTEN.union(FORMATS, ARCHIVES)
+                if problem or link or path.suffix.lower() in ends or path.name.endswith(SUFFIX):
                     yield path, f"the folder {problem}" if problem else link
 
 
@@ -219,11 +207,12 @@ def _entry(result: Verification) -> dict[str, Any]:
     certificate = result.certificate
     entry: dict[str, Any] = {
         "output": str(result.path),
+        **({} if result.inside is None else {"inside": str(result.inside)}),
         "certificate": str(certificate_path(result.path)),
         "status": "untrusted" if result.status == "consistent" and result.untrusted else result.status,
         "publishable": result.publishable,
         "objections": list(result.objections),
-        "guarantee": None if certificate is None else _guarantee(result),
+        "guarantee": None if certificate is None else promise(result),
         "strength": None if certificate is None else certificate.strength,
         "warnings": [] if certificate is None else list(certificate.warnings),
         "notes": list(result.notes),
@@ -241,7 +230,8 @@ def _entry(result: Verification) -> dict[str, Any]:
     return entry | {"error": error, "hint": HINTS[result.status]}
 
 
-def _guarantee(result: Verification) -> str | None:
+def promise(result: Verification) -> str | None:
+    """Return the total of a release in words, or None."""
     composition = None if result.certificate is None else result.certificate.composition
     return None if composition is None else str(composition)
 
@@ -259,12 +249,12 @@ def _line(result: Verification, least: str | None) -> str:
         word = "NOT CHECKED" if _unchecked(result) else "TOO WEAK"
         return f"{word:<13} {path}  {quoted(result.refused)}"
     # Everything printed here is recomputed: texts of the certificate are untrusted.
-    told = quoted(str(_guarantee(result)))
+    told = quoted(str(promise(result)))
     known = [say.hash_in_short(result.sha256)] if result.sha256 else []
-    return "  ".join([f"consistent    {path}", told, _worth(result, least), *result.notes, *known])
+    return "  ".join([f"consistent    {path}", told, standing(result, least), *result.notes, *known])
 
 
-def _worth(result: Verification, least: str | None) -> str:
+def standing(result: Verification, least: str | None) -> str:
     """Return the strength of the total, and whether and why the release may be published or not.
 
     It may be with a strength of `least` or more, and without one with any that has a name.

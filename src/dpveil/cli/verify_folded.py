@@ -26,10 +26,12 @@ def is_bare(result: Verification) -> bool:
     """Whether a file is there, has no certificate, and is not part of a data set."""
     from dpveil.cli.verify_set import of_a_set
 
-    return result.status == "missing" and os.path.lexists(result.path) and not of_a_set(result.path)
+    inside = result.inside
+    there = result.status == "missing" and os.path.lexists(inside or result.path)
+    return there and (inside is not None or not of_a_set(result.path))
 
 
-class Folded:
+class Bare:
     """Keeps back what would be a line for each of many files: those without a certificate in one of the
     `outputs` or in one of the folders in it, and pictures of a data set that were named one by one.
     """

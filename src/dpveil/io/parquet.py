@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any, BinaryIO, Final
 
+from dpveil.io.names import quoted
 from dpveil.io.refused import COPY_AGAIN, Refused
 
 IMAGE: Final = "image"
@@ -32,6 +33,8 @@ MOST_TOGETHER: Final = 1 << 30
 KEPT: Final = 16
 """Rows that are kept when they are passed over, as readers are not quite in order."""
 KEPT_BYTES: Final = 1 << 25
+SELECT: Final = f"give {IMAGE} (bytes and path), {CERTIFICATE} and {ROW} alone: nothing else is verified"
+MOST_NAMED: Final = 8
 GROUP: Final = 64
 """Rows of a group that is written, and less if they are large."""
 GROUP_BYTES: Final = 1 << 26
@@ -141,6 +144,29 @@ def released_rows(file: BinaryIO, most: int, most_text: int) -> Iterator[tuple[i
             raise Refused("holds a release that is too large", COPY_AGAIN)
         seen.add(row)
     return ((row[ROW], row[IMAGE]["bytes"], row[CERTIFICATE].encode()) for row in _all(table, groups))
+
+
+def any_rows(file: BinaryIO) -> Iterator[tuple[int | None, str | None, bytes | None, bytes | None]]:
+    """Yield row, path, image and certificate of all rows of a file with the columns of releases.
+
+    Where there is no column of rows, they are counted. Raises `Refused` for any other file, and for damage.
+    """
+    size, together = file.seek(0, os.SEEK_END), 0
+    with _refusing():
+        table = _opened(file)
+        told = _schema()
+        if not any(table.schema_arrow.equals(each) for each in (told, told.remove(2))):
+            names = ", ".join(map(quoted, table.schema_arrow.names[:MOST_NAMED]))
+            raise Refused(f"holds other columns than releases ({names})", SELECT)
+        if table.metadata.num_rows > MOST_ROWS:
+            raise Refused(f"has more than {MOST_ROWS:,} rows", "split it")
+        _check_pages(table.metadata, None)
+    for number, found in enumerate(_all(table, range(table.num_row_groups))):
+        image, text = found[IMAGE] or {}, found[CERTIFICATE]
+        together += sum(map(len, filter(None, (*image.values(), text))))
+        _check_together(together, size)
+        certificate = None if text is None else text.encode()
+        yield found.get(ROW, number), image.get("path"), image.get("bytes"), certificate
 
 
 def write_parquet(file: BinaryIO, releases: Iterable[tuple[int, str, bytes, bytes]]) -> None:

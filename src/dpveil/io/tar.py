@@ -23,14 +23,22 @@ MOST_NAME: Final = 1 << 10
 """Most bytes of a name; of a longer one, which nobody may use, the end is told."""
 LATEST: Final = (1 << 33) - 1
 """Latest time, in seconds, in octal digits; later ones are told as this."""
-BEYOND: Final = 1 << 16
-"""Bytes after the end in which nothing may follow: archives may be padded, and not joined."""
+BEYOND: Final = 1 << 24
+"""Most bytes after the end, in which nothing may follow: archives may be padded, and not joined."""
+PART: Final = 1 << 16
 PLAIN: Final = (b"0", b"\0", b"7")
 """Types of members that are files with all their bytes in one place."""
 EMPTY: Final = (b"1", b"2", b"3", b"4", b"5", b"6")
 """Types of links, devices, folders and pipes, whose size is that of nothing in the file."""
 SPARSE: Final = b"GNU.sparse"
 """How the keys begin of the records of a file of which the holes are left out."""
+OTHER: Final = b"other"
+"""Stands for records with other keys than the `HARMLESS`."""
+HARMLESS: Final = frozenset(
+    {b"path", b"size", b"mtime", b"atime", b"ctime", b"uid", b"gid", b"uname", b"gname"}
+)
+"""Keys of records that change neither which bytes are a member's nor what it is called by some tools only."""
+MORE: Final = ("holds more than its files, or says it in a way that not all tools read alike", "pack it anew")
 OCTAL: Final = re.compile(rb"[ ]*([0-7]*)[ \0]*")
 
 
@@ -38,7 +46,8 @@ OCTAL: Final = re.compile(rb"[ ]*([0-7]*)[ \0]*")
 class Member:
     """One member: `size` bytes from byte `start`; `time` is in seconds, and `plain` whether it is a file.
 
-    Of a row in another format, `start` is its number, and `digest` the SHA-256 of its bytes, if it is known.
+    A `folder` has no contents. Of a row in another format, `start` is its number, and `digest` the SHA-256 of
+    its bytes, if it is known.
     """
 
     name: str
@@ -47,19 +56,21 @@ class Member:
     time: int
     plain: bool
     digest: bytes = b""
+    folder: bool = False
 
 
-def members(file: BinaryIO, size: int) -> Iterator[Member]:
+def members(file: BinaryIO, size: int, *, bare: bool = False) -> Iterator[Member]:
     """Yield the members of a .tar of `size` bytes in their order, of which no contents are read.
 
-    Raises `Refused` where it is damaged or ends early, after the members before.
+    If it is to be `bare`, nothing may lie between members, and nothing may be said of them that some tools
+    take for another name or size. Raises `Refused` where it is damaged or ends early, after the members
+    before.
     """
     at, more = 0, dict[bytes, bytes]()
     for _ in range(MOST_HEADERS):
         head = _read(file, at, BLOCK)
         if head == bytes(BLOCK):
-            if any(file.read(BEYOND)):
-                raise Refused("goes on after its end, as if joined of several", "unpack and pack it anew")
+            _check_end(file, size)
             return
         kind, length = _checked(head), _number(head[124:136])
         if kind in PLAIN and b"size" in more:
@@ -72,14 +83,34 @@ def members(file: BinaryIO, size: int) -> Iterator[Member]:
         if kind in (b"x", b"L", b"g", b"K"):
             if length > MOST_MORE:
                 raise Refused(f"has a header of {length:,} bytes", COPY_AGAIN)
+            if bare and (more or kind in (b"g", b"K")):
+                raise Refused(*MORE)
             if kind in (b"x", b"L"):
                 text = _read(file, start, length)
                 more |= _records(text) if kind == b"x" else {b"path": text.partition(b"\0")[0]}
+        if bare and (OTHER in more or any(_read(file, end, at - end)) or _is_ambiguous(head)):
+            raise Refused(*MORE)
+        if kind in (b"x", b"L", b"g", b"K"):
             continue
         name = (more.get(b"path") or _name(head))[-MOST_NAME:].decode("utf-8", "surrogateescape")
-        yield Member(name, start, length, _time(head[136:148]), kind in PLAIN and SPARSE not in more)
+        plain = kind in PLAIN and SPARSE not in more
+        yield Member(name, start, length, _time(head[136:148]), plain, folder=kind == b"5")
         more = {}
     raise Refused(f"has more than {MOST_HEADERS:,} members", "split it")
+
+
+def _check_end(file: BinaryIO, size: int) -> None:
+    """Raise `Refused` unless nothing but zeros, and not too many, follows where `file` is."""
+    empty = size - file.tell() <= BEYOND
+    while empty and (part := file.read(PART)):
+        empty = not part.strip(b"\0")
+    if not empty:
+        raise Refused("goes on after its end, as if joined of several", "unpack and pack it anew")
+
+
+def _is_ambiguous(head: bytes) -> bool:
+    """Whether a header has the first part of a name where only some tools look for it."""
+    return head[257:263] != b"ustar\0" and head[345] != 0
 
 
 def write_tar(file: BinaryIO, files: Iterable[tuple[str, bytes]]) -> None:
@@ -133,7 +164,7 @@ def _name(head: bytes) -> bytes:
 
 
 def _records(text: bytes) -> dict[bytes, bytes]:
-    """Return path and size in a pax header, and whether it is of a `SPARSE` file.
+    """Return path and size in a pax header, and whether it is of a `SPARSE` file or has `OTHER` records.
 
     Each of its records is its length, a space, a key, "=", a value and a line end.
     """
@@ -149,5 +180,7 @@ def _records(text: bytes) -> dict[bytes, bytes]:
             found[key] = value[:-1]
         elif key.startswith(SPARSE):
             found[SPARSE] = b""
+        elif key not in HARMLESS:
+            found[OTHER] = b""
         at = end
     return found

@@ -131,7 +131,7 @@ def write_together(
             raise
         _place_all([path for path, _ in files], replace, before, journal)
     for folder in folders:
-        _flush_folder(folder)
+        flush_folder(folder)
 
 
 def _place_all(
@@ -270,7 +270,7 @@ def _copy_or_move(target: Path, kept: Path) -> None:
         target.replace(kept)
 
 
-def _flush_folder(folder: Path) -> None:
+def flush_folder(folder: Path) -> None:
     """Flush the folder's entries to disk where the system can; the files are complete either way."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)

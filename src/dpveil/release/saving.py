@@ -14,9 +14,8 @@ import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.core.certificate import MANIFEST, MOST_BYTES, Certificate, Output
-from dpveil.core.certificate_text import parse_certificate
 from dpveil.core.guarantee import counted
-from dpveil.errors import INTACT, CertificateError, OutputError, UsageError
+from dpveil.errors import CertificateError, OutputError, UsageError
 from dpveil.io import (
     MAX_PIXELS,
     encode,
@@ -29,9 +28,9 @@ from dpveil.io import (
     write_together,
 )
 from dpveil.io.names import check_path, shown
-from dpveil.io.refused import Refused
 from dpveil.mechanisms.placement import Image, Pose
 from dpveil.release.keys import SigningKey, signing_key
+from dpveil.release.pair import parsed
 from dpveil.release.payment import Payment
 
 if TYPE_CHECKING:
@@ -84,13 +83,7 @@ def read_certificate(image: Path) -> Certificate:
     if not is_present(beside):
         missing = "has no certificate" if is_present(image) else "does not exist"
         raise CertificateError(f"the file {missing}", hint="only what dpveil released can be verified")
-    try:
-        return parse_certificate(received(beside, MOST_BYTES).decode())
-    except Refused as refusal:
-        raise CertificateError(f"the certificate {refusal.problem}", hint=refusal.remedy) from refusal
-    except UnicodeDecodeError as error:
-        problem = "the certificate cannot be read: it is not UTF-8 text"
-        raise CertificateError(problem, hint=INTACT) from error
+    return parsed(lambda most: received(beside, most))
 
 
 @dataclass(frozen=True, eq=False)

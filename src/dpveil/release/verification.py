@@ -4,11 +4,11 @@ inconsistency, not forgery.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -19,15 +19,13 @@ from dpveil.catalogue import stated
 from dpveil.core.certificate import SCHEMA, SEEDED, UNPROTECTED, WORDING, Certificate, Output
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.origin import KEPT_ROUNDED_SINCE
-from dpveil.errors import CertificateError, DPVeilError, PhotoError
-from dpveil.io import FORMATS, MAX_PIXELS, is_present, most_bytes, read_bytes, received
-from dpveil.io.bare import bare
-from dpveil.io.containers import format_name
+from dpveil.errors import INTACT, CertificateError, DPVeilError
+from dpveil.io import MAX_PIXELS, is_present, received
 from dpveil.io.names import check_path, quoted
 from dpveil.io.refused import Refused
 from dpveil.postprocessing import stated as stated_step
-from dpveil.release.filled import fill_problems
 from dpveil.release.keys import PublicKey, trusted_keys
+from dpveil.release.pair import Pair, parsed
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.requests import are_unplaced, place_problems, request_problems
 from dpveil.release.saving import certificate_path, image_path, read_certificate
@@ -41,8 +39,6 @@ FORGED: Final = (
     "its signature is not one of this certificate by the key that it names: one of them was altered, or the"
     " certificate is forged"
 )
-NO_GREY: Final = frozenset({"webp"})
-"""Formats that store a grey release with three equal channels."""
 MOST_PROBLEMS: Final = 20
 """Most problems that are reported."""
 MOST_SIZES: Final = 2
@@ -51,13 +47,16 @@ TOOL: Final = re.compile(r"dpveil [0-9][0-9A-Za-z.+!-]{0,60}")
 """The name and version of this program."""
 UNFORESEEN: Final = "the certificate cannot be recomputed"
 
+Trusted = PublicKey | str | Path | Sequence[PublicKey | str | Path] | None
+"""Public keys, or their files; None asks for nobody."""
+
 
 def verify(
     path: str | Path,
     *,
     max_pixels: int = MAX_PIXELS,
     at_least: str | None = None,
-    trust: PublicKey | str | Path | Sequence[PublicKey | str | Path] | None = None,
+    trust: Trusted = None,
 ) -> Verification:
     """Return whether the image file at `path`, which may also name its certificate, fits its certificate.
 
@@ -69,11 +68,43 @@ def verify(
     keys, or their files, a release that none of them signed is `untrusted`. Raises `InvalidParameter` and
     `UnknownName` for its arguments. Source: docs, "Certificate".
     """
-    name = check_path(path, "give the name of a released image")
-    least = None if at_least is None else check_strength_name(at_least)
-    trusted = trusted_keys(trust)
-    found = _verified(Path(name), max_pixels)
+    given = Path(check_path(path, "give the name of a released image"))
+    asked = _asked(at_least, trust)
+    image = image_path(given)
+    if image is None:
+        problem = "the name is that of no image's certificate"
+        return _judged(Verification(given, "inconsistent", (problem,)), *asked)
+    pair = Pair(image, partial(_received, image), partial(received, certificate_path(image)))
+    found = _verified(pair, partial(read_certificate, image), max_pixels)
+    if found.certificate is None and not is_present(certificate_path(image)):
+        found = replace(found, status="missing")
+    return _judged(found, *asked)
+
+
+def verify_pair(
+    pair: Pair,
+    *,
+    max_pixels: int = MAX_PIXELS,
+    at_least: str | None = None,
+    trust: Trusted = None,
+) -> Verification:
+    """Return whether an image fits its certificate, as `verify` does, wherever the two are."""
+    asked = _asked(at_least, trust)
+    return _judged(_verified(pair, partial(parsed, pair.certificate), max_pixels), *asked)
+
+
+def _asked(at_least: str | None, trust: Trusted) -> tuple[str | None, tuple[PublicKey, ...] | None]:
+    return None if at_least is None else check_strength_name(at_least), trusted_keys(trust)
+
+
+def _judged(found: Verification, least: str | None, trusted: Sequence[PublicKey] | None) -> Verification:
     return judged(replace(found, refused=_too_weak(found, least)), trusted)
+
+
+def _received(image: Path, most: int) -> bytes:
+    if not is_present(image):
+        raise Refused("is missing", INTACT)
+    return received(image, most)
 
 
 def _too_weak(found: Verification, least: str | None) -> str:
@@ -88,16 +119,13 @@ def _too_weak(found: Verification, least: str | None) -> str:
     return f"it promises {stated.composition}, which is {stated.strength}, and at least {least} was asked for"
 
 
-def _verified(path: Path, max_pixels: int) -> Verification:
-    image = image_path(path)
-    if image is None:
-        return Verification(path, "inconsistent", ("the name is that of no image's certificate",))
+def _verified(pair: Pair, stated: Callable[[], Certificate], max_pixels: int) -> Verification:
+    image = pair.path
     try:
-        certificate = _with_strength(read_certificate(image))
+        certificate = _with_strength(stated())
     except CertificateError as error:
-        status = "inconsistent" if is_present(certificate_path(image)) else "missing"
-        return Verification(image, status, (str(error),))
-    problems = _at_most(_told(_problems(image, certificate, max_pixels)))
+        return Verification(image, "inconsistent", (str(error),))
+    problems = _at_most(_told(_problems(pair, certificate, max_pixels)))
     sound = "consistent" if certificate.guarantees else "unprotected"
     if problems:
         return Verification(image, "inconsistent", problems, certificate)
@@ -163,7 +191,7 @@ def contradictions(certificate: Certificate) -> tuple[str, ...]:
     return _at_most(_told(_problems(None, certificate, MAX_PIXELS)))
 
 
-def _problems(image: Path | None, certificate: Certificate, max_pixels: int) -> Iterator[str]:
+def _problems(pair: Pair | None, certificate: Certificate, max_pixels: int) -> Iterator[str]:
     """Yield problems in stages of rising cost; a stage is only run if the ones before found nothing."""
     output = certificate.output
     if output is None:
@@ -171,7 +199,7 @@ def _problems(image: Path | None, certificate: Certificate, max_pixels: int) -> 
         return
     promises = _promise_problems if certificate.guarantees else _copy_problems
     wrong = _text_problems(certificate, output, max_pixels)
-    shown = () if image is None else _file_problems(image, certificate, output, max_pixels)
+    shown = () if pair is None else pair.problems(certificate, output, max_pixels)
     for problems in (wrong, shown, promises(certificate, output)):
         found = False
         for problem in problems:
@@ -200,38 +228,6 @@ def _text_problems(certificate: Certificate, output: Output, max_pixels: int) ->
             yield f"the warning {text.split(':')[0]!r} {'is missing' if due else 'does not belong here'}"
     if certificate.guarantees and not wrong:
         yield from request_problems(certificate, output)
-
-
-def _file_problems(image: Path, certificate: Certificate, output: Output, max_pixels: int) -> Iterator[str]:
-    if FORMATS.get(image.suffix.lower()) != output.format:
-        yield f"its name does not end as that of a {output.format} file"
-    if not is_present(image):
-        yield "the image is missing"
-        return
-    try:
-        contents = received(image, most_bytes(output.width * output.height))
-    except Refused as refusal:
-        yield f"the image {refusal.problem}"
-        return
-    if hashlib.sha256(contents).hexdigest() != output.sha256:
-        yield "the image was changed: its SHA-256 is not the one in the certificate"
-        return
-    if (format_name(contents[:64]) or "unknown").lower() != output.format:
-        yield f"the image is not a {output.format} file"
-    elif not bare(contents, output.format, manifest=output.manifest is not None):
-        yield "the image file holds more than a picture, or is not as dpveil writes it"
-        return  # unusual files may take long to decode
-    try:
-        photo = read_bytes(contents, str(image), max_pixels=max_pixels)
-    except PhotoError as error:
-        yield f"the image cannot be decoded: {error.message}"
-        return
-    grey = output.format in NO_GREY and bool((photo.image == photo.image[:, :, :1]).all())
-    channels = output.channels if grey else photo.channels
-    if (photo.width, photo.height, channels) != (output.width, output.height, output.channels):
-        yield f"the image is {photo.width}×{photo.height}×{photo.channels}, not as the certificate says"
-    else:
-        yield from fill_problems(certificate, photo.image)
 
 
 def _copy_problems(certificate: Certificate, output: Output) -> Iterator[str]:

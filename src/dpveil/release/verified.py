@@ -29,7 +29,7 @@ class Verification:
     were not checked. `refused` says why the release does not satisfy `at_least`, or is empty. `signer` is the
     fingerprint of the key whose signature fits the certificate, `trusted_as` the name of the trusted key that
     this is, and `untrusted` says why no trusted key signed it, if one was asked for; each is empty if there
-    is none.
+    is none. `inside` is the file of many releases that holds it, if one does.
     """
 
     path: Path
@@ -43,6 +43,7 @@ class Verification:
     signer: str = ""
     trusted_as: str = ""
     untrusted: str = ""
+    inside: Path | None = None
 
     def __bool__(self) -> bool:
         raise TypeError("a verification is neither true nor false: read status or publishable")
