@@ -203,6 +203,7 @@ def targets(outputs: Iterable[Path], sets: Collection[Path] = ()) -> Iterator[tu
 
 
 def _entry(result: Verification) -> dict[str, Any]:
+    from dpveil.cli.verify_words import promise
     from dpveil.release.saving import certificate_path
 
     certificate = result.certificate
@@ -231,13 +232,8 @@ def _entry(result: Verification) -> dict[str, Any]:
     return entry | {"error": error, "hint": HINTS[result.status]}
 
 
-def promise(result: Verification) -> str | None:
-    """Return the total of a release in words, or None."""
-    composition = None if result.certificate is None else result.certificate.composition
-    return None if composition is None else str(composition)
-
-
 def _line(result: Verification, least: str | None) -> str:
+    from dpveil.cli.verify_words import promise, standing
     from dpveil.io.names import quoted, shown
 
     path = quoted(shown(result.path))
@@ -253,22 +249,3 @@ def _line(result: Verification, least: str | None) -> str:
     told = quoted(str(promise(result)))
     known = [say.hash_in_short(result.sha256)] if result.sha256 else []
     return "  ".join([f"consistent    {path}", told, standing(result, least), *result.notes, *known])
-
-
-def standing(result: Verification, least: str | None) -> str:
-    """Return the strength of the total, and whether and why the release may be published or not.
-
-    It may be with a strength of `least` or more, and without one with any that has a name.
-    """
-    from dpveil.accounting.meaning import NONE, STRENGTHS
-    from dpveil.release.words import worth
-
-    stated = result.certificate
-    if stated is None or stated.composition is None:
-        return ""
-    standard = least or [*STRENGTHS][-1]
-    reasons = [reason for reason in result.objections if reason != str(stated.composition)]
-    against = [f"below {standard}" if reason == NONE else reason for reason in reasons]
-    why = f" ({', '.join(against)})" if against else ""
-    grade = f"{worth(stated.composition, str(stated.strength))}: " if stated.composition.formal else ""
-    return grade + (f"publishable (at least {standard})" if result.publishable else f"not publishable{why}")

@@ -72,7 +72,7 @@ def alike(result: Verification, least: str | None) -> str:
 
     Without what is its own: the hash, and the share of the photo that its regions have.
     """
-    from dpveil.cli.verify import promise, standing
+    from dpveil.cli.verify_words import promise, standing
     from dpveil.release.words import share
 
     stated = result.certificate
