@@ -117,11 +117,12 @@ def test_all_accounts_are_those_that_are_shown(ledger: Ledger) -> None:
     ledger.set_limit("album/anna", Limit("pure", epsilon=2))
     spend(ledger, 1, "album/anna/holiday")
     ledger.reserve("album/bob", cost("0.5"), "k")
-    ledger.set_limit("studio", Limit("pure", epsilon=1))
+    ledger.set_limit("studio/shop", Limit("pure", epsilon=1))
+    spend(ledger, 1, "studio/shop")
     accounts = ledger.accounts()
     assert [each.subject for each in accounts] == ledger.subjects()
     assert accounts == [ledger.show(name) for name in ledger.subjects()]
-    assert [len(each.parents) for each in accounts] == [0, 1, 2, 0]
+    assert [len(each.parents) for each in accounts] == [0, 1, 2, 0, 0], "the studio has no limit"
     assert ledger.accounts(2) == accounts[:2]
 
 

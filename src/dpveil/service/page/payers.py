@@ -14,7 +14,7 @@ from dpveil.service.refusals import known_to, limits_of, refused
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
 
-MOST_LOOKED_AT: Final = 2000
+MOST_LOOKED_AT: Final = 1000
 """Most subjects that are looked at."""
 MOST_NAMED: Final = 200
 """Most subjects that are named to choose from."""
