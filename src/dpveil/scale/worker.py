@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import faulthandler
 import os
+import platform
 import secrets
 import time
 from collections.abc import Iterator, Sequence
@@ -32,6 +33,9 @@ SECONDS: Final = 100
 OTHERS: Final = (errno.EBUSY, errno.EEXIST)
 """Errors of a store where another process has the photo: the one that waits for long, or comes second."""
 DIED: Final = "the processes that released it ended: killed, out of memory, crashed on it, or out of time"
+POSTGRES: Final = "use PostgreSQL, such as postgresql://host/budgets"
+BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
+"""Where Linux names the machine, and all containers on it, until it starts again."""
 ALONE: Final = "look at the photo; another run tries it again, and pays again for what was drawn"
 
 
@@ -39,12 +43,14 @@ ALONE: Final = "look at the photo; another run tries it again, and pays again fo
 class Setup:
     """What every worker of a run is told; `of` makes one. It can be pickled, and holds no key of the store.
 
-    `run` is the run's name, `fingerprint` that of the store, and `version` that of dpveil.
+    `run` is the run's name, `fingerprint` that of the store, `version` that of dpveil, and `machine` where it
+    was made.
     """
 
     store: str
     fingerprint: str
     version: str
+    machine: str
     run: str
     files: bool
     seconds: int
@@ -77,6 +83,7 @@ class Setup:
             store=str(cache.folder),
             fingerprint=cache.fingerprint,
             version=dpveil.__version__,
+            machine=this_machine(),
             run=f"{time.time_ns():020d}-{secrets.token_hex(4)}",
             files=files,
             seconds=check_count(seconds, "seconds"),
@@ -88,15 +95,24 @@ class Setup:
         """What became of rows in this store with these settings."""
         return Outcomes(Path(self.store), self.releaser)
 
+    @property
+    def has_file_ledger(self) -> bool:
+        """Whether the ledger is a file, whose locks cannot be relied on between machines."""
+        ledger = self.releaser.ledger
+        return isinstance(ledger, str) and ledger.lower().startswith("sqlite")
+
     def ready(self) -> Releaser:
         """Return the releaser for a process, with the store opened.
 
-        Raises `UsageError` for another version of dpveil, and `OutputError` unless the folder is the run's
-        store: on a machine that lacks it, every photo would be drawn again.
+        Raises `UsageError` for another version of dpveil and for a SQLite ledger on another machine, and
+        `OutputError` unless the folder is the run's store: on a machine that lacks it, every photo would be
+        drawn again.
         """
         if dpveil.__version__ != self.version:
             problem = f"a machine has dpveil {dpveil.__version__}, and the run {self.version}"
             raise UsageError(problem, hint="install one version on all of them")
+        if self.has_file_ledger and this_machine() != self.machine:
+            raise UsageError("a SQLite ledger is for one machine, and this is another", hint=POSTGRES)
         folder = Path(self.store)
         if is_present(folder / KEY):
             cache = Cache(folder)
@@ -104,6 +120,14 @@ class Setup:
                 return replace(self.releaser, cache=cache)
         problem = f"{shown(folder)} is not the store of this run on every machine"
         raise OutputError(problem, hint="name a folder that all machines see, such as one on a network disk")
+
+
+def this_machine() -> str:
+    """Return what tells this machine from others while it runs."""
+    try:
+        return BOOT.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeError):
+        return platform.node()
 
 
 class Worker:
@@ -160,6 +184,8 @@ class Worker:
 
     def _released(self, key: str, content: object) -> str:
         """Return the name of the release; raises `DPVeilError`."""
+        if not key:
+            raise PhotoError("the row has no name", hint="give each row one of its own")
         wanted = str if self._setup.files else bytes
         if not isinstance(content, wanted):
             hint = "give the bytes of image files, as ray.data.read_binary_files does"
