@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pickle
+import signal
 import threading
 import time
 from contextlib import suppress
@@ -129,10 +130,16 @@ def test_a_photo_of_which_two_processes_die_fails_until_another_run(tmp_path):
     assert sorted(left) == [b"", b".", b".."]  # of the other run, with its lock, and of this one
 
 
-def test_a_process_that_takes_too_long_ends(tmp_path):
+@pytest.mark.parametrize("handled", [False, True])
+def test_a_process_that_takes_too_long_ends(tmp_path, handled, monkeypatch):
+    """By the system's signal, or by a thread where something else has that."""
+    if handled:
+        monkeypatch.setattr(signal, "getsignal", lambda _: signal.default_int_handler)
     setup = Setup.of(**PIX, regions=[Endless()], store=tmp_path / "store", seconds=1)
     rows = [("endless", "", WHITE)]
-    assert [died(lambda: Worker(setup, own=True)(rows)) for _ in range(2)] == [1, 1]
+    assert [died(lambda: Worker(setup, own=True)(rows)) for _ in range(2)] == [
+        1 if handled else -signal.SIGALRM
+    ] * 2
     [row] = Worker(setup, own=True)(rows)
     assert (row.status, "out of time" in row.problem) == ("failed", True)
 

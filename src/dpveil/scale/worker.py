@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import errno
-import faulthandler
 import os
 import platform
 import secrets
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +23,7 @@ from dpveil.errors import DPVeilError, InvalidParameter, OutputError, PhotoError
 from dpveil.io import is_present
 from dpveil.io.names import shown
 from dpveil.mechanisms.method import Method
+from dpveil.scale.alarm import Alarm
 from dpveil.scale.outcomes import Log, Outcomes, name
 from dpveil.scale.row import Row
 from dpveil.scale.tries import FOLDER, MOST, Tries
@@ -138,8 +138,8 @@ class Worker:
     """
 
     def __init__(self, setup: Setup, *, own: bool = False) -> None:
-        self._setup, self._own = setup, own
-        self._nowhere = os.open(os.devnull, os.O_WRONLY) if own else -1
+        self._setup = setup
+        self._alarm = Alarm(setup.seconds) if own else None
         self._tries = Tries(Path(setup.store) / FOLDER, setup.run)
         self._stopped: Exception | None = None
         self._log: Log | None = None
@@ -166,8 +166,8 @@ class Worker:
         """Close the worker's files."""
         if self._log is not None:
             self._log.close()
-        if self._own:
-            os.close(self._nowhere)
+        if self._alarm is not None:
+            self._alarm.close()
 
     def _row(self, key: str, stamp: str, content: object) -> Row:
         try:
@@ -198,20 +198,5 @@ class Worker:
         with self._tries.of(cache.name(name(key, ""))) as before:
             if before >= MOST:
                 raise DPVeilError(DIED, hint=ALONE)
-            path = self._releaser.release(content, row=key, timed=self._limited).path
+            path = self._releaser.release(content, row=key, timed=self._alarm or nullcontext).path
         return "" if path is None else f"{path.parent.name}/{path.name}"
-
-    @contextmanager
-    def _limited(self) -> Iterator[None]:
-        """End this process, if it is the worker's own, when the context takes too long.
-
-        The timer is none of Python's, so it also ends a library that never returns.
-        """
-        if not self._own:
-            yield
-            return
-        faulthandler.dump_traceback_later(self._setup.seconds, exit=True, file=self._nowhere)
-        try:
-            yield
-        finally:
-            faulthandler.cancel_dump_traceback_later()
