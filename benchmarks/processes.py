@@ -94,15 +94,18 @@ class Watch:
         self._wanted = f"{MARK}={os.environ[MARK]}".encode()
         self._known: dict[int, bool] = {os.getpid(): False}
         self._ticks: dict[int, int] = {}
+        self._workers = set[int]()
         self._looking, self._lock = 0.0, threading.Lock()
         threading.Thread(target=self._watch, daemon=True).start()
 
-    def seconds(self) -> float:
-        """Return the seconds of processor time so far."""
+    def seconds(self) -> tuple[float, float]:
+        """Return the seconds of processor time so far: of workers of Ray Data, and of everything else."""
         with self._lock, self._uncounted():
             self._look()
         with self._lock:
-            return sum(self._ticks.values()) * TICK + time.process_time() - self._looking
+            workers = sum(ticks for process, ticks in self._ticks.items() if process in self._workers) * TICK
+            every = sum(self._ticks.values()) * TICK + time.process_time() - self._looking
+            return workers, every - workers
 
     @contextmanager
     def _uncounted(self) -> Iterator[None]:
@@ -124,6 +127,13 @@ class Watch:
                 fields = _fields(int(place))
                 if len(fields) > 12:
                     self._ticks[int(place)] = int(fields[11]) + int(fields[12])
+                    self._note_name(int(place))
+
+    def _note_name(self, process: int) -> None:
+        if process not in self._workers:
+            with suppress(OSError):
+                if is_worker(Path(f"/proc/{process}/cmdline").read_bytes().decode(errors="replace")):
+                    self._workers.add(process)
 
     def _is_ours(self, process: int) -> bool:
         if process not in self._known:

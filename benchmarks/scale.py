@@ -1,20 +1,22 @@
-"""Releases by Ray beside `--jobs`, of tiny photos and of photos that take 100 ms or more, by number of workers.
+"""Releases by Ray beside `--jobs`, of tiny photos and of photos that take 100 ms, by number of workers.
 
-    python benchmarks/scale.py [--tiny 2000] [--large 120] [--rounds 3]
+    python benchmarks/scale.py [--tiny 960] [--large 48] [--rounds 3] [--ways "--jobs 1" "Ray, 1 worker" ...]
 
 Needs the extra `scale`, which no other benchmark does; without it, nothing is measured. Tiny photos have
-64 × 64 grey levels, and large ones are JPEGs of 2560 × 1920 in colour. Rounds alternate between the ways. The
-start of processes is outside: a short list is released first, and what it took is subtracted. Processor time
-is that of all processes, those of Ray included; overhead compares it with as many `--jobs`. Three workers are
-one more than this machine has cores.
+64 × 64 grey levels, and large ones are JPEGs of 2560 × 1920 in colour. Rounds alternate between the ways;
+medians are kept. The start of processes and their end are outside: what is measured is from when two tenths
+of the photos are done until nine tenths are, both at the end of a part that Ray gives out. Processor time
+is that of workers, or of `--jobs` as a whole; overhead compares these. What the driver and Ray's own processes
+take beside is told as a share of a core: they take it whether photos are released or not, so on a busy machine
+it is a larger part of an image than on an idle one. Three workers are one more than this machine has cores.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import secrets
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -31,17 +33,19 @@ from dpveil.batch import Choices, photos_in, plan_tasks, release_all
 from dpveil.catalogue import build
 from dpveil.io import encode
 from dpveil.regions import parse
+from dpveil.scale.files import PARTS_EACH
+from dpveil.scale.ray_data import BATCH
 from processes import MARK, Watch
-from timing import generator, load_note, report
+from timing import generator, load, load_note, report
 
+Row = dict[str, object]
 METHOD = {"epsilon": 1, "block": 8}
 TINY, LARGE = "64 × 64", "2560 × 1920"
-SHORT = {TINY: 64, LARGE: 16}
 WAYS = ("--jobs 1", "Ray, 1 worker", "--jobs 2", "Ray, 2 workers", "Ray, 3 workers")
-"""How photos are released; one of Ray is compared with the one of `--jobs` before it."""
+"""How photos are released; one of Ray is compared with as many `--jobs`."""
 
 
-def photos(folder: Path, kind: str, count: int) -> list[Path]:
+def photos(folder: Path, kind: str, count: int) -> None:
     """Make photos; the large ones are one under many names, as each is read anew."""
     chance = generator()
     folder.mkdir(parents=True)
@@ -53,50 +57,71 @@ def photos(folder: Path, kind: str, count: int) -> list[Path]:
     for path in made:
         levels = chance.integers(0, 256, (64, 64, 1)).astype(np.uint8) if kind == TINY else None
         path.write_bytes(one if levels is None else encode(levels, "png"))
-    return made
 
 
-def by_jobs(paths: list[Path], out: Path, count: int) -> int:
+def by_jobs(folder: Path, out: Path, count: int, step: Callable[[], None]) -> int:
     choices = Choices(method=build("dp-pix", METHOD), regions=[parse("whole")])
-    return len(release_all(plan_tasks([paths[0].parent], out), choices, jobs=count).released)
+    return len(release_all(plan_tasks([folder], out), choices, jobs=count, step=step).released)
 
 
-def by_ray(paths: list[Path], out: Path, count: int) -> int:
+def by_ray(folder: Path, out: Path, count: int, step: Callable[[], None]) -> int:
     from dpveil.scale import release_files
 
-    found = photos_in([paths[0].parent])
-    return len(release_files(found, "dp-pix", **METHOD, regions="whole", store=out, workers=count).released)
+    settings = {**METHOD, "regions": "whole", "store": out, "workers": count}
+    return len(release_files(photos_in([folder]), "dp-pix", step=step, **settings).released)
 
 
-def measured(folder: Path, kind: str, count: int, rounds: int) -> list[dict[str, object]]:
+class Middle:
+    """Seconds and processor seconds of a photo, from one end of a part to another."""
+
+    def __init__(self, watch: Watch, count: int, workers: int) -> None:
+        part = max(1, min(BATCH, count // (PARTS_EACH * workers)))
+        self._ends = [part * math.ceil(count * share / part) for share in (0.2, 0.9)]
+        self._watch, self._done, self._seen = watch, 0, list[Any]()
+
+    def step(self) -> None:
+        self._done += 1
+        if self._done in self._ends:
+            self._seen.append(np.array([time.perf_counter(), *self._watch.seconds()]))
+
+    def milliseconds(self) -> Any:
+        first, last = self._seen
+        return (last - first) / (self._ends[1] - self._ends[0]) * 1000
+
+
+def over(busy: float, beside: Any) -> float | str:
+    """Return by how many per cent something is above the processor time of `--jobs`, if that is known."""
+    return "" if beside is None else round(float(100 * (busy / beside[2] - 1)), 1)
+
+
+def measured(folder: Path, kind: str, count: int, given: argparse.Namespace, watch: Watch) -> list[Row]:
     """Return a row for each way."""
-    spent, most, watch = defaultdict[str, list[Any]](list), Counter[str](), Watch()
-    lists = [photos(folder / f"{n}", kind, n) for n in (SHORT[kind], SHORT[kind] + count)]
-    for number in range(rounds):
-        for way in WAYS:
-            words = way.split()
-            call: Callable[[list[Path], Path, int], int] = by_jobs if words[0] == "--jobs" else by_ray
-            took, watch.most = [], Counter()
-            for paths in lists:
-                began = np.array([time.perf_counter(), watch.seconds()])
-                if call(paths, folder / f"out-{number}-{way}-{len(paths)}", int(words[1])) != len(paths):
-                    raise RuntimeError(f"{way} did not release all of {len(paths)} photos")
-                took.append(np.array([time.perf_counter(), watch.seconds()]) - began)
-            spent[way].append((took[1] - took[0]) / count * 1000)
+    spent, most = defaultdict[str, list[Any]](list), Counter[str]()
+    photos(folder / "in", kind, count)
+    for number in range(given.rounds):
+        for way in given.ways:
+            how, workers = (by_jobs if way.startswith("--jobs") else by_ray), int(way.split()[1])
+            watch.most, middle = Counter(), Middle(watch, count, workers)
+            if how(folder / "in", folder / f"{number}-{way}", workers, middle.step) != count:
+                raise RuntimeError(f"{way} did not release all of {count} photos")
+            spent[way].append(middle.milliseconds())
             most[way] = max(most[way], watch.most["MB of a worker"])
-    middle = {way: [statistics.median(each) for each in zip(*told, strict=True)] for way, told in spent.items()}
-    rows, beside = [], 0.0
-    for way, (wall, busy) in middle.items():
-        beside = busy if way.startswith("--jobs") else beside
-        over = "" if way.startswith("--jobs") else round(100 * (busy / beside - 1), 1)
+            print(kind, way, spent[way][-1], load(), file=sys.stderr, flush=True)
+    middle_of = {way: np.median(told, axis=0) for way, told in spent.items()}
+    rows = []
+    for way, (wall, workers, others) in middle_of.items():
+        beside, by = middle_of.get(f"--jobs {way.split()[1]}"), way.startswith("Ray")
+        busy = workers if by else others
         rows.append(
             {
                 "photos": f"{kind}, {count}",
                 "way": way,
-                "ms an image": round(wall, 2),
-                "images a second": round(1000 / wall, 1),
-                "processor ms an image": round(busy, 2),
-                "overhead, %": over,
+                "ms an image": round(float(wall), 2),
+                "images a second": round(float(1000 / wall), 1),
+                "processor ms an image": round(float(busy), 2),
+                "overhead, %": over(busy, beside) if by else "",
+                "with all of Ray, %": over(workers + others, beside) if by else "",
+                "% of a core beside": round(float(100 * others / wall)) if by else "",
                 "MB of a worker": most[way] or "",
             }
         )
@@ -105,9 +130,11 @@ def measured(folder: Path, kind: str, count: int, rounds: int) -> list[dict[str,
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tiny", type=int, default=2000)
-    parser.add_argument("--large", type=int, default=120)
+    parser.add_argument("--tiny", type=int, default=960)
+    parser.add_argument("--large", type=int, default=48)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
+    parser.add_argument("--trial", action="store_true", help="keep nothing")
     given = parser.parse_args()
     try:
         import ray
@@ -117,15 +144,17 @@ def main() -> int:
     if MARK not in os.environ:  # from its beginning, a process has the mark, or not
         names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
         settings = {MARK: secrets.token_hex(8), "RAY_worker_niceness": "0", **dict.fromkeys(names, "1")}
-        return subprocess.run([sys.executable, *sys.argv], env={**os.environ, **settings}, check=False).returncode
-    workers = max(int(way.split()[1]) for way in WAYS if way.startswith("Ray"))
+        return subprocess.run(
+            [sys.executable, *sys.argv], env={**os.environ, **settings}, check=False
+        ).returncode
+    workers = max(int(way.split()[1]) for way in WAYS)
     ray.init(address="local", num_cpus=workers, include_dashboard=False, log_to_driver=False)
-    rows = []
+    rows, watch = list[Row](), Watch()
     with tempfile.TemporaryDirectory() as folder:
-        by_ray(photos(Path(folder) / "first", TINY, 64), Path(folder) / "first-out", workers)
-        for kind, count in ((TINY, given.tiny), (LARGE, given.large)):
-            rows += measured(Path(folder) / kind.replace(" ", ""), kind, count, given.rounds)
-    report("scale", rows, notes=(load_note(),))
+        for kind, count in ((LARGE, given.large), (TINY, given.tiny)):
+            if count:
+                rows += measured(Path(folder) / kind.replace(" ", ""), kind, count, given, watch)
+    print(*rows, sep="\n") if given.trial else report("scale", rows, notes=(load_note(),))
     return 0
 
 

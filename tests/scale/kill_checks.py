@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from scale_made import paid
-from timing import load, report
 
 from dpveil import verify
 from dpveil.ledger import Ledger
 from dpveil.scale import Row
+from timing import load, report
 
 KINDS = ("workers killed", "nodes killed", "everything killed")
 MEMORY = ("MB of a worker", "MB of a node", "MB of the driver")
@@ -58,7 +58,9 @@ def check(folder: Path, wanted: dict[str, str], seen: list[dict[str, Any]], node
     }
 
 
-def check_outcomes(folder: Path, wanted: dict[str, str], last: dict[str, Any], files: list[Path]) -> list[str]:
+def check_outcomes(
+    folder: Path, wanted: dict[str, str], last: dict[str, Any], files: list[Path]
+) -> list[str]:
     """Return what is wrong with the last report, and with the names of releases that workers wrote down."""
     outcomes, findings, names = last["outcomes"], [], dict[str, set[str]]()
     for path, status in wanted.items():
@@ -97,4 +99,6 @@ def keep(found: dict[str, Any]) -> None:
     git = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
     note = f"By tests/scale/kill_cluster.py at commit {commit}. Load of the machine: {load()}."
-    report("scale_kills", [{name: value for name, value in found.items() if name != "findings"}], notes=(note,))
+    report(
+        "scale_kills", [{name: value for name, value in found.items() if name != "findings"}], notes=(note,)
+    )

@@ -14,7 +14,6 @@ are kept in benchmarks/results/scale_kills.json, where docs/scale.md has them fr
 from __future__ import annotations
 
 import argparse
-import hashlib
 import itertools
 import json
 import os
@@ -28,7 +27,6 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -37,11 +35,11 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "benchmarks")]
 from kill_checks import check, keep
-from processes import MARK, is_worker, nodes, note_memory, ours
 from scale_made import PIX, Dark, paid
 
 from dpveil.io import encode
 from dpveil.ledger import Ledger, Limit
+from processes import MARK, is_worker, nodes, note_memory, ours
 
 PATIENCE = 7200
 AGAIN = ("everything killed", "untried", "unstarted")

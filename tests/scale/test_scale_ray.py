@@ -30,7 +30,9 @@ def test_only_the_cluster_that_is_named_is_joined(monkeypatch, given, address):
     ray = SimpleNamespace(is_initialized=lambda: False, init=lambda where, **_: told.append(where))
     monkeypatch.setitem(sys.modules, "ray", ray)
     monkeypatch.setitem(sys.modules, "ray.data", ray)
-    monkeypatch.setenv("RAY_ADDRESS", given) if given is not None else monkeypatch.delenv("RAY_ADDRESS", False)
+    monkeypatch.setenv("RAY_ADDRESS", given) if given is not None else monkeypatch.delenv(
+        "RAY_ADDRESS", False
+    )
     connected()
     assert told == [address]
 

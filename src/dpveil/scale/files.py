@@ -132,7 +132,7 @@ def _rows(setup: Setup, todo: Sequence[_Input], workers: int) -> Iterator[dict[s
     mapper = Mapper(setup, column="path", key="key", stamp="stamp", own=True)
     dataset, most = ray.data.from_arrow(parts), min(workers, len(parts))
     released = mapped(dataset, mapper, workers=most, batch=batch, least=None)
-    for batch in released.iter_batches(batch_format="pyarrow", prefetch_batches=0):
+    for batch in released.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
         yield from batch.to_pylist()
 
 
