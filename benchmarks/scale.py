@@ -4,11 +4,12 @@
 
 Needs the extra `scale`, which no other benchmark does; without it, nothing is measured. Tiny photos have
 64 × 64 grey levels, and large ones are JPEGs of 2560 × 1920 in colour. Rounds alternate between the ways;
-medians are kept. The start of processes and their end are outside: what is measured is from when two tenths
-of the photos are done until nine tenths are, both at the end of a part that Ray gives out. Processor time
-is that of workers, or of `--jobs` as a whole; overhead compares these. What the driver and Ray's own processes
-take beside is told as a share of a core: they take it whether photos are released or not, so on a busy machine
-it is a larger part of an image than on an idle one. Three workers are one more than this machine has cores.
+medians are kept. The start of processes and their end are outside: what is measured is from when two
+tenths of the photos are done until nine tenths are, both at the end of a part that Ray gives out. Processor
+time is that of workers, or of `--jobs` as a whole; overhead compares these. What the driver and Ray's own
+processes take beside is told as a share of a core: they take it whether photos are released or not, so on a
+busy machine it is a larger part of an image than on an idle one. Three workers are one more than this machine
+has cores.
 """
 
 from __future__ import annotations
