@@ -1,19 +1,20 @@
 """Kill workers, nodes and the head of a Ray cluster on this machine at random while photos are released.
 
-    python tests/scale/kill_cluster.py --photos 50000 [--nodes 2] [--each 100] [--heads 2] [--seed 1]
+    python tests/scale/kill_cluster.py --photos 50000 [--nodes 2] [--each 100] [--heads 2] [--seed 1] [--keep]
 
 Photos are small (32 × 32 to 64 × 64). One in a hundred is a copy of another, with a release of its own; some
 are black, in which nothing is found, and some are no photos. Each run has a cluster of its own: a head and
 `nodes` nodes of one core. A worker is killed with SIGKILL after every `each` photos or so, now and then a
 whole node, and `heads` times everything, driver and head included; then the same command runs again. At the
 end every input must be in exactly one of released, failed and no region, every release must have exactly one
-debit, and a run without deaths must draw nothing. What was found is printed as JSON.
+debit, and a run without deaths must draw nothing. What was found is printed as JSON; with --keep, the numbers
+are kept in benchmarks/results/scale_kills.json, where docs/scale.md has them from.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
+import itertools
 import json
 import os
 import random
@@ -26,22 +27,26 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "benchmarks")]
+from kill_checks import check, keep
 from scale_made import PIX, Dark, paid
 
 from dpveil.io import encode
 from dpveil.ledger import Ledger, Limit
+from processes import MARK, is_worker, nodes, note_memory, ours
 
-MARK = "DPVEIL_KILL_CLUSTER"
-"""The variable by which this script knows its own processes."""
 PATIENCE = 7200
+AGAIN = ("everything killed", "untried", "unstarted")
+"""What tells that another run is needed."""
+MOST_RUNS = 30
+UNSTARTED = 75
+"""The exit code of a driver whose cluster did not start."""
 
 
 def photos(folder: Path, count: int, seed: int) -> dict[str, str]:
@@ -69,16 +74,6 @@ def photos(folder: Path, count: int, seed: int) -> dict[str, str]:
     return made
 
 
-def ours(token: str) -> Iterator[tuple[int, str]]:
-    """Yield every process that this script's command started, however it is descended, and its name."""
-    wanted = f"{MARK}={token}".encode()
-    for place in Path("/proc").iterdir():
-        if place.name.isdecimal():
-            with suppress(OSError):
-                if wanted in (place / "environ").read_bytes().split(b"\0"):
-                    yield int(place.name), (place / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-
-
 def kill(process: int) -> bool:
     with suppress(ProcessLookupError):
         os.kill(process, signal.SIGKILL)
@@ -86,17 +81,9 @@ def kill(process: int) -> bool:
     return False
 
 
-def memory(process: int) -> float:
-    """Return the memory of a process in MB, what it shares divided among those that share it."""
-    with suppress(OSError):
-        text = Path(f"/proc/{process}/smaps_rollup").read_text()
-        return int(text.partition("\nPss:")[2].split()[0]) / 1024
-    return 0.0
-
-
 def disturb(
     cluster: Any,
-    nodes: list[Any],
+    machines: list[Any],
     over: threading.Event,
     told: Counter[str],
     ledger: str,
@@ -108,23 +95,37 @@ def disturb(
     It is at any moment: photos are counted by debits, and then some time passes.
     """
     chance, debits, due = random.Random(seed), Ledger(ledger), 0.0  # noqa: S311
-    while not over.wait(2):
-        workers = [process for process, name in ours(os.environ[MARK]) if name.startswith("ray::MapWorker")]
-        told["most MB of a worker"] = max([told["most MB of a worker"], *(int(memory(p)) for p in workers)])
+    for number in itertools.count():
+        if over.wait(2):
+            break
+        workers = [process for process, name in ours(os.environ[MARK]) if is_worker(name)]
+        if number % 5 == 0:
+            note_memory(os.environ[MARK], told)
         entries = int(debits.head().partition(":")[0])
         due = due or entries + 2 * chance.uniform(0, 2 * each)
         if entries < due or over.wait(chance.uniform(0, 0.2)):
             continue
         due = 0.0
         if chance.random() < 0.1:
-            cluster.remove_node(nodes.pop(chance.randrange(len(nodes))), allow_graceful=False)
+            lost = machines.pop(chance.randrange(len(machines)))
+            for process in nodes(os.environ[MARK]).get(lost.all_processes["raylet"][0].process.pid, ()):
+                kill(process)
+            cluster.remove_node(lost, allow_graceful=False)
             told["nodes killed"] += 1
-            nodes.append(cluster.add_node(num_cpus=1))
+            machines.append(added(cluster))
         elif workers:
             told["workers killed"] += kill(chance.choice(workers))
 
 
-def drive(folder: Path, nodes: int, seed: int, each: int) -> None:
+def added(cluster: Any) -> Any:
+    """Add a node and return it; Ray gives up one that takes 30 s to start, as on a busy machine."""
+    for _ in range(5):
+        with suppress(Exception):
+            return cluster.add_node(num_cpus=1)
+    return cluster.add_node(num_cpus=1)
+
+
+def drive(folder: Path, count: int, seed: int, each: int) -> None:
     """Run one cluster and one release of everything that is missing; print the report's numbers."""
     import ray
     from ray.cluster_utils import Cluster
@@ -133,14 +134,18 @@ def drive(folder: Path, nodes: int, seed: int, each: int) -> None:
     from dpveil.scale import release_files
 
     head = {"num_cpus": 0, "include_dashboard": False}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
-    machines = [cluster.add_node(num_cpus=1) for _ in range(nodes)]
-    ray.init(address=cluster.address, log_to_driver=False)
+    try:
+        cluster = Cluster(initialize_head=True, head_node_args=head)
+        machines = [added(cluster) for _ in range(count)]
+        ray.init(address=cluster.address, log_to_driver=False)
+    except Exception as error:  # noqa: BLE001  Ray raises this class itself
+        print(error, file=sys.stderr, flush=True)
+        os._exit(UNSTARTED)
     over, told, reports = threading.Event(), Counter[str](), []
 
     def release() -> None:
         try:
-            settings = {"regions": [Dark()], "store": folder / "store", "workers": nodes}
+            settings = {"regions": [Dark()], "store": folder / "store", "workers": count}
             paying = {"ledger": f"sqlite:///{folder / 'budget.db'}", "subject": "set"}
             reports.append(release_files(photos_in([folder / "in"]), **PIX, **settings, **paying))
         finally:
@@ -157,11 +162,12 @@ def drive(folder: Path, nodes: int, seed: int, each: int) -> None:
     seconds = round(time.monotonic() - began, 1)
     outcomes = {str(entry.source): entry.status for entry in report.entries}
     answer = {"seconds": seconds, "stopped": report.stopped, "notes": report.notes, **counts, **told}
-    (folder / "answer.json").write_text(json.dumps({"told": answer, "outcomes": outcomes}))
+    kept = {"told": answer, "outcomes": outcomes, "entries": len(report.entries)}
+    (folder / "answer.json").write_text(json.dumps(kept))
     os._exit(0)  # Ray's own way out takes seconds for every node
 
 
-def run(folder: Path, nodes: int, seed: int, each: int, until: float | None) -> dict[str, Any]:
+def run(folder: Path, count: int, seed: int, each: int, until: float | None) -> dict[str, Any]:
     """Run the driver, and kill everything once so many photos were paid for, if given; return its answer."""
     answer, token = folder / "answer.json", secrets.token_hex(8)
     answer.unlink(missing_ok=True)
@@ -169,7 +175,7 @@ def run(folder: Path, nodes: int, seed: int, each: int, until: float | None) -> 
     paths = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, MARK: token, "PYTHONPATH": paths, "RAY_USAGE_STATS_ENABLED": "0"}
     environment.setdefault("RAY_worker_niceness", "0")  # else others on this machine go before
-    command = [sys.executable, __file__, "--drive", str(folder), "--nodes", str(nodes), "--seed", str(seed)]
+    command = [sys.executable, __file__, "--drive", str(folder), "--nodes", str(count), "--seed", str(seed)]
     with (folder / "driver.log").open("ab") as log:
         driver = subprocess.Popen([*command, "--each", str(each)], env=environment, stdout=log, stderr=log)
     began, killed = time.monotonic(), False
@@ -188,51 +194,11 @@ def run(folder: Path, nodes: int, seed: int, each: int, until: float | None) -> 
         driver.wait()
     if answer.exists():
         return dict(json.loads(answer.read_text()))
+    if driver.returncode == UNSTARTED:
+        return {"told": {"unstarted": 1, "seconds": round(time.monotonic() - began, 1)}}
     if not killed:
         raise RuntimeError(f"the driver ended by itself: see {folder / 'driver.log'}")
-    return {"told": {"head killed": 1}}
-
-
-def check(folder: Path, wanted: dict[str, str], seen: list[dict[str, Any]], nodes: int) -> dict[str, Any]:
-    """Compare inputs, store and ledger after all runs; return the numbers, or end with what is wrong."""
-    last, findings = seen[-1]["outcomes"], []
-    for path, status in wanted.items():
-        expected = {"released", "skipped"} if status == "released" else {status}
-        if last.get(path) not in expected:
-            findings.append(f"{path} is {last.get(path)}")
-    if set(last) != set(wanted):
-        findings.append("the report does not have every input once")
-    files = sorted((folder / "store" / "releases").rglob("*.png"))
-    hashes = Counter(hashlib.sha256(path.read_bytes()).hexdigest() for path in files)
-    photos_ = list(wanted.values()).count("released")
-    with Ledger(f"sqlite:///{folder / 'budget.db'}") as ledger:
-        ledger.check()
-        debits, lost = paid(ledger)
-        stored = Counter(entry.event.sha256 for entry in ledger.history() if entry.kind == "stored")
-    if hashes != stored:
-        findings.append(f"{sum((hashes - stored).values())} unpaid, {sum((stored - hashes).values())} lost")
-    if len(files) != photos_:
-        findings.append(f"{len(files)} releases of {photos_} photos")
-    told = [each["told"] for each in seen]
-    total = Counter(
-        {
-            name: sum(each.get(name, 0) for each in told)
-            for name in ("workers killed", "nodes killed", "head killed")
-        }
-    )
-    most = total["workers killed"] + total["nodes killed"] + nodes * total["head killed"]
-    if lost > most:
-        findings.append(f"{lost} debits without a release after {most} deaths of workers")
-    return {
-        "inputs": len(wanted),
-        "photos": photos_,
-        "releases": len(files),
-        "debits": debits,
-        "debits without a release": lost,
-        **total,
-        "runs": told,
-        "findings": findings[:20],
-    }
+    return {"told": {"everything killed": 1, "seconds": round(time.monotonic() - began, 1)}}
 
 
 def main() -> int:
@@ -244,6 +210,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="an empty folder that stays")
     parser.add_argument("--drive", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--each", type=int, default=100, help="after how many photos a worker is killed")
+    parser.add_argument("--keep", action="store_true", help="keep the numbers among the benchmarks' results")
     given = parser.parse_args()
     if given.drive:
         drive(given.drive, given.nodes, given.seed, given.each)
@@ -253,8 +220,8 @@ def main() -> int:
     with Ledger(f"sqlite:///{folder / 'budget.db'}", create=True) as ledger:
         ledger.set_limit("set", Limit("pure", epsilon=10 * given.photos))
     chance, seen = random.Random(given.seed), []  # noqa: S311
-    while not seen or seen[-1]["told"].get("head killed") or seen[-1]["told"].get("untried"):
-        heads = sum(each["told"].get("head killed", 0) for each in seen)
+    while len(seen) < MOST_RUNS and (not seen or any(seen[-1]["told"].get(name) for name in AGAIN)):
+        heads = sum(each["told"].get("everything killed", 0) for each in seen)
         part = given.photos / (given.heads + 1)
         until = (heads + chance.random()) * part if heads < given.heads else None
         seen.append(run(folder, given.nodes, given.seed + len(seen), given.each, until))
@@ -266,9 +233,11 @@ def main() -> int:
     with Ledger(f"sqlite:///{folder / 'budget.db'}") as ledger:
         if paid(ledger) != before:
             found["findings"].append("a run with nothing to do drew something")
-    print(json.dumps(found, indent=1))
+    print(json.dumps({**found, "told": [each["told"] for each in seen]}, indent=1))
     if not given.folder:
         shutil.rmtree(folder)
+    if given.keep and not found["findings"]:
+        keep(found)
     return int(bool(found["findings"]))
 
 

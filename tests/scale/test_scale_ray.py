@@ -5,6 +5,7 @@ import os
 import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from budgets import made, url_of
@@ -13,6 +14,7 @@ from scale_made import PIX, Dark, paid, plain, png, releases
 from dpveil.cli import run
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil.scale import Setup, release, release_files
+from dpveil.scale.ray_data import connected
 
 
 def test_it_says_what_to_install(tmp_path, monkeypatch):
@@ -20,6 +22,19 @@ def test_it_says_what_to_install(tmp_path, monkeypatch):
     for call in (release, release_files):
         with pytest.raises(UsageError, match=r"dpveil\[scale\]"):
             call([], **PIX, store=tmp_path)
+
+
+@pytest.mark.parametrize(("given", "address"), [(None, "local"), ("", "local"), ("head:6379", "head:6379")])
+def test_only_the_cluster_that_is_named_is_joined(monkeypatch, given, address):
+    told = []
+    ray = SimpleNamespace(is_initialized=lambda: False, init=lambda where, **_: told.append(where))
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.setitem(sys.modules, "ray.data", ray)
+    monkeypatch.setenv("RAY_ADDRESS", given) if given is not None else monkeypatch.delenv(
+        "RAY_ADDRESS", False
+    )
+    connected()
+    assert told == [address]
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pickle
+import signal
 import threading
 import time
 from contextlib import suppress
@@ -109,7 +110,7 @@ def test_a_photo_that_another_process_has_fails_and_stops_nothing(tmp_path, monk
     [row] = worker([("a", "", png(0))])
     (tmp_path / "store" / "releases" / row.release).unlink()
     (tmp_path / "store" / "releases" / f"{row.release}.certificate.json").unlink()
-    with locking.sole_writer([tmp_path / "store" / "drawing" / row.release[:2]]):
+    with locking.sole_writer([tmp_path / "store" / "drawing" / row.release[:4]]):
         done = worker([("a", "", png(0)), ("b", "", b"")])
     assert statuses(done) == ["failed", "failed"]
     assert "another process" in done[0].problem
@@ -129,10 +130,16 @@ def test_a_photo_of_which_two_processes_die_fails_until_another_run(tmp_path):
     assert sorted(left) == [b"", b".", b".."]  # of the other run, with its lock, and of this one
 
 
-def test_a_process_that_takes_too_long_ends(tmp_path):
+@pytest.mark.parametrize("handled", [False, True])
+def test_a_process_that_takes_too_long_ends(tmp_path, handled, monkeypatch):
+    """By the system's signal, or by a thread where something else has that."""
+    if handled:
+        monkeypatch.setattr(signal, "getsignal", lambda _: signal.default_int_handler)
     setup = Setup.of(**PIX, regions=[Endless()], store=tmp_path / "store", seconds=1)
     rows = [("endless", "", WHITE)]
-    assert [died(lambda: Worker(setup, own=True)(rows)) for _ in range(2)] == [1, 1]
+    assert [died(lambda: Worker(setup, own=True)(rows)) for _ in range(2)] == [
+        1 if handled else -signal.SIGALRM
+    ] * 2
     [row] = Worker(setup, own=True)(rows)
     assert (row.status, "out of time" in row.problem) == ("failed", True)
 
@@ -151,6 +158,17 @@ def test_a_machine_without_the_store_draws_nothing(tmp_path, lost):
     assert {row.error for row in rows} == {"UsageError" if lost == "version" else "OutputError"}
     assert lost == "version" or (tmp_path / "store").exists() == (lost == "key")
     assert not list(tmp_path.rglob("*.png"))
+
+
+def test_a_ledger_in_a_file_is_refused_on_another_machine(tmp_path):
+    ledger = made(tmp_path / "budget.db", limit=9)
+    paying = {"ledger": url_of(tmp_path / "budget.db"), "subject": "album"}
+    setup = Setup.of(**PIX, store=tmp_path / "store", **paying)
+    [row] = Worker(replace(setup, machine="another"))([("a", "", png(0))])
+    assert (row.status, "is for one machine" in row.problem) == ("untried", True)
+    assert paid(ledger) == (0, 0)
+    free = Setup.of(**PIX, store=tmp_path / "store")
+    assert statuses(Worker(replace(free, machine="another"))([("a", "", png(0))])) == ["released"]
 
 
 def test_after_a_failure_of_the_ledger_nothing_is_tried(tmp_path, monkeypatch):
@@ -412,6 +430,17 @@ def test_a_mapper_passes_no_originals_on(tmp_path):
             Mapper(Setup.of(**PIX, store=tmp_path / "store"), keep=keep, key=key)(table)
     made_of = Mapper(Setup.of(**PIX, store=tmp_path / "store"), keep=["none", "n"])(table)
     assert made_of.column("status").to_pylist() == ["released"]
+
+
+def test_rows_without_a_name_fail_and_versions_may_be_numbers(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    keys = pyarrow.array([None, "a", ""], pyarrow.string())
+    table = pyarrow.table({"path": keys, "bytes": [png(0)] * 3, "version": [1, 2, None]})
+    setup = Setup.of(**PIX, store=tmp_path / "store")
+    done = Mapper(setup, stamp="version")(table)
+    assert done.column("status").to_pylist() == ["failed", "released", "failed"]
+    assert done.column("path").to_pylist() == [None, "a", ""]
+    assert sorted((row.key, row.stamp) for row in setup.outcomes.rows()) == [("", ""), ("", "1"), ("a", "2")]
 
 
 def test_a_worker_opens_no_file_of_its_ledger(tmp_path):

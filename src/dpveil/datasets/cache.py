@@ -109,7 +109,7 @@ class Cache:
 
         Raises `OutputError` if another one does not finish, or where there are no locks.
         """
-        lock = self.folder / DRAWING / path.parent.name
+        lock = self.folder / DRAWING / path.parent.name / path.name[0]
         for folder in (lock, path.parent):
             make_folder(folder)
         with ExitStack() as stack:

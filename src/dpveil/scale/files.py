@@ -34,6 +34,8 @@ REASONS: Final = {"LedgerError": UNPAYABLE, "OutputError": UNWRITABLE}
 """Why a run ends early, by the class of an error; after any other one its processes cannot go on."""
 BLOCKS: Final = 4096
 """In how many parts the files of a large run are given out, about."""
+PARTS_EACH: Final = 8
+"""Into how many parts for each worker the files of a short run are divided: all end at about the same time."""
 UNENCODABLE: Final = "its name is no UTF-8, which Ray cannot send"
 
 
@@ -124,12 +126,13 @@ def _rows(setup: Setup, todo: Sequence[_Input], workers: int) -> Iterator[dict[s
 
     keys = [each.key for each in todo]
     table = pyarrow.table({"key": keys, "path": keys, "stamp": [each.stamp for each in todo]})
-    size = max(BATCH, len(todo) // BLOCKS)
+    batch = max(1, min(BATCH, len(todo) // (PARTS_EACH * workers)))
+    size = max(batch, len(todo) // BLOCKS)
     parts = [table.slice(start, size) for start in range(0, len(todo), size)]
     mapper = Mapper(setup, column="path", key="key", stamp="stamp", own=True)
     dataset, most = ray.data.from_arrow(parts), min(workers, len(parts))
-    released = mapped(dataset, mapper, workers=most, batch=BATCH, least=None)
-    for batch in released.iter_batches(batch_format="pyarrow", prefetch_batches=0):
+    released = mapped(dataset, mapper, workers=most, batch=batch, least=None)
+    for batch in released.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
         yield from batch.to_pylist()
 
 

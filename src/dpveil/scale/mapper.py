@@ -18,7 +18,7 @@ class Mapper:
     """Releases the column of photos of Arrow tables; it can be sent to other processes.
 
     `column` holds the bytes of image files, or their names with `files` of the `setup`, and `key` names of
-    rows, as text or whole numbers, each once; `stamp` tells versions of a row apart. The columns of the
+    rows, as text or whole numbers, each once, and a row without one fails; `stamp` tells versions of a row apart. The columns of the
     result are `key`, those in `keep`, which are passed on unchanged, and three of text: `release`, the name
     of the PNG in the store's folder `releases`; `status`, which is "released", "no_region", "failed" or
     "untried"; and `problem`. Nothing is promised for any of them but the release itself. With `own`, a
@@ -102,8 +102,9 @@ class Mapper:
         pyarrow = _pyarrow()
         self._check_passed(table.schema)
         keys = table.column(self._key)
-        named = [str(key) for key in keys.to_pylist()]
-        stamps = [""] * len(named) if self._stamp is None else table.column(self._stamp).to_pylist()
+        named, stamps = _texts(keys), [""] * len(keys)
+        if self._stamp is not None:
+            stamps = _texts(table.column(self._stamp))
         if self._worker is None:
             self._worker = Worker(self._setup, own=self._own)
         rows = self._worker(list(zip(named, stamps, table.column(self._column).to_pylist(), strict=True)))
@@ -129,6 +130,11 @@ class Mapper:
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.close()
+
+
+def _texts(column: Any) -> list[str]:
+    """Return the names that a column holds; one that is missing is empty."""
+    return ["" if each is None else str(each) for each in column.to_pylist()]
 
 
 def _cell(row: Row, column: str) -> str:

@@ -12,7 +12,7 @@ from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil.mechanisms.method import Method
 from dpveil.scale.mapper import INSTALL, Mapper
-from dpveil.scale.worker import SECONDS, Setup
+from dpveil.scale.worker import POSTGRES, SECONDS, Setup
 
 BATCH: Final = 64
 """Rows that an actor gets at a time."""
@@ -91,7 +91,9 @@ class Actor:
 def connected() -> Any:
     """Return Ray, connected to the cluster of RAY_ADDRESS, or to one that is started on this machine.
 
-    A cluster that is started here sends no statistics to Ray's makers. Raises `UsageError`.
+    Without an address, Ray would connect to any cluster that a file in its temporary folder names, which other
+    users of the machine may write. A cluster that is started here sends no statistics to Ray's makers. Raises
+    `UsageError`.
     """
     try:
         import ray
@@ -101,7 +103,7 @@ def connected() -> Any:
     if not ray.is_initialized():
         os.environ.setdefault(STATISTICS, "0")
         try:
-            ray.init(log_to_driver=False)
+            ray.init(os.environ.get("RAY_ADDRESS") or "local", log_to_driver=False)
         except (ConnectionError, RuntimeError, ValueError) as error:
             problem = f"the cluster cannot be reached: {' '.join(str(error).split())}"
             raise UsageError(problem, hint="see RAY_ADDRESS") from error
@@ -118,12 +120,12 @@ def cores() -> int:
 def check_shared(setup: Setup) -> None:
     """Raise `UsageError` for a SQLite ledger on a cluster of several machines.
 
-    Locks of files on network disks cannot be relied on, and a debit may be lost.
+    Locks of files on network disks cannot be relied on, and a debit may be lost. Workers on machines that
+    join later refuse it themselves.
     """
     import ray
 
-    ledger = setup.releaser.ledger
     machines = {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
-    if isinstance(ledger, str) and ledger.lower().startswith("sqlite") and len(machines) > 1:
+    if setup.has_file_ledger and len(machines) > 1:
         problem = f"a SQLite ledger is for one machine, and the cluster has {len(machines)}"
-        raise UsageError(problem, hint="use PostgreSQL, such as postgresql://host/budgets")
+        raise UsageError(problem, hint=POSTGRES)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import errno
-import faulthandler
-import os
+import platform
 import secrets
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +22,7 @@ from dpveil.errors import DPVeilError, InvalidParameter, OutputError, PhotoError
 from dpveil.io import is_present
 from dpveil.io.names import shown
 from dpveil.mechanisms.method import Method
+from dpveil.scale.alarm import Alarm
 from dpveil.scale.outcomes import Log, Outcomes, name
 from dpveil.scale.row import Row
 from dpveil.scale.tries import FOLDER, MOST, Tries
@@ -32,6 +32,9 @@ SECONDS: Final = 100
 OTHERS: Final = (errno.EBUSY, errno.EEXIST)
 """Errors of a store where another process has the photo: the one that waits for long, or comes second."""
 DIED: Final = "the processes that released it ended: killed, out of memory, crashed on it, or out of time"
+POSTGRES: Final = "use PostgreSQL, such as postgresql://host/budgets"
+BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
+"""Where Linux names the machine, and all containers on it, until it starts again."""
 ALONE: Final = "look at the photo; another run tries it again, and pays again for what was drawn"
 
 
@@ -39,12 +42,14 @@ ALONE: Final = "look at the photo; another run tries it again, and pays again fo
 class Setup:
     """What every worker of a run is told; `of` makes one. It can be pickled, and holds no key of the store.
 
-    `run` is the run's name, `fingerprint` that of the store, and `version` that of dpveil.
+    `run` is the run's name, `fingerprint` that of the store, `version` that of dpveil, and `machine` where it
+    was made.
     """
 
     store: str
     fingerprint: str
     version: str
+    machine: str
     run: str
     files: bool
     seconds: int
@@ -77,6 +82,7 @@ class Setup:
             store=str(cache.folder),
             fingerprint=cache.fingerprint,
             version=dpveil.__version__,
+            machine=this_machine(),
             run=f"{time.time_ns():020d}-{secrets.token_hex(4)}",
             files=files,
             seconds=check_count(seconds, "seconds"),
@@ -88,15 +94,24 @@ class Setup:
         """What became of rows in this store with these settings."""
         return Outcomes(Path(self.store), self.releaser)
 
+    @property
+    def has_file_ledger(self) -> bool:
+        """Whether the ledger is a file, whose locks cannot be relied on between machines."""
+        ledger = self.releaser.ledger
+        return isinstance(ledger, str) and ledger.lower().startswith("sqlite")
+
     def ready(self) -> Releaser:
         """Return the releaser for a process, with the store opened.
 
-        Raises `UsageError` for another version of dpveil, and `OutputError` unless the folder is the run's
-        store: on a machine that lacks it, every photo would be drawn again.
+        Raises `UsageError` for another version of dpveil and for a SQLite ledger on another machine, and
+        `OutputError` unless the folder is the run's store: on a machine that lacks it, every photo would be
+        drawn again.
         """
         if dpveil.__version__ != self.version:
             problem = f"a machine has dpveil {dpveil.__version__}, and the run {self.version}"
             raise UsageError(problem, hint="install one version on all of them")
+        if self.has_file_ledger and this_machine() != self.machine:
+            raise UsageError("a SQLite ledger is for one machine, and this is another", hint=POSTGRES)
         folder = Path(self.store)
         if is_present(folder / KEY):
             cache = Cache(folder)
@@ -104,6 +119,14 @@ class Setup:
                 return replace(self.releaser, cache=cache)
         problem = f"{shown(folder)} is not the store of this run on every machine"
         raise OutputError(problem, hint="name a folder that all machines see, such as one on a network disk")
+
+
+def this_machine() -> str:
+    """Return what tells this machine from others while it runs."""
+    try:
+        return BOOT.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeError):
+        return platform.node()
 
 
 class Worker:
@@ -114,8 +137,8 @@ class Worker:
     """
 
     def __init__(self, setup: Setup, *, own: bool = False) -> None:
-        self._setup, self._own = setup, own
-        self._nowhere = os.open(os.devnull, os.O_WRONLY) if own else -1
+        self._setup = setup
+        self._alarm = Alarm(setup.seconds) if own else None
         self._tries = Tries(Path(setup.store) / FOLDER, setup.run)
         self._stopped: Exception | None = None
         self._log: Log | None = None
@@ -142,8 +165,8 @@ class Worker:
         """Close the worker's files."""
         if self._log is not None:
             self._log.close()
-        if self._own:
-            os.close(self._nowhere)
+        if self._alarm is not None:
+            self._alarm.close()
 
     def _row(self, key: str, stamp: str, content: object) -> Row:
         try:
@@ -160,6 +183,8 @@ class Worker:
 
     def _released(self, key: str, content: object) -> str:
         """Return the name of the release; raises `DPVeilError`."""
+        if not key:
+            raise PhotoError("the row has no name", hint="give each row one of its own")
         wanted = str if self._setup.files else bytes
         if not isinstance(content, wanted):
             hint = "give the bytes of image files, as ray.data.read_binary_files does"
@@ -172,20 +197,5 @@ class Worker:
         with self._tries.of(cache.name(name(key, ""))) as before:
             if before >= MOST:
                 raise DPVeilError(DIED, hint=ALONE)
-            path = self._releaser.release(content, row=key, timed=self._limited).path
+            path = self._releaser.release(content, row=key, timed=self._alarm or nullcontext).path
         return "" if path is None else f"{path.parent.name}/{path.name}"
-
-    @contextmanager
-    def _limited(self) -> Iterator[None]:
-        """End this process, if it is the worker's own, when the context takes too long.
-
-        The timer is none of Python's, so it also ends a library that never returns.
-        """
-        if not self._own:
-            yield
-            return
-        faulthandler.dump_traceback_later(self._setup.seconds, exit=True, file=self._nowhere)
-        try:
-            yield
-        finally:
-            faulthandler.cancel_dump_traceback_later()
