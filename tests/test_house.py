@@ -380,9 +380,11 @@ def test_scale_is_tried_with_the_engines_that_are_pinned_and_told() -> None:
     assert "-c constraints.txt -e '.[test,scale]' daft pyspark pandas\n" in target[0]
     assert re.search(r"RAY_worker_niceness=0 \S+ -m pytest", target[0])
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    told = [re.search(rf"^{name}==(\d+\.\d+)\.", "\n".join(lines), re.M) for name in ("ray", "daft")]
-    versions = [found[1] for found in told if found]
-    assert f"Ray {versions[0]} and Daft {versions[1]} in" in (ROOT / "docs" / "scale.md").read_text("utf-8")
+    told = [
+        re.search(rf"^{name}==(\d+\.\d+)\.", "\n".join(lines), re.M) for name in ("ray", "daft", "pyspark")
+    ]
+    ray, daft, spark = [found[1] for found in told if found]
+    assert f"Ray {ray}, Daft {daft} and Spark {spark} in" in (ROOT / "docs" / "scale.md").read_text("utf-8")
 
 
 def test_pins_fit_together() -> None:
