@@ -1,0 +1,142 @@
+"""Text that is missed: recall by size, angle and kind in rendered scenes (`text_scenes.py`).
+
+A line is found if at least 95 % of its ink is in boxes, so that none of it can be read. `presidio` are the
+boxes of all words that the reader (Tesseract) of presidio-image-redactor sees, before it decides which of
+them are personal: it redacts no others. It takes part if the Python of an environment that has it is given:
+`python benchmarks/text_recall.py presidio=PYTHON`. `rapidocr` is that package's own search, at its usual
+size. Seconds are processor time. Needs the extra `text`.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from dpveil import Photo
+from dpveil.errors import NoRegion
+from dpveil.regions import Plates, Text
+from text_scenes import ANGLES, HEIGHTS, KINDS, SIZE, TURNED, Line, empty, scene
+from timing import load_note, report
+
+COVERED = 0.95
+Boxes = np.ndarray
+Search = Callable[[np.ndarray], Boxes]
+READ = """
+import json, sys
+from PIL import Image
+from presidio_image_redactor import TesseractOCR
+for line in sys.stdin:
+    found = TesseractOCR().perform_ocr(Image.open(line.strip()))
+    rows = zip(found["left"], found["top"], found["width"], found["height"], found["text"])
+    print(json.dumps([[x, y, w, h] for x, y, w, h, text in rows if text.strip()]), flush=True)
+"""
+
+
+def ours(finder: Text | Plates) -> Search:
+    def search(image: np.ndarray) -> Boxes:
+        try:
+            found = [region.box for region in finder(Photo(image))]
+        except NoRegion:
+            found = []
+        return np.array([(b.x, b.y, b.w, b.h) for b in found]).reshape(-1, 4)
+
+    return search
+
+
+def rapidocr() -> Search:
+    from rapidocr import RapidOCR
+
+    engine = RapidOCR(params={"Global.log_level": "error"})
+
+    def search(image: np.ndarray) -> Boxes:
+        found = engine(image[..., ::-1], use_det=True, use_cls=False, use_rec=False).boxes
+        if found is None or not len(found):
+            return np.zeros((0, 4))
+        start, stop = np.min(found, axis=1), np.max(found, axis=1)
+        return np.concatenate([start, stop - start], axis=1)
+
+    return search
+
+
+def presidio(python: str) -> Search:
+    child = subprocess.Popen([python, "-c", READ], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    folder = Path(tempfile.mkdtemp())
+
+    def search(image: np.ndarray) -> Boxes:
+        Image.fromarray(image).save(folder / "scene.png")
+        child.stdin.write(f"{folder / 'scene.png'}\n")
+        child.stdin.flush()
+        return np.array(json.loads(child.stdout.readline())).reshape(-1, 4)
+
+    return search
+
+
+def hidden(boxes: Boxes) -> np.ndarray:
+    covered = np.zeros(SIZE, np.bool_)
+    for x, y, w, h in boxes.astype(int):
+        covered[max(0, y) : y + h, max(0, x) : x + w] = True
+    return covered
+
+
+def share(hits: list[bool]) -> str:
+    return f"{sum(hits)}/{len(hits)}" if hits else "-"
+
+
+def rows(name: str, told: list[tuple[Line, bool]], more: dict[str, object]) -> list[dict[str, object]]:
+    """Return one line of the table for each kind of text."""
+    found = []
+    for kind in KINDS:
+        own = [(line, hit) for line, hit in told if line.kind == kind]
+        sizes = {
+            f"{n} px": share([h for line, h in own if (line.height, line.angle) == (n, 0)]) for n in HEIGHTS
+        }
+        turns = {
+            f"{n}°": share([h for line, h in own if (line.height, line.angle) == (TURNED, n)])
+            for n in ANGLES[1:]
+        }
+        found.append({"search": name, "text": kind, **sizes, **turns, **more})
+    return found
+
+
+def searches(given: dict[str, str]) -> dict[str, Search]:
+    found = {"text": ours(Text()), "plates": ours(Plates()), "rapidocr": rapidocr()}
+    if "presidio" in given:
+        found["presidio"] = presidio(given["presidio"])
+    return found
+
+
+def main() -> None:
+    """Print and save the table."""
+    given = dict(word.partition("=")[::2] for word in sys.argv[1:] if "=" in word)
+    ways = searches(given)
+    told: dict[str, list[tuple[Line, bool]]] = {name: [] for name in ways}
+    seconds, others = dict.fromkeys(ways, 0.0), dict.fromkeys(ways, 0)
+    asked = [(height, 0) for height in HEIGHTS] + [(TURNED, angle) for angle in ANGLES[1:]]
+    bits = np.random.default_rng(19)
+    scenes = [scene(kind, *each, bits) for kind in KINDS for each in asked]
+    for image, lines in scenes:
+        for name, search in ways.items():
+            before = time.process_time()
+            covered = hidden(search(image))
+            seconds[name] += time.process_time() - before
+            told[name] += [(line, bool(covered[line.ink].mean() >= COVERED)) for line in lines]
+    blank = [empty(bits) for _ in range(3)]
+    for name, search in ways.items():
+        others[name] = sum(len(search(image)) for image in blank)
+    table = []
+    for name in ways:
+        each = "-" if name == "presidio" else round(seconds[name] / len(scenes), 2)
+        table += rows(name, told[name], {"boxes without text": others[name], "cpu s": each})
+    report("text_recall", table, notes=(load_note(),))
+
+
+if __name__ == "__main__":
+    main()
