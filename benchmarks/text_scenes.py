@@ -16,7 +16,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from dpveil.bench.drawn.plates import face
 
-SIZE: Final = (960, 1280)
+SIZE: Final = (640, 896)
 """Rows and columns of a scene."""
 KINDS: Final = ("sign", "document", "plate", "screen", "script")
 HEIGHTS: Final = (6, 8, 10, 12, 16, 24, 48, 96)
@@ -35,7 +35,7 @@ PLATES: Final = ("AB 12 CDE", "KX 90 RTM", "LP 47 HSV", "MN 05 WJD")
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A line of text: its kind, height of letters and angle in degrees, and which pixels are its ink."""
+    """A line of text: its kind, height of letters, angle in degrees, and the indices of its ink."""
 
     kind: str
     height: int
@@ -54,7 +54,7 @@ def scene(kind: str, height: int, angle: int, bits: np.random.Generator) -> tupl
         part[:] = np.where(shown > 0, picture[..., :3] * (shown / 255.0) + part * (1 - shown / 255.0), part)
         whole = np.zeros(SIZE, np.bool_)
         whole[down : down + len(ink), across : across + ink.shape[1]] = ink
-        lines.append(Line(kind, height, angle, whole))
+        lines.append(Line(kind, height, angle, np.flatnonzero(whole)))
     noisy = cv2.GaussianBlur(image, (0, 0), 0.5) + bits.normal(0, 2.0, image.shape)
     return np.clip(noisy, 0, 255).astype(np.uint8), lines
 
@@ -90,9 +90,11 @@ def _placed(kind: str, height: int, angle: int, bits: np.random.Generator):
     for number in range(40):
         picture, ink = _turned(*_drawn(kind, words[order[number % len(words)]], height, bits), angle)
         rows, columns = ink.shape
+        if columns + 16 > SIZE[1]:
+            continue
         if taken + columns + 8 > SIZE[1]:
             taken, down, tall = 8, down + tall + 12, 0
-        if down + rows + 8 > SIZE[0] or columns + 16 > SIZE[1]:
+        if down + rows + 8 > SIZE[0]:
             return
         yield picture, ink, (down, taken)
         taken, tall = taken + columns + 24, max(tall, rows)
