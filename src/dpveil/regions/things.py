@@ -17,7 +17,7 @@ from dpveil.core.region import Region
 from dpveil.errors import NoRegion, RegionError
 from dpveil.regions.boxes import box_around
 from dpveil.regions.finder import Finder
-from dpveil.regions.numbering import reading_order
+from dpveil.regions.numbering import Order, reading_order
 
 NOTHING: Final = "give a box with {regions}, or protect the whole photo: {if_none} whole"
 """The remedy where nothing is found."""
@@ -56,6 +56,10 @@ class Things(Finder):
         if not found:
             raise NoRegion(f"no {self.noun} was found", hint=NOTHING, arguments=ARGUMENTS)
         return list(found)
+
+    def in_order(self, photo: Photo, order: Order) -> list[Region]:
+        """Return the same in reading order: a release shows the whole boxes, so their order tells no more."""
+        return self(photo)
 
     def found(self, photo: Photo) -> tuple[Region, ...]:
         """Return what is found in a photo, possibly nothing; cached."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dpveil.core.certificate import Certificate, Output
-from dpveil.core.origin import BOX, FACE, MASK, OBJECT, WHOLE
+from dpveil.core.origin import BOX, FACE, MASK, OBJECT, PLATE, TEXT, WHOLE
 from dpveil.core.region import RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.regions.boxes import asked_box
@@ -105,6 +105,8 @@ def origin_problems(certificate: Certificate, output: Output, *, heads: bool) ->
 
 SURE: Final = (WHOLE, BOX, MASK, OBJECT)
 """The kinds of regions that are not searched for."""
+TAKEN: Final = (*SURE, FACE, TEXT, PLATE)
+"""Kinds of regions that no detector of a user's gives."""
 
 
 def _fallback_problems(certificate: Certificate) -> Iterator[str]:
@@ -173,7 +175,7 @@ def _problem(record: RegionRecord, kind: str, output: Output, *, heads: bool) ->
 def _found_problem(record: RegionRecord, kind: str) -> str:
     """Return why a region is not what a finder of text or the like found; `kind` is empty for any."""
     origin = record.origin
-    if origin.kind != (kind or origin.kind) or origin.kind in (*SURE, FACE):
+    if origin.kind != (kind or origin.kind) or origin.kind in (() if kind else TAKEN):
         return f"is no {kind or 'thing'}, and a finder of those found it"
     if not origin.found or origin.number is None:
         return "does not say that it was found"

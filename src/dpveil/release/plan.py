@@ -12,7 +12,7 @@ from dpveil.core.certificate import MOST_REGIONS, UNPROTECTED, Certificate
 from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.notes import Aside
-from dpveil.core.origin import BOX, FACE, OBJECT
+from dpveil.core.origin import BOX, FACE
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import RegionError, TooWeak
@@ -124,7 +124,7 @@ class Plan:
         """Notes for the owner of the original, which no certificate has: see `Release.notes`."""
         unseen = tuple(words.not_searched(kind, height) for kind, height in self.smallest.items())
         origins = [region.origin for region in self.regions]
-        boxes = self.method.regions == FACES and any(origin.kind in (BOX, OBJECT) for origin in origins)
+        boxes = self.method.regions == FACES and any(o.kind == BOX or o.faceless for o in origins)
         alone = (BOXES_ALONE,) * (boxes and FACE not in self.smallest)
         instead = words.INSTEAD_BY_A_FACE if self.method.regions == FACES else words.INSTEAD
         whole = (instead,) * any(origin.fallback for origin in origins)
