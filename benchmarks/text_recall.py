@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -125,32 +125,52 @@ def asked_first(ways: dict[str, Search], photo: Photo) -> None:
             search.ask(photo)
 
 
-def main() -> None:
-    """Print and save the table."""
-    given = dict(word.partition("=")[::2] for word in sys.argv[1:] if "=" in word)
-    ways = searches(given)
+def measured(
+    ways: dict[str, Search], kinds: Sequence[str]
+) -> tuple[dict[str, list[tuple[Line, bool]]], dict[str, float]]:
+    """Return by search which lines of these kinds were found, and the seconds of a scene."""
     told: dict[str, list[tuple[Line, bool]]] = {name: [] for name in ways}
-    seconds, others = dict.fromkeys(ways, 0.0), dict.fromkeys(ways, 0)
+    seconds = dict.fromkeys(ways, 0.0)
     asked = [(height, 0) for height in HEIGHTS] + [(TURNED, angle) for angle in ANGLES[1:]]
-    bits = np.random.default_rng(19)
-    scenes = [scene(kind, *each, bits) for kind in KINDS for each in asked]
-    for number, (image, lines) in enumerate(scenes, start=1):
+    every = [(kind, *each) for kind in kinds for each in asked]
+    for number, each in enumerate(every, start=1):
+        print(f"scene {number} of {len(every)}", file=sys.stderr)
+        image, lines = scene(*each, np.random.default_rng([19, KINDS.index(each[0]), *each[1:]]))
         photo = Photo(image)  # in which lines are searched for once, for text and plates
-        print(f"scene {number} of {len(scenes)}", file=sys.stderr)
         asked_first(ways, photo)
         for name, search in ways.items():
             before = time.process_time()
             covered = hidden(search(photo)).ravel()
-            seconds[name] += time.process_time() - before
+            seconds[name] += (time.process_time() - before) / len(every)
             told[name] += [(line, bool(covered[line.ink].mean() >= COVERED)) for line in lines]
-    for photo in [Photo(empty(bits)) for _ in range(3)]:
+    return told, seconds
+
+
+def without_text(ways: dict[str, Search]) -> dict[str, int]:
+    """Return how many boxes each search gives in three scenes without text."""
+    found = dict.fromkeys(ways, 0)
+    for photo in [Photo(empty(np.random.default_rng([20, number]))) for number in range(3)]:
         asked_first(ways, photo)
         for name, search in ways.items():
-            others[name] += len(search(photo))
+            found[name] += len(search(photo))
+    return found
+
+
+def told_of(
+    told: dict[str, list[tuple[Line, bool]]], seconds: dict[str, float], others: dict[str, int]
+) -> list[dict[str, object]]:
+    """Return the table."""
     table = []
-    for name in ways:
-        each = "-" if name == "presidio" else round(seconds[name] / len(scenes), 2)
+    for name in told:
+        each = "-" if name == "presidio" else round(seconds[name], 2)
         table += rows(name, told[name], {"boxes without text": others[name], "cpu s": each})
+    return table
+
+
+def main() -> None:
+    """Print and save the table."""
+    ways = searches(dict(word.partition("=")[::2] for word in sys.argv[1:] if "=" in word))
+    table = told_of(*measured(ways, KINDS), without_text(ways))
     report("text_recall", table, notes=(load_note(),))
 
 

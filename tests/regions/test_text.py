@@ -91,6 +91,15 @@ def test_a_long_line_across_tiles_is_covered() -> None:
     assert all_dark(photo, dpveil.obfuscate(photo, "fill", level=200, regions="text").image)
 
 
+@pytest.mark.usefixtures("marks")
+def test_small_text_is_covered_wherever_tiles_end() -> None:
+    """It is too small for the searches of the shrunk photo."""
+    photo = page(
+        *(Box(x, y, 60, 5) for x in range(5, 2830, 97) for y in (9, 640, 1100, 1270, 1490)), size=(1500, 2900)
+    )
+    assert all_dark(photo, dpveil.obfuscate(photo, "fill", level=200, regions="text").image)
+
+
 def test_joined_rows_lose_no_pixel() -> None:
     bits = np.random.default_rng(2)
     rows = np.column_stack([bits.integers(0, 80, (60, 2)), bits.integers(1, 40, (60, 2)), bits.random(60)])
