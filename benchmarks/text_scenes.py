@@ -22,6 +22,8 @@ KINDS: Final = ("sign", "document", "plate", "screen", "script")
 HEIGHTS: Final = (6, 8, 10, 12, 16, 24, 48, 96)
 """Heights of capital letters in pixels."""
 ANGLES: Final = (0, 10, 30, 45, 90, 180)
+MOST: Final = 12
+"""Most lines of a scene; they stand so far apart that the box of one covers no other."""
 TURNED: Final = 24
 """Height of the letters that are turned."""
 CAPITAL: Final = 0.72
@@ -86,18 +88,18 @@ def _placed(kind: str, height: int, angle: int, bits: np.random.Generator):
     """Yield pictures with transparency, their ink, and where they go, on a grid without overlaps."""
     words = PLATES if kind == "plate" else WORDS
     order = bits.permutation(len(words))
-    taken, down, tall = 8, 8, 0
-    for number in range(40):
+    taken, down, tall = 40, 30, 0
+    for number in range(MOST):
         picture, ink = _turned(*_drawn(kind, words[order[number % len(words)]], height, bits), angle)
         rows, columns = ink.shape
         if columns + 16 > SIZE[1]:
             continue
         if taken + columns + 8 > SIZE[1]:
-            taken, down, tall = 8, down + tall + 12, 0
+            taken, down, tall = 40, down + tall + max(40, 2 * height), 0
         if down + rows + 8 > SIZE[0]:
             return
         yield picture, ink, (down, taken)
-        taken, tall = taken + columns + 24, max(tall, rows)
+        taken, tall = taken + columns + max(60, 3 * height), max(tall, rows)
 
 
 def _drawn(kind: str, text: str, height: int, bits: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

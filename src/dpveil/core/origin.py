@@ -41,8 +41,8 @@ FORMER_BESIDE: Final = (
 """The same in wording 9, when these boxes were not rounded."""
 KEPT_ROUNDED_SINCE: Final = 10
 """The first wording of which the boxes of kept faces are rounded."""
-NO_FACES: Final = frozenset({"text", "plates", "detected"})
-"""The first words of requests for what is found and is no face."""
+NO_FACES: Final = {"text": TEXT, "plates": PLATE, "detected": ""}
+"""The first words of requests for what is found and is no face, and the kind of that; empty for any."""
 MOST_CELL: Final = 1 << 24
 """The largest number of a cell."""
 MOST_LETTERS: Final = 10_000
@@ -103,7 +103,7 @@ class Origin:
     @property
     def faceless(self) -> bool:
         """Whether this is something else than a face, which methods that replace faces cover with grey."""
-        return self.kind == OBJECT or self.finder.partition(" ")[0] in NO_FACES
+        return self.kind == OBJECT or NO_FACES.get(self.finder.partition(" ")[0]) in ("", self.kind)
 
     def in_words(self) -> str:
         """Return the label of the region: its name, and that it grew."""

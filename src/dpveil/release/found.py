@@ -39,7 +39,8 @@ def sentences(origin: Origin) -> tuple[tuple[str, ...], str]:
         return (FACE_BOX, FACE_COUNT), NO_OTHER_FACE
     if not origin.found:
         return (), OUTSIDE
-    if word in BY_REQUEST:
-        _, place, count, rest = BY_REQUEST[word]
+    kind, *told = BY_REQUEST.get(word, ("", ""))
+    if origin.kind == kind:
+        place, count, rest = told
         return (place, count), rest
     return (PLACE, COUNT), NO_OTHER.format(origin.kind) if word == DETECTED else OUTSIDE
