@@ -153,9 +153,9 @@ def test_settings_that_are_not_the_defaults_are_in_the_request() -> None:
 # Plates
 
 
-def plate(letters: int, *, high: int = 40, ground: int = 230, ink: int = 20) -> np.ndarray:
+def plate(letters: int, *, high: int = 80, ground: int = 230, ink: int = 20) -> np.ndarray:
     """Return a picture of so many bars that stand as letters do."""
-    image = np.full((high, letters * high // 2 + high // 4, 3), ground, np.uint8)
+    image = np.full((high, max(4 * high, letters * high // 2 + high // 4), 3), ground, np.uint8)
     for n in range(letters):
         left = high // 4 + n * high // 2
         image[high // 8 : -high // 8, left : left + high // 5] = ink
@@ -173,6 +173,7 @@ def test_plates_have_so_many_letters(letters: int, stands: bool) -> None:
 def test_faint_letters_are_no_plate_and_small_ones_are_not_counted() -> None:
     assert not plates.like_plate(plate(7, ground=140, ink=110))
     assert plates.like_plate(plate(16, high=16))
+    assert plates.like_plate(plate(1)[:, :200])  # short, or tilted
 
 
 @pytest.mark.usefixtures("marks")

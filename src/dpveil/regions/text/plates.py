@@ -24,9 +24,12 @@ ASPECT: Final = (1.2, 9.0)
 """Width by height of the upright box around the text of a plate, also of one that is tilted."""
 LENGTH: Final = (3, 12)
 """Number of letters that stand apart, with dashes, seals and what joins two of them."""
-LEGIBLE: Final = 24
-"""Height in pixels from which letters stand apart; smaller text is not counted, and taken for a plate."""
-TALL: Final = 0.35
+LEGIBLE: Final = 56
+UPRIGHT: Final = 3.0
+"""Height in pixels, and width by height, of boxes in which letters stand apart; a box around a line is more
+than twice as high as its letters. In others they are not counted, and the text is taken for that of a plate.
+"""
+TALL: Final = 0.2
 """Height of a letter at least, relative to the box."""
 CONTRAST: Final = 40
 """Levels by which letters and ground differ at least; those of text on a plate differ by design."""
@@ -101,7 +104,9 @@ def like_plate(crop: UInt8[np.ndarray, "h w c"]) -> bool:
         return False
     if float(grey[light > 0].mean()) - float(grey[light == 0].mean()) < CONTRAST:
         return False
-    return height < LEGIBLE or any(LENGTH[0] <= _letters(ink) <= LENGTH[1] for ink in (light, 1 - light))
+    if height < LEGIBLE or width < UPRIGHT * height:
+        return True
+    return any(LENGTH[0] <= _letters(ink) <= LENGTH[1] for ink in (light, 1 - light))
 
 
 def _letters(ink: UInt8[np.ndarray, "h w"]) -> int:
