@@ -27,7 +27,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo test untraced audit audit-deep fuzz fuzz-certificates fuzz-networks fuzz-service dockerfile slow dist dist-check lint format types docs serve page bench reproduction lock clean scale
+.PHONY: help venv demo test untraced audit audit-deep fuzz fuzz-certificates fuzz-networks fuzz-service dockerfile slow dist dist-check lint format types docs serve page bench reproduction lock clean scale text
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -120,6 +120,11 @@ scale: $(DEV) ## try clusters of Ray, Daft, and Spark (needs Java), in .venv-sca
 	@RAY_USAGE_STATS_ENABLED=0 RAY_worker_niceness=0 .venv-scale/bin/python -m pytest -n 0 tests/scale $(PYTEST_ARGS)
 	@RAY_USAGE_STATS_ENABLED=0 .venv-scale/bin/python tests/scale/kill_cluster.py --photos $(PHOTOS)
 
+text: $(DEV) ## try the finder of text with its network, in .venv-text
+	@$(BIN)/python -m venv --clear .venv-text
+	@.venv-text/bin/python -m pip install --quiet -c constraints.txt -e '.[test,text]'
+	@.venv-text/bin/python -m pytest -n 0 tests/regions/test_text.py tests/regions/test_text_network.py tests/attacks/test_text.py $(PYTEST_ARGS)
+
 slow: $(DEV) ## run the tests that take minutes
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
@@ -164,10 +169,10 @@ page: $(DEV) ## try the service's page in Chromium (on Debian: apt-get install c
 	@PIP_CONSTRAINT= PIP_BUILD_CONSTRAINT= $@ -m pip install --quiet diffprivlib 'scikit-learn<1.8' \
 	  || { rm -rf .venv-diffprivlib; echo "diffprivlib cannot be installed: it is left out" >&2; }
 
-# gan_ablations trains networks, which takes the extra `train` and a folder of its own; costs takes half an hour, and
-# synthesis data that is not here.
+# gan_ablations trains networks, which takes the extra `train` and a folder of its own; costs takes half an hour,
+# synthesis data that is not here, and text_recall the extra `text`.
 bench: $(VENV)/installed-bench .venv-diffprivlib/bin/python ## time dpveil against its peers
-	@for file in $$(grep -l __main__ benchmarks/*.py | grep -v -e gan_ablations -e costs -e synthesis); do $(BIN)/python "$$file" || exit 1; done
+	@for file in $$(grep -l __main__ benchmarks/*.py | grep -v -e gan_ablations -e costs -e synthesis -e text_recall); do $(BIN)/python "$$file" || exit 1; done
 
 reproduction: $(DEV) ## run the papers' experiments anew on your copy of their data: DATA=DIR [NAMES="..."] [COUNT=N]
 	@$(BIN)/python -m dpveil_research $(NAMES) --data "$(DATA)" --out reproduction $(if $(COUNT),--count $(COUNT))
@@ -183,6 +188,6 @@ lock: $(BIN)/python ## rewrite constraints.txt with the newest versions
 	@rm -rf $(VENV)/lock && mv constraints.new constraints.txt
 
 clean: ## remove everything that make has made
-	@rm -rf $(VENV) .venv-diffprivlib .venv-outside .venv-data-sets .venv-scale demo site build dist htmlcov .coverage .coverage.* \
+	@rm -rf $(VENV) .venv-diffprivlib .venv-outside .venv-data-sets .venv-scale .venv-text demo site build dist htmlcov .coverage .coverage.* \
 	  .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -115,7 +115,7 @@ def test_malformed_is_refused_before_any_photo(spec):
 def test_unknown_words_name_the_choices(word):
     with pytest.raises(UnknownName) as caught:
         regions.parse(word)
-    assert "whole, faces, a box x,y,w,h" in caught.value.hint
+    assert "whole, faces, text, plates, a box x,y,w,h" in caught.value.hint
     assert caught.value.exit_code == 2
 
 

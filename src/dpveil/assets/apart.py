@@ -1,4 +1,4 @@
-"""Networks from anybody that dpveil cannot screen, run by OpenCV in a process of its own, which may end."""
+"""Networks from anybody that dpveil cannot screen, run in a process of its own, which may end."""
 
 from __future__ import annotations
 
@@ -40,9 +40,16 @@ class Apart:
         return Apart, (self.job, self.contents)
 
     def __call__(self, *arrays: np.ndarray) -> np.ndarray:
-        """Return the array that the job gives for `arrays`.
+        """Return the only array that the job gives for `arrays`; raises as `all`."""
+        found = self.all(*arrays)
+        if len(found) != 1:
+            raise ModelError("the network gives several arrays")
+        return found[0]
 
-        Raises `ModelError` if OpenCV refuses the network, or if the process ends or takes too long.
+    def all(self, *arrays: np.ndarray) -> list[np.ndarray]:
+        """Return the arrays that the job gives for `arrays`.
+
+        Raises `ModelError` if the network is refused, or if the process ends or takes too long.
         """
         import cv2
 
@@ -53,8 +60,7 @@ class Apart:
             told = [[np.frombuffer(self.contents, np.uint8)]] if new else []
             for message in (*told, [np.array(cv2.getNumThreads(), np.float64), *arrays]):
                 opencv_child.write(cast("IO[bytes]", child.stdin), message)
-            answer = opencv_child.read(cast("IO[bytes]", child.stdout))
-            (found,) = (None,) if answer is None else answer
+            found = opencv_child.read(cast("IO[bytes]", child.stdout))
         except (EOFError, OSError, TypeError, ValueError) as error:
             _end(child)
             raise ModelError("the network ends the process that reads it") from error
@@ -65,7 +71,7 @@ class Apart:
             timer.cancel()
         self._idle.append((os.getpid(), child))
         if found is None:
-            raise ModelError("OpenCV does not run the network")
+            raise ModelError("the network does not run")
         return found
 
     def _child(self) -> tuple[Child, bool]:

@@ -1,6 +1,7 @@
-"""What runs in a process of its own (`assets.apart`): OpenCV's reader of networks, which damaged ones end.
+"""What runs in a process of its own (`assets.apart`): readers of networks, which damaged ones end.
 
-It is started as a script and needs nothing but NumPy and OpenCV. Messages are lists of arrays.
+It is started as a script and needs nothing but NumPy and OpenCV, and takes onnxruntime where it is there.
+Messages are lists of arrays.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import lru_cache
+from importlib.util import find_spec
 from typing import IO, Any, Final
 
 import numpy as np
@@ -85,7 +88,45 @@ def inpaint(contents: np.ndarray, image: np.ndarray, mask: np.ndarray) -> np.nda
     return np.asarray(net.forward(), np.float32)
 
 
-JOBS: Final[dict[str, Callable[..., np.ndarray]]] = {"yunet": detect, "lama": inpaint}
+def everything(contents: np.ndarray, image: np.ndarray) -> list[np.ndarray]:
+    """Return all outputs of a network for an image, 1 × 3 × h × w, in the order of the file.
+
+    A second input gets the image's width and height. onnxruntime runs it where it is installed, or else
+    OpenCV; raises `cv2.error` for any error of theirs.
+    """
+    import cv2
+
+    if find_spec("onnxruntime") is None:
+        net = cv2.dnn.readNetFromONNX(contents)
+        net.setInput(image)
+        return [np.asarray(one, np.float32) for one in net.forward(net.getUnconnectedOutLayersNames())]
+    try:
+        session = _session(contents.tobytes(), max(1, cv2.getNumThreads()))
+        first, *more = (one.name for one in session.get_inputs())
+        sizes = dict.fromkeys(more, np.array([image.shape[:1:-1]], np.int64))
+        return [np.asarray(one, np.float32) for one in session.run(None, {first: image, **sizes})]
+    except Exception as error:  # whatever a damaged network raises
+        raise cv2.error("it did not run") from error
+
+
+@lru_cache(maxsize=1)
+def _session(contents: bytes, threads: int) -> Any:
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    import onnxruntime
+
+    onnxruntime.disable_telemetry_events()
+    settings = onnxruntime.SessionOptions()
+    settings.log_severity_level = 4
+    settings.intra_op_num_threads = threads
+    settings.add_session_config_entry("session.load_model_format", "ONNX")
+    return onnxruntime.InferenceSession(contents, settings, providers=["CPUExecutionProvider"])
+
+
+JOBS: Final[dict[str, Callable[..., np.ndarray | list[np.ndarray]]]] = {
+    "yunet": detect,
+    "lama": inpaint,
+    "everything": everything,
+}
 """What the process can do with a network."""
 
 
@@ -101,11 +142,11 @@ def serve(job: str, asked: IO[bytes], answers: IO[bytes]) -> None:
             cv2.setNumThreads(int(threads))
             alarm(LONGEST)
             try:
-                found = [JOBS[job](contents, *arrays)]
+                found = JOBS[job](contents, *arrays)
             except cv2.error:
                 found = None
             alarm(0)
-            write(answers, found)
+            write(answers, [found] if isinstance(found, np.ndarray) else found)
 
 
 def main() -> None:

@@ -29,13 +29,36 @@ def fields(message: bytes, known: Mapping[int, int], what: str) -> Fields:
     `MOST` fields, and what is no message.
     """
     found: Fields = {number: [] for number in known}
-    for count, (number, kind, contents) in enumerate(_all(message)):
+    for count, (number, kind, contents) in enumerate(every(message)):
         if known.get(number) != kind:
             raise ValueError(f"the {what} has a field {number} of wire type {kind}, which none needs")
         if count >= MOST:
             raise ValueError(f"the {what} has more than {MOST} parts")
         found[number].append(contents)
     return found
+
+
+def every(message: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Yield number, wire type and contents of every field; raises `ValueError` for what is no message."""
+    at = 0
+    while at < len(message):
+        key, at = _varint(message, at)
+        kind = key & 7
+        if key >= KEYS:  # which other readers take for a small one
+            raise ValueError("the file is no ONNX file")
+        if kind == VARINT:
+            _, end = _varint(message, at)
+        elif kind == BYTES:
+            size, at = _varint(message, at)
+            end = at + size
+        elif kind in WIDTHS:
+            end = at + WIDTHS[kind]
+        else:
+            raise ValueError("the file is no ONNX file")
+        if end > len(message):
+            raise ValueError("the file is cut off")
+        yield key >> 3, kind, message[at:end]
+        at = end
 
 
 def only(found: Fields, number: int, what: str) -> bytes:
@@ -73,29 +96,6 @@ def varint(value: int) -> bytes:
         out.append(value & 127 | 128)
         value >>= 7
     return bytes([*out, value])
-
-
-def _all(message: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Yield number, wire type and contents of every field."""
-    at = 0
-    while at < len(message):
-        key, at = _varint(message, at)
-        kind = key & 7
-        if key >= KEYS:  # which other readers take for a small one
-            raise ValueError("the file is no ONNX file")
-        if kind == VARINT:
-            _, end = _varint(message, at)
-        elif kind == BYTES:
-            size, at = _varint(message, at)
-            end = at + size
-        elif kind in WIDTHS:
-            end = at + WIDTHS[kind]
-        else:
-            raise ValueError("the file is no ONNX file")
-        if end > len(message):
-            raise ValueError("the file is cut off")
-        yield key >> 3, kind, message[at:end]
-        at = end
 
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:

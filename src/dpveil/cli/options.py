@@ -50,6 +50,9 @@ LedgerUrl = Annotated[
     Text, typer.Option("--ledger", metavar="URL", help="The ledger, such as sqlite:///budget.db.")
 ]
 
+COVER: Final = "fill"
+COVERED: Final = ("text", "plates", "detected")
+"""The default method for these regions alone, as of `release.asked`."""
 FLAG: Final = ""
 """The metavar of options without a value."""
 NAME: Final = "dpveil.method"
@@ -79,6 +82,8 @@ def takes_method(command: Callable[..., int], *, free: bool = False) -> Callable
         for photo in arguments.get("photos", [arguments.get("photo")]) if method is None else ():
             if isinstance(photo, Path):
                 _check_no_method(photo)
+        if method is None and not any(own.values()):
+            method = _usual(arguments.get("regions"))
         chosen = build_method(method, **(_with_typical(method, own) if free else own))
         if "context" in given.parameters:
             arguments["context"] = context
@@ -262,6 +267,12 @@ def _with_typical(name: Text, given: Mapping[str, Text | bool]) -> dict[str, Tex
         needed = [each for each in needed if not any(each in budget for budget in row["budgets"])]
     usual: dict[str, Text | bool] = {each: str(kind.typical.get(each, 1)) for each in needed}
     return {**usual, **{each: value for each, value in given.items() if value is not None}}
+
+
+def _usual(regions: Any) -> Text:
+    """Return the method for regions of text and the like alone; None for the default method."""
+    specs = [part.strip() for spec in getattr(regions, "specs", ()) for part in spec.split("+")]
+    return COVER if specs and all(spec in COVERED for spec in specs) else None
 
 
 def _check_no_method(photo: Path) -> None:

@@ -21,7 +21,8 @@ REGIONS: Final = Annotated[
     typer.Option(
         "--regions",
         metavar="SPEC",
-        help="whole, faces, x,y,w,h, object:x,y,w,h, or a mask image; repeatable. Default: by the method.",
+        help="whole, faces, text, plates, faces+text, detected (with --detector-model), x,y,w,h,"
+        " object:x,y,w,h, or a mask image; repeatable. Default: by the method.",
     ),
 ]
 SEARCH: Final[Mapping[str, Any]] = {
@@ -58,10 +59,19 @@ SEARCH: Final[Mapping[str, Any]] = {
         str | None, typer.Option(metavar="NAME", help="centerface, dlib, yunet, or auto. Default: auto.")
     ],
     "detector_model": Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The network's file, for --detector yunet.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The network's file: for --detector yunet, or an ONNX file (YOLO, RT-DETR) for --regions"
+            " detected.",
+        ),
+    ],
+    "classes": Annotated[
+        str | None,
+        typer.Option(metavar="NAME,NAME", help="What --regions detected looks for, by name. Default: all."),
     ],
 }
-"""Options of the search for faces."""
+"""Options of the search for faces, and for other things where no faces are searched for."""
 CHOICE: Final[Mapping[str, Any]] = {
     "only": Annotated[str | None, typer.Option(metavar="N,N", help="Protect only these faces.")],
     "except_": Annotated[
@@ -71,6 +81,15 @@ CHOICE: Final[Mapping[str, Any]] = {
 """Options that select among the detected faces."""
 NAMES: Final = {"except_": "exclude", "detector_model": "model"}
 """Parameters of `Faces` for options whose names differ."""
+FACES: Final = "faces"
+OTHERS: Final[Mapping[str, Sequence[str]]] = {
+    "text": ("threshold", "margin", "smallest"),
+    "plates": ("threshold", "margin", "smallest"),
+    "detected": ("threshold", "margin", "detector_model", "classes"),
+}
+"""The options of finders of what is no face."""
+OWN: Final = ("detector_model", "classes")
+"""Those that "detected" takes beside faces, too."""
 WHOLE_NUMBERS: Final = ("min_face", "long_side", "smallest")
 """Options whose values are integers."""
 
@@ -94,20 +113,48 @@ class Chosen:
         given = {n: _whole(n, v) if n in WHOLE_NUMBERS else v for n, v in self.settings.items()}
         return Faces(**{NAMES.get(name, name): value for name, value in given.items()})  # type: ignore[arg-type]
 
+    def named(self, name: str) -> Finder:
+        """Return the finder of that name with these settings, as far as they are for it."""
+        from dpveil.regions import Detected, Plates, Text
+
+        if name == "faces":
+            return self.faces()
+        given = {n: v for n, v in self.settings.items() if n in OTHERS[name]}
+        if "smallest" in given:
+            given["smallest"] = _whole("smallest", given["smallest"])  # type: ignore[assignment]
+        kinds: dict[str, Any] = {"text": Text, "plates": Plates, "detected": Detected}
+        found: Finder = kinds[name](**{NAMES.get(n, n): value for n, value in given.items()})
+        return found
+
     def finders(self, usual: Sequence[str]) -> list[Finder]:
         """Return the finders for --regions, or without it for the `usual` regions.
 
-        The settings apply to "faces"; raises `InvalidParameter` if they are given without it, and as `parse`.
+        The settings apply to faces where these are among the regions, and else to what is searched for.
+        `classes`, and the model of "detected", are for that alone. Raises `InvalidParameter` for settings of
+        nothing, and as `parse`.
         """
         from dpveil.regions import parse
+        from dpveil.regions.spec import several
 
-        specs = [spec.strip() for spec in self.specs or usual]
-        if self.settings and "faces" not in specs:
-            option = _written(next(iter(self.settings)))
-            instead = f"use --regions faces in place of {', '.join(specs)}"
-            hint = f"{instead if self.specs else 'add --regions faces'}, or leave it out"
-            raise InvalidParameter(option, None, "is only for faces", hint=hint)
-        return [parse(self.faces() if spec == "faces" else spec) for spec in specs]
+        specs = [str(part) for spec in self.specs or usual for part in several(spec.strip())]
+        takes = {spec: self._for(spec, specs) for spec in specs if spec in (FACES, *OTHERS)}
+        for name in self.settings:
+            if not any(name in taken for taken in takes.values()):
+                kind = "detected" if name == "classes" else FACES
+                instead = f"use --regions {kind} in place of {', '.join(specs)}"
+                hint = f"{instead if self.specs else f'add --regions {kind}'}, or leave it out"
+                raise InvalidParameter(_written(name), None, f"is only for {kind}", hint=hint)
+        given = {spec: {n: v for n, v in self.settings.items() if n in own} for spec, own in takes.items()}
+        return [parse(Chosen((), given[s]).named(s) if s in given else s) for s in specs]
+
+    def _for(self, spec: str, specs: Sequence[str]) -> Sequence[str]:
+        """Return the settings that one of the chosen regions takes."""
+        beside = FACES in specs
+        if spec != FACES:
+            return [n for n in OTHERS[spec] if not beside or n in OWN]
+        yunet = self.settings.get("detector") == "yunet"
+        model = () if "detected" not in specs or yunet else ("detector_model",)
+        return [n for n in (*CHOICE, *SEARCH) if n not in ("classes", *model)]
 
 
 NOTHING: Final = Chosen((), {})
@@ -119,7 +166,7 @@ def takes_regions(command: Callable[..., int], *, faces_only: bool = False) -> C
     With `faces_only` there is no --regions.
     """
     given = inspect.signature(command, eval_str=True)
-    settings = {**CHOICE, **SEARCH}
+    settings = {n: kind for n, kind in {**CHOICE, **SEARCH}.items() if not (faces_only and n == "classes")}
     table = settings if faces_only else {"regions": REGIONS, **settings}
 
     @wraps(command)

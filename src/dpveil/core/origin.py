@@ -17,6 +17,8 @@ OBJECT: Final = "object"
 """A user's box around anything but a face: methods that replace faces draw none there."""
 MASK: Final = "mask"
 FACE: Final = "face"
+TEXT: Final = "text"
+PLATE: Final = "plate"
 KIND: Final = re.compile(r"[a-z][a-z0-9 -]{0,39}")
 """Names of kinds of regions: a lower-case noun, such as "licence plate"."""
 CODEC: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 -]{0,19}")
@@ -39,6 +41,8 @@ FORMER_BESIDE: Final = (
 """The same in wording 9, when these boxes were not rounded."""
 KEPT_ROUNDED_SINCE: Final = 10
 """The first wording of which the boxes of kept faces are rounded."""
+NO_FACES: Final = {"text": TEXT, "plates": PLATE, "detected": ""}
+"""The first words of requests for what is found and is no face, and the kind of that; empty for any."""
 MOST_CELL: Final = 1 << 24
 """The largest number of a cell."""
 MOST_LETTERS: Final = 10_000
@@ -95,6 +99,11 @@ class Origin:
         if self.kind == WHOLE:
             name = "whole photo, as no region was found" if self.fallback else "whole photo"
         return f"head of {name}" if self.outlined else name
+
+    @property
+    def faceless(self) -> bool:
+        """Whether this is something else than a face, which methods that replace faces cover with grey."""
+        return self.kind == OBJECT or NO_FACES.get(self.finder.partition(" ")[0]) in ("", self.kind)
 
     def in_words(self) -> str:
         """Return the label of the region: its name, and that it grew."""

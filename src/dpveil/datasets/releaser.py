@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from dpveil.accounting.meaning import at_least as enough
 from dpveil.accounting.meaning import check_strength_name
-from dpveil.catalogue import build
 from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Relation
 from dpveil.core.parameters import check_count
@@ -35,9 +34,10 @@ from dpveil.ledger.book import Ledger
 from dpveil.mechanisms.method import Method
 from dpveil.noise.bits import SECURE, SecureBits
 from dpveil.postprocessing import Step, parse_all
-from dpveil.regions import Finder, Spec, parse
+from dpveil.regions import Finder, Spec
+from dpveil.release.asked import chosen
 from dpveil.release.payment import Budget, check_payment
-from dpveil.release.plan import listed, plan
+from dpveil.release.plan import plan
 from dpveil.release.saving import Release
 
 ENDS: Final = (LedgerError, ModelError, OutputError)
@@ -87,12 +87,11 @@ class Releaser:
         if if_none not in IF_NONE:
             hint = "choose whole, or leave it out"
             raise InvalidParameter("if_none", str(if_none), "is not possible in a data set", hint=hint)
-        chosen = build(method, parameters)
+        made_by, finders = chosen(method, regions, parameters)
         check_payment(_opened(ledger), subject, None, SecureBits())
-        asked = chosen.regions if regions is None else regions
         return cls(
-            method=chosen,
-            regions=tuple(chosen.accepts([parse(spec) for spec in listed(asked)])),
+            method=made_by,
+            regions=finders,
             if_none=if_none,
             post_processing=tuple(parse_all(post_processing)),
             at_least=None if at_least is None else check_strength_name(at_least),

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.assets.reference import AssetField
-from dpveil.core.origin import FACE, MASK, OBJECT, ROUNDED, SAME, WHOLE
+from dpveil.core.origin import FACE, MASK, ROUNDED, SAME, WHOLE
 from dpveil.core.parameters import OneOf
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region, RegionRecord
@@ -154,8 +154,8 @@ class FaceMethod(Method):
         return heads if heads and len(faces) == len(regions) else Among(photo, regions, heads)
 
     def of_region(self, record: RegionRecord) -> Method:
-        """Return this method, and `COVER` for objects, where no face belongs."""
-        return COVER if record.origin.kind == OBJECT else self
+        """Return this method, and `COVER` for objects and text, where no face belongs."""
+        return COVER if record.origin.faceless else self
 
     def shown_by_place(self, record: RegionRecord) -> tuple[str, ...]:
         """Return what the position of the new face reveals about the original, depending on `placing`, and

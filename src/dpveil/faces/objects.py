@@ -11,7 +11,6 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.origin import OBJECT
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import NoRegion
@@ -21,6 +20,7 @@ from dpveil.mechanisms.pixel.placement import Pixels
 from dpveil.mechanisms.placement import Drawn, Image, Placement, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions import Finder
+from dpveil.regions.things import Things
 
 COVER: Final = Fill(level=128)
 """How methods that replace faces replace everything else: 0-DP for any two photos."""
@@ -54,8 +54,8 @@ class Among(Placement):
 
 
 def is_object(region: Region) -> bool:
-    """Whether a region is a box around an object, which gets no face."""
-    return region.origin.kind == OBJECT and region.mask is None
+    """Whether a region is a box around an object or text, which gets no face."""
+    return region.origin.faceless and region.mask is None
 
 
 def hidden(photo: Photo, regions: Sequence[Region]) -> Photo:
@@ -70,16 +70,22 @@ def hidden(photo: Photo, regions: Sequence[Region]) -> Photo:
 
 
 def searched(photo: Photo, finders: Sequence[Finder]) -> Photo:
-    """Return the photo in which faces are searched for: the objects that a user gives are covered.
+    """Return the photo in which faces are searched for: objects that a user gives are covered, and what is
+    found in the rest and is no face, such as text.
 
-    Finders that depend on the photo's pixels are not asked. Raises `RegionError` for a box outside the photo.
+    Raises `RegionError` for a box outside the photo, and if a search fails.
     """
     given: list[Region] = []
     for finder in finders:
         if not finder.data_dependent:
             with suppress(NoRegion):  # the search reports it
                 given += finder(photo)
-    return hidden(photo, given)
+    seen = hidden(photo, given)
+    things = [finder for finder in finders if isinstance(finder, Things)]
+    covered = hidden(seen, [region for finder in things for region in finder.found(seen)])
+    for finder in things:
+        finder.remember(seen, covered)
+    return covered
 
 
 def _covers(photo: Photo, regions: Sequence[Region]) -> Pixels:

@@ -25,7 +25,13 @@ from dpveil.regions.table import TABLE
 Spec = str | Path | Sequence[int] | np.ndarray | Box | Region | Finder
 """A name such as "whole", "x,y,w,h", four integers, a mask (file or array), or a ready-made object."""
 
-FORMS: Final = "whole, faces, a box x,y,w,h in pixels, object:x,y,w,h, or the name of a mask image"
+FORMS: Final = (
+    "whole, faces, text, plates, a box x,y,w,h in pixels, object:x,y,w,h, or the name of a mask image"
+)
+JOIN: Final = "+"
+"""Between the names of several finders."""
+DETECTED: Final = "detected"
+"""What a detector of the user's finds: its file has to be named, so that it is in no table."""
 IF_NONE: Final = ("whole", "copy")
 """If a requested region is not found: protect the whole photo, or leave it in the clear; or else refuse."""
 
@@ -63,6 +69,16 @@ def _parse(spec: object) -> Finder:
     if isinstance(spec, Sequence | np.ndarray):
         return GivenBox(box_of_numbers(list(spec)))
     raise InvalidParameter("regions", type(spec).__name__, "are not regions", hint=f"write {FORMS}")
+
+
+def several(spec: Spec) -> Sequence[Spec]:
+    """Return the choices in a text such as "faces+text", or the choice alone.
+
+    >>> several("faces+text"), several("+3,4,5,6")
+    (['faces', 'text'], ['+3,4,5,6'])
+    """
+    names = [name.strip() for name in spec.split(JOIN)] if isinstance(spec, str) else []
+    return names if len(names) > 1 and all(name in (*TABLE, DETECTED) for name in names) else [spec]
 
 
 def describe(spec: object) -> str:
@@ -128,6 +144,11 @@ def _parse_text(text: str) -> Finder:
     name = text.strip()
     if name in TABLE:
         return TABLE[name]
+    if name == DETECTED:
+        hint = "name its ONNX file with {model}"
+        raise InvalidParameter("detector model", None, "is missing", hint=hint, arguments={"model": "model"})
+    if (names := several(name)) != [name]:
+        raise InvalidParameter("regions", name, "is several choices", hint=f"write {names}")
     if name.startswith(OBJECTS):
         return asked_box(name)
     if Path(name).suffix.lower() in FORMATS:

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dpveil.core.certificate import Certificate, Output
-from dpveil.core.origin import BOX, FACE, MASK, OBJECT, WHOLE
+from dpveil.core.origin import BOX, FACE, MASK, OBJECT, PLATE, TEXT, WHOLE
 from dpveil.core.region import RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.regions.boxes import asked_box
 from dpveil.regions.grow import growths, one_grid
 from dpveil.regions.numbering import Selection
+from dpveil.release.found import BY_REQUEST, DETECTED
 
 MASK_REQUEST: Final = re.compile(r"(?:.* )?mask sha256:[0-9a-f]{64}")
 """Requests of masks, and of regions with a mask."""
@@ -33,6 +34,8 @@ def kind_of(text: str) -> str:
     """
     if text.partition(" ")[0] == FACES:
         return FACE
+    if (word := text.partition(" ")[0]) in BY_REQUEST:
+        return BY_REQUEST[word][0]
     if text == WHOLE:
         return WHOLE
     if MASK_REQUEST.fullmatch(text):
@@ -102,6 +105,8 @@ def origin_problems(certificate: Certificate, output: Output, *, heads: bool) ->
 
 SURE: Final = (WHOLE, BOX, MASK, OBJECT)
 """The kinds of regions that are not searched for."""
+TAKEN: Final = (*SURE, FACE, TEXT, PLATE)
+"""Kinds of regions that no detector of a user's gives."""
 
 
 def _fallback_problems(certificate: Certificate) -> Iterator[str]:
@@ -126,6 +131,11 @@ def _found_problems(
         yield f"{text} is a mask, and the method replaces faces"
     if kind == FACE:
         yield from _selection_problems(text, times, found)
+    if text.partition(" ")[0] in (*BY_REQUEST, DETECTED):
+        numbers = Counter((r.origin.kind, r.origin.number or 0) for r in found)
+        counts = Counter(kind for kind, _ in numbers)
+        due = {(kind, n): times for kind, count in counts.items() for n in range(1, count + 1)}
+        yield from (f"the numbers of what {text} found are not counted from 1",) * (dict(numbers) != due)
     for record in found:
         if problem := _problem(record, kind, output, heads=heads):
             yield f"the region {record.in_words()} {problem}"
@@ -146,6 +156,8 @@ def _problem(record: RegionRecord, kind: str, output: Output, *, heads: bool) ->
     origin = record.origin
     if kind == FACE and origin.kind != FACE:
         return "is no face, and the finder of faces found it"
+    if origin.finder.partition(" ")[0] in (*BY_REQUEST, DETECTED):
+        return _found_problem(record, kind)
     if kind == WHOLE and origin.kind != WHOLE:
         return "is not the whole photo, which was asked for"
     if kind == OBJECT and origin.kind != OBJECT:
@@ -158,3 +170,13 @@ def _problem(record: RegionRecord, kind: str, output: Output, *, heads: bool) ->
     size = output.width, output.height
     fits = growths(asked_box(box).box, record.box, origin.grown_to, *size)
     return "" if fits else "is not what was asked for, nor that grown to blocks"
+
+
+def _found_problem(record: RegionRecord, kind: str) -> str:
+    """Return why a region is not what a finder of text or the like found; `kind` is empty for any."""
+    origin = record.origin
+    if origin.kind != (kind or origin.kind) or origin.kind in (() if kind else TAKEN):
+        return f"is no {kind or 'thing'}, and a finder of those found it"
+    if not origin.found or origin.number is None:
+        return "does not say that it was found"
+    return "" if record.masked is None else "has a mask, and its finder gives boxes"

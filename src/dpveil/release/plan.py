@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Integral
-from typing import Any, cast
+from typing import Any
 
 from dpveil.accounting.meaning import at_least, check_strength_name
-from dpveil.catalogue import build
 from dpveil.core.certificate import MOST_REGIONS, UNPROTECTED, Certificate
 from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.notes import Aside
-from dpveil.core.origin import BOX, FACE, OBJECT
+from dpveil.core.origin import BOX, FACE
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import RegionError, TooWeak
@@ -23,9 +21,10 @@ from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Placement
 from dpveil.noise.bits import BitSource, SecureBits, check_bits, kind_of
 from dpveil.postprocessing import Step, parse_all
-from dpveil.regions import Finder, Spec, check_if_none, parse, search
+from dpveil.regions import Finder, Spec, check_if_none, search
 from dpveil.regions.numbering import Order
 from dpveil.release import overlooked, words
+from dpveil.release.asked import chosen
 from dpveil.release.crowd import Crowd, check_kept
 from dpveil.release.origins import BOXES_ALONE, FACES, stays
 from dpveil.release.payment import Budget, check_payment, pay, refuse_copy
@@ -125,7 +124,7 @@ class Plan:
         """Notes for the owner of the original, which no certificate has: see `Release.notes`."""
         unseen = tuple(words.not_searched(kind, height) for kind, height in self.smallest.items())
         origins = [region.origin for region in self.regions]
-        boxes = self.method.regions == FACES and any(origin.kind in (BOX, OBJECT) for origin in origins)
+        boxes = self.method.regions == FACES and any(o.kind == BOX or o.faceless for o in origins)
         alone = (BOXES_ALONE,) * (boxes and FACE not in self.smallest)
         instead = words.INSTEAD_BY_A_FACE if self.method.regions == FACES else words.INSTEAD
         whole = (instead,) * any(origin.fallback for origin in origins)
@@ -221,10 +220,11 @@ def plan(
     """Return how `method` will treat `photo`: its regions and guarantees. Draws and spends nothing.
 
     `photo` is whatever `dpveil.read` accepts. `method` is a name with its `parameters`, or a ready-made
-    method; without one every face is replaced by a face of nobody (`catalogue.DEFAULT`). Face-space methods,
-    such as "latent", replace faces by others.
-    `regions` is one choice or several: "whole", "faces", a box "x,y,w,h" in pixels, a mask. The original is
-    read for each, so overlaps cost twice. The default is "whole", and "faces" for face-space methods.
+    method; without one every face is replaced by a face of nobody (`catalogue.DEFAULT`), and text alone is
+    filled. Face-space methods, such as "latent", replace faces by others and cover text.
+    `regions` is one choice or several: "whole", "faces", "text", "plates", "faces+text", a box "x,y,w,h" in
+    pixels, a mask. The original is read for each, so overlaps cost twice. The default is "whole", and "faces"
+    for face-space methods.
     `post_processing` names steps, such as "median:3", that are applied to each region after the draw at no
     cost. If one of the choices is not found, `NoRegion` is raised, unless `if_none` is "whole" (protect the
     whole photo) or "copy" (protect what the other choices found, possibly nothing, and warn). A strength
@@ -235,26 +235,24 @@ def plan(
     >>> str(made.total), made.strength, made.regions[0].box
     ('1-DP, any-image', 'strong', Box(x=0, y=0, w=8, h=8))
     """
-    chosen = build(method, parameters)
+    made_by, finders = chosen(method, regions, parameters)
     given = read(photo)
     check_if_none(if_none)
     steps = tuple(parse_all(post_processing))
-    asked = chosen.regions if regions is None else regions
-    finders = chosen.accepts([parse(spec) for spec in listed(asked)])
-    seen = chosen.visible(given, finders)
-    found, missing = _found(seen, finders, chosen.order, if_none)
-    placement = chosen.place(given, found) if found else None
+    seen = made_by.visible(given, finders)
+    found, missing = _found(seen, finders, made_by.order, if_none)
+    placement = made_by.place(given, found) if found else None
     check_kept(found, () if placement is None else placement.regions)
     made = Plan(
         photo=given,
-        method=chosen,
+        method=made_by,
         request=tuple(finder.description for finder in finders),
         missing=missing,
         notes=tuple(note for finder in finders for note in finder.notes),
         post_processing=steps,
         placement=placement,
-        quote=None if placement is None else Quote.of(chosen, placement.regions, given),
-        grown=() if placement is None else _grown(chosen, found, placement.regions),
+        quote=None if placement is None else Quote.of(made_by, placement.regions, given),
+        grown=() if placement is None else _grown(made_by, found, placement.regions),
         smallest=overlooked.smallest(seen, finders),
         doubtful=overlooked.doubtful(seen, finders, () if placement is None else placement.regions),
     )
@@ -288,10 +286,3 @@ def _found(
             f"there are more than {MOST_REGIONS:,} regions", hint="protect a larger one around them, or whole"
         )
     return found, tuple(missing)
-
-
-def listed(regions: Spec | Sequence[Spec]) -> list[Spec]:
-    """Return a list of choices: four whole numbers are one box, any other list or tuple is several."""
-    if not isinstance(regions, list | tuple) or (regions and isinstance(regions[0], Integral)):
-        return [cast(Spec, regions)]
-    return list(cast(Sequence[Spec], regions))

@@ -20,6 +20,7 @@ from dpveil.core.origin import BESIDE, EXCEPT, FACE, FORMER_BESIDE, KEPT_ROUNDED
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.fill import Fill
+from dpveil.release.found import sentences
 
 LOW: Final = {
     "weak": (
@@ -46,15 +47,10 @@ SPREAD: Final = (
     "{}: lossy {} leaves traces of a region anywhere in the photo, and those are released as they are;"
     " protect the whole photo, or start from its JPEG or PNG original"
 )
-FACE_BOX: Final = f"position and size of the face box, {SAME}"
-PLACE: Final = f"position and size of the region, {SAME}"
 SILHOUETTE: Final = f"the head's silhouette with its hair, {SAME}"
 MASKED: Final = "the mask's silhouette"
 BESIDE_SINCE: Final = 9
 """The first wording that says so of a release beside a face that is kept."""
-COUNT: Final = "how many regions were found, and that none was found elsewhere"
-FACE_COUNT: Final = "how many faces were found, and that none was found elsewhere"
-NO_OTHER_FACE: Final = "everything outside the region, with every face that was not found or not chosen"
 NOTHING: Final = "that no region was found: the guarantee compares photos in which none is"
 STORED: Final = "that the input was a {}, and its block grid"
 PAID_SINCE: Final = 11
@@ -120,7 +116,7 @@ def covers(record: RegionRecord, channels: int, *, wording: int = WORDING) -> st
 def shown(record: RegionRecord, *, width: int, height: int, wording: int = WORDING) -> tuple[str, ...]:
     """Return what the release of a region of a width × height photo leaves in the clear, by its origin."""
     origin, face = record.origin, record.origin.kind == FACE
-    found: tuple[str, ...] = (FACE_BOX, FACE_COUNT) if face else (PLACE, COUNT) if origin.found else ()
+    found, outside = sentences(origin)
     if origin.cell is not None:
         found = tuple(text.replace(SAME, f"{ROUNDED}, {SAME}") for text in found)
     stored = () if origin.grown_to is None else (STORED.format(origin.grown_to),)
@@ -132,7 +128,7 @@ def shown(record: RegionRecord, *, width: int, height: int, wording: int = WORDI
     place = found or ("position and size of the region",)
     beside = BESIDE if wording >= KEPT_ROUNDED_SINCE else FORMER_BESIDE
     outline += [beside] if wording >= BESIDE_SINCE and face and EXCEPT.search(origin.finder) else []
-    return (*place, *outline, *stored, *traces, NO_OTHER_FACE if face else "everything outside the region")
+    return (*place, *outline, *stored, *traces, outside)
 
 
 def bit_cautions(bits: str) -> tuple[str, ...]:

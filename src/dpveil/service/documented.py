@@ -34,7 +34,8 @@ SETTINGS: Final = {
     "properties": {
         "method": {"type": "string", "description": "A name of /v1/methods."},
         "regions": {
-            "description": "whole, faces, a box x,y,w,h in pixels, object:x,y,w,h for no face, or a list."
+            "description": "whole, faces, text, plates, faces+text, a box x,y,w,h in pixels, object:x,y,w,h"
+            " for no face, or a list."
         },
         "if_none": {"enum": ["whole", "copy"]},
         "at_least": {"enum": ["weak", "moderate", "strong"]},

@@ -21,7 +21,9 @@ from dpveil.postprocessing import Step, opens, parse_all
 from dpveil.regions import Faces, Finder, check_if_none, parse
 from dpveil.regions.boxes import OBJECTS
 from dpveil.regions.numbering import Numbers
+from dpveil.regions.spec import several
 from dpveil.regions.table import TABLE
+from dpveil.release.asked import usual
 from dpveil.spelling import nearest
 
 SEARCH: Final = {
@@ -39,7 +41,7 @@ SUBJECT: Final = "subject"
 WORDS: Final = {"replace": "another name", "box": "regions", "exclude": "except", "max_pixels": "the limit"}
 """Words for arguments of Python whose settings have other names."""
 BOX: Final = re.compile(rf"(?:{OBJECTS})?[-+ 0-9,]{{7,100}}")
-FORMS: Final = "whole, faces, a box x,y,w,h in pixels, or object:x,y,w,h"
+FORMS: Final = "whole, faces, text, plates, a box x,y,w,h in pixels, or object:x,y,w,h"
 MOST_LISTED: Final = 1000
 """Most regions, steps and numbers of faces in a request."""
 
@@ -64,10 +66,12 @@ class Request:
         search = {SEARCH[name]: value for name, value in settings.items() if name in SEARCH}
         rest = {name: value for name, value in settings.items() if name not in (*SEARCH, *OWN)}
         _check_spelling(rest)
-        method = _method(settings.get("method"), rest)
+        given = _finders(settings["regions"], search) if "regions" in settings else None
+        name = settings.get("method")
+        method = _method(usual(given or ()) if name is None and not rest else name, rest)
         return cls(
             method=method,
-            finders=method.accepts(_finders(settings.get("regions", method.regions), search)),
+            finders=method.accepts(_finders(method.regions, search) if given is None else given),
             post_processing=_steps(settings.get("post_processing", [])),
             if_none=check_if_none(_word("if_none", settings)),
             at_least=_word("at_least", settings),
@@ -125,11 +129,17 @@ def _steps(given: object) -> tuple[Step, ...]:
 
 def _finders(regions: object, search: Mapping[str, Any]) -> list[Finder]:
     specs = regions if isinstance(regions, list) and not _is_box(regions) else [regions]
-    texts = [_region(spec) for spec in _listed(specs, "regions")]
+    parts = [part for spec in _listed(specs, "regions") for part in _parts(spec)]
+    texts = [_region(spec) for spec in parts]
     if search and "faces" not in texts:
         name = next(iter(search))
         raise InvalidParameter(name, None, "is only for faces", hint="add faces to regions, or leave it out")
     return [parse(_faces(search) if text == "faces" else text) for text in texts]
+
+
+def _parts(spec: object) -> list[object]:
+    """Return the names in a text such as "faces+text", or else the choice alone."""
+    return [*several(spec)] if isinstance(spec, str) and len(spec) <= MOST_LISTED else [spec]
 
 
 def _is_box(regions: list[Any]) -> bool:

@@ -1,0 +1,348 @@
+"""Text and plates as regions, with a stand-in for the network: boxes, sentences, choices, and forgeries."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from skimage import data
+from text_made import dark, marks  # noqa: F401  a fixture
+
+import dpveil
+from dpveil import Photo
+from dpveil.cli import run
+from dpveil.core.origin import Origin
+from dpveil.core.region import Box, RegionRecord
+from dpveil.errors import InvalidParameter, NoRegion, RegionError, UsageError
+from dpveil.noise.bits import SeededBits
+from dpveil.regions import Plates, Text, describe, things
+from dpveil.regions.text import finder, network, plates
+from dpveil.regions.text.network import INSTALL, TextNetwork, decode
+from dpveil.release.found import NO_OTHER_PLATE, NO_OTHER_TEXT, PLATE_BOX, PLATE_COUNT, TEXT_BOX, TEXT_COUNT
+from dpveil.release.origins import origin_problems
+from dpveil.service.settings import Request
+
+GROUND = 180
+LINE = Box(40, 30, 120, 16)
+LOWER = Box(60, 90, 90, 20)
+
+
+def page(*boxes: Box, size: tuple[int, int] = (240, 320)) -> Photo:
+    image = np.full((*size, 3), GROUND, np.uint8)
+    for box in boxes:
+        image[box.slices] = 20
+    return Photo(image)
+
+
+def all_dark(photo: Photo, release: np.ndarray) -> bool:
+    """Whether every dark pixel was replaced by the level 200."""
+    return bool((release[photo.image[..., 0] < 60] == 200).all())
+
+
+# The search
+
+
+def test_a_map_becomes_upright_boxes_that_are_wider_and_faint_or_thin_marks_are_none() -> None:
+    heat = np.zeros((100, 200), np.float32)
+    heat[20:40, 50:150] = 0.9
+    heat[60:62, 20:80] = 0.9  # thin, even dilated
+    heat[80:95, 20:80] = 0.35
+    (row,) = decode(heat, 0.4)
+    left, top, width, height, score = row
+    assert left < 50 - 8
+    assert left + width > 150 + 8
+    assert top < 20 - 8
+    assert top + height > 40 + 8
+    assert 0.8 < score <= 0.9
+    assert len(decode(heat, 0.3)) == 2
+
+
+@pytest.mark.parametrize("gives", ["nan", "shape", "error"])
+def test_a_network_that_fails_releases_nothing(gives: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_(_: np.ndarray) -> list[np.ndarray]:
+        if gives == "error":
+            raise ValueError("inside")
+        return [np.full((1, 1, 32, 32 if gives == "nan" else 31), np.nan, np.float32)]
+
+    monkeypatch.setattr(network, "fastest", lambda _: lambda _: run_)
+    with pytest.raises(RegionError, match="text"):
+        TextNetwork(b"")(np.zeros((20, 30, 3), np.uint8), 0.5)
+
+
+@pytest.mark.usefixtures("marks")
+@pytest.mark.parametrize("size", [(240, 320), (60, 90), (1500, 2900)])
+@pytest.mark.parametrize("smallest", [8, 16])
+def test_every_pixel_of_text_is_covered_in_photos_of_any_size(size: tuple[int, int], smallest: int) -> None:
+    """In large photos also at the edges of tiles."""
+    bits = np.random.default_rng(1)
+    corners = [(int(bits.integers(size[0] - 30)), int(bits.integers(size[1] - 50))) for _ in range(12)]
+    photo = page(*(Box(x, y, 48, 28) for y, x in corners), size=size)
+    release = dpveil.obfuscate(photo, "fill", level=200, regions=Text(smallest=smallest))
+    assert all_dark(photo, release.image)
+
+
+@pytest.mark.usefixtures("marks")
+def test_a_long_line_across_tiles_is_covered() -> None:
+    photo = page(Box(20, 700, 2900, 40), Box(1250, 100, 40, 1800), size=(2000, 3000))
+    assert all_dark(photo, dpveil.obfuscate(photo, "fill", level=200, regions="text").image)
+
+
+@pytest.mark.usefixtures("marks")
+def test_small_text_is_covered_wherever_tiles_end() -> None:
+    """It is too small for the searches of the shrunk photo."""
+    photo = page(
+        *(Box(x, y, 60, 5) for x in range(5, 2830, 97) for y in (9, 640, 1100, 1270, 1490)), size=(1500, 2900)
+    )
+    assert all_dark(photo, dpveil.obfuscate(photo, "fill", level=200, regions="text").image)
+
+
+def test_joined_rows_lose_no_pixel() -> None:
+    bits = np.random.default_rng(2)
+    rows = np.column_stack([bits.integers(0, 80, (60, 2)), bits.integers(1, 40, (60, 2)), bits.random(60)])
+    before, after = np.zeros((130, 130), bool), np.zeros((130, 130), bool)
+    for canvas, some in ((before, rows), (after, things.merged(rows.astype(float), 0.7))):
+        for x, y, w, h, _ in some.astype(int):
+            canvas[y : y + h, x : x + w] = True
+    assert (after >= before).all()
+
+
+@pytest.mark.usefixtures("marks")
+def test_lines_are_numbered_in_reading_order_searched_once_and_have_the_margin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = []
+    monkeypatch.setattr(finder, "network", lambda: lambda *a: calls.append(1) or dark(*a))
+    photo = page(LOWER, LINE)
+    found = Text()(photo)
+    assert [str(region.origin.in_words()) for region in found] == ["text 1", "text 2"]
+    assert found[0].box.y < found[1].box.y
+    count = len(calls)
+    assert Text()(photo) == found
+    assert len(Text(margin=1)(photo)) == 2
+    assert len(calls) == count
+    (wide, _), (near, _) = Text(margin=1)(photo), Text(margin=0)(photo)
+    assert all(side > 10 for side in wide.box.beyond(near.box)[:2])
+
+
+@pytest.mark.usefixtures("marks")
+def test_too_many_lines_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(things, "MOST_REGIONS", 1)
+    with pytest.raises(RegionError, match="more than 1 places of text"):
+        Text()(page(LINE, LOWER))
+
+
+@pytest.mark.parametrize("bad", [{"threshold": 0}, {"margin": 3}, {"smallest": 0}, {"threshold": "nan"}])
+@pytest.mark.parametrize("kind", [Text, Plates])
+def test_impossible_settings_are_refused(kind: type[Text], bad: dict[str, object]) -> None:
+    with pytest.raises(InvalidParameter):
+        kind(**bad)
+
+
+def test_settings_that_are_not_the_defaults_are_in_the_request() -> None:
+    assert (
+        Text(smallest=12, margin="0.5", threshold=0.25).description
+        == "text threshold=0.25 margin=0.5 smallest=12"
+    )
+    assert Plates(margin=plates.MARGIN).description == "plates"
+
+
+# Plates
+
+
+def plate(letters: int, *, high: int = 80, ground: int = 230, ink: int = 20) -> np.ndarray:
+    """Return a picture of so many bars that stand as letters do."""
+    image = np.full((high, max(4 * high, letters * high // 2 + high // 4), 3), ground, np.uint8)
+    for n in range(letters):
+        left = high // 4 + n * high // 2
+        image[high // 8 : -high // 8, left : left + high // 5] = ink
+    return image
+
+
+@pytest.mark.parametrize(
+    ("letters", "stands"), [(1, False), (2, False), (3, True), (7, True), (12, True), (16, False)]
+)
+def test_plates_have_so_many_letters(letters: int, stands: bool) -> None:
+    assert plates.like_plate(plate(letters)) == stands
+    assert plates.like_plate(255 - plate(letters)) == stands  # light on dark
+
+
+def test_faint_letters_are_no_plate_and_small_ones_are_not_counted() -> None:
+    assert not plates.like_plate(plate(7, ground=140, ink=110))
+    assert plates.like_plate(plate(16, high=16))
+    assert plates.like_plate(plate(1)[:, :200])  # short, or tilted
+
+
+@pytest.mark.usefixtures("marks")
+def test_text_of_another_shape_is_no_plate() -> None:
+    wide, square = Box(10, 10, 300, 14), Box(20, 60, 100, 100)
+    with pytest.raises(NoRegion, match="no plate was found"):
+        Plates()(page(wide, square))
+    assert describe("plates") == "plates"
+
+
+# Releases
+
+
+@pytest.mark.usefixtures("marks")
+def test_text_alone_is_filled_and_the_certificate_says_what_stays(tmp_path: Path) -> None:
+    photo = page(LINE, LOWER)
+    release = dpveil.obfuscate(photo, regions="text")
+    made = release.certificate
+    assert (made.method, dict(made.parameters), made.request) == ("fill", {"level": 0}, ("text",))
+    assert str(made.composition) == "0-DP, any-image"
+    assert made.composition.scope.in_the_clear == (TEXT_BOX, TEXT_COUNT, NO_OTHER_TEXT)
+    assert "how long" in TEXT_BOX
+    release.save(tmp_path / "page.png")
+    assert dpveil.verify(tmp_path / "page.png").status == "consistent"
+
+
+@pytest.mark.usefixtures("marks")
+def test_plates_say_that_of_plates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plates, "like_plate", lambda _: True)
+    release = dpveil.obfuscate(page(LINE), "dp-pix", epsilon=1, block=8, regions=["plates"])
+    assert release.certificate.composition.scope.in_the_clear[:3] == (PLATE_BOX, PLATE_COUNT, NO_OTHER_PLATE)
+    release.save(tmp_path / "page.png")
+    assert dpveil.verify(tmp_path / "page.png").status == "consistent"
+
+
+@pytest.mark.usefixtures("marks")
+def test_where_nothing_is_found_nothing_is_released_unless_asked() -> None:
+    with pytest.raises(NoRegion, match="no text was found"):
+        dpveil.obfuscate(page(), regions="text")
+    whole = dpveil.obfuscate(page(), regions="text", if_none="whole")
+    assert (whole.image == 0).all()
+    copied = dpveil.obfuscate(page(), regions="text", if_none="copy")
+    assert copied.certificate.missing == ("text",)
+    assert not copied.certificate.guarantees
+
+
+def test_without_the_extra_the_hint_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "network_path", lambda: None)
+    for ask in (
+        lambda: dpveil.plan(page(LINE), regions="text"),
+        lambda: Request.of({"regions": "faces+text"}),
+    ):
+        with pytest.raises(UsageError) as caught:
+            ask()
+        assert INSTALL in str(caught.value)
+
+
+def test_another_network_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "net.onnx").write_bytes(b"other")
+    monkeypatch.setattr(network, "network_path", lambda: tmp_path / "net.onnx")
+    with pytest.raises(UsageError, match="not the one"):
+        network.network()
+
+
+@pytest.mark.usefixtures("marks")
+def test_both_finders_are_asked_for_with_a_plus() -> None:
+    plan = dpveil.plan(page(LINE), "fill", regions="text+plates", if_none="copy")
+    assert plan.request == ("text", "plates")
+    asked = Request.of({"regions": "text", "if_none": "whole"})
+    assert (asked.method.name, asked.finders) == ("fill", (Text(),))
+    assert Request.of({"regions": ["text+plates"], "method": "snow", "delta": "0.1"}).finders == (
+        Text(),
+        Plates(),
+    )
+
+
+@pytest.mark.parametrize("spec", ["detected", "text+detected", "faces+", "text+text.png", "detected.onnx"])
+def test_no_request_names_a_detector(spec: str) -> None:
+    with pytest.raises(UsageError):
+        Request.of({"regions": spec})
+
+
+@pytest.mark.parametrize("name", ["model", "detector_model", "classes"])
+def test_no_setting_of_a_request_names_one(name: str) -> None:
+    with pytest.raises(UsageError):
+        Request.of({"regions": "text", "method": "fill", name: "net.onnx"})
+
+
+@pytest.mark.usefixtures("marks")
+def test_methods_that_replace_faces_cover_text_and_read_nothing_of_it() -> None:
+    """Text over most of a face: it is covered before faces are searched for and placed."""
+    pytest.importorskip("dlib")
+    image = data.astronaut()
+    over = Box(210, 80, 30, 60)
+    image[image.max(axis=2) < 90] = 90
+    image[over.slices] = 20
+    asked = {"regions": ["170,60,110,140", "text"], "gallery": "drawn", "bits": SeededBits(3)}
+    release = dpveil.obfuscate(image, **asked)
+    assert [r.origin.kind for r in release.certificate.regions].count("text") == 1
+    text = next(r for r in release.certificate.regions if r.origin.kind == "text")
+    other = image.copy()
+    other[over.slices] = np.random.default_rng(1).integers(0, 59, (over.h, over.w, 3))
+    again = dpveil.obfuscate(other, **{**asked, "bits": SeededBits(3)})
+    assert (release.image == again.image).all()
+    assert text.box.beyond(over)[0] > 0
+    assert str(release.certificate.guarantees[1]) == "0-DP, any-image"
+
+
+# The command line
+
+
+@pytest.mark.usefixtures("marks")
+def test_obfuscate_fills_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    photo = page(LINE, LOWER)
+    Image.fromarray(photo.image).save(tmp_path / "page.png")
+    out = tmp_path / "out.png"
+    assert (
+        run(["obfuscate", str(tmp_path / "page.png"), "--out", str(out), "--regions", "text", "--json"]) == 0
+    )
+    (told,) = json.loads(capsys.readouterr().out)["released"]
+    assert told["regions"] == 2
+    assert told["guarantee"]["epsilon"] == 0
+    released = np.asarray(Image.open(out))
+    assert (released[photo.image[..., 0] < 60] == 0).all()
+    assert run(["verify", str(out)]) == 0
+
+
+@pytest.mark.usefixtures("marks")
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["--regions", "text", "--classes", "car"], "--classes is only for detected"),
+        (["--regions", "text", "--except", "2"], "--except is only for faces"),
+        (["--regions", "detected"], "--detector-model is missing"),
+        (["--regions", "txet"], "did you mean text?"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], part: str
+) -> None:
+    Image.fromarray(page(LINE).image).save(tmp_path / "page.png")
+    assert run(["obfuscate", str(tmp_path / "page.png"), "--out", str(tmp_path / "o.png"), *words]) == 2
+    assert part in capsys.readouterr().err
+
+
+# Forgeries
+
+
+@pytest.mark.usefixtures("marks")
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda r: replace(r, origin=replace(r.origin, kind="face")),
+        lambda r: replace(r, origin=replace(r.origin, kind="plate")),
+        lambda r: replace(r, origin=replace(r.origin, found=False)),
+        lambda r: replace(r, origin=replace(r.origin, number=7)),
+        lambda r: replace(r, origin=replace(r.origin, number=None)),
+        lambda r: replace(r, masked=5),
+    ],
+)
+def test_forged_regions_of_text_are_noticed(change, tmp_path: Path) -> None:
+    dpveil.obfuscate(page(LINE, LOWER), regions="text").save(tmp_path / "page.png")
+    made = dpveil.verify(tmp_path / "page.png").certificate
+    assert not [*origin_problems(made, made.output, heads=False)]
+    forged = replace(made, regions=(change(made.regions[0]), *made.regions[1:]))
+    assert [*origin_problems(forged, forged.output, heads=False)]
+
+
+def test_what_is_no_face_is_told_by_its_request() -> None:
+    record = RegionRecord(Box(0, 0, 5, 5), Origin("car", "detected model=sha256:0", number=1, found=True))
+    assert record.origin.faceless
+    assert not Origin("sign", "signs").faceless

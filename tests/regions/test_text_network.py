@@ -1,0 +1,65 @@
+"""The network for text itself, where the extra is installed: it finds words, and opens no connection."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from typing import NoReturn
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw, ImageFont
+
+import dpveil
+from dpveil import Photo
+from dpveil.bench.drawn import DrawnPlate
+from dpveil.regions import Plates, Text
+from dpveil.regions.text.network import network, network_path
+
+pytestmark = pytest.mark.skipif(network_path() is None, reason="needs pip install 'dpveil[text]'")
+
+
+def words(height: int, angle: int = 0) -> tuple[Photo, np.ndarray]:
+    """Return a photo with two words, and which pixels are their ink."""
+    mask = Image.new("L", (640, 480), 0)
+    for at, text in (((180, 150), "Jane Miller"), ((180, 260), "Room 204")):
+        ImageDraw.Draw(mask).text(at, text, fill=255, font=ImageFont.load_default(height))
+    ink = np.asarray(mask.rotate(angle))
+    return Photo((200 - ink[..., None] // 255 * np.array([180, 170, 160])).astype(np.uint8)), ink > 127
+
+
+@pytest.mark.parametrize(("height", "angle"), [(14, 0), (40, 0), (30, 30), (30, 90), (30, 180)])
+def test_words_are_covered(height: int, angle: int) -> None:
+    photo, ink = words(height, angle)
+    image = dpveil.obfuscate(photo, regions="text").image
+    assert (image[ink] == 0).mean() > 0.99
+    assert (image == 0).mean() < 0.5
+
+
+def test_grey_photos_and_tiny_ones_are_searched() -> None:
+    photo, _ = words(40)
+    assert len(Text()(Photo(photo.image[..., :1].copy()))) == len(Text()(photo))
+    assert Text().found(Photo(np.zeros((1, 1, 3), np.uint8))) == ()
+
+
+def test_drawn_plates_are_found() -> None:
+    """At least nine of ten; each is alone in its picture."""
+    seen = [Plates().found(DrawnPlate.of(number, 0).read()) for number in range(10)]
+    assert sum(map(bool, seen)) >= 9
+
+
+def test_no_socket_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise AssertionError("a socket was opened")
+
+    network.__globals__["_network"].cache_clear()
+    for name in ("socket", "create_connection", "getaddrinfo"):
+        monkeypatch.setattr(socket, name, refuse)
+    assert len(Text()(words(40)[0])) == 2
+
+
+def test_nothing_of_the_package_is_imported() -> None:
+    program = "import sys, numpy, dpveil; from dpveil.regions import Text; Text().prepare(); "
+    program += "sys.exit('rapidocr' in sys.modules or 'requests' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
