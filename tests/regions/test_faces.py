@@ -26,8 +26,9 @@ from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.detectors.dlib_hog import DlibHOG
 from dpveil.regions.numbering import reading_order
 from dpveil.regions.tiling import shrunk
+from dpveil.release.found import FACE_BOX, FACE_COUNT, NO_OTHER_FACE
 from dpveil.release.quote import Quote
-from dpveil.release.words import FACE_BOX, FACE_COUNT, NO_OTHER_FACE, NOTHING, STORED
+from dpveil.release.words import NOTHING, STORED
 from records import record
 from tiny_onnx import yunet
 

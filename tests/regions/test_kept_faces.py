@@ -23,8 +23,9 @@ from dpveil.regions.detectors import Detector
 from dpveil.regions.face_search import Detections
 from dpveil.regions.grow import grown_mask, reach
 from dpveil.regions.tiling import join
+from dpveil.release.found import NO_OTHER_FACE
 from dpveil.release.quote import Quote
-from dpveil.release.words import MASKED, NO_OTHER_FACE
+from dpveil.release.words import MASKED
 
 SPENDING = {"method": "dp-pix", "epsilon": 20, "block": 4, "neighbourhood": 16}
 PIXELS = DPPix(epsilon=20, block=4, neighbourhood=16)

@@ -26,7 +26,8 @@ from dpveil.errors import (
 from dpveil.mechanisms.pixel import DPPix, PixelMethod
 from dpveil.noise.bits import BitSource, SecureBits
 from dpveil.regions import Finder
-from dpveil.release.words import COUNT, FEW, LOW, PLACE, TRACES
+from dpveil.release.found import COUNT, PLACE
+from dpveil.release.words import FEW, LOW, TRACES
 
 
 class Watched(BitSource):
