@@ -58,6 +58,12 @@ class DPVeilError(Exception):
     def __str__(self) -> str:
         return f"{self.message}: {self.hint}" if self.hint else self.message
 
+    def rename(self, old: str, new: str) -> None:
+        """Call a place otherwise in all that is told, as one by URL is known by another name."""
+        self._forms = (self._forms[0].replace(old, new), self._forms[1].replace(old, new))
+        self.message, self.hint = self._filled(self.arguments)
+        self.args = (self.message,)
+
     def told(self, options: Mapping[str, str]) -> tuple[str, str]:
         """Return message and hint with arguments written as `options`, such as {"replace": "--force"}.
 

@@ -14,11 +14,13 @@ from weakref import finalize
 
 from dpveil.batch.state import Stamp
 from dpveil.core.certificate import MOST_BYTES
+from dpveil.core.urls import Status, Url
 from dpveil.io.names import quoted
 from dpveil.io.parquet import Rows, released_rows, write_parquet
 from dpveil.io.received import opened, without_blocking
 from dpveil.io.refused import Refused
 from dpveil.io.tar import Member, members, write_tar
+from dpveil.io.urls import opened_url, start_reading
 from dpveil.release.saving import SUFFIX
 
 LONGEST: Final = 230
@@ -69,7 +71,7 @@ def refusal_of(name: str, seen: Collection[str] = ()) -> Refused | None:
 
 @contextmanager
 def _unchanged(path: Path, stamp: Stamp) -> Iterator[BinaryIO]:
-    with opened(path) as (file, status):
+    with opened_url(path, ahead=0) if isinstance(path, Url) else opened(path) as (file, status):
         if (status.st_size, status.st_mtime_ns) != stamp:
             raise Refused(*CHANGED)
         yield file
@@ -131,9 +133,8 @@ def _rows(path: Path, stamp: Stamp) -> Rows:
 
     Of two files, so that one may be begun while another is not quite done.
     """
-    file = open(path, "rb", opener=without_blocking)  # noqa: SIM115  closed with the rows
+    file, status = _kept_open(path)
     try:
-        status = os.fstat(file.fileno())
         if (status.st_size, status.st_mtime_ns) != stamp:
             raise Refused(*CHANGED)
         rows = Rows(file)
@@ -142,6 +143,13 @@ def _rows(path: Path, stamp: Stamp) -> Rows:
         raise
     finalize(rows, file.close)
     return rows
+
+
+def _kept_open(path: Path) -> tuple[BinaryIO, os.stat_result | Status]:
+    if isinstance(path, Url):
+        return start_reading(path)
+    file = open(path, "rb", opener=without_blocking)  # noqa: SIM115  closed with the rows
+    return file, os.fstat(file.fileno())
 
 
 def _released_rows(file: BinaryIO, size: int, most: int) -> Iterator[Release]:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from dpveil.batch.away import check_shared
 from dpveil.batch.choices import Choices
 from dpveil.batch.interrupts import uninterrupted
 from dpveil.batch.jobs import Jobs, check_jobs, nothing
@@ -47,6 +48,7 @@ def release_all(
     can be sent to.
     """
     check_jobs(jobs)
+    check_shared(tasks, min(jobs, len(tasks)))
     run = Run(choices, Report(options or {}, dry=choices.dry), lambda *release: seen(see(*release)))
     dry = Run(replace(choices, dry=True), Report(options or {}), nothing, states=run.states, found=run.found)
     apart = None if min(jobs, len(tasks)) < 2 else Jobs(run, tasks, see, seen)

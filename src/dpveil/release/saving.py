@@ -16,6 +16,7 @@ from jaxtyping import UInt8
 from dpveil.core.certificate import MANIFEST, MOST_BYTES, Certificate, Output
 from dpveil.core.certificate_text import parse_certificate
 from dpveil.core.guarantee import counted
+from dpveil.core.urls import Url
 from dpveil.errors import INTACT, CertificateError, OutputError, UsageError
 from dpveil.io import (
     MAX_PIXELS,
@@ -54,7 +55,7 @@ def certificate_path(image: str | Path) -> Path:
     >>> certificate_path("group.private.png").name
     'group.private.png.certificate.json'
     """
-    return Path(f"{image}{SUFFIX}")
+    return image.with_name(f"{image.name}{SUFFIX}") if isinstance(image, Url) else Path(f"{image}{SUFFIX}")
 
 
 def image_path(path: Path) -> Path | None:
