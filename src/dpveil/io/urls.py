@@ -133,6 +133,7 @@ def start_reading(url: Url, *, ahead: int = AHEAD) -> tuple[BinaryIO, Status]:
         system = _system(url.scheme)
         how = {"block_size": ahead, "cache_type": "readahead"} if ahead else {"cache_type": "none"}
         file = system.open(url.key, "rb", **how)
+        file.name, file.mode = str(url), "rb"  # as every binary file has them
         try:
             status = _status(getattr(file, "details", None) or system.info(url.key))
             if url.listed not in (None, status):
@@ -199,7 +200,7 @@ def _status(found: Mapping[str, Any]) -> Status:
     size, version = found.get("size"), found.get("ETag") or found.get("created")
     if not isinstance(size, int) or size < 0 or version is None:
         raise Refused("does not say its size and version", COPY_AGAIN)
-    told = version.isoformat() if isinstance(version, datetime) else str(version).strip('"')
+    told = str(version.timestamp()) if isinstance(version, datetime) else str(version).strip('"')
     digest = hashlib.blake2b(told.encode(), digest_size=8, person=b"dpveil.url")
     return Status(size, int.from_bytes(digest.digest()) >> 1)
 
