@@ -28,7 +28,7 @@ from dpveil.errors import DPVeilError, UsageError
 from dpveil.io import FORMATS, most_bytes
 from dpveil.io.names import shown
 from dpveil.io.refused import Refused
-from dpveil.io.urls import contents, put, remove, seen
+from dpveil.io.urls import contents, put, reach, remove, seen
 from dpveil.io.writing import refusal
 from dpveil.release.saving import certificate_path
 
@@ -38,22 +38,14 @@ def planned(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> list[T
 
     With a URL as `out`, a photo is called like its input with .png behind it, `a.jpg.png`, as nothing there
     tells whose release `a.png` would be. Lists what is below URLs, and reads shards there. Raises what
-    `plan_tasks` raises, and `PhotoError` for a URL that cannot be listed.
+    `plan_tasks` raises, `PhotoError` for a URL that cannot be listed, and `OutputError` for such an `out`.
     """
     given = [each for start in inputs for one in expanded(start) for each in matching(one)]
     if not isinstance(out, Url):
         return plan_tasks(given, out, names=names)
-    if names != "keep":
-        problem = "outputs by URL are named like inputs, and {names} would change that"
-        raise UsageError(problem, hint="leave out {names}", arguments=ARGUMENTS)
+    _check_out(given, out, names)
     if archive_of(out) is not None:
-        if len(given) != 1 or archive_of(given[0]) is not archive_of(out):
-            problem = f"{{out}} {out} is the name of one {archive_of(out).called}, and the inputs are not one"  # type: ignore[union-attr]
-            raise UsageError(problem, hint="name a prefix, such as s3://bucket/out/", arguments=ARGUMENTS)
         return checked(in_shard(given[0], out, out.parent, names), given)
-    if out.suffix.lower() in FORMATS or out in given:
-        problem = f"{{out}} {out} is " + ("the input" if out in given else "the name of one picture")
-        raise UsageError(problem, hint="name a prefix, such as s3://bucket/out/", arguments=ARGUMENTS)
     tasks, photos = [], sorted(photos_of(given, out), key=lambda pair: str(pair[1]))
     for source, relative in photos:
         if archive_of(source) is not None:
@@ -62,6 +54,24 @@ def planned(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> list[T
             tasks.append(_put_below(out, source, relative))
     _check_apart(tasks, photos)
     return checked(tasks, [source for source, _ in photos])
+
+
+def _check_out(given: Sequence[Path], out: Url, names: str) -> None:
+    """Raise `UsageError` for a wrong call, and `OutputError` if what is below `out` cannot be listed."""
+    one, usual = archive_of(out), "name a prefix, such as s3://bucket/out/"
+    if names != "keep":
+        problem = "outputs by URL are named like inputs, and {names} would change that"
+        raise UsageError(problem, hint="leave out {names}", arguments=ARGUMENTS)
+    if one is not None and (len(given) != 1 or archive_of(given[0]) is not one):
+        problem = f"{{out}} {shown(out)} is the name of one {one.called}, and the inputs are not one"
+        raise UsageError(problem, hint=usual, arguments=ARGUMENTS)
+    if out.suffix.lower() in FORMATS or out in given:
+        problem = f"{{out}} {shown(out)} is " + ("the input" if out in given else "the name of one picture")
+        raise UsageError(problem, hint=usual, arguments=ARGUMENTS)
+    try:
+        reach(out if one is None else out.parent)
+    except Refused as reason:
+        raise unwritten(out, reason) from reason
 
 
 def _put_below(out: Url, source: Path, relative: Path) -> Task:

@@ -39,10 +39,27 @@ REASONS: Final[tuple[tuple[frozenset[str], str, str], ...]] = (
 
 @dataclass(frozen=True)
 class _Scheme:
-    """How fsspec is asked for one, and how a prefix is listed."""
+    """How fsspec is asked for one, how an object is looked for, and how a prefix is listed."""
 
     options: Mapping[str, Any]
+    look: Callable[[Any, str], Mapping[str, Any]]
     pages: Callable[[Any, str], Iterator[Mapping[str, Any]]]
+
+
+def _look(system: Any, key: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = system.info(key)
+    if found["type"] == "directory":
+        raise FileNotFoundError(errno.ENOENT, "is a prefix")
+    return found
+
+
+def _head(system: Any, key: str) -> Mapping[str, Any]:
+    """Look for an object in S3 by one request, where fsspec would also list it as a prefix."""
+    bucket, _, name = key.partition("/")
+    if not name:
+        raise FileNotFoundError(errno.ENOENT, "is a bucket")
+    found = system.call_s3("head_object", Bucket=bucket, Key=name)
+    return {"size": found["ContentLength"], "ETag": found["ETag"]}
 
 
 def _found(system: Any, prefix: str) -> Iterator[Mapping[str, Any]]:
@@ -70,7 +87,7 @@ S3: Final = {
         "retries": {"total_max_attempts": 3, "mode": "standard"},
     },
 }
-SYSTEMS: Final = {"memory": _Scheme({}, _found), "s3": _Scheme(S3, _listed_pages)}
+SYSTEMS: Final = {"memory": _Scheme({}, _look, _found), "s3": _Scheme(S3, _head, _listed_pages)}
 """How each scheme of `dpveil.core.urls` is reached."""
 
 
@@ -78,10 +95,15 @@ def seen(url: Url) -> Status | None:
     """Return the status of an object, None if there is none; raises `Refused` if that cannot be told."""
     with _told():
         try:
-            found = _system(url.scheme).info(url.key)
+            return _status(SYSTEMS[url.scheme].look(_system(url.scheme), url.key))
         except FileNotFoundError:
             return None
-        return None if found.get("type") == "directory" else _status(found)
+
+
+def reach(url: Url) -> None:
+    """Raise `Refused` if what is below a prefix cannot be listed, before anything is read or paid for."""
+    with _told():
+        next(iter(SYSTEMS[url.scheme].pages(_system(url.scheme), f"{url.key}/")), None)
 
 
 def objects(start: Url) -> Iterator[Url]:
