@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 from dpveil.batch import resume
 from dpveil.batch.archives import archive_of
@@ -31,6 +32,8 @@ from dpveil.io.refused import Refused
 from dpveil.io.urls import contents, put, reach, remove, seen
 from dpveil.io.writing import refusal
 from dpveil.release.saving import certificate_path
+
+WAITING: Final = "releases that could not be put wait in {folder}, {number} of them: run it again"
 
 
 def planned(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> list[Task]:
@@ -180,7 +183,7 @@ def deliver(task: Task, choices: Choices) -> None:
     Does nothing for one that stays here. Raises `OutputError`, whose cause is a `FileExistsError` if
     something else is there, which only `force` replaces.
     """
-    if task.remote is None or not is_whole(task.output):
+    if not waits(task):
         return
     beside, target = _pair(task)
     text, image = held(certificate_path(task.output), choices), held(task.output, choices)
@@ -194,6 +197,11 @@ def deliver(task: Task, choices: Choices) -> None:
     except Refused as reason:
         raise unwritten(target, reason) from reason
     discard(task)
+
+
+def waits(task: Task) -> bool:
+    """Whether a release is here that is to be put elsewhere."""
+    return task.remote is not None and is_whole(task.output)
 
 
 def discard(task: Task) -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from dpveil.batch.away import check_shared
+from dpveil.batch.away import WAITING, check_shared, waits
 from dpveil.batch.choices import Choices
 from dpveil.batch.interrupts import uninterrupted
 from dpveil.batch.jobs import Jobs, check_jobs, nothing
@@ -18,6 +18,7 @@ from dpveil.batch.run import Run
 from dpveil.batch.shards import gathered
 from dpveil.batch.tasks import Task
 from dpveil.errors import BudgetRefused
+from dpveil.io.names import shown
 from dpveil.release.plan import Plan
 from dpveil.release.saving import Release
 
@@ -67,7 +68,11 @@ def release_all(
         except BudgetRefused as error:
             run.stop(tasks, UNAFFORDABLE, error)
         run.report.know(dry.report)
-        run.report.discard({place for place, task in enumerate(tasks) if task.output in run.paid})
+        waiting = {task.output for task in tasks if waits(task)}
+        paid = run.paid - waiting
+        run.report.discard({place for place, task in enumerate(tasks) if task.output in paid})
+        if waiting and not choices.dry:
+            run.report.notes.append(WAITING.format(number=len(waiting), folder=shown(min(waiting).parent)))
         with suppress(KeyboardInterrupt), uninterrupted():  # all is done but this
             shards.pack(run.report)
     return run.report
