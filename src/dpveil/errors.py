@@ -62,7 +62,6 @@ class DPVeilError(Exception):
         """Call a place otherwise in all that is told, as one by URL is known by another name."""
         self._forms = (self._forms[0].replace(old, new), self._forms[1].replace(old, new))
         self.message, self.hint = self._filled(self.arguments)
-        self.args = (self.message,)
 
     def told(self, options: Mapping[str, str]) -> tuple[str, str]:
         """Return message and hint with arguments written as `options`, such as {"replace": "--force"}.
@@ -242,8 +241,7 @@ class TooWeak(DPVeilError):
             f"the release {stated}, and at least {asked} was asked for",
             hint="dpveil explain says what each strength needs; or ask for less",
         )
-        self.asked = asked
-        self.strength = strength
+        self.asked, self.strength = asked, strength
 
 
 class PhotoError(DPVeilError):

@@ -86,7 +86,7 @@ def _put_below(out: Url, source: Path, relative: Path) -> Task:
 def _check_apart(tasks: Sequence[Task], photos: Sequence[tuple[Path, Path]]) -> None:
     """Raise `UsageError` if something would be put in the place of an input."""
     sources = {source for source, _ in photos}
-    places = [task.remote for task in tasks if task.remote is not None]
+    places: list[Path] = [task.remote for task in tasks if task.remote is not None]
     places += [task.inside.shard.target for task in tasks if task.inside is not None]
     for target in places:
         if target in sources or certificate_path(target) in sources:
