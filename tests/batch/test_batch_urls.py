@@ -153,6 +153,26 @@ def test_what_exists_is_replaced_with_force_alone(store: Any) -> None:
     assert not set(first.values()) & set(everything(store).values())
 
 
+def test_the_first_to_put_an_object_wins(store: Any) -> None:
+    target = place(f"{OUT}/a.png")
+    assert isinstance(target, Url)
+    urls.put(target, b"first", replace=False)
+    urls.put(target, b"first", replace=False)  # as when an answer was lost
+    with pytest.raises(FileExistsError):
+        urls.put(target, b"other", replace=False)
+    assert everything(store) == {"a.png": b"first"}
+    urls.put(target, b"other", replace=True)
+    assert everything(store) == {"a.png": b"other"}
+
+
+def test_releases_are_no_photos_even_among_them(store: Any) -> None:
+    put(store, "a.png", "b.png")
+    for expected in ((2, 0, 0), (0, 2, 0)):
+        assert counts(released(IN, f"{IN}/out")) == expected
+    assert planned([place(f"{IN}/out")], Path("home")) == []
+    assert len(planned([place(IN)], Path("home"))) == 2
+
+
 def test_a_photo_that_was_replaced_is_refused(store: Any) -> None:
     put(store, "a.png")
     released()
@@ -172,15 +192,15 @@ def test_a_photo_that_changes_while_it_is_read_is_refused(
     with pytest.raises(PhotoError, match="has changed since the run began"):
         tasks[0].read(10_000)
     (task,) = planned([place(IN)], place(OUT))
-    opened = type(store)._open
+    memory = pytest.importorskip("fsspec.implementations.memory")
+    read = memory.MemoryFile.read
 
-    def changing(self: Any, path: str, mode: str = "rb", **more: Any) -> Any:
-        file = opened(self, path, mode, **more)
-        if mode == "rb":
-            opened(self, path, "wb", data=picture(30))
-        return file
+    def changing(self: Any, *given: Any) -> bytes:
+        found: bytes = read(self, *given)
+        store.pipe_file("/bucket/in/a.png", picture(30))
+        return found
 
-    monkeypatch.setattr(type(store), "_open", changing)
+    monkeypatch.setattr(memory.MemoryFile, "read", changing)
     with pytest.raises(PhotoError, match="has changed since the run began"):
         task.read(10_000)
 
@@ -218,6 +238,8 @@ def test_a_release_that_could_not_be_put_waits_and_is_not_paid_for_again(
         assert len(put_already) == after
         assert paying.check().debits in (1, 2)
         assert len(waiting(tmp_path)) in (2, 4)
+        released(ledger=paying, dry=True)
+        assert everything(store) == put_already
         again = released(ledger=paying)
         assert counts(again)[0] + counts(again)[1] == 2
         assert put_already.items() <= everything(store).items()

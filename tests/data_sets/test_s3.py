@@ -156,7 +156,7 @@ def test_killed_runs_cost_what_is_under_way_and_leave_nothing_half_there(bucket:
     while True:
         running, before = started("--jobs", "2", *PAYS), len(stored(bucket))
         while kills < KILLS and running.poll() is None and len(stored(bucket)) == before:
-            time.sleep(0.01)
+            time.sleep(0.05)
         time.sleep(chance.uniform(0, 0.3))
         if kills < KILLS and running.poll() is None:
             kills += 1
