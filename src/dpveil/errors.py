@@ -58,6 +58,11 @@ class DPVeilError(Exception):
     def __str__(self) -> str:
         return f"{self.message}: {self.hint}" if self.hint else self.message
 
+    def rename(self, old: str, new: str) -> None:
+        """Call a place otherwise in all that is told, as one by URL is known by another name."""
+        self._forms = (self._forms[0].replace(old, new), self._forms[1].replace(old, new))
+        self.message, self.hint = self._filled(self.arguments)
+
     def told(self, options: Mapping[str, str]) -> tuple[str, str]:
         """Return message and hint with arguments written as `options`, such as {"replace": "--force"}.
 
@@ -236,8 +241,7 @@ class TooWeak(DPVeilError):
             f"the release {stated}, and at least {asked} was asked for",
             hint="dpveil explain says what each strength needs; or ask for less",
         )
-        self.asked = asked
-        self.strength = strength
+        self.asked, self.strength = asked, strength
 
 
 class PhotoError(DPVeilError):

@@ -1,5 +1,6 @@
 """Releasing many photos: selection, order, and reruns. Prints nothing and never exits the process."""
 
+from dpveil.batch.away import planned
 from dpveil.batch.choices import Choices
 from dpveil.batch.jobs import usual_jobs
 from dpveil.batch.manifest import check_manifest, write_manifest
@@ -24,6 +25,7 @@ __all__ = [
     "linked_folders",
     "photos_in",
     "plan_tasks",
+    "planned",
     "release_all",
     "usual_jobs",
     "verify_inside",

@@ -16,10 +16,12 @@ from dpveil.batch.held import Held, held_members, held_rows
 from dpveil.batch.labels import LINK, LONGEST_RELEASE, ROW, refusal_of
 from dpveil.batch.state import Stamp
 from dpveil.core.certificate import MOST_BYTES
+from dpveil.core.urls import Status, Url
 from dpveil.io.parquet import Rows, released_rows, write_parquet
 from dpveil.io.received import opened, without_blocking
 from dpveil.io.refused import Refused
 from dpveil.io.tar import Member, members, write_tar
+from dpveil.io.urls import opened_url, start_reading
 from dpveil.release.saving import SUFFIX
 
 CHANGED: Final = ("was in a file that has changed since the run began", "run it again")
@@ -55,7 +57,7 @@ def archive_of(path: Path) -> Archive | None:
 
 @contextmanager
 def _unchanged(path: Path, stamp: Stamp) -> Iterator[BinaryIO]:
-    with opened(path) as (file, status):
+    with opened_url(path, ahead=0) if isinstance(path, Url) else opened(path) as (file, status):
         if (status.st_size, status.st_mtime_ns) != stamp:
             raise Refused(*CHANGED)
         yield file
@@ -117,9 +119,8 @@ def _rows(path: Path, stamp: Stamp) -> Rows:
 
     Of two files, so that one may be begun while another is not quite done.
     """
-    file = open(path, "rb", opener=without_blocking)  # noqa: SIM115  closed with the rows
+    file, status = _kept_open(path)
     try:
-        status = os.fstat(file.fileno())
         if (status.st_size, status.st_mtime_ns) != stamp:
             raise Refused(*CHANGED)
         rows = Rows(file)
@@ -128,6 +129,13 @@ def _rows(path: Path, stamp: Stamp) -> Rows:
         raise
     finalize(rows, file.close)
     return rows
+
+
+def _kept_open(path: Path) -> tuple[BinaryIO, os.stat_result | Status]:
+    if isinstance(path, Url):
+        return start_reading(path)
+    file = open(path, "rb", opener=without_blocking)  # noqa: SIM115  closed with the rows
+    return file, os.fstat(file.fileno())
 
 
 def _released_rows(file: BinaryIO, size: int, most: int) -> Iterator[Release]:

@@ -16,8 +16,9 @@ from typing import Final
 
 from dpveil.batch.archives import ARCHIVES, Archive
 from dpveil.batch.labels import RENAME, refusal_of
-from dpveil.batch.state import Stamp
+from dpveil.batch.state import Stamp, stage_of
 from dpveil.core.photo import Photo
+from dpveil.core.urls import Url
 from dpveil.errors import PhotoError
 from dpveil.io import FORMATS, most_bytes, read_bytes
 from dpveil.io.folders import UNWRITTEN
@@ -49,9 +50,14 @@ class Shard:
         return ARCHIVES[self.path.suffix.lower()]
 
     @property
+    def stage(self) -> Path:
+        """The hidden folder that has such folders."""
+        return (stage_of(self.root) if isinstance(self.root, Url) else self.root) / STAGE
+
+    @property
     def folder(self) -> Path:
         """Where its releases are gathered."""
-        return self.root / STAGE / _hash(self.target.relative_to(self.root).as_posix())
+        return self.stage / _hash(self.target.relative_to(self.root).as_posix())
 
     def place(self, name: str) -> Path:
         """Where the release is gathered that is called `name` in the target."""
@@ -76,12 +82,12 @@ class Inside:
     @property
     def source(self) -> Path:
         """How messages and reports call the photo; nothing is at this path."""
-        return Path(f"{self.shard.path}/{self.label}")
+        return self.shard.path / self.label
 
     @property
     def target(self) -> Path:
         """How messages and reports call its release."""
-        return Path(f"{self.shard.target}/{self.name}")
+        return self.shard.target / self.name
 
     @property
     def stamp(self) -> Stamp | None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
+from dpveil.batch.away import deliver, same
 from dpveil.batch.report import RELEASED, Entry, Report
-from dpveil.batch.resume import same
 from dpveil.batch.tasks import Task
 from dpveil.core.certificate import Certificate
 from dpveil.errors import DPVeilError
@@ -92,11 +92,14 @@ class Owner:
         """Return the entry of a photo that was written before its worker died, if it was."""
         certificate: Certificate | None = None
         with suppress(DPVeilError):
-            certificate = same(task.output, self.run.choices) if os.path.lexists(task.output) else None
+            here = task.remote is not None or os.path.lexists(task.output)
+            certificate = same(task, self.run.choices) if here else None
         if certificate is None or certificate.output is None:
             return None
         if self.run.choices.force and certificate.output.sha256 != sha256:
             return None  # it may be an earlier one
+        with suppress(DPVeilError):  # else it waits for the next run
+            deliver(task, self.run.choices)
         report = Report(self.run.report.options)
         report.done(RELEASED, task, task.output, certificate)
         return report.entries.pop()

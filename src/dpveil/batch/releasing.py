@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from dpveil.batch.away import WAITING, check_shared, waits
 from dpveil.batch.choices import Choices
 from dpveil.batch.interrupts import Interrupts
 from dpveil.batch.jobs import Jobs, check_jobs, nothing
@@ -18,6 +19,7 @@ from dpveil.batch.run import Run
 from dpveil.batch.shards import gathered
 from dpveil.batch.tasks import Task
 from dpveil.errors import BudgetRefused
+from dpveil.io.names import shown
 from dpveil.release.plan import Plan
 from dpveil.release.saving import Release
 
@@ -50,6 +52,7 @@ def release_all(
     ledger, or `jobs` is no number of processes that the settings can be sent to.
     """
     check_jobs(jobs)
+    check_shared(tasks, min(jobs, len(tasks)))
     run = Run(choices, Report(options or {}, dry=choices.dry), lambda *release: seen(see(*release)))
     dry = Run(replace(choices, dry=True), Report(options or {}), nothing, states=run.states, found=run.found)
     apart = None if min(jobs, len(tasks)) < 2 else Jobs(run, tasks, see, seen)
@@ -72,7 +75,11 @@ def release_all(
         except BudgetRefused as error:
             run.stop(tasks, UNAFFORDABLE, error)
         run.report.know(dry.report)
-        run.report.discard({place for place, task in enumerate(tasks) if task.output in run.paid})
+        waiting = {task.output for task in tasks if waits(task)}
+        paid = run.paid - waiting
+        run.report.discard({place for place, task in enumerate(tasks) if task.output in paid})
+        if waiting and not choices.dry:
+            run.report.notes.append(WAITING.format(number=len(waiting), folder=shown(min(waiting).parent)))
         shards.pack(run.report)
     return run.report
 

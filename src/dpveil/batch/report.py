@@ -13,6 +13,7 @@ from dpveil.core.guarantee import Guarantee
 from dpveil.core.notes import told
 from dpveil.core.origin import FACE
 from dpveil.errors import DPVeilError, NoRegion
+from dpveil.io.names import shown
 from dpveil.release.crowd import Crowd
 from dpveil.release.noisy import Noisy, noisiest
 from dpveil.release.plan import Plan
@@ -199,7 +200,7 @@ class Report:
     ) -> None:
         """Record a release, made now or earlier."""
         every, promise = (*certificate.warnings, *told(warnings, self.options)), Promise.of(certificate)
-        self.entries.append(Entry(status, task.source, output, promise, every, crowd=crowd))
+        self.entries.append(Entry(status, task.source, task.remote or output, promise, every, crowd=crowd))
 
     def price(self, task: Task, planned: Plan) -> None:
         """Record what a release would cost, which a dry run has planned."""
@@ -212,8 +213,10 @@ class Report:
         """Record that nothing was written for this photo, and why."""
         error.__traceback__ = None  # its frames would keep the photo in memory
         status = UNTRIED if not tried else NO_REGION if isinstance(error, NoRegion) else FAILED
+        if task.remote is not None and isinstance(error, DPVeilError):
+            error.rename(shown(task.output), shown(task.remote))
         failure = Failure.of(error, self.options)
-        self.entries.append(Entry(status, task.source, task.output, failure=failure))
+        self.entries.append(Entry(status, task.source, task.remote or task.output, failure=failure))
 
     def know(self, dry: Report) -> None:
         """Take from the report of a dry run what was released earlier, of the photos that were not tried."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from dpveil.batch.away import deliver, discard, finished, same
 from dpveil.batch.choices import Choices
 from dpveil.batch.copies import copies
 from dpveil.batch.found import Found
@@ -22,7 +23,7 @@ from dpveil.batch.report import (
     Report,
     Untried,
 )
-from dpveil.batch.resume import earlier, finished, same, taken
+from dpveil.batch.resume import earlier, taken
 from dpveil.batch.shared import Around, Shared
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.tasks import Task
@@ -164,6 +165,8 @@ class Run:
             elif isinstance(drawn, _Ready):
                 self.report.price(task, drawn.plan)
             else:
+                if not self.choices.dry:
+                    deliver(task, self.choices)
                 self.report.done(SKIPPED, task, *drawn, self._about(task, drawn[1]))
         except LedgerError as error:
             self.around.stop(UNPAYABLE)
@@ -193,9 +196,10 @@ class Run:
         except OutputError as error:
             if self.choices.force or _errno(error) != errno.EEXIST:
                 raise
-            there = same(task.output, self.choices)
+            there = same(task, self.choices)
             if there is None:
                 raise taken(task.output) from error
+            discard(task)
             # Another run over the same photos was faster: its release stays, and ours is discarded.
             self.report.done(SKIPPED, task, task.output, there, self._about(task, there))
         else:
@@ -207,6 +211,7 @@ class Run:
             task.output, replace=chosen.force, sign=chosen.sign, mark=chosen.mark
         )
         stored = self._remember(task, certificate, drawn.ready.stamp)
+        deliver(task, chosen)
         notes = (*drawn.release.notes, *self._about(task, certificate), *stored)
         self.report.done(RELEASED, task, task.output, certificate, notes, drawn.ready.plan.crowd)
 

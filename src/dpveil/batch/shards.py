@@ -17,13 +17,14 @@ from typing import Final
 
 from dpveil.batch.archives import Release
 from dpveil.batch.choices import Choices
-from dpveil.batch.inside import STAGE, Shard
+from dpveil.batch.inside import Shard
 from dpveil.batch.private import check_apart
 from dpveil.batch.report import RELEASED, SKIPPED, UNTRIED, UNWRITABLE, Entry, Report
 from dpveil.batch.resume import is_paid_release
 from dpveil.batch.staged import DRY, ORIGIN, check, empty, held, is_whole, origin, put, told, write
 from dpveil.batch.state import Stamp
 from dpveil.batch.tasks import Task
+from dpveil.core.urls import Url
 from dpveil.errors import DPVeilError, OutputError
 from dpveil.io import is_present, make_folder, most_bytes
 from dpveil.io.folders import is_folder
@@ -175,7 +176,8 @@ class Shards:
         drawn = {place for place, entry in entries.items() if entry.status == RELEASED}
         stay = set[Path]()
         if good.keys() - (unpacked - drawn):
-            make_folder(shard.target.parent)
+            if not isinstance(shard.target, Url):
+                make_folder(shard.target.parent)
             releases = (
                 (name, held(place, self.choices), held(certificate_path(place), self.choices))
                 for place, name in good.items()
@@ -239,14 +241,14 @@ def gathered(tasks: Sequence[Task], choices: Choices) -> Iterator[Shards]:
     """
     shards = Shards(tasks, choices)
     with ExitStack() as stack:
-        for root in sorted({shard.root for shard in shards.photos}):
-            if choices.dry and not is_present(root):
+        for stage in sorted({shard.stage for shard in shards.photos}):
+            if choices.dry and not is_present(stage.parent):
                 continue
             try:
-                stack.callback(_remove, root / STAGE)
-                stack.enter_context(alone(root / STAGE / LOCK))
+                stack.callback(_remove, stage)
+                stack.enter_context(alone(stage / LOCK))
             except OSError as error:
-                raise refusal(root, error) from error
+                raise refusal(stage.parent, error) from error
         yield shards
 
 

@@ -14,10 +14,12 @@ from dpveil.batch.choices import Choices
 from dpveil.batch.state import Stamp
 from dpveil.core.certificate import MOST_BYTES
 from dpveil.core.certificate_text import parse_certificate
+from dpveil.core.urls import Url
 from dpveil.errors import CertificateError, OutputError
 from dpveil.io import is_present, most_bytes, received
 from dpveil.io.names import shown
 from dpveil.io.refused import Refused
+from dpveil.io.urls import put_file
 from dpveil.io.writing import flush_folder, refusal
 from dpveil.release.saving import SUFFIX, certificate_path
 
@@ -79,8 +81,24 @@ def put(place: Path, contents: bytes) -> None:
         raise refusal(place, error) from error
 
 
+def put_object(target: Url, path: Path) -> None:
+    """Write a file as an object; raises `OutputError`."""
+    try:
+        put_file(target, path)
+    except Refused as reason:
+        raise unwritten(target, reason) from reason
+
+
+def unwritten(target: Url, reason: Refused) -> OutputError:
+    """Return why an object is not written, or not looked for."""
+    return OutputError(f"{shown(target)} {reason.problem}", hint=reason.remedy, arguments=reason.arguments)
+
+
 def write(folder: Path, target: Path, write: Callable[[BinaryIO], object], *, flush: bool = True) -> None:
-    """Write a file under a temporary name in `folder`, and then give it its name; raises `OSError`."""
+    """Write a file under a temporary name in `folder`, and then give it its name, or put it as an object.
+
+    Raises `OSError` and `OutputError`.
+    """
     temporary = folder / f".dpveil-{secrets.token_hex(8)}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
@@ -89,6 +107,9 @@ def write(folder: Path, target: Path, write: Callable[[BinaryIO], object], *, fl
             file.flush()
             if flush:
                 os.fsync(file.fileno())
+        if isinstance(target, Url):
+            put_object(target, temporary)
+            return
         if target.is_dir():
             raise OSError(errno.EISDIR, "is a folder")
         temporary.replace(target)

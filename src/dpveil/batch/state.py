@@ -25,10 +25,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from dpveil.core.urls import Url
 from dpveil.io import is_present, received
 from dpveil.io.folders import real
 from dpveil.io.names import shown
 from dpveil.io.refused import Refused
+from dpveil.io.urls import seen
+from dpveil.io.writing import refusal
 
 APP: Final = "dpveil"
 MOST_BYTES: Final = 1 << 26
@@ -47,12 +50,15 @@ Stamp = tuple[int, int]
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """Return size and modification time of a file, or None if it cannot be inspected."""
+    """Return size and modification time of a file, or None if it cannot be inspected.
+
+    Of an object, its size when it was listed, and a number by its version.
+    """
     try:
-        status = path.stat()
-    except (OSError, ValueError):
+        status = (path.listed or seen(path)) if isinstance(path, Url) else path.stat()
+    except (OSError, ValueError, Refused):
         return None
-    return status.st_size, status.st_mtime_ns
+    return None if status is None else (status.st_size, status.st_mtime_ns)
 
 
 def key_of(name: str) -> str:
@@ -60,7 +66,7 @@ def key_of(name: str) -> str:
 
     It only keeps names from being read by accident: a guessed name can be checked against it.
     """
-    return hashlib.blake2b(os.fsencode(name), digest_size=16, person=b"dpveil.state").hexdigest()
+    return _hash(name, b"dpveil.state")
 
 
 def state_path(folder: Path) -> Path:
@@ -69,13 +75,31 @@ def state_path(folder: Path) -> Path:
     On Windows it is in %LOCALAPPDATA%. A folder that is moved gets another file. Raises `OSError` if the user
     has no home folder.
     """
+    return _home() / f"{_hash(os.fspath(real(folder)), b'dpveil.folder')}.jsonl"
+
+
+def stage_of(url: Url) -> Path:
+    """Return the folder on this disk in which releases wait that are to be put below `url`.
+
+    Raises `OutputError` if the user has no home folder.
+    """
+    try:
+        return _home() / "urls" / _hash(str(url), b"dpveil.url")
+    except OSError as error:
+        raise refusal(url, error) from error
+
+
+def _home() -> Path:
     given = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_STATE_HOME", "")
     try:
         home = Path(given) if Path(given).is_absolute() else Path.home() / ".local" / "state"
     except RuntimeError as error:
         raise OSError("there is no home folder") from error
-    name = hashlib.blake2b(os.fsencode(real(folder)), digest_size=16, person=b"dpveil.folder").hexdigest()
-    return home / APP / f"{name}.jsonl"
+    return home / APP
+
+
+def _hash(name: str, person: bytes) -> str:
+    return hashlib.blake2b(os.fsencode(name), digest_size=16, person=person).hexdigest()
 
 
 @dataclass

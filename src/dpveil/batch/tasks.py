@@ -16,8 +16,10 @@ from typing import Final
 from dpveil.batch.archives import ARCHIVES, archive_of
 from dpveil.batch.inside import Inside, Shard, inside
 from dpveil.batch.numbering import NAMED, number_of, numbered
+from dpveil.batch.objects import photos_below
 from dpveil.batch.state import Stamp, State, key_of, stamp_of
 from dpveil.core.photo import Photo
+from dpveil.core.urls import Url
 from dpveil.errors import InvalidParameter, UsageError, meant
 from dpveil.io import FORMATS, format_of, read
 from dpveil.io.folders import UNWRITTEN, identity, is_folder, is_link, real, walk
@@ -39,7 +41,8 @@ class Task:
 
     `former` is where an earlier run may have written it, when other inputs had the same stem, and `elsewhere`
     are the outputs by the other way of naming. `numbered` is the input's name if the output is a number. The
-    `source` of a photo `inside` of a shard names it, and nothing is at this path.
+    `source` of a photo `inside` of a shard names it, and nothing is at this path. One that is put elsewhere,
+    at the URL `remote`, waits at its `output` until it is there.
     """
 
     source: Path
@@ -49,6 +52,7 @@ class Task:
     elsewhere: tuple[Path, ...] = ()
     numbered: str | None = None
     inside: Inside | None = None
+    remote: Url | None = None
 
     @property
     def stamp(self) -> Stamp | None:
@@ -86,9 +90,9 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> lis
         raise InvalidParameter("names", names, "is unknown", hint=hint)
     given = list(inputs)
     if archive_of(out) is not None and not is_folder(out):
-        return _checked(_into_a_shard(given, out, names), given)
+        return checked(_into_a_shard(given, out, names), given)
     if out.suffix.lower() in FOREIGN.union(FORMATS) and not is_folder(out):
-        return _checked([_into_a_file(given, out, names)], given)
+        return checked([_into_a_file(given, out, names)], given)
     if (
         len(given) == 1
         and not is_folder(given[0])
@@ -101,18 +105,18 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> lis
     if any(is_folder(start) and identity(start) == identity(out) for start in given):
         problem = f"{{out}} {shown(out)} is the input folder, and releases would lie among the originals"
         raise UsageError(problem, hint="name another folder, such as out", arguments=ARGUMENTS)
-    photos = sorted(_photos(given, out), key=lambda pair: str(pair[1]))
+    photos = sorted(photos_of(given, out), key=lambda pair: str(pair[1]))
     files = [pair for pair in photos if archive_of(pair[0]) is None]
     tasks = _placed(files, out) if names == "keep" else _numbered(files, out)
     for source, relative in photos:
         if archive_of(source) is not None:
-            tasks += _in_shard(source, out / relative, out, names)
-    return _checked(tasks, [source for source, _ in photos])
+            tasks += in_shard(source, out / relative, out, names)
+    return checked(tasks, [source for source, _ in photos])
 
 
 def photos_in(inputs: Iterable[Path]) -> list[Path]:
     """Return the photos among files and folders in a fixed order, as `plan_tasks` finds them."""
-    return sorted((source for source, _ in _photos(inputs, None)), key=str)
+    return sorted((source for source, _ in photos_of(inputs, None)), key=str)
 
 
 def linked_folders(inputs: Iterable[Path], out: Path) -> list[Path]:
@@ -158,10 +162,10 @@ def _into_a_shard(given: Sequence[Path], out: Path, names: str) -> list[Task]:
         raise UsageError(problem, hint="name a folder, such as out", arguments=ARGUMENTS)
     if not is_folder(out.parent):
         raise refusal(out, FileNotFoundError(ENOENT, ""))
-    return _in_shard(given[0], out, out.parent, names)
+    return in_shard(given[0], out, out.parent, names)
 
 
-def _in_shard(source: Path, target: Path, root: Path, names: str) -> list[Task]:
+def in_shard(source: Path, target: Path, root: Path, names: str) -> list[Task]:
     """Return the tasks for the photos in a shard."""
     if names != "keep":
         problem = f"the photos in {shown(source)} keep their names, and {{names}} {names} would change them"
@@ -174,7 +178,7 @@ def _in_shard(source: Path, target: Path, root: Path, names: str) -> list[Task]:
     return tasks
 
 
-def _photos(given: Iterable[Path], out: Path | None) -> list[tuple[Path, Path]]:
+def photos_of(given: Iterable[Path], out: Path | None) -> list[tuple[Path, Path]]:
     """Return every photo once, with its path relative to the input in which it was found."""
     found: dict[Path, tuple[Path, Path]] = {}
     links: dict[Path, tuple[Path, Path]] = {}
@@ -204,10 +208,13 @@ def _numbered(photos: Sequence[tuple[Path, Path]], out: Path) -> list[Task]:
 
 
 def _images(start: Path, out: Path | None) -> Iterator[tuple[Path, Path]]:
+    suffixes = UNWRITTEN.union(FORMATS, () if out is None else ARCHIVES)
+    if isinstance(start, Url):
+        yield from photos_below(start, out, suffixes)
+        return
     if not is_folder(start):
         yield start, Path(start.name)
         return
-    suffixes = UNWRITTEN.union(FORMATS, () if out is None else ARCHIVES)
     for path, problem in walk(start, None if out is None else real(out)):
         own = os.path.lexists(certificate_path(path)) or path.name.endswith(SUFFIX)
         if (path.suffix.lower() in suffixes and not own) or problem:
@@ -246,7 +253,8 @@ def _key(path: Path) -> str:
     return unicodedata.normalize("NFD", folded)
 
 
-def _checked(tasks: list[Task], sources: Iterable[Path]) -> list[Task]:
+def checked(tasks: list[Task], sources: Iterable[Path]) -> list[Task]:
+    """Return the tasks; raises `UsageError` if two have one output, or an output is one of the `sources`."""
     places: dict[str, Task] = {}
     for task in tasks:
         other = places.setdefault(_key(task.output), task)

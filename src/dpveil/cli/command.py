@@ -62,7 +62,7 @@ class Command(TyperCommand):
             values, _, given = self.make_parser(ctx).parse_args(args=list(args))
             for option in given:
                 named = option.opts[0] if option.opts[0].startswith("-") else option.human_readable_name
-                if getattr(option.type, "name", "") == "path" and "" in _several(
+                if getattr(option.type, "name", "") in ("path", "place") and "" in _several(
                     values.get(str(option.name))
                 ):
                     raise UsageError(f"{named} is empty", hint="name a file or a folder")

@@ -12,6 +12,7 @@ from dpveil.batch import check_apart, check_manifest, photos_in, write_manifest
 from dpveil.cli.command import options_of
 from dpveil.cli.progress import bar
 from dpveil.cli.run_report import exit_code, print_report
+from dpveil.core.urls import Url
 from dpveil.datasets.cache import KEY
 from dpveil.errors import PhotoError, UnknownName, UsageError
 from dpveil.io import is_present
@@ -45,6 +46,10 @@ def released_by(
     """
     inputs, store, manifest = places
     _check(engine, context, store)
+    for given in (*inputs, store):
+        if isinstance(given, Url):
+            hint = f"mount it on all machines, or release without --engine {engine}"
+            raise UsageError(f"{shown(given)} is not possible with --engine {engine}", hint=hint)
     photos = photos_in(inputs)
     if not photos:
         raise PhotoError("there are no photos among the inputs", hint="name image files, or folders of them")

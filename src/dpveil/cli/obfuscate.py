@@ -25,6 +25,7 @@ from dpveil.cli.options import (
     takes_method,
 )
 from dpveil.cli.paying import paying, tell_budget, tell_dry, tell_price
+from dpveil.cli.places import Inputs, Out
 from dpveil.cli.progress import bar
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
 from dpveil.cli.stopping import heard_to_the_end
@@ -42,17 +43,8 @@ if TYPE_CHECKING:
 @takes_method
 def obfuscate_command(
     context: typer.Context,
-    inputs: Annotated[
-        list[Path],
-        typer.Argument(metavar="INPUT", help="Photos, WebDataset shards (.tar), Parquet files, and folders."),
-    ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            metavar="PATH",
-            help="A folder, made if missing; for one input, also a file, in a folder that exists.",
-        ),
-    ],
+    inputs: Inputs,
+    out: Out,
     method: Method,
     post_processing: PostProcessing = None,
     regions: Chosen = NOTHING,
@@ -157,7 +149,7 @@ def obfuscate_command(
     --method dp-pix --help shows the options of dp-pix.
     """
     from dpveil.accounting.meaning import check_strength_name
-    from dpveil.batch import Choices, plan_tasks, usual_jobs, write_manifest
+    from dpveil.batch import Choices, planned, usual_jobs, write_manifest
     from dpveil.cli.engine import released_by
     from dpveil.cli.review import write_review
     from dpveil.cli.run_report import exit_code, print_report, written
@@ -179,7 +171,7 @@ def obfuscate_command(
         return released_by(engine, context, (inputs, out, manifest), jobs, json, settings, ledger=opened)
     given = {**settings, **keys(sign, c2pa, c2pa_key), **payer}
     choices = Choices(seed=seed, force=force, dry=dry_run, **given)
-    tasks = plan_tasks(inputs, out, names=names)
+    tasks = planned(inputs, out, names=names)
     check_formats(choices.mark, (task.output for task in tasks))
     notes = _notes(inputs, tasks, out)
     _check_written(manifest, review, tasks, choices, out)

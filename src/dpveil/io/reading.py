@@ -15,6 +15,7 @@ from PIL import Image, ImageFile, JpegImagePlugin, TiffImagePlugin
 
 from dpveil.core.parameters import check_count
 from dpveil.core.photo import Grid, Photo
+from dpveil.core.urls import Url
 from dpveil.errors import PhotoError
 from dpveil.io.colour import RULES, Stored, to_levels
 from dpveil.io.containers import JXL, foreign_name, format_name, jpeg_grid
@@ -26,6 +27,7 @@ from dpveil.io.quiet import quiet_pillow
 from dpveil.io.received import without_blocking
 from dpveil.io.refused import COPY_AGAIN, LIMIT, Refused
 from dpveil.io.screening import check_pixels, screened
+from dpveil.io.urls import contents
 
 MAX_PIXELS: Final = 100_000_000
 """Default limit on the pixels of a photo, against decompression bombs; an argument of `read`."""
@@ -119,6 +121,10 @@ def most_bytes(max_pixels: int) -> int:
 
 def _contents(path: str | Path, most: int) -> bytes:
     """Return the bytes of a regular file of a known format; raises `Refused` for others and over `most`."""
+    if isinstance(path, Url):
+        found = contents(path, most)
+        _check_head(found[:64])
+        return found
     try:
         file = open(path, "rb", opener=without_blocking)  # noqa: SIM115  Path.open takes no opener
     except (OSError, ValueError) as error:

@@ -15,6 +15,7 @@ from jaxtyping import UInt8
 
 from dpveil.core.certificate import MANIFEST, MOST_BYTES, Certificate, Output
 from dpveil.core.guarantee import counted
+from dpveil.core.urls import Url
 from dpveil.errors import CertificateError, OutputError, UsageError
 from dpveil.io import (
     MAX_PIXELS,
@@ -53,7 +54,7 @@ def certificate_path(image: str | Path) -> Path:
     >>> certificate_path("group.private.png").name
     'group.private.png.certificate.json'
     """
-    return Path(f"{image}{SUFFIX}")
+    return image.with_name(f"{image.name}{SUFFIX}") if isinstance(image, Url) else Path(f"{image}{SUFFIX}")
 
 
 def image_path(path: Path) -> Path | None:

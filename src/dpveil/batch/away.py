@@ -1,0 +1,211 @@
+"""Releases that are put elsewhere, by URL: each waits on this disk until all of it is there.
+
+A release is written here as for a folder, then its certificate is put, then its image, and then both are
+removed here. So what was paid for outlives a run that is killed, or a bucket that does not answer, and the
+next run puts it. What is there already is looked at as a rerun over folders does, in a copy that is removed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from dpveil.batch import resume
+from dpveil.batch.archives import archive_of
+from dpveil.batch.choices import Choices
+from dpveil.batch.objects import matching
+from dpveil.batch.staged import held, is_whole, unwritten
+from dpveil.batch.state import Stamp, State, stage_of
+from dpveil.batch.tasks import ARGUMENTS, Task, checked, in_shard, photos_of, plan_tasks
+from dpveil.core.certificate import MOST_BYTES, Certificate
+from dpveil.core.urls import Url, expanded
+from dpveil.errors import DPVeilError, UsageError
+from dpveil.io import FORMATS, most_bytes
+from dpveil.io.names import shown
+from dpveil.io.refused import Refused
+from dpveil.io.urls import contents, put, reach, remove, seen
+from dpveil.io.writing import refusal
+from dpveil.release.saving import certificate_path
+
+WAITING: Final = "releases that could not be put wait in {folder}, {number} of them: run it again"
+
+
+def planned(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> list[Task]:
+    """Return the tasks for files, folders and URLs, as `plan_tasks`; places by URL are made by `place`.
+
+    With a URL as `out`, a photo is called like its input with .png behind it, `a.jpg.png`, as nothing there
+    tells whose release `a.png` would be. Lists what is below URLs, and reads shards there. Raises what
+    `plan_tasks` raises, `PhotoError` for a URL that cannot be listed, and `OutputError` for such an `out`.
+    """
+    given = [each for start in inputs for one in expanded(start) for each in matching(one)]
+    if not isinstance(out, Url):
+        return plan_tasks(given, out, names=names)
+    _check_out(given, out, names)
+    if archive_of(out) is not None:
+        return checked(in_shard(given[0], out, out.parent, names), given)
+    tasks, photos = [], sorted(photos_of(given, out), key=lambda pair: str(pair[1]))
+    for source, relative in photos:
+        if archive_of(source) is not None:
+            tasks += in_shard(source, out / relative, out, names)
+        else:
+            tasks.append(_put_below(out, source, relative))
+    _check_apart(tasks, photos)
+    return checked(tasks, [source for source, _ in photos])
+
+
+def _check_out(given: Sequence[Path], out: Url, names: str) -> None:
+    """Raise `UsageError` for a wrong call, and `OutputError` if what is below `out` cannot be listed."""
+    one, usual = archive_of(out), "name a prefix, such as s3://bucket/out/"
+    if names != "keep":
+        problem = "outputs by URL are named like inputs, and {names} would change that"
+        raise UsageError(problem, hint="leave out {names}", arguments=ARGUMENTS)
+    if one is not None and (len(given) != 1 or archive_of(given[0]) is not one):
+        problem = f"{{out}} {shown(out)} is the name of one {one.called}, and the inputs are not one"
+        raise UsageError(problem, hint=usual, arguments=ARGUMENTS)
+    if out.suffix.lower() in FORMATS or out in given:
+        problem = f"{{out}} {shown(out)} is " + ("the input" if out in given else "the name of one picture")
+        raise UsageError(problem, hint=usual, arguments=ARGUMENTS)
+    try:
+        reach(out if one is None else out.parent)
+    except Refused as reason:
+        raise unwritten(out, reason) from reason
+
+
+def _put_below(out: Url, source: Path, relative: Path) -> Task:
+    name = f"{relative.as_posix()}.png"
+    waiting = hashlib.blake2b(os.fsencode(name), digest_size=16, person=b"dpveil.away").hexdigest()
+    return Task(source, stage_of(out) / f"{waiting}.png", name, remote=out / name)
+
+
+def _check_apart(tasks: Sequence[Task], photos: Sequence[tuple[Path, Path]]) -> None:
+    """Raise `UsageError` if something would be put in the place of an input."""
+    sources = {source for source, _ in photos}
+    places: list[Path] = [task.remote for task in tasks if task.remote is not None]
+    places += [task.inside.shard.target for task in tasks if task.inside is not None]
+    for target in places:
+        if target in sources or certificate_path(target) in sources:
+            problem = f"{shown(target)} is one of the inputs"
+            raise UsageError(problem, hint="choose another {out}", arguments=ARGUMENTS)
+
+
+def check_shared(tasks: Sequence[Task], jobs: int) -> None:
+    """Raise `UsageError` if other processes would not see what they are to read or write."""
+    shards = {task.inside.shard for task in tasks if task.inside is not None}
+    places: list[Path | None] = [place for shard in shards for place in (shard.path, shard.target)]
+    places += [place for task in tasks for place in (task.source, task.remote)]
+    if jobs > 1 and any(isinstance(place, Url) and not place.shared for place in places):
+        hint = "give {jobs} as 1"
+        raise UsageError("memory:// is that of one process", hint=hint, arguments={"jobs": "jobs"})
+
+
+def finished(
+    task: Task, choices: Choices, state: State, stamp: Stamp | None
+) -> tuple[Path, Certificate] | None:
+    """Return the output and certificate of an earlier run, as `resume.finished`, wherever it is put.
+
+    What waits here beside a release that is there is removed, unless the run is dry.
+    """
+    if task.remote is None:
+        return resume.finished(task, choices, state, stamp)
+    with _looked_at(task, choices) as copy:
+        found = resume.finished(copy, choices, state, stamp)
+    if found is None:
+        return None
+    if copy is not task and not choices.dry:
+        discard(task)
+    return task.output, found[1]
+
+
+def same(task: Task, choices: Choices) -> Certificate | None:
+    """Return the certificate of the release that is in a task's place, as `resume.same`."""
+    if task.remote is None:
+        return resume.same(task.output, choices)
+    with _looked_at(task, choices) as copy:
+        return resume.same(copy.output, choices)
+
+
+@contextmanager
+def _looked_at(task: Task, choices: Choices) -> Iterator[Task]:
+    """Yield the task with a copy of what is there as its output; itself, if nothing is, or what waits here.
+
+    A certificate alone is what waits here if it is the same: the run was killed before it put the image.
+    """
+    with TemporaryDirectory(prefix="dpveil-") as folder, _called(task, Path(folder)):
+        copy = replace(task, output=Path(folder, task.output.name))
+        there = [_fetched(task, choices, copy, certificate=which) for which in (True, False)]
+        if there == [True, False] and is_whole(task.output):
+            waiting = held(certificate_path(task.output), choices)
+            yield task if waiting == held(certificate_path(copy.output), choices) else copy
+        else:
+            yield copy if any(there) else task
+
+
+def _fetched(task: Task, choices: Choices, copy: Task, *, certificate: bool) -> bool:
+    """Copy an object of a release, if there is one; raises `OutputError` if that cannot be told."""
+    target, place = _pair(task)[0 if certificate else 1], copy.output
+    try:
+        if seen(target) is None:
+            return False
+        found = contents(target, MOST_BYTES if certificate else most_bytes(choices.max_pixels))
+    except Refused as reason:
+        raise unwritten(target, reason) from reason
+    (certificate_path(place) if certificate else place).write_bytes(found)
+    return True
+
+
+@contextmanager
+def _called(task: Task, folder: Path) -> Iterator[None]:
+    """Let errors name what is there, and not the copy of it."""
+    try:
+        yield
+    except DPVeilError as error:
+        error.rename(shown(Path(folder, task.output.name)), shown(task.remote or task.output))
+        raise
+
+
+def _pair(task: Task) -> tuple[Url, Url]:
+    """Return where certificate and image are put."""
+    if not isinstance(task.remote, Url):
+        raise TypeError("the release stays on this disk")
+    beside = certificate_path(task.remote)
+    return (beside, task.remote) if isinstance(beside, Url) else (task.remote, task.remote)
+
+
+def deliver(task: Task, choices: Choices) -> None:
+    """Put a release that waits here where it belongs, the certificate first, and remove it here.
+
+    Does nothing for one that stays here. Raises `OutputError`, whose cause is a `FileExistsError` if
+    something else is there, which only `force` replaces.
+    """
+    if not waits(task):
+        return
+    beside, target = _pair(task)
+    text, image = held(certificate_path(task.output), choices), held(task.output, choices)
+    try:
+        if choices.force:  # no old image is seen beside a new certificate
+            remove(target)
+        put(beside, text, replace=choices.force)
+        put(target, image, replace=choices.force)
+    except FileExistsError as error:
+        raise refusal(target, error) from error
+    except Refused as reason:
+        raise unwritten(target, reason) from reason
+    discard(task)
+
+
+def waits(task: Task) -> bool:
+    """Whether a release is here that is to be put elsewhere."""
+    return task.remote is not None and is_whole(task.output)
+
+
+def discard(task: Task) -> None:
+    """Remove what waits here, of which there is a release where it belongs."""
+    if task.remote is not None:
+        task.output.unlink(missing_ok=True)
+        certificate_path(task.output).unlink(missing_ok=True)

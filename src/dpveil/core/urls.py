@@ -1,0 +1,136 @@
+"""Places that callers name by URL: objects, and prefixes of objects.
+
+Only `place` makes one, of what a user typed: nothing in a file that was received is taken for a URL.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from itertools import product
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from dpveil.errors import UsageError
+
+SCHEMES: Final = {"memory": False, "s3": True}
+"""The only list of schemes to edit, and whether other processes see the same."""
+SCHEME: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://(.*)", re.DOTALL)
+NUMBERS: Final = re.compile(r"\{(\d{1,9})\.\.(\d{1,9})\}")
+MOST_EXPANDED: Final = 100_000
+"""Most names for which one with numbers in braces may stand."""
+OBJECT: Final = "name an object, or a prefix such as s3://bucket/photos/"
+CREDENTIALS: Final = (
+    "check the credentials (AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY) and what they allow"
+)
+
+
+class Status(NamedTuple):
+    """Size of an object in bytes, and instead of a time a number of 63 bits by its version (ETag)."""
+
+    st_size: int
+    st_mtime_ns: int
+
+
+class Url(type(Path())):  # type: ignore[misc]
+    """An object, or a prefix of objects. As a path it has a name and is joined; on this disk there is none.
+
+    `listed` is its status when it was listed, `prefix` whether it was named as one, and `problem` why it is
+    not read, and the remedy, if so.
+    """
+
+    listed: Status | None = None
+    prefix: bool = False
+    problem: tuple[str, str] | None = None
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        scheme, found, rest = text.partition(":/")
+        return f"{scheme}://{rest}" if found and scheme in SCHEMES else text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return remade, (str(self), self.listed, self.prefix, self.problem)
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        """Raise `FileNotFoundError`, as for anything that is not on this disk."""
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self))
+
+    @property
+    def scheme(self) -> str:
+        """The row of the table."""
+        return str(self).partition("://")[0]
+
+    @property
+    def key(self) -> str:
+        """What fsspec calls it, without the scheme."""
+        return str(self).partition("://")[2]
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes see it."""
+        return SCHEMES[self.scheme]
+
+
+def remade(text: str, listed: Status | None, prefix: bool, problem: tuple[str, str] | None) -> Url:
+    """Return a place again, as it was sent to another process, or with what a list told of it."""
+    made = Url(text)
+    made.listed, made.prefix, made.problem = listed, prefix, problem
+    return made
+
+
+def place(text: str) -> Path:
+    """Return what a user calls a place: a path on this disk, or by its URL one that is elsewhere.
+
+    Raises `UsageError` for an unknown scheme, and for credentials in a URL, which are not told again.
+
+    >>> place("photos/a.jpg").name, str(place("s3://bucket/in/a.jpg")), str(place("file:///photos"))
+    ('a.jpg', 's3://bucket/in/a.jpg', '/photos')
+    """
+    found = SCHEME.fullmatch(text)
+    if found is None:
+        return Path(text)
+    scheme, rest = found[1].lower(), found[2]
+    if "@" in rest.partition("/")[0]:
+        raise UsageError(f"a URL of {scheme} has credentials in it", hint=f"leave them out and {CREDENTIALS}")
+    if scheme == "file" and rest.startswith("/"):
+        return Path(rest)
+    if scheme not in SCHEMES:
+        problem = f"{scheme}:// is no place that dpveil reads or writes"
+        raise UsageError(problem, hint=f"choose from {', '.join(sorted([*SCHEMES, 'file']))}")
+    key = rest.rstrip("/")
+    if unplain(key) or not key:
+        raise UsageError(f"{text!r} is no plain URL", hint=OBJECT)
+    made = Url(f"{scheme}://{key}")
+    made.prefix = rest.endswith("/")
+    return made
+
+
+def unplain(key: str) -> bool:
+    """Whether a name is none that is the same for everybody: it leads elsewhere, or is not printable."""
+    parts = key.split("/")
+    return not key.isprintable() or "?versionId=" in key or any(part in ("", ".", "..") for part in parts)
+
+
+def expanded(start: Path) -> list[Path]:
+    """Return the places for which one stands with numbers in braces, such as {000..009}, if it is a URL.
+
+    >>> [each.name for each in expanded(place("s3://bucket/a-{08..10}.tar"))]
+    ['a-08.tar', 'a-09.tar', 'a-10.tar']
+    """
+    ranges = NUMBERS.findall(str(start)) if isinstance(start, Url) else []
+    if not ranges:
+        return [start]
+    numbers = [range(int(first), int(last) + 1) for first, last in ranges]
+    count = 1
+    for each in numbers:
+        count *= len(each)
+    if not 0 < count <= MOST_EXPANDED:
+        problem = f"{start} stands for {count:,} names, and at most {MOST_EXPANDED:,} are read"
+        raise UsageError(problem, hint="name the smaller number first, or a prefix")
+    forms, made = NUMBERS.split(str(start))[::3], []
+    widths = [len(first) for first, _ in ranges]
+    for chosen in product(*numbers):
+        told = [f"{number:0{width}}" for number, width in zip(chosen, widths, strict=True)]
+        made.append(place("".join(map("".join, zip(forms, [*told, ""], strict=True)))))
+    return made

@@ -1,0 +1,242 @@
+"""Objects by URL, by fsspec: how they are listed and read, and how whole ones are written.
+
+Credentials are the libraries' own business: none is in a URL, and no text of their errors is told.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from dpveil.core.urls import CREDENTIALS, Status, Url, remade, unplain
+from dpveil.errors import DPVeilError
+from dpveil.io.refused import COPY_AGAIN, LIMIT, Refused
+
+AHEAD: Final = 1 << 20
+"""Bytes that are read ahead where a part of an object follows on another."""
+CHANGED: Final = ("has changed since the run began", "run it again")
+INSTALL: Final = "pip install 'dpveil[remote]'"
+REACH: Final = "check the network, the region and AWS_ENDPOINT_URL, and run it again"
+REASONS: Final[tuple[tuple[frozenset[str], str, str], ...]] = (
+    (frozenset({"NoCredentialsError", "PartialCredentialsError"}), "needs credentials", CREDENTIALS),
+    (frozenset({"ProfileNotFound", "TokenRetrievalError"}), "needs other credentials", CREDENTIALS),
+    (frozenset({"PermissionError"}), "is not allowed (403)", CREDENTIALS),
+    (frozenset({"FileNotFoundError", "NoSuchBucket"}), "does not exist (404)", "check the name"),
+    (frozenset({"FileExpired"}), *CHANGED),
+    (frozenset({"TimeoutError", "ConnectTimeoutError", "ReadTimeoutError"}), "does not answer", REACH),
+    (frozenset({"EndpointConnectionError", "ConnectionError", "HTTPClientError"}), "is not reached", REACH),
+    (frozenset({"ImportError"}), "is read by fsspec and s3fs, which are not installed", INSTALL),
+)
+"""Problem and remedy by the name of an error's class; no text of an error is told, which may hold secrets."""
+
+
+@dataclass(frozen=True)
+class _Scheme:
+    """How fsspec is asked for one, how an object is looked for, and how a prefix is listed."""
+
+    options: Mapping[str, Any]
+    look: Callable[[Any, str], Mapping[str, Any]]
+    pages: Callable[[Any, str], Iterator[Mapping[str, Any]]]
+
+
+def _look(system: Any, key: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = system.info(key)
+    if found["type"] == "directory":
+        raise FileNotFoundError(errno.ENOENT, "is a prefix")
+    return found
+
+
+def _head(system: Any, key: str) -> Mapping[str, Any]:
+    """Look for an object in S3 by one request, where fsspec would also list it as a prefix."""
+    bucket, _, name = key.partition("/")
+    if not name:
+        raise FileNotFoundError(errno.ENOENT, "is a bucket")
+    found = system.call_s3("head_object", Bucket=bucket, Key=name)
+    return {"size": found["ContentLength"], "ETag": found["ETag"]}
+
+
+def _found(system: Any, prefix: str) -> Iterator[Mapping[str, Any]]:
+    yield from system.find(prefix, detail=True).values()
+
+
+def _listed_pages(system: Any, prefix: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects of a prefix in S3, of which a page is in memory; one that is cut off is an error."""
+    bucket, _, start = prefix.partition("/")
+    more: dict[str, str] = {}
+    while True:
+        page = system.call_s3("list_objects_v2", Bucket=bucket, Prefix=start, **more)
+        for each in page.get("Contents", ()):
+            yield {"name": f"{bucket}/{each['Key']}", "size": each["Size"], "ETag": each["ETag"]}
+        if not page["IsTruncated"]:
+            return
+        more = {"ContinuationToken": page["NextContinuationToken"]}
+
+
+S3: Final = {
+    "use_listings_cache": False,
+    "config_kwargs": {
+        "connect_timeout": 10,
+        "read_timeout": 60,
+        "retries": {"total_max_attempts": 3, "mode": "standard"},
+    },
+}
+SYSTEMS: Final = {"memory": _Scheme({}, _look, _found), "s3": _Scheme(S3, _head, _listed_pages)}
+"""How each scheme of `dpveil.core.urls` is reached."""
+
+
+def seen(url: Url) -> Status | None:
+    """Return the status of an object, None if there is none; raises `Refused` if that cannot be told."""
+    with _told():
+        try:
+            return _status(SYSTEMS[url.scheme].look(_system(url.scheme), url.key))
+        except FileNotFoundError:
+            return None
+
+
+def reach(url: Url) -> None:
+    """Raise `Refused` if what is below a prefix cannot be listed, before anything is read or paid for."""
+    with _told():
+        next(iter(SYSTEMS[url.scheme].pages(_system(url.scheme), f"{url.key}/")), None)
+
+
+def objects(start: Url) -> Iterator[Url]:
+    """Yield the objects below a prefix, each with its status; the one itself, if there is no such prefix.
+
+    One whose name is no plain path has a `problem`, and a number instead. Raises `Refused` if any page of the
+    list is missing.
+    """
+    with _told():
+        status = None if start.prefix else seen(start)
+        if status is not None:
+            yield remade(str(start), status, False, None)
+            return
+        system, empty = _system(start.scheme), True
+        for number, found in enumerate(SYSTEMS[start.scheme].pages(system, f"{start.key}/"), 1):
+            name = str(found["name"]).removeprefix("/")
+            if name.endswith("/"):
+                continue
+            empty = False
+            if unplain(name) or not name.startswith(f"{start.key}/"):
+                problem = ("is the number of an object whose name is no plain path", "rename it")
+                yield remade(f"{start}/#{number}", None, False, problem)
+            else:
+                yield remade(f"{start.scheme}://{name}", _status(found), False, None)
+        if empty and not start.prefix:
+            yield remade(str(start), None, False, ("does not exist", "check the name"))
+
+
+@contextmanager
+def opened_url(url: Url, *, ahead: int = AHEAD) -> Iterator[tuple[BinaryIO, Status]]:
+    """Open an object to read parts of it, and yield it with its status; `ahead` bytes are read ahead.
+
+    Raises `Refused`, also for errors in reading it within the context, and if it is another than was listed,
+    or changes meanwhile.
+    """
+    with _told():
+        file, status = start_reading(url, ahead=ahead)
+        with file:
+            yield file, status
+        if url.scheme != "s3" and seen(url) != status:  # S3 answers each request for this very version
+            raise Refused(*CHANGED)
+
+
+def start_reading(url: Url, *, ahead: int = AHEAD) -> tuple[BinaryIO, Status]:
+    """Return an open object with its status, for who closes it; raises `Refused`."""
+    if url.problem is not None:
+        raise Refused(*url.problem)
+    with _told():
+        system = _system(url.scheme)
+        how = {"block_size": ahead, "cache_type": "readahead"} if ahead else {"cache_type": "none"}
+        file = system.open(url.key, "rb", **how)
+        file.name, file.mode = str(url), "rb"  # as every binary file has them
+        try:
+            status = _status(getattr(file, "details", None) or system.info(url.key))
+            if url.listed not in (None, status):
+                raise Refused(*CHANGED)
+        except BaseException:
+            file.close()
+            raise
+    return file, status
+
+
+def contents(url: Url, most: int) -> bytes:
+    """Return the bytes of an object of at most `most`; raises `Refused`."""
+    with opened_url(url, ahead=0) as (file, status):
+        if status.st_size > most:
+            problem = f"has {status.st_size:,} bytes, more than any photo within the limit of pixels"
+            raise Refused(problem, "raise {max_pixels} if it is a photo", LIMIT)
+        found = file.read(status.st_size)
+    if len(found) != status.st_size:
+        raise Refused("ends early", COPY_AGAIN)
+    return found
+
+
+def put(url: Url, data: bytes, *, replace: bool) -> None:
+    """Write an object, which appears whole or not at all; without `replace`, only if there is none.
+
+    The same bytes may be there already, as from a request whose answer was lost. Raises `FileExistsError` if
+    others are, and `Refused`.
+    """
+    with _told():
+        system = _system(url.scheme)
+        if replace:
+            system.pipe_file(url.key, data)
+            return
+        try:
+            system.pipe_file(url.key, data, mode="create")
+        except OSError as error:
+            there = seen(url)
+            if there is None:
+                raise
+            if there.st_size != len(data) or contents(url, len(data)) != data:
+                raise FileExistsError(errno.EEXIST, "exists") from error
+
+
+def put_file(url: Url, path: Path) -> None:
+    """Write a file as an object, which appears, or replaces one, at once; raises `Refused`."""
+    with _told():
+        _system(url.scheme).put_file(str(path), url.key)
+
+
+def remove(url: Url) -> None:
+    """Remove an object, if there is one; raises `Refused`."""
+    with _told(), suppress(FileNotFoundError):
+        _system(url.scheme).rm_file(url.key)
+
+
+@cache
+def _system(scheme: str) -> Any:
+    import fsspec
+
+    return fsspec.filesystem(scheme, **SYSTEMS[scheme].options)
+
+
+def _status(found: Mapping[str, Any]) -> Status:
+    size, version = found.get("size"), found.get("ETag") or found.get("created")
+    if not isinstance(size, int) or size < 0 or version is None:
+        raise Refused("does not say its size and version", COPY_AGAIN)
+    told = str(version.timestamp()) if isinstance(version, datetime) else str(version).strip('"')
+    digest = hashlib.blake2b(told.encode(), digest_size=8, person=b"dpveil.url")
+    return Status(size, int.from_bytes(digest.digest()) >> 1)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Raise any error but dpveil's own, and that something exists, as a `Refused` that tells none of it."""
+    try:
+        yield
+    except (Refused, DPVeilError, FileExistsError):
+        raise
+    except Exception as error:
+        names = {kind.__name__ for kind in type(error).__mro__}
+        for known, problem, remedy in REASONS:
+            if known & names:
+                raise Refused(problem, remedy) from error
+        raise Refused(f"cannot be read or written ({type(error).__name__})", REACH) from error
