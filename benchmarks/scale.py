@@ -4,11 +4,12 @@
 
 Needs the extra `scale`, which no other benchmark does; without it, nothing is measured. Tiny photos have
 64 × 64 grey levels, and large ones are JPEGs of 2560 × 1920 in colour. Rounds alternate between the ways;
-medians are kept. The start of processes and their end are outside: what is measured is from when two tenths
-of the photos are done until nine tenths are, both at the end of a part that Ray gives out. Processor time
-is that of workers, or of `--jobs` as a whole; overhead compares these. What the driver and Ray's own processes
-take beside is told as a share of a core: they take it whether photos are released or not, so on a busy machine
-it is a larger part of an image than on an idle one. Three workers are one more than this machine has cores.
+medians are kept. The start of processes and their end are outside: what is measured is from when two
+tenths of the photos are done until nine tenths are, both at the end of a part that Ray gives out. Processor
+time is that of workers, or of `--jobs` as a whole; overhead compares these. What the driver and Ray's own
+processes take beside is told as a share of a core: they take it whether photos are released or not, so on a
+busy machine it is a larger part of an image than on an idle one. Three workers are one more than this machine
+has cores.
 """
 
 from __future__ import annotations
@@ -89,9 +90,11 @@ class Middle:
         return (last - first) / (self._ends[1] - self._ends[0]) * 1000
 
 
-def over(busy: float, beside: Any) -> float | str:
-    """Return by how many per cent something is above the processor time of `--jobs`, if that is known."""
-    return "" if beside is None else round(float(100 * (busy / beside[2] - 1)), 1)
+def over(busy: Any, beside: list[Any] | None) -> float | str:
+    """Return by how many per cent something is above `--jobs` of the same round; the median of all rounds."""
+    if beside is None:
+        return ""
+    return round(float(np.median([100 * (a / b[2] - 1) for a, b in zip(busy, beside, strict=True)])), 1)
 
 
 def measured(folder: Path, kind: str, count: int, given: argparse.Namespace, watch: Watch) -> list[Row]:
@@ -107,22 +110,21 @@ def measured(folder: Path, kind: str, count: int, given: argparse.Namespace, wat
             spent[way].append(middle.milliseconds())
             most[way] = max(most[way], watch.most["MB of a worker"])
             print(kind, way, spent[way][-1], load(), file=sys.stderr, flush=True)
-    middle_of = {way: np.median(told, axis=0) for way, told in spent.items()}
     rows = []
-    for way, (wall, workers, others) in middle_of.items():
-        beside, by = middle_of.get(f"--jobs {way.split()[1]}"), way.startswith("Ray")
-        busy = workers if by else others
+    for way, told in spent.items():
+        wall, workers, others = np.median(told, axis=0)
+        beside, by = spent.get(f"--jobs {way.split()[1]}"), way.startswith("Ray")
         rows.append(
             {
                 "photos": f"{kind}, {count}",
                 "way": way,
                 "ms an image": round(float(wall), 2),
                 "images a second": round(float(1000 / wall), 1),
-                "processor ms an image": round(float(busy), 2),
-                "overhead, %": over(busy, beside) if by else "",
-                "with all of Ray, %": over(workers + others, beside) if by else "",
+                "processor ms an image": round(float(workers if by else others), 2),
+                "overhead, %": over([each[1] for each in told], beside) if by else "",
+                "with all of Ray, %": over([each[1] + each[2] for each in told], beside) if by else "",
                 "% of a core beside": round(float(100 * others / wall)) if by else "",
-                "MB of a worker": most[way] or "",
+                "MB of a worker": most[way] if by else "",
             }
         )
     return rows

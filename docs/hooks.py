@@ -31,6 +31,7 @@ import make_evaluate
 import make_gallery
 import make_mechanism_pictures
 import make_pictures
+import make_scale
 import make_start
 import reproduced
 
@@ -282,5 +283,6 @@ PARTS = {
     "drawn_sets": make_evaluate.drawn,
     **make_architecture.PARTS,
     **make_costs.PARTS,
+    **make_scale.PARTS,
     **reproduced.PARTS,
 }

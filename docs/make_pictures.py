@@ -26,6 +26,7 @@ import make_ksame_picture
 import make_latent
 import make_plots
 import make_quality
+import make_scale
 import make_start
 import make_synthesis
 import make_thesis_6
@@ -155,6 +156,7 @@ def pictures() -> dict[str, bytes]:
         "bit-planes.png": sheet(planes()),
         "compare.png": comparison(),
         "costs.png": make_costs.plot(),
+        "scale.png": make_scale.plot(),
         "codecs.png": make_code_pictures.round_trip(),
         "latent-mechanisms.png": make_code_pictures.mechanisms(),
         "k-same.png": make_ksame_picture.groups(),
