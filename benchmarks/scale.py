@@ -90,9 +90,11 @@ class Middle:
         return (last - first) / (self._ends[1] - self._ends[0]) * 1000
 
 
-def over(busy: float, beside: Any) -> float | str:
-    """Return by how many per cent something is above the processor time of `--jobs`, if that is known."""
-    return "" if beside is None else round(float(100 * (busy / beside[2] - 1)), 1)
+def over(busy: Any, beside: list[Any] | None) -> float | str:
+    """Return by how many per cent something is above `--jobs` of the same round; the median of all rounds."""
+    if beside is None:
+        return ""
+    return round(float(np.median([100 * (a / b[2] - 1) for a, b in zip(busy, beside, strict=True)])), 1)
 
 
 def measured(folder: Path, kind: str, count: int, given: argparse.Namespace, watch: Watch) -> list[Row]:
@@ -108,22 +110,21 @@ def measured(folder: Path, kind: str, count: int, given: argparse.Namespace, wat
             spent[way].append(middle.milliseconds())
             most[way] = max(most[way], watch.most["MB of a worker"])
             print(kind, way, spent[way][-1], load(), file=sys.stderr, flush=True)
-    middle_of = {way: np.median(told, axis=0) for way, told in spent.items()}
     rows = []
-    for way, (wall, workers, others) in middle_of.items():
-        beside, by = middle_of.get(f"--jobs {way.split()[1]}"), way.startswith("Ray")
-        busy = workers if by else others
+    for way, told in spent.items():
+        wall, workers, others = np.median(told, axis=0)
+        beside, by = spent.get(f"--jobs {way.split()[1]}"), way.startswith("Ray")
         rows.append(
             {
                 "photos": f"{kind}, {count}",
                 "way": way,
                 "ms an image": round(float(wall), 2),
                 "images a second": round(float(1000 / wall), 1),
-                "processor ms an image": round(float(busy), 2),
-                "overhead, %": over(busy, beside) if by else "",
-                "with all of Ray, %": over(workers + others, beside) if by else "",
+                "processor ms an image": round(float(workers if by else others), 2),
+                "overhead, %": over([each[1] for each in told], beside) if by else "",
+                "with all of Ray, %": over([each[1] + each[2] for each in told], beside) if by else "",
                 "% of a core beside": round(float(100 * others / wall)) if by else "",
-                "MB of a worker": most[way] or "",
+                "MB of a worker": most[way] if by else "",
             }
         )
     return rows

@@ -31,8 +31,8 @@ def kept(name: str) -> list[Row]:
 
 def ways() -> str:
     """Return what an image takes, by way and number of workers."""
-    names = ("photos", "way", "ms an image", "processor ms an image", "overhead, %", "MB of a worker")
-    return table(list(names), [[str(row[name]) for name in names] for row in kept("scale")])
+    names = [name for name in kept("scale")[0] if name not in ("ms an image", "MB of a worker")]
+    return table(names, [[str(row[name]) for name in names] for row in kept("scale")])
 
 
 def kills() -> str:

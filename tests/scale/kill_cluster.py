@@ -1,6 +1,6 @@
 """Kill workers, nodes and the head of a Ray cluster on this machine at random while photos are released.
 
-    python tests/scale/kill_cluster.py --photos 50000 [--nodes 2] [--each 100] [--heads 2] [--seed 1] [--keep]
+    python tests/scale/kill_cluster.py --photos 50000 [--nodes 2] [--each 100] [--heads 2] [--keep]
 
 Photos are small (32 × 32 to 64 × 64). One in a hundred is a copy of another, with a release of its own; some
 are black, in which nothing is found, and some are no photos. Each run has a cluster of its own: a head and
@@ -33,7 +33,8 @@ from typing import Any
 
 import numpy as np
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "benchmarks")]
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parent))
 from kill_checks import check, keep
 from scale_made import PIX, Dark, paid
 
@@ -86,7 +87,7 @@ def disturb(
     machines: list[Any],
     over: threading.Event,
     told: Counter[str],
-    ledger: str,
+    folder: Path,
     seed: int,
     each: int,
 ) -> None:
@@ -94,8 +95,9 @@ def disturb(
 
     It is at any moment: photos are counted by debits, and then some time passes.
     """
-    chance, debits, due = random.Random(seed), Ledger(ledger), 0.0  # noqa: S311
+    chance, debits, due = random.Random(seed), Ledger(budget(folder)), 0.0  # noqa: S311
     for number in itertools.count():
+        (folder / "told.json").write_text(json.dumps(told))  # this process may be killed, too
         if over.wait(2):
             break
         workers = [process for process, name in ours(os.environ[MARK]) if is_worker(name)]
@@ -146,7 +148,7 @@ def drive(folder: Path, count: int, seed: int, each: int) -> None:
     def release() -> None:
         try:
             settings = {"regions": [Dark()], "store": folder / "store", "workers": count}
-            paying = {"ledger": f"sqlite:///{folder / 'budget.db'}", "subject": "set"}
+            paying = {"ledger": budget(folder), "subject": "set"}
             reports.append(release_files(photos_in([folder / "in"]), **PIX, **settings, **paying))
         finally:
             over.set()
@@ -155,7 +157,7 @@ def drive(folder: Path, count: int, seed: int, each: int) -> None:
     thread = threading.Thread(target=release)
     thread.start()
     if each:  # in the main thread, as only it may start nodes
-        disturb(cluster, machines, over, told, f"sqlite:///{folder / 'budget.db'}", seed, each)
+        disturb(cluster, machines, over, told, folder, seed, each)
     thread.join()
     [report] = reports
     counts = Counter(entry.status for entry in report.entries)
@@ -171,6 +173,7 @@ def run(folder: Path, count: int, seed: int, each: int, until: float | None) -> 
     """Run the driver, and kill everything once so many photos were paid for, if given; return its answer."""
     answer, token = folder / "answer.json", secrets.token_hex(8)
     answer.unlink(missing_ok=True)
+    (folder / "told.json").unlink(missing_ok=True)
     here = str(Path(__file__).parent)
     paths = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, MARK: token, "PYTHONPATH": paths, "RAY_USAGE_STATS_ENABLED": "0"}
@@ -180,7 +183,7 @@ def run(folder: Path, count: int, seed: int, each: int, until: float | None) -> 
         driver = subprocess.Popen([*command, "--each", str(each)], env=environment, stdout=log, stderr=log)
     began, killed = time.monotonic(), False
     try:
-        with Ledger(f"sqlite:///{folder / 'budget.db'}") as ledger:
+        with Ledger(budget(folder)) as ledger:
             while driver.poll() is None and time.monotonic() - began < PATIENCE:
                 killed = until is not None and int(ledger.head().partition(":")[0]) > 2 * until
                 if killed:
@@ -198,7 +201,20 @@ def run(folder: Path, count: int, seed: int, each: int, until: float | None) -> 
         return {"told": {"unstarted": 1, "seconds": round(time.monotonic() - began, 1)}}
     if not killed:
         raise RuntimeError(f"the driver ended by itself: see {folder / 'driver.log'}")
-    return {"told": {"everything killed": 1, "seconds": round(time.monotonic() - began, 1)}}
+    seconds = round(time.monotonic() - began, 1)
+    return {"told": {**parsed(folder / "told.json"), "everything killed": 1, "seconds": seconds}}
+
+
+def parsed(path: Path) -> dict[str, int]:
+    """Return what a driver told last; it may have been killed while it wrote."""
+    with suppress(OSError, ValueError):
+        return dict(json.loads(path.read_text()))
+    return {}
+
+
+def budget(folder: Path) -> str:
+    """Return the URL of the ledger."""
+    return f"sqlite:///{folder / 'budget.db'}"
 
 
 def main() -> int:
@@ -217,7 +233,7 @@ def main() -> int:
     folder = given.folder or Path(tempfile.mkdtemp(prefix="dpveil-cluster-"))
     folder.mkdir(exist_ok=True)
     wanted = photos(folder / "in", given.photos, given.seed)
-    with Ledger(f"sqlite:///{folder / 'budget.db'}", create=True) as ledger:
+    with Ledger(budget(folder), create=True) as ledger:
         ledger.set_limit("set", Limit("pure", epsilon=10 * given.photos))
     chance, seen = random.Random(given.seed), []  # noqa: S311
     while len(seen) < MOST_RUNS and (not seen or any(seen[-1]["told"].get(name) for name in AGAIN)):
@@ -226,11 +242,11 @@ def main() -> int:
         until = (heads + chance.random()) * part if heads < given.heads else None
         seen.append(run(folder, given.nodes, given.seed + len(seen), given.each, until))
         print(json.dumps(seen[-1]["told"]), file=sys.stderr, flush=True)
-    with Ledger(f"sqlite:///{folder / 'budget.db'}") as ledger:
+    with Ledger(budget(folder)) as ledger:
         before = paid(ledger)
     seen.append(run(folder, given.nodes, 0, 0, None))
     found = check(folder, wanted, seen, given.nodes)
-    with Ledger(f"sqlite:///{folder / 'budget.db'}") as ledger:
+    with Ledger(budget(folder)) as ledger:
         if paid(ledger) != before:
             found["findings"].append("a run with nothing to do drew something")
     print(json.dumps({**found, "told": [each["told"] for each in seen]}, indent=1))

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from budgets import made, url_of
-from scale_made import PIX, Dark, paid, plain, png, releases
+from scale_made import PIX, Dark, Endless, paid, plain, png, releases
 
 from dpveil.cli import run
 from dpveil.errors import InvalidParameter, UsageError
@@ -86,6 +86,14 @@ def test_every_row_is_released_or_told_and_another_run_draws_nothing(cluster, tm
     assert releases(tmp_path / "store") == {row["release"] for row in first if row["release"]}
     assert [bool(row["problem"]) for row in first] == [row["status"] != "released" for row in first]
     assert paid(ledger) == (3, 0)
+
+
+def test_a_photo_that_never_ends_fails_and_the_others_are_released(cluster, tmp_path):
+    dataset = data(cluster, [plain(255), png(1), png(2)])
+    rows = release(dataset, **PIX, regions=[Endless()], store=tmp_path / "store", seconds=2).take_all()
+    found = {row["path"]: (row["status"], row["problem"]) for row in rows}
+    assert [found[f"p{number}"][0] for number in range(3)] == ["failed", "released", "released"]
+    assert "out of time" in found["p0"][1]
 
 
 def test_no_column_that_could_hold_an_original_is_kept(cluster, tmp_path):

@@ -35,7 +35,7 @@ REASONS: Final = {"LedgerError": UNPAYABLE, "OutputError": UNWRITABLE}
 BLOCKS: Final = 4096
 """In how many parts the files of a large run are given out, about."""
 PARTS_EACH: Final = 8
-"""Into how many parts for each worker the files of a short run are divided: all end at about the same time."""
+"""Into how many parts for each worker the files of a short run are divided, so that all end together."""
 UNENCODABLE: Final = "its name is no UTF-8, which Ray cannot send"
 
 

@@ -18,11 +18,11 @@ class Mapper:
     """Releases the column of photos of Arrow tables; it can be sent to other processes.
 
     `column` holds the bytes of image files, or their names with `files` of the `setup`, and `key` names of
-    rows, as text or whole numbers, each once, and a row without one fails; `stamp` tells versions of a row apart. The columns of the
-    result are `key`, those in `keep`, which are passed on unchanged, and three of text: `release`, the name
-    of the PNG in the store's folder `releases`; `status`, which is "released", "no_region", "failed" or
-    "untried"; and `problem`. Nothing is promised for any of them but the release itself. With `own`, a
-    process that works on one photo for too long ends.
+    rows, as text or whole numbers, each once, and a row without one fails; `stamp` tells versions of a row
+    apart. The columns of the result are `key`, those in `keep`, which are passed on unchanged, and three of
+    text: `release`, the name of the PNG in the store's folder `releases`; `status`, which is "released",
+    "no_region", "failed" or "untried"; and `problem`. Nothing is promised for any of them but the release
+    itself. With `own`, a process that works on one photo for too long ends.
     """
 
     def __init__(

@@ -91,9 +91,9 @@ class Actor:
 def connected() -> Any:
     """Return Ray, connected to the cluster of RAY_ADDRESS, or to one that is started on this machine.
 
-    Without an address, Ray would connect to any cluster that a file in its temporary folder names, which other
-    users of the machine may write. A cluster that is started here sends no statistics to Ray's makers. Raises
-    `UsageError`.
+    Without an address, Ray would connect to any cluster that a file in its temporary folder names, which
+    other users of the machine may write. A cluster that is started here sends no statistics to Ray's makers.
+    Raises `UsageError`.
     """
     try:
         import ray
