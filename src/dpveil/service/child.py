@@ -48,13 +48,13 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     from dpveil.service.work import DRAW, steps
 
     while (message := read(requests)) is not None:
-        given = steps(*message)
+        given, waits = steps(*message), message[0].get("paid", True)
         del message  # the photo's bytes are not needed once it was read
         try:
             for told, contents in given:
-                asks = "room" in told
-                write(answers, told, contents, flush=asks)
-                if asks and not _goes_on(read(requests), DRAW):
+                planned = "room" in told
+                write(answers, told, contents, flush=planned)
+                if planned and waits and not _goes_on(read(requests), DRAW):
                     break
             write(answers, {"done": True})
         except Exception as error:  # noqa: BLE001  a hostile photo may raise anything; this worker is replaced

@@ -224,7 +224,7 @@ class Desk:
         log.write("failed", kind=kind_of(error), status=status_of(error))
 
     async def _release(self, job: Job, order: Order, share: Share) -> None:
-        """Plan, pay, draw and keep; the worker is free again once it has drawn."""
+        """Plan, pay, draw and keep; the worker is free again once it has drawn, at once if none pays."""
         async with AsyncExitStack() as stack:
             async with self.pool.worker() as worker:
                 job.begun = True
@@ -233,8 +233,7 @@ class Desk:
                 payment = await self._paid(worker, job, order, planned, room)
                 stack.callback(self.store.free, room)
                 with lost_if(payment):
-                    answer, image = await worker.tell({"do": "draw"}, self.limits.draw_seconds)
-                    await worker.finish()
+                    answer, image = await worker.draw()
                 await stack.enter_async_context(self._keeping)
             with lost_if(payment):
                 release = await self._checked(answer, image, planned["total"], room)
@@ -254,9 +253,8 @@ class Desk:
 
         What nobody has seen is not forgotten for it.
         """
-        if not self.store.has_room(size):
-            await self.results(self.store.make_room, size)
-            if not self.store.has_room(size):
+        while not self.store.has_room(size):  # what is made for one release may be taken by another
+            if not await self.results(self.store.make_room, size):
                 raise Busy("the results that are kept leave no room for another", after=60)
         try:
             await self.results(self.store.hold, id_, size)

@@ -37,11 +37,11 @@ def _environment() -> dict[str, str]:
 
 
 class Worker:
-    """One process; `ask` and `tell` talk to it. One that was left in the middle of a talk is killed."""
+    """One process, which is asked one request after another; one that was left in the middle is killed."""
 
     def __init__(self, process: asyncio.subprocess.Process, answers: Answers, limits: Limits) -> None:
         self.process, self.limits = process, limits
-        self.talking = False
+        self.talking = self._waits = False
         self._answers = answers
 
     @classmethod
@@ -74,27 +74,40 @@ class Worker:
     async def ask(self, told: dict[str, Any], contents: bytes, seconds: float) -> Message:
         """Send a request and return the first answer; raises the error that the worker reports.
 
-        Raises `WorkerEnded` if the process ends or takes longer than `seconds`; then it is killed.
+        A release that has to be `paid` waits for `draw` or `drop` once it is planned; any other is drawn at
+        once. Raises `WorkerEnded` if the process ends or takes longer than `seconds`; then it is killed.
         """
-        self.talking = True
-        return await self._answered(told, contents, seconds)
+        self.talking, self._waits = True, told.get("paid", True)
+        await self._send(told, contents, seconds)
+        return await self._answer(seconds)
 
-    async def tell(self, told: dict[str, Any], seconds: float) -> Message:
-        """Answer the worker's question, and return what it says to that; raises as `ask`."""
-        return await self._answered(told, b"", seconds)
+    async def draw(self) -> Message:
+        """Have a planned release drawn, unless that has begun, and return it; raises as `ask`."""
+        seconds = self.limits.draw_seconds
+        if self._waits:
+            await self._send({"do": "draw"}, b"", seconds)
+        answer = await self._answer(seconds)
+        await self.finish()
+        return answer
 
     async def drop(self) -> None:
-        """Let go of a request that was planned and is not paid for."""
-        if self.process.stdin is not None:
-            self.process.stdin.write(b"".join(packed({"do": "drop"})))
-        await self.finish()
+        """Let go of a request that was planned: it is not drawn, or what is drawn is forgotten.
+
+        Raises nothing: a worker that ends meanwhile is not usable.
+        """
+        with suppress(DPVeilError):
+            if self._waits:
+                await self._send({"do": "drop"}, b"", self.limits.plan_seconds)
+            else:
+                await self._heard(self.limits.draw_seconds)
+            await self.finish()
 
     async def finish(self) -> None:
         """Hear that the request is done, after which the next may be asked."""
         told, _ = await self._heard(self.limits.plan_seconds)
         self.talking = not told.get("done")
 
-    async def _answered(self, told: dict[str, Any], contents: bytes, seconds: float) -> Message:
+    async def _send(self, told: dict[str, Any], contents: bytes, seconds: float) -> None:
         stdin = self.process.stdin
         if stdin is None:
             raise WorkerEnded
@@ -107,6 +120,8 @@ class Worker:
                         await stdin.drain()
         except (OSError, TimeoutError) as error:
             raise WorkerEnded from error
+
+    async def _answer(self, seconds: float) -> Message:
         answer, image = await self._heard(seconds)
         if "error" in answer:
             await self.finish()

@@ -131,13 +131,13 @@ class Store:
         self._room += size * fits
         return fits
 
-    def make_room(self, size: int) -> None:
-        """Forget what has expired, and what was downloaded, the oldest first, until there is room."""
+    def make_room(self, size: int) -> bool:
+        """Forget what expired, then what was downloaded, the oldest first; return whether there is room."""
         self.sweep()
-        for (id_,) in self._base.execute("SELECT id FROM results WHERE fetched ORDER BY expires").fetchall():
-            if self.used + self._room + size <= self.limits.results_bytes:
-                return
-            self.delete(id_)
+        seen = self._base.execute("SELECT id FROM results WHERE fetched ORDER BY expires DESC").fetchall()
+        while (full := self.used + self._room + size > self.limits.results_bytes) and seen:
+            self.delete(*seen.pop())
+        return not full
 
     def free(self, size: int) -> None:
         """Give back what `has_room` kept."""

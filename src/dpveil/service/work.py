@@ -26,7 +26,7 @@ SIZED: Final = ("size", "channels")
 
 
 def steps(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
-    """Yield the answers to one request; what is sent after the first answer decides on the second.
+    """Yield the answers to one request; if it is `paid`, what is sent after the first decides on the second.
 
     Errors of dpveil become an answer {"error": {...}}, in the words of the command line. Raises `MemoryError`
     where one is behind them: what was being imported may be half done, and the process is no more use.
@@ -87,7 +87,7 @@ def _page_offers(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
 
 
 def _release(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
-    """Plan, and yield what a ledger is told if it is `paid`; once that is committed, draw, and yield it."""
+    """Plan, and yield what a ledger is told if it is `paid`; draw, once that is committed, and yield it."""
     request, planned = _planned(told, contents)
     _check_memory(planned)
     total = None if planned.total is None else planned.total.to_json()
