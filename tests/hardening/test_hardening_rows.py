@@ -22,7 +22,7 @@ from dpveil.core.origin import Origin
 from dpveil.core.region import Box, Region, RegionRecord
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.io import encode
-from dpveil.release import saving
+from dpveil.release import pair, saving
 from dpveil.release.saving import certificate_path, tidy
 from dpveil.release.words import HEURISTIC, MISSING
 from records import record
@@ -301,8 +301,8 @@ def test_nothing_is_computed_for_a_certificate_that_is_wrong_already(tmp_path, m
     def computed(*arguments, **options):
         raise AssertionError
 
-    for name in ("Quote", "read_bytes"):
-        monkeypatch.setattr(dpveil.release.verification, name, computed)
+    monkeypatch.setattr(dpveil.release.verification, "Quote", computed)
+    monkeypatch.setattr(pair, "read_bytes", computed)
     result = dpveil.verify(image)
     assert result.status == "inconsistent"
     assert not any("recomputed" in problem for problem in result.problems)

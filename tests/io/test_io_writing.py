@@ -8,13 +8,16 @@ import tempfile
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dpveil
 import dpveil.io as dio
 from dpveil.errors import OutputError
 from dpveil.io import locking, writing
+from dpveil.release import saving
 from dpveil.release.saving import tidy
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  only new folders of our own
@@ -276,6 +279,46 @@ def test_a_file_that_somebody_looks_at_is_locked_all_the_same(tmp_path):
         with locking.in_use(file.fileno()):
             assert dio.leftovers(tmp_path) == []
         assert dio.leftovers(tmp_path) == [path]
+
+
+def test_whoever_looks_for_leftovers_hides_none_from_another(tmp_path):
+    """An image whose certificate has its name already gets its own, whoever looks at it meanwhile."""
+    image = tmp_path / "a.png"
+    dpveil.obfuscate(np.zeros((16, 16, 3), np.uint8), "fill", regions="whole").save(image)
+    waiting, other = (tmp_path / f".dpveil-{digit * 16}.tmp" for digit in "23")
+    image.rename(waiting)
+    other.write_bytes(b"of a killed process")
+    real, looked = fcntl.flock, []
+
+    def looking(handle: int, how: int) -> None:
+        """Look as another does, at the same moment."""
+        with waiting.open("rb") as there:
+            if how & fcntl.LOCK_SH:
+                looked.append(handle)
+                real(there, how)
+            real(handle, how)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(fcntl, "flock", looking)
+        tidy(tmp_path)
+    assert looked
+    assert sorted(listing(tmp_path)) == ["a.png", "a.png.certificate.json"]
+
+
+def test_what_was_skipped_is_not_removed(tmp_path, monkeypatch):
+    """A file that was in use when leftovers were listed stays, even if it is free a moment later."""
+    path = tmp_path / f".dpveil-{'4' * 16}.tmp"
+    free = tmp_path / f".dpveil-{'5' * 16}.tmp"
+    for each in (path, free):
+        each.write_bytes(b"image")
+    with path.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        finish = saving._finish
+        monkeypatch.setattr(
+            saving, "_finish", lambda *given: (finish(*given), fcntl.flock(held, fcntl.LOCK_UN))
+        )
+        tidy(tmp_path)
+    assert sorted(listing(tmp_path)) == [path.name]
 
 
 def test_a_target_that_appears_while_files_are_flushed_is_not_replaced(tmp_path, monkeypatch):

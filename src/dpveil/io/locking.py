@@ -27,6 +27,8 @@ PATIENCE: Final = 120.0
 """Seconds to wait for another writer, which locks a folder only while it names the files of one photo."""
 PAUSE: Final = 0.001
 """Seconds between two attempts to lock a folder."""
+HELD: Final = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
+"""Errors that say that another one holds a lock."""
 PLAIN: Final = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK", "O_NOFOLLOW"))
 """How a file is opened that may be anything."""
 TEMPORARY: Final = re.compile(r"\.dpveil-[0-9a-f]{16}\.tmp")
@@ -70,7 +72,7 @@ def _acquire(handle: int) -> bool:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            if error.errno not in (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES):
+            if error.errno not in HELD:
                 return False
             if time.monotonic() > until:
                 raise OSError(errno.EBUSY, "another process is writing there") from error
@@ -110,7 +112,7 @@ def _held(path: Path) -> int:
             if LOCKS:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            if error.errno in (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES):
+            if error.errno in HELD:
                 os.close(handle)
                 raise OSError(errno.EBUSY, "another process is writing there") from error
         with suppress(FileNotFoundError):
@@ -149,22 +151,22 @@ def leftovers(folder: Path) -> list[Path]:
 
 
 def _is_used(entry: os.DirEntry[str]) -> bool:
-    """Whether a process may be writing a temporary file: it has locked it, or keeps it from being opened."""
+    """Whether a process may be writing a temporary file: it has locked it, or keeps it from being read.
+
+    The lock that looks is shared, so that nobody who looks takes another who looks for a writer.
+    """
     if not entry.is_file(follow_symlinks=False):
         return False
-    for mode in (os.O_RDWR, os.O_RDONLY):  # network disks lock only what is open to be written
-        try:
-            handle = os.open(entry.path, mode | PLAIN)
-        except OSError as error:
-            if error.errno in (errno.EACCES, errno.EPERM, errno.EISDIR, errno.EROFS):
-                continue
-            return error.errno == errno.ENOENT  # gone meanwhile
-        try:
-            if LOCKS:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return True
-        finally:
-            os.close(handle)
-        return False
-    return True
+    try:
+        handle = os.open(entry.path, os.O_RDONLY | PLAIN)
+    except OSError as error:
+        return error.errno != errno.ELOOP  # a link is nobody's work
+    try:
+        if LOCKS:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_UN)  # a child process may have inherited the handle
+    except OSError as error:
+        return error.errno in HELD
+    finally:
+        os.close(handle)
+    return False

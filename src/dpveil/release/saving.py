@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -243,8 +243,9 @@ def tidy(folder: Path) -> None:
     with suppress(OSError), sole_writer([folder]) as alone:
         if not alone:
             return
-        _finish(folder)
-        for path in leftovers(folder):
+        found = leftovers(folder)
+        _finish(folder, found)
+        for path in found:
             with suppress(OSError):  # it may be a folder
                 path.unlink(missing_ok=True)
 
@@ -255,17 +256,17 @@ def complete(folder: Path) -> None:
         return
     with suppress(OSError), sole_writer([folder]) as alone:
         if alone:
-            _finish(folder)
+            _finish(folder, leftovers(folder))
 
 
-def _finish(folder: Path) -> None:
-    """Rename temporary files to the missing images whose certificates state their hash.
+def _finish(folder: Path, found: Sequence[Path]) -> None:
+    """Rename temporary files that were `found` to the missing images whose certificates state their hash.
 
     Files larger than any of these images can be, or than MAX_PIXELS allows, are not read.
     """
     without = {output.sha256: (image, output) for image, output in _without_image(folder)}
     pixels = max((output.width * output.height for _, output in without.values()), default=0)
-    for path in _plain(leftovers(folder)) if without else ():
+    for path in _plain(found) if without else ():
         if path.lstat().st_size <= most_bytes(min(pixels, MAX_PIXELS)):
             image, _ = without.pop(_hash(path), (None, None))
             if image is not None:
