@@ -141,8 +141,23 @@ def test_no_pixel_of_text_is_in_the_crop_of_a_face() -> None:
     photo, line = captioned(0.35)
     image = np.clip(photo.image, 10, 245)
     image[line.slices] = (255, 0, 255)
-    method = Flat()
+    method, before = Flat(), len(Flat.seen)
     dpveil.plan(Photo(image), method, regions=[Faces(), Given(box=line, margin=0)]).release()
-    seen = np.concatenate([np.asarray(crop).reshape(-1, 3) for crop in method.seen])
+    seen = np.concatenate([np.asarray(crop).reshape(-1, 3) for crop in method.seen[before:]])
     assert not ((seen[:, 0] > 200) & (seen[:, 1] < 60) & (seen[:, 2] > 200)).any()
     assert (seen == COVER.level).all(axis=1).any()
+
+
+@pytest.mark.usefixtures("sees")
+def test_faces_are_numbered_as_they_are_placed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their cells in the photo in which text is covered: the order tells nothing finer of its pixels."""
+    photo, line = captioned(0.35)
+    orders = []
+
+    def by_cells(method: object, seen: Photo, boxes: list[Box]) -> list[int]:
+        orders.append((seen.image[line.slices] == COVER.level).all())
+        return [*range(len(boxes))]
+
+    monkeypatch.setattr("dpveil.faces.base.by_cells", by_cells)
+    dpveil.plan(photo, "attributes", regions=[Faces(), Given(box=line, margin=0)], **DRAWN)
+    assert orders == [True]

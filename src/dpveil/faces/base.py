@@ -146,8 +146,8 @@ class FaceMethod(Method):
     def place(self, photo: Photo, regions: Sequence[Region]) -> Placement:
         """Return the faces' places and the pixels that are replaced; the whole photo is one portrait.
 
-        Objects and text are covered first, and no face is placed or drawn by their pixels. Raises `RegionError` if a face
-        cannot be placed.
+        Objects and text are covered first, and no face is placed or drawn by their pixels. Raises
+        `RegionError` if a face cannot be placed.
         """
         faces = [region for region in regions if not is_object(region)]
         whole = [region for region in faces if region.covers(photo) and not region.origin.found]

@@ -1,8 +1,8 @@
 """Objects beside faces: what is no face gets one grey level, and no face is placed or drawn by its pixels.
 
-Boxes that a user gives are covered before anything is searched for, so nothing reads their pixels at all. Text
-and the like that is found is covered once faces are found, before they are placed: the boxes of faces, which
-certificates say follow from the photo's pixels, are all that may follow from it.
+Boxes that a user gives are covered before anything is searched for, so nothing reads their pixels at all.
+Text and the like that is found is covered once faces are found, before they are placed: the boxes of faces,
+which certificates say follow from the photo's pixels, are all that may follow from it.
 """
 
 from __future__ import annotations

@@ -10,7 +10,9 @@ FACE_BOX: Final = f"position and size of the face box, {SAME}"
 PLACE: Final = f"position and size of the region, {SAME}"
 TEXT_BOX: Final = f"position and size of the box of text, and so about how long the text is, {SAME}"
 PLATE_BOX: Final = f"position and size of the plate's box, and so about how long its text is, {SAME}"
-FACES_TOO: Final = f"where faces are, if they were looked for: with the pixels of this region in sight, {SAME}"
+FACES_TOO: Final = (
+    f"where faces are, if they were looked for: with the pixels of this region in sight, {SAME}"
+)
 """What is told beside regions of text and the like: they are covered once faces are found."""
 COUNT: Final = "how many regions were found, and that none was found elsewhere"
 FACE_COUNT: Final = "how many faces were found, and that none was found elsewhere"
