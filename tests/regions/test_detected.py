@@ -323,7 +323,8 @@ def test_of_too_many_parts_no_more_are_read(tmp_path: Path, monkeypatch: pytest.
         DetectorFile.of(path)
     assert read == detector_files.MOST_NODES + 2
     monkeypatch.setattr(detector_files, "MOST_FIELDS", 1000)
-    for contents in (field(1, 8) * 1001, field(7, field(1, field(5, field(3, 1) * 30)) * 40)):
+    nodes, arrays = field(1, field(5, field(3, 1) * 30)), field(5, field(1, 1) * 30)
+    for contents in (field(1, 8) * 1001, field(7, nodes * 40), field(7, arrays * 40)):
         path.write_bytes(contents)
         read = 0
         with pytest.raises(InvalidParameter, match="more than 1,000 parts"):
