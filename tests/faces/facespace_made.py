@@ -7,11 +7,14 @@ from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
+from PIL import Image, ImageDraw
 from skimage import data
 
 from dpveil.assets import Card
 from dpveil.codecs import PCA
 from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box, Region
 from dpveil.faces import FaceMethod
 from dpveil.faces.geometry import Frame
 from dpveil.training import train_pca
@@ -20,10 +23,30 @@ SIDE = 32
 CARD = Card("pca", data="made faces", terms="none", seed=1)
 FACE = "177,65,88,108"
 """Where the astronaut's face is, from the forehead to the chin."""
+HEAD = Box(155, 22, 142, 192)
+"""Most of the astronaut's head."""
 
 
 def astronaut() -> np.ndarray:
     return np.asarray(data.astronaut())
+
+
+def captioned(height: float) -> tuple[Photo, Box]:
+    """Return a photo of two faces with a caption over the left one, and about where that is."""
+    image = Image.fromarray(np.hstack([astronaut(), astronaut()]))
+    at = HEAD.x - 20, round(HEAD.y + HEAD.h * height)
+    white = {"fill": "white", "stroke_width": 2, "stroke_fill": "black"}
+    ImageDraw.Draw(image).text(at, "BREAKING NEWS", font_size=42, **white)
+    return Photo(np.asarray(image)), Box(at[0] - 20, at[1], 381, 56)
+
+
+def replaced(regions: tuple[Region, ...], size: tuple[int, int]) -> np.ndarray:
+    """Return which pixels get another face."""
+    where = np.zeros(size, bool)
+    for region in regions:
+        if region.origin.kind == "face":
+            where[region.box.slices] |= True if region.mask is None else region.mask
+    return where
 
 
 @cache

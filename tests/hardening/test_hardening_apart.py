@@ -14,6 +14,7 @@ from fuzz_opencv import outcome
 
 from dpveil.assets import apart, opencv_child
 from dpveil.assets.apart import Apart
+from dpveil.core.environment import PASSED_ON
 from dpveil.errors import ModelError
 from tiny_onnx import yunet
 
@@ -83,12 +84,46 @@ def test_a_process_that_cannot_be_started_is_one_error(monkeypatch: pytest.Monke
         Apart("yunet", yunet())(IMAGE, SETTINGS)
 
 
+def test_outputs_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the one that makes them, and by the one that gets them, which reads none of them."""
+    stream = io.BytesIO(b'[["|u1", [9]], ["|u1", [9]]]\n' + bytes(18))
+    with pytest.raises(ValueError, match="no message"):
+        opencv_child.read(stream, 17)
+    assert len(stream.read()) == 18
+    asked, answers = io.BytesIO(), io.BytesIO()
+    for message in ([np.frombuffer(yunet(), np.uint8)], [np.array(1.0), IMAGE, SETTINGS]):
+        opencv_child.write(asked, message)
+    asked.seek(0)
+    network = Apart("yunet", yunet())
+    monkeypatch.setattr(opencv_child, "MOST_FOUND", 15 * 8 - 1)
+    with pytest.raises(ModelError, match="ends the process"):
+        network(IMAGE, SETTINGS)
+    opencv_child.serve("yunet", asked, answers)
+    assert answers.getvalue() == b"null\n"
+
+
+def test_the_process_gets_no_secrets_of_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, str] = {}
+
+    def started(*_: object, env: dict[str, str], **__: object) -> None:
+        given.update(env)
+        raise OSError
+
+    for name in ("DPVEIL_PASSPHRASE", "AWS_SECRET_ACCESS_KEY", "DPVEIL_DATABASE"):
+        monkeypatch.setenv(name, "secret")
+    monkeypatch.setattr(subprocess, "Popen", started)
+    with pytest.raises(ModelError):
+        Apart("yunet", yunet())(IMAGE, SETTINGS)
+    assert "PATH" in given
+    assert given.keys() <= PASSED_ON | {"PYTHONPATH"}
+
+
 def test_an_interruption_ends_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
     network = Apart("yunet", yunet())
     network(IMAGE, SETTINGS)
     [(_, child)] = network._idle
 
-    def interrupted(stream: object) -> None:
+    def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(opencv_child, "read", interrupted)

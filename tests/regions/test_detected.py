@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,9 @@ from PIL import Image
 
 import dpveil
 from dpveil import Photo
+from dpveil.assets import detector_files
 from dpveil.assets.detector_files import LIST, DetectorFile
+from dpveil.assets.protobuf import every
 from dpveil.cli import run
 from dpveil.errors import InvalidParameter, NoRegion, RegionError, UnknownName
 from dpveil.regions import Detected, layouts, parse
@@ -229,7 +232,14 @@ def hostile(tmp_path: Path) -> dict[str, bytes]:
     foreign = field(1, node("Identity", ("c0",), "z") + field(7, "com.example"))
     inner = field(5, field(1, "value") + field(5, elsewhere(str(tmp_path / "w.bin"))[2:]))
     constant = field(1, field(2, "z") + field(4, "Constant") + inner)
+    training = field(1, node("Dropout", ("c0", "ratio", "mode"), "z"))
     return {
+        "random": network(free(), more=field(1, node("RandomUniformLike", ("c0",), "z"))),
+        "one of two operators random": network(
+            free(), more=field(1, field(4, "Bernoulli") + node("Add", ("c0",), "z"))
+        ),
+        "training": network(free(), more=training),
+        "nodes": field(7, field(1, b"") * 20_001),
         "empty": b"",
         "text": b"no network",
         "cut": ordinary[:-9],
@@ -255,6 +265,10 @@ REASONS = {
     "another file": "no other file is opened",
     "another file in a constant": "no other file is opened",
     "a graph within": "branches or loops",
+    "random": "random numbers",
+    "one of two operators random": "random numbers",
+    "training": "random numbers",
+    "nodes": "more than 20,000 nodes",
     "another's operator": "not ONNX's own",
     "functions": "no detector needs",
     "deep names": "list of names",
@@ -274,6 +288,48 @@ def test_hostile_files_are_refused_in_one_line(name: str, tmp_path: Path) -> Non
     assert "\n" not in told
     assert "detector model" in told
     assert REASONS.get(name, "") in told
+
+
+@pytest.mark.parametrize(
+    "operator", ["RandomUniform", "RandomNormal", "RandomNormalLike", "Bernoulli", "Multinomial"]
+)
+def test_every_random_operator_is_refused(operator: str, tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(network(free(), more=field(1, node(operator, ("c0",), "z"))))
+    with pytest.raises(InvalidParameter, match="random numbers"):
+        DetectorFile.of(path)
+
+
+def test_dropout_that_does_nothing_is_taken(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(network(free(), more=field(1, node("Dropout", ("c0", "ratio"), "z"))))
+    assert DetectorFile.of(path).width == SIDE
+
+
+def test_of_too_many_parts_no_more_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither of nodes alone, nor of all parts of a file together, such as those of attributes."""
+    read = 0
+
+    def counted(message: bytes) -> Iterator[tuple[int, int, bytes]]:
+        nonlocal read
+        for part in every(message):
+            read += 1
+            yield part
+
+    monkeypatch.setattr(detector_files, "every", counted)
+    path = tmp_path / "net.onnx"
+    path.write_bytes(field(7, field(1, b"") * 40_000))
+    with pytest.raises(InvalidParameter, match="nodes"):
+        DetectorFile.of(path)
+    assert read == detector_files.MOST_NODES + 2
+    monkeypatch.setattr(detector_files, "MOST_FIELDS", 1000)
+    nodes, arrays = field(1, field(5, field(3, 1) * 30)), field(5, field(1, 1) * 30)
+    for contents in (field(1, 8) * 1001, field(7, nodes * 40), field(7, arrays * 40)):
+        path.write_bytes(contents)
+        read = 0
+        with pytest.raises(InvalidParameter, match="more than 1,000 parts"):
+            DetectorFile.of(path)
+        assert read == 1001
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:

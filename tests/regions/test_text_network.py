@@ -9,12 +9,13 @@ from typing import NoReturn
 
 import numpy as np
 import pytest
+from facespace_made import captioned, replaced
 from PIL import Image, ImageDraw, ImageFont
 
 import dpveil
 from dpveil import Photo
 from dpveil.bench.drawn import DrawnPlate
-from dpveil.regions import Plates, Text
+from dpveil.regions import Faces, Plates, Text
 from dpveil.regions.text.network import network, network_path
 
 pytestmark = pytest.mark.skipif(network_path() is None, reason="needs pip install 'dpveil[text]'")
@@ -63,3 +64,17 @@ def test_nothing_of_the_package_is_imported() -> None:
     program = "import sys, numpy, dpveil; from dpveil.regions import Text; Text().prepare(); "
     program += "sys.exit('rapidocr' in sys.modules or 'requests' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("height", [0.15, 0.3, 0.4, 0.5, 0.7])
+def test_every_face_under_a_caption_is_replaced(height: float) -> None:
+    pytest.importorskip("dlib")
+    photo, _ = captioned(height)
+    faces = Faces(margin=0)(photo)
+    asked = {"gallery": "drawn", "attributes": "tone=2"}
+    plan = dpveil.plan(photo, "attributes", regions="faces+text", **asked)
+    kinds = [region.origin.kind for region in plan.regions]
+    assert kinds.count("face") == len(faces)
+    assert "text" in kinds
+    where = replaced(plan.regions, photo.image.shape[:2])
+    assert all(where[face.box.slices].mean() > 0.9 for face in faces)

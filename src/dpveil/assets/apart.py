@@ -14,6 +14,7 @@ from typing import IO, Final, cast
 import numpy as np
 
 from dpveil.assets import opencv_child
+from dpveil.core.environment import passed_on
 from dpveil.errors import ModelError
 
 LONGEST: Final = 300
@@ -60,7 +61,7 @@ class Apart:
             told = [[np.frombuffer(self.contents, np.uint8)]] if new else []
             for message in (*told, [np.array(cv2.getNumThreads(), np.float64), *arrays]):
                 opencv_child.write(cast("IO[bytes]", child.stdin), message)
-            found = opencv_child.read(cast("IO[bytes]", child.stdout))
+            found = opencv_child.read(cast("IO[bytes]", child.stdout), opencv_child.MOST_FOUND)
         except (EOFError, OSError, TypeError, ValueError) as error:
             _end(child)
             raise ModelError("the network ends the process that reads it") from error
@@ -94,7 +95,7 @@ def _started(job: str) -> Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": paths},
+            env={**passed_on(), "PYTHONPATH": paths},
             start_new_session=True,  # an interruption is for this process, which ends the other one
         )
     except OSError as error:

@@ -23,6 +23,8 @@ TYPES: Final = ("|u1", "<f4", "<f8")
 """Types of arrays in messages."""
 MOST: Final = 1 << 31
 """Most bytes of a message; a network of 1 GiB is one."""
+MOST_FOUND: Final = 1 << 27
+"""Most bytes of what a network gives, all arrays together: what asked is not to run out of memory for it."""
 MEMORY: Final = 1 << 34
 """Most memory that the process gets, in bytes, where the system can limit it."""
 LONGEST: Final = 330
@@ -40,20 +42,31 @@ def write(stream: IO[bytes], arrays: Sequence[np.ndarray] | None) -> None:
     stream.flush()
 
 
-def read(stream: IO[bytes]) -> list[np.ndarray] | None:
-    """Return the arrays of a message; raises `EOFError` at the end and `ValueError` for anything else."""
+def read(stream: IO[bytes], most: int = MOST) -> list[np.ndarray] | None:
+    """Return the arrays of a message; raises `EOFError` at the end and `ValueError` for anything else.
+
+    Nothing is read of arrays that have more than `most` bytes together.
+    """
     line = stream.readline(HEAD)
     if not line.endswith(b"\n"):
         raise EOFError("the other process ended")
     told = json.loads(line)
-    return None if told is None else [_array(stream, *one) for one in told]
+    if told is None:
+        return None
+    if sum(_size(*one) for one in told) > most:
+        raise ValueError("it is no message")
+    return [_array(stream, *one) for one in told]
+
+
+def _size(kind: str, shape: list[int]) -> int:
+    """Return how many bytes an array has; raises `ValueError` for what is none."""
+    if kind in TYPES and len(shape) <= 8 and all(type(side) is int and 0 <= side < MOST for side in shape):
+        return math.prod(shape) * np.dtype(kind).itemsize
+    raise ValueError("it is no message")
 
 
 def _array(stream: IO[bytes], kind: str, shape: list[int]) -> np.ndarray:
-    sides = kind in TYPES and len(shape) <= 8 and all(type(side) is int and side >= 0 for side in shape)
-    size = math.prod(shape) * np.dtype(kind).itemsize if sides else MOST
-    if size >= MOST:
-        raise ValueError("it is no message")
+    size = _size(kind, shape)
     contents = stream.read(size)
     if len(contents) < size:
         raise EOFError("the other process ended")
@@ -146,7 +159,8 @@ def serve(job: str, asked: IO[bytes], answers: IO[bytes]) -> None:
             except cv2.error:
                 found = None
             alarm(0)
-            write(answers, [found] if isinstance(found, np.ndarray) else found)
+            made = [found] if isinstance(found, np.ndarray) else found
+            write(answers, None if sum(one.nbytes for one in made or ()) > MOST_FOUND else made)
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.faces.geometry.stated import misplaced
 from dpveil.faces.heads import Heads, by_cells
 from dpveil.faces.inpainting import INPAINTING
-from dpveil.faces.objects import COVER, Among, hidden, is_object, searched
+from dpveil.faces.objects import COVER, Among, hidden, is_object, placed_in, searched
 from dpveil.faces.portrait import Portrait
 from dpveil.mechanisms.method import DRAWN, TRAINED, Method
 from dpveil.mechanisms.placement import Image, Placement, Pose
@@ -125,7 +125,7 @@ class FaceMethod(Method):
         return tuple(finder.without_margin(reason) for finder in finders)
 
     def visible(self, photo: Photo, finders: Sequence[Finder]) -> Photo:
-        """Return the photo with the objects covered that a user gives: faces are found in what stays."""
+        """Return the photo with the objects covered that a user gives: all is found in what stays."""
         return searched(photo, finders)
 
     @property
@@ -138,11 +138,16 @@ class FaceMethod(Method):
         """The reading order of the cells of the public grid, which are all that a release shows of places."""
         return partial(by_cells, self)
 
+    def order_in(self, photo: Photo, finders: Sequence[Finder]) -> Order:
+        """Return the order of the cells of faces as they are placed: with text and the like covered."""
+        covered = placed_in(photo, finders)
+        return lambda _, boxes: by_cells(self, covered, boxes)
+
     def place(self, photo: Photo, regions: Sequence[Region]) -> Placement:
         """Return the faces' places and the pixels that are replaced; the whole photo is one portrait.
 
-        Boxes around objects are covered first, and nothing reads their pixels. Raises `RegionError` if a face
-        cannot be placed.
+        Objects and text are covered first, and no face is placed or drawn by their pixels. Raises
+        `RegionError` if a face cannot be placed.
         """
         faces = [region for region in regions if not is_object(region)]
         whole = [region for region in faces if region.covers(photo) and not region.origin.found]

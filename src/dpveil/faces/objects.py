@@ -1,6 +1,8 @@
-"""Objects beside faces: what is no face gets one grey level, and nothing else reads its pixels.
+"""Objects beside faces: what is no face gets one grey level, and no face is placed or drawn by its pixels.
 
-Objects are covered before faces are searched for and placed.
+Boxes that a user gives are covered before anything is searched for, so nothing reads their pixels at all.
+Text and the like that is found is covered once faces are found, before they are placed: the boxes of faces,
+which certificates say follow from the photo's pixels, are all that may follow from it.
 """
 
 from __future__ import annotations
@@ -70,22 +72,26 @@ def hidden(photo: Photo, regions: Sequence[Region]) -> Photo:
 
 
 def searched(photo: Photo, finders: Sequence[Finder]) -> Photo:
-    """Return the photo in which faces are searched for: objects that a user gives are covered, and what is
-    found in the rest and is no face, such as text.
+    """Return the photo in which faces and all else are searched for: objects that a user gives are covered.
 
-    Raises `RegionError` for a box outside the photo, and if a search fails.
+    Text and the like is not: faces under captions are found as well. Raises `RegionError` for a box outside
+    the photo.
     """
     given: list[Region] = []
     for finder in finders:
         if not finder.data_dependent:
             with suppress(NoRegion):  # the search reports it
                 given += finder(photo)
-    seen = hidden(photo, given)
+    return hidden(photo, given)
+
+
+def placed_in(photo: Photo, finders: Sequence[Finder]) -> Photo:
+    """Return a searched photo with what is found and is no face covered, as faces are placed and drawn in it.
+
+    Raises `RegionError` if a search fails.
+    """
     things = [finder for finder in finders if isinstance(finder, Things)]
-    covered = hidden(seen, [region for finder in things for region in finder.found(seen)])
-    for finder in things:
-        finder.remember(seen, covered)
-    return covered
+    return hidden(photo, [region for finder in things for region in finder.found(photo)])
 
 
 def _covers(photo: Photo, regions: Sequence[Region]) -> Pixels:

@@ -162,6 +162,10 @@ class Method(ABC):
         """
         return None
 
+    def order_in(self, photo: Photo, finders: Sequence[Finder]) -> Order | None:
+        """Return that `order` for a photo that was searched with these finders."""
+        return self.order
+
     @abstractmethod
     def place(self, photo: Photo, regions: Sequence[Region]) -> Placement:
         """Return the regions of a photo as they will be replaced; nothing is drawn.

@@ -68,10 +68,6 @@ class Things(Finder):
             own[self.description] = tuple(self._regions(photo))
         return own[self.description]
 
-    def remember(self, photo: Photo, covered: Photo) -> None:
-        """Take what was found in a photo for what is in a copy of it in which that is covered."""
-        CACHE.setdefault(covered, {})[self.description] = self.found(photo)
-
     def _regions(self, photo: Photo) -> list[Region]:
         kinds = self.rows(photo)
         if sum(len(rows) for _, rows in kinds) > MOST_REGIONS:

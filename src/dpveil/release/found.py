@@ -10,6 +10,10 @@ FACE_BOX: Final = f"position and size of the face box, {SAME}"
 PLACE: Final = f"position and size of the region, {SAME}"
 TEXT_BOX: Final = f"position and size of the box of text, and so about how long the text is, {SAME}"
 PLATE_BOX: Final = f"position and size of the plate's box, and so about how long its text is, {SAME}"
+FACES_TOO: Final = (
+    f"where faces are, if they were looked for: with the pixels of this region in sight, {SAME}"
+)
+"""What is told beside regions of text and the like: they are covered once faces are found."""
 COUNT: Final = "how many regions were found, and that none was found elsewhere"
 FACE_COUNT: Final = "how many faces were found, and that none was found elsewhere"
 TEXT_COUNT: Final = "how many lines of text were found, and that none was found elsewhere"
@@ -42,5 +46,7 @@ def sentences(origin: Origin) -> tuple[tuple[str, ...], str]:
     kind, *told = BY_REQUEST.get(word, ("", ""))
     if origin.kind == kind:
         place, count, rest = told
-        return (place, count), rest
-    return (PLACE, COUNT), NO_OTHER.format(origin.kind) if word == DETECTED else OUTSIDE
+        return (place, count, FACES_TOO), rest
+    if word == DETECTED:
+        return (PLACE, COUNT, FACES_TOO), NO_OTHER.format(origin.kind)
+    return (PLACE, COUNT), OUTSIDE

@@ -240,7 +240,7 @@ def plan(
     check_if_none(if_none)
     steps = tuple(parse_all(post_processing))
     seen = made_by.visible(given, finders)
-    found, missing = _found(seen, finders, made_by.order, if_none)
+    found, missing = _found(seen, finders, made_by.order_in(seen, finders), if_none)
     placement = made_by.place(given, found) if found else None
     check_kept(found, () if placement is None else placement.regions)
     made = Plan(

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 from dpveil.batch.process import ONE_THREAD
+from dpveil.core.environment import passed_on
 from dpveil.errors import DPVeilError
 from dpveil.service.limits import Limits
 from dpveil.service.problems import Busy, WorkerEnded, refusal
@@ -24,16 +25,10 @@ START_SECONDS: Final = 120
 """Seconds within which a worker is ready; it takes two."""
 PAUSE_SECONDS: Final = 5
 """Seconds before another attempt where a worker cannot be started."""
-PASSED_ON: Final = frozenset(
-    {"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONHOME"}
-    | {"PYTHONDONTWRITEBYTECODE", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "DPVEIL_PLAIN"}
-)
-"""Variables of the environment that a worker gets: others may hold passwords, such as the ledger's."""
 
 
 def _environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name in PASSED_ON}
-    return {**kept, **ONE_THREAD, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return {**passed_on(), **ONE_THREAD, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 class Worker:
