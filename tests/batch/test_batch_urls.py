@@ -179,6 +179,25 @@ def test_the_first_to_put_an_object_wins(store: Any) -> None:
     assert everything(store) == {"a.png": b"other"}
 
 
+def test_what_appears_after_the_last_look_is_kept_by_a_service_that_can(
+    store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, file, look = place(f"{OUT}/a.png"), tmp_path / "file", urls._is_there
+    assert isinstance(target, Url)
+    store.pipe_file("/bucket/out/a.png", b"first")
+    for data in (b"first", b"other"):
+        file.write_bytes(data)
+        for write, given in ((urls.put, data), (urls.put_file, file)):
+            blind = iter([True, False])
+            monkeypatch.setattr(urls, "_is_there", lambda *asked, b=blind: False if next(b) else look(*asked))
+            if data == b"first":
+                write(target, given, replace=False)
+                continue
+            with pytest.raises(FileExistsError):
+                write(target, given, replace=False)
+    assert everything(store) == {"a.png": b"first"}
+
+
 def test_releases_are_no_photos_even_among_them(store: Any) -> None:
     put(store, "a.png", "b.png")
     for expected in ((2, 0, 0), (0, 2, 0)):

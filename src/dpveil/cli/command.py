@@ -95,7 +95,7 @@ def _check_paths(named: str, option: Any, values: Sequence[Any]) -> None:
         from dpveil.core.urls import check_local
 
         for value in values:
-            check_local(named, str(value))
+            check_local(named.strip("[]."), str(value))
 
 
 def _several(value: Any) -> Sequence[Any]:

@@ -116,8 +116,8 @@ def place(text: str) -> Path:
 def check_local(name: str, text: str) -> None:
     """Raise `UsageError`, which does not tell the text, if what is to be a path on this disk is a URL."""
     if BEGINS.match(text) or SECRET.match(text):
-        hint = "name a path on this disk; download them first, if they are elsewhere"
-        raise UsageError(f"{name} is read or written on this disk only, not by URL", hint=hint)
+        hint = "name a path on this disk, and download first what is elsewhere"
+        raise UsageError(f"{name} takes a path on this disk, and no URL", hint=hint)
 
 
 def unplain(key: str) -> bool:
