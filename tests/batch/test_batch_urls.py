@@ -363,6 +363,25 @@ def test_of_two_runs_the_later_one_stays_whole(
     assert len(waiting(tmp_path)) == 2
 
 
+def test_an_image_that_is_not_what_was_put_is_told(
+    store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(store, "a.png")
+    put_one = urls.put
+
+    def putting(url: Url, data: bytes, *, replace: bool) -> None:
+        put_one(url, data, replace=replace)
+        if url.name == "a.png.png":
+            store.pipe_file("/bucket/out/a.png.png", data[:-1] + b"x")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(away, "put", putting)
+        (failed,) = released().failed
+    assert failed.failure is not None
+    assert failed.failure.message.startswith(f"{OUT}/a.png.png is not what this run put there")
+    assert len(waiting(tmp_path)) == 2
+
+
 def ledger_again(tmp_path: Path) -> Any:
     return Ledger(f"sqlite:///{tmp_path}/ledger.db")
 
@@ -373,19 +392,21 @@ def fits(store: Any, name: str) -> bool:
     return bool(certificate["output"]["sha256"] == hashlib.sha256(image).hexdigest())
 
 
-@pytest.mark.parametrize("case", ["new", "changed", "removed", "overwritten"])
+@pytest.mark.parametrize("case", ["new", "changed", "removed", "overwritten", "grown"])
 def test_a_shard_that_appears_or_changes_meanwhile_stays(
     store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
     shard("in.tar", [("p.png", picture(9))])
     store.pipe_file("/bucket/in/s.tar", Path("in.tar").read_bytes())
-    if case in ("changed", "removed"):
+    if case in ("changed", "removed", "grown"):
         assert counts(released()) == (1, 0, 0)
         shard("in.tar", [("p.png", picture(9)), ("q.png", picture(10))])
         store.pipe_file("/bucket/in/s.tar", Path("in.tar").read_bytes())
     write = staged.put_file
 
     def meanwhile() -> None:
+        if case == "grown":
+            return
         if case == "removed":
             store.rm_file("/bucket/out/s.tar")
         else:
@@ -408,8 +429,10 @@ def test_a_shard_that_appears_or_changes_meanwhile_stays(
         patch.setattr(staged, "put_file", writing)
         patch.setattr(Shards, "pack", packing)
         report = released()
-    if case == "removed":
+    if case in ("removed", "grown"):
         assert counts(report) == (1, 1, 0)
+        assert report.notes == []
+        assert counts(released()) == (0, 2, 0)
         assert len(waiting(tmp_path)) == 0
         return
     assert report.stopped
