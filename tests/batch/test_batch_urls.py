@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +15,8 @@ from typing import Any
 import pytest
 from shards_made import counts, held, picture, shard
 
-from dpveil.batch import Choices, Report, planned, release_all
+from dpveil.batch import Choices, Report, away, planned, release_all, staged
+from dpveil.batch.shards import Shards
 from dpveil.core.urls import SCHEMES, Url, expanded, place
 from dpveil.errors import DPVeilError, PhotoError, UsageError
 from dpveil.io import urls
@@ -81,6 +84,13 @@ def put(store: Any, *photos: str) -> None:
         ("s3://", "is no plain URL"),
         ("s3://bucket/a?versionId=3", "is no plain URL"),
         ("s3://bucket/a\n", "is no plain URL"),
+        ("s3://bucket/a\\b", "is no plain URL"),
+        (" s3://key:marker@bucket/in", "has credentials in it"),
+        ("\ts3://key:marker@bucket/in", "has credentials in it"),
+        ("s3:/key:marker@bucket/in", "has credentials in it"),
+        ("S3:///key:marker@bucket/in", "has credentials in it"),
+        ("s3://key:sec/marker@bucket/in", "has credentials in it"),
+        ("simplecache::s3://key:marker@bucket/in", "has credentials in it"),
     ],
 )
 def test_places_are_refused_in_a_line_without_secrets(text: str, problem: str | None) -> None:
@@ -101,6 +111,10 @@ def test_places_are_named_joined_and_sent() -> None:
     assert str(pickle.loads(pickle.dumps(made))) == str(made)  # noqa: S301
     assert not made.exists()
     assert place("file:///photos/a.jpg") == Path("/photos/a.jpg")
+    assert place("file:///me@home/a:b@c.jpg") == Path("/me@home/a:b@c.jpg")
+    assert str(place(" s3://bucket/in ")) == "s3://bucket/in"
+    assert str(place("s3://bucket/me@home:a@b.jpg")) == "s3://bucket/me@home:a@b.jpg"
+    assert place(" a@b.jpg") == Path(" a@b.jpg")
     assert set(SCHEMES) == set(urls.SYSTEMS)
 
 
@@ -163,6 +177,25 @@ def test_the_first_to_put_an_object_wins(store: Any) -> None:
     assert everything(store) == {"a.png": b"first"}
     urls.put(target, b"other", replace=True)
     assert everything(store) == {"a.png": b"other"}
+
+
+def test_what_appears_after_the_last_look_is_kept_by_a_service_that_can(
+    store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, file, look = place(f"{OUT}/a.png"), tmp_path / "file", urls._is_there
+    assert isinstance(target, Url)
+    store.pipe_file("/bucket/out/a.png", b"first")
+    for data in (b"first", b"other"):
+        file.write_bytes(data)
+        for write, given in ((urls.put, data), (urls.put_file, file)):
+            blind = iter([True, False])
+            monkeypatch.setattr(urls, "_is_there", lambda *asked, b=blind: False if next(b) else look(*asked))
+            if data == b"first":
+                write(target, given, replace=False)
+                continue
+            with pytest.raises(FileExistsError):
+                write(target, given, replace=False)
+    assert everything(store) == {"a.png": b"first"}
 
 
 def test_releases_are_no_photos_even_among_them(store: Any) -> None:
@@ -248,6 +281,169 @@ def test_a_release_that_could_not_be_put_waits_and_is_not_paid_for_again(
         assert paying.check().debits == 2 + len(first.discarded) <= 3  # one was drawn while the first was put
 
 
+def ignoring(store: Any, patch: pytest.MonkeyPatch, meanwhile: dict[int, Any]) -> None:
+    """Let the bucket overwrite what it should keep; something else happens before its writes, by number."""
+    pipe, written = type(store).pipe_file, []
+
+    def writing(self: Any, path: str, value: bytes, mode: str = "", **more: Any) -> None:
+        written.append(path)
+        meanwhile.pop(len(written), lambda: None)()
+        pipe(self, path, value, **more)
+
+    patch.setattr(type(store), "pipe_file", writing)
+
+
+def other_run(tmp_path: Path, patch: pytest.MonkeyPatch, reports: list[Report], **more: Any) -> Any:
+    """Return what makes a run from another machine, which had looked before anything was there."""
+
+    def run() -> None:
+        with patch.context() as own:
+            own.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
+            own.setattr(away, "seen", lambda url: None)
+            own.setattr(urls, "_is_there", lambda url, wanted: False)
+            reports.append(released(**more))
+
+    return run
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_release_that_another_run_overwrites_waits_and_is_told(
+    store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, force: bool
+) -> None:
+    """Two runs at once and a service that ignores If-None-Match: none says that what is lost is released."""
+    put(store, "a.png", "b.png")
+    others = list[Report]()
+    with ledger(tmp_path) as paying, monkeypatch.context() as patch:
+        ignoring(store, patch, {2: other_run(tmp_path, monkeypatch, others, ledger=paying, force=force)})
+        first = released(ledger=paying, force=force)
+        assert counts(others[0]) == (2, 0, 0)
+        assert first.stopped
+        assert [entry.source.name for entry in first.released] == ["b.png"] * force
+        assert first.failed[0].failure is not None
+        assert "is not what this run put there" in first.failed[0].failure.message
+        assert len(waiting(tmp_path)) == 2
+    with ledger_again(tmp_path) as paying:
+        debits = paying.check().debits
+        for name in names(store):
+            store.rm_file(f"/bucket/out/{name}")
+        assert counts(released(ledger=paying)) == (1, 1, 0)  # the hint: what waits is put, and not paid again
+        assert paying.check().debits == debits + 1
+    assert fits(store, "a.png.png")
+    assert waiting(tmp_path) == []
+
+
+@pytest.mark.parametrize("after", [1, 2])
+def test_of_two_runs_the_later_one_stays_whole(
+    store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    """The other run puts all of its release once this one has put its certificate, or both."""
+    put(store, "a.png")
+    others, left, put_one = list[Report](), [after], urls.put
+    other = other_run(tmp_path, monkeypatch, others)
+
+    def putting(url: Url, data: bytes, *, replace: bool) -> None:
+        put_one(url, data, replace=replace)
+        left[0] -= 1
+        if left[0] == 0:
+            other()
+
+    with monkeypatch.context() as patch:
+        ignoring(store, patch, {})
+        patch.setattr(away, "put", putting)
+        report = released()
+    assert counts(others[0]) == (1, 0, 0)
+    assert fits(store, "a.png.png")
+    if after == 1:  # nothing is put over the other's image, and its release counts
+        assert counts(report) == (0, 1, 0)
+        assert waiting(tmp_path) == []
+        return
+    (failed,) = report.failed
+    assert failed.failure is not None
+    assert "another one puts releases there" in failed.failure.message
+    assert len(waiting(tmp_path)) == 2
+
+
+def test_an_image_that_is_not_what_was_put_is_told(
+    store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(store, "a.png")
+    put_one = urls.put
+
+    def putting(url: Url, data: bytes, *, replace: bool) -> None:
+        put_one(url, data, replace=replace)
+        if url.name == "a.png.png":
+            store.pipe_file("/bucket/out/a.png.png", data[:-1] + b"x")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(away, "put", putting)
+        (failed,) = released().failed
+    assert failed.failure is not None
+    assert failed.failure.message.startswith(f"{OUT}/a.png.png is not what this run put there")
+    assert len(waiting(tmp_path)) == 2
+
+
+def ledger_again(tmp_path: Path) -> Any:
+    return Ledger(f"sqlite:///{tmp_path}/ledger.db")
+
+
+def fits(store: Any, name: str) -> bool:
+    certificate = json.loads(store.cat_file(f"/bucket/out/{name}.certificate.json"))
+    image: bytes = store.cat_file(f"/bucket/out/{name}")
+    return bool(certificate["output"]["sha256"] == hashlib.sha256(image).hexdigest())
+
+
+@pytest.mark.parametrize("case", ["new", "changed", "removed", "overwritten", "grown"])
+def test_a_shard_that_appears_or_changes_meanwhile_stays(
+    store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    shard("in.tar", [("p.png", picture(9))])
+    store.pipe_file("/bucket/in/s.tar", Path("in.tar").read_bytes())
+    if case in ("changed", "removed", "grown"):
+        assert counts(released()) == (1, 0, 0)
+        shard("in.tar", [("p.png", picture(9)), ("q.png", picture(10))])
+        store.pipe_file("/bucket/in/s.tar", Path("in.tar").read_bytes())
+    write = staged.put_file
+
+    def meanwhile() -> None:
+        if case == "grown":
+            return
+        if case == "removed":
+            store.rm_file("/bucket/out/s.tar")
+        else:
+            store.pipe_file("/bucket/out/s.tar", b"other")
+
+    def writing(target: Url, path: Path, *, replace: bool) -> None:
+        if case != "overwritten":
+            return write(target, path, replace=replace)
+        write(target, path, replace=replace)
+        return meanwhile()
+
+    pack = Shards.pack
+
+    def packing(self: Any, report: Report) -> None:
+        if case != "overwritten":
+            meanwhile()
+        pack(self, report)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(staged, "put_file", writing)
+        patch.setattr(Shards, "pack", packing)
+        report = released()
+    if case in ("removed", "grown"):
+        assert counts(report) == (1, 1, 0)
+        assert report.notes == []
+        assert counts(released()) == (0, 2, 0)
+        assert len(waiting(tmp_path)) == 0
+        return
+    assert report.stopped
+    assert ("exists already" if case == "new" else "is not what this run put there") in report.notes[-1]
+    assert everything(store) == {"s.tar": b"other"}
+    assert len(waiting(tmp_path)) >= 2
+    store.rm_file("/bucket/out/s.tar")
+    assert sum(counts(released())) == counts(report)[0] + counts(report)[1]
+    assert waiting(tmp_path) == []
+
+
 @pytest.mark.parametrize(
     ("error", "told"),
     [
@@ -295,11 +491,12 @@ def test_pages_of_a_list_in_s3_are_all_read_or_none() -> None:
 def test_names_that_are_no_plain_paths_are_reported(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     put(store, "a.png")
     hostile = ["/bucket/in/../../a.png", "/bucket/in/a//b.png", "/bucket/in/a\nb.png", "/other/a.png"]
+    hostile.append("/bucket/in/x\\..\\y.png")
     found = {name: {"name": name, "size": 3, "created": 1.0} for name in hostile}
     listed = store.find("/bucket/in", detail=True)
     monkeypatch.setattr(type(store), "find", lambda *given, **more: {**listed, **found})
     report = released()
-    assert counts(report) == (1, 0, 4)
+    assert counts(report) == (1, 0, 5)
     assert all("no plain path" in entry.failure.message for entry in report.failed if entry.failure)
     assert [name for name in store.store if name.startswith("/bucket/out")] == [
         "/bucket/out/a.png.png.certificate.json",

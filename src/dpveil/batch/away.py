@@ -1,8 +1,9 @@
 """Releases that are put elsewhere, by URL: each waits on this disk until all of it is there.
 
-A release is written here as for a folder, then its certificate is put, then its image, and then both are
-removed here. So what was paid for outlives a run that is killed, or a bucket that does not answer, and the
-next run puts it. What is there already is looked at as a rerun over folders does, in a copy that is removed.
+A release is written here as for a folder, then its certificate is put, then its image; both are read back,
+and then removed here. So what was paid for outlives a run that is killed, or a bucket that does not answer,
+and the next run puts it. What is there already is looked at as a rerun over folders does, in a copy that is
+removed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dpveil.batch import resume
 from dpveil.batch.archives import archive_of
 from dpveil.batch.choices import Choices
 from dpveil.batch.objects import matching
-from dpveil.batch.staged import held, is_whole, unwritten
+from dpveil.batch.staged import held, is_whole, overwritten, unwritten
 from dpveil.batch.state import Stamp, State, stage_of
 from dpveil.batch.tasks import ARGUMENTS, Task, checked, in_shard, photos_of, plan_tasks
 from dpveil.core.certificate import MOST_BYTES, Certificate
@@ -29,7 +30,7 @@ from dpveil.errors import DPVeilError, UsageError
 from dpveil.io import FORMATS, most_bytes
 from dpveil.io.names import shown
 from dpveil.io.refused import Refused
-from dpveil.io.urls import contents, put, reach, remove, seen
+from dpveil.io.urls import contents, holds, put, reach, remove, seen
 from dpveil.io.writing import refusal
 from dpveil.release.saving import certificate_path
 
@@ -181,7 +182,8 @@ def deliver(task: Task, choices: Choices) -> None:
     """Put a release that waits here where it belongs, the certificate first, and remove it here.
 
     Does nothing for one that stays here. Raises `OutputError`, whose cause is a `FileExistsError` if
-    something else is there, which only `force` replaces.
+    something else is there, which only `force` replaces. Not every service keeps what is there when it is
+    asked to, so both are read back, and the release stays here if either is another.
     """
     if not waits(task):
         return
@@ -192,6 +194,9 @@ def deliver(task: Task, choices: Choices) -> None:
             remove(target)
         put(beside, text, replace=choices.force)
         put(target, image, replace=choices.force)
+        for url, data in ((beside, text), (target, image)):
+            if not holds(url, data):
+                raise overwritten(url)
     except FileExistsError as error:
         raise refusal(target, error) from error
     except Refused as reason:

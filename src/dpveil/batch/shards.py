@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +22,20 @@ from dpveil.batch.inside import Shard
 from dpveil.batch.private import check_apart
 from dpveil.batch.report import RELEASED, SKIPPED, UNTRIED, UNWRITABLE, Entry, Report
 from dpveil.batch.resume import is_paid_release
-from dpveil.batch.staged import DRY, ORIGIN, check, empty, held, is_whole, origin, put, told, write
+from dpveil.batch.staged import (
+    DRY,
+    ORIGIN,
+    check,
+    empty,
+    held,
+    is_whole,
+    origin,
+    overwritten,
+    put,
+    told,
+    unwritten,
+    write,
+)
 from dpveil.batch.state import Stamp
 from dpveil.batch.tasks import Task
 from dpveil.core.urls import Url
@@ -32,6 +46,7 @@ from dpveil.io.locking import alone
 from dpveil.io.names import shown
 from dpveil.io.received import opened
 from dpveil.io.refused import Refused
+from dpveil.io.urls import seen
 from dpveil.io.writing import refusal
 from dpveil.release.saving import certificate_path, tidy
 
@@ -48,7 +63,7 @@ class Shards:
     """The shards of a run: the places of their photos among the tasks, and the files gathered for each.
 
     `names` are what these files are called in the shard, in its order; `held` are those that were in it, and
-    `unpacked` those of them that are from there.
+    `unpacked` those of them that are from there; `stamps` are those of the shards that were there.
     """
 
     tasks: Sequence[Task]
@@ -57,6 +72,7 @@ class Shards:
     names: dict[Shard, dict[Path, str]] = field(default_factory=dict)
     held: dict[Shard, set[Path]] = field(default_factory=dict)
     unpacked: dict[Shard, set[Path]] = field(default_factory=dict)
+    stamps: dict[Shard, Stamp] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for place, task in enumerate(self.tasks):
@@ -94,6 +110,7 @@ class Shards:
         try:
             with opened(shard.target) as (file, status):
                 size, stamp = status.st_size, (status.st_size, status.st_mtime_ns)
+                self.stamps[shard] = stamp
                 self._compare(shard, shard.archive.releases(file, size, most), stamp)
                 self._put(shard, shard.archive.releases(file, size, most), stamp)
         except Refused as reason:
@@ -182,7 +199,8 @@ class Shards:
                 (name, held(place, self.choices), held(certificate_path(place), self.choices))
                 for place, name in good.items()
             )
-            write(shard.folder, shard.target, lambda file: shard.archive.write(file, releases))
+            pack = partial(shard.archive.write, releases=releases)
+            write(shard.folder, shard.target, pack, replace=self._replaces(shard))
             rest = whole.keys() - good.keys()
         else:  # the shard stays, with all that it holds
             rest = whole.keys() - good.keys() - unpacked
@@ -192,6 +210,22 @@ class Shards:
         why = "" if self.choices.force else UNPROVEN
         notes = [LEFT.format(target, _some(whole, rest), why, folder)] if rest else []
         return [*notes, STAYS.format(target, _some(whole, stay))] if stay else notes
+
+    def _replaces(self, shard: Shard) -> bool:
+        """Whether a shard takes the place of one; by URL, only of the very one that was unpacked.
+
+        Raises `OutputError` if that is another now.
+        """
+        if self.choices.force or not isinstance(shard.target, Url):
+            return True
+        before = self.stamps.get(shard)
+        try:
+            now = seen(shard.target)
+        except Refused as reason:
+            raise unwritten(shard.target, reason) from reason
+        if before is not None and now not in (None, before):
+            raise overwritten(shard.target)
+        return before is not None and now is not None
 
     def _belongs(self, shard: Shard, place: Path, entries: dict[Path, Entry]) -> bool:
         """Whether a release is of this run, or found by it; or was in the shard and was paid for.

@@ -19,7 +19,7 @@ from dpveil.errors import CertificateError, OutputError
 from dpveil.io import is_present, most_bytes, received
 from dpveil.io.names import shown
 from dpveil.io.refused import Refused
-from dpveil.io.urls import put_file
+from dpveil.io.urls import holds, put_file
 from dpveil.io.writing import flush_folder, refusal
 from dpveil.release.saving import SUFFIX, certificate_path
 
@@ -81,10 +81,14 @@ def put(place: Path, contents: bytes) -> None:
         raise refusal(place, error) from error
 
 
-def put_object(target: Url, path: Path) -> None:
-    """Write a file as an object; raises `OutputError`."""
+def put_object(target: Url, path: Path, *, replace: bool) -> None:
+    """Write a file as an object, and read it back; raises `OutputError`, also if another is there then."""
     try:
-        put_file(target, path)
+        put_file(target, path, replace=replace)
+        if not holds(target, path):
+            raise overwritten(target)
+    except FileExistsError as error:
+        raise refusal(target, error) from error
     except Refused as reason:
         raise unwritten(target, reason) from reason
 
@@ -94,10 +98,24 @@ def unwritten(target: Url, reason: Refused) -> OutputError:
     return OutputError(f"{shown(target)} {reason.problem}", hint=reason.remedy, arguments=reason.arguments)
 
 
-def write(folder: Path, target: Path, write: Callable[[BinaryIO], object], *, flush: bool = True) -> None:
+def overwritten(target: Url) -> OutputError:
+    """Return that an object is another than the one that was put."""
+    problem = f"{shown(target)} is not what this run put there: another one puts releases there, too"
+    hint = "let one run at a time put them; remove this one there and run it again: it puts what waits"
+    return OutputError(problem, hint=hint)
+
+
+def write(
+    folder: Path,
+    target: Path,
+    write: Callable[[BinaryIO], object],
+    *,
+    flush: bool = True,
+    replace: bool = True,
+) -> None:
     """Write a file under a temporary name in `folder`, and then give it its name, or put it as an object.
 
-    Raises `OSError` and `OutputError`.
+    Without `replace`, it is put only if there is none. Raises `OSError` and `OutputError`.
     """
     temporary = folder / f".dpveil-{secrets.token_hex(8)}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -108,7 +126,7 @@ def write(folder: Path, target: Path, write: Callable[[BinaryIO], object], *, fl
             if flush:
                 os.fsync(file.fileno())
         if isinstance(target, Url):
-            put_object(target, temporary)
+            put_object(target, temporary, replace=replace)
             return
         if target.is_dir():
             raise OSError(errno.EISDIR, "is a folder")

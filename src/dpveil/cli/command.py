@@ -20,6 +20,9 @@ ALIASES: Final = {
 ELSEWHERE: Final = {"if_none": "dpveil obfuscate --if-none"}
 """Options that messages name and that one command alone has."""
 
+TABLES: Final = ("--people",)
+"""Options whose value is a path or a word."""
+
 OTHERWISE: Final = {"anonymize": "obfuscate", "attack": "evaluate", "check": "verify", "release": "obfuscate"}
 """Commands by words that are not like their names."""
 
@@ -62,10 +65,7 @@ class Command(TyperCommand):
             values, _, given = self.make_parser(ctx).parse_args(args=list(args))
             for option in given:
                 named = option.opts[0] if option.opts[0].startswith("-") else option.human_readable_name
-                if getattr(option.type, "name", "") in ("path", "place") and "" in _several(
-                    values.get(str(option.name))
-                ):
-                    raise UsageError(f"{named} is empty", hint="name a file or a folder")
+                _check_paths(named, option, _several(values.get(str(option.name))))
                 if not (option.multiple or getattr(option, "is_flag", True)) and given.count(option) > 1:
                     raise UsageError(f"{option.opts[0]} is given twice", hint="give it once")
             return super().parse_args(ctx, args)
@@ -84,6 +84,18 @@ class Command(TyperCommand):
             return super().invoke(ctx)
         except DPVeilError as error:
             raise Refusal(error, options_of(ctx)) from error
+
+
+def _check_paths(named: str, option: Any, values: Sequence[Any]) -> None:
+    """Raise `UsageError` for an empty path, and for a URL in the place of a path, which is not told."""
+    kind = getattr(option.type, "name", "")
+    if kind in ("path", "place") and "" in values:
+        raise UsageError(f"{named} is empty", hint="name a file or a folder")
+    if kind == "path" or named in TABLES:
+        from dpveil.core.urls import check_local
+
+        for value in values:
+            check_local(named.strip("[]."), str(value))
 
 
 def _several(value: Any) -> Sequence[Any]:

@@ -17,6 +17,12 @@ from dpveil.errors import UsageError
 SCHEMES: Final = {"memory": False, "s3": True}
 """The only list of schemes to edit, and whether other processes see the same."""
 SCHEME: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://(.*)", re.DOTALL)
+BEGINS: Final = re.compile(r"\s*[a-z][a-z0-9+.:-]+://", re.IGNORECASE)
+"""How a URL begins."""
+SECRET: Final = re.compile(
+    r"(?!\s*file:///)\s*[a-z][a-z0-9+.:-]*:/+[^/]*(?:@|:.*@)", re.IGNORECASE | re.DOTALL
+)
+"""What has credentials in it, also if it is nearly a URL, or there is a slash in them."""
 NUMBERS: Final = re.compile(r"\{(\d{1,9})\.\.(\d{1,9})\}")
 MOST_EXPANDED: Final = 100_000
 """Most names for which one with numbers in braces may stand."""
@@ -82,17 +88,18 @@ def remade(text: str, listed: Status | None, prefix: bool, problem: tuple[str, s
 def place(text: str) -> Path:
     """Return what a user calls a place: a path on this disk, or by its URL one that is elsewhere.
 
-    Raises `UsageError` for an unknown scheme, and for credentials in a URL, which are not told again.
+    Spaces around a URL are left out. Raises `UsageError` for an unknown scheme, and for credentials in a URL,
+    or in what was meant as one, which are not told again.
 
     >>> place("photos/a.jpg").name, str(place("s3://bucket/in/a.jpg")), str(place("file:///photos"))
     ('a.jpg', 's3://bucket/in/a.jpg', '/photos')
     """
-    found = SCHEME.fullmatch(text)
+    if SECRET.match(text):
+        raise UsageError("a URL has credentials in it", hint=f"leave them out and {CREDENTIALS}")
+    found = SCHEME.fullmatch(text.strip(" "))
     if found is None:
         return Path(text)
     scheme, rest = found[1].lower(), found[2]
-    if "@" in rest.partition("/")[0]:
-        raise UsageError(f"a URL of {scheme} has credentials in it", hint=f"leave them out and {CREDENTIALS}")
     if scheme == "file" and rest.startswith("/"):
         return Path(rest)
     if scheme not in SCHEMES:
@@ -106,10 +113,21 @@ def place(text: str) -> Path:
     return made
 
 
+def check_local(name: str, text: str) -> None:
+    """Raise `UsageError`, which does not tell the text, if what is to be a path on this disk is a URL."""
+    if BEGINS.match(text) or SECRET.match(text):
+        hint = "name a path on this disk, and download first what is elsewhere"
+        raise UsageError(f"{name} takes a path on this disk, and no URL", hint=hint)
+
+
 def unplain(key: str) -> bool:
-    """Whether a name is none that is the same for everybody: it leads elsewhere, or is not printable."""
-    parts = key.split("/")
-    return not key.isprintable() or "?versionId=" in key or any(part in ("", ".", "..") for part in parts)
+    """Whether a name is none that is the same for everybody: it leads elsewhere, or is not printable.
+
+    A backslash is a part of a name here, and parts names elsewhere.
+    """
+    if not key.isprintable() or "\\" in key or "?versionId=" in key:
+        return True
+    return any(part in ("", ".", "..") for part in key.split("/"))
 
 
 def expanded(start: Path) -> list[Path]:

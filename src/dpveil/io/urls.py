@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -21,6 +22,8 @@ from dpveil.io.refused import COPY_AGAIN, LIMIT, Refused
 
 AHEAD: Final = 1 << 20
 """Bytes that are read ahead where a part of an object follows on another."""
+PART: Final = 1 << 24
+"""Bytes of an object that are compared at a time."""
 CHANGED: Final = ("has changed since the run began", "run it again")
 INSTALL: Final = "pip install 'dpveil[remote]'"
 REACH: Final = "check the network, the region and AWS_ENDPOINT_URL, and run it again"
@@ -182,27 +185,60 @@ def put(url: Url, data: bytes, *, replace: bool) -> None:
     """Write an object, which appears whole or not at all; without `replace`, only if there is none.
 
     The same bytes may be there already, as from a request whose answer was lost. Raises `FileExistsError` if
-    others are, and `Refused`.
+    others are, and `Refused`. A service that does not know If-None-Match overwrites what another process puts
+    at the same moment: who must not lose it asks `holds` then.
     """
     with _told():
-        system = _system(url.scheme)
-        if replace:
-            system.pipe_file(url.key, data)
-            return
-        try:
-            system.pipe_file(url.key, data, mode="create")
-        except OSError as error:
-            there = seen(url)
-            if there is None:
-                raise
-            if there.st_size != len(data) or contents(url, len(data)) != data:
-                raise FileExistsError(errno.EEXIST, "exists") from error
+        _create(url, data, _system(url.scheme).pipe_file, (url.key, data), replace=replace)
 
 
-def put_file(url: Url, path: Path) -> None:
-    """Write a file as an object, which appears, or replaces one, at once; raises `Refused`."""
+def put_file(url: Url, path: Path, *, replace: bool) -> None:
+    """Write a file as an object, as `put`."""
     with _told():
-        _system(url.scheme).put_file(str(path), url.key)
+        _create(url, path, _system(url.scheme).put_file, (str(path), url.key), replace=replace)
+
+
+def _create(
+    url: Url, wanted: bytes | Path, write: Callable[..., Any], given: tuple[Any, ...], *, replace: bool
+) -> None:
+    if replace:
+        write(*given)
+    elif not _is_there(url, wanted):
+        try:
+            write(*given, mode="create")
+        except OSError:
+            if not _is_there(url, wanted):
+                raise
+
+
+def _is_there(url: Url, wanted: bytes | Path) -> bool:
+    """Whether an object is there; raises `FileExistsError` if it is another."""
+    if seen(url) is None:
+        return False
+    if not holds(url, wanted):
+        raise FileExistsError(errno.EEXIST, "exists")
+    return True
+
+
+def holds(url: Url, wanted: bytes | Path) -> bool:
+    """Whether an object is there and has these bytes, or those of a file, of which a part is in memory.
+
+    Raises `Refused` if that cannot be told, or the object changes meanwhile.
+    """
+    size = len(wanted) if isinstance(wanted, bytes) else wanted.stat().st_size
+    opened = BytesIO(wanted) if isinstance(wanted, bytes) else wanted.open("rb")
+    try:
+        with opened as file, opened_url(url, ahead=0) as (there, status):
+            if status.st_size != size:
+                return False
+            while part := file.read(PART):
+                if there.read(len(part)) != part:
+                    return False
+    except Refused as reason:
+        if isinstance(reason.__cause__, FileNotFoundError):
+            return False
+        raise
+    return True
 
 
 def remove(url: Url) -> None:
