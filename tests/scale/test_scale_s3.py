@@ -69,8 +69,9 @@ def shell(
         code = run(["obfuscate", source, "--out", out, "--engine", "ray", *METHOD, *ledger, "--json"])
         said = capsys.readouterr()
         assert not any(marker in said.out + said.err for marker in MARKERS)
-        told = json.loads(said.out) if said.out else {}
-        return code, {kind: len(rows) for kind, rows in told.items() if rows and kind != "notes"}, said.err
+        told = json.loads(said.out)
+        rows = {kind: len(found) for kind, found in told.items() if isinstance(found, list) and found}
+        return code, rows, said.err
 
     return call
 
