@@ -114,9 +114,9 @@ data-sets: $(DEV) ## try data sets of other libraries, Parquet files, a server o
 	@.venv-data-sets/bin/python -m pip install --quiet pydantic
 	@NO_ALBUMENTATIONS_UPDATE=1 .venv-data-sets/bin/python -m pytest -n 0 tests/data_sets tests/cli/test_cli_card.py tests/batch/test_batch_parquet.py tests/batch/test_batch_urls.py $(PYTEST_ARGS)
 
-scale: $(DEV) ## try clusters of Ray, Daft, and Spark (needs Java), in .venv-scale: several nodes on this machine, killed at random
+scale: $(DEV) ## try clusters of Ray, also over S3, Daft, and Spark (needs Java), in .venv-scale: several nodes on this machine, killed at random
 	@$(BIN)/python -m venv --clear .venv-scale
-	@.venv-scale/bin/python -m pip install --quiet -c constraints.txt -e '.[test,scale]' daft pyspark pandas
+	@.venv-scale/bin/python -m pip install --quiet -c constraints.txt -e '.[test,scale,remote]' daft pyspark pandas moto flask flask-cors
 	@RAY_USAGE_STATS_ENABLED=0 RAY_worker_niceness=0 .venv-scale/bin/python -m pytest -n 0 tests/scale $(PYTEST_ARGS)
 	@RAY_USAGE_STATS_ENABLED=0 .venv-scale/bin/python tests/scale/kill_cluster.py --photos $(PHOTOS)
 

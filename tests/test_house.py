@@ -377,7 +377,7 @@ def test_constraints_pin_everything_and_name_no_machine() -> None:
 def test_scale_is_tried_with_the_engines_that_are_pinned_and_told() -> None:
     target = re.search(r"^scale:.*?\n\n", (ROOT / "Makefile").read_text(encoding="utf-8"), re.S | re.M)
     assert target
-    assert "-c constraints.txt -e '.[test,scale]' daft pyspark pandas\n" in target[0]
+    assert "-c constraints.txt -e '.[test,scale,remote]' daft pyspark pandas moto flask" in target[0]
     assert re.search(r"RAY_worker_niceness=0 \S+ -m pytest", target[0])
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     told = [

@@ -7,13 +7,11 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,7 @@ from PIL import Image
 
 import dpveil
 from dpveil.ledger import Ledger, Limit
+from s3_made import MARKERS, SETTINGS, served
 
 boto3 = pytest.importorskip("boto3", reason="make data-sets installs moto")
 pytest.importorskip("s3fs", reason="make data-sets installs s3fs")
@@ -32,33 +31,15 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 COMMAND = ("--method", "dp-pix", "--epsilon", "1", "--block", "8", "--neighbourhood", "16", "--json")
 PAYS = ("--ledger", "sqlite:///budget.db", "--subject", "album")
-MARKERS = ("key-marker", "secret-marker")
 PHOTOS = 12
 KILLS = 6
-SETTINGS = {
-    "AWS_ACCESS_KEY_ID": MARKERS[0],
-    "AWS_SECRET_ACCESS_KEY": MARKERS[1],
-    "AWS_DEFAULT_REGION": "us-east-1",
-    "AWS_EC2_METADATA_DISABLED": "true",
-}
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Yield the address of a server, in a process of its own."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    log = tmp_path_factory.mktemp("server") / "log"
-    command = (sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port))
-    with log.open("wb") as file, subprocess.Popen(command, stdout=file, stderr=file) as running:
-        for _ in range(1200):
-            with suppress(OSError):
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/moto-api/data.json")
-                break
-            time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}"
-        running.kill()
+    with served(tmp_path_factory.mktemp("server") / "log") as address:
+        yield address
 
 
 @pytest.fixture

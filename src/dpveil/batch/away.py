@@ -20,12 +20,12 @@ from typing import Final
 from dpveil.batch import resume
 from dpveil.batch.archives import archive_of
 from dpveil.batch.choices import Choices
-from dpveil.batch.objects import matching
+from dpveil.batch.objects import named
 from dpveil.batch.staged import held, is_whole, overwritten, unwritten
 from dpveil.batch.state import Stamp, State, stage_of
 from dpveil.batch.tasks import ARGUMENTS, Task, checked, in_shard, photos_of, plan_tasks
 from dpveil.core.certificate import MOST_BYTES, Certificate
-from dpveil.core.urls import Url, expanded
+from dpveil.core.urls import Url
 from dpveil.errors import DPVeilError, UsageError
 from dpveil.io import FORMATS, most_bytes
 from dpveil.io.names import shown
@@ -44,7 +44,7 @@ def planned(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> list[T
     tells whose release `a.png` would be. Lists what is below URLs, and reads shards there. Raises what
     `plan_tasks` raises, `PhotoError` for a URL that cannot be listed, and `OutputError` for such an `out`.
     """
-    given = [each for start in inputs for one in expanded(start) for each in matching(one)]
+    given = named(inputs)
     if not isinstance(out, Url):
         return plan_tasks(given, out, names=names)
     _check_out(given, out, names)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from dpveil.core.urls import Url
+from dpveil.core.urls import Url, expanded
 from dpveil.errors import PhotoError, UsageError
 from dpveil.io.names import shown
 from dpveil.io.refused import Refused
@@ -35,6 +35,14 @@ def photos_below(start: Url, out: Path | None, suffixes: Set[str]) -> Iterator[t
         below = isinstance(out, Url) and each.is_relative_to(out)
         if each.problem or (each.suffix.lower() in suffixes and not (own or hidden or below)):
             yield each, relative
+
+
+def named(inputs: Iterable[Path]) -> list[Path]:
+    """Return the places for which inputs stand: URLs with numbers in braces or wildcards stand for several.
+
+    Raises `UsageError` and `PhotoError`.
+    """
+    return [each for start in inputs for one in expanded(start) for each in matching(one)]
 
 
 def matching(start: Path) -> list[Path]:

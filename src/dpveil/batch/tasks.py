@@ -16,7 +16,7 @@ from typing import Final
 from dpveil.batch.archives import ARCHIVES, archive_of
 from dpveil.batch.inside import Inside, Shard, inside
 from dpveil.batch.numbering import NAMED, number_of, numbered
-from dpveil.batch.objects import photos_below
+from dpveil.batch.objects import named, photos_below
 from dpveil.batch.state import Stamp, State, key_of, stamp_of
 from dpveil.core.photo import Photo
 from dpveil.core.urls import Url
@@ -115,8 +115,11 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> lis
 
 
 def photos_in(inputs: Iterable[Path]) -> list[Path]:
-    """Return the photos among files and folders in a fixed order, as `plan_tasks` finds them."""
-    return sorted((source for source, _ in photos_of(inputs, None)), key=str)
+    """Return the photos among files, folders and URLs in a fixed order, as `planned` finds them.
+
+    Those in shards are left out. Raises `UsageError` and `PhotoError` for URLs.
+    """
+    return sorted((source for source, _ in photos_of(named(inputs), None)), key=str)
 
 
 def linked_folders(inputs: Iterable[Path], out: Path) -> list[Path]:

@@ -42,14 +42,11 @@ def released_by(
 
     `places` are the inputs, the store, and a manifest, if any. The opened `ledger` is closed before the first
     release, as workers open it by its URL in `settings`. Raises `UsageError` for options that a store
-    does not have and a folder that holds something else, and `PhotoError` if there are no photos.
+    does not have, a store by URL, and a folder that holds something else, and `PhotoError` if there are no
+    photos, or a URL cannot be listed.
     """
     inputs, store, manifest = places
     _check(engine, context, store)
-    for given in (*inputs, store):
-        if isinstance(given, Url):
-            hint = f"mount it on all machines, or release without --engine {engine}"
-            raise UsageError(f"{shown(given)} is not possible with --engine {engine}", hint=hint)
     photos = photos_in(inputs)
     if not photos:
         raise PhotoError("there are no photos among the inputs", hint="name image files, or folders of them")
@@ -79,6 +76,9 @@ def _check(engine: str, context: typer.Context, store: Path) -> None:
         if source is not None and source.name != "DEFAULT":
             hint = f"leave it out, or release without --engine {engine}"
             raise UsageError(f"{options[name]} is not possible with --engine {engine}", hint=hint)
+    if isinstance(store, Url):
+        problem = f"{options['out']} {shown(store)} has no locks, which a store of --engine {engine} needs"
+        raise UsageError(problem, hint="name a folder that all machines see, and copy its releases later")
     if is_folder(store) and any(store.iterdir()) and not is_present(store / KEY):
         problem = f"{options['out']} {shown(store)} holds something else than a store of --engine {engine}"
         raise UsageError(problem, hint="name a new folder that all machines see")

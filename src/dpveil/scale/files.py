@@ -1,4 +1,4 @@
-"""Files that all machines of a cluster see, released by Ray; what an earlier run finished is not read."""
+"""Files and objects that all machines of a cluster see, released by Ray; what is finished is not read."""
 
 from __future__ import annotations
 
@@ -21,8 +21,11 @@ from dpveil.batch.report import (
     Report,
     Untried,
 )
+from dpveil.batch.state import Stamp, stamp_of
+from dpveil.core.urls import Url
 from dpveil.datasets.cache import RELEASES
-from dpveil.errors import DPVeilError, PhotoError
+from dpveil.errors import DPVeilError, PhotoError, UsageError
+from dpveil.io.names import shown
 from dpveil.mechanisms.method import Method
 from dpveil.scale.mapper import Mapper
 from dpveil.scale.outcomes import name
@@ -37,11 +40,12 @@ BLOCKS: Final = 4096
 PARTS_EACH: Final = 8
 """Into how many parts for each worker the files of a short run are divided, so that all end together."""
 UNENCODABLE: Final = "its name is no UTF-8, which Ray cannot send"
+UNLISTED: Final = ("was not listed", "list it by dpveil.batch.photos_in")
 
 
 @dataclass(frozen=True)
 class _Input:
-    """A file, what it is called everywhere, and its version."""
+    """A file or object, what it is called everywhere, and its version, which for an object is as listed."""
 
     path: Path
     key: str
@@ -49,15 +53,26 @@ class _Input:
 
     @classmethod
     def of(cls, path: Path) -> _Input:
-        try:
-            status = path.stat()
-        except (OSError, ValueError):
-            return cls(path, str(path.absolute()), "")  # reading it reports the error
-        return cls(path, str(path.absolute()), f"{status.st_size} {status.st_mtime_ns}")
+        stamp: Stamp | None = path.listed if isinstance(path, Url) else stamp_of(path)
+        key = str(path if isinstance(path, Url) else path.absolute())
+        return cls(path, key, "" if stamp is None else f"{stamp[0]} {stamp[1]}")  # reading reports an error
 
     @property
     def name(self) -> bytes:
         return name(self.key, self.stamp)
+
+    @property
+    def refusal(self) -> Row | None:
+        """The outcome of one that no worker gets, or None."""
+        if isinstance(self.path, Url) and (self.path.problem or not self.stamp):
+            problem, remedy = self.path.problem or UNLISTED
+            return Row.of(self.key, self.stamp, PhotoError(f"{shown(self.path)} {problem}", hint=remedy))
+        try:
+            self.key.encode()
+        except UnicodeEncodeError:
+            hint = "rename it, or release it without an engine"
+            return Row.of(self.key, self.stamp, PhotoError(UNENCODABLE, hint=hint))
+        return None
 
 
 def release_files(
@@ -72,16 +87,21 @@ def release_files(
 ) -> Report:
     """Release files into a `store`, calling `step` after each; return the report, in the order of the files.
 
+    `paths` may be objects that `dpveil.batch.photos_in` listed; one that is another when it is read fails.
     A file that an earlier run released with the same settings is skipped without being read, unless its size
-    or its time of change is another. Files without a release are in the table `failed.jsonl` of the store,
-    too. Everything else is as in `dpveil.scale.release`. Raises errors of `dpveil.errors` that are about no
-    single file.
+    or its time of change (of an object, its ETag) is another. Files without a release are in the table
+    `failed.jsonl` of the store, too. Everything else is as in `dpveil.scale.release`. Raises errors of
+    `dpveil.errors` that are about no single file.
     """
+    urls = [path for path in paths if isinstance(path, Url)]
+    if not all(url.shared for url in urls):
+        raise UsageError("memory:// is that of one process", hint="name files that all machines see")
     connected()
-    setup = Setup.of(method, store=store, files=True, seconds=seconds, **settings)
+    setup = Setup.of(method, store=store, files=True, urls=bool(urls), seconds=seconds, **settings)
     check_shared(setup)
     finished, inputs = setup.outcomes.finished(), list(map(_Input.of, paths))
-    todo = [each for each in inputs if each.name not in finished and _is_text(each.key)]
+    refused = _refused(setup, inputs)
+    todo = [each for each in inputs if each.name not in finished and each.name not in refused]
     for _ in range(len(inputs) - len(todo)):
         step()
     report = Report()
@@ -94,6 +114,16 @@ def release_files(
         )
     setup.outcomes.write_failed(setup.run)
     return report
+
+
+def _refused(setup: Setup, inputs: Sequence[_Input]) -> set[bytes]:
+    """Write down the inputs that no worker gets, and return their names."""
+    rows = [row for each in inputs if (row := each.refusal) is not None]
+    if rows:
+        log = setup.outcomes.add(setup.run)
+        log.add(rows)
+        log.close()
+    return {name(row.key, row.stamp) for row in rows}
 
 
 def _released(
@@ -138,18 +168,7 @@ def _rows(setup: Setup, todo: Sequence[_Input], workers: int) -> Iterator[dict[s
 
 def _entry(each: _Input, row: Row | None, setup: Setup, problem: DPVeilError) -> Entry:
     """Return the entry of a file that no earlier run released."""
-    if not _is_text(each.key):
-        hint = "rename it, or release it without an engine"
-        return Entry(FAILED, each.path, failure=Failure.of(PhotoError(UNENCODABLE, hint=hint), {}))
     if row is None:
         return Entry(UNTRIED, each.path, failure=Failure.of(problem, {}))
     output = Path(setup.store, RELEASES, row.release) if row.status == RELEASED else None
     return Entry(row.status, each.path, output, failure=row.failure)
-
-
-def _is_text(key: str) -> bool:
-    try:
-        key.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

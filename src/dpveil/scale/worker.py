@@ -16,6 +16,7 @@ import dpveil
 from dpveil.batch.private import check_apart
 from dpveil.batch.report import RELEASED
 from dpveil.core.parameters import check_count
+from dpveil.core.urls import Status, Url, place, remade
 from dpveil.datasets.cache import KEY, Cache
 from dpveil.datasets.releaser import ENDS, Releaser
 from dpveil.errors import DPVeilError, InvalidParameter, OutputError, PhotoError, UsageError
@@ -52,6 +53,7 @@ class Setup:
     machine: str
     run: str
     files: bool
+    urls: bool
     seconds: int
     releaser: Releaser = field(repr=False)
 
@@ -62,14 +64,16 @@ class Setup:
         *,
         store: str | Path,
         files: bool = False,
+        urls: bool = False,
         seconds: int = SECONDS,
         **settings: Any,
     ) -> Setup:
         """Return the setup of a new run, and make its `store`, a folder that all machines see.
 
-        With `files`, rows hold names of files, which workers open. A photo on which a process works for more
-        than `seconds` is taken for one of which processes die. `settings` are those of `Releaser.of`, where
-        `ledger` has to be a URL. Raises errors of `dpveil.errors`.
+        With `files`, rows hold names of files, which workers open, and with `urls` also URLs of objects, with
+        the stamps of `release_files`: only for names that come from nobody else. A photo on which a process
+        works for more than `seconds` is taken for one of which processes die. `settings` are those of
+        `Releaser.of`, where `ledger` has to be a URL. Raises errors of `dpveil.errors`.
         """
         if "cache" in settings:
             raise InvalidParameter("cache", "", "is not possible here", hint="name the store")
@@ -85,6 +89,7 @@ class Setup:
             machine=this_machine(),
             run=f"{time.time_ns():020d}-{secrets.token_hex(4)}",
             files=files,
+            urls=urls,
             seconds=check_count(seconds, "seconds"),
             releaser=Releaser.of(method, **settings),
         )
@@ -172,7 +177,7 @@ class Worker:
         try:
             if self._stopped is not None:
                 return Row.of(key, stamp, self._stopped, tried=False)
-            released = self._released(key, content)
+            released = self._released(key, stamp, content)
         except ENDS as error:
             if getattr(error.__cause__, "errno", None) not in OTHERS:
                 self._stopped = error
@@ -181,7 +186,7 @@ class Worker:
             return Row.of(key, stamp, error)
         return Row(key, stamp, RELEASED, release=released)
 
-    def _released(self, key: str, content: object) -> str:
+    def _released(self, key: str, stamp: str, content: object) -> str:
         """Return the name of the release; raises `DPVeilError`."""
         if not key:
             raise PhotoError("the row has no name", hint="give each row one of its own")
@@ -190,7 +195,7 @@ class Worker:
             hint = "give the bytes of image files, as ray.data.read_binary_files does"
             raise PhotoError(f"the row holds {type(content).__name__}", hint=hint)
         if isinstance(content, str):
-            check_apart(self._releaser.ledger_files, [Path(content)])
+            content = self._named(content, stamp)
         cache = self._releaser.cache
         if cache is None:
             raise OutputError("there is no store", hint="please report this")
@@ -199,3 +204,11 @@ class Worker:
                 raise DPVeilError(DIED, hint=ALONE)
             path = self._releaser.release(content, row=key, timed=self._alarm or nullcontext).path
         return "" if path is None else f"{path.parent.name}/{path.name}"
+
+    def _named(self, called: str, stamp: str) -> Path:
+        """Return a file, or an object as it was listed: reading refuses another version of it."""
+        found = place(called) if self._setup.urls else Path(called)
+        if isinstance(found, Url):
+            return remade(called, Status(*map(int, stamp.split())), False, None)
+        check_apart(self._releaser.ledger_files, [found])
+        return found
