@@ -251,7 +251,7 @@ def test_a_program_s_handler_that_raises_as_it_is_restored_leaves_none_behind() 
 
     def restore(number: int, handler: Any) -> Any:
         given = real(number, handler)
-        if handler is signal.default_int_handler and number == signal.SIGTERM and not pressed_:
+        if handler is signal.default_int_handler and not pressed_:
             pressed_.append(1)
             signal.raise_signal(number)
         return given
@@ -261,7 +261,7 @@ def test_a_program_s_handler_that_raises_as_it_is_restored_leaves_none_behind() 
         interrupts = Interrupts()
         with pytest.MonkeyPatch.context() as patched, pytest.raises(KeyboardInterrupt), interrupts:
             patched.setattr(interrupts_of.signal, "signal", restore)
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert [signal.getsignal(each) for each in SIGNALS] == [signal.default_int_handler] * 2
     finally:
         real(signal.SIGTERM, before)
 
