@@ -88,7 +88,7 @@ class Mapper:
             kind = schema.field(column).type
             timed = named == "stamp" and kinds.is_temporal(kind)
             if not (_is_text(kind) or kinds.is_integer(kind) or kinds.is_null(kind) or timed):
-                hint = "use text or whole numbers; pandas turns 7 into 7.0 where one is missing, so use text there"
+                hint = "use text, or whole numbers: pandas turns 7 into 7.0 where one is missing"
                 raise InvalidParameter(named, column, f"holds {kind}", hint=hint)
 
     def _check_passed(self, schema: Any) -> None:
