@@ -15,9 +15,11 @@ from dpveil.batch import Choices, Report, plan_tasks, release_all
 from dpveil.batch import run as batch
 from dpveil.batch.tasks import Task
 from dpveil.cli.run_report import print_report
+from dpveil.errors import BudgetRefused
 from dpveil.io import writing
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix
+from dpveil.mechanisms.placement import Placement
 from dpveil.regions import parse
 
 NAMES = ["a.png", "b.png", "c.png"]
@@ -69,6 +71,33 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, method: str, ledger: Ledger | Non
         return real(run, task, *arguments)
 
     monkeypatch.setattr(batch.Run, method, late)
+
+
+def test_a_photo_whose_draw_fails_is_told_as_paid(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, drawn = Placement.drawn, list[int]()
+
+    def draw(*given: Any) -> Any:
+        drawn.append(1)
+        if len(drawn) == 2:
+            raise MemoryError("no room to draw")
+        return real(*given)
+
+    monkeypatch.setattr(Placement, "drawn", draw)
+    report = released(ledger)
+    assert (names(report, "released"), names(report, "failed")) == (["a.png", "c.png"], ["b.png"])
+    assert [entry.source.name for entry in report.discarded] == ["b.png"]
+    assert paid(ledger) == (3, 1)
+
+
+def test_a_photo_that_cannot_be_paid_is_not_told_as_paid(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def debit(*given: Any, **more: Any) -> Any:
+        raise BudgetRefused("nothing is left", hint="pay")
+
+    monkeypatch.setattr(Ledger, "debit", debit)
+    report = released(ledger)
+    assert (names(report, "failed"), report.discarded) == (NAMES, [])
 
 
 def test_what_another_run_released_since_it_was_planned_is_not_paid(

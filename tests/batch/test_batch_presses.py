@@ -20,7 +20,8 @@ import pytest
 from presses_made import METHOD, PAID, SHAPES, check, debits, inputs, originals, releases
 
 from dpveil.batch import Choices, Report, Task, plan_tasks, release_all
-from dpveil.batch.interrupts import Interrupts, uninterrupted
+from dpveil.batch import interrupts as interrupts_of
+from dpveil.batch.interrupts import SIGNALS, Interrupts, uninterrupted
 from dpveil.batch.jobs import Jobs, nothing
 from dpveil.batch.report import Untried
 from dpveil.batch.run import Run
@@ -171,6 +172,115 @@ def test_presses_are_counted_heard_and_raised_where_nothing_is_lost() -> None:
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
     assert notices == [1]
+
+
+def test_terminations_within_a_second_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`timeout` of GNU sends one to its command, and one to the group; Ctrl-C is counted each time."""
+    before, now = signal.signal(signal.SIGTERM, signal.default_int_handler), [0.5]
+    monkeypatch.setattr("dpveil.batch.interrupts.time.monotonic", lambda: now[0])
+    heard: list[int] = []
+    try:
+        with Interrupts() as interrupts, interrupts.heard(lambda: heard.append(interrupts.presses)):
+            for number, at in (("TERM", 0.5), ("TERM", 0.6), ("INT", 0.7), ("TERM", 1.4), ("TERM", 1.6)):
+                now[0] = at
+                signal.raise_signal(signal.Signals[f"SIG{number}"])
+        assert (heard, interrupts.presses) == ([1, 2, 3], 3)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def pressed_in(function: str, moment: int, act: Callable[[], object]) -> bool:
+    """Call `act`, with Ctrl-C before this instruction of a function of the module; return if there is one."""
+    left = [moment]
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        if frame.f_code.co_filename != interrupts_of.__file__ or frame.f_code.co_name != function:
+            return trace if left[0] >= 0 else None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            left[0] -= 1
+            if left[0] == -1:
+                sys.settrace(None)
+                signal.raise_signal(signal.SIGINT)
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        act()
+    finally:
+        sys.settrace(before)
+    return left[0] < 0
+
+
+@pytest.mark.parametrize("function", ["__enter__", "__exit__", "_restore", "raising", "uninterrupted"])
+def test_between_any_two_instructions_a_press_is_kept_and_handlers_are_restored(function: str) -> None:
+    """It is counted or raised, and raised before anything of the context is done, or within it."""
+    handlers = [signal.signal(each, signal.default_int_handler) for each in SIGNALS]
+    seen, interrupts = list[int](), Interrupts()
+
+    def act() -> None:
+        nonlocal interrupts
+        interrupts = Interrupts()
+        with interrupts, interrupts.raising():
+            seen.append(interrupts.presses)
+        with uninterrupted():
+            pass
+
+    try:
+        for moment in range(1000):
+            raised, there = False, True
+            try:
+                there = pressed_in(function, moment, act)
+            except KeyboardInterrupt:
+                raised = True
+            assert [signal.getsignal(each) for each in SIGNALS] == [signal.default_int_handler] * 2, moment
+            if not (there or raised):
+                break
+            assert raised or interrupts.presses == 1, moment
+        assert 5 < moment < 999
+        assert set(seen) == {0}
+    finally:
+        for each, handler in zip(SIGNALS, handlers, strict=True):
+            signal.signal(each, handler)
+
+
+def test_a_program_s_handler_that_raises_as_it_is_restored_leaves_none_behind() -> None:
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    real = signal.signal
+
+    def restore(number: int, handler: Any) -> Any:
+        given = real(number, handler)
+        if handler is signal.default_int_handler and not pressed_:
+            pressed_.append(1)
+            signal.raise_signal(number)
+        return given
+
+    pressed_: list[int] = []
+    try:
+        interrupts = Interrupts()
+        with pytest.MonkeyPatch.context() as patched, pytest.raises(KeyboardInterrupt), interrupts:
+            patched.setattr(interrupts_of.signal, "signal", restore)
+        assert [signal.getsignal(each) for each in SIGNALS] == [signal.default_int_handler] * 2
+    finally:
+        real(signal.SIGTERM, before)
+
+
+def test_one_of_two_signals_at_once_is_raised() -> None:
+    """Also if the second one comes in the handler of the first."""
+
+    def both(number: int, frame: FrameType | None) -> None:
+        signal.raise_signal(signal.SIGINT)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, both)
+    try:
+        with Interrupts() as interrupts:
+            with pytest.raises(KeyboardInterrupt), interrupts.raising():
+                signal.raise_signal(signal.SIGTERM)
+            assert interrupts.presses == 2
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_only_one_interrupt_is_raised() -> None:

@@ -16,6 +16,7 @@ from PIL import Image
 
 import dpveil.synthesis
 from dpveil.assets import save
+from dpveil.batch import interrupts
 from dpveil.bench.items import PhotoFile
 from dpveil.bench.layouts import LAYOUTS, alone
 from dpveil.cli import synthesize_photos
@@ -595,6 +596,24 @@ def test_an_interrupt_before_the_payment_makes_nothing(made, tmp_path, monkeypat
         "dpveil: interrupted: nothing was made, and nothing is paid",
     )
     assert not (tmp_path / "made").exists()
+
+
+def test_an_interrupt_right_before_the_payment_claims_none(made, shell, tmp_path, monkeypatch, budget):
+    """Also in the moment before signals are held."""
+    real = interrupts.uninterrupted
+
+    def held():
+        signal.raise_signal(signal.SIGINT)
+        return real()
+
+    monkeypatch.setattr(interrupts, "uninterrupted", held)
+    code, _, err = made(*PAID)
+    assert (code, err.splitlines()[-1]) == (
+        130,
+        "dpveil: interrupted: nothing was made, and nothing is paid",
+    )
+    assert not (tmp_path / "made").exists()
+    assert counted(shell) == (0, 0, 0)
 
 
 def test_an_interrupt_after_the_payment_waits_for_the_set(made, shell, tmp_path, monkeypatch, budget):

@@ -130,11 +130,13 @@ def test_a_photo_of_which_two_processes_die_fails_until_another_run(tmp_path):
     assert sorted(left) == [b"", b".", b".."]  # of the other run, with its lock, and of this one
 
 
-@pytest.mark.parametrize("handled", [False, True])
+@pytest.mark.parametrize("handled", ["", "handled", "blocked"])
 def test_a_process_that_takes_too_long_ends(tmp_path, handled, monkeypatch):
-    """By the system's signal, or by a thread where something else has that."""
-    if handled:
+    """By the system's signal, or by a thread where something else has that, or blocks it."""
+    if handled == "handled":
         monkeypatch.setattr(signal, "getsignal", lambda _: signal.default_int_handler)
+    if handled == "blocked":
+        monkeypatch.setattr(signal, "pthread_sigmask", lambda *_: {signal.SIGALRM})
     setup = Setup.of(**PIX, regions=[Endless()], store=tmp_path / "store", seconds=1)
     rows = [("endless", "", WHITE)]
     assert [died(lambda: Worker(setup, own=True)(rows)) for _ in range(2)] == [
@@ -430,6 +432,33 @@ def test_a_mapper_passes_no_originals_on(tmp_path):
             Mapper(Setup.of(**PIX, store=tmp_path / "store"), keep=keep, key=key)(table)
     made_of = Mapper(Setup.of(**PIX, store=tmp_path / "store"), keep=["none", "n"])(table)
     assert made_of.column("status").to_pylist() == ["released"]
+
+
+def test_a_row_has_one_name_in_frames_of_pandas(tmp_path):
+    """Where a number is missing, pandas makes 7 a 7.0, which would be drawn and paid for as another row."""
+    pyarrow, _ = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")
+    ledger = made(tmp_path / "budget.db", limit=9)
+    paying = {"ledger": url_of(tmp_path / "budget.db"), "subject": "album"}
+    setup = Setup.of(**PIX, store=tmp_path / "store", **paying)
+
+    def done(keys, kind, key="id"):
+        columns = {"id": pyarrow.array(keys, kind), "bytes": [png(7)] * len(keys), "path": ["7"] * len(keys)}
+        frames = [pyarrow.table(columns).to_pandas()]
+        stamp = None if key == "id" else "id"
+        return [
+            row for frame in Mapper(setup, key=key, stamp=stamp).frames(frames) for row in frame["status"]
+        ]
+
+    assert done([7], pyarrow.int64()) == done(["7"], pyarrow.string()) == ["released"]
+    assert done(["7", None], pyarrow.string()) == ["released", "failed"]
+    assert done([None], pyarrow.string()) == ["failed"]
+    for key, named in (("id", "key"), ("path", "stamp")):
+        with pytest.raises(InvalidParameter, match=f"{named} = 'id' holds double"):
+            done([7, None], pyarrow.int64(), key)
+    assert done([7], pyarrow.timestamp("us"), "path") == ["released"]
+    with pytest.raises(InvalidParameter, match="key = 'id' holds timestamp"):
+        done([7], pyarrow.timestamp("us"))
+    assert paid(ledger) == (1, 0)
 
 
 def test_rows_without_a_name_fail_and_versions_may_be_numbers(tmp_path):

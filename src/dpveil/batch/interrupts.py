@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, Final, Self
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+SAME: Final = 1.0
+"""Seconds in which terminations are one: `timeout` of GNU sends two, to its command and to the group."""
 
 
 @contextmanager
@@ -36,8 +39,7 @@ def uninterrupted() -> Iterator[None]:
                 signal.signal(each, hold)
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        _restore(before)
         for number in held:  # even if the block raised: an interrupt must not be lost
             if not callable(before[number]):
                 raise KeyboardInterrupt
@@ -48,30 +50,34 @@ class Interrupts:
     """Counts the `presses` of Ctrl-C, and terminations, while it is entered, and raises nothing.
 
     What the handlers before would raise as `KeyboardInterrupt` is a press; whatever else they do, they do.
-    Signals that are ignored, or end the process at once, are left alone, as are all outside the main thread.
+    Terminations within a second are one. Signals that are ignored, or end the process at once, are left
+    alone, as are all outside the main thread.
     `notice` is called, within a signal's handler, at the first press that something has `heard`.
     """
 
     def __init__(self, notice: Callable[[], None] = lambda: None) -> None:
-        self.presses = 0
+        self.presses, self._terminated = 0, -SAME
         self._notice, self._before = notice, dict[int, Any]()
         self._hear: Callable[[], None] | None = None
         self._raises = False
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            for each in SIGNALS:
-                handler = signal.getsignal(each)
-                if callable(handler):
-                    self._before[each] = handler
-                    signal.signal(each, self._press)
+            try:
+                for each in SIGNALS:
+                    handler = signal.getsignal(each)
+                    if callable(handler):
+                        self._before[each] = handler
+                        signal.signal(each, self._press)
+            except BaseException:  # by a signal that is still handled as before
+                _restore(self._before)
+                raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        while self._before:
-            signal.signal(*self._before.popitem())
+        _restore(self._before)
 
     @contextmanager
     def raising(self) -> Iterator[None]:
@@ -79,10 +85,11 @@ class Interrupts:
 
         Only one is ever raised: none comes while another is handled.
         """
-        if self.presses:
-            raise KeyboardInterrupt
         try:
             self._raises = True
+            if self.presses:
+                self._raises = False
+                raise KeyboardInterrupt
             yield
         finally:
             self._raises = False
@@ -99,16 +106,38 @@ class Interrupts:
             self._hear = None
 
     def _press(self, number: int, frame: FrameType | None) -> None:
+        raises = self._raises  # what another signal raises in the handler before is raised below
         try:
             self._before[number](number, frame)
         except KeyboardInterrupt:
+            if number == signal.SIGTERM and self._is_same():
+                return
             self.presses += 1
         else:
             return
-        if self._raises:
+        if raises:
             self._raises = False
             raise KeyboardInterrupt
         if self._hear is not None:
             self._hear()
             if self.presses == 1:
                 self._notice()
+
+    def _is_same(self) -> bool:
+        """Whether a termination belongs to the last one that was counted."""
+        now = time.monotonic()
+        if now - self._terminated < SAME:
+            return True
+        self._terminated = now
+        return False
+
+
+def _restore(before: Mapping[int, Any]) -> None:
+    """Set handlers again, all of them also if one of a program raises as soon as it is set."""
+    handlers = [*before.items()]
+    try:
+        for each in handlers:
+            signal.signal(*each)
+    finally:
+        for each in handlers:
+            signal.signal(*each)

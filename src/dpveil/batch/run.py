@@ -6,7 +6,7 @@ import errno
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from dpveil.batch.away import deliver, discard, finished, same
 from dpveil.batch.choices import Choices
@@ -31,6 +31,7 @@ from dpveil.core.certificate import Certificate
 from dpveil.errors import DPVeilError, LedgerError, OutputError
 from dpveil.io import most_bytes
 from dpveil.io.names import shown
+from dpveil.release.payment import Budget, Payment
 from dpveil.release.plan import Plan, plan
 from dpveil.release.saving import Release, is_release, tidy
 
@@ -58,6 +59,21 @@ class _Drawn:
 
     ready: _Ready
     release: Release
+
+
+@dataclass(frozen=True)
+class _Payer:
+    """A ledger that notes an output as `paid` once it has debited it, also if its draw fails then."""
+
+    ledger: Budget
+    paid: set[Path]
+    output: Path
+
+    def debit(self, *given: Any, **more: Any) -> Payment:
+        """Debit a release, as `Budget.debit`."""
+        payment = self.ledger.debit(*given, **more)
+        self.paid.add(self.output)
+        return payment
 
 
 @dataclass
@@ -146,9 +162,9 @@ class Run:
                 return prepared
             if reason := self.around.stopped(task):
                 raise Untried(reason)
-            release = prepared.plan.release(bits=choices.bits(task.name), **choices.paying)
-            if release.paid is not None:
-                self.paid.add(task.output)
+            payer = None if choices.ledger is None else _Payer(choices.ledger, self.paid, task.output)
+            paying = {**choices.paying, "ledger": payer}
+            release = prepared.plan.release(bits=choices.bits(task.name), **paying)
         except LedgerError:
             self.around.stop(UNPAYABLE)
             raise

@@ -33,11 +33,15 @@ def stopping(kept: str) -> Iterator[None]:
         raise Interrupted("interrupted", hint=kept) from error
 
 
+ALONE: Final = "; photos that are being read are waited for: if their disk hangs, only kill -9 ends that"
+"""What a single process, whose threads read photos, cannot leave undone."""
+
+
 def heard_to_the_end(jobs: int) -> Interrupts:
     """Return what hears Ctrl-C for a run by `jobs` processes, and says that it was heard."""
     from dpveil.batch.interrupts import Interrupts
 
-    text = FINISHING.format(again=AGAIN if jobs > 1 else "")
+    text = FINISHING.format(again=AGAIN if jobs > 1 else ALONE)
     return Interrupts(partial(_write, text.encode()))
 
 

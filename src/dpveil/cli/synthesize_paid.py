@@ -90,6 +90,7 @@ class Payer:
             return
         from dpveil.batch.interrupts import uninterrupted
 
+        paid = None
         try:
             with uninterrupted():
                 key = secrets.token_bytes(16) if self._key is None else self._key
@@ -99,6 +100,8 @@ class Payer:
         except KeyboardInterrupt as error:
             if error.__context__ is not None:  # what failed is to be told
                 raise error.__context__ from None
+            if paid is None:  # it came before signals were held
+                raise
             raise Interrupted("interrupted", hint=f"the set was paid, and {out} is complete") from error
         finally:
             self._opened.close()

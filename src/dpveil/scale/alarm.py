@@ -13,13 +13,12 @@ class Alarm:
     """Ends this process when one of its contexts takes more than `seconds`; one can be open at a time.
 
     The system does, by a signal that nothing handles: that costs two calls of it for a context. Where the
-    signal is missing or is handled, a thread of `faulthandler` does, which starts with each context.
+    signal is missing, handled or blocked, a thread of `faulthandler` does, which starts with each context.
     """
 
     def __init__(self, seconds: int) -> None:
         self._seconds, self._nowhere = seconds, -1
-        handled = getattr(signal, "SIGALRM", None)
-        if handled is None or signal.getsignal(handled) != signal.SIG_DFL:
+        if not _ends_it():
             self._nowhere = os.open(os.devnull, os.O_WRONLY)
 
     @contextmanager
@@ -42,3 +41,11 @@ class Alarm:
         if self._nowhere >= 0:
             os.close(self._nowhere)
             self._nowhere = -1
+
+
+def _ends_it() -> bool:
+    """Whether the system's signal would end this process."""
+    alarm = getattr(signal, "SIGALRM", None)
+    if alarm is None or alarm in signal.pthread_sigmask(signal.SIG_BLOCK, []):
+        return False
+    return signal.getsignal(alarm) == signal.SIG_DFL

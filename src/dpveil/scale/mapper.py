@@ -63,44 +63,53 @@ class Mapper:
         import pyarrow.types as kinds
 
         names = ", ".join(schema.names)
-        for name in (self._column, self._key, *self._keep):
+        for name in self.columns:
             if name not in schema.names:
                 raise InvalidParameter("column", name, "is not there", hint=f"there are {names}")
-        held, key = schema.field(self._column).type, schema.field(self._key).type
-        binary, text = (
-            (kinds.is_binary, kinds.is_large_binary, kinds.is_binary_view),
-            (kinds.is_string, kinds.is_large_string, kinds.is_string_view),
-        )
-        if not any(each(held) for each in (text if self._setup.files else binary)):
+        held = schema.field(self._column).type
+        binary = kinds.is_binary, kinds.is_large_binary, kinds.is_binary_view
+        if not (_is_text(held) if self._setup.files else any(each(held) for each in binary)):
             hint = "give the bytes of image files, as ray.data.read_binary_files does"
             raise InvalidParameter("column", self._column, f"holds {held}", hint=hint)
-        if not (kinds.is_integer(key) or any(each(key) for each in text)):
-            raise InvalidParameter(
-                "key", self._key, f"holds {key}", hint="name rows by text or whole numbers"
-            )
+        self._check_names(schema)
         self._check_passed(schema)
+
+    def _check_names(self, schema: Any) -> None:
+        """Raise `InvalidParameter` unless keys are text or whole numbers, and stamps these or times.
+
+        A number of another type has no single name: where pandas misses a key of a batch, it writes 7 as 7.0,
+        and the photo of that row would be drawn and paid for again.
+        """
+        import pyarrow.types as kinds
+
+        for named, column in (("key", self._key), ("stamp", self._stamp)):
+            if column is None:
+                continue
+            kind = schema.field(column).type
+            timed = named == "stamp" and kinds.is_temporal(kind)
+            if not (_is_text(kind) or kinds.is_integer(kind) or kinds.is_null(kind) or timed):
+                hint = "use text, or whole numbers: pandas turns 7 into 7.0 where one is missing"
+                raise InvalidParameter(named, column, f"holds {kind}", hint=hint)
 
     def _check_passed(self, schema: Any) -> None:
         """Raise `InvalidParameter` if a column that is passed on could hold photos; one of nulls cannot."""
         import pyarrow.types as kinds
 
-        allowed = (
-            *(kinds.is_primitive, kinds.is_null),
-            *(kinds.is_string, kinds.is_large_string, kinds.is_string_view),
-        )
         for name in (self._key, *self._keep):
             kind = schema.field(name).type
-            if not any(each(kind) for each in allowed):
+            if not (kinds.is_primitive(kind) or kinds.is_null(kind) or _is_text(kind)):
                 named, hint = "key" if name == self._key else "keep", "keep numbers and text only"
                 raise InvalidParameter(named, name, f"could hold an original: {kind}", hint=hint)
 
     def __call__(self, table: Any) -> Any:
         """Return the columns of the result for a `pyarrow.Table` or `RecordBatch`.
 
-        Raises `InvalidParameter` if a column that is passed on could hold photos.
+        Raises `InvalidParameter` if a column that is passed on could hold photos, or keys are not text or
+        whole numbers.
         """
         pyarrow = _pyarrow()
         self._check_passed(table.schema)
+        self._check_names(table.schema)
         keys = table.column(self._key)
         named, stamps = _texts(keys), [""] * len(keys)
         if self._stamp is not None:
@@ -120,7 +129,11 @@ class Mapper:
             self.close()
 
     def frames(self, frames: Iterable[Any]) -> Iterator[Any]:
-        """Yield the same for data frames of pandas, as `mapInPandas` of Spark wants it."""
+        """Yield the same for data frames of pandas, as `mapInPandas` of Spark wants it.
+
+        Keys should be text: pandas makes whole numbers floating-point ones, which are refused, where one of
+        a frame is missing.
+        """
         table = _pyarrow().Table
         tables = (table.from_pandas(frame, preserve_index=False) for frame in frames)
         yield from (made.to_pandas() for made in self.batches(tables))
@@ -130,6 +143,12 @@ class Mapper:
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.close()
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow.types as kinds
+
+    return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
 
 
 def _texts(column: Any) -> list[str]:
