@@ -100,6 +100,25 @@ def test_a_plan_says_it_before_it_is_paid_and_what_is_paid_takes_no_such_change(
     assert ": --review shows it, --except N leaves one as it is, and --threshold 1 leaves all of them" in one
 
 
+def test_nothing_is_said_to_be_left_of_photos_that_were_planned_and_not_released(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dpveil.cli import obfuscate
+
+    url, real = "sqlite:///budget.db", obfuscate.tell_price
+    shell("ledger", "limit", "album", "--epsilon", 9, "--ledger", url)
+
+    def gone(*given: object) -> None:
+        real(*given)
+        Path("in/b.png").unlink()
+        Path("in/c.png").unlink()
+
+    monkeypatch.setattr(obfuscate, "tell_price", gone)
+    dear = ("--method", "dp-pix", "--epsilon", "1", "--block", "8", "--regions", "faces")
+    code, out, err = shell("obfuscate", "in", "--out", "out", *dear, "--ledger", url, "--subject", "album")
+    assert (code, len(out.splitlines()), err.count("left in the clear: ")) == (1, 1, 1)
+
+
 def test_of_whole_photos_nothing_is_said(shell: Shell) -> None:
     settings = ("--method", "fill", "--level", "200", "--regions", "whole")
     assert "may be" not in shell("obfuscate", "in", "--out", "out", *settings)[2]

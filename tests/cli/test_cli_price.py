@@ -164,6 +164,13 @@ def test_that_a_total_will_be_about_fewer_neighbours_is_said_before_it_is(cli: S
     assert (spent(), "falls" in err) == (3, False)
 
 
+def test_that_costs_of_copies_add_is_said_before_they_are_paid(cli: Shell) -> None:
+    Path("in/dora.png").write_bytes(Path("in/anna.png").read_bytes())
+    for last in (("--dry-run",), ()):
+        err = cli("obfuscate", "in", "--out", "out", *CLEAR, *PAID, *last)[2]
+        assert "warning: nothing is paid yet: in/dora.png: it is a copy of in/anna.png: each release" in err
+
+
 def test_of_a_total_that_a_limit_keeps_nothing_is_said(cli: Shell) -> None:
     whole = ("--method", "dp-pix", "--epsilon", "1", "--block", "16")
     cli("obfuscate", "in/anna.png", "--out", "a.png", *whole, *PAID)
