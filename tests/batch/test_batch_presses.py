@@ -149,6 +149,29 @@ def test_a_second_press_kills_the_workers_that_draw(monkeypatch: pytest.MonkeyPa
     assert [entry.status for entry in jobs.run.report.entries] == ["untried"]
 
 
+@pytest.mark.parametrize("dry", [True, False])
+def test_that_drawing_is_finished_is_not_said_where_photos_are_only_planned(
+    monkeypatch: pytest.MonkeyPatch, dry: bool
+) -> None:
+    notices: list[int] = []
+
+    def work(jobs: Jobs) -> None:
+        jobs.inbox.put("left")
+
+    def pressed(jobs: Jobs, **all_of_them: bool) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Jobs, "_work", work)
+    monkeypatch.setattr(Jobs, "_report", pressed)
+    monkeypatch.setattr(Jobs, "_kill", pressed)
+    jobs = Jobs(Run(choices(dry=dry), Report(), nothing), [], nothing, nothing)
+    jobs.inbox.put("made")
+    with Interrupts(lambda: notices.append(1)) as interrupts:
+        jobs.release(1, nothing, interrupts)
+    assert interrupts.presses
+    assert notices == [1] * (not dry)
+
+
 def test_presses_are_counted_heard_and_raised_where_nothing_is_lost() -> None:
     notices: list[int] = []
     before = signal.getsignal(signal.SIGINT)

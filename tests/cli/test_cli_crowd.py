@@ -74,6 +74,9 @@ def test_a_run_names_the_faces_in_its_document_and_in_one_line(
 
 def test_a_folder_has_one_line_and_faces_and_plans_say_so_too(shell: Shell) -> None:
     settings = (*FILL, "--margin", "1")
+    _, out, err = shell("obfuscate", "a.png", "b.png", "--out", "out", *settings, "--dry-run", "--json")
+    assert [one["crowded"]["overlapping"] for one in json.loads(out)["priced"]] == [[1, 2, 3]] * 2
+    assert err.count("crowded: a.png: ") == 1
     err = shell("obfuscate", "a.png", "b.png", "--out", "out", *settings)[2]
     (line,) = (text for text in err.splitlines() if text.startswith("crowded: "))
     assert line.endswith("overlap others; and faces of one more photo, which --json names")

@@ -63,6 +63,62 @@ def test_a_run_says_how_many_in_which_photos_and_how_to_replace_them(shell: Shel
     assert "left in the clear" not in shell("obfuscate", "in/a.png", "--out", "none.png", *FILL)[2]
 
 
+def test_a_plan_says_it_before_it_is_paid_and_what_is_paid_takes_no_such_change(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a dry run, in a paying run before its first payment, and after that, with what to do each time."""
+    monkeypatch.setattr("dpveil.release.words.UNSURE", 1)
+    url = "sqlite:///budget.db"
+    paid = ("--ledger", url, "--subject", "album")
+    dear = ("--method", "dp-pix", "--epsilon", "1", "--block", "8", "--regions", "faces")
+    shell("ledger", "limit", "album", "--epsilon", 9, "--ledger", url)
+    left = "left in the clear: 3 places that may be faces, in in/b.png and 1 more: {} them, and --threshold 0.12"
+    unsure = "unsure: {} 3 faces with a score below 1, in in/a.png and 2 more: {} them, --except counts for every"
+    before = [unsure.format("would replace", "dpveil faces shows"), left.format("dpveil faces shows")]
+    after = [unsure.format("replaced", "--review shows"), left.format("--review shows")]
+    line = ("obfuscate", "in", "--out", "out", *dear)
+
+    def said(*more: str) -> list[str]:
+        return [row for row in shell(*line, *more)[2].splitlines() if re.match("unsure|left in", row)]
+
+    def begin(rows: list[str], starts: list[str]) -> bool:
+        return len(rows) == len(starts) and all(map(str.startswith, rows, starts))
+
+    for more in ((), paid):
+        rows = said("--dry-run", *more)
+        assert begin(rows, before)
+        assert not any("--other-regions" in row for row in rows)
+    rows = said(*paid)
+    assert begin(rows, [*before, *after])
+    assert ["takes such a change only with --other-regions" in row for row in rows] == [False] * 2 + [True] * 2
+    rows = said("--force")
+    assert begin(rows, after)
+    assert not any("--other-regions" in row for row in rows)
+    document = json.loads(shell(*line, "--dry-run", "--force", "--json")[1])
+    assert "2 places that may be faces stay in the clear" in "".join(document["priced"][2]["warnings"])
+    one = shell("obfuscate", "in/c.png", "--out", "one.png", *dear)[2]
+    assert ": --review shows it, --except N leaves one as it is, and --threshold 1 leaves all of them" in one
+
+
+def test_nothing_is_said_to_be_left_of_photos_that_were_planned_and_not_released(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dpveil.cli import obfuscate
+
+    url, real = "sqlite:///budget.db", obfuscate.tell_price
+    shell("ledger", "limit", "album", "--epsilon", 9, "--ledger", url)
+
+    def gone(*given: object) -> None:
+        real(*given)
+        Path("in/b.png").unlink()
+        Path("in/c.png").unlink()
+
+    monkeypatch.setattr(obfuscate, "tell_price", gone)
+    dear = ("--method", "dp-pix", "--epsilon", "1", "--block", "8", "--regions", "faces")
+    code, out, err = shell("obfuscate", "in", "--out", "out", *dear, "--ledger", url, "--subject", "album")
+    assert (code, len(out.splitlines()), err.count("left in the clear: ")) == (1, 1, 1)
+
+
 def test_of_whole_photos_nothing_is_said(shell: Shell) -> None:
     settings = ("--method", "fill", "--level", "200", "--regions", "whole")
     assert "may be" not in shell("obfuscate", "in", "--out", "out", *settings)[2]

@@ -27,6 +27,11 @@ WARNING = (
     " larger block or epsilon, means less; epsilon 24 would have 128, and the promise be practically none"
     " about any 16 pixels"
 )
+FEW = (
+    "PROMISED ABOUT ANY 16 PIXELS ALONE: about all pixels of a region together the promise is practically none"
+    " (see dpveil explain)"
+)
+CORNER = ("--regions", "0,0,8,8")
 Shell = Callable[..., tuple[int, str, str]]
 
 
@@ -61,10 +66,10 @@ def test_the_price_is_said_before_anything_is_paid(cli: Shell, monkeypatch: pyte
         "price: 3 photos, epsilon 3 (m-pixels:16) together; album: limit epsilon 4, left 4"
     ]
     assert told(err, "warning: nothing is paid yet") == [
-        f"warning: nothing is paid yet: in/anna.png and 2 more: {WARNING}"
+        f"warning: nothing is paid yet: in/anna.png and 2 more: {text}" for text in (WARNING, FEW)
     ]
     code, _, err = cli("obfuscate", "in/bob.png", "--out", "clear", *CLEAR, *PAID)
-    assert (code, spent(), told(err, "warning: nothing is paid")) == (0, 4, [])
+    assert (code, spent(), "noise" in err) == (0, 4, False)
     assert told(err, "price") == ["price: one photo, epsilon 1 (m-pixels:1); album: limit epsilon 4, left 1"]
 
 
@@ -78,7 +83,7 @@ def test_one_photo_has_a_price_whatever_the_method_adds(cli: Shell) -> None:
 def test_of_one_photo_alone_noise_is_said_before_it_is_paid(cli: Shell) -> None:
     err = cli("obfuscate", "in/bob.png", "--out", "out", *NOISY, *PAID)[2]
     assert told(err, "warning: nothing is paid yet") == [
-        f"warning: nothing is paid yet: in/bob.png: {WARNING}"
+        f"warning: nothing is paid yet: in/bob.png: {text}" for text in (WARNING, FEW)
     ]
 
 
@@ -105,7 +110,9 @@ def test_a_dry_run_pays_and_writes_nothing(cli: Shell, jobs: str, paid: tuple[st
     )
     assert "\nwould be promised: in the worst of 3 photos, 1-DP" in err
     done = "paid" if paid else "drawn"
-    assert f"warning: nothing is {done} yet: in/anna.png and 2 more: {WARNING}\n" in err
+    assert told(err, "warning") == [
+        f"warning: nothing is {done} yet: in/anna.png and 2 more: {text}" for text in (WARNING, FEW)
+    ]
     assert {path: path.stat().st_mtime_ns for path in Path().rglob("*") if path.suffix == ".png"} == before
     assert not Path("out").exists()
 
@@ -118,7 +125,58 @@ def test_a_dry_run_is_told_to_programs(cli: Shell) -> None:
         ["in/anna.png", "in/bob.png", "in/cleo.png"],
     )
     assert {entry["guarantee"]["epsilon"] for entry in document["priced"]} == {1}
+    assert all(FEW in entry["warnings"] for entry in document["priced"])
     assert document["released"] == []
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_photos_that_a_ledger_will_refuse_are_named_before_any_is_paid(cli: Shell, jobs: str) -> None:
+    """They were released with other regions, by whichever subject; who accepts that is told of none."""
+    cli("ledger", "limit", "other", "--epsilon", 4, "--ledger", URL)
+    cli("obfuscate", "in/bob.png", "--out", "b.png", *CLEAR, *CORNER, *PAID[:3], "other")
+    line = ("obfuscate", "in", "--out", "out", *CLEAR, *PAID, "--jobs", jobs)
+    beside = "(beside in/bob.png, refused for releases with other regions before)"
+    price = f"price: 2 photos {beside}, epsilon 2 (m-pixels:1) together; album: limit epsilon 4, left 4"
+    code, answer, err = cli(*line, "--dry-run")
+    assert (code, spent(), told(err, "price")) == (3, 0, [price])
+    assert [row.split()[0] for row in answer.splitlines()] == ["in/anna.png", "in/cleo.png"]
+    assert "in/bob.png: this photo was released with other regions before" in err
+    assert "add --other-regions" in err
+    assert "would release 2, failed 1" in err
+    code, _, err = cli(*line, "--dry-run", "--other-regions")
+    assert (code, "would release 3, failed 0" in err, "beside" in err) == (0, True, False)
+    code, _, err = cli(*line)
+    assert (code, spent(), told(err, "price")) == (3, 2, [price])
+
+
+def test_that_a_total_will_be_about_fewer_neighbours_is_said_before_it_is(cli: Shell) -> None:
+    whole = ("--method", "dp-pix", "--epsilon", "1", "--block", "16")
+    err = cli("obfuscate", "in/anna.png", "--out", "a.png", *whole, *PAID)[2]
+    assert "falls" not in err
+    few = ("obfuscate", "in/bob.png", "--out", "b.png", *NOISY, *PAID)
+    falls = (
+        "\nalbum's total falls from any-image to m-pixels:16: dpveil ledger limit --relation any-image"
+        " forbids that\n"
+    )
+    for last in (("--dry-run",), ()):
+        assert falls in cli(*few, *last)[2]
+    err = cli("obfuscate", "in/cleo.png", "--out", "c.png", *whole, *PAID)[2]
+    assert (spent(), "falls" in err) == (3, False)
+
+
+def test_that_costs_of_copies_add_is_said_before_they_are_paid(cli: Shell) -> None:
+    Path("in/dora.png").write_bytes(Path("in/anna.png").read_bytes())
+    for last in (("--dry-run",), ()):
+        err = cli("obfuscate", "in", "--out", "out", *CLEAR, *PAID, *last)[2]
+        assert "warning: nothing is paid yet: in/dora.png: it is a copy of in/anna.png: each release" in err
+
+
+def test_of_a_total_that_a_limit_keeps_nothing_is_said(cli: Shell) -> None:
+    whole = ("--method", "dp-pix", "--epsilon", "1", "--block", "16")
+    cli("obfuscate", "in/anna.png", "--out", "a.png", *whole, *PAID)
+    cli("ledger", "limit", "album", "--epsilon", 4, "--relation", "any-image", "--ledger", URL)
+    code, _, err = cli("obfuscate", "in/bob.png", "--out", "b.png", *NOISY, *PAID)
+    assert (code, spent(), "falls" in err) == (3, 1, False)
 
 
 def test_a_dry_run_takes_no_numbers(cli: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,7 @@ def test_the_page_shows_every_region_before_and_after(shell, photos):
     assert "default-src 'none'" in page
     assert "<i>" not in page
     assert "b &lt;i&gt;.png" in page
+    assert "<code>--other-regions</code>" in page
     assert page.count("box: 40×50 pixels") == 2
     shown = pictures(page)
     assert [word for word, _ in shown] == ["original", "release", "before", "after"] * 2

@@ -118,7 +118,10 @@ def test_a_photo_has_the_same_regions_on_a_server_too(ledger: Ledger, url: str) 
     )
     left.release(ledger=ledger, subject="album")
     waiting = ledger.reserve("album", cost(1), "k", covered=left.covered)
+    assert right.covered is not None
     with Ledger(url) as other:
+        with pytest.raises(RegionsDiffer):
+            other.check_regions(right.covered)
         with pytest.raises(RegionsDiffer):
             right.release(ledger=other, subject="album/anna")
         right.release(ledger=other, subject="album/anna", other_regions=True)

@@ -49,7 +49,13 @@ def test_two_releases_that_show_the_photo_together_are_refused(
 ) -> None:
     """Also if each costs nothing: the left half of one and the right half of the other are the original."""
     first, second = (dpveil.plan(PHOTO, method, regions=half, **numbers) for half in (LEFT, RIGHT))
+    assert first.covered is not None
+    assert second.covered is not None
+    ledger.check_regions(second.covered)
     first.release(ledger=ledger, subject="album")
+    ledger.check_regions(first.covered)
+    with pytest.raises(RegionsDiffer, match="was released with other regions before"):
+        ledger.check_regions(second.covered)
     before = ledger.show("album").spent
     for _ in range(2):
         with pytest.raises(RegionsDiffer, match="was released with other regions before") as refusal:

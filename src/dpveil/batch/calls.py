@@ -17,6 +17,7 @@ from typing import IO, Any, Final
 from dpveil.batch.choices import Choices
 from dpveil.batch.shared import Shared
 from dpveil.batch.tasks import Task
+from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee
 from dpveil.errors import DPVeilError, UsageError
 from dpveil.release.keys import PublicKey, SigningKey
@@ -164,6 +165,9 @@ class _Ledger:
 
     def knows(self, subject: str, sha256: str) -> bool:
         return bool(self._line("knows", subject, sha256))
+
+    def check_regions(self, covered: Covered) -> None:
+        self._line("check_regions", covered)
 
 
 class _Signer:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from dpveil.core.covered import Covered
 from dpveil.core.numbers import Json
 from dpveil.io import MAX_PIXELS
 from dpveil.mechanisms.method import Method
@@ -27,6 +28,9 @@ class Payer(Budget, Protocol):
 
     def knows(self, subject: str, sha256: str) -> bool:
         """Whether this subject paid for a file with this SHA-256."""
+
+    def check_regions(self, covered: Covered) -> None:
+        """Raise `RegionsDiffer` if a photo was released with other regions before."""
 
 
 @dataclass(frozen=True, kw_only=True)

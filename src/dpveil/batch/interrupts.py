@@ -59,7 +59,7 @@ class Interrupts:
         self.presses, self._terminated = 0, -SAME
         self._notice, self._before = notice, dict[int, Any]()
         self._hear: Callable[[], None] | None = None
-        self._raises = False
+        self._raises = self._silent = False
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
@@ -95,9 +95,12 @@ class Interrupts:
             self._raises = False
 
     @contextmanager
-    def heard(self, hear: Callable[[], None]) -> Iterator[None]:
-        """Call `hear` at every press in this context, within a signal's handler, and now if there was one."""
-        self._hear = hear
+    def heard(self, hear: Callable[[], None], *, silent: bool = False) -> Iterator[None]:
+        """Call `hear` at every press in this context, within a signal's handler, and now if there was one.
+
+        Where it is `silent`, as nothing is being drawn, there is no notice of it.
+        """
+        self._hear, self._silent = hear, silent
         try:
             if self.presses:
                 hear()
@@ -120,7 +123,7 @@ class Interrupts:
             raise KeyboardInterrupt
         if self._hear is not None:
             self._hear()
-            if self.presses == 1:
+            if self.presses == 1 and not self._silent:
                 self._notice()
 
     def _is_same(self) -> bool:

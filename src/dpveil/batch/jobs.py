@@ -95,7 +95,7 @@ class Jobs:
 
         On an interrupt, photos that are being drawn are finished; at a second one, all workers are killed.
         """
-        with interrupts.heard(partial(self.inbox.put, PRESSED)):
+        with interrupts.heard(partial(self.inbox.put, PRESSED), silent=self.run.choices.dry):
             for _ in range(count):
                 threading.Thread(target=self._work, daemon=True).start()
             while count:

@@ -13,6 +13,7 @@ from dpveil.batch.away import deliver, same
 from dpveil.batch.report import RELEASED, Entry, Report
 from dpveil.batch.tasks import Task
 from dpveil.core.certificate import Certificate
+from dpveil.core.covered import Covered
 from dpveil.errors import DPVeilError
 from dpveil.release.payment import Payment
 from dpveil.release.saving import tidy
@@ -60,6 +61,11 @@ class Owner:
         """Whether a subject paid for a file from the ledger."""
         ledger: Any = self.run.choices.ledger
         return bool(ledger.knows(subject, sha256))
+
+    def check_regions(self, task: Task, covered: Covered) -> None:
+        """Raise `RegionsDiffer` if the photo was released with other regions before."""
+        ledger: Any = self.run.choices.ledger
+        ledger.check_regions(covered)
 
     def sign(self, task: Task, data: bytes) -> bytes:
         """Return the signature of a certificate by the run's key."""
@@ -117,6 +123,7 @@ CALLS: Final[Mapping[str, Callable[..., object]]] = {
     "debit": Owner.debit,
     "stored": Owner.stored,
     "knows": Owner.knows,
+    "check_regions": Owner.check_regions,
     "sign": Owner.sign,
     "mark": Owner.mark,
 }

@@ -30,7 +30,7 @@ def release_all(
     *,
     jobs: int = 1,
     step: Callable[[], None] = lambda: None,
-    see: Callable[[Task, Plan, Release], Any] = nothing,
+    see: Callable[[Task, Plan, Release | None], Any] = nothing,
     seen: Callable[[Any], None] = nothing,
     priced: Callable[[Report], None] = nothing,
     options: Mapping[str, str] | None = None,
@@ -40,8 +40,9 @@ def release_all(
 
     With several `jobs`, so many other processes release them, on one core each; this one pays and signs.
     `see` is called with each new release once it is written, where that happens, and `seen` here with what it
-    returned. A run that `is_priced` first plans all photos, calling `step` after each, and calls `priced`
-    with what they cost, before anything is paid. None of the three may raise.
+    returned; where photos are only planned, with None for the release. A run that `is_priced` first plans all
+    photos, calling `step` after each, and calls `priced` with what they cost, before anything is paid. None
+    of the three may raise.
 
     Continues after the failure of a single photo; stops if nothing can be written any more, the ledger fails,
     or on an interrupt, and then reports the remaining photos as untried, as all are if a ledger has less left
@@ -54,7 +55,8 @@ def release_all(
     check_jobs(jobs)
     check_shared(tasks, min(jobs, len(tasks)))
     run = Run(choices, Report(options or {}, dry=choices.dry), lambda *release: seen(see(*release)))
-    dry = Run(replace(choices, dry=True), Report(options or {}), nothing, states=run.states, found=run.found)
+    shared: Mapping[str, Any] = {"states": run.states, "found": run.found}
+    dry = Run(replace(choices, dry=True), Report(options or {}), run.released, **shared)
     apart = None if min(jobs, len(tasks)) < 2 else Jobs(run, tasks, see, seen)
     with ExitStack() as stack:
         around = stack.enter_context(Interrupts()) if interrupts is None else interrupts
@@ -65,7 +67,8 @@ def release_all(
                 shards.unpack()
                 run.begin(tasks)
             if is_priced(choices, tasks):
-                planning = None if apart is None else Jobs(dry, tasks, nothing, nothing)
+                dry.copies = run.copies
+                planning = None if apart is None else Jobs(dry, tasks, see, seen)
                 _release(dry, planning, tasks, jobs, step, around)
                 check_price(choices, dry.report)
                 priced(dry.report)

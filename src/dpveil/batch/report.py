@@ -103,7 +103,7 @@ class Entry:
     """The outcome of one input; the `crowd` is known of those that this run released.
 
     Nothing of this run is at the `output` of one that failed. `noisy` is the noisiest region of a photo that
-    a dry run priced, if it would be practically pure noise.
+    a dry run priced, if it would be practically pure noise, and `doubts` what the detector was not sure of.
     `discarded` says that a ledger paid for a draw of this run that nobody saw, as it could not be written.
     """
 
@@ -115,6 +115,7 @@ class Entry:
     failure: Failure | None = None
     crowd: Crowd | None = None
     noisy: Noisy | None = None
+    doubts: tuple[str, ...] = ()
     discarded: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -128,7 +129,7 @@ class Entry:
             places |= {"output": str(self.output), "certificate": str(certificate_path(self.output))}
         promise = {} if self.promise is None else self.promise.to_json()
         crowded = {} if self.crowd is None else {"crowded": self.crowd.to_json()}
-        return {**places, **promise, **crowded, **lost, "warnings": list(self.warnings)}
+        return {**places, **promise, **crowded, **lost, "warnings": [*self.warnings, *self.doubts]}
 
 
 @dataclass
@@ -202,12 +203,15 @@ class Report:
         every, promise = (*certificate.warnings, *told(warnings, self.options)), Promise.of(certificate)
         self.entries.append(Entry(status, task.source, task.remote or output, promise, every, crowd=crowd))
 
-    def price(self, task: Task, planned: Plan) -> None:
-        """Record what a release would cost, which a dry run has planned."""
+    def price(self, task: Task, planned: Plan, warnings: Sequence[str] = ()) -> None:
+        """Record what a release would cost, which a dry run has planned, and what is to be known of it."""
         faces = all(region.origin.kind == FACE for region in planned.regions)
         promise = Promise(planned.guarantees, planned.total, planned.strength, faces=faces)
         noise = None if planned.quote is None else noisiest(planned.quote)
-        self.entries.append(Entry(PRICED, task.source, promise=promise, noisy=noise))
+        every = told((*planned.cautions, *planned.remarks, *warnings), self.options)
+        doubts, crowd = told(planned.doubts, self.options), planned.crowd
+        entry = Entry(PRICED, task.source, None, promise, every, crowd=crowd, noisy=noise, doubts=doubts)
+        self.entries.append(entry)
 
     def fail(self, task: Task, error: BaseException, *, tried: bool = True) -> None:
         """Record that nothing was written for this photo, and why."""

@@ -28,6 +28,7 @@ from dpveil.batch.shared import Around, Shared
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.tasks import Task
 from dpveil.core.certificate import Certificate
+from dpveil.core.guarantee import Guarantee
 from dpveil.errors import DPVeilError, LedgerError, OutputError
 from dpveil.io import most_bytes
 from dpveil.io.names import shown
@@ -80,13 +81,14 @@ class _Payer:
 class Run:
     """One run: its settings, the states of its output folders, and the outcomes so far.
 
+    `released` is called with each release, and in a dry run with each plan, without one.
     `around` is what is decided for all photos together, `copies` has the first of identical inputs, `paid`
     the outputs whose draws a ledger paid for, and `found` what was seen in photos that were priced.
     """
 
     choices: Choices
     report: Report
-    released: Callable[[Task, Plan, Release], None]
+    released: Callable[[Task, Plan, Release | None], None]
     around: Around = field(default_factory=Shared)
     states: dict[Path, State] = field(default_factory=dict)
     copies: dict[Path, Path] = field(default_factory=dict)
@@ -159,6 +161,7 @@ class Run:
             if (there := self._there(task, prepared.stamp)) is not None:
                 return there
             if choices.dry:
+                self._compare(prepared.plan)
                 return prepared
             if reason := self.around.stopped(task):
                 raise Untried(reason)
@@ -179,11 +182,12 @@ class Run:
             if isinstance(drawn, _Drawn):
                 self._write(task, drawn)
             elif isinstance(drawn, _Ready):
-                self.report.price(task, drawn.plan)
+                self.released(task, drawn.plan, None)
+                self.report.price(task, drawn.plan, self._about(task, drawn.plan.total))
             else:
                 if not self.choices.dry:
                     deliver(task, self.choices)
-                self.report.done(SKIPPED, task, *drawn, self._about(task, drawn[1]))
+                self.report.done(SKIPPED, task, *drawn, self._about(task, drawn[1].composition))
         except LedgerError as error:
             self.around.stop(UNPAYABLE)
             self.report.fail(task, error)
@@ -217,7 +221,7 @@ class Run:
                 raise taken(task.output) from error
             discard(task)
             # Another run over the same photos was faster: its release stays, and ours is discarded.
-            self.report.done(SKIPPED, task, task.output, there, self._about(task, there))
+            self.report.done(SKIPPED, task, task.output, there, self._about(task, there.composition))
         else:
             self.released(task, drawn.ready.plan, drawn.release)
 
@@ -228,16 +232,22 @@ class Run:
         )
         stored = self._remember(task, certificate, drawn.ready.stamp)
         deliver(task, chosen)
-        notes = (*drawn.release.notes, *self._about(task, certificate), *stored)
+        notes = (*drawn.release.notes, *self._about(task, certificate.composition), *stored)
         self.report.done(RELEASED, task, task.output, certificate, notes, drawn.ready.plan.crowd)
 
-    def _about(self, task: Task, certificate: Certificate) -> tuple[str, ...]:
+    def _compare(self, planned: Plan) -> None:
+        """Raise `RegionsDiffer` if a ledger would refuse a planned photo for its earlier releases."""
+        ledger, covered = self.choices.ledger, planned.covered
+        if ledger is not None and covered is not None and not self.choices.other_regions:
+            ledger.check_regions(covered)
+
+    def _about(self, task: Task, total: Guarantee | None) -> tuple[str, ...]:
         """Return notes on other releases of the same photo whose costs add, if it costs anything.
 
         That the photo is a release itself is said in any case.
         """
         itself = (ITSELF,) * is_release(task.source)
-        if certificate.composition is not None and certificate.composition.free:
+        if total is not None and total.free:
             return itself
         first = self.copies.get(task.source)
         again = [AGAIN.format(shown(place)) for place in earlier(task)]

@@ -183,9 +183,11 @@ def obfuscate_command(
         written(manifest, partial(write_manifest, report)),
         written(review, partial(write_review, seen.pages, report, max_pixels)),
     )
-    tell_dry(choices, report)
+    tell_dry(choices, report, seen.doubts)
     print_report(report, json)
-    _tell_faces(context, method, report, seen.doubts, seeded=seed is not None)
+    if report.released:
+        seen.doubts.tell(paid=ledger is not None, photos=len(tasks))
+    _tell_faces(context, method, report, seeded=seed is not None)
     tell_budget(payer.get("ledger"), subject)
     return max(exit_code(report), listed, exits.INTERRUPTED if heard.presses else exits.DONE)
 
@@ -225,7 +227,8 @@ def _released(
     with bar(len(tasks), "planning" if planning else "releasing", quiet=quiet) as step:
 
         def priced(dry: Report) -> None:
-            tell_price(choices, dry)
+            tell_price(choices, dry, seen.doubts)
+            seen.doubts = Doubts()  # of plans
             step.then("releasing")
 
         report = release_all(
@@ -242,13 +245,10 @@ def _released(
     return report, seen
 
 
-def _tell_faces(
-    context: typer.Context, method: Method, report: Report, doubts: Doubts, *, seeded: bool
-) -> None:
-    """Say what was unsure, what is promised, and what the user chose; and what else the default could do, or
-    else that heads are drawn where nobody asked for it.
+def _tell_faces(context: typer.Context, method: Method, report: Report, *, seeded: bool) -> None:
+    """Say what is promised, and what the user chose; and what else the default could do, or else that heads
+    are drawn where nobody asked for it.
     """
-    doubts.tell()
     promises = [entry.promise for entry in report.released or report.priced if entry.promise]
     if not seeded:
         tell(method, promises, "would be promised" if report.dry else "promised")

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.cli import say
 from dpveil.core.guarantee import counted
-from dpveil.errors import BudgetRefused, DPVeilError, UsageError
+from dpveil.errors import BudgetRefused, DPVeilError, RegionsDiffer, UsageError
 
 if TYPE_CHECKING:
     from dpveil.batch import Choices, Report
+    from dpveil.batch.report import Entry
+    from dpveil.cli.usual import Doubts
     from dpveil.core.guarantee import Guarantee
     from dpveil.ledger import Ledger
 
 PRICE: Final = "price: {what}, {amounts}; {subject}: {limits}"
-NOISE: Final = "warning: nothing is {done} yet: {photos}: {noise}"
+REFUSED: Final = "{photo} (beside {refused}, refused for releases with other regions before)"
+FALLS: Final = (
+    "{subject}'s total falls from {before} to {after}: dpveil ledger limit --relation {before} forbids that"
+)
+YET: Final = "warning: nothing is {done} yet: "
 
 
 def check_payer(url: str | None, subject: str | None, seed: int | None) -> None:
@@ -57,18 +64,43 @@ def paying(
     return {"ledger": opened, "subject": subject, "other_regions": other_regions}
 
 
-def tell_price(choices: Choices, dry: Report) -> None:
-    """Say what a run will cost, and that it would release noise if so, by the report of its dry run."""
+def tell_price(choices: Choices, dry: Report, doubts: Doubts) -> None:
+    """Say what a run will cost, which photos will be refused, and all that warns of the releases, which the
+    report of its dry run and the `doubts` of its detector tell.
+    """
+    from dpveil.cli.run_report import warn
+
     totals = [entry.promise.total for entry in dry.priced if entry.promise is not None]
     ledger: Any = choices.ledger
     if totals and ledger is not None and choices.subject is not None:
         paid = [total for total in totals if total is not None]
-        tell_cost(counted(len(totals), "photo"), paid, ledger, choices.subject)
-    tell_noise(choices, dry)
+        tell_cost(_with_refused(counted(len(totals), "photo"), dry), paid, ledger, choices.subject)
+    yet = YET.format(done="drawn" if ledger is None else "paid")
+    _tell_noise(choices, dry, yet)
+    warn([_without_noise(entry) for entry in dry.priced], yet, asides=choices.dry)
+    doubts.tell(before=True, photos=len(dry.entries))
+
+
+def _with_refused(priced: str, dry: Report) -> str:
+    """Return the photos that have a price, and those that the ledger will refuse for earlier releases."""
+    from dpveil.cli.run_report import several
+    from dpveil.io.names import shown
+
+    failures = ((entry.source, entry.failure) for entry in dry.failed)
+    refused = [shown(source) for source, why in failures if why and issubclass(why.kind, RegionsDiffer)]
+    return REFUSED.format(photo=priced, refused=several(refused)) if refused else priced
+
+
+def _without_noise(entry: Entry) -> Entry:
+    """Return an entry without the warnings of pure noise, which are told for all photos together."""
+    from dpveil.release.words import NOISE
+
+    return replace(entry, warnings=tuple(text for text in entry.warnings if f": {NOISE}" not in text))
 
 
 def tell_cost(what: str, totals: Sequence[Guarantee], ledger: Ledger, subject: str) -> None:
-    """Say what something of these `totals` will cost together, and what the subject has left.
+    """Say what something of these `totals` will cost together, what the subject has left, and whether its
+    total will be about fewer neighbours then.
 
     What cannot be paid at all has no price: it is refused later, and that is told.
     """
@@ -77,12 +109,19 @@ def tell_cost(what: str, totals: Sequence[Guarantee], ledger: Ledger, subject: s
     from dpveil.ledger.rules import priced
 
     with suppress(DPVeilError):
-        amounts = amounts_in_words(sum(map(priced, totals), Total())) + " together" * (len(totals) > 1)
-        limits = ledger.show(subject).limits_in_words()
+        cost, account = sum(map(priced, totals), Total()), ledger.show(subject)
+        amounts = amounts_in_words(cost) + " together" * (len(totals) > 1)
+        limits = account.limits_in_words()
         say.note(PRICE.format(what=what, amounts=amounts, subject=subject, limits=limits))
+        ledger.check_room(subject, totals)
+        for each in (*account.parents, account):
+            before, after = each.spent.relation_text(), (each.spent + cost).relation_text()
+            if before not in ("", "mixed", after):
+                now = "no common neighbours" if after == "mixed" else after
+                say.note(FALLS.format(subject=each.subject, before=before, after=now))
 
 
-def tell_dry(choices: Choices, report: Report) -> None:
+def tell_dry(choices: Choices, report: Report, doubts: Doubts) -> None:
     """Say what the photos of a dry run, if it is one, would cost together, and first of all if a ledger lacks
     that: then its report is that of a run which is stopped.
     """
@@ -97,10 +136,10 @@ def tell_dry(choices: Choices, report: Report) -> None:
     except BudgetRefused as error:
         say.note(f"dpveil: nothing would be released: {say.one_line(error)}")
         report.stopped = UNAFFORDABLE
-    tell_price(choices, report)
+    tell_price(choices, report, doubts)
 
 
-def tell_noise(choices: Choices, dry: Report) -> None:
+def _tell_noise(choices: Choices, dry: Report, yet: str) -> None:
     """Say which photos would be practically pure noise, if any, and what would be less."""
     from dpveil.cli.run_report import several
     from dpveil.io.names import shown
@@ -112,8 +151,7 @@ def tell_noise(choices: Choices, dry: Report) -> None:
         return
     worst = max(noisy.values(), key=lambda one: one.scale)
     told = [pure_noise(choices.method, **worst.size), remedy(choices.method, worst)]
-    done, photos = "drawn" if choices.ledger is None else "paid", several([*noisy])
-    say.note(NOISE.format(done=done, photos=photos, noise="; ".join(filter(None, told))))
+    say.note(f"{yet}{several([*noisy])}: {'; '.join(filter(None, told))}")
 
 
 def tell_budget(ledger: Ledger | None, subject: str | None) -> None:

@@ -77,7 +77,7 @@ def print_report(report: Report, json: bool) -> None:
         _tell_each(report)
     for text in report.notes:
         say.note(f"warning: {text}")
-    _warn(report.released)
+    warn(report.released)
     if report.skipped:
         say.note(SKIPPED.format(photos=several([shown(entry.source) for entry in report.skipped])))
     if lost := report.discarded:
@@ -189,19 +189,19 @@ def _refused(group: Sequence[Entry]) -> str:
     return f"{photos}: each {told.removeprefix(names[0]).lstrip()}" if itself else f"{photos}: {told}"
 
 
-def _warn(entries: Sequence[Entry]) -> None:
-    """Print every warning once, with the first photo that has it, and then what is for information."""
+def warn(entries: Sequence[Entry], start: str = "warning: ", *, asides: bool = True) -> None:
+    """Print every warning once, with the first photo that has it, and then the `asides`, for information."""
     about: dict[str, list[str]] = {}
     for entry in entries:
         for text in entry.warnings:
             about.setdefault(text, []).append(shown(entry.source))
     grave = {text: photos for text, photos in about.items() if not isinstance(text, Aside)}
     for text, photos in list(grave.items())[:SHOWN_WARNINGS]:
-        say.note(f"warning: {several(photos)}: {text}")
+        say.note(f"{start}{several(photos)}: {text}")
     if len(grave) > SHOWN_WARNINGS:
         say.note(f"and {counted(len(grave) - SHOWN_WARNINGS, 'more warning')}: --json has them all")
     for text, photos in about.items():
-        if text not in grave:
+        if text not in grave and asides:
             say.note(text if len(photos) == len(entries) else f"{several(photos)}: {text}")
 
 

@@ -28,15 +28,16 @@ class Seen:
         self.pages.join(other.pages)
 
 
-def see(task: Task, plan: Plan, release: Release) -> Seen:
-    """Return what the detector was not sure of in one photo."""
+def see(task: Task, plan: Plan, release: Release | None) -> Seen:
+    """Return what the detector was not sure of in one photo, which may only be planned."""
     seen = Seen()
     seen.doubts.add(shown(task.source), plan)
     return seen
 
 
-def see_closely(task: Task, plan: Plan, release: Release) -> Seen:
-    """Return the same with the photo's part of a review page."""
+def see_closely(task: Task, plan: Plan, release: Release | None) -> Seen:
+    """Return the same with the photo's part of a review page, if it is released."""
     seen = see(task, plan, release)
-    seen.pages.add(task, plan, release)
+    if release is not None:
+        seen.pages.add(task, plan, release)
     return seen

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dpveil.batch.interrupts import Interrupts
 
 FINISHING: Final = "\nstopping: what is being drawn is finished and saved first{again}\n"
-AGAIN: Final = "; Ctrl-C again ends that too, and what it was paid for is lost"
+AGAIN: Final = "; Ctrl-C again ends at once, and photos that are paid for and not saved yet are lost"
 
 
 class Interrupted(DPVeilError):

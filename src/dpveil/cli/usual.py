@@ -25,11 +25,19 @@ FACES: Final = (
 """What `Plan.in_the_clear` says of faces, in short."""
 WORST: Final = "in the worst of {} photos, "
 UNSURE: Final = (
-    "unsure: replaced {faces} with a score below {least}, in {photos}: --review shows them, --except leaves"
-    " one as it is, and --threshold {least} all"
+    "unsure: {replaced} {faces} with a score below {least}, in {photos}: {look} {them}, {one}, and"
+    " --threshold {least} leaves all of them as they are{paid}"
 )
+ONE: Final = "--except N leaves one as it is"
+ALONE: Final = "--except counts for every photo, so release that photo by itself with --except N to leave one"
 LEFT: Final = (
-    "left in the clear: {places}, in {photos}: --review shows {them}, and --threshold {least} replaces {them}"
+    "left in the clear: {places}, in {photos}: {look} {them}, and --threshold {least} replaces {them}{paid}"
+)
+LOOK: Final = {False: "--review shows", True: "dpveil faces shows"}
+"""What shows a photo's faces, after its release and before."""
+PAID: Final = (
+    "; a photo that is paid for takes such a change only with --other-regions, so look with dpveil faces or"
+    " --dry-run first"
 )
 CROWDED: Final = "crowded: {photo}: {faces}"
 KEPT: Final = "gender=1", "gender=1,age=1"
@@ -85,21 +93,26 @@ class Doubts:
         self.left |= other.left
         self.crowds |= other.crowds
 
-    def tell(self) -> None:
-        """Print one line about each kind, if there are any."""
+    def tell(self, *, before: bool = False, paid: bool = False, photos: int = 1) -> None:
+        """Print one line about each kind, if there are any, of a run over so many `photos`.
+
+        What to do depends on whether this is `before` their release, and else whether a ledger `paid` for it.
+        """
         from dpveil.cli.run_report import several
         from dpveil.release.words import UNSURE as LEAST
         from dpveil.release.words import lowest
 
-        if self.replaced:
-            faces = counted(sum(self.replaced.values()), "face")
-            say.note(UNSURE.format(faces=faces, least=LEAST, photos=several([*self.replaced])))
+        more = {"look": LOOK[before], "paid": PAID * (paid and not before)}
+        if count := sum(self.replaced.values()):
+            faces, them = counted(count, "face"), "it" if count == 1 else "them"
+            done = "would replace" if before else "replaced"
+            words = {"faces": faces, "replaced": done, "them": them, "one": ALONE if photos > 1 else ONE}
+            say.note(UNSURE.format(**words, least=LEAST, photos=several([*self.replaced]), **more))
         if places := [place for left in self.left.values() for place in left]:
-            photos, one = several([*self.left]), len(places) == 1
+            one, where = len(places) == 1, several([*self.left])
             many = "one place that may be a face" if one else f"{len(places)} places that may be faces"
-            say.note(
-                LEFT.format(places=many, photos=photos, least=lowest(places), them="it" if one else "them")
-            )
+            them = "it" if one else "them"
+            say.note(LEFT.format(places=many, photos=where, least=lowest(places), them=them, **more))
         for photo, faces in [*self.crowds.items()][:1]:
             others = f"; and faces of {counted(len(self.crowds) - 1, 'more photo')}, which --json names"
             say.note(CROWDED.format(photo=photo, faces=faces) + others * (len(self.crowds) > 1))

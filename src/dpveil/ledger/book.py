@@ -202,6 +202,12 @@ class Ledger:
             now = int(time.time())
             rules.check_limits(connection, name, cost, store.reserved(connection, now), now)
 
+    def check_regions(self, covered: Covered) -> None:
+        """Raise `RegionsDiffer` if earlier debits of this photo, of any subject, are of other pixels."""
+        part = rules.part_of(self._secret, covered, False)
+        with self._database.read() as connection:
+            rules.check_part(connection, part)
+
     def subjects(self) -> list[str]:
         """Return all subjects, sorted."""
         with self._database.read() as connection:

@@ -108,11 +108,15 @@ class Plan:
         source, the `remarks`, the `crowd`, how many regions are `unsure`, and how many places `doubtful`.
         """
         crowded = tuple(filter(None, [self.crowd.in_words()]))
-        unsure = (*words.unsure_note(len(self.unsure)), *words.doubtful_note(self.doubtful))
-        return (*self._cautions, *self.remarks, *crowded, *unsure)
+        return (*self.cautions, *self.remarks, *crowded, *self.doubts)
 
     @property
-    def _cautions(self) -> tuple[str, ...]:
+    def doubts(self) -> tuple[str, ...]:
+        """Notes on how many regions are `unsure`, and how many places `doubtful`, if any."""
+        return (*words.unsure_note(len(self.unsure)), *words.doubtful_note(self.doubtful))
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
         """The certificate's warnings, except those about the bit source."""
         missing = tuple(words.MISSING.format(description) for description in self.missing)
         if self.quote is None:
@@ -188,7 +192,7 @@ class Plan:
             accountant=quote.accountant,
             bits=bits,
             post_processing=tuple(step.description for step in self.post_processing),
-            warnings=words.bit_cautions(bits) + self._cautions,
+            warnings=words.bit_cautions(bits) + self.cautions,
         )
 
     def _copied(self) -> Certificate:
@@ -203,7 +207,7 @@ class Plan:
             strength=None,
             accountant=NO_ACCOUNTANT,
             bits="none",
-            warnings=self._cautions,
+            warnings=self.cautions,
         )
 
 

@@ -96,6 +96,7 @@ UNSURE: Final = 0.3
 """Score below which a found region is for a person to check, as it may be something else."""
 PURE_NOISE: Final = 128
 """Noise scale in grey levels above which hardly anything of a region remains visible."""
+NOISE: Final = "practically pure noise"
 SMALLER: Final = 256
 """The neighbourhood, in pixels, with which the warning of pure noise compares."""
 
@@ -286,7 +287,7 @@ def pure_noise(method: Method, height: int, width: int, channels: int) -> str:
     scale = method.noise_scale(**size)
     if scale is None or scale <= PURE_NOISE:
         return ""
-    text = f"practically pure noise, of scale {scale:,.0f} grey levels where 255 is white"
+    text = f"{NOISE}, of scale {scale:,.0f} grey levels where 255 is white"
     wide = getattr(method, "neighbourhood", SMALLER) or width * height
     if wide <= SMALLER or "neighbourhood" not in {field.name for field in fields(method)}:  # type: ignore[arg-type]
         return f"{text}; a smaller neighbourhood, or a larger block or epsilon, means less"
