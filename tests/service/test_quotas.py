@@ -103,7 +103,7 @@ def test_a_job_that_is_deleted_is_under_way_until_its_plan_is_made(keyed: Any, t
         files = upload(b"x", release(**settings))
         return client.post("/v1/releases", files=files, headers=a | {"Idempotency-Key": "same"} | ASYNC)
 
-    job = post(plan=f"until {tmp_path / 'go'}", draw="end").json()["job_url"]
+    job = post(plan=f"until {tmp_path / 'go'}").json()["job_url"]
     while not made.desk.pool.busy:
         time.sleep(0.01)
     assert client.delete(job, headers=a).status_code == 204
@@ -114,7 +114,7 @@ def test_a_job_that_is_deleted_is_under_way_until_its_plan_is_made(keyed: Any, t
         time.sleep(0.01)
     again = post()
     assert over(client, again.json()["job_url"], a)["status"] == "done"
-    assert made.desk.pool.replaced == 0  # nor was anything drawn: the worker would have ended
+    assert made.desk.pool.replaced == 0
     assert not made.desk.turns._work
 
 
@@ -168,6 +168,7 @@ def test_photos_of_one_request_take_turns(keyed: Any, address: str) -> None:
     async def counted() -> AsyncIterator[Any]:
         now[0] += 1
         seen.append(now[0])
+        await asyncio.sleep(0)  # under load a worker may answer before the server waits for it
         try:
             async with real() as worker:
                 yield worker
