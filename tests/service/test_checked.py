@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from service_client import photo, release
 from dpveil.core.certificate_text import parse_certificate
 from dpveil.service.checked import checked
 from dpveil.service.problems import WorkerEnded
+from dpveil.service.wire import MOST_NOTES
 
 
 def told(image: bytes, stated: str, answered: Any) -> tuple[dict[str, Any], bytes, dict[str, Any], int]:
@@ -21,7 +23,7 @@ def told(image: bytes, stated: str, answered: Any) -> tuple[dict[str, Any], byte
     certificate = parse_certificate(made["certificate"])
     output = replace(certificate.output, sha256=hashlib.sha256(image).hexdigest(), format=stated)
     answer = {"certificate": replace(certificate, output=output).to_text(), "format": answered, "notes": []}
-    return answer, image, made["total"], len(image) + len(answer["certificate"])
+    return answer, image, made["total"], len(image) + len(answer["certificate"].encode()) + len("[]")
 
 
 def test_a_release_passes_with_its_own_format() -> None:
@@ -57,3 +59,19 @@ def test_what_is_longer_than_the_worker_said_does_not_pass() -> None:
     *answer, room = told(photo(), "png", "png")
     with pytest.raises(WorkerEnded):
         checked(*answer, room - 1)
+
+
+def test_notes_are_short_and_within_the_room() -> None:
+    answer, *rest, room = told(photo(), "png", "png")
+    answer["notes"] = ["n" * (MOST_NOTES - len('[""]'))]
+    assert checked(answer, *rest, room + MOST_NOTES)["notes"] == json.dumps(answer["notes"])
+    with pytest.raises(WorkerEnded):
+        checked(answer, *rest, room + 1000)
+    answer["notes"] = ["n" * MOST_NOTES]
+    with pytest.raises(WorkerEnded):
+        checked(answer, *rest, room + 10 * MOST_NOTES)
+
+
+def test_nothing_else_of_an_answer_is_kept() -> None:
+    answer, *rest = told(photo(), "png", "png")
+    assert set(checked({**answer, "more": "x"}, *rest)) == {"certificate", "format", "sha256", "notes"}

@@ -305,7 +305,8 @@ def test_of_several_photos_as_many_are_released_as_the_budget_lasts_for(
         shows(page, "#why", "The release of b.png costs ε 2, and few has 1 left.")
         assert is_red(page)
         page.get_by_role("button", name="c.png").click()
-        shows(page, "#why", "The release of b.png costs ε 2, and few has 1 left.")
+        nobody = "No face was found in this photo. Add a box around what is to be hidden."
+        shows(page, "#why", f"{nobody} The release of b.png costs ε 2, and few has 1 left.")
         page.get_by_role("button", name="b.png").click()
         shows(page, "#why", "This release costs ε 2, and few has 1 left.")
     assert ledger.show("few").to_json()["spent"]["epsilon"] == 2
@@ -542,6 +543,41 @@ def test_a_service_that_does_not_answer_is_asked_until_it_does(browser: Any, add
         assert page.is_hidden("#problem")
 
 
+def test_why_a_photo_cannot_be_released_is_said_beside_the_button(browser: Any, address: str) -> None:
+    with tab(browser, address, viewport={"width": 1280, "height": 800}) as page:
+        page.fill("#subject", "album")
+        drop(page, wall_png=FACELESS, one_png=png(ONE, 15))
+        shows(page, "#status", "Looked at all 2 photos: 1 ready, 1 cannot be released.")
+        shows(page, "#why", "No face was found in this photo. Add a box around what is to be hidden.")
+        assert is_red(page)
+        inside, why = page.locator(".go").bounding_box(), page.locator("#why").bounding_box()
+        assert inside["y"] <= why["y"] <= why["y"] + why["height"] <= inside["y"] + inside["height"] <= 800
+        accessible(page)
+        page.get_by_role("button", name="one.png").click()
+        shows(page, "#why", re.compile("^(?!No face)"))
+        assert not is_red(page)
+        page.get_by_role("button", name="wall.png").click()
+        shows(page, "#why", re.compile("^No face"))
+        page.click("#remove")
+        shows(page, "#status", "")
+        shows(page, "#why", re.compile("^(?!No face)"))
+
+
+def test_the_strength_is_of_the_faces_that_are_replaced(browser: Any, address: str) -> None:
+    with tab(browser, address) as page:
+        page.fill("#subject", "album")
+        drop(page, two_png=png(BOTH, 16))
+        planned(page)
+        assert "faces" not in page.text_content("#now")
+        change(page, lambda: page.click(".spot[data-key=face-1]"))
+        said = re.compile("strong 0-DP, any-image for 1 of 2 faces; face 1 is shown$")
+        for place in ("#now", "#promise .total"):
+            shows(page, place, said)
+        accessible(page)
+        page.click("#release")
+        shows(page, "#released .total", said)
+
+
 def test_a_face_that_is_kept_no_more_is_told_until_one_chooses_anew(browser: Any, address: str) -> None:
     """A box may change the numbers of faces: the page says so, and not for a moment alone."""
     with tab(browser, address) as page:
@@ -551,7 +587,7 @@ def test_a_face_that_is_kept_no_more_is_told_until_one_chooses_anew(browser: Any
         change(page, lambda: page.click(".spot[data-key=face-1]"))
         page.focus("#draw")
         change(page, lambda: page.keyboard.press("Enter"))
-        shows(page, "#status", "Looked at all 2 photos.")
+        shows(page, "#status", "Looked at all 2 photos: 1 ready, 1 cannot be released.")
         shows(page, "#shown", "All faces are replaced again: choose anew which to keep.")
         change(page, lambda: page.click(".spot[data-key=face-1]"))
         shows(page, "#shown", "")

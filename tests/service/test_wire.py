@@ -85,6 +85,8 @@ def test_a_message_that_is_there_is_read_at_one_go(
         (LENGTHS.pack(2, 0) + b"[]", ValueError),
         (LENGTHS.pack(1, 0) + b"{", ValueError),
         (LENGTHS.pack(1, 0) + b"\xff", ValueError),
+        (LENGTHS.pack(9, 0) + b'{"a":NaN}', ValueError),
+        (LENGTHS.pack(11, 0) + b'{"a":1e999}', ValueError),
         (LENGTHS.pack(100_000, 0) + b"[" * 100_000, ValueError),
     ],
 )
@@ -97,6 +99,23 @@ def test_what_is_no_message_is_refused(
     with pytest.raises(error):
         heard(lambda: answers.receive(10, 20))
     thread.join()
+
+
+def test_json_is_short_enough_to_be_parsed_at_once() -> None:
+    assert wire.MOST_JSON <= 1 << 20
+
+
+def test_whether_there_is_anything_to_hear(pipe: tuple[Answers, int]) -> None:
+    answers, write = pipe
+    assert answers.silent
+    assert answers.silent
+    os.write(write, b"x")
+    assert not answers.silent
+    assert answers.silent
+    os.close(write)
+    assert not answers.silent
+    answers.close()
+    assert not answers.silent
 
 
 def test_what_a_worker_only_announces_takes_no_memory(

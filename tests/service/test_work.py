@@ -30,7 +30,8 @@ def test_rows_that_are_padded_have_room(kind: str) -> None:
     steps = _release(file.getvalue(), regions="whole", block=1, format=kind)
     planned, _ = next(steps)
     told, image = next(steps)
-    assert len(image) + len(told["certificate"]) <= planned["room"]
+    assert 0 < told["certificate"] < len(image)  # the certificate is before the image
+    assert len(image) + len(json.dumps(told["notes"])) <= planned["room"]
 
 
 def test_a_draw_that_has_no_memory_is_refused_before_it_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,6 +56,26 @@ def test_larger_blocks_draw_less(monkeypatch: pytest.MonkeyPatch) -> None:
     for block in (1, 4):
         next(_release(photo(), block=block))
     assert asked == [36 * 32 * 24 * 3 + 1, 36 * (32 * 24 * 3 // 16) + 1]
+
+
+def test_a_plan_that_is_too_long_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {"settings": SETTINGS, "pixels": 10**7}
+    for do in ("plan", "page-plan"):
+        assert "error" not in next(work.steps({"do": do, **told}, photo()))[0]
+    monkeypatch.setattr(work, "MOST_JSON", 500)
+    for do in ("plan", "page-plan"):
+        error = next(work.steps({"do": do, **told}, photo()))[0]["error"]
+        assert (error["kind"], error["message"]) == (
+            "RegionError",
+            "the plan of one region is longer than the service tells",
+        )
+
+
+def test_long_notes_are_cut() -> None:
+    assert work._notes(["a", "b"]) == ["a", "b"]
+    kept = work._notes(["n" * 1000] * 100)
+    assert kept == [*["n" * 1000] * 50, "50 more notes left out"]
+    assert work._notes(["n" * 100_000]) == ["one more note left out"]
 
 
 def test_methods_without_blocks_are_not_asked() -> None:

@@ -230,12 +230,15 @@ class Limit:
 
 
 def show_left(amount: Fraction) -> str:
-    """Return an amount that is left for display, rounded down.
+    """Return an amount that is left for display, rounded down to four decimals, or as many digits below 1.
 
-    >>> show_left(Fraction(2, 3)), show_left(Fraction(0))
-    ('0.6666', '0')
+    Prices have no more, so that they can be compared.
+
+    >>> show_left(Fraction(2, 3)), show_left(Fraction(0)), show_left(Fraction(4989013877, 10**7))
+    ('0.6666', '0', '498.9013')
     """
-    return show(-amount).removeprefix("-")
+    whole_digits = len(str(int(amount))) if amount >= 1 else 0
+    return show(-amount, min(4 + whole_digits, 15)).removeprefix("-")
 
 
 def _units(value: Number | None, name: str) -> int:

@@ -52,7 +52,6 @@ class Addresses:
 
     def __init__(self, desk: Desk, held: upload.Held, rates: Rates, metrics: Metrics) -> None:
         self.desk, self.held, self.rates, self.metrics = desk, held, rates, metrics
-        self._methods: dict[str, Any] | None = None
 
     async def release(
         self,
@@ -170,9 +169,7 @@ class Addresses:
 
     async def methods(self) -> Response:
         """List every method with its parameters."""
-        if self._methods is None:
-            self._methods = await self.desk.ask("methods", {})
-        return JSONResponse(self._methods)
+        return JSONResponse(await self.desk.ask("methods", {}))  # not kept: a worker may have been taken over
 
     async def job(self, request: Request, id: str) -> Response:  # noqa: A002  the path's word
         """Tell what became of a job: working, done or failed."""

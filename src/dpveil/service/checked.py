@@ -10,6 +10,7 @@ from dpveil.core.certificate_text import parse_certificate, parse_guarantee
 from dpveil.io import FORMATS
 from dpveil.io.containers import format_name
 from dpveil.service.problems import WorkerEnded
+from dpveil.service.wire import MOST_NOTES
 
 if TYPE_CHECKING:
     from dpveil.release.keys import SigningKey
@@ -24,13 +25,14 @@ def checked(
 ) -> dict[str, Any]:
     """Return a worker's release with its SHA-256, signed; raises `WorkerEnded` unless it was paid for.
 
-    It has `room` bytes at most, as the worker said before.
+    It has `room` bytes at most with its notes, as the worker said before.
     What is signed has no contradiction that `dpveil verify` finds in the certificate alone.
     """
-    if len(image) + len(str(answer["certificate"])) > room:
+    notes = json.dumps([str(note) for note in answer["notes"]])
+    if len(notes) > MOST_NOTES or len(image) + len(answer["certificate"].encode()) + len(notes) > room:
         raise WorkerEnded
     sha256, kind = hashlib.sha256(image).hexdigest(), (format_name(image[:64]) or "").lower()
-    certificate = parse_certificate(str(answer["certificate"]))
+    certificate = parse_certificate(answer["certificate"])
     paid = None if total is None else parse_guarantee(total)
     output = certificate.output
     stated = None if output is None else (output.sha256, output.format)
@@ -40,11 +42,11 @@ def checked(
         raise WorkerEnded
     if certificate.signature is not None:  # a worker has no key
         raise WorkerEnded
-    notes = json.dumps([str(note) for note in answer["notes"]])
+    told = {"certificate": answer["certificate"], "format": kind, "sha256": sha256, "notes": notes}
     if sign is None:
-        return {**answer, "sha256": sha256, "notes": notes}
+        return told
     from dpveil.release.verification import contradictions
 
     if contradictions(certificate):
         raise WorkerEnded
-    return {**answer, "certificate": sign.signed(certificate).to_text(), "sha256": sha256, "notes": notes}
+    return {**told, "certificate": sign.signed(certificate).to_text()}

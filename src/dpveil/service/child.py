@@ -49,16 +49,17 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
 
     while (message := read(requests)) is not None:
         given, waits = steps(*message), message[0].get("paid", True)
+        about = {"number": message[0].get("number")}
         del message  # the photo's bytes are not needed once it was read
         try:
             for told, contents in given:
                 planned = "room" in told
-                write(answers, told, contents, flush=planned)
+                write(answers, {**told, **about}, contents, flush=planned)
                 if planned and waits and not _goes_on(read(requests), DRAW):
                     break
-            write(answers, {"done": True})
+            write(answers, {"done": True, **about})
         except Exception as error:  # noqa: BLE001  a hostile photo may raise anything; this worker is replaced
-            write(answers, {"failed": type(error).__name__})
+            write(answers, {"failed": type(error).__name__, **about})
             return
 
 

@@ -229,11 +229,11 @@ class Desk:
             async with self.pool.worker() as worker:
                 job.begun = True
                 planned = await self._planned(worker, order, share)
-                room = min(max(int(planned["room"]), 0), self.limits.results_bytes)
+                room = min(max(int(planned["room"]), 0), self.limits.most_room)
                 payment = await self._paid(worker, job, order, planned, room)
                 stack.callback(self.store.free, room)
                 with lost_if(payment):
-                    answer, image = await worker.draw()
+                    answer, image = await worker.draw(room)
                 await stack.enter_async_context(self._keeping)
             with lost_if(payment):
                 release = await self._checked(answer, image, planned["total"], room)
@@ -278,7 +278,7 @@ class Desk:
                 self.store.free(room)
                 raise
         except DPVeilError:
-            await worker.drop()
+            await worker.drop(room)
             raise
 
     async def _checked(

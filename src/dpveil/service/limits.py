@@ -52,3 +52,10 @@ class Limits:
             value = getattr(self, field.name)
             if not 0 < value < 2**53 and (field.name, value) != ("answer_after", 0):
                 raise InvalidParameter(field.name, value, "is out of range", hint="choose a positive number")
+
+    @property
+    def most_room(self) -> int:
+        """Most bytes that a release takes, whatever a worker says: twice the levels of an image in colour, 8
+        more for each row, and 18 MiB for its certificate and notes.
+        """
+        return min((2 * 3 + 8) * self.pixels + 18 * MIB, self.results_bytes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -38,6 +39,7 @@ class Worker:
         self.process, self.limits = process, limits
         self.talking = self._waits = False
         self._answers = answers
+        self._number: str | None = None
 
     @classmethod
     async def start(cls, limits: Limits, program: str) -> Worker:
@@ -71,21 +73,25 @@ class Worker:
 
         A release that has to be `paid` waits for `draw` or `drop` once it is planned; any other is drawn at
         once. Raises `WorkerEnded` if the process ends or takes longer than `seconds`; then it is killed.
+        Every answer repeats a random number of the request: what was said before it is no answer to it.
         """
-        self.talking, self._waits = True, told.get("paid", True)
-        await self._send(told, contents, seconds)
+        self.talking, self._waits, self._number = True, told.get("paid", True), secrets.token_hex(8)
+        await self._send({**told, "number": self._number}, contents, seconds)
         return await self._answer(seconds)
 
-    async def draw(self) -> Message:
-        """Have a planned release drawn, unless that has begun, and return it; raises as `ask`."""
+    async def draw(self, room: int) -> Message:
+        """Have a planned release drawn, unless that has begun, and return it; raises as `ask`.
+
+        Its certificate and image have `room` bytes together at most.
+        """
         seconds = self.limits.draw_seconds
         if self._waits:
             await self._send({"do": "draw"}, b"", seconds)
-        answer = await self._answer(seconds)
+        release = _parted(*await self._answer(seconds, room))
         await self.finish()
-        return answer
+        return release
 
-    async def drop(self) -> None:
+    async def drop(self, room: int) -> None:
         """Let go of a request that was planned: it is not drawn, or what is drawn is forgotten.
 
         Raises nothing: a worker that ends meanwhile is not usable.
@@ -94,7 +100,7 @@ class Worker:
             if self._waits:
                 await self._send({"do": "drop"}, b"", self.limits.plan_seconds)
             else:
-                await self._heard(self.limits.draw_seconds)
+                await self._heard(self.limits.draw_seconds, room)
             await self.finish()
 
     async def finish(self) -> None:
@@ -116,29 +122,34 @@ class Worker:
         except (OSError, TimeoutError) as error:
             raise WorkerEnded from error
 
-    async def _answer(self, seconds: float) -> Message:
-        answer, image = await self._heard(seconds)
+    async def _answer(self, seconds: float, most: int = 0) -> Message:
+        answer, contents = await self._heard(seconds, most)
         if "error" in answer:
+            if not isinstance(error := answer["error"], dict):
+                raise WorkerEnded
             await self.finish()
-            raise refusal(answer["error"])
-        return answer, image
+            raise refusal(error)
+        return answer, contents
 
-    async def _heard(self, seconds: float) -> Message:
+    async def _heard(self, seconds: float, most: int = 0) -> Message:
+        """Return the next answer to the request, with so many bytes of contents at most."""
         try:
-            answer, contents = await self._answers.receive(self.limits.results_bytes, seconds)
+            answer, contents = await self._answers.receive(most, seconds)
         except TimeoutError as error:
             raise WorkerEnded(slow=seconds) from error
         except (EOFError, OSError, ValueError) as error:
             raise WorkerEnded from error
+        if answer.pop("number", None) != self._number:
+            raise WorkerEnded
         if "failed" in answer:
-            memory = answer["failed"] == "MemoryError"
-            raise WorkerEnded(kind=str(answer["failed"])[:100], memory=memory)
+            kind = answer["failed"] if isinstance(answer["failed"], str) else ""
+            raise WorkerEnded(kind=kind[:100], memory=kind == "MemoryError")
         return answer, contents
 
     @property
     def usable(self) -> bool:
-        """Whether the process runs and waits for a request."""
-        return self.process.returncode is None and not self.talking
+        """Whether the process runs and waits for a request: one that says something unasked is not trusted."""
+        return self.process.returncode is None and not self.talking and self._answers.silent
 
     async def end(self) -> None:
         """Kill the process, whatever it does."""
@@ -149,6 +160,17 @@ class Worker:
         if self.process.stdin is not None:
             self.process.stdin.close()
         self._answers.close()
+
+
+def _parted(answer: dict[str, Any], contents: bytes) -> Message:
+    """Return a release with the certificate that is before the image; raises `WorkerEnded` if none is."""
+    size = answer.get("certificate")
+    if type(size) is not int or not 0 <= size <= len(contents):
+        raise WorkerEnded
+    try:
+        return {**answer, "certificate": contents[:size].decode()}, contents[size:]
+    except UnicodeDecodeError as error:
+        raise WorkerEnded from error
 
 
 class Pool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import json
+import math
 import os
 import struct
 from contextlib import suppress
@@ -17,12 +18,24 @@ LENGTHS: Final = struct.Struct(">IQ")
 """The lengths of the JSON and of the bytes that follow it."""
 SMALL: Final = 1 << 20
 """Bytes below which a message is sent at one go."""
-MOST_JSON: Final = 1 << 26
-"""Most bytes of JSON in a message; a certificate has up to 2^24."""
+MOST_JSON: Final = 1 << 20
+"""Most bytes of JSON in a message: nobody else is served while it is parsed. What is long is sent as bytes."""
+MOST_NOTES: Final = 1 << 16
+"""Most bytes of a release's notes as JSON."""
 MOST_BYTES: Final = 1 << 33
 """Most other bytes in a message that a worker accepts; the server states its own limit."""
 
 _encoded: Final = json.JSONEncoder(allow_nan=False).encode
+
+
+def _finite(text: str) -> float:
+    """Return a number of a message; raises `ValueError` for one that JSON cannot state again."""
+    if not math.isfinite(number := float(text)):
+        raise ValueError("the message has a number that is not finite")
+    return number
+
+
+_decoded: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_finite).decode
 
 Message = tuple[dict[str, Any], bytes]
 """A JSON object, and the bytes that go with it: a photo, or a release."""
@@ -64,6 +77,17 @@ class Answers:
         os.set_blocking(pipe, False)
         self._pipe: int | None = pipe
         self._waits: asyncio.Future[None] | None = None
+
+    @property
+    def silent(self) -> bool:
+        """Whether there is nothing to read: neither a message nor the end. Else what is there may be lost."""
+        if self._pipe is None:
+            return False
+        try:
+            os.read(self._pipe, 1)
+        except BlockingIOError:
+            return True
+        return False
 
     async def receive(self, most: int, seconds: float) -> Message:
         """Return the next message, with at most `most` bytes of contents.
@@ -128,7 +152,7 @@ def _lengths(head: bytes, most: int) -> tuple[int, int]:
 
 def _told(text: bytes) -> dict[str, Any]:
     try:
-        told = json.loads(text.decode())
+        told = _decoded(text.decode())
     except RecursionError as error:
         raise ValueError("the message is nested too deeply") from error
     if not isinstance(told, dict):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import mmap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
+from dpveil.core.guarantee import counted
 from dpveil.core.numbers import Json
-from dpveil.errors import DPVeilError, InvalidParameter
+from dpveil.errors import DPVeilError, InvalidParameter, RegionError
 from dpveil.io import read
 from dpveil.release.plan import Plan, plan
 from dpveil.release.planned import plan_json, size_of
@@ -15,7 +17,7 @@ from dpveil.release.saving import Release
 from dpveil.service.page import planned as page
 from dpveil.service.page.offers import offers
 from dpveil.service.settings import OWN, SEARCH, WORDS, Request
-from dpveil.service.wire import Message
+from dpveil.service.wire import MOST_JSON, MOST_NOTES, Message
 
 DRAW: Final = "draw"
 SPOKEN: Final = {name: name for name in (*OWN, *SEARCH)} | WORDS
@@ -74,12 +76,20 @@ def _explain(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
 
 def _plan(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
     _, planned = _planned(told, contents)
-    yield plan_json(planned, SPOKEN), b""
+    yield _short(planned, plan_json(planned, SPOKEN)), b""
 
 
 def _page_plan(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
     _, planned = _planned(told, contents)
-    yield page.told(planned, told["settings"], SPOKEN), b""
+    yield _short(planned, page.told(planned, told["settings"], SPOKEN)), b""
+
+
+def _short(planned: Plan, told: dict[str, Json]) -> dict[str, Json]:
+    """Return what is told of a plan, if it is short enough; raises `RegionError`."""
+    if len(json.dumps(told)) > MOST_JSON - 100:
+        problem = f"the plan of {counted(len(planned.regions), 'region')} is longer than the service tells"
+        raise RegionError(problem, hint="protect a larger region around them, or whole")
+    return told
 
 
 def _page_offers(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
@@ -95,12 +105,21 @@ def _release(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
     yield {"total": total, "covered": covered, "room": _room(planned)}, b""
     release: Release = planned.release()
     image, certificate = release.encoded(request.format)
-    notes: list[Json] = [*planned.remarks]
-    yield {"certificate": certificate.to_text(), "format": request.format, "notes": notes}, image
+    text, notes = certificate.to_text().encode(), _notes(planned.remarks)
+    yield {"certificate": len(text), "format": request.format, "notes": notes}, text + image
+
+
+def _notes(remarks: Sequence[str]) -> list[Json]:
+    """Return notes that are short enough to be kept; the last one says if there were more."""
+    kept: list[Json] = [*remarks]
+    while len(json.dumps(kept)) > MOST_NOTES - 100:
+        kept = kept[: len(kept) // 2]
+    left = len(remarks) - len(kept)
+    return [*kept, f"{counted(left, 'more note')} left out"] if left else kept
 
 
 def _room(planned: Plan) -> int:
-    """Return the bytes that image and certificate have at most: no format needs twice the levels, and the
+    """Return the bytes that image, certificate and notes have at most: no format needs twice the levels, and the
     rows of some are padded.
     """
     height, width, channels = planned.photo.image.shape

@@ -28,7 +28,6 @@ class Page:
         self.service, self.desk = service, service.desk
         ledger = service.desk.budget.ledger is not None
         self._index = index(version=__version__, keys=keys, ledger=ledger)
-        self._offers: dict[str, Any] | None = None
 
     def router(self) -> APIRouter:
         """Return the addresses, which are for the page alone and not in /openapi.json."""
@@ -58,9 +57,7 @@ class Page:
 
     async def offers(self) -> Response:
         """Return what can be chosen."""
-        if self._offers is None:
-            self._offers = await self.desk.ask("page-offers", {})
-        return JSONResponse(self._offers)
+        return JSONResponse(await self.desk.ask("page-offers", {}))  # asked anew, as `Addresses.methods`
 
     async def budget(self, request: Request, subject: str | None = None) -> Response:
         """Return what is left for a subject, and whether releases at the prices of plans can be paid.

@@ -6,10 +6,10 @@ import { drawing, middle, showDrawing } from "./boxes.mjs";
 import * as budget from "./budget.mjs";
 import { $, complain, fill, say } from "./dom.mjs";
 import { draws, onChoice, settings, showNoOffers, showOffers } from "./keep.mjs";
-import { showWhy } from "./paying.mjs";
+import { showObstacle, showWhy } from "./paying.mjs";
 import { Photo } from "./photos.mjs";
 import { releasePhoto, showResult } from "./result.mjs";
-import { showPromise } from "./said.mjs";
+import { lookedAt, obstacle, showPromise } from "./said.mjs";
 import { showStage } from "./stage.mjs";
 import { thumbnail } from "./thumbs.mjs";
 import { Planner } from "./work.mjs";
@@ -109,6 +109,8 @@ function showRelease() {
   if (releasing) showWhy(null);
   else if (stopped && (again || !fate)) showWhy(budget.fate(stopped.price), stopped.name);
   else showWhy(fate, "", Boolean(again));
+  const known = selected && settings() && !releasing && !again && !planner.busy(selected);
+  if (known && obstacle(selected)) showObstacle(obstacle(selected));
   showAll(all, many);
 }
 
@@ -134,7 +136,7 @@ function showLooking() {
   const all = photos.length;
   const waiting = photos.filter((photo) => planner.busy(photo)).length;
   if (waiting) progress(all - waiting, all, `Looking at ${all} photos…`);
-  else if (!$("progress").hidden) progress(all, all, `Looked at all ${all} photos.`);
+  else if (!$("progress").hidden) progress(all, all, lookedAt(photos));
 }
 
 function showSilence() {
@@ -167,6 +169,7 @@ function removePhoto() {
   photos.splice(at, 1);
   selected.close();
   selected = photos[Math.min(at, photos.length - 1)] ?? null;
+  say(""); // what was said counted it
   show();
   (selected ? $("look") : $("files")).focus();
 }

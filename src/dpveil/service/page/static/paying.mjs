@@ -3,6 +3,13 @@
 import * as budget from "./budget.mjs";
 import { $ } from "./dom.mjs";
 
+/** Say why the photo that is looked at cannot be released, and below that why nothing else can be paid. */
+export function showObstacle(reason) {
+  const paying = $("why").classList.contains("problem") ? `\n${$("why").textContent}` : "";
+  $("why").classList.add("problem");
+  $("why").textContent = reason + paying;
+}
+
 /**
  * Say what a release leaves, or why it cannot be paid; `name` is of the photo, if it is not the one that is
  * looked at, and `again` whether that is released already. Red is what keeps somebody from a release, and

@@ -4,7 +4,7 @@ import { blob, json, newKey, release } from "./api.mjs";
 import { payer } from "./budget.mjs";
 import { $, list, make, replace } from "./dom.mjs";
 import { certificateName, quoted, releaseNames } from "./names.mjs";
-import { badge, more } from "./said.mjs";
+import { badge, coverage, more } from "./said.mjs";
 
 /** Release a photo as it was planned, and keep its picture and certificate in this tab. */
 export async function releasePhoto(photo) {
@@ -71,7 +71,7 @@ export function showResult(photo) {
   const [name] = releaseNames([photo.name]);
   return replace($("released"),
     ...compared(photo),
-    make("p", { class: "total" }, badge(words.strength), " ", make("strong", {}, words.total)),
+    make("p", { class: "total" }, badge(words.strength), " ", make("strong", {}, words.total), ...coverage(photo)),
     objections(words.objections),
     make("p", { class: "buttons" },
       download("Download picture", image, name),

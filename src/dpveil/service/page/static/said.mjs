@@ -39,7 +39,7 @@ export function showPromise(photo, waiting, asks) {
 /** Show the promise in short beside the button that makes it. */
 function showNow(photo) {
   const told = photo?.settings && !photo.problem ? photo.planned : null;
-  fill($("now"), ...(told ? [badge(told.plan.strength), " ", told.said.total] : []));
+  fill($("now"), ...(told ? [badge(told.plan.strength), " ", told.said.total, ...coverage(photo)] : []));
   $("meaning").hidden = !told;
 }
 
@@ -51,7 +51,7 @@ function promised(photo, waiting) {
   const { plan, said } = photo.planned;
   return [
     photo.failure ? alarm(`Not released: ${photo.failure}`) : null,
-    make("p", { class: "total" }, badge(plan.strength), " ", make("strong", {}, said.total)),
+    make("p", { class: "total" }, badge(plan.strength), " ", make("strong", {}, said.total), ...coverage(photo)),
     make("p", {}, said.cost),
     photo.faceless ? make("p", { class: "warning" }, ONLY_BOXES) : null,
     make("p", {}, said.sentence),
@@ -64,4 +64,27 @@ function promised(photo, waiting) {
 
 function explained(photo) {
   return photo.faceless ? NO_FACE : photo.problem.told;
+}
+
+/** Return why a photo that was looked at cannot be released; empty if it can. */
+export function obstacle(photo) {
+  if (photo.problem || (!photo.settings && photo.faceless)) return explained(photo);
+  return photo.settings ? "" : NOTHING;
+}
+
+/** Return for how many faces the promise is, if some stay as they are: else a badge promises too much. */
+export function coverage({ kept, faces }) {
+  const clear = [...faces.keys()].filter((number) => kept.has(number)).sort((one, other) => one - other);
+  if (!clear.length) return [];
+  const replaced = faces.size - clear.length;
+  const which = clear.length > 1 ? `faces ${clear.join(", ")} are` : `face ${clear[0]} is`;
+  const text = `for ${replaced || "none"} of ${faces.size} face${faces.size > 1 ? "s" : ""}; ${which} shown`;
+  return [" ", make("span", { class: "part" }, text)];
+}
+
+/** Return what came of looking at several photos. */
+export function lookedAt(photos) {
+  const ready = photos.filter((photo) => photo.ready).length;
+  const not = photos.filter((photo) => !photo.ready && !photo.release).length;
+  return `Looked at all ${photos.length} photos${not ? `: ${ready} ready, ${not} cannot be released` : ""}.`;
 }
