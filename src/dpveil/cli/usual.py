@@ -25,12 +25,15 @@ FACES: Final = (
 """What `Plan.in_the_clear` says of faces, in short."""
 WORST: Final = "in the worst of {} photos, "
 UNSURE: Final = (
-    "unsure: replaced {faces} with a score below {least}, in {photos}: --review shows them, --except leaves"
+    "unsure: replaced {faces} with a score below {least}, in {photos}: {review} shows them, --except leaves"
     " one as it is, and --threshold {least} all"
 )
 LEFT: Final = (
-    "left in the clear: {places}, in {photos}: --review shows {them}, and --threshold {least} replaces {them}"
+    "left in the clear: {places}, in {photos}: {review} shows {them}, and --threshold {least} replaces {them}"
 )
+REVIEW: Final = "--review"
+UNPACKED: Final = "dpveil faces on the unpacked photo"
+"""What shows a photo that lies in a file of many, which --review does not."""
 CROWDED: Final = "crowded: {photo}: {faces}"
 KEPT: Final = "gender=1", "gender=1,age=1"
 DRAWN: Final = (
@@ -64,14 +67,17 @@ def tell(method: Method, promises: Sequence[Promise], promised: str = "promised"
 class Doubts:
     """What the detector was not sure of in a run, by photo: how many faces that were replaced, and the places
     that may be faces and were not. And the faces of crowds, around which what is replaced is not bounded.
+    Whether photos are `packed` in files of many decides what shows them.
     """
 
     replaced: dict[str, int] = field(default_factory=dict)
     left: dict[str, Sequence[Region]] = field(default_factory=dict)
     crowds: dict[str, str] = field(default_factory=dict)
+    packed: bool = False
 
-    def add(self, photo: str, plan: Plan) -> None:
-        """Take note of the plan by which a photo was released."""
+    def add(self, photo: str, plan: Plan, *, packed: bool = False) -> None:
+        """Take note of the plan by which a photo was released, which is `packed` if it is in a file of many."""
+        self.packed |= packed
         if plan.unsure:
             self.replaced[photo] = len(plan.unsure)
         if plan.doubtful:
@@ -84,6 +90,7 @@ class Doubts:
         self.replaced |= other.replaced
         self.left |= other.left
         self.crowds |= other.crowds
+        self.packed |= other.packed
 
     def tell(self) -> None:
         """Print one line about each kind, if there are any."""
@@ -91,15 +98,17 @@ class Doubts:
         from dpveil.release.words import UNSURE as LEAST
         from dpveil.release.words import lowest
 
+        review = UNPACKED if self.packed else REVIEW
         if self.replaced:
             faces = counted(sum(self.replaced.values()), "face")
-            say.note(UNSURE.format(faces=faces, least=LEAST, photos=several([*self.replaced])))
+            photos = several([*self.replaced])
+            say.note(UNSURE.format(faces=faces, least=LEAST, photos=photos, review=review))
         if places := [place for left in self.left.values() for place in left]:
             photos, one = several([*self.left]), len(places) == 1
             many = "one place that may be a face" if one else f"{len(places)} places that may be faces"
-            say.note(
-                LEFT.format(places=many, photos=photos, least=lowest(places), them="it" if one else "them")
-            )
+            them = "it" if one else "them"
+            least = lowest(places)
+            say.note(LEFT.format(places=many, photos=photos, review=review, least=least, them=them))
         for photo, faces in [*self.crowds.items()][:1]:
             others = f"; and faces of {counted(len(self.crowds) - 1, 'more photo')}, which --json names"
             say.note(CROWDED.format(photo=photo, faces=faces) + others * (len(self.crowds) > 1))
