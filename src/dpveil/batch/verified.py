@@ -35,9 +35,9 @@ def verify_inside(
 
     Each release is checked as by `verify`. Whatever has no certificate is "missing", also if it is no image,
     so that nothing in the file goes unseen. The file itself is "inconsistent" if it cannot be read, or from
-    some part on, "unchecked" if what reads it is not installed, and "missing" if it holds nothing: there is always a result. Problems are never raised.
-    Raises `UnknownName` for a file that is none of many photos by its suffix, and for a strength, and
-    `InvalidParameter` for keys.
+    some part on, "unchecked" if what reads it is not installed, and "missing" if it holds nothing: there is
+    always a result. Problems are never raised. Raises `UnknownName` for a file that is none of many photos by
+    its suffix, and for a strength, and `InvalidParameter` for keys.
     """
     kind = archive_of(path)
     if kind is None:

@@ -76,7 +76,7 @@ class Doubts:
     packed: bool = False
 
     def add(self, photo: str, plan: Plan, *, packed: bool = False) -> None:
-        """Take note of the plan by which a photo was released, which is `packed` if it is in a file of many."""
+        """Take note of the plan by which a photo was released, `packed` if that is in a file of many."""
         self.packed |= packed
         if plan.unsure:
             self.replaced[photo] = len(plan.unsure)

@@ -144,8 +144,8 @@ def released_rows(file: BinaryIO, most: int, most_text: int) -> Iterator[tuple[i
 def any_rows(file: BinaryIO) -> Iterator[tuple[int | None, str | None, bytes | None, bytes | None]]:
     """Yield row, path, image and certificate of all rows of a file with the columns of releases.
 
-    Where there is no column of rows, they are counted. Raises `Refused` for any other file, for one that holds
-    anything beside its rows, of which some may be found at its end only, and for damage.
+    Where there is no column of rows, they are counted. Raises `Refused` for any other file, for one that
+    holds anything beside its rows, of which some may be found at its end only, and for damage.
     """
     size, together = file.seek(0, os.SEEK_END), 0
     with _refusing():
