@@ -335,3 +335,32 @@ def test_damage_is_told_once_and_nothing_else_of_it() -> None:
     Path("a.tar").write_bytes(Path("a.tar").read_bytes()[:520])
     (found,) = inside(Path("a.tar"), Path("out/a.tar"), Path("out"))
     assert (found.problem, found.stamp) == ("ends early", None)
+
+
+def record(key: str, value: str) -> bytes:
+    body = f" {key}={value}\n"
+    size = len(body) + 2
+    return f"{size if size < 100 else size + 1}{body}".encode()
+
+
+@pytest.mark.parametrize("text", ["path=c.bmp", "size=700", f"uname={'x' * 99}"])
+def test_what_only_some_tools_read_is_no_release(text: str) -> None:
+    """A record may not state another size or name than the header, nor hold much else."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=tarfile.USTAR_FORMAT) as file:
+        extra = tarfile.TarInfo("pax")
+        extra.type, key = tarfile.XHDTYPE, text.partition("=")
+        held = record(key[0], key[2])
+        extra.size = len(held)
+        file.addfile(extra, io.BytesIO(held))
+        file.addfile(told("zz.bmp", 600), io.BytesIO(bytes(600)))
+    with pytest.raises(Refused, match="not all tools read alike"):
+        list(members(made, len(made.getvalue()), bare=True))
+    assert len(list(members(made, len(made.getvalue())))) == 1
+
+
+def test_a_shard_does_not_become_a_picture() -> None:
+    shard("a.tar", [("0.png", picture())])
+    with pytest.raises(UsageError, match="holds many") as caught:
+        plan_tasks([Path("a.tar")], Path("x.png"))
+    assert "name a .tar file" in caught.value.hint

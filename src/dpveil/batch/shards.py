@@ -51,7 +51,9 @@ from dpveil.io.writing import refusal
 from dpveil.release.saving import certificate_path, tidy
 
 LOCK: Final = "lock"
-WAITING: Final = "releases for {} wait in {} until a run over all of its photos ends"
+WAITING: Final = (
+    "{} is not written yet: what is done waits in {} (keep it) until a run over all of its photos ends"
+)
 LEFT: Final = "not in {}: {}, which this run did not release{}; what was gathered of it stays in {}"
 STAYS: Final = "{} stays as it was, with {}, as this run released nothing for it: delete it if need be"
 UNPROVEN: Final = ", or find there as released, signed and paid for as it asks"

@@ -149,6 +149,10 @@ def _into_a_file(given: Sequence[Path], out: Path, names: str) -> Task:
             hint="name a folder, such as out",
             arguments=ARGUMENTS,
         )
+    if (kind := archive_of(given[0])) is not None:
+        problem = f"{{out}} {shown(out)} is the name of one picture, and {shown(given[0])} holds many"
+        hint = f"name a {given[0].suffix.lower()} file, as it becomes one {kind.called}, or a folder"
+        raise UsageError(problem, hint=hint, arguments=ARGUMENTS)
     if names == "number":
         problem = f"{{out}} {shown(out)} is a file name, and {{names}} number would choose another"
         raise UsageError(problem, hint="name a folder, or leave out {names}", arguments=ARGUMENTS)

@@ -14,7 +14,7 @@ from dpveil.errors import UnknownName
 from dpveil.io import MAX_PIXELS, is_present
 from dpveil.io.folders import is_link
 from dpveil.io.received import opened
-from dpveil.io.refused import Refused
+from dpveil.io.refused import Refused, Unread
 from dpveil.release.keys import trusted_keys
 from dpveil.release.pair import Pair
 from dpveil.release.verification import Trusted, verify_pair
@@ -35,9 +35,9 @@ def verify_inside(
 
     Each release is checked as by `verify`. Whatever has no certificate is "missing", also if it is no image,
     so that nothing in the file goes unseen. The file itself is "inconsistent" if it cannot be read, or from
-    some part on, and "missing" if it holds nothing: there is always a result. Problems are never raised.
-    Raises `UnknownName` for a file that is none of many photos by its suffix, and for a strength, and
-    `InvalidParameter` for keys.
+    some part on, "unchecked" if what reads it is not installed, and "missing" if it holds nothing: there is
+    always a result. Problems are never raised. Raises `UnknownName` for a file that is none of many photos by
+    its suffix, and for a strength, and `InvalidParameter` for keys.
     """
     kind = archive_of(path)
     if kind is None:
@@ -56,7 +56,8 @@ def verify_inside(
     except Refused as refusal:
         why = f"it {refusal.problem}" + (f", and {REST}" if found else "")
         remedy = f": {refusal.remedy}" if refusal.remedy else ""
-        yield Verification(path, "inconsistent", (f"{why}{remedy}",), inside=path)
+        status = "unchecked" if isinstance(refusal, Unread) else "inconsistent"
+        yield Verification(path, status, (f"{why}{remedy}",), inside=path)
         return
     if not found:
         yield Verification(path, "missing", (NOTHING if is_present(path) else ABSENT,), inside=path)

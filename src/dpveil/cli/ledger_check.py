@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -48,27 +48,29 @@ def check_command(
     Prints the head: keep it where nobody can change it with the ledger. Exit code 4: the ledger does not
     hold. Exit code 1: nobody paid for a file, or another amount than its certificate states.
     """
+    from dpveil.cli.entries import Entries, print_document
     from dpveil.core.guarantee import counted
     from dpveil.ledger import Ledger
 
-    with Ledger(ledger) as opened:
+    with Ledger(ledger) as opened, Entries(kept=json) as good, Entries(kept=json) as bad:
         asked, bare = _asked(opened, releases or [])
         found = opened.check(head)
-        files = [each for one in asked.items() for each in _looked_up(opened, *one)]
-    bad = [each for each in files if "error" in each]
-    counts = {
-        "entries": found.entries,
-        "debits": found.debits,
-        "files": found.files,
-        "unstored": found.unstored,
-        "other_regions": found.other_regions,
-    }
-    if json:
-        good = [each for each in files if "error" not in each]
-        say.document({"head": found.head, **counts, "paid": good, "failed": bad})
-    else:
-        say.answer(f"head {found.head}")
-        _tell(files)
+        if not json:
+            say.answer(f"head {found.head}")
+        files = (each for one in asked.items() for each in _looked_up(opened, *one))
+        for each in files if json else _told(files):
+            (bad if "error" in each else good).add(each)
+        failed = len(bad) > 0
+        if json:
+            counts = {
+                "head": found.head,
+                "entries": found.entries,
+                "debits": found.debits,
+                "files": found.files,
+                "unstored": found.unstored,
+                "other_regions": found.other_regions,
+            }
+            print_document({"paid": good, "failed": bad}, counts)
     told = f"{found.debits:,} debits, all within their limits; {found.files:,} stored files, all paid for"
     say.note(f"{told}; {found.unstored:,} debits without a stored file")
     if bare:
@@ -76,7 +78,7 @@ def check_command(
     if found.other_regions:
         many = f"{found.other_regions:,} debits" if found.other_regions > 1 else "1 debit"
         say.note(f"{many} of a photo with other regions than before: its sum holds for what all cover")
-    return exits.INCOMPLETE if bad else exits.DONE
+    return exits.INCOMPLETE if failed else exits.DONE
 
 
 def _asked(ledger: Ledger, releases: list[Path]) -> tuple[dict[Path, str], int]:
@@ -108,8 +110,8 @@ def _asked(ledger: Ledger, releases: list[Path]) -> tuple[dict[Path, str], int]:
     return asked, len(bare)
 
 
-def _tell(files: list[dict[str, Any]]) -> None:
-    """Print a line for each file, and few for the releases in a file of many."""
+def _told(files: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield files when a line is printed for each, and few for the releases in a file of many."""
     from dpveil.cli.verify_inside import Folded
     from dpveil.io.names import quoted, shown
 
@@ -124,6 +126,7 @@ def _tell(files: list[dict[str, Any]]) -> None:
             folded.bad(Path(each["inside"]), line)
         else:
             folded.good(Path(each["inside"]), quoted(told))
+        yield each
     folded.end()
 
 

@@ -31,7 +31,7 @@ class Seen:
 def see(task: Task, plan: Plan, release: Release | None) -> Seen:
     """Return what the detector was not sure of in one photo, which may only be planned."""
     seen = Seen()
-    seen.doubts.add(shown(task.source), plan)
+    seen.doubts.add(shown(task.source), plan, packed=task.inside is not None)
     return seen
 
 

@@ -39,6 +39,8 @@ PAID: Final = (
     "; a photo that is paid for takes such a change only with --other-regions, so look with dpveil faces or"
     " --dry-run first"
 )
+UNPACKED: Final = "dpveil faces on the unpacked photo shows"
+"""What shows a photo that lies in a file of many, which --review does not."""
 CROWDED: Final = "crowded: {photo}: {faces}"
 KEPT: Final = "gender=1", "gender=1,age=1"
 DRAWN: Final = (
@@ -72,14 +74,17 @@ def tell(method: Method, promises: Sequence[Promise], promised: str = "promised"
 class Doubts:
     """What the detector was not sure of in a run, by photo: how many faces that were replaced, and the places
     that may be faces and were not. And the faces of crowds, around which what is replaced is not bounded.
+    Whether photos are `packed` in files of many decides what shows them.
     """
 
     replaced: dict[str, int] = field(default_factory=dict)
     left: dict[str, Sequence[Region]] = field(default_factory=dict)
     crowds: dict[str, str] = field(default_factory=dict)
+    packed: bool = False
 
-    def add(self, photo: str, plan: Plan) -> None:
-        """Take note of the plan by which a photo was released."""
+    def add(self, photo: str, plan: Plan, *, packed: bool = False) -> None:
+        """Take note of the plan by which a photo was released, `packed` if that is in a file of many."""
+        self.packed |= packed
         if plan.unsure:
             self.replaced[photo] = len(plan.unsure)
         if plan.doubtful:
@@ -92,6 +97,7 @@ class Doubts:
         self.replaced |= other.replaced
         self.left |= other.left
         self.crowds |= other.crowds
+        self.packed |= other.packed
 
     def tell(self, *, before: bool = False, paid: bool = False, photos: int = 1) -> None:
         """Print one line about each kind, if there are any, of a run over so many `photos`.
@@ -102,7 +108,7 @@ class Doubts:
         from dpveil.release.words import UNSURE as LEAST
         from dpveil.release.words import lowest
 
-        more = {"look": LOOK[before], "paid": PAID * (paid and not before)}
+        more = {"look": UNPACKED if self.packed else LOOK[before], "paid": PAID * (paid and not before)}
         if count := sum(self.replaced.values()):
             faces, them = counted(count, "face"), "it" if count == 1 else "them"
             done = "would replace" if before else "replaced"

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from dpveil.release.keys import PublicKey
     from dpveil.release.verified import Verification
 
-WORDS = {"inconsistent": "INCONSISTENT", "missing": "MISSING", "unprotected": "UNPROTECTED"}
+WORDS = {
+    "inconsistent": "INCONSISTENT",
+    "missing": "MISSING",
+    "unchecked": "NOT CHECKED",
+    "unprotected": "UNPROTECTED",
+}
 UNPROTECTED_HINT = "it is a copy of the original and carries no guarantee: do not publish it"
 INCONSISTENT_HINT = f"do not rely on this file; {INTACT}"
 TOO_WEAK_HINT = "release the photo again with a smaller budget (dpveil explain), or ask for less"
@@ -25,8 +30,12 @@ UNCHECKED_HINT = "verify it with the version of dpveil that wrote it, or release
 HINTS = {
     "inconsistent": INCONSISTENT_HINT,
     "missing": f"{INTACT}, and keep both side by side",
+    "unchecked": "nothing is known of it until it is checked",
     "unprotected": UNPROTECTED_HINT,
 }
+UNFINISHED = (
+    "{} in {}, where an unfinished run keeps releases: give that command again, then verify what it writes"
+)
 LINK = "it is a symbolic link, and links are not followed"
 NOT_FORGERY = "without --trust this finds inconsistency, not forgery"
 UNTRUSTED_HINT = "get its signer's public key from a source that you trust, or do not rely on this file"
@@ -57,15 +66,17 @@ def verify_command(
     will do.
     """
     from dpveil.accounting.meaning import check_strength_name
+    from dpveil.batch.inside import STAGE
     from dpveil.cli import verify_set
     from dpveil.cli.entries import Entries, print_document
     from dpveil.cli.verify_counts import Counts
+    from dpveil.core.guarantee import counted
     from dpveil.release.keys import trusted_keys
 
     trusted = trusted_keys(trust or None)
     least = None if at_least is None else check_strength_name(at_least)
     sets, others = verify_set.split(outputs)
-    counts, lines = Counts(), _Lines(others, least, silent=json)
+    counts, lines, waiting = Counts(), _Lines(others, least, silent=json), 0
     with Entries(kept=json) as good, Entries(kept=json) as bad:
         for found in map(verify_set.verified, sets):
             why = verify_set.refused(found, least, trusted=trusted is not None)
@@ -76,6 +87,7 @@ def verify_command(
         for result in results(others, max_pixels, least, trusted, sets):
             counts.add(result)
             lines.add(result)
+            waiting += STAGE in result.path.parts
             (good if result.sound else bad).add(_entry(result) if json else {})
         lines.end()
         if not good and not bad:
@@ -87,6 +99,8 @@ def verify_command(
             print_document({"verified": good, "failed": bad}, {"note": note})
     for line in counts.lines(least):
         say.note(line)
+    if waiting:
+        say.note(UNFINISHED.format(counted(waiting, "file"), STAGE))
     say.note(f"{counts.summary(least)}; {note}")
     return exits.INCOMPLETE if bad else exits.DONE
 

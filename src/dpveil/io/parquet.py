@@ -15,19 +15,16 @@ from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any, BinaryIO, Final
 
+from dpveil.io.footer import FILLED, check_bare
 from dpveil.io.names import quoted
-from dpveil.io.refused import COPY_AGAIN, Refused
+from dpveil.io.pages import MOST_ROWS, MOST_TIMES, check_pages, check_stated, counts
+from dpveil.io.refused import COPY_AGAIN, Refused, Unread
 
 IMAGE: Final = "image"
 CERTIFICATE: Final = "certificate"
 ROW: Final = "row"
-MOST_ROWS: Final = 1 << 21
-"""Most rows of one file."""
 MOST_FOOTER: Final = 1 << 27
 """Most bytes, and most parts, of what a file says of itself."""
-MOST_PAGES: Final = 1 << 28
-MOST_TIMES: Final = 100
-"""A part of a column is refused if it states more bytes than this, and so many times more than it takes."""
 MOST_TOGETHER: Final = 1 << 30
 """Most bytes of all rows together, unless the file itself is large: `MOST_TIMES` what it takes is fine."""
 KEPT: Final = 16
@@ -35,17 +32,16 @@ KEPT: Final = 16
 KEPT_BYTES: Final = 1 << 25
 SELECT: Final = f"give {IMAGE} (bytes and path), {CERTIFICATE} and {ROW} alone: nothing else is verified"
 MOST_NAMED: Final = 8
+LENGTH: Final = 4
+NUMBER: Final = 8
+"""Bytes of the length of a value, and of a number."""
 GROUP: Final = 64
 """Rows of a group that is written, and less if they are large."""
 GROUP_BYTES: Final = 1 << 26
 FEATURES: Final = {
-    "info": {
-        "features": {
-            IMAGE: {"_type": "Image"},
-            CERTIFICATE: {"dtype": "string", "_type": "Value"},
-            ROW: {"dtype": "int64", "_type": "Value"},
-        }
-    }
+    IMAGE: {"_type": "Image"},
+    CERTIFICATE: {"dtype": "string", "_type": "Value"},
+    ROW: {"dtype": "int64", "_type": "Value"},
 }
 """By this, `datasets` shows the column as images."""
 
@@ -64,13 +60,10 @@ class Rows:
         self._size = file.seek(0, os.SEEK_END)
         with _refusing():
             self._table = _opened(file)
-            counts = [self._table.metadata.row_group(n).num_rows for n in range(self._table.num_row_groups)]
         self._column, self._leaf = _column(self._table.schema_arrow)
-        if any(count < 0 for count in counts) or sum(counts) > MOST_ROWS:
-            raise Refused(f"has more than {MOST_ROWS:,} rows", "split it")
         with _refusing():
-            _check_pages(self._table.metadata, self._leaf)
-        self._ends = list(accumulate(counts))
+            self._ends = list(accumulate(counts(self._table.metadata)))
+            check_stated(self._table.metadata, self._leaf)
         self._next, self._end = 0, 0
         self._values: Iterator[Any] = iter(())
         self._kept: deque[tuple[int, bytes | None]] = deque(maxlen=KEPT)
@@ -100,6 +93,8 @@ class Rows:
             return self._value()
 
     def _start(self, group: int) -> None:
+        with _refusing():
+            check_pages(self._file, self._table.metadata, self._leaf, range(group, group + 1))
         self._next, self._end = (self._ends[group - 1] if group else 0), self._ends[group]
         self._values = _values(self._table, self._leaf, [group])
 
@@ -129,9 +124,9 @@ def released_rows(file: BinaryIO, most: int, most_text: int) -> Iterator[tuple[i
     size, together = file.seek(0, os.SEEK_END), 0
     with _refusing():
         table = _opened(file)
-        if not table.schema_arrow.equals(_schema()) or table.metadata.num_rows > MOST_ROWS:
+        if not table.schema_arrow.equals(_schema()):
             raise Refused("holds other columns than releases", COPY_AGAIN)
-        _check_pages(table.metadata, None)
+        _check(file, table)
         groups = range(table.num_row_groups)
     seen = set[int]()
     for found in _all(table, groups):
@@ -149,7 +144,8 @@ def released_rows(file: BinaryIO, most: int, most_text: int) -> Iterator[tuple[i
 def any_rows(file: BinaryIO) -> Iterator[tuple[int | None, str | None, bytes | None, bytes | None]]:
     """Yield row, path, image and certificate of all rows of a file with the columns of releases.
 
-    Where there is no column of rows, they are counted. Raises `Refused` for any other file, and for damage.
+    Where there is no column of rows, they are counted. Raises `Refused` for any other file, for one that
+    holds anything beside its rows, of which some may be found at its end only, and for damage.
     """
     size, together = file.seek(0, os.SEEK_END), 0
     with _refusing():
@@ -158,15 +154,19 @@ def any_rows(file: BinaryIO) -> Iterator[tuple[int | None, str | None, bytes | N
         if not any(table.schema_arrow.equals(each) for each in (told, told.remove(2))):
             names = ", ".join(map(quoted, table.schema_arrow.names[:MOST_NAMED]))
             raise Refused(f"holds other columns than releases ({names})", SELECT)
-        if table.metadata.num_rows > MOST_ROWS:
-            raise Refused(f"has more than {MOST_ROWS:,} rows", "split it")
-        _check_pages(table.metadata, None)
+        _check(file, table)
+        told = table.schema_arrow.remove_metadata()
+        least = check_bare(file, table.metadata, (told, _noted(told)))
     for number, found in enumerate(_all(table, range(table.num_row_groups))):
         image, text = found[IMAGE] or {}, found[CERTIFICATE]
-        together += sum(map(len, filter(None, (*image.values(), text))))
+        certificate, path = (None if told is None else told.encode() for told in (text, image.get("path")))
+        values = [each for each in (image.get("bytes"), path, certificate) if each is not None]
+        together += sum(map(len, values))
+        least -= sum(len(each) + LENGTH for each in values) + NUMBER * (found.get(ROW) is not None)
         _check_together(together, size)
-        certificate = None if text is None else text.encode()
         yield found.get(ROW, number), image.get("path"), image.get("bytes"), certificate
+    if least > 0:
+        raise Refused(*FILLED)
 
 
 def write_parquet(file: BinaryIO, releases: Iterable[tuple[int, str, bytes, bytes]]) -> None:
@@ -174,10 +174,11 @@ def write_parquet(file: BinaryIO, releases: Iterable[tuple[int, str, bytes, byte
     import pyarrow
     import pyarrow.parquet
 
-    told = _schema().with_metadata({"huggingface": json.dumps(FEATURES)})
+    told = _noted(_schema())
+    bare = {"compression": "none", "use_dictionary": False, "write_statistics": False}
     waiting: list[dict[str, Any]] = []
     try:
-        with pyarrow.parquet.ParquetWriter(file, told, compression="none", use_dictionary=False) as made:
+        with pyarrow.parquet.ParquetWriter(file, told, **bare) as made:
             for row, name, image, certificate in releases:
                 text = certificate.decode("utf-8", "replace")
                 waiting.append({IMAGE: {"bytes": image, "path": name}, CERTIFICATE: text, ROW: row})
@@ -198,11 +199,24 @@ def _schema() -> Any:
     return pyarrow.schema([(IMAGE, image), (CERTIFICATE, pyarrow.string()), (ROW, pyarrow.int64())])
 
 
+def _noted(schema: Any) -> Any:
+    """Return a schema of releases with the note that `datasets` has for it."""
+    features = {name: FEATURES[name] for name in schema.names}
+    return schema.with_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+
+
+def _check(file: BinaryIO, table: Any) -> None:
+    """Refuse a file of releases with too many rows, or with pages that take too much memory."""
+    counts(table.metadata)
+    check_stated(table.metadata, None)
+    check_pages(file, table.metadata, None)
+
+
 def _opened(file: BinaryIO) -> Any:
     try:
         import pyarrow.parquet
     except ImportError as error:
-        raise Refused("is read by pyarrow, which is not installed", "pip install 'dpveil[data]'") from error
+        raise Unread("is read by pyarrow, which is not installed", "pip install 'dpveil[data]'") from error
     bounds = {"thrift_string_size_limit": MOST_FOOTER, "thrift_container_size_limit": MOST_FOOTER}
     return pyarrow.parquet.ParquetFile(file, memory_map=False, pre_buffer=False, **bounds)
 
@@ -235,18 +249,6 @@ def _check_together(together: int, size: int) -> None:
     most = max(MOST_TOGETHER, MOST_TIMES * size)
     if together > most:
         raise Refused(f"holds more than {most:,} bytes in a file of {size:,}", "split it, or copy it again")
-
-
-def _check_pages(told: Any, leaf: str | None) -> None:
-    """Refuse a column that decompresses to far more than photos do; pages are in memory as a whole.
-
-    Without a `leaf`, all columns are checked.
-    """
-    for group in map(told.row_group, range(told.num_row_groups)):
-        for part in map(group.column, range(group.num_columns)):
-            most = max(MOST_PAGES, MOST_TIMES * part.total_compressed_size)
-            if leaf in (None, part.path_in_schema) and part.total_uncompressed_size > most:
-                raise Refused(f"decompresses to {part.total_uncompressed_size:,} bytes", COPY_AGAIN)
 
 
 def _all(table: Any, groups: Iterable[int]) -> Iterator[dict[str, Any]]:

@@ -24,6 +24,10 @@ class Refused(Exception):
         self.arguments = arguments
 
 
+class Unread(Refused):
+    """Nothing is known of a file, as what reads it is not installed."""
+
+
 def damaged(name: str) -> Refused:
     """Return the refusal of a malformed file of format `name`."""
     return Refused(f"is a truncated or damaged {name} file", COPY_AGAIN)

@@ -34,6 +34,10 @@ SPARSE: Final = b"GNU.sparse"
 """How the keys begin of the records of a file of which the holes are left out."""
 OTHER: Final = b"other"
 """Stands for records with other keys than the `HARMLESS`."""
+ROOM: Final = 100
+"""Most bytes of a name in a header, without the part that only some formats have."""
+LONGEST_VALUE: Final = 64
+"""Most bytes of the value of a harmless record."""
 HARMLESS: Final = frozenset(
     {b"path", b"size", b"mtime", b"atime", b"ctime", b"uid", b"gid", b"uname", b"gname"}
 )
@@ -87,8 +91,9 @@ def members(file: BinaryIO, size: int, *, bare: bool = False) -> Iterator[Member
                 raise Refused(*MORE)
             if kind in (b"x", b"L"):
                 text = _read(file, start, length)
-                more |= _records(text) if kind == b"x" else {b"path": text.partition(b"\0")[0]}
-        if bare and (OTHER in more or any(_read(file, end, at - end)) or _is_ambiguous(head)):
+                more |= _records(text) if kind == b"x" else _long_name(text)
+        own = {} if kind in (b"x", b"L") else more
+        if bare and (OTHER in more or any(_read(file, end, at - end)) or _is_ambiguous(head, own)):
             raise Refused(*MORE)
         if kind in (b"x", b"L", b"g", b"K"):
             continue
@@ -108,9 +113,17 @@ def _check_end(file: BinaryIO, size: int) -> None:
         raise Refused("goes on after its end, as if joined of several", "unpack and pack it anew")
 
 
-def _is_ambiguous(head: bytes) -> bool:
-    """Whether a header has the first part of a name where only some tools look for it."""
-    return head[257:263] != b"ustar\0" and head[345] != 0
+def _is_ambiguous(head: bytes, more: dict[bytes, bytes]) -> bool:
+    """Whether tools read different names or sizes in a header, of which `more` was said in one before.
+
+    That may state no other size, which those find that do not know it, and another name only if a header has
+    no room for it. A name must not begin where only some tools look for its first part.
+    """
+    if b"size" in more and _decimal(more[b"size"]) != _number(head[124:136]):
+        return True
+    path = more.get(b"path", _name(head))
+    other = path != _name(head) and path.isascii() and len(path) < ROOM
+    return other or (head[257:263] != b"ustar\0" and head[345] != 0)
 
 
 def write_tar(file: BinaryIO, files: Iterable[tuple[str, bytes]]) -> None:
@@ -163,6 +176,12 @@ def _name(head: bytes) -> bytes:
     return prefix + b"/" + name if head[257:263] == b"ustar\0" and prefix else name
 
 
+def _long_name(text: bytes) -> dict[bytes, bytes]:
+    """Return the path in a header of GNU tar's, and whether anything `OTHER` follows it."""
+    name, _, rest = text.partition(b"\0")
+    return {b"path": name} | ({OTHER: b""} if rest.strip(b"\0") else {})
+
+
 def _records(text: bytes) -> dict[bytes, bytes]:
     """Return path and size in a pax header, and whether it is of a `SPARSE` file or has `OTHER` records.
 
@@ -180,7 +199,7 @@ def _records(text: bytes) -> dict[bytes, bytes]:
             found[key] = value[:-1]
         elif key.startswith(SPARSE):
             found[SPARSE] = b""
-        elif key not in HARMLESS:
+        elif key not in HARMLESS or len(value) > LONGEST_VALUE:
             found[OTHER] = b""
         at = end
     return found

@@ -23,13 +23,14 @@ class Verification:
     """The result of verifying one image file.
 
     `status` is "consistent" (image, certificate and method agree), "unprotected" (they agree that it is a
-    copy without any guarantee), "missing" (there is no certificate) or "inconsistent"; `problems` say why,
-    one line each. `certificate` is None if it cannot be read. `few_only` is recomputed, as older wordings do
-    not warn of it, and so is what is in the clear and `unsaid` in them. `unplaced` says that places of faces
-    were not checked. `refused` says why the release does not satisfy `at_least`, or is empty. `signer` is the
-    fingerprint of the key whose signature fits the certificate, `trusted_as` the name of the trusted key that
-    this is, and `untrusted` says why no trusted key signed it, if one was asked for; each is empty if there
-    is none. `inside` is the file of many releases that holds it, if one does.
+    copy without any guarantee), "missing" (there is no certificate), "unchecked" (what reads the file is not
+    installed) or "inconsistent"; `problems` say why, one line each. `certificate` is None if it cannot be
+    read. `few_only` is recomputed, as older wordings do not warn of it, and so is what is in the clear and
+    `unsaid` in them. `unplaced` says that places of faces were not checked. `refused` says why the release
+    does not satisfy `at_least`, or is empty. `signer` is the fingerprint of the key whose signature fits the
+    certificate, `trusted_as` the name of the trusted key that this is, and `untrusted` says why no trusted
+    key signed it, if one was asked for; each is empty if there is none. `inside` is the file of many releases
+    that holds it, if one does.
     """
 
     path: Path
