@@ -28,8 +28,8 @@ WARNING = (
     " about any 16 pixels"
 )
 FEW = (
-    "PROMISED ABOUT ANY 16 PIXELS ALONE: about all pixels of a region together the promise is practically none"
-    " (see dpveil explain)"
+    "PROMISED ABOUT ANY 16 PIXELS ALONE: about all pixels of a region together the promise is practically"
+    " none (see dpveil explain)"
 )
 CORNER = ("--regions", "0,0,8,8")
 Shell = Callable[..., tuple[int, str, str]]

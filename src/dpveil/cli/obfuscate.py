@@ -185,9 +185,7 @@ def obfuscate_command(
     )
     tell_dry(choices, report, seen.doubts)
     print_report(report, json)
-    if report.released:
-        seen.doubts.tell(paid=ledger is not None, photos=len(tasks))
-    _tell_faces(context, method, report, seeded=seed is not None)
+    _tell_faces(context, method, report, seen.doubts, payer=subject, seeded=seed is not None)
     tell_budget(payer.get("ledger"), subject)
     return max(exit_code(report), listed, exits.INTERRUPTED if heard.presses else exits.DONE)
 
@@ -245,10 +243,20 @@ def _released(
     return report, seen
 
 
-def _tell_faces(context: typer.Context, method: Method, report: Report, *, seeded: bool) -> None:
-    """Say what is promised, and what the user chose; and what else the default could do, or else that heads
-    are drawn where nobody asked for it.
+def _tell_faces(
+    context: typer.Context,
+    method: Method,
+    report: Report,
+    doubts: Doubts,
+    *,
+    payer: str | None,
+    seeded: bool,
+) -> None:
+    """Say what was unsure, what is promised, and what the user chose; and what else the default could do, or
+    else that heads are drawn where nobody asked for it.
     """
+    if report.released:
+        doubts.tell(paid=payer is not None, photos=len(report.entries))
     promises = [entry.promise for entry in report.released or report.priced if entry.promise]
     if not seeded:
         tell(method, promises, "would be promised" if report.dry else "promised")
