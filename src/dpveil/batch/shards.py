@@ -12,7 +12,6 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -201,8 +200,8 @@ class Shards:
                 (name, held(place, self.choices), held(certificate_path(place), self.choices))
                 for place, name in good.items()
             )
-            pack = partial(shard.archive.write, releases=releases)
-            write(shard.folder, shard.target, pack, replace=self._replaces(shard))
+            over, made = self._replaces(shard), shard.archive
+            write(shard.folder, shard.target, lambda file: made.write(file, releases), replace=over)
             rest = whole.keys() - good.keys()
         else:  # the shard stays, with all that it holds
             rest = whole.keys() - good.keys() - unpacked
