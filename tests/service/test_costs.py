@@ -50,7 +50,7 @@ def left(told: dict[str, Any]) -> dict[str, Any]:
 def fits_schema(told: Any, schema: Any) -> None:
     """And its examples do."""
     jsonschema.validate(told, schema)
-    for name in ("paid", "left", "cost", "fits"):
+    for name in ("paid", "left", "cost", "fits", "reason"):
         if name in schema["properties"]:
             jsonschema.validate(schema["properties"][name]["example"], schema["properties"][name])
 
@@ -192,6 +192,12 @@ def test_a_plan_says_what_it_would_cost_and_whether_that_fits(ledger: Any) -> No
         assert (left(told), told["fits"]) == ({"studio": 9, "studio/album": 3}, True)
         fits_schema(told, PLANNED)
         assert plan(settings("3.000001"), subject="studio/album").json()["fits"] is False
+        dear = plan(settings(4), subject="studio/album").json()
+        assert (dear["fits"], "reason" in told) == (False, False)
+        assert "studio/album" in dear["reason"]
+        mistyped = plan(settings(3), subject="studoi").json()
+        words = "studoi has no limit, so nothing may be spent for it; did you mean studio?"
+        assert (mistyped["fits"], mistyped["reason"]) == (False, words)
         nobody = plan(settings(3)).json()
         assert nobody["cost"] == told["cost"]
         assert not {"left", "fits"} & set(nobody), "nobody is named"

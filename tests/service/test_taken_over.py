@@ -41,7 +41,9 @@ def test_what_an_idle_worker_says_is_told_nobody(both: Any) -> None:
     assert pool.replaced == before + 1
 
 
-def test_what_was_said_before_a_request_is_no_answer_to_it(both: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_said_before_a_request_is_no_answer_to_it(
+    both: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also if it arrives after the look at the pipe."""
     monkeypatch.setattr(Answers, "silent", True)
     assert post(both, "plan", after="stale").status_code == 200

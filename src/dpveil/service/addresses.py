@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import Header, Request
 from fastapi.responses import Response

@@ -9,10 +9,11 @@ import time
 from typing import Any, Final
 
 from dpveil.core.numbers import Json
+from dpveil.errors import BudgetRefused
 from dpveil.ledger.account import Account, Paid, limit_json
 from dpveil.ledger.amounts import Total
 from dpveil.service.keys import Caller
-from dpveil.service.refusals import known_to, limits_of, refused
+from dpveil.service.refusals import UNLIMITED, known_to, limits_of, refused
 
 AMOUNTS: Final[dict[str, Any]] = {
     "epsilon": {"type": ["number", "string"], "description": "Σε of pure and approximate promises."},
@@ -81,8 +82,14 @@ LEFT: Final[dict[str, Any]] = {
 }
 FITS: Final[dict[str, Any]] = {
     "type": "boolean",
-    "description": "Whether the limits in left have room for the cost now; paying decides.",
+    "description": "Whether the limits in left have room for the cost now; paying decides, which also refuses"
+    " other regions of a photo that was released before.",
     "example": True,
+}
+REASON: Final[dict[str, Any]] = {
+    "type": "string",
+    "description": "Why it does not fit, where fits is false.",
+    "example": "album-7 has no limit, so nothing may be spent for it; did you mean album-77?",
 }
 
 
@@ -99,8 +106,14 @@ def left_json(account: Account, caller: Caller) -> dict[str, Json]:
     return {"limits": list(told), "complete": len(known) == len(limits)}
 
 
-def fits(account: Account, caller: Caller, price: Total) -> bool:
-    """Whether the limits that a caller may know have room for a release; never without any limit."""
+def misfit(account: Account, caller: Caller, price: Total | None) -> BudgetRefused | None:
+    """Return why the limits that a caller may know have no room for a release; None if they have.
+
+    There is none without any limit, nor for what no budget can pay (None).
+    """
     limits = limits_of(account)
-    known = known_to(caller, limits)
-    return bool(limits) and refused(known, caller, account.subject, price, price, int(time.time())) is None
+    if not limits:
+        return BudgetRefused(UNLIMITED.format(account.subject))
+    if price is None:
+        return BudgetRefused("no budget can pay for this release")
+    return refused(known_to(caller, limits), caller, account.subject, price, price, int(time.time()))

@@ -12,7 +12,7 @@ from dpveil.errors import AlreadyPaid, BudgetRefused, DPVeilError, RegionsDiffer
 from dpveil.ledger.amounts import Cost, Total
 from dpveil.ledger.subjects import check_subject
 from dpveil.service import refusals
-from dpveil.service.amounts import fits, left_json, paid_json
+from dpveil.service.amounts import left_json, misfit, paid_json
 from dpveil.service.keys import Caller
 from dpveil.service.line import Call, one_by_one
 from dpveil.service.problems import Gone, WorkerEnded
@@ -72,7 +72,8 @@ class Budget:
         return {**told, "left": left_json(account, caller)}
 
     def forecast(self, caller: Caller, subject: str | None, total: Any) -> dict[str, Json]:
-        """Return the `cost` of a plan with this total, what is `left` for a subject, and whether that `fits`.
+        """Return the `cost` of a plan with this total, what is `left` for a subject, and whether that `fits`,
+        or the `reason` why not, with the subject that a mistyped one is like.
 
         The cost alone without a subject, and nothing without a ledger. Raises `LedgerError`, and
         `InvalidParameter` for what is no subject.
@@ -84,8 +85,12 @@ class Budget:
         if subject is None:
             return told
         account = self.ledger.show(subject)
-        fit = price is not None and fits(account, caller, price)
-        return {**told, "left": left_json(account, caller), "fits": fit}
+        error = misfit(account, caller, price)
+        told |= {"left": left_json(account, caller), "fits": error is None}
+        if error is None:
+            return told
+        near = None if refusals.limits_of(account) else refusals.like(self.ledger, caller, account.subject)
+        return {**told, "reason": error.message + ("" if near is None else f"; did you mean {near}?")}
 
     def stored(self, payment: Reservation | None, sha256: str) -> None:
         """Tell the ledger which file was paid for, before anybody sees it."""

@@ -224,7 +224,7 @@ class Desk:
         log.write("failed", kind=kind_of(error), status=status_of(error))
 
     async def _release(self, job: Job, order: Order, share: Share) -> None:
-        """Plan, pay, draw (at once, if none pays) and keep; the worker is free again once it has drawn."""
+        """Plan, pay, draw (at once, if nothing is paid) and keep; the worker is free once it has drawn."""
         async with AsyncExitStack() as stack:
             async with self.pool.worker() as worker:
                 job.begun = True

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from dpveil.service.amounts import COST, FITS, LEFT, PAID
+from dpveil.service.amounts import COST, FITS, LEFT, PAID, REASON
 from dpveil.service.explained import EXPLANATION, QUERY
 from dpveil.service.limits import Limits
 from dpveil.service.problems import CONCERNS, MEDIA_TYPE
@@ -131,6 +131,7 @@ PLANNED: Final = {
         "cost": COST,
         "left": LEFT,
         "fits": FITS,
+        "reason": REASON,
     },
 }
 

@@ -148,7 +148,7 @@ class Worker:
 
     @property
     def usable(self) -> bool:
-        """Whether the process runs and waits for a request: one that says something unasked is not trusted."""
+        """Whether the process runs, waits for a request, and says nothing unasked."""
         return self.process.returncode is None and not self.talking and self._answers.silent
 
     async def end(self) -> None:

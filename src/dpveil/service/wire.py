@@ -19,7 +19,7 @@ LENGTHS: Final = struct.Struct(">IQ")
 SMALL: Final = 1 << 20
 """Bytes below which a message is sent at one go."""
 MOST_JSON: Final = 1 << 20
-"""Most bytes of JSON in a message: nobody else is served while it is parsed. What is long is sent as bytes."""
+"""Most bytes of JSON in a message: nobody else is served while it is parsed. What is long are bytes."""
 MOST_NOTES: Final = 1 << 16
 """Most bytes of a release's notes as JSON."""
 MOST_BYTES: Final = 1 << 33

@@ -119,8 +119,8 @@ def _notes(remarks: Sequence[str]) -> list[Json]:
 
 
 def _room(planned: Plan) -> int:
-    """Return the bytes that image, certificate and notes have at most: no format needs twice the levels, and the
-    rows of some are padded.
+    """Return the bytes that image, certificate and notes have at most: no format needs twice the levels, and
+    the rows of some are padded.
     """
     height, width, channels = planned.photo.image.shape
     return int(2 * height * width * channels + 8 * height + (1 << 20) + (1 << 14) * len(planned.regions))
