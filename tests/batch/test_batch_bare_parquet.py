@@ -109,7 +109,7 @@ def test_rows_are_counted_in_their_groups() -> None:
 def test_numbers_and_structs_are_bounded() -> None:
     for held in (b"\x15\x80\x00", b"\x15" + b"\xff" * 11, b"\x1c" * 99, b"\x05\x00\x00", b"\x1b\x00"):
         with pytest.raises(Refused):
-            Compact(held).struct({1: Compact.int} if held[0] == 0x15 else {})
+            Compact(held).struct({1: Compact.number} if held[0] == 0x15 else {})
     for held in (b"", b"\x15", b"\x18\x09x", b"\x19\xfc\xff\xff\x03"):
         with pytest.raises(Short):
             Compact(held).struct({})
