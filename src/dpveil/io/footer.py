@@ -39,27 +39,27 @@ VALUES: Final = 0
 
 
 def _short(reader: Compact, kind: int) -> bytes:
-    found = reader.bytes(kind)
+    found = reader.text(kind)
     if SHORT.fullmatch(found) is None:
         raise Refused(*MORE)
     return found
 
 
 def _ints(*fields: int) -> Shape:
-    return dict.fromkeys(fields, Compact.int)
+    return dict.fromkeys(fields, Compact.number)
 
 
 def _shape(shape: Shape) -> Callable[[Compact, int], dict[int, Any]]:
     return a(shape, MORE)
 
 
-NOTE: Final = _shape({1: Compact.bytes, 2: Compact.bytes})
+NOTE: Final = _shape({1: Compact.text, 2: Compact.text})
 KIND: Final = _shape({1: _shape({})})
 """What says that a column is text, or in the usual order."""
 ENCODED: Final = each(_shape(_ints(1, 2, 3)), FEW)
-SIZES: Final = _shape({1: Compact.int, 2: numbers, 3: numbers})
+SIZES: Final = _shape({1: Compact.number, 2: numbers, 3: numbers})
 COLUMN: Final = {**_ints(1, 4, 5, 6, 7, 9), 2: numbers, 3: each(_short, FEW), 13: ENCODED, 16: SIZES}
-CHUNK: Final = _shape({2: Compact.int, 3: _shape(COLUMN)})
+CHUNK: Final = _shape({2: Compact.number, 3: _shape(COLUMN)})
 GROUP: Final = _shape({1: each(CHUNK, FEW), **_ints(2, 3, 5, 6, 7)})
 NODE: Final = _shape({**_ints(1, 2, 3, 5, 6, 7, 8, 9), 4: _short, 10: KIND})
 FILE: Final[Shape] = {
@@ -126,4 +126,4 @@ def _values(page: Page) -> int:
         raise Refused(*PLAIN)
     if many < 1:
         raise Refused(*FILLED)
-    return max(0, page.contents - LEVELS - many)
+    return max(0, page.contents - LEVELS - int(many))

@@ -20,7 +20,7 @@ MOST_TIMES: Final = 100
 MOST_HEADER: Final = 1 << 16
 """Most bytes of a page's header."""
 USUAL_HEADER: Final = 1 << 9
-HEADER: Final[Shape] = {1: Compact.int, 2: Compact.int, 3: Compact.int}
+HEADER: Final[Shape] = {1: Compact.number, 2: Compact.number, 3: Compact.number}
 DATA: Final = 0
 """The type of a page of values, in the first version of the format."""
 START: Final = 4

@@ -53,13 +53,13 @@ class Compact:
         self._depth -= 1
         return found
 
-    def int(self, kind: int) -> int:
+    def number(self, kind: int) -> int:
         """Return a number."""
         if kind not in INTS:
             raise _damaged()
         return self._signed()
 
-    def bytes(self, kind: int) -> bytes:
+    def text(self, kind: int) -> bytes:
         """Return a text as its bytes."""
         if kind != BINARY:
             raise _damaged()
@@ -122,7 +122,7 @@ def numbers(reader: Compact, kind: int) -> list[int]:
     many, inner = reader.count(kind)
     if many > DEEPEST:
         raise _damaged()
-    return [reader.int(inner) for _ in range(many)]
+    return [reader.number(inner) for _ in range(many)]
 
 
 def a(shape: Shape, unknown: tuple[str, str]) -> Callable[[Compact, int], dict[int, Any]]:
