@@ -10,7 +10,8 @@ from typing import BinaryIO, Final
 
 from dpveil.batch.labels import LINK, LONGEST_RELEASE, ROW, refusal_of
 from dpveil.io.names import quoted
-from dpveil.io.parquet import MOST_ROWS, any_rows
+from dpveil.io.pages import MOST_ROWS
+from dpveil.io.parquet import any_rows
 from dpveil.io.refused import COPY_AGAIN, Refused
 from dpveil.io.tar import Member, members
 from dpveil.release.pair import Read

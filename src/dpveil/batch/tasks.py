@@ -144,11 +144,8 @@ def among_originals(inputs: Iterable[Path], tasks: Sequence[Task], out: Path) ->
 
 def _into_a_file(given: Sequence[Path], out: Path, names: str) -> Task:
     if len(given) > 1 or is_folder(given[0]):
-        raise UsageError(
-            f"{{out}} {shown(out)} is the name of one picture, and the inputs may be several",
-            hint="name a folder, such as out",
-            arguments=ARGUMENTS,
-        )
+        problem = f"{{out}} {shown(out)} is the name of one picture, and the inputs may be several"
+        raise UsageError(problem, hint="name a folder, such as out", arguments=ARGUMENTS)
     if (kind := archive_of(given[0])) is not None:
         problem = f"{{out}} {shown(out)} is the name of one picture, and {shown(given[0])} holds many"
         hint = f"name a {given[0].suffix.lower()} file, as it becomes one {kind.called}, or a folder"
