@@ -123,7 +123,7 @@ scale: $(DEV) ## try clusters of Ray, also over S3, Daft, and Spark (needs Java)
 text: $(DEV) ## try the finder of text with its network, in .venv-text
 	@$(BIN)/python -m venv --clear .venv-text
 	@.venv-text/bin/python -m pip install --quiet -c constraints.txt -e '.[test,text]'
-	@.venv-text/bin/python -m pytest -n 0 tests/regions/test_text.py tests/regions/test_text_network.py tests/attacks/test_text.py $(PYTEST_ARGS)
+	@.venv-text/bin/python -m pytest -n 0 tests/regions/test_regions_text.py tests/regions/test_text_network.py tests/attacks/test_text.py $(PYTEST_ARGS)
 
 slow: $(DEV) ## run the tests that take minutes
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)

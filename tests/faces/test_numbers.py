@@ -102,7 +102,7 @@ def test_faces_of_the_same_cells_give_the_same_release(finder: Finder) -> None:
 
 def test_numbers_that_follow_the_boxes_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The defect planted: in the reading order of the detector's boxes, the release tells of them."""
-    monkeypatch.setattr(Attributes, "order", None)
+    monkeypatch.setattr(Attributes, "order_in", lambda method, photo, finders: None)
     assert released(0, Faces())[0] != released(1, Faces())[0]
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import random
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from scale_made import paid
 from dpveil import verify
 from dpveil.ledger import Ledger
 from dpveil.scale import Row
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from timing import load, report
 
 KINDS = ("workers killed", "nodes killed", "everything killed")

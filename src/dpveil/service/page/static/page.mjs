@@ -99,8 +99,7 @@ function showRelease() {
   const again = selected?.release;
   const costs = again && !selected.planned.said.free ? ", at the same cost" : "";
   const many = photos.length > 1;
-  const text = many ? "Release this one" : "Release";
-  $("release").textContent = again ? `Release again${costs}` : text;
+  $("release").textContent = again ? `Release again${costs}` : many ? "Release this one" : "Release";
   $("release").classList.toggle("main", !many && !again);
   const possible = selected && (again || all.includes(selected));
   const fate = possible ? budget.fate(selected.price) : null;
@@ -133,10 +132,9 @@ function payable(all) {
 
 function showLooking() {
   if (releasing || photos.length < 2) return;
-  const all = photos.length;
-  const waiting = photos.filter((photo) => planner.busy(photo)).length;
-  if (waiting) progress(all - waiting, all, `Looking at ${all} photos…`);
-  else if (!$("progress").hidden) progress(all, all, lookedAt(photos));
+  const done = photos.filter((photo) => !planner.busy(photo)).length;
+  if (done < photos.length) progress(done, photos.length, `Looking at ${photos.length} photos…`);
+  else if (!$("progress").hidden) progress(done, done, lookedAt(photos));
 }
 
 function showSilence() {

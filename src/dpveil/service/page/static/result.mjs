@@ -71,7 +71,8 @@ export function showResult(photo) {
   const [name] = releaseNames([photo.name]);
   return replace($("released"),
     ...compared(photo),
-    make("p", { class: "total" }, badge(words.strength), " ", make("strong", {}, words.total), ...coverage(photo)),
+    make("p", { class: "total" },
+      badge(words.strength), " ", make("strong", {}, words.total), ...coverage(photo)),
     objections(words.objections),
     make("p", { class: "buttons" },
       download("Download picture", image, name),

@@ -51,7 +51,8 @@ function promised(photo, waiting) {
   const { plan, said } = photo.planned;
   return [
     photo.failure ? alarm(`Not released: ${photo.failure}`) : null,
-    make("p", { class: "total" }, badge(plan.strength), " ", make("strong", {}, said.total), ...coverage(photo)),
+    make("p", { class: "total" },
+      badge(plan.strength), " ", make("strong", {}, said.total), ...coverage(photo)),
     make("p", {}, said.cost),
     photo.faceless ? make("p", { class: "warning" }, ONLY_BOXES) : null,
     make("p", {}, said.sentence),
