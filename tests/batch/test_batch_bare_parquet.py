@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dpveil.batch import verify_inside
+from dpveil.io import footer as bare
 from dpveil.io import pages
 from dpveil.io.parquet import Rows, _schema, any_rows, released_rows, write_parquet
 from dpveil.io.refused import Refused
@@ -70,6 +71,17 @@ def test_whatever_is_beside_the_rows_is_refused() -> None:
         (made(use_dictionary=True), "says more than its rows"),
     ):
         assert words in problem(other)
+
+
+def test_no_part_that_is_stated_twice_stands_in_for_bytes_beside_the_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The sum of all parts would fill the file."""
+    whole, real = made(), bare.parts
+    at, first = footer(whole), parquet.read_metadata(io.BytesIO(whole)).row_group(0).column(0)
+    hidden = whole[:at] + b"s" * first.total_compressed_size + whole[at:]
+    monkeypatch.setattr(bare, "parts", lambda *given: [*real(*given), first])
+    assert "holds more than its rows" in problem(hidden)
 
 
 def test_columns_of_another_file_are_refused(tmp_path: Path) -> None:

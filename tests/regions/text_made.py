@@ -16,5 +16,4 @@ def dark(image: np.ndarray, threshold: float) -> np.ndarray:
 @pytest.fixture
 def marks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let dark pixels be text, whether the extra is installed or not."""
-    for module in ("finder", "plates"):
-        monkeypatch.setattr(f"dpveil.regions.text.{module}.network", lambda: dark)
+    monkeypatch.setattr("dpveil.regions.text.finder.network", lambda: dark)

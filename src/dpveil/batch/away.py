@@ -21,7 +21,7 @@ from dpveil.batch import resume
 from dpveil.batch.archives import archive_of
 from dpveil.batch.choices import Choices
 from dpveil.batch.objects import named
-from dpveil.batch.staged import held, is_whole, overwritten, unwritten
+from dpveil.batch.staged import held, is_whole, overwritten, putting, unwritten
 from dpveil.batch.state import Stamp, State, stage_of
 from dpveil.batch.tasks import ARGUMENTS, Task, checked, in_shard, photos_of, plan_tasks
 from dpveil.core.certificate import MOST_BYTES, Certificate
@@ -31,7 +31,6 @@ from dpveil.io import FORMATS, most_bytes
 from dpveil.io.names import shown
 from dpveil.io.refused import Refused
 from dpveil.io.urls import contents, holds, put, reach, remove, seen
-from dpveil.io.writing import refusal
 from dpveil.release.saving import certificate_path
 
 WAITING: Final = "releases that could not be put wait in {folder}, {number} of them: run it again"
@@ -189,7 +188,7 @@ def deliver(task: Task, choices: Choices) -> None:
         return
     beside, target = _pair(task)
     text, image = held(certificate_path(task.output), choices), held(task.output, choices)
-    try:
+    with putting(target):
         if choices.force:  # no old image is seen beside a new certificate
             remove(target)
         put(beside, text, replace=choices.force)
@@ -197,10 +196,6 @@ def deliver(task: Task, choices: Choices) -> None:
         for url, data in ((beside, text), (target, image)):
             if not holds(url, data):
                 raise overwritten(url)
-    except FileExistsError as error:
-        raise refusal(target, error) from error
-    except Refused as reason:
-        raise unwritten(target, reason) from reason
     discard(task)
 
 

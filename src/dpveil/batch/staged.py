@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -83,10 +84,17 @@ def put(place: Path, contents: bytes) -> None:
 
 def put_object(target: Url, path: Path, *, replace: bool) -> None:
     """Write a file as an object, and read it back; raises `OutputError`, also if another is there then."""
-    try:
+    with putting(target):
         put_file(target, path, replace=replace)
         if not holds(target, path):
             raise overwritten(target)
+
+
+@contextmanager
+def putting(target: Url) -> Iterator[None]:
+    """Turn errors of putting an object into `OutputError`; its cause says whether something else is there."""
+    try:
+        yield
     except FileExistsError as error:
         raise refusal(target, error) from error
     except Refused as reason:

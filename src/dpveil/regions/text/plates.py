@@ -10,12 +10,11 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from dpveil.core.origin import PLATE
-from dpveil.core.parameters import Between, Count, Probability
+from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
 from dpveil.regions.boxes import box_around
-from dpveil.regions.text.finder import SMALLEST, THRESHOLD, lines, stated
-from dpveil.regions.text.network import network
-from dpveil.regions.things import Rows, Things
+from dpveil.regions.text.finder import Text, lines, stated
+from dpveil.regions.things import Rows
 from dpveil.regions.tiling import resized
 
 MARGIN: Final = Fraction(1, 4)
@@ -38,7 +37,7 @@ HEIGHT: Final = 96
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plates(Things):
+class Plates(Text):
     """One box for every line of text that stands like that of a plate; plates that are missed stay.
 
     Nothing is read: a line counts if its box is as wide as that of a plate (between 1.2 and 9 times its
@@ -53,27 +52,12 @@ class Plates(Things):
     kind = PLATE
     noun = "plate"
 
-    threshold: Probability = Probability(default=THRESHOLD)
     margin: Between = Between(0, 2, hint="0.25 adds a quarter on each side", default=MARGIN)
-    smallest: Count = Count(default=SMALLEST)
 
     @property
     def description(self) -> str:
         """Return "plates" and every setting that is not the default, in a fixed order."""
-        return " ".join(["plates", *stated(self.threshold, self.margin, self.smallest, MARGIN)])
-
-    @property
-    def around(self) -> Fraction:
-        """The margin."""
-        return self.margin
-
-    def prepare(self) -> None:
-        """Load the network; raises `UsageError` with an install hint if it is not installed."""
-        network()
-
-    def smallest_in(self, photo: Photo) -> int:
-        """Return the height in pixels below which no plate's text is searched for."""
-        return self.smallest
+        return " ".join(["plates", *stated(self.threshold, self.around, self.smallest, MARGIN)])
 
     def rows(self, photo: Photo) -> list[tuple[str, Rows]]:
         """Return the lines of a photo that stand like those of a plate."""
