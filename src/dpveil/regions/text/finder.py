@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import ClassVar, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -53,6 +53,8 @@ class Text(Things):
 
     kind = TEXT
     noun = "text"
+    word: ClassVar[str] = "text"
+    usual: ClassVar[Fraction] = MARGIN
 
     threshold: Probability = Probability(default=THRESHOLD)
     margin: Between = Between(0, 2, hint="0.25 adds a quarter on each side", default=MARGIN)
@@ -60,8 +62,8 @@ class Text(Things):
 
     @property
     def description(self) -> str:
-        """Return "text" and every setting that is not the default, in a fixed order."""
-        return " ".join(["text", *stated(self.threshold, self.margin, self.smallest)])
+        """Return "text", or "plates", and every setting that is not the default, in a fixed order."""
+        return " ".join([self.word, *stated(self.threshold, self.margin, self.smallest, self.usual)])
 
     @property
     def around(self) -> Fraction:
@@ -81,7 +83,7 @@ class Text(Things):
         return [(TEXT, lines(photo, float(self.threshold), self.smallest))]
 
 
-def stated(threshold: Fraction, margin: Fraction, smallest: int, usual: Fraction = MARGIN) -> list[str]:
+def stated(threshold: Fraction, margin: Fraction, smallest: int, usual: Fraction) -> list[str]:
     """Return the settings that are not the defaults, as certificates state them; `usual` is the margin's."""
     given = {
         "threshold": to_json(threshold) if threshold != THRESHOLD else "",

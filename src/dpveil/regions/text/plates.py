@@ -13,7 +13,7 @@ from dpveil.core.origin import PLATE
 from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
 from dpveil.regions.boxes import box_around
-from dpveil.regions.text.finder import Text, lines, stated
+from dpveil.regions.text.finder import Text, lines
 from dpveil.regions.things import Rows
 from dpveil.regions.tiling import resized
 
@@ -50,14 +50,9 @@ class Plates(Text):
     """
 
     kind = PLATE
-    noun = "plate"
+    noun, word, usual = "plate", "plates", MARGIN
 
     margin: Between = Between(0, 2, hint="0.25 adds a quarter on each side", default=MARGIN)
-
-    @property
-    def description(self) -> str:
-        """Return "plates" and every setting that is not the default, in a fixed order."""
-        return " ".join(["plates", *stated(self.threshold, self.around, self.smallest, MARGIN)])
 
     def rows(self, photo: Photo) -> list[tuple[str, Rows]]:
         """Return the lines of a photo that stand like those of a plate."""
