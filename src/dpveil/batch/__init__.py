@@ -8,8 +8,9 @@ from dpveil.batch.price import is_priced
 from dpveil.batch.private import check_apart
 from dpveil.batch.releasing import release_all
 from dpveil.batch.report import Entry, Failure, Promise, Report
-from dpveil.batch.tasks import Task, among_originals, linked_folders, photos_in, plan_tasks
-from dpveil.batch.verified import verify_inside
+from dpveil.batch.task import Task
+from dpveil.batch.tasks import among_originals, linked_folders, photos_in, plan_tasks
+from dpveil.batch.verified import holds_many, verify_inside
 
 __all__ = [
     "Choices",
@@ -21,6 +22,7 @@ __all__ = [
     "among_originals",
     "check_apart",
     "check_manifest",
+    "holds_many",
     "is_priced",
     "linked_folders",
     "photos_in",

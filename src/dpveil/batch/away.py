@@ -21,9 +21,11 @@ from dpveil.batch import resume
 from dpveil.batch.archives import archive_of
 from dpveil.batch.choices import Choices
 from dpveil.batch.objects import named
+from dpveil.batch.pages import ALL, Scan
 from dpveil.batch.staged import held, is_whole, overwritten, putting, unwritten
 from dpveil.batch.state import Stamp, State, stage_of
-from dpveil.batch.tasks import ARGUMENTS, Task, checked, in_shard, photos_of, plan_tasks
+from dpveil.batch.task import Task
+from dpveil.batch.tasks import ARGUMENTS, checked, in_shard, photos_of, plan_tasks
 from dpveil.core.certificate import MOST_BYTES, Certificate
 from dpveil.core.urls import Url
 from dpveil.errors import DPVeilError, UsageError
@@ -36,7 +38,7 @@ from dpveil.release.saving import certificate_path
 WAITING: Final = "releases that could not be put wait in {folder}, {number} of them: run it again"
 
 
-def planned(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> list[Task]:
+def planned(inputs: Iterable[Path], out: Path, *, names: str = "keep", scan: Scan = ALL) -> list[Task]:
     """Return the tasks for files, folders and URLs, as `plan_tasks`; places by URL are made by `place`.
 
     With a URL as `out`, a photo is called like its input with .png behind it, `a.jpg.png`, as nothing there
@@ -45,7 +47,7 @@ def planned(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> list[T
     """
     given = named(inputs)
     if not isinstance(out, Url):
-        return plan_tasks(given, out, names=names)
+        return plan_tasks(given, out, names=names, scan=scan)
     _check_out(given, out, names)
     if archive_of(out) is not None:
         return checked(in_shard(given[0], out, out.parent, names), given)
@@ -87,7 +89,7 @@ def _check_apart(tasks: Sequence[Task], photos: Sequence[tuple[Path, Path]]) -> 
     """Raise `UsageError` if something would be put in the place of an input."""
     sources = {source for source, _ in photos}
     places: list[Path] = [task.remote for task in tasks if task.remote is not None]
-    places += [task.inside.shard.target for task in tasks if task.inside is not None]
+    places += [task.shard.target for task in tasks if task.shard is not None]
     for target in places:
         if target in sources or certificate_path(target) in sources:
             problem = f"{shown(target)} is one of the inputs"
@@ -96,7 +98,7 @@ def _check_apart(tasks: Sequence[Task], photos: Sequence[tuple[Path, Path]]) -> 
 
 def check_shared(tasks: Sequence[Task], jobs: int) -> None:
     """Raise `UsageError` if other processes would not see what they are to read or write."""
-    shards = {task.inside.shard for task in tasks if task.inside is not None}
+    shards = {task.shard for task in tasks if task.shard is not None}
     places: list[Path | None] = [place for shard in shards for place in (shard.path, shard.target)]
     places += [place for task in tasks for place in (task.source, task.remote)]
     if jobs > 1 and any(isinstance(place, Url) and not place.shared for place in places):

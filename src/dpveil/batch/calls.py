@@ -16,7 +16,7 @@ from typing import IO, Any, Final
 
 from dpveil.batch.choices import Choices
 from dpveil.batch.shared import Shared
-from dpveil.batch.tasks import Task
+from dpveil.batch.task import Task
 from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee
 from dpveil.errors import DPVeilError, UsageError

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from dpveil.batch.tasks import Task
+from dpveil.batch.task import Task
 from dpveil.core.photo import Photo
 from dpveil.regions.face_search import Detections
 from dpveil.regions.faces import detections_of, remember

@@ -1,4 +1,4 @@
-"""Photos inside of archives: what lies in a shard or Parquet file, and where its releases are gathered.
+"""Photos inside of archives: what lies in a shard, Parquet file or document, and where releases of it wait.
 
 Releases are gathered in a hidden folder beside the shard that is to be written, where all is as in a run over
 folders. Its files are named by hashes, as names in a shard come from anyone and never become paths.
@@ -10,12 +10,13 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from dpveil.batch.archives import ARCHIVES, Archive
 from dpveil.batch.labels import RENAME, refusal_of
+from dpveil.batch.pages import Scan, pages_of, read_page
 from dpveil.batch.state import Stamp, stage_of
 from dpveil.core.photo import Photo
 from dpveil.core.urls import Url
@@ -34,20 +35,28 @@ STAGE: Final = ".dpveil-shards"
 
 @dataclass(frozen=True)
 class Shard:
-    """One WebDataset shard or Parquet file: its `path` and stamp, and the `target` to be written.
+    """One WebDataset shard, Parquet file or document: its `path` and stamp, and the `target` to be written.
 
-    The `root` is the folder of all outputs.
+    The `root` is the folder of all outputs. Of a document, `scan` says how it is read; if it is `loose`, its
+    pages become files of their own, whose names begin with `target`, and nothing is gathered.
     """
 
     path: Path
     stamp: Stamp
     target: Path
     root: Path
+    scan: Scan | None = None
+    loose: bool = False
 
     @property
     def archive(self) -> Archive:
-        """Its kind, by the suffix."""
+        """Its kind, by the suffix, unless it is a document."""
         return ARCHIVES[self.path.suffix.lower()]
+
+    @property
+    def called(self) -> str:
+        """What its kind is called; of a document, that of its target."""
+        return self.archive.called if self.scan is None else "PDF"
 
     @property
     def stage(self) -> Path:
@@ -86,7 +95,7 @@ class Inside:
 
     @property
     def target(self) -> Path:
-        """How messages and reports call its release."""
+        """How messages and reports call its release, if it is in a file of many."""
         return self.shard.target / self.name
 
     @property
@@ -102,7 +111,13 @@ class Inside:
 
     def read(self, max_pixels: int) -> Photo:
         """Return the photo; raises `PhotoError`."""
-        return read_bytes(self.contents(most_bytes(max_pixels)), shown(self.source), max_pixels=max_pixels)
+        name, shard = shown(self.source), self.shard
+        if shard.scan is None or self.problem:
+            return read_bytes(self.contents(most_bytes(max_pixels)), name, max_pixels=max_pixels)
+        try:
+            return read_page(shard.path, shard.stamp, self.member, shard.scan.dpi, name, max_pixels)
+        except Refused as refusal:
+            raise self._refused(refusal) from None
 
     def contents(self, most: int) -> bytes:
         """Return its bytes; raises `PhotoError` if they are more than `most`, or the shard has changed."""
@@ -114,8 +129,27 @@ class Inside:
                 raise Refused(problem, "raise {max_pixels} if it is a photo", {"max_pixels": "max_pixels"})
             return self.shard.archive.read(self.shard.path, self.shard.stamp, self.member)
         except Refused as refusal:
-            text = f"{shown(self.source)} {refusal.problem}"
-            raise PhotoError(text, hint=refusal.remedy, arguments=refusal.arguments) from None
+            raise self._refused(refusal) from None
+
+    def _refused(self, refusal: Refused) -> PhotoError:
+        text = f"{shown(self.source)} {refusal.problem}"
+        return PhotoError(text, hint=refusal.remedy, arguments=refusal.arguments)
+
+
+def pages_inside(path: Path, target: Path, root: Path, scan: Scan, *, loose: bool) -> list[Inside]:
+    """Return the pages of a document, in their order; of one that cannot be read, one with its `problem`.
+
+    It is for the PDF `target`, or its pages are `loose` (`Shard`).
+    """
+    shard = Shard(path, (0, 0), target, root, scan, loose)
+    try:
+        stamp, members = pages_of(path, scan)
+        found = list(members)
+    except Refused as refusal:
+        nothing = Member("", 0, 0, 0, plain=False)
+        return [Inside(shard, nothing, "", "#", problem=refusal.problem, remedy=refusal.remedy)]
+    shard = replace(shard, stamp=stamp)
+    return [Inside(shard, member, PurePosixPath(member.name).stem, member.name) for member in found]
 
 
 def inside(path: Path, target: Path, root: Path) -> list[Inside]:

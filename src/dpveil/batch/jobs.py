@@ -28,7 +28,7 @@ from dpveil.batch.owner import Owner
 from dpveil.batch.process import Worker
 from dpveil.batch.report import INTERRUPTED, UNSTARTED, Entry, Report, Untried
 from dpveil.batch.shared import Shared
-from dpveil.batch.tasks import Task
+from dpveil.batch.task import Task
 from dpveil.errors import InvalidParameter
 from dpveil.io.received import without_blocking
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.batch.away import deliver, same
 from dpveil.batch.report import RELEASED, Entry, Report
-from dpveil.batch.tasks import Task
+from dpveil.batch.task import Task
 from dpveil.core.certificate import Certificate
 from dpveil.core.covered import Covered
 from dpveil.errors import DPVeilError

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from dpveil.batch.choices import Choices
 from dpveil.batch.report import INTERRUPTED, PRICED, Report
-from dpveil.batch.tasks import Task
+from dpveil.batch.task import Task
 from dpveil.core.numbers import exact, show
 from dpveil.errors import BudgetExceeded, BudgetRefused, DPVeilError
 from dpveil.ledger.limits import show_left

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from dpveil.batch.tasks import Task
+from dpveil.batch.task import Task
 from dpveil.errors import OutputError, UsageError
 from dpveil.io.folders import identity, real
 from dpveil.io.names import shown

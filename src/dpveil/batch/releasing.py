@@ -17,7 +17,7 @@ from dpveil.batch.price import check_price, is_priced
 from dpveil.batch.report import INTERRUPTED, UNAFFORDABLE, UNTRIED, Report, Untried
 from dpveil.batch.run import Run
 from dpveil.batch.shards import gathered
-from dpveil.batch.tasks import Task
+from dpveil.batch.task import Task
 from dpveil.errors import BudgetRefused
 from dpveil.io.names import shown
 from dpveil.release.plan import Plan

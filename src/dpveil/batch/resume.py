@@ -10,7 +10,7 @@ from typing import Final
 from dpveil.accounting.meaning import at_least
 from dpveil.batch.choices import Choices
 from dpveil.batch.state import Stamp, State
-from dpveil.batch.tasks import Task
+from dpveil.batch.task import Task
 from dpveil.core.certificate import Certificate
 from dpveil.errors import CertificateError, DPVeilError, TooWeak
 from dpveil.io import sole_writer

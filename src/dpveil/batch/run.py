@@ -26,7 +26,7 @@ from dpveil.batch.report import (
 from dpveil.batch.resume import earlier, taken
 from dpveil.batch.shared import Around, Shared
 from dpveil.batch.state import Stamp, State
-from dpveil.batch.tasks import Task
+from dpveil.batch.task import Task
 from dpveil.core.certificate import Certificate
 from dpveil.core.guarantee import Guarantee
 from dpveil.errors import DPVeilError, LedgerError, OutputError

@@ -17,6 +17,7 @@ from typing import Final
 
 from dpveil.batch.archives import Release
 from dpveil.batch.choices import Choices
+from dpveil.batch.documents import check_gone, lacking, releases_in, write_releases
 from dpveil.batch.inside import Shard
 from dpveil.batch.private import check_apart
 from dpveil.batch.report import RELEASED, SKIPPED, UNTRIED, UNWRITABLE, Entry, Report
@@ -33,10 +34,9 @@ from dpveil.batch.staged import (
     put,
     told,
     unwritten,
-    write,
 )
 from dpveil.batch.state import Stamp
-from dpveil.batch.tasks import Task
+from dpveil.batch.task import Task
 from dpveil.core.urls import Url
 from dpveil.errors import DPVeilError, OutputError
 from dpveil.io import is_present, make_folder, most_bytes
@@ -77,13 +77,13 @@ class Shards:
 
     def __post_init__(self) -> None:
         for place, task in enumerate(self.tasks):
-            if task.inside is not None:
-                self.photos.setdefault(task.inside.shard, []).append(place)
-                self.names.setdefault(task.inside.shard, {})[task.output] = task.inside.name
+            if task.inside is not None and task.shard is not None:
+                self.photos.setdefault(task.shard, []).append(place)
+                self.names.setdefault(task.shard, {})[task.output] = task.inside.name
         for task in self.tasks:  # as other photos in the shard may once have let it be called
-            if task.inside is not None:
+            if task.inside is not None and task.shard is not None:
                 for former, name in zip(task.elsewhere, task.inside.others, strict=True):
-                    self.names[task.inside.shard].setdefault(former, name)
+                    self.names[task.shard].setdefault(former, name)
 
     def unpack(self) -> None:
         """Put what existing shards hold where it is gathered, except what is there already.
@@ -101,6 +101,8 @@ class Shards:
                     empty(shard.folder)
                 if is_present(shard.target):
                     self._unpack(shard)
+                elif shard.scan is not None and not self.choices.force:
+                    check_gone(shard)
             except OSError as error:
                 raise refusal(shard.folder, error) from error
 
@@ -112,14 +114,14 @@ class Shards:
             with opened(shard.target) as (file, status):
                 size, stamp = status.st_size, (status.st_size, status.st_mtime_ns)
                 self.stamps[shard] = stamp
-                self._compare(shard, shard.archive.releases(file, size, most), stamp)
-                self._put(shard, shard.archive.releases(file, size, most), stamp)
+                for take in (self._compare, self._put):
+                    names = [*self.names[shard].values()]
+                    take(shard, releases_in(shard, names, file, size, most), stamp)
         except Refused as reason:
             if self.choices.force:
                 return
             raise OutputError(
-                f"{shown(shard.target)} exists, and is no {shard.archive.called} of releases: it"
-                f" {reason.problem}",
+                f"{shown(shard.target)} exists, and is no {shard.called} of releases: it {reason.problem}",
                 hint="choose another {out}, or {force}, which replaces it",
                 arguments={"out": "out", "force": "force=True"},
             ) from reason
@@ -171,6 +173,9 @@ class Shards:
                 if is_present(shard.folder):
                     report.notes.append(WAITING.format(shown(shard.target), shown(shard.folder)))
                 continue
+            if why := lacking(shard, [report.entries[place] for place in places]):
+                report.notes.append(why)
+                continue
             try:
                 report.notes += self._pack(shard, {self.tasks[n].output: report.entries[n] for n in places})
             except (OSError, DPVeilError) as error:
@@ -196,12 +201,7 @@ class Shards:
         if good.keys() - (unpacked - drawn):
             if not isinstance(shard.target, Url):
                 make_folder(shard.target.parent)
-            releases = (
-                (name, held(place, self.choices), held(certificate_path(place), self.choices))
-                for place, name in good.items()
-            )
-            over, made = self._replaces(shard), shard.archive
-            write(shard.folder, shard.target, lambda file: made.write(file, releases), replace=over)
+            write_releases(shard, good, self.choices, over=self._replaces(shard))
             rest = whole.keys() - good.keys()
         else:  # the shard stays, with all that it holds
             rest = whole.keys() - good.keys() - unpacked
@@ -249,9 +249,9 @@ class Shards:
 
     def _named(self, entry: Entry, task: Task) -> Entry:
         """Return an entry in which releases are called as in the shard."""
-        if task.inside is None:
+        if task.inside is None or task.shard is None:
             return entry
-        shard, names = task.inside.shard, self.names[task.inside.shard]
+        shard, names = task.shard, self.names[task.shard]
         places = re.compile(f"{re.escape(shown(shard.folder))}/[0-9a-f]+[.]png")
 
         def within(text: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from dpveil.batch.tasks import Task
+from dpveil.batch.task import Task
 from dpveil.errors import OutputError
 from dpveil.io import make_folder
 from dpveil.io.folders import identity

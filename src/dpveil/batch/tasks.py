@@ -7,21 +7,21 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from errno import ENOENT
 from itertools import chain
 from pathlib import Path
 from typing import Final
 
 from dpveil.batch.archives import ARCHIVES, archive_of
-from dpveil.batch.inside import Inside, Shard, inside
+from dpveil.batch.inside import Shard, inside, pages_inside
 from dpveil.batch.numbering import NAMED, number_of, numbered
 from dpveil.batch.objects import named, photos_below
-from dpveil.batch.state import Stamp, State, key_of, stamp_of
-from dpveil.core.photo import Photo
+from dpveil.batch.pages import ALL, PDF, Scan, is_document, may_be_document
+from dpveil.batch.state import State, key_of
+from dpveil.batch.task import Task
 from dpveil.core.urls import Url
 from dpveil.errors import InvalidParameter, UsageError, meant
-from dpveil.io import FORMATS, format_of, read
+from dpveil.io import FORMATS, format_of
 from dpveil.io.folders import UNWRITTEN, identity, is_folder, is_link, real, walk
 from dpveil.io.names import shown
 from dpveil.io.writing import refusal
@@ -30,55 +30,19 @@ from dpveil.release.saving import SUFFIX, certificate_path
 NAMES: Final = ("keep", "number")
 """How outputs are named."""
 ARGUMENTS: Final = {"out": "out", "names": "names"}
-FOREIGN = UNWRITTEN | {".pdf", ".svg"}
+FOREIGN = UNWRITTEN | {".svg"}
 SUFFIX_LIKE: Final = re.compile(r"\.[a-z]{3,4}", re.IGNORECASE)
 """Suffixes that may be a mistyped image format's."""
 
 
-@dataclass(frozen=True)
-class Task:
-    """One photo: its `source`, its `output`, and `name`, the output relative to the chosen folder.
-
-    `former` is where an earlier run may have written it, when other inputs had the same stem, and `elsewhere`
-    are the outputs by the other way of naming. `numbered` is the input's name if the output is a number. The
-    `source` of a photo `inside` of a shard names it, and nothing is at this path. One that is put elsewhere,
-    at the URL `remote`, waits at its `output` until it is there.
-    """
-
-    source: Path
-    output: Path
-    name: str
-    former: Path | None = None
-    elsewhere: tuple[Path, ...] = ()
-    numbered: str | None = None
-    inside: Inside | None = None
-    remote: Url | None = None
-
-    @property
-    def stamp(self) -> Stamp | None:
-        """Size and time of the photo's file; None if it cannot be inspected."""
-        return stamp_of(self.source) if self.inside is None else self.inside.stamp
-
-    def read(self, max_pixels: int) -> Photo:
-        """Return the photo; raises `PhotoError`."""
-        if self.inside is not None:
-            return self.inside.read(max_pixels)
-        return read(self.source, max_pixels=max_pixels)
-
-    @property
-    def paths(self) -> list[Path]:
-        """Every file that a run may open for it."""
-        outputs = [self.output, *self.elsewhere, *([] if self.former is None else [self.former])]
-        shard = () if self.inside is None else (self.inside.shard.path, self.inside.shard.target)
-        return [self.source, *outputs, *map(certificate_path, outputs), *shard]
-
-
-def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> list[Task]:
+def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep", scan: Scan = ALL) -> list[Task]:
     """Return the tasks for files and folders, in a fixed order; a folder's tree is mirrored under `out`.
 
     In folders, hidden files, dpveil's own outputs, and files without the suffix of a picture or video are
     left out. A file with several paths is taken once. A WebDataset shard (.tar) or Parquet file is the photos
-    in it, whose releases `release_all` writes to a file of the same name; for one, `out` may be that. With
+    in it, whose releases `release_all` writes to a file of the same name; for one, `out` may be that. A PDF,
+    or a TIFF of several pages, is its pages, as `scan` tells, each with an output of its own, such as
+    `scan.pdf-page-0001.png`; if `out` is a .pdf, they become that. With
     `names` "number" all outputs are in `out` as photo-000001.png and so on; a photo keeps its number, which
     `release_all` stores before anything is drawn.
     Writes nothing. Raises `UsageError` if two photos have the same output, an output would overwrite an
@@ -89,6 +53,8 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> lis
         hint = f"{meant(names, NAMES)}write {' or '.join(NAMES)}"
         raise InvalidParameter("names", names, "is unknown", hint=hint)
     given = list(inputs)
+    if out.suffix.lower() == PDF and not is_folder(out):
+        return checked(_into_a_document(given, out, names, scan), given)
     if archive_of(out) is not None and not is_folder(out):
         return checked(_into_a_shard(given, out, names), given)
     if out.suffix.lower() in FOREIGN.union(FORMATS) and not is_folder(out):
@@ -106,10 +72,13 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> lis
         problem = f"{{out}} {shown(out)} is the input folder, and releases would lie among the originals"
         raise UsageError(problem, hint="name another folder, such as out", arguments=ARGUMENTS)
     photos = sorted(photos_of(given, out), key=lambda pair: str(pair[1]))
-    files = [pair for pair in photos if archive_of(pair[0]) is None]
+    paged = {source for source, _ in photos if is_document(source)}
+    files = [pair for pair in photos if archive_of(pair[0]) is None and pair[0] not in paged]
     tasks = _placed(files, out) if names == "keep" else _numbered(files, out)
     for source, relative in photos:
-        if archive_of(source) is not None:
+        if source in paged:
+            tasks += in_document(source, out / relative, out, names, scan, loose=True)
+        elif archive_of(source) is not None:
             tasks += in_shard(source, out / relative, out, names)
     return checked(tasks, [source for source, _ in photos])
 
@@ -150,6 +119,10 @@ def _into_a_file(given: Sequence[Path], out: Path, names: str) -> Task:
         problem = f"{{out}} {shown(out)} is the name of one picture, and {shown(given[0])} holds many"
         hint = f"name a {given[0].suffix.lower()} file, as it becomes one {kind.called}, or a folder"
         raise UsageError(problem, hint=hint, arguments=ARGUMENTS)
+    if given[0].suffix.lower() == PDF:
+        problem = f"{{out}} {shown(out)} is the name of one picture, and {shown(given[0])} is a PDF"
+        hint = "name a .pdf file, which gets its pages, or a folder, in which each is a picture"
+        raise UsageError(problem, hint=hint, arguments=ARGUMENTS)
     if names == "number":
         problem = f"{{out}} {shown(out)} is a file name, and {{names}} number would choose another"
         raise UsageError(problem, hint="name a folder, or leave out {names}", arguments=ARGUMENTS)
@@ -157,6 +130,15 @@ def _into_a_file(given: Sequence[Path], out: Path, names: str) -> Task:
     if not is_folder(out.parent):
         raise refusal(out, FileNotFoundError(ENOENT, ""))
     return Task(given[0], out, out.name)
+
+
+def _into_a_document(given: Sequence[Path], out: Path, names: str, scan: Scan) -> list[Task]:
+    if len(given) != 1 or is_folder(given[0]) or not may_be_document(given[0]):
+        problem = f"{{out}} {shown(out)} is the name of one PDF, and the inputs are not one PDF or TIFF"
+        raise UsageError(problem, hint="name a folder, such as out", arguments=ARGUMENTS)
+    if not is_folder(out.parent):
+        raise refusal(out, FileNotFoundError(ENOENT, ""))
+    return in_document(given[0], out, out.parent, names, scan, loose=False)
 
 
 def _into_a_shard(given: Sequence[Path], out: Path, names: str) -> list[Task]:
@@ -179,6 +161,20 @@ def in_shard(source: Path, target: Path, root: Path, names: str) -> list[Task]:
         shard, name = photo.shard, photo.target.relative_to(root).as_posix()
         elsewhere = tuple(map(shard.place, photo.others))
         tasks.append(Task(photo.source, shard.place(photo.name), name, elsewhere=elsewhere, inside=photo))
+    return tasks
+
+
+def in_document(source: Path, target: Path, root: Path, names: str, scan: Scan, *, loose: bool) -> list[Task]:
+    """Return the tasks for the pages of a document, which become a PDF, or are `loose`."""
+    if names != "keep":
+        problem = f"the pages of {shown(source)} keep their numbers, and {{names}} {names} would change them"
+        raise UsageError(problem, hint="leave out {names}", arguments=ARGUMENTS)
+    tasks = []
+    for page in pages_inside(source, target, root, scan, loose=loose):
+        alone = target.with_name(f"{target.name}-{page.name}")
+        output = alone if loose else page.shard.place(page.name)
+        name = (alone if loose else page.target).relative_to(root).as_posix()
+        tasks.append(Task(page.source, output, name, inside=page))
     return tasks
 
 
@@ -212,7 +208,7 @@ def _numbered(photos: Sequence[tuple[Path, Path]], out: Path) -> list[Task]:
 
 
 def _images(start: Path, out: Path | None) -> Iterator[tuple[Path, Path]]:
-    suffixes = UNWRITTEN.union(FORMATS, () if out is None else ARCHIVES)
+    suffixes = UNWRITTEN.union(FORMATS, () if out is None else (*ARCHIVES, PDF))
     if isinstance(start, Url):
         yield from photos_below(start, out, suffixes)
         return
@@ -270,7 +266,8 @@ def checked(tasks: list[Task], sources: Iterable[Path]) -> list[Task]:
             )
     originals = {identity(source) for source in sources}
     beside = (place for task in tasks for place in (task.output, certificate_path(task.output)))
-    for target in (*beside, *(shard.target for shard in _shards(tasks))):
+    packed = [shard.target for shard in _shards(tasks)]
+    for target in (*beside, *packed, *map(certificate_path, packed)):
         if identity(target) in originals:
             problem = f"{shown(target)} is one of the inputs"
             raise UsageError(problem, hint="choose another {out}", arguments=ARGUMENTS)
@@ -280,8 +277,8 @@ def checked(tasks: list[Task], sources: Iterable[Path]) -> list[Task]:
 def _shards(tasks: Iterable[Task]) -> list[Shard]:
     """Return the shards of tasks; raises `UsageError` if two would be written to one, or over a photo."""
     given = list(tasks)
-    shards = list(dict.fromkeys(task.inside.shard for task in given if task.inside is not None))
-    written = [task.output if task.inside is None else task.inside.shard.target for task in given]
+    shards = list(dict.fromkeys(task.shard for task in given if task.shard is not None))
+    written = [task.output if task.shard is None else task.shard.target for task in given]
     folders = {_key(folder) for place in written for folder in place.parents}
     places: dict[str, Shard] = {}
     for shard in shards:

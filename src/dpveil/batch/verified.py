@@ -1,4 +1,4 @@
-"""Verifies what a WebDataset shard or Parquet file holds, each release as if it were a file of its own."""
+"""Verifies what a shard, Parquet file or document holds, each release as if it were a file of its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Final
 
 from dpveil.accounting.meaning import check_strength_name
 from dpveil.batch.archives import ARCHIVES, Archive, archive_of
+from dpveil.batch.document import verify_document
 from dpveil.batch.held import Held
+from dpveil.batch.pages import PDF
 from dpveil.errors import UnknownName
 from dpveil.io import MAX_PIXELS, is_present
 from dpveil.io.folders import is_link
@@ -39,6 +41,9 @@ def verify_inside(
     always a result. Problems are never raised. Raises `UnknownName` for a file that is none of many photos by
     its suffix, and for a strength, and `InvalidParameter` for keys.
     """
+    if path.suffix.lower() == PDF:
+        yield from verify_document(path, max_pixels=max_pixels, at_least=at_least, trust=trust)
+        return
     kind = archive_of(path)
     if kind is None:
         raise UnknownName("kind of file with many photos", path.suffix, ARCHIVES)
@@ -61,6 +66,11 @@ def verify_inside(
         return
     if not found:
         yield Verification(path, "missing", (NOTHING if is_present(path) else ABSENT,), inside=path)
+
+
+def holds_many(path: Path) -> bool:
+    """Whether a file, by its suffix, is one of many releases, which `verify_inside` verifies."""
+    return archive_of(path) is not None or path.suffix.lower() == PDF
 
 
 def _held(path: Path, kind: Archive) -> Iterator[Held]:

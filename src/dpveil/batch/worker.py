@@ -13,7 +13,7 @@ from dpveil.batch.calls import Line, Setup
 from dpveil.batch.prefetch import ahead
 from dpveil.batch.report import Entry, Report
 from dpveil.batch.run import Run
-from dpveil.batch.tasks import Task
+from dpveil.batch.task import Task
 from dpveil.core.allocator import keep_freed
 from dpveil.errors import DPVeilError
 

@@ -24,7 +24,19 @@ if TYPE_CHECKING:
     from dpveil.ledger import Ledger
 
 ENGINES: Final = ("ray",)
-WITHOUT: Final = ("names", "review", "sign", "c2pa", "c2pa_key", "force", "seed", "other_regions", "dry_run")
+WITHOUT: Final = (
+    "names",
+    "review",
+    "sign",
+    "c2pa",
+    "c2pa_key",
+    "force",
+    "seed",
+    "other_regions",
+    "dry_run",
+    "dpi",
+    "pages",
+)
 """Options of `obfuscate` that a store does not have."""
 
 

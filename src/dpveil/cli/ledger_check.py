@@ -88,8 +88,7 @@ def _asked(ledger: Ledger, releases: list[Path]) -> tuple[dict[Path, str], int]:
     In folders these are images with a certificate, files of many, and whatever cannot be searched. Raises
     `PhotoError` if there is none, and `UsageError` for files of the ledger.
     """
-    from dpveil.batch import check_apart
-    from dpveil.batch.archives import archive_of
+    from dpveil.batch import check_apart, holds_many
     from dpveil.cli.verify import targets
     from dpveil.cli.verify_set import split
     from dpveil.io.folders import walk
@@ -99,7 +98,7 @@ def _asked(ledger: Ledger, releases: list[Path]) -> tuple[dict[Path, str], int]:
     asked, bare = dict.fromkeys(sets, ""), set()
     for path, problem in targets(others, sets):
         image = image_path(path) or path
-        if problem or path in releases or is_release(image) or archive_of(path) is not None:
+        if problem or path in releases or is_release(image) or holds_many(path):
             asked[image] = problem
         else:
             bare.add(image)
@@ -132,10 +131,9 @@ def _told(files: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def _looked_up(ledger: Ledger, path: Path, problem: str) -> Iterator[dict[str, Any]]:
     """Yield who paid for a file, or for each release in a file of many."""
-    from dpveil.batch import verify_inside
-    from dpveil.batch.archives import archive_of
+    from dpveil.batch import holds_many, verify_inside
 
-    if problem or archive_of(path) is None:
+    if problem or not holds_many(path):
         yield _of_file(ledger, path, problem)
         return
     for found in verify_inside(path):

@@ -11,6 +11,7 @@ import typer
 
 from dpveil.cli import exits
 from dpveil.cli.command import options_of
+from dpveil.cli.documents import Dpi, Pages, planned_documents
 from dpveil.cli.key import check_formats, keys
 from dpveil.cli.options import (
     GIVEN,
@@ -130,6 +131,8 @@ def obfuscate_command(
         ),
     ] = None,
     max_pixels: MaxPixels = 100_000_000,
+    dpi: Dpi = None,
+    pages: Pages = None,
 ) -> int:
     """Release photos with differential privacy, each with a certificate beside it.
 
@@ -142,6 +145,7 @@ def obfuscate_command(
           --neighbourhood 16 --regions 170,60,100,130
       dpveil obfuscate group.jpg --out private.png --attributes gender=1,age=1 --except 2
       dpveil obfuscate photos --out private --method dp-pix --epsilon 1 --block 32 --neighbourhood 16
+      dpveil obfuscate scan.pdf --out private.pdf --regions text
 
     A folder's tree is mirrored under --out, as PNG files, and a shard as one of releases. One bad photo
     never stops the rest, and a rerun skips what is finished, so that nothing is paid for twice.
@@ -149,7 +153,7 @@ def obfuscate_command(
     --method dp-pix --help shows the options of dp-pix.
     """
     from dpveil.accounting.meaning import check_strength_name
-    from dpveil.batch import Choices, planned, usual_jobs, write_manifest
+    from dpveil.batch import Choices, usual_jobs, write_manifest
     from dpveil.cli.engine import released_by
     from dpveil.cli.review import write_review
     from dpveil.cli.run_report import exit_code, print_report, written
@@ -171,7 +175,7 @@ def obfuscate_command(
         return released_by(engine, context, (inputs, out, manifest), jobs, json, settings, ledger=opened)
     given = {**settings, **keys(sign, c2pa, c2pa_key), **payer}
     choices = Choices(seed=seed, force=force, dry=dry_run, **given)
-    tasks = planned(inputs, out, names=names)
+    tasks = planned_documents(inputs, out, names=names, dpi=dpi, pages=pages, marked=choices.mark is not None)
     check_formats(choices.mark, (task.output for task in tasks))
     notes = _notes(inputs, tasks, out)
     _check_written(manifest, review, tasks, choices, out)

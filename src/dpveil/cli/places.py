@@ -13,7 +13,8 @@ Inputs = Annotated[
     typer.Argument(
         metavar="INPUT",
         parser=place,
-        help="Photos, WebDataset shards (.tar), Parquet files, and folders; also by URL (s3://).",
+        help="Photos, PDF and multi-page TIFF files, WebDataset shards (.tar), Parquet files, and folders;"
+        " photos, shards and Parquet files also by URL (s3://).",
     ),
 ]
 """What is released."""

@@ -43,7 +43,8 @@ UNTRUSTED_HINT = "get its signer's public key from a source that you trust, or d
 
 def verify_command(
     outputs: Annotated[
-        list[Path], typer.Argument(metavar="OUTPUT", help="Releases, shards, folders of them, or data sets.")
+        list[Path],
+        typer.Argument(metavar="OUTPUT", help="Releases, shards, PDF files, folders of them, or data sets."),
     ],
     at_least: AtLeast = None,
     trust: Trust = None,
@@ -163,10 +164,10 @@ def results(
 ) -> Iterator[Verification]:
     """Yield the verification of every target outside of `sets`, each once, as soon as it is done.
 
-    Of a WebDataset shard or Parquet file, it is that of everything in it.
+    Of a WebDataset shard, Parquet file or PDF, it is that of everything in it.
     """
-    from dpveil.batch import verify_inside
-    from dpveil.batch.archives import archive_of
+    from dpveil.batch import holds_many, verify_inside
+    from dpveil.batch.pages import PDF
     from dpveil.cli.verify_set import of_a_set
     from dpveil.release.saving import image_path
     from dpveil.release.verification import verify
@@ -178,8 +179,9 @@ def results(
         if image in seen:
             continue
         seen.add(image)
-        if archive_of(path) is not None and not problem:
-            yield from verify_inside(path, max_pixels=max_pixels, at_least=least, trust=trusted)
+        whole = image if image.suffix.lower() == PDF else path
+        if holds_many(whole) and not problem:
+            yield from verify_inside(whole, max_pixels=max_pixels, at_least=least, trust=trusted)
         else:
             failed = Verification(image, "inconsistent", (problem,))
             found = failed if problem else verify(path, max_pixels=max_pixels, at_least=least, trust=trusted)
@@ -195,6 +197,7 @@ def targets(outputs: Iterable[Path], sets: Collection[Path] = ()) -> Iterator[tu
     left out, as that is verified as a whole.
     """
     from dpveil.batch.archives import ARCHIVES
+    from dpveil.batch.pages import PDF
     from dpveil.io import FORMATS
     from dpveil.io.folders import UNWRITTEN, is_folder, is_link, walk
     from dpveil.release.saving import SUFFIX
@@ -211,7 +214,7 @@ def targets(outputs: Iterable[Path], sets: Collection[Path] = ()) -> Iterator[tu
                 if not apart.isdisjoint(path.parents):
                     continue
                 link = LINK if is_link(path) else ""
-                ends = UNWRITTEN.union(FORMATS, ARCHIVES)
+                ends = UNWRITTEN.union(FORMATS, ARCHIVES, (PDF,))
                 if problem or link or path.suffix.lower() in ends or path.name.endswith(SUFFIX):
                     yield path, f"the folder {problem}" if problem else link
 

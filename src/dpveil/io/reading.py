@@ -215,7 +215,8 @@ def _check_opened(image: ImageFile.ImageFile, grid: Grid | None, notes: list[str
         return jpeg_grid(image.layer)
     if getattr(image, "is_animated", False):
         kind = "several pages" if image.format == "TIFF" else "several frames"
-        raise Refused(f"has {kind}", "save one of them as a PNG")
+        every = ", or release all with dpveil obfuscate into a folder or PDF" * (kind == "several pages")
+        raise Refused(f"has {kind}", f"save one of them as a PNG{every}")
     if isinstance(image, TiffImagePlugin.TiffImageFile):
         compression = str(image.info.get("compression"))
         subsampled = image.mode == "YCbCr" and tuple(image.tag_v2.get(530, (1, 1))) != (1, 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from dpveil.io.refused import damaged, overloaded
 
@@ -40,11 +40,20 @@ class Tag(NamedTuple):
     first: int
 
 
+@runtime_checkable
+class Slices(Protocol):
+    """Bytes that are read by slices: all of a file, or the file."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, part: slice, /) -> bytes: ...
+
+
 @dataclass(frozen=True)
 class Reader:
     """Reads numbers and directories of a file: byte order "<" or ">", and whether it is BigTIFF."""
 
-    data: bytes
+    data: Slices
     order: str
     big: bool
 

@@ -143,8 +143,11 @@ class SigningKey:
 
     def signed(self, certificate: Certificate) -> Certificate:
         """Return the certificate with this key's signature, in the place of any other."""
-        value = self.private.sign(message(certificate.unsigned_text()))
-        return replace(certificate, signature=Signature(self.public.data.hex(), value.hex()))
+        return replace(certificate, signature=self.signature(certificate.unsigned_text()))
+
+    def signature(self, text: str) -> Signature:
+        """Return this key's signature of a certificate with this unsigned text."""
+        return Signature(self.public.data.hex(), self.private.sign(message(text)).hex())
 
     def has_signed(self, certificate: Certificate) -> bool:
         """Return whether the certificate names this key as its signer; `verify` checks its signature."""

@@ -1,0 +1,210 @@
+"""Released documents: a PDF of pictures with a certificate beside it, written, read back and verified."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from hashlib import file_digest, sha256
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from dpveil.accounting.meaning import at_least as enough
+from dpveil.accounting.meaning import check_strength_name
+from dpveil.batch.archives import Release
+from dpveil.batch.staged import write
+from dpveil.core.certificate_text import parse_certificate
+from dpveil.core.urls import Status
+from dpveil.errors import INTACT, CertificateError, OutputError
+from dpveil.io import MAX_PIXELS, is_present, most_bytes, received
+from dpveil.io.folders import is_link
+from dpveil.io.names import quoted, shown
+from dpveil.io.pdf_written import pieces, png_of, stream_of
+from dpveil.io.received import opened
+from dpveil.io.refused import COPY_AGAIN, Refused
+from dpveil.io.writing import flush_folder
+from dpveil.release.documents import MOST_BYTES, DocumentCertificate, Page, parse_document
+from dpveil.release.keys import PublicKey, SigningKey, trusted_keys
+from dpveil.release.pair import Pair
+from dpveil.release.saving import certificate_path
+from dpveil.release.verification import FORGED, TOOL, Trusted, verify_pair
+from dpveil.release.verified import Verification
+
+ALTERED: Final = Refused("is not the one that its certificate describes", COPY_AGAIN)
+MORE: Final = Refused("holds more than the pictures of its pages, or is not as dpveil writes it", COPY_AGAIN)
+LINK: Final = "is a symbolic link, and links are not followed"
+ABSENT: Final = "the file does not exist"
+BARE: Final = "it has no certificate"
+GONE: Final = "the document is missing"
+UNSIGNED: Final = "the certificate of the document is not signed by a key of --trust"
+TOO_WEAK: Final = "its pages together promise {}, which is {}, and at least {} was asked for"
+NO_SUM: Final = "its pages together have no guarantee, and at least {} was asked for"
+
+Read = Callable[[], bytes]
+
+
+def pack(
+    folder: Path, target: Path, dpi: int, pages: Sequence[tuple[int, Read, Read]], key: SigningKey | None
+) -> None:
+    """Write a PDF of released pictures in place of any other, and its certificate, which gets its name first.
+
+    Each page is its number and what reads its picture and its certificate; `folder` is where files are begun.
+    Raises `OSError` and `OutputError`.
+    """
+    told = [_page(*each) for each in pages]
+    temporary, digest = folder / f".dpveil-{secrets.token_hex(8)}.tmp", sha256()
+
+    def fill(file: BinaryIO) -> None:
+        first, *others = pieces([page.sheet for page in told], dpi)
+        reads = (stream_of(image()) for _, image, _ in pages)
+        for part in (first, *(part for pair in zip(reads, others, strict=True) for part in pair)):
+            digest.update(part)
+            file.write(part)
+
+    try:
+        write(folder, temporary, fill)
+        size = temporary.stat().st_size
+        stated = DocumentCertificate(sha256=digest.hexdigest(), size=size, dpi=dpi, pages=tuple(told))
+        text = (stated if key is None else stated.signed(key)).to_text().encode()
+        if len(text) > MOST_BYTES:
+            raise OutputError(
+                f"cannot write {shown(target)}: its certificate has more than {MOST_BYTES:,} bytes",
+                hint="release fewer pages at a time",
+            )
+        target.unlink(missing_ok=True)  # no old document is seen beside a new certificate
+        write(folder, certificate_path(target), lambda file: file.write(text))
+        temporary.replace(target)
+        flush_folder(target.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _page(number: int, image: Read, certificate: Read) -> Page:
+    try:
+        size = len(stream_of(image()))
+    except ValueError as error:
+        raise OutputError(f"page {number:,} is no plain picture", hint="leave out what marks it") from error
+    return Page(number, size, parse_certificate(certificate().decode()))
+
+
+def released_pages(path: Path, dpi: int, numbers: Sequence[int]) -> Iterator[Release]:
+    """Yield the releases in a PDF; raises `Refused` before the first if it is none.
+
+    So does one in another resolution, or of other pages than those with these numbers.
+    """
+    stated = _stated(path)
+    with opened(path) as (file, status):
+        _check(file, status, stated)
+        if stated.dpi != dpi:
+            raise Refused(f"has {stated.dpi} pixels per inch, not {dpi}", "")
+        if [page.number for page in stated.pages] != list(numbers):
+            raise Refused("is of other pages than those that are asked for", "")
+        for page, image in zip(stated.pages, _pictures(file, stated), strict=True):
+            yield page.name, image, page.certificate.to_text().encode()
+
+
+def _stated(path: Path) -> DocumentCertificate:
+    try:
+        return parse_document(received(certificate_path(path), MOST_BYTES).decode())
+    except CertificateError as error:
+        raise Refused(error.message, error.hint) from error
+    except UnicodeDecodeError as error:
+        raise Refused("has a certificate that is no text", INTACT) from error
+
+
+def _check(file: BinaryIO, status: Status, stated: DocumentCertificate) -> None:
+    """Raise `Refused` unless a file has the bytes of its certificate, and nothing but its pictures."""
+    file.seek(0)
+    if status.st_size != stated.size or file_digest(file, "sha256").hexdigest() != stated.sha256:
+        raise ALTERED
+    for page in stated.pages:
+        if page.size > most_bytes(page.sheet.width * page.sheet.height):
+            raise MORE
+    for _ in _pictures(file, stated):
+        pass
+
+
+def _pictures(file: BinaryIO, stated: DocumentCertificate) -> Iterator[bytes]:
+    """Yield the pictures of a document, as PNG; raises `Refused` where anything else is in it."""
+    sheets = [page.sheet for page in stated.pages]
+    file.seek(0)
+    for number, piece in enumerate(pieces(sheets, stated.dpi)):
+        if number:
+            sheet = sheets[number - 1]
+            yield png_of(sheet, file.read(sheet.size))
+        if file.read(len(piece)) != piece:
+            raise MORE
+    if file.read(1):
+        raise MORE
+
+
+def verify_document(
+    path: Path, *, max_pixels: int = MAX_PIXELS, at_least: str | None = None, trust: Trusted = None
+) -> Iterator[Verification]:
+    """Yield the verification of every page of a PDF, as of pictures, and of the document if it fails itself.
+
+    The file is to have the bytes of its certificate, and to be what is written of its pictures, byte for
+    byte; so it holds nothing else. Problems are never raised. Raises `UnknownName` for a strength, and
+    `InvalidParameter` for keys.
+    """
+    least = None if at_least is None else check_strength_name(at_least)
+    trusted = trusted_keys(trust)
+    failed = partial(Verification, path, inside=path)
+    if not is_present(path) or not is_present(certificate_path(path)):
+        there = is_present(certificate_path(path))
+        yield failed("inconsistent" if there else "missing", (_absent(path, there),))
+        return
+    try:
+        if is_link(path):
+            raise Refused(LINK, "")
+        stated = _stated(path)
+        with opened(path) as (file, status):
+            _check(file, status, stated)
+            if problem := _problem(stated, max_pixels):
+                yield failed("inconsistent", (problem,))
+                return
+            for page, image in zip(stated.pages, _pictures(file, stated), strict=True):
+                yield _verified(path, page, image, max_pixels, least, trusted)
+    except (Refused, CertificateError) as why:
+        told = f"it {why.problem}" if isinstance(why, Refused) else why.message
+        yield failed("inconsistent", (quoted(told),))
+        return
+    if least is not None and not enough(stated.strength, least):
+        total = stated.composition
+        words = NO_SUM.format(least) if total is None else TOO_WEAK.format(total, stated.strength, least)
+        yield failed("consistent", refused=words)
+    elif trusted is not None and not stated.signed_by(trusted):
+        yield failed("consistent", untrusted=UNSIGNED)
+
+
+def _absent(path: Path, certificate: bool) -> str:
+    if certificate:
+        return GONE
+    return BARE if is_present(path) else ABSENT
+
+
+def _problem(stated: DocumentCertificate, max_pixels: int) -> str:
+    """Return what is wrong with a document's certificate, beyond its pages; empty if nothing is."""
+    if not stated.is_signed():
+        return FORGED
+    if not TOOL.fullmatch(stated.tool):
+        return quoted(f"the certificate was written by {stated.tool!r}, not by dpveil")
+    if any(page.sheet.width * page.sheet.height > max_pixels for page in stated.pages):
+        return f"a page has more than the limit of {max_pixels:,} pixels"
+    return ""
+
+
+def _verified(
+    path: Path,
+    page: Page,
+    image: bytes,
+    max_pixels: int,
+    least: str | None,
+    trusted: Sequence[PublicKey] | None,
+) -> Verification:
+    text = page.certificate.to_text().encode()
+    pair = Pair(Path(f"{path}/{page.name}"), lambda most: image[: most + 1], lambda most: text)
+    keys = None if trusted is None else list(trusted)
+    found = verify_pair(pair, max_pixels=max_pixels, at_least=least, trust=keys)
+    return replace(found, inside=path)

@@ -1,0 +1,185 @@
+"""Pages of PDF and TIFF files as photos: which there are, and each of them, drawn when it is read."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import file_digest, sha256
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import numpy as np
+
+from dpveil.batch.state import Stamp
+from dpveil.core.photo import Photo
+from dpveil.core.urls import Url
+from dpveil.errors import InvalidParameter
+from dpveil.io import read_bytes
+from dpveil.io.pdf import Pdf
+from dpveil.io.pdf_written import DPI
+from dpveil.io.received import opened, without_blocking
+from dpveil.io.refused import Refused
+from dpveil.io.screening import check_pixels
+from dpveil.io.tar import Member
+from dpveil.io.tiff_pages import tiff_page, tiff_pages
+from dpveil.release.documents import MOST_PAGES, page_name
+
+CHANGED: Final = ("has changed since the run began", "run it again")
+PDF: Final = ".pdf"
+TIFFS: Final = frozenset({".tif", ".tiff"})
+MOST_FILE: Final = 1 << 30
+"""Largest document in bytes."""
+RANGE: Final = re.compile(r"([1-9][0-9]{0,4})(?:-([1-9][0-9]{0,4}))?")
+DRAWN: Final = (
+    "a page is protected as it is drawn: if the PDF holds a lossy picture, traces of a region may lie some"
+    " 16 of its pixels around it"
+)
+
+
+@dataclass(frozen=True)
+class Scan:
+    """How documents are read: pixels per inch, and which `pages`, as pairs of the first and the last.
+
+    All are read if there are no pairs. Raises `InvalidParameter`.
+    """
+
+    dpi: int = 200
+    pages: tuple[tuple[int, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.dpi not in DPI:
+            raise InvalidParameter("dpi", self.dpi, f"is not from {DPI[0]} to {DPI[-1]}")
+
+    @classmethod
+    def of(cls, dpi: int | None, pages: str | None) -> Scan:
+        """Return it for options, of which both may be left out; `pages` is such as "1-3,7".
+
+        >>> Scan.of(None, "1-3,7").pages
+        ((1, 3), (7, 7))
+        """
+        parts = [RANGE.fullmatch(part.strip()) for part in (pages or "").split(",")] if pages else []
+        pairs = [(int(part[1]), int(part[2] or part[1])) for part in parts if part is not None]
+        if len(pairs) < len(parts) or any(first > last for first, last in pairs) or len(pairs) > MOST_PAGES:
+            raise InvalidParameter("pages", pages, "names no pages", hint="write such as 1-3,7")
+        return cls(cls.dpi if dpi is None else dpi, tuple(pairs))
+
+    def chosen(self, count: int) -> list[int]:
+        """Return the numbers of the chosen pages of so many, in their order; raises `Refused`."""
+        wrong = next((last for _, last in self.pages if last > count), None)
+        if wrong is not None:
+            raise Refused(f"has no page {wrong:,}, but {count:,}", "name pages that it has")
+        pairs = self.pages or ((1, count),)
+        if sum(last - first + 1 for first, last in pairs) > MOST_PAGES:
+            raise Refused(f"has more than {MOST_PAGES:,} pages", "name fewer pages at a time")
+        return sorted({number for first, last in pairs for number in range(first, last + 1)})
+
+
+ALL: Final = Scan()
+"""All pages, in the usual resolution."""
+
+
+def is_document(path: Path) -> bool:
+    """Whether a file is one of pages: a PDF, by its suffix, or a TIFF of several. No object by URL is one."""
+    if isinstance(path, Url):
+        return False
+    return path.suffix.lower() == PDF or (may_be_document(path) and _several(path))
+
+
+def may_be_document(path: Path) -> bool:
+    """Whether a PDF can be made of a file, by its suffix."""
+    return not isinstance(path, Url) and path.suffix.lower() in TIFFS | {PDF}
+
+
+def _several(path: Path) -> bool:
+    try:
+        with opened(path) as (file, status):
+            return len(tiff_pages(file, status.st_size)) > 1
+    except Refused:
+        return False  # reading it tells what is wrong
+
+
+def pages_of(path: Path, scan: Scan) -> tuple[Stamp, Iterator[Member]]:
+    """Return the stamp of a document, and its chosen pages.
+
+    Each has a number that stands for the document's bytes, the resolution and the page. Raises `Refused`.
+    """
+    with opened(path) as (file, status):
+        stamp = (status.st_size, status.st_mtime_ns)
+        if status.st_size > MOST_FILE:
+            raise Refused(f"has {status.st_size:,} bytes, and at most {MOST_FILE:,} are read", "split it")
+        digest = file_digest(file, "sha256").digest()
+    count = _opened(path, stamp).count
+    if count < 1:
+        raise Refused("has no pages", "get an intact copy")
+    return stamp, (
+        Member(
+            page_name(number),
+            number,
+            1 + stamp[0] // count,
+            0,
+            plain=True,
+            digest=sha256(b"%s %d %d" % (digest, scan.dpi, number)).digest(),
+        )
+        for number in scan.chosen(count)
+    )
+
+
+def read_page(path: Path, stamp: Stamp, member: Member, dpi: int, name: str, max_pixels: int) -> Photo:
+    """Return a page as a photo, always in colour if it is drawn, as its colours may be what is protected.
+
+    Raises `Refused` and `PhotoError`.
+    """
+    return _opened(path, stamp).photo(member.start, dpi, name, max_pixels)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pdf:
+    pdf: Pdf
+
+    @property
+    def count(self) -> int:
+        return self.pdf.pages
+
+    def photo(self, number: int, dpi: int, name: str, max_pixels: int) -> Photo:
+        width, height, levels = self.pdf.draw(number - 1, dpi, max_pixels)
+        check_pixels(width, height, max_pixels)
+        return Photo(np.frombuffer(levels, np.uint8).reshape(height, width, 3), None, (DRAWN,))
+
+
+@dataclass(frozen=True, eq=False)
+class _Tiff:
+    contents: bytes
+    places: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.places)
+
+    def photo(self, number: int, dpi: int, name: str, max_pixels: int) -> Photo:
+        return read_bytes(tiff_page(self.contents, self.places[number - 1]), name, max_pixels=max_pixels)
+
+
+@lru_cache(maxsize=2)
+def _opened(path: Path, stamp: Stamp) -> _Pdf | _Tiff:
+    """Return an open document, as pages are read one after another; raises `Refused`."""
+    try:
+        file: BinaryIO = open(path, "rb", opener=without_blocking)  # noqa: SIM115  closed with the document
+    except OSError as error:
+        raise Refused(f"cannot be read ({error.strerror})", "check the name") from error
+    try:
+        status = os.fstat(file.fileno())
+        if (status.st_size, status.st_mtime_ns) != stamp:
+            raise Refused(*CHANGED)
+        if path.suffix.lower() == PDF:
+            return _Pdf(Pdf(file))
+        places = tuple(tiff_pages(file, status.st_size))
+        file.seek(0)
+        found = _Tiff(file.read(status.st_size), places)
+    except BaseException:
+        file.close()
+        raise
+    file.close()
+    return found

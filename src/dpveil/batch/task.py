@@ -1,0 +1,58 @@
+"""A photo of a run, and where its release goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpveil.batch.inside import Inside, Shard
+from dpveil.batch.state import Stamp, stamp_of
+from dpveil.core.photo import Photo
+from dpveil.core.urls import Url
+from dpveil.io import read
+from dpveil.release.saving import certificate_path
+
+
+@dataclass(frozen=True)
+class Task:
+    """One photo: its `source`, its `output`, and `name`, the output relative to the chosen folder.
+
+    `former` is where an earlier run may have written it, when other inputs had the same stem, and `elsewhere`
+    are the outputs by the other way of naming. `numbered` is the input's name if the output is a number. The
+    `source` of a photo `inside` of a shard names it, and nothing is at this path. One that is put elsewhere,
+    at the URL `remote`, waits at its `output` until it is there.
+    """
+
+    source: Path
+    output: Path
+    name: str
+    former: Path | None = None
+    elsewhere: tuple[Path, ...] = ()
+    numbered: str | None = None
+    inside: Inside | None = None
+    remote: Url | None = None
+
+    @property
+    def stamp(self) -> Stamp | None:
+        """Size and time of the photo's file; None if it cannot be inspected."""
+        return stamp_of(self.source) if self.inside is None else self.inside.stamp
+
+    def read(self, max_pixels: int) -> Photo:
+        """Return the photo; raises `PhotoError`."""
+        if self.inside is not None:
+            return self.inside.read(max_pixels)
+        return read(self.source, max_pixels=max_pixels)
+
+    @property
+    def paths(self) -> list[Path]:
+        """Every file that a run may open for it."""
+        outputs = [self.output, *self.elsewhere, *([] if self.former is None else [self.former])]
+        if self.inside is not None:
+            outputs.append(self.inside.shard.target)
+        whole = () if self.inside is None else (self.inside.shard.path,)
+        return [self.source, *outputs, *map(certificate_path, outputs), *whole]
+
+    @property
+    def shard(self) -> Shard | None:
+        """The file of many that its release becomes part of."""
+        return None if self.inside is None or self.inside.shard.loose else self.inside.shard

@@ -1,0 +1,46 @@
+"""Options about documents, and what of a command line does not go with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpveil.errors import UsageError
+
+if TYPE_CHECKING:
+    from dpveil.batch import Task
+
+Dpi = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Draw the pages of PDF files at so many pixels per inch, from 36 to 1200, and write PDF files at"
+        " as many; default: 200.",
+    ),
+]
+Pages = Annotated[
+    str | None, typer.Option(metavar="1-3,7", help="Release these pages of each PDF or multi-page TIFF.")
+]
+
+
+def planned_documents(
+    inputs: Sequence[Any], out: Any, *, names: str, dpi: int | None, pages: str | None, marked: bool
+) -> list[Task]:
+    """Return the tasks for inputs, of which documents are read as the options say.
+
+    Raises `UsageError` for options about documents where there are none, and for a PDF that is to be marked.
+    """
+    from dpveil.batch import planned
+    from dpveil.batch.pages import Scan
+
+    tasks = planned(inputs, out, names=names, scan=Scan.of(dpi, pages))
+    scanned = [task for task in tasks if task.inside is not None and task.inside.shard.scan is not None]
+    if not scanned and (dpi, pages) != (None, None):
+        given = "--pages" if dpi is None else "--dpi"
+        raise UsageError(f"{given} is about documents, and there are none", hint="leave it out")
+    if marked and any(task.shard is not None for task in scanned):
+        hint = "leave out --c2pa, or name a folder, in which each page is a picture"
+        raise UsageError("a PDF of pictures holds no C2PA manifests", hint=hint)
+    return tasks

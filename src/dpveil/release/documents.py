@@ -1,0 +1,211 @@
+"""The certificate of a document: its file, the certificates of its pages, and what these promise together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Final
+
+from dpveil.accounting.compose import compose
+from dpveil.accounting.meaning import strength
+from dpveil.core.certificate import MOST_DIGITS, PUBLISHABLE, Certificate, canonical, sealed, this_tool
+from dpveil.core.certificate_text import parse_certificate
+from dpveil.core.guarantee import Guarantee, Scope
+from dpveil.core.numbers import Json
+from dpveil.core.signature import Signature
+from dpveil.errors import INTACT, CertificateError, DPVeilError, UnsupportedRelation
+from dpveil.io.pdf_written import DPI, Sheet
+from dpveil.release.keys import PublicKey, SigningKey
+
+SCHEMA: Final = "dpveil.document-certificate/1"
+UNIT: Final = "page"
+"""What each guarantee is of; that of the document is the sum over its pages."""
+MOST_BYTES: Final = 1 << 26
+"""Largest certificate of a document, in bytes."""
+MOST_PAGES: Final = 2000
+"""Most pages of one document."""
+COVERS: Final = "what is covered in {} pages, each as its certificate says"
+COUNT: Final = "the number of pages, and the size of each"
+MEMBERS: Final = frozenset(
+    {"schema", "tool", "unit", "output", "pages", "composition", "strength", "publishable", "checksum"}
+)
+MALFORMED: Final = "the certificate is no document's, or is malformed"
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page: its `number` in the original, from 1, the bytes of its stream, and its certificate."""
+
+    number: int
+    size: int
+    certificate: Certificate
+
+    @property
+    def name(self) -> str:
+        """What its picture is called."""
+        return page_name(self.number)
+
+    @property
+    def sheet(self) -> Sheet:
+        """How it lies in the file; raises `CertificateError` if its certificate states no PNG."""
+        output = self.certificate.output
+        if output is None or output.format != "png" or output.manifest is not None:
+            raise CertificateError(MALFORMED, hint=INTACT)
+        return Sheet(output.width, output.height, output.channels, self.size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentCertificate:
+    """What a released document promises: `to_text` is its canonical form, byte for byte.
+
+    `sha256` and `size` are those of the PDF file's bytes, and `dpi` its resolution in pixels per inch.
+    """
+
+    sha256: str
+    size: int
+    dpi: int
+    pages: tuple[Page, ...]
+    tool: str = ""
+    signature: Signature | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tool", self.tool or this_tool())
+
+    @cached_property
+    def composition(self) -> Guarantee | None:
+        """The sum over the pages, in the weakest of their relations; None if one has none, or none is known.
+
+        Neighbours are documents of as many pages, of the same sizes, each a neighbour of the other one's.
+        """
+        totals = [page.certificate.composition for page in self.pages]
+        known = [total for total in totals if total is not None]
+        if len(known) < len(totals) or not known:
+            return None
+        try:
+            total = compose(known)
+        except UnsupportedRelation:
+            return None
+        return replace(total, scope=Scope(COVERS.format(len(known)), (COUNT, *total.scope.in_the_clear)))
+
+    @cached_property
+    def strength(self) -> str | None:
+        """The strength of the sum; None if there is none."""
+        return None if self.composition is None else strength(self.composition)
+
+    @property
+    def publishable(self) -> bool:
+        """Whether every page may be published, and the sum over them is at least weak."""
+        pages = all(page.certificate.publishable for page in self.pages)
+        return pages and self.composition is not None and self.strength in PUBLISHABLE
+
+    def signed(self, key: SigningKey) -> DocumentCertificate:
+        """Return it with a signature by `key`."""
+        return replace(self, signature=key.signature(self._unsigned()))
+
+    def is_signed(self) -> bool:
+        """Whether its signature, if it has one, is one of it."""
+        return self.signature is None or self.signature.fits(self._unsigned())
+
+    def signed_by(self, keys: Sequence[PublicKey]) -> bool:
+        """Whether it names one of these keys as its signer's."""
+        return self.signature is not None and self.signature.public_key in [key.data.hex() for key in keys]
+
+    def _unsigned(self) -> str:
+        return replace(self, signature=None).to_text()
+
+    def to_text(self) -> str:
+        """Return the canonical text."""
+        total = self.composition
+        data: dict[str, Json] = {
+            "schema": SCHEMA,
+            "tool": self.tool,
+            "unit": UNIT,
+            "output": {"sha256": self.sha256, "format": "pdf", "bytes": self.size, "dpi": self.dpi},
+            "pages": [
+                {"page": page.number, "bytes": page.size, "certificate": page.certificate.to_json()}
+                for page in self.pages
+            ],
+            "composition": None if total is None else total.to_json(),
+            "strength": self.strength,
+            "publishable": self.publishable,
+        }
+        return sealed(data if self.signature is None else data | {"signature": self.signature.to_json()})
+
+
+def page_name(number: int) -> str:
+    """Return what the picture of a page is called.
+
+    >>> page_name(12)
+    'page-0012.png'
+    """
+    return f"page-{number:04}.png"
+
+
+def number_of(name: str) -> int:
+    """Return the number of the page whose picture is called so by `page_name`."""
+    return int(name[5:-4])
+
+
+def parse_document(text: str) -> DocumentCertificate:
+    """Return the certificate of which `text` is the canonical form; its content is untrusted.
+
+    What it says of its pages together is computed again. Raises `CertificateError` for any other text.
+    """
+    try:
+        found = _document(json.loads(text, parse_int=_int, parse_float=_float, parse_constant=_float))
+        again = found.to_text()
+    except CertificateError:
+        raise
+    except (DPVeilError, ValueError, KeyError, TypeError, RecursionError, MemoryError) as error:
+        raise CertificateError(MALFORMED, hint=INTACT) from error
+    if again != text:
+        problem = "the certificate was edited: its text or checksum is not what dpveil wrote"
+        raise CertificateError(problem, hint=f"do not rely on it; {INTACT}")
+    return found
+
+
+def _document(data: dict[str, Any]) -> DocumentCertificate:
+    output, signature = data["output"], data.get("signature")
+    numbers = [output["bytes"], output["dpi"]]
+    named = isinstance(output["sha256"], str) and isinstance(data["tool"], str)
+    if data["schema"] != SCHEMA or data.keys() - {"signature"} != MEMBERS or not named:
+        raise ValueError("no certificate of a document")
+    if not all(map(_counts, numbers)) or output["dpi"] not in DPI:
+        raise ValueError("no size")
+    if not 0 < len(data["pages"]) <= MOST_PAGES:
+        raise ValueError("no number of pages")
+    pages = tuple(
+        Page(each["page"], each["bytes"], parse_certificate(canonical(each["certificate"])))
+        for each in data["pages"]
+    )
+    if not all(_counts(page.number) and _counts(page.size) for page in pages):
+        raise ValueError("no number of a page")
+    if any(one.number >= other.number for one, other in pairwise(pages)):
+        raise ValueError("no order of pages")
+    return DocumentCertificate(
+        sha256=output["sha256"],
+        size=output["bytes"],
+        dpi=output["dpi"],
+        pages=pages,
+        tool=data["tool"],
+        signature=None if signature is None else Signature(signature["public_key"], signature["value"]),
+    )
+
+
+def _counts(number: object) -> bool:
+    return type(number) is int and 0 < number < 1 << 53
+
+
+def _int(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        raise ValueError("a long number")
+    return int(digits)
+
+
+def _float(digits: str) -> float:
+    if len(digits) > MOST_DIGITS or digits in ("NaN", "Infinity", "-Infinity"):
+        raise ValueError("no number")
+    return float(digits)
