@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from dpveil.accounting.meaning import at_least as enough
 from dpveil.accounting.meaning import check_strength_name
 from dpveil.batch.archives import Release
+from dpveil.batch.pages import digest
 from dpveil.batch.staged import write
 from dpveil.core.certificate_text import parse_certificate
 from dpveil.core.urls import Status
@@ -31,8 +33,8 @@ from dpveil.release.saving import certificate_path
 from dpveil.release.verification import FORGED, TOOL, Trusted, verify_pair
 from dpveil.release.verified import Verification
 
-ALTERED: Final = Refused("is not the one that its certificate describes", COPY_AGAIN)
-MORE: Final = Refused("holds more than the pictures of its pages, or is not as dpveil writes it", COPY_AGAIN)
+ALTERED: Final = ("is not the one that its certificate describes", COPY_AGAIN)
+MORE: Final = ("holds more than the pictures of its pages, or is not as dpveil writes it", COPY_AGAIN)
 LINK: Final = "is a symbolic link, and links are not followed"
 ABSENT: Final = "the file does not exist"
 BARE: Final = "it has no certificate"
@@ -46,26 +48,28 @@ Read = Callable[[], bytes]
 
 def pack(
     folder: Path, target: Path, dpi: int, pages: Sequence[tuple[int, Read, Read]], key: SigningKey | None
-) -> None:
+) -> str:
     """Write a PDF of released pictures in place of any other, and its certificate, which gets its name first.
+
+    Returns what its pages promise together.
 
     Each page is its number and what reads its picture and its certificate; `folder` is where files are begun.
     Raises `OSError` and `OutputError`.
     """
     told = [_page(*each) for each in pages]
-    temporary, digest = folder / f".dpveil-{secrets.token_hex(8)}.tmp", sha256()
+    temporary, hashed = folder / f".dpveil-{secrets.token_hex(8)}.tmp", sha256()
 
     def fill(file: BinaryIO) -> None:
         first, *others = pieces([page.sheet for page in told], dpi)
         reads = (stream_of(image()) for _, image, _ in pages)
         for part in (first, *(part for pair in zip(reads, others, strict=True) for part in pair)):
-            digest.update(part)
+            hashed.update(part)
             file.write(part)
 
     try:
         write(folder, temporary, fill)
         size = temporary.stat().st_size
-        stated = DocumentCertificate(sha256=digest.hexdigest(), size=size, dpi=dpi, pages=tuple(told))
+        stated = DocumentCertificate(sha256=hashed.hexdigest(), size=size, dpi=dpi, pages=tuple(told))
         text = (stated if key is None else stated.signed(key)).to_text().encode()
         if len(text) > MOST_BYTES:
             raise OutputError(
@@ -76,6 +80,7 @@ def pack(
         write(folder, certificate_path(target), lambda file: file.write(text))
         temporary.replace(target)
         flush_folder(target.parent)
+        return stated.together
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -113,14 +118,14 @@ def _stated(path: Path) -> DocumentCertificate:
         raise Refused("has a certificate that is no text", INTACT) from error
 
 
-def _check(file: BinaryIO, status: Status, stated: DocumentCertificate) -> None:
+def _check(file: BinaryIO, status: os.stat_result | Status, stated: DocumentCertificate) -> None:
     """Raise `Refused` unless a file has the bytes of its certificate, and nothing but its pictures."""
     file.seek(0)
-    if status.st_size != stated.size or file_digest(file, "sha256").hexdigest() != stated.sha256:
-        raise ALTERED
+    if status.st_size != stated.size or digest(file).hex() != stated.sha256:
+        raise Refused(*ALTERED)
     for page in stated.pages:
         if page.size > most_bytes(page.sheet.width * page.sheet.height):
-            raise MORE
+            raise Refused(*MORE)
     for _ in _pictures(file, stated):
         pass
 
@@ -134,9 +139,9 @@ def _pictures(file: BinaryIO, stated: DocumentCertificate) -> Iterator[bytes]:
             sheet = sheets[number - 1]
             yield png_of(sheet, file.read(sheet.size))
         if file.read(len(piece)) != piece:
-            raise MORE
+            raise Refused(*MORE)
     if file.read(1):
-        raise MORE
+        raise Refused(*MORE)
 
 
 def verify_document(
@@ -165,7 +170,7 @@ def verify_document(
                 yield failed("inconsistent", (problem,))
                 return
             for page, image in zip(stated.pages, _pictures(file, stated), strict=True):
-                yield _verified(path, page, image, max_pixels, least, trusted)
+                yield _verified(path, page, image, max_pixels, least, trusted, stated.together)
     except (Refused, CertificateError) as why:
         told = f"it {why.problem}" if isinstance(why, Refused) else why.message
         yield failed("inconsistent", (quoted(told),))
@@ -202,9 +207,10 @@ def _verified(
     max_pixels: int,
     least: str | None,
     trusted: Sequence[PublicKey] | None,
+    together: str,
 ) -> Verification:
     text = page.certificate.to_text().encode()
     pair = Pair(Path(f"{path}/{page.name}"), lambda most: image[: most + 1], lambda most: text)
     keys = None if trusted is None else list(trusted)
     found = verify_pair(pair, max_pixels=max_pixels, at_least=least, trust=keys)
-    return replace(found, inside=path)
+    return replace(found, inside=path, together=together)

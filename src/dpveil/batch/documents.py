@@ -55,10 +55,11 @@ def lacking(shard: Shard, entries: Sequence[Entry]) -> str:
     return words if len(bad) == len(entries) else words + WAITS.format(shown(shard.folder))
 
 
-def write_releases(shard: Shard, releases: Mapping[Path, str], choices: Choices, *, over: bool) -> None:
+def write_releases(shard: Shard, releases: Mapping[Path, str], choices: Choices, *, over: bool) -> str:
     """Write a shard or document of releases, which are at these places and have these names.
 
-    A shard by URL takes the place of one only if it may be put `over` it. Raises `OSError` and `OutputError`.
+    Returns what the pages of a document promise together. A shard by URL takes the place of one only if it
+    may be put `over` it. Raises `OSError` and `OutputError`.
     """
     read = partial(held, choices=choices)
     if shard.scan is not None:
@@ -66,7 +67,7 @@ def write_releases(shard: Shard, releases: Mapping[Path, str], choices: Choices,
             (number_of(name), partial(read, place), partial(read, certificate_path(place)))
             for place, name in releases.items()
         ]
-        pack(shard.folder, shard.target, shard.scan.dpi, pages, choices.sign)
-        return
+        return pack(shard.folder, shard.target, shard.scan.dpi, pages, choices.sign)
     all_of = ((name, read(place), read(certificate_path(place))) for place, name in releases.items())
     write(shard.folder, shard.target, lambda file: shard.archive.write(file, all_of), replace=over)
+    return ""

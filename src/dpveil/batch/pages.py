@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -110,7 +110,7 @@ def pages_of(path: Path, scan: Scan) -> tuple[Stamp, Iterator[Member]]:
         stamp = (status.st_size, status.st_mtime_ns)
         if status.st_size > MOST_FILE:
             raise Refused(f"has {status.st_size:,} bytes, and at most {MOST_FILE:,} are read", "split it")
-        digest = file_digest(file, "sha256").digest()
+        whole = digest(file)
     count = _opened(path, stamp).count
     if count < 1:
         raise Refused("has no pages", "get an intact copy")
@@ -121,10 +121,18 @@ def pages_of(path: Path, scan: Scan) -> tuple[Stamp, Iterator[Member]]:
             1 + stamp[0] // count,
             0,
             plain=True,
-            digest=sha256(b"%s %d %d" % (digest, scan.dpi, number)).digest(),
+            digest=sha256(b"%s %d %d" % (whole, scan.dpi, number)).digest(),
         )
         for number in scan.chosen(count)
     )
+
+
+def digest(file: BinaryIO) -> bytes:
+    """Return the SHA-256 of the rest of a file."""
+    hashed = sha256()
+    while part := file.read(1 << 20):
+        hashed.update(part)
+    return hashed.digest()
 
 
 def read_page(path: Path, stamp: Stamp, member: Member, dpi: int, name: str, max_pixels: int) -> Photo:

@@ -173,8 +173,8 @@ class Shards:
                 if is_present(shard.folder):
                     report.notes.append(WAITING.format(shown(shard.target), shown(shard.folder)))
                 continue
-            if why := lacking(shard, [report.entries[place] for place in places]):
-                report.notes.append(why)
+            if unreleased := lacking(shard, [report.entries[place] for place in places]):
+                report.notes.append(unreleased)
                 continue
             try:
                 report.notes += self._pack(shard, {self.tasks[n].output: report.entries[n] for n in places})
@@ -197,11 +197,11 @@ class Shards:
         good = {place: name for place, name in whole.items() if self._belongs(shard, place, entries)}
         unpacked = self.unpacked.get(shard, set())
         drawn = {place for place, entry in entries.items() if entry.status == RELEASED}
-        stay = set[Path]()
+        stay, said = set[Path](), ""
         if good.keys() - (unpacked - drawn):
             if not isinstance(shard.target, Url):
                 make_folder(shard.target.parent)
-            write_releases(shard, good, self.choices, over=self._replaces(shard))
+            said = write_releases(shard, good, self.choices, over=self._replaces(shard))
             rest = whole.keys() - good.keys()
         else:  # the shard stays, with all that it holds
             rest = whole.keys() - good.keys() - unpacked
@@ -209,7 +209,8 @@ class Shards:
         self._remove(shard, whole.keys() - rest)
         target, folder = shown(shard.target), shown(shard.folder)
         why = "" if self.choices.force else UNPROVEN
-        notes = [LEFT.format(target, _some(whole, rest), why, folder)] if rest else []
+        notes = [f"{target}: {said}"] * bool(said)
+        notes += [LEFT.format(target, _some(whole, rest), why, folder)] if rest else []
         return [*notes, STAYS.format(target, _some(whole, stay))] if stay else notes
 
     def _replaces(self, shard: Shard) -> bool:

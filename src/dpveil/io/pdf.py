@@ -19,15 +19,15 @@ from dpveil.io.refused import COPY_AGAIN, Refused, Unread
 
 LONGEST: Final = 150
 """Seconds after which the process is ended that opens a document or draws a page; it ends itself before."""
+MOST_ENDS: Final = 3
+"""After so many processes that a document ended, no other one is started for it."""
 HEAD: Final = 4096
 """Longest line of an answer."""
 REASONS: Final = {
     "encrypted": ("is encrypted", "save a copy of it without a password"),
     "damaged": ("is damaged, or no PDF that can be drawn", COPY_AGAIN),
 }
-ENDED: Final = Refused(
-    "ends the process that draws it", "print it to a new PDF in a viewer, and release that"
-)
+ENDED: Final = ("ends the process that draws it", "print it to a new PDF in a viewer, and release that")
 MISSING: Final = ("is drawn by pypdfium2, which is not installed", "pip install 'dpveil[documents]'")
 Child = subprocess.Popen[bytes]
 
@@ -35,7 +35,8 @@ Child = subprocess.Popen[bytes]
 class Pdf:
     """The document in an open file; threads may share it.
 
-    The process starts with the first question, and again after one that ended it. Raises `Refused`.
+    The process starts with the first question, and again after one that ended it, if there are not too many of
+    these. Raises `Refused`.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -44,7 +45,7 @@ class Pdf:
         self._file, self._lock = file, threading.Lock()
         self._size = os.fstat(file.fileno()).st_size
         self._running: list[Child] = []
-        self._pages = 0
+        self._pages = self._ends = 0
         finalize(self, _end_all, self._running, file)
 
     @property
@@ -64,29 +65,32 @@ class Pdf:
             told, contents = _asked(self._started(), [asked], 3 * most)
             if told is None:
                 self._end()
-                raise ENDED
+                raise Refused(*ENDED)
         if "refused" in told:
             raise Refused(*REASONS["damaged"])
         width, height = int(told["width"]), int(told["height"])
         if contents and len(contents) != 3 * width * height:
-            raise ENDED
+            raise Refused(*ENDED)
         return width, height, contents
 
     def _started(self) -> Child:
         """Return the process, which has read the document."""
         if self._running:
             return self._running[0]
+        if self._ends >= MOST_ENDS:
+            raise Refused(*ENDED)
         self._running.append(_started())
         head = f"{self._size}\n".encode()
         self._file.seek(0)
         told, _ = _asked(self._running[0], [head, self._file], 0)
         if told is None or "refused" in told:
             self._end()
-            raise ENDED if told is None else Refused(*REASONS[told["refused"]])
+            raise Refused(*(ENDED if told is None else REASONS[told["refused"]]))
         self._pages = int(told["pages"])
         return self._running[0]
 
     def _end(self) -> None:
+        self._ends += 1
         while self._running:
             _end(self._running.pop())
 

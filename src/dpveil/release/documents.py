@@ -96,6 +96,15 @@ class DocumentCertificate:
         return None if self.composition is None else strength(self.composition)
 
     @property
+    def together(self) -> str:
+        """What several pages that cost anything promise together, in words; else empty."""
+        total = self.composition
+        if len(self.pages) < 2 or (total is not None and total.free):
+            return ""
+        promise = "nothing that can be added" if total is None else f"{total} ({self.strength})"
+        return f"its {len(self.pages):,} pages together: {promise}"
+
+    @property
     def publishable(self) -> bool:
         """Whether every page may be published, and the sum over them is at least weak."""
         pages = all(page.certificate.publishable for page in self.pages)

@@ -30,7 +30,7 @@ class Verification:
     does not satisfy `at_least`, or is empty. `signer` is the fingerprint of the key whose signature fits the
     certificate, `trusted_as` the name of the trusted key that this is, and `untrusted` says why no trusted
     key signed it, if one was asked for; each is empty if there is none. `inside` is the file of many releases
-    that holds it, if one does.
+    that holds it, if one does, and `together` what all of it promise, if it is a document.
     """
 
     path: Path
@@ -45,6 +45,7 @@ class Verification:
     trusted_as: str = ""
     untrusted: str = ""
     inside: Path | None = None
+    together: str = ""
 
     def __bool__(self) -> bool:
         raise TypeError("a verification is neither true nor false: read status or publishable")
@@ -95,7 +96,7 @@ class Verification:
         notes = (*notes, *stays(stated.request, stated.regions))
         if self.unsaid:
             notes = (*notes, UNSAID.format("; ".join(self.unsaid)))
-        return (*notes, *unchecked(stated), *self.signature)
+        return (*notes, *unchecked(stated), *self.signature, *filter(None, [self.together]))
 
     @property
     def signature(self) -> tuple[str, ...]:

@@ -1,0 +1,437 @@
+"""Documents: pages as photos, a PDF of pictures and nothing else, and what anybody may put in its place."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from documents_made import MARKER, SIDES, WIDE, encrypted, marked, sized, tiff
+from shards_made import counts
+
+import dpveil
+from dpveil.batch import Choices, Report, plan_tasks, release_all, verify_inside
+from dpveil.batch.pages import ALL, Scan, is_document
+from dpveil.cli import run
+from dpveil.cli.run_report import exit_code
+from dpveil.core.certificate import sealed
+from dpveil.errors import CertificateError, InvalidParameter, OutputError, PhotoError, UsageError
+from dpveil.io import pdf
+from dpveil.io.refused import Refused
+from dpveil.ledger import Ledger, Limit
+from dpveil.mechanisms.pixel import DPPix, Fill
+from dpveil.regions import parse
+from dpveil.release.documents import DocumentCertificate, parse_document
+from dpveil.release.keys import SigningKey
+
+OUT = Path("private.pdf")
+BESIDE = Path("private.pdf.certificate.json")
+STREAM = re.compile(rb"/Length ([0-9]+) >>\nstream\n")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path
+
+
+@pytest.fixture
+def scan() -> Path:
+    """A TIFF of three pages."""
+    Path("scan.tif").write_bytes(tiff([50, 100, 150]))
+    return Path("scan.tif")
+
+
+def released(source: Path, out: Path = OUT, scan: Scan = ALL, **changes: Any) -> Report:
+    settings: dict[str, Any] = {"method": Fill(), "regions": [parse("2,2,4,4")], "max_pixels": 1_000_000}
+    return release_all(plan_tasks([source], out, scan=scan), Choices(**settings | changes))
+
+
+def statuses(**asked: Any) -> list[str]:
+    return [found.status if found.sound else f"not {found.status}" for found in verify_inside(OUT, **asked)]
+
+
+def unpacked(data: bytes) -> bytes:
+    """Return everything in a PDF, and in its streams."""
+    found = [data]
+    for place in STREAM.finditer(data):
+        body = data[place.end() : place.end() + int(place[1])]
+        found.append(zlib.decompress(body) if body[:1] == b"x" else body)
+    return b"\n".join(found)
+
+
+def picture(page: int) -> np.ndarray:
+    """Return the levels of a released page, by another reader than that of `verify`."""
+    with OUT.open("rb") as file:
+        width, height, levels = pdf.Pdf(file).draw(page, 200, 10**6)
+    return np.frombuffer(levels, np.uint8).reshape(height, width, 3)
+
+
+def test_what_is_shown_of_a_pdf_survives_and_nothing_else() -> None:
+    Path("scan.pdf").write_bytes(marked(2))
+    assert MARKER in unpacked(Path("scan.pdf").read_bytes())
+    assert counts(released(Path("scan.pdf"), scan=Scan(dpi=200))) == (2, 0, 0)
+    made = OUT.read_bytes()
+    for trace in (
+        MARKER,
+        WIDE,
+        b"FEFF",
+        b"http",
+        b"/JS",
+        b"Metadata",
+        b"/Font",
+        b"/Info",
+        b"/ID",
+        b"Annot",
+        b"Date",
+    ):
+        assert trace not in unpacked(made) + BESIDE.read_bytes().replace(b"\\u", b""), trace
+    assert len(re.findall(rb"\nBT|/Type /(?!Catalog|Pages|Page |XObject)", made)) == 0
+    levels = picture(1)
+    assert levels.shape == (SIDES[1] * 200 // 72, SIDES[0] * 200 // 72, 3)
+    middle = round(22 * 200 / 72)
+    seen = [tuple(levels[middle, round(x * 200 / 72)]) for x in (20, 50, 80, 110)]
+    assert seen == [(255, 128, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255)]
+    covered = levels[2:6, 2:6].reshape(-1, 3)
+    assert len(np.unique(covered)) == 1
+    assert covered[0, 0] != 255
+    assert b"/MediaBox [0 0 144.00 72.00]" in made
+    assert statuses(at_least="strong") == ["consistent"] * 2
+
+
+def test_what_is_shown_of_a_tiff_survives_and_nothing_else(scan: Path) -> None:
+    assert counts(released(scan)) == (3, 0, 0)
+    assert MARKER not in unpacked(OUT.read_bytes()) + BESIDE.read_bytes()
+    assert [int(picture(page)[9, 9, 0]) for page in range(3)] == [50, 100, 150]
+    assert OUT.read_bytes().count(b"/DeviceGray") == 3
+    scan.write_bytes(tiff([1, 2, 3, 4], kinds=(0, 1, 4, 2)))  # a thumbnail and a mask are no pages
+    assert counts(released(scan, Path("kinds.pdf"))) == (2, 0, 0)
+
+
+def test_a_document_is_all_of_its_pages_or_none() -> None:
+    sides = iter((16, 4, 16))
+    parts = [tiff([level], side) for level, side in zip((1, 2, 3), sides, strict=True)]
+    Path("mixed.tif").write_bytes(_joined(parts))
+    report = released(Path("mixed.tif"), regions=[parse("8,8,4,4")])
+    assert (counts(report), exit_code(report)) == ((2, 0, 1), 1)
+    assert not OUT.exists()
+    assert not BESIDE.exists()
+    assert "as mixed.tif/page-0002 was not released" in report.notes[0]
+    waiting = [path.name for path in Path(".dpveil-shards").glob("*/*.png")]
+    assert len(waiting) == 2
+    report = released(Path("mixed.tif"), scan=Scan(pages=((1, 1), (3, 3))), regions=[parse("8,8,4,4")])
+    assert counts(report) == (0, 2, 0)
+    assert [page.number for page in parse_document(BESIDE.read_text()).pages] == [1, 3]
+    assert not Path(".dpveil-shards").exists()
+
+
+def _joined(parts: list[bytes]) -> bytes:
+    """Return a TIFF of the first pages of others, whose directories have no fixed place."""
+    from io import BytesIO
+
+    from PIL import Image
+
+    first, *others = (Image.open(BytesIO(part)) for part in parts)
+    file = BytesIO()
+    first.save(file, "TIFF", save_all=True, append_images=others)
+    return file.getvalue()
+
+
+@pytest.fixture
+def ledger() -> Iterator[Ledger]:
+    with Ledger("sqlite:///budget.db", create=True) as opened:
+        opened.set_limit("archive", Limit("pure", epsilon=7))
+        yield opened
+
+
+def test_every_page_is_paid_once_and_a_document_promises_their_sum(scan: Path, ledger: Ledger) -> None:
+    paying = {
+        "method": DPPix(epsilon=2, block=8, neighbourhood=4),
+        "regions": [parse("whole")],
+        "ledger": ledger,
+        "subject": "archive",
+    }
+    dry = released(scan, dry=True, **paying)
+    assert len(dry.priced) == 3
+    assert not OUT.exists()
+    assert not Path(".dpveil-shards").exists()
+    assert counts(released(scan, **paying)) == (3, 0, 0)
+    stated = parse_document(BESIDE.read_text())
+    assert stated.composition is not None
+    assert (stated.composition.epsilon, stated.strength, stated.publishable) == (6, "weak", True)
+    assert ledger.show("archive").spent.cost.epsilon == 6 * 10**6
+    before = OUT.read_bytes()
+    assert len(released(scan, **paying).skipped) == 3
+    assert OUT.read_bytes() == before
+    assert statuses(at_least="moderate") == ["consistent"] * 3 + ["not consistent"]
+    assert statuses(at_least="weak") == ["consistent"] * 3
+    other = released(scan, Path("other.pdf"), **paying)
+    assert other.stopped == "all photos together cost more than is left"
+    assert not Path("other.pdf").exists()
+    assert run(["ledger", "check", str(OUT), "--ledger", "sqlite:///budget.db"]) == 0
+
+
+def test_a_run_that_was_killed_before_the_document_was_written_pays_nothing_again(
+    scan: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dpveil.batch import document
+
+    def full(*given: Any, **more: Any) -> None:
+        if given[1].name == BESIDE.name:
+            raise OSError(28, "no space left")
+        write(*given, **more)
+
+    write = document.write
+    monkeypatch.setattr(document, "write", full)
+    report = released(scan)
+    assert (report.stopped, OUT.exists(), BESIDE.exists()) == ("the output cannot be written", False, False)
+    monkeypatch.setattr(document, "write", write)
+    assert len(released(scan).skipped) == 3
+    assert statuses() == ["consistent"] * 3
+    OUT.unlink()
+    with pytest.raises(OutputError, match="gone and its certificate is still there"):
+        released(scan)
+
+
+def test_a_document_is_never_mixed_with_another(scan: Path) -> None:
+    assert counts(released(scan)) == (3, 0, 0)
+    before = OUT.read_bytes()
+    for asked, told in ((Scan(dpi=100), "200 pixels per inch"), (Scan(pages=((1, 2),)), "other pages")):
+        with pytest.raises(OutputError, match=told):
+            released(scan, scan=asked)
+    report = released(scan, regions=[parse("whole")])
+    assert [entry.status for entry in report.entries] == ["failed"] * 3
+    scan.write_bytes(tiff([50, 100, 151]))
+    assert "replaced or changed" in str(released(scan).failed[0].failure)
+    assert OUT.read_bytes() == before
+    assert counts(released(scan, scan=Scan(dpi=100), force=True)) == (3, 0, 0)
+    assert b"[0 0 11.52 11.52]" in OUT.read_bytes()
+    assert statuses() == ["consistent"] * 3
+    OUT.write_bytes(b"%PDF-1.4 of somebody else")
+    with pytest.raises(OutputError, match="exists, and is no PDF of releases"):
+        released(scan)
+
+
+def test_pages_become_pictures_in_a_folder(scan: Path) -> None:
+    Path("in/deep").mkdir(parents=True)
+    Path("in/one.tif").write_bytes(tiff([7]))
+    scan.rename("in/deep/scan.tif")
+    assert not is_document(Path("in/one.tif"))
+    report = released(Path("in"), Path("out"), scan=Scan(pages=((2, 3),)))
+    made = sorted(path.relative_to("out").as_posix() for path in Path("out").rglob("*.png"))
+    assert made == ["deep/scan.tif-page-0002.png", "deep/scan.tif-page-0003.png", "one.png"]
+    assert report.released[0].to_json()["input"] in ("in/one.tif", "in/deep/scan.tif/page-0002")
+    assert dpveil.verify("out/deep/scan.tif-page-0003.png").status == "consistent"
+    assert len(released(Path("in"), Path("out"), scan=Scan(pages=((2, 3),))).skipped) == 3
+
+
+Change = Callable[[bytes, DocumentCertificate], tuple[bytes, DocumentCertificate]]
+
+
+def _with_info(data: bytes, stated: DocumentCertificate) -> tuple[bytes, DocumentCertificate]:
+    made = data.replace(b"/Root 1 0 R", b"/Root 1 0 R /Info << /Title (x) >>")
+    return made, replace(stated, sha256=sha256(made).hexdigest(), size=len(made))
+
+
+def _longer(data: bytes, stated: DocumentCertificate) -> tuple[bytes, DocumentCertificate]:
+    made = data + b"%PDF"
+    return made, replace(stated, sha256=sha256(made).hexdigest(), size=len(made))
+
+
+def _without_a_page(data: bytes, stated: DocumentCertificate) -> tuple[bytes, DocumentCertificate]:
+    return data, replace(stated, pages=stated.pages[:2])
+
+
+def _turned(data: bytes, stated: DocumentCertificate) -> tuple[bytes, DocumentCertificate]:
+    one, other, last = stated.pages
+    first, second = (replace(one, certificate=other.certificate), replace(other, certificate=one.certificate))
+    return data, replace(stated, pages=(first, second, last))
+
+
+def _other_dpi(data: bytes, stated: DocumentCertificate) -> tuple[bytes, DocumentCertificate]:
+    return data, replace(stated, dpi=stated.dpi + 1)
+
+
+@pytest.mark.parametrize("change", [_with_info, _longer, _without_a_page, _turned, _other_dpi])
+def test_whoever_alters_document_and_certificate_alike_is_found_out(scan: Path, change: Change) -> None:
+    released(scan)
+    data, stated = change(OUT.read_bytes(), parse_document(BESIDE.read_text()))
+    OUT.write_bytes(data)
+    BESIDE.write_text(stated.to_text())
+    assert "inconsistent" in [found.status for found in verify_inside(OUT)]
+
+
+def test_certificates_are_what_follows_from_their_pages(scan: Path) -> None:
+    released(scan, method=DPPix(epsilon=1, block=8), regions=[parse("whole")])
+    text = BESIDE.read_text()
+    data = json.loads(text)
+    changes: list[dict[str, Any]] = [
+        {"composition": {**data["composition"], "epsilon": 1}},
+        {"strength": "strong"},
+        {"publishable": not data["publishable"]},
+        {"schema": "dpveil.document-certificate/2"},
+        {"pages": data["pages"][::-1]},
+        {"pages": []},
+        {"pages": [{**data["pages"][0], "page": True}]},
+        {"pages": [{**data["pages"][0], "bytes": 2**60}]},
+        {"output": {**data["output"], "dpi": 10**6}},
+        {"output": {**data["output"], "dpi": 200.5}},
+        {"output": 7},
+        {"note": "more"},
+        {"unit": "document"},
+    ]
+    for change in changes:
+        with pytest.raises(CertificateError):
+            parse_document(sealed(data | change))
+    for other in ("", "[", "[]", "{}", text[:-2], text.replace("page", "Page"), "[" * 10**5, text + " "):
+        with pytest.raises(CertificateError):
+            parse_document(other)
+    assert parse_document(text).to_text() == text
+
+
+def test_verify_tells_what_is_missing_and_what_is_altered(scan: Path) -> None:
+    assert statuses() == ["not missing"]
+    released(scan)
+    data, text = OUT.read_bytes(), BESIDE.read_text()
+    OUT.write_bytes(data[:-1] + b"\r")
+    assert statuses() == ["not inconsistent"]
+    OUT.unlink()
+    assert statuses() == ["not inconsistent"]
+    Path("elsewhere.pdf").write_bytes(data)
+    OUT.symlink_to("elsewhere.pdf")
+    assert statuses() == ["not inconsistent"]
+    OUT.unlink()
+    OUT.write_bytes(data)
+    BESIDE.write_bytes(b"\xff")
+    assert statuses() == ["not inconsistent"]
+    BESIDE.unlink()
+    assert statuses() == ["not missing"]
+    BESIDE.write_text(text)
+    assert statuses() == ["consistent"] * 3
+    assert statuses(max_pixels=10) == ["not inconsistent"]
+    assert run(["verify", str(BESIDE)]) == 0
+    assert run(["verify", "."]) == 1  # the TIFF has no certificate
+
+
+def test_a_signature_is_of_the_whole_document(scan: Path) -> None:
+    key, other = SigningKey.made(), SigningKey.made()
+    released(scan, sign=key)
+    assert statuses(trust=key.public) == ["consistent"] * 3
+    assert statuses(trust=other.public) == ["not consistent"] * 4
+    stated = parse_document(BESIDE.read_text())
+    assert stated.signature is not None
+    BESIDE.write_text(replace(stated, tool="dpveil 0.0.9").to_text())
+    assert statuses() == ["not inconsistent"]
+    BESIDE.write_text(replace(stated, signature=None).to_text())
+    assert statuses(trust=key.public)[-1] == "not consistent"
+    BESIDE.write_text(replace(stated, tool="elsewhat 1", signature=None).to_text())
+    assert statuses() == ["not inconsistent"]
+
+
+@pytest.mark.parametrize(
+    ("contents", "told"),
+    [
+        (b"", "damaged"),
+        (b"%PDF-1.7\nno objects", "damaged"),
+        (encrypted(), "is encrypted: save a copy of it without a password"),
+        (sized("1000000", "1000000"), "more than the limit"),
+    ],
+)
+def test_hostile_pdfs_are_refused_in_one_line(contents: bytes, told: str) -> None:
+    Path("scan.pdf").write_bytes(contents)
+    report = released(Path("scan.pdf"))
+    assert exit_code(report) == 4
+    line = str(report.failed[0].failure and report.failed[0].failure.message)
+    hint = str(report.failed[0].failure and report.failed[0].failure.hint)
+    assert told in f"{line}: {hint}"
+    assert "\n" not in line
+    assert not OUT.exists()
+
+
+def test_many_pages_are_counted_and_never_drawn() -> None:
+    Path("scan.pdf").write_bytes(sized("72", "72").replace(b"/Count 1", b"/Count 1000000"))
+    failure = released(Path("scan.pdf")).failed[0].failure
+    assert failure is not None
+    assert failure.message == "scan.pdf has more than 2,000 pages"
+    assert len(released(Path("scan.pdf"), scan=Scan(dpi=36, pages=((1, 1),))).released) == 1
+    failure = (
+        released(Path("scan.pdf"), Path("other.pdf"), scan=Scan(pages=((999_999, 999_999),)))
+        .failed[0]
+        .failure
+    )
+    assert failure is not None
+    assert "damaged" in failure.message
+
+
+def test_a_crash_of_the_reader_is_one_page_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("scan.pdf").write_bytes(sized("72", "72"))
+
+    def crashing() -> subprocess.Popen[bytes]:
+        told = "import os; os.read(0, 9); os.abort()"
+        pipe = subprocess.PIPE
+        return subprocess.Popen([sys.executable, "-c", told], stdin=pipe, stdout=pipe)
+
+    def started() -> subprocess.Popen[bytes]:
+        begun.append(crashing())
+        return begun[-1]
+
+    begun: list[subprocess.Popen[bytes]] = []
+    monkeypatch.setattr(pdf, "_started", started)
+    with Path("scan.pdf").open("rb") as file:
+        reader = pdf.Pdf(file)
+        for _ in range(5):
+            with pytest.raises(Refused, match="ends the process"):
+                reader.draw(0, 72, 10**6)
+    assert len(begun) == pdf.MOST_ENDS
+    assert all(child.returncode is not None for child in begun)
+    failure = released(Path("scan.pdf")).failed[0].failure
+    assert failure is not None
+    assert "ends the process that draws it" in failure.message
+
+
+def test_without_the_extra_a_pdf_is_refused_with_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("scan.pdf").write_bytes(sized("72", "72"))
+    monkeypatch.setattr(pdf, "find_spec", lambda _: None)
+    failure = released(Path("scan.pdf")).failed[0].failure
+    assert failure is not None
+    assert "dpveil[documents]" in failure.hint
+
+
+def test_calls_that_are_wrong_are_refused(scan: Path) -> None:
+    for text in ("0", "3-1", "1-", "a", "1,,2", "-2", "1-99999999"):
+        with pytest.raises(InvalidParameter, match="names no pages"):
+            Scan.of(None, text)
+    for dpi in (35, 1201):
+        with pytest.raises(InvalidParameter, match="dpi"):
+            Scan.of(dpi, None)
+    for given, out in (("in.png", "a.pdf"), ("in.pdf", "a.png")):
+        with pytest.raises(UsageError, match="is the name of one"):
+            plan_tasks([Path(given)], Path(out))
+    with pytest.raises(UsageError, match="keep their numbers"):
+        plan_tasks([scan], OUT, names="number")
+    with pytest.raises(OutputError):
+        plan_tasks([scan], Path("nowhere/private.pdf"))
+    with pytest.raises(UsageError, match="one of the inputs"):
+        plan_tasks([Path("a.pdf")], Path("a.pdf"))
+    with pytest.raises(PhotoError, match="several pages"):
+        dpveil.read(scan)
+    assert run(["obfuscate", "scan.tif", "--out", "one.png", "--method", "fill", "--dpi", "100"]) == 2
+    asked = ["obfuscate", "scan.tif", "--out", "one.pdf", "--method", "fill", "--regions", "1,1,3,3"]
+    assert run([*asked, "--pages", "2-7", "--json"]) == 4
+    assert run([*asked, "--pages", "2-3", "--json"]) == 0
+
+
+def test_several_processes_release_the_pages_of_one_document(scan: Path) -> None:
+    asked = ["obfuscate", "scan.tif", "--out", str(OUT), "--method", "fill", "--regions", "1,1,3,3"]
+    assert run([*asked, "--jobs", "2"]) == 0
+    assert statuses() == ["consistent"] * 3
