@@ -38,6 +38,37 @@ def test_words_are_covered(height: int, angle: int) -> None:
     assert (image == 0).mean() < 0.5
 
 
+def screenshot() -> tuple[Photo, np.ndarray]:
+    """Return a window with a title, a dark list and a page of lines, and which pixels are ink."""
+    plain = Image.new("RGB", (800, 600), (236, 236, 240))
+    draw = ImageDraw.Draw(plain)
+    draw.rectangle((0, 0, 800, 36), fill=(52, 101, 164))
+    draw.rectangle((0, 36, 220, 576), fill=(40, 42, 54))
+    draw.rectangle((240, 60, 780, 560), fill=(255, 255, 255))
+    image = plain.copy()
+    draw = ImageDraw.Draw(image)
+    places = [((12, 8), 16, "Inbox - jane.miller@example.org", (255, 255, 255))]
+    places += [((14, 60 + 34 * n), 14, f"Contact {n}: +49 30 5550{n}1", (248, 248, 242)) for n in range(9)]
+    places += [
+        ((256, 80 + 30 * n), 13, f"Line {n} of a letter to Jane Miller, 4{n} High Street", (30, 30, 30))
+        for n in range(15)
+    ]
+    places += [((12, 580), 12, "3 unread, last login 10:41 from Leeds", (90, 90, 90))]
+    for at, size, text, colour in places:
+        draw.text(at, text, fill=colour, font=ImageFont.load_default(size))
+    shown, before = np.asarray(image, np.int16), np.asarray(plain, np.int16)
+    return Photo(shown.astype(np.uint8)), np.abs(shown - before).max(axis=2) > 60
+
+
+def test_every_line_of_a_screenshot_is_covered() -> None:
+    photo, ink = screenshot()
+    image = dpveil.obfuscate(photo, regions="text").image
+    rows = [slice(8, 30), *(slice(60 + 34 * n, 80 + 34 * n) for n in range(9)), slice(578, 600)]
+    rows += [slice(80 + 30 * n, 98 + 30 * n) for n in range(15)]
+    assert all((image[part][ink[part]] == 0).mean() > 0.97 for part in rows)
+    assert (image == 0).mean() < 0.5
+
+
 def test_grey_photos_and_tiny_ones_are_searched() -> None:
     photo, _ = words(40)
     assert len(Text()(Photo(photo.image[..., :1].copy()))) == len(Text()(photo))

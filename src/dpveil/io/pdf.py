@@ -35,8 +35,8 @@ Child = subprocess.Popen[bytes]
 class Pdf:
     """The document in an open file; threads may share it.
 
-    The process starts with the first question, and again after one that ended it, if there are not too many of
-    these. Raises `Refused`.
+    The process starts with the first question, and again after one that ended it, if those are few. Raises
+    `Refused`.
     """
 
     def __init__(self, file: BinaryIO) -> None:
