@@ -435,3 +435,31 @@ def test_several_processes_release_the_pages_of_one_document(scan: Path) -> None
     asked = ["obfuscate", "scan.tif", "--out", str(OUT), "--method", "fill", "--regions", "1,1,3,3"]
     assert run([*asked, "--jobs", "2"]) == 0
     assert statuses() == ["consistent"] * 3
+
+
+def test_reports_name_the_page_and_the_certificate_that_there_is(
+    scan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = [
+        "obfuscate",
+        "scan.tif",
+        "--out",
+        str(OUT),
+        "--method",
+        "dp-pix",
+        "--epsilon",
+        "1",
+        "--block",
+        "8",
+    ]
+    assert run([*asked, "--regions", "whole", "--json"]) == 0
+    shown = capsys.readouterr()
+    first = json.loads(shown.out)["released"][0]
+    assert (first["input"], first["output"]) == ("scan.tif/page-0001", "private.pdf/page-0001.png")
+    assert first["certificate"] == str(BESIDE)
+    assert "private.pdf: its 3 pages together: 3-DP, any-image (weak)" in shown.err
+    assert run(["verify", str(OUT), "--json"]) == 0
+    shown = capsys.readouterr()
+    page = json.loads(shown.out)["verified"][2]
+    assert (page["output"], page["certificate"]) == ("private.pdf/page-0003.png", str(BESIDE))
+    assert "its 3 pages together: 3-DP, any-image (weak)" in page["notes"]

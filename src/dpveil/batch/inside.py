@@ -27,7 +27,7 @@ from dpveil.io.names import shown
 from dpveil.io.received import opened
 from dpveil.io.refused import COPY_AGAIN, Refused
 from dpveil.io.tar import Member
-from dpveil.release.saving import SUFFIX
+from dpveil.release.saving import SUFFIX, certificate_path
 
 STAGE: Final = ".dpveil-shards"
 """The hidden folder in which releases are gathered."""
@@ -97,6 +97,11 @@ class Inside:
     def target(self) -> Path:
         """How messages and reports call its release, if it is in a file of many."""
         return self.shard.target / self.name
+
+    @property
+    def certificate(self) -> Path | None:
+        """The file with the certificate of its release, if it is in a document."""
+        return None if self.shard.scan is None else certificate_path(self.shard.target)
 
     @property
     def stamp(self) -> Stamp | None:

@@ -105,6 +105,7 @@ class Entry:
     Nothing of this run is at the `output` of one that failed. `noisy` is the noisiest region of a photo that
     a dry run priced, if it would be practically pure noise, and `doubts` what the detector was not sure of.
     `discarded` says that a ledger paid for a draw of this run that nobody saw, as it could not be written.
+    The `certificate` is in the file beside the output if it is not stated.
     """
 
     status: str
@@ -117,6 +118,7 @@ class Entry:
     noisy: Noisy | None = None
     doubts: tuple[str, ...] = ()
     discarded: bool = False
+    certificate: Path | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object of this input."""
@@ -126,7 +128,8 @@ class Entry:
             return {"input": str(self.source), **told, **lost}
         places: dict[str, Any] = {"input": str(self.source)}
         if self.output is not None:
-            places |= {"output": str(self.output), "certificate": str(certificate_path(self.output))}
+            beside = self.certificate or certificate_path(self.output)
+            places |= {"output": str(self.output), "certificate": str(beside)}
         promise = {} if self.promise is None else self.promise.to_json()
         crowded = {} if self.crowd is None else {"crowded": self.crowd.to_json()}
         return {**places, **promise, **crowded, **lost, "warnings": [*self.warnings, *self.doubts]}

@@ -115,8 +115,7 @@ class Shards:
                 size, stamp = status.st_size, (status.st_size, status.st_mtime_ns)
                 self.stamps[shard] = stamp
                 for take in (self._compare, self._put):
-                    names = [*self.names[shard].values()]
-                    take(shard, releases_in(shard, names, file, size, most), stamp)
+                    take(shard, releases_in(shard, [*self.names[shard].values()], file, size, most), stamp)
         except Refused as reason:
             if self.choices.force:
                 return
@@ -265,8 +264,9 @@ class Shards:
         failure = entry.failure
         if failure is not None:
             failure = replace(failure, message=within(failure.message), hint=within(failure.hint))
-        output = None if entry.output is None else task.inside.target
-        return replace(entry, output=output, failure=failure, warnings=tuple(map(within, entry.warnings)))
+        output, beside = None if entry.output is None else task.inside.target, task.inside.certificate
+        warnings = tuple(map(within, entry.warnings))
+        return replace(entry, output=output, failure=failure, warnings=warnings, certificate=beside)
 
 
 @contextmanager

@@ -220,14 +220,17 @@ def targets(outputs: Iterable[Path], sets: Collection[Path] = ()) -> Iterator[tu
 
 
 def _entry(result: Verification) -> dict[str, Any]:
+    from dpveil.batch.pages import PDF
     from dpveil.cli.verify_words import promise
     from dpveil.release.saving import certificate_path
 
-    certificate = result.certificate
+    certificate, document = result.certificate, result.inside
+    if document is None or document.suffix.lower() != PDF:
+        document = result.path
     entry: dict[str, Any] = {
         "output": str(result.path),
         **({} if result.inside is None else {"inside": str(result.inside)}),
-        "certificate": str(certificate_path(result.path)),
+        "certificate": str(certificate_path(document)),
         "status": "untrusted" if result.status == "consistent" and result.untrusted else result.status,
         "publishable": result.publishable,
         "objections": list(result.objections),
