@@ -399,6 +399,38 @@ def test_a_crash_of_the_reader_is_one_page_that_fails(monkeypatch: pytest.Monkey
     assert "ends the process that draws it" in failure.message
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        b"",
+        b"7\n",
+        b"[" * 4096,
+        b'{"pages": -1}\n',
+        b'{"pages": "1"}\n',
+        b'{"refused": "nothing that is known"}\n',
+        b'{"refused": []}\n',
+        b'{"pages": 1}\n{}\n',
+        b'{"pages": 1}\n{"width": 2, "height": 2, "bytes": 3}\nabc',
+        b'{"pages": 1}\n{"width": 2, "height": 2, "bytes": 0}\n',
+        b'{"pages": 1}\n{"width": 200, "height": 2, "bytes": 1200}\n' + bytes(1200),
+        b'{"pages": 1}\n{"width": 2, "height": 2, "bytes": 12}\nabc',
+        b'{"pages": 1}\n{"width": 2, "height": 2, "bytes": "12"}\nabc',
+    ],
+)
+def test_nothing_that_the_reader_answers_is_believed(told: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("scan.pdf").write_bytes(b"%PDF")
+    Path("told").write_bytes(told)
+
+    pipe = subprocess.PIPE
+
+    def lying() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(["sh", "-c", "cat told; cat > read"], stdin=pipe, stdout=pipe)
+
+    monkeypatch.setattr(pdf, "_started", lying)
+    with Path("scan.pdf").open("rb") as file, pytest.raises(Refused, match="ends the process"):
+        pdf.Pdf(file).draw(0, 72, 100)
+
+
 def test_without_the_extra_a_pdf_is_refused_with_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("scan.pdf").write_bytes(sized("72", "72"))
     monkeypatch.setattr(pdf, "find_spec", lambda _: None)

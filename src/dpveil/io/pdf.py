@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import copyfileobj
@@ -51,7 +52,7 @@ class Pdf:
     @property
     def pages(self) -> int:
         """How many pages it has."""
-        with self._lock:
+        with self._lock, self._ending():
             self._started()
         return self._pages
 
@@ -61,15 +62,14 @@ class Pdf:
         There are no levels if it has more than `most` pixels.
         """
         asked = json.dumps({"page": page, "dpi": dpi, "most": most}).encode() + b"\n"
-        with self._lock:
+        with self._lock, self._ending():
             told, contents = _asked(self._started(), [asked], 3 * most)
             if told is None:
-                self._end()
                 raise Refused(*ENDED)
         if "refused" in told:
             raise Refused(*REASONS["damaged"])
-        width, height = int(told["width"]), int(told["height"])
-        if contents and len(contents) != 3 * width * height:
+        width, height = _number(told, "width"), _number(told, "height")
+        if len(contents) not in (0, 3 * width * height) or (width * height <= most) != bool(contents):
             raise Refused(*ENDED)
         return width, height, contents
 
@@ -84,15 +84,20 @@ class Pdf:
         self._file.seek(0)
         told, _ = _asked(self._running[0], [head, self._file], 0)
         if told is None or "refused" in told:
-            self._end()
-            raise Refused(*(ENDED if told is None else REASONS[told["refused"]]))
-        self._pages = int(told["pages"])
+            raise Refused(*(ENDED if told is None else REASONS.get(str(told["refused"]), ENDED)))
+        self._pages = _number(told, "pages")
         return self._running[0]
 
-    def _end(self) -> None:
-        self._ends += 1
-        while self._running:
-            _end(self._running.pop())
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """End the process if anything but an answer comes of a question, also an interrupt."""
+        try:
+            yield
+        except BaseException:
+            self._ends += 1
+            while self._running:
+                _end(self._running.pop())
+            raise
 
 
 def _asked(child: Child, parts: list[bytes | BinaryIO], most: int) -> tuple[dict[str, Any] | None, bytes]:
@@ -111,10 +116,18 @@ def _asked(child: Child, parts: list[bytes | BinaryIO], most: int) -> tuple[dict
         size = int(told.get("bytes", 0))
         contents = answers.read(size) if 0 < size <= most else b""
         return (told, contents) if len(contents) == size else (None, b"")
-    except (OSError, ValueError, TypeError, AttributeError):
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return None, b""
     finally:
         timer.cancel()
+
+
+def _number(told: dict[str, Any], name: str) -> int:
+    """Return a number of an answer, which may be anything; raises `Refused`."""
+    found = told.get(name)
+    if type(found) is not int or not 0 <= found < 1 << 53:
+        raise Refused(*ENDED)
+    return found
 
 
 def _started() -> Child:
