@@ -424,7 +424,7 @@ def test_nothing_that_the_reader_answers_is_believed(told: bytes, monkeypatch: p
     pipe = subprocess.PIPE
 
     def lying() -> subprocess.Popen[bytes]:
-        return subprocess.Popen(["sh", "-c", "cat told; cat > read"], stdin=pipe, stdout=pipe)
+        return subprocess.Popen(["sh", "-c", "cat told; exec cat > read"], stdin=pipe, stdout=pipe)
 
     monkeypatch.setattr(pdf, "_started", lying)
     with Path("scan.pdf").open("rb") as file, pytest.raises(Refused, match="ends the process"):
