@@ -130,6 +130,9 @@ def test_a_document_is_all_of_its_pages_or_none() -> None:
     assert "as mixed.tif/page-0002 was not released" in report.notes[0]
     waiting = [path.name for path in Path(".dpveil-shards").glob("*/*.png")]
     assert len(waiting) == 2
+    other = Scan(dpi=100, pages=((1, 1), (3, 3)))
+    changed = released(Path("mixed.tif"), scan=other, regions=[parse("8,8,4,4")])
+    assert ["replaced or changed" in str(entry.failure) for entry in changed.failed] == [True, True]
     report = released(Path("mixed.tif"), scan=Scan(pages=((1, 1), (3, 3))), regions=[parse("8,8,4,4")])
     assert counts(report) == (0, 2, 0)
     assert [page.number for page in parse_document(BESIDE.read_text()).pages] == [1, 3]
@@ -263,7 +266,11 @@ def _other_dpi(data: bytes, stated: DocumentCertificate) -> tuple[bytes, Documen
     return data, replace(stated, dpi=stated.dpi + 1)
 
 
-@pytest.mark.parametrize("change", [_with_info, _longer, _without_a_page, _turned, _other_dpi])
+def _other_hash(data: bytes, stated: DocumentCertificate) -> tuple[bytes, DocumentCertificate]:
+    return data, replace(stated, sha256=64 * "0")
+
+
+@pytest.mark.parametrize("change", [_with_info, _longer, _without_a_page, _turned, _other_dpi, _other_hash])
 def test_whoever_alters_document_and_certificate_alike_is_found_out(scan: Path, change: Change) -> None:
     released(scan)
     data, stated = change(OUT.read_bytes(), parse_document(BESIDE.read_text()))
@@ -298,6 +305,9 @@ def test_certificates_are_what_follows_from_their_pages(scan: Path) -> None:
         with pytest.raises(CertificateError):
             parse_document(other)
     assert parse_document(text).to_text() == text
+    released(scan, Path("seeded.pdf"), seed=1)
+    seeded = parse_document(Path("seeded.pdf.certificate.json").read_text())
+    assert (seeded.strength, seeded.publishable) == ("strong", False)
 
 
 def test_verify_tells_what_is_missing_and_what_is_altered(scan: Path) -> None:
