@@ -1,0 +1,95 @@
+"""The clips among the inputs of `dpveil obfuscate`: each goes its own way, and all are in one report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from dpveil.core.urls import Url
+from dpveil.errors import UsageError
+from dpveil.io.folders import VIDEOS, is_folder
+
+if TYPE_CHECKING:
+    from dpveil.batch import Task
+
+SUFFIXES: Final = frozenset(f".{name}" for name in VIDEOS.split())
+"""How the names of clips end."""
+WRITTEN: Final = (".mp4", ".m4v", ".mov", ".mkv", ".webm")
+"""How the names of released clips may end."""
+HEADS: Final = ((0, b"\x1aE\xdf\xa3"), (8, b"AVI "), (0, b"\x00\x00\x01\xba"))
+"""Offset and bytes at the start of Matroska, AVI and MPEG files; those of MP4 are told from pictures."""
+BRANDS: Final = (b"isom", b"iso2", b"iso4", b"iso5", b"iso6", b"mp41", b"mp42", b"avc1", b"M4V ", b"qt  ")
+"""Brands of MP4 and MOV files that are clips, where those of HEIC and AVIF are pictures."""
+OTHER_NAME: Final = "{out} {name}: a clip is released as a clip"
+
+
+def is_clip(path: Path) -> bool:
+    """Whether a file is a clip, by its name or, if that says nothing, by its first bytes."""
+    from dpveil.io import FORMATS
+
+    suffix = path.suffix.lower()
+    if suffix in SUFFIXES:
+        return True
+    if suffix in FORMATS or isinstance(path, Url):
+        return False
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            head = file.read(16)
+    except OSError:
+        return False
+    return (head[4:8] == b"ftyp" and head[8:12] in BRANDS) or any(
+        head[start : start + len(text)] == text for start, text in HEADS
+    )
+
+
+def planned_clips(inputs: Sequence[Path], out: Path, names: str) -> tuple[list[Task], list[Task]]:
+    """Return the tasks for pictures, and those for clips, which are named like their inputs.
+
+    Raises as `batch.planned`, and `UsageError` for clips that are to be numbered or put elsewhere.
+    """
+    from dpveil.batch import Task, planned
+    from dpveil.batch.tasks import checked
+
+    if len(inputs) == 1 and out.suffix.lower() in WRITTEN and not isinstance(out, Url) and not is_folder(out):
+        if is_folder(inputs[0]) or not is_clip(inputs[0]):
+            return planned(inputs, out, names=names), []
+        return [], checked([Task(inputs[0], out, out.name)], inputs)
+    tasks = planned(inputs, out, names=names)
+    clips = [task for task in tasks if task.inside is None and is_clip(task.source)]
+    if not clips:
+        return tasks, []
+    _check(clips[0], out, names)
+    made = [_as_clip(task) for task in clips]
+    others = [task for task in tasks if task not in clips]
+    checked([*others, *made], [task.source for task in tasks])
+    return others, made
+
+
+def _check(clip: Task, out: Path, names: str) -> None:
+    from dpveil.io.names import shown
+
+    if clip.output == out:
+        hint = f"end the name in one of {', '.join(WRITTEN)}, or name a folder"
+        raise UsageError(OTHER_NAME.format(out="--out", name=shown(out)), hint=hint)
+    if names != "keep":
+        raise UsageError(f"{shown(clip.source)} is a clip, and clips keep their names", hint="leave out --names")
+    if clip.remote is not None or isinstance(clip.source, Url):
+        hint = "copy the clip to this disk, and name a folder as --out"
+        raise UsageError(f"{shown(clip.source)} is a clip, and clips are not read or put by URL", hint=hint)
+
+
+def _as_clip(task: Task) -> Task:
+    """Return a task whose output is a clip: a.mp4 for a.mov, or a.mov.mp4 where a photo has the same stem."""
+    output, name = task.output.with_suffix(".mp4"), str(Path(task.name).with_suffix(".mp4").as_posix())
+    return replace(task, output=output, name=name, former=None, elsewhere=())
+
+
+def check_alone(given: dict[str, Any]) -> None:
+    """Raise `UsageError` for options of photos that clips do not have."""
+    for option, (value, hint) in given.items():
+        if value:
+            raise UsageError(f"{option} is for photos, and there is a clip among the inputs", hint=hint)
