@@ -17,6 +17,7 @@
     ├── LedgerError              4   the ledger is missing, damaged, busy, or not what it was
     ├── TooWeak                  3   a plan promises less than was asked for
     ├── PhotoError               4   the file is not a photo that dpveil reads
+    ├── ClipError                4   the file is not a clip that dpveil reads
     ├── DataError                4   dpveil cannot read the table or its values
     ├── OutputError              4   the output cannot be written
     ├── ModelError               4   a trained model's file is missing, damaged, or not the expected one
@@ -246,6 +247,12 @@ class TooWeak(DPVeilError):
 
 class PhotoError(DPVeilError):
     """The file is not a photo that dpveil reads."""
+
+    exit_code = 4
+
+
+class ClipError(DPVeilError):
+    """The file is not a clip that dpveil reads."""
 
     exit_code = 4
 
