@@ -12,7 +12,7 @@ from dpveil.errors import UsageError
 from dpveil.io.folders import VIDEOS, is_folder
 
 if TYPE_CHECKING:
-    from dpveil.batch import Task
+    from dpveil.cli.video_options import ClipOptions
 
 SUFFIXES: Final = frozenset(f".{name}" for name in VIDEOS.split())
 """How the names of clips end."""
@@ -46,27 +46,36 @@ def is_clip(path: Path) -> bool:
     )
 
 
-def planned_clips(inputs: Sequence[Path], out: Path, names: str) -> tuple[list[Task], list[Task]]:
-    """Return the tasks for pictures, and those for clips, which are named like their inputs.
+def planned_clips(
+    inputs: Sequence[Path], out: Path, names: str, options: ClipOptions
+) -> tuple[list[Task], list[Task], list[Task]]:
+    """Return all tasks, those for pictures, and those for clips, which are named like their inputs.
 
-    Raises as `batch.planned`, and `UsageError` for clips that are to be numbered or put elsewhere.
+    Raises as `batch.planned`, and `UsageError` for clips that are to be numbered or put elsewhere, and for
+    `options` of clips without any.
     """
-    from dpveil.batch import Task, planned
-    from dpveil.batch.tasks import checked
+    from dpveil.batch import planned
 
-    if len(inputs) == 1 and out.suffix.lower() in WRITTEN and not isinstance(out, Url) and not is_folder(out):
-        if is_folder(inputs[0]) or not is_clip(inputs[0]):
-            return planned(inputs, out, names=names), []
-        return [], checked([Task(inputs[0], out, out.name)], inputs)
-    tasks = planned(inputs, out, names=names)
-    clips = [task for task in tasks if task.inside is None and is_clip(task.source)]
-    if not clips:
-        return tasks, []
-    _check(clips[0], out, names)
-    made = [_as_clip(task) for task in clips]
-    others = [task for task in tasks if task not in clips]
-    checked([*others, *made], [task.source for task in tasks])
-    return others, made
+    if _is_one(inputs, out):
+        photos, clips = [], [Task(inputs[0], out, out.name)]
+    else:
+        tasks = planned(inputs, out, names=names)
+        found = [task for task in tasks if task.inside is None and is_clip(task.source)]
+        photos = [task for task in tasks if task not in found]
+        for clip in found:
+            _check(clip, out, names)
+        clips = [_as_clip(task) for task in found]
+    every = [*photos, *clips]
+    if clips:
+        checked(every, [task.source for task in every])
+    options.check_clips(bool(clips))
+    return every, photos, clips
+
+
+def _is_one(inputs: Sequence[Path], out: Path) -> bool:
+    """Whether one clip is to be released to a file with the name of one."""
+    named = out.suffix.lower() in WRITTEN and not isinstance(out, Url) and not is_folder(out)
+    return named and len(inputs) == 1 and not is_folder(inputs[0]) and is_clip(inputs[0])
 
 
 def _check(clip: Task, out: Path, names: str) -> None:

@@ -176,8 +176,7 @@ def obfuscate_command(
         return released_by(engine, context, (inputs, out, manifest), jobs, json, settings, ledger=opened)
     signed = keys(sign, c2pa, c2pa_key)
     choices = Choices(seed=seed, force=force, dry=dry_run, **settings, **signed, **payer)
-    photos, clips = planned_clips(inputs, out, names, clip)
-    tasks = [*photos, *clips]
+    tasks, photos, clips = planned_clips(inputs, out, names, clip)
     notes = _notes(inputs, tasks, out)
     _check_written(manifest, review, tasks, choices, out)
     many = min(jobs or usual_jobs(photos), len(photos))
