@@ -1,0 +1,69 @@
+"""What a user asks for a clip besides tracks: the words of each choice, and which methods each mode takes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from dpveil.core.origin import BOX, FACE, OBJECT, WHOLE
+from dpveil.errors import InvalidParameter
+from dpveil.mechanisms.method import Method
+from dpveil.mechanisms.pixel.fill import Fill
+from dpveil.release.origins import FACES
+
+ONCE: Final = "once"
+MEAN: Final = "mean"
+SPLIT: Final = "split"
+OVER_TIME: Final = (ONCE, MEAN, SPLIT)
+"""How a budget lasts: one draw of a key frame, one of the mean of all frames, or shares for each frame."""
+FOLLOW: Final = "follow"
+COARSE: Final = "coarse"
+POSES: Final = (FOLLOW, COARSE)
+"""Whether what is shown follows position, roll and yaw, or the position alone, on a coarser grid."""
+HOLD: Final = "hold"
+ON_LOST: Final = (HOLD, "whole", "refuse")
+"""What a track that dies within a shot does: `tracks` has applied it before there is a plan."""
+FIXED: Final = (WHOLE, BOX, OBJECT)
+"""Kinds of regions whose place a user gives, and no pixel."""
+SHARED: Final = {"pure": "epsilon", "zcdp": "rho"}
+"""Kinds of guarantees that can be divided over frames, and the parameter that is."""
+COVER: Final = Fill()
+"""What replaces everything but faces where the method draws faces."""
+
+
+def check_word(name: str, value: object, known: Collection[str]) -> str:
+    """Return a choice that is one of the `known` words; raises `InvalidParameter`.
+
+    >>> check_word("over_time", "once", OVER_TIME)
+    'once'
+    """
+    if not isinstance(value, str) or value not in known:
+        raise InvalidParameter(name, value, "is unknown", hint=f"one of {', '.join(known)}")
+    return value
+
+
+def draws_faces(method: Method) -> bool:
+    """Whether a method draws faces, and no other kind of region."""
+    return method.regions == FACES
+
+
+def method_for(method: Method, kind: str) -> Method:
+    """Return what replaces regions of a kind: the method, or `COVER` if that draws faces and this is none."""
+    return COVER if draws_faces(method) and kind != FACE else method
+
+
+def check_mode(method: Method, over_time: str) -> None:
+    """Raise `InvalidParameter` unless a method takes this mode of `OVER_TIME`.
+
+    Methods that draw faces are drawn once. A split divides ε of a pure guarantee or ρ of a zCDP one; a δ
+    would not divide with it, and the noise of other guarantees has no number to divide.
+    """
+    if over_time == ONCE or isinstance(method, Fill):
+        return
+    if draws_faces(method):
+        problem = f"is for methods that change pixels, and {method.name} draws faces"
+        raise InvalidParameter("over_time", over_time, problem, hint="leave it at once")
+    if over_time == SPLIT and getattr(method, SHARED.get(method.kind, ""), None) is None:
+        problem = f"does not divide the {method.kind} guarantee of {method.name}"
+        hint = "take once, or a method with epsilon alone or rho, such as dp-pix"
+        raise InvalidParameter("over_time", over_time, problem, hint=hint)
