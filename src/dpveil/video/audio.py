@@ -23,19 +23,24 @@ class Sound:
     """The first stream of sound of `clip`, copied into the open container `made` piece by piece."""
 
     def __init__(self, clip: Clip, made: Any, container: str) -> None:
-        self._clip, self._made = clip, made
-        self._opened = opened(clip.source, clip.demuxer)
+        self._source, self._made = clip.way.source, made
+        self._opened = opened(self._source, clip.way.demuxer)
         if not self._opened.streams.audio:
-            raise clip.source.refused("it has no sound to keep", WITHOUT)
+            raise self._source.refused("it has no sound to keep", WITHOUT)
         stream = self._opened.streams.audio[0]
         name = stream.codec_context.codec.canonical_name if stream.codec_context else "unknown"
         if name not in KEPT[container]:
-            raise clip.source.refused(f"its sound is in a format that {container} files do not take", WITHOUT)
+            raise self._source.refused(f"its sound is in a format that {container} files do not take", WITHOUT)
         self._unit = stream.time_base
-        self._start = clip.facts.start * clip.facts.time_base
+        self._shift = round(clip.facts.start * clip.facts.time_base / self._unit)
+        self._before = container in ("mp4", "mov") or name == "opus"
         self._stream = made.add_stream_from_template(stream, opaque=True)
         self._packets = self._timed(stream)
         self._next = next(self._packets, None)
+
+    def close(self) -> None:
+        """Close the clip's container."""
+        self._opened.close()
 
     def until(self, time: Fraction | None) -> None:
         """Copy what begins before `time`, in seconds from the first frame on; all that is left if None."""
@@ -45,14 +50,17 @@ class Sound:
             self._next = next(self._packets, None)
 
     def _timed(self, stream: Any) -> Iterator[Any]:
-        shift = round(self._start / self._unit)
-        with told(self._clip.source, "its sound"):
+        """Yield the packets of sound, timed from the first frame on.
+
+        In files that can say so, the last packet before it is kept, as decoders need one to begin with.
+        """
+        with told(self._source, "its sound"):
             for packet in self._opened.demux(stream):
                 if not packet.size:
                     continue
                 if packet.dts is None or packet.pts is None or packet.is_corrupt:
-                    raise self._clip.source.refused("its sound is damaged, or has no times", WITHOUT)
-                if (packet.pts + (packet.duration or 0)) <= shift:
-                    continue
-                packet.pts, packet.dts = packet.pts - shift, packet.dts - shift
-                yield packet
+                    raise self._source.refused("its sound is damaged, or has no times", WITHOUT)
+                packet.pts, packet.dts = packet.pts - self._shift, packet.dts - self._shift
+                length = packet.duration or 0
+                if packet.pts >= 0 or (self._before and packet.pts + 2 * length > 0):
+                    yield packet

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -64,19 +66,17 @@ def _fill(made: Any, segments: list[Path], facts: Facts, container: str, audio_f
     first = next(packets)
     stream = made.add_stream_from_template(first.stream, opaque=True)
     stream.time_base = unit
-    sound = Sound(audio_from, made, container) if audio_from is not None else None
-    for packet in _chained(first, packets):
+    with ExitStack() as held:
+        sound = None
+        if audio_from is not None:
+            sound = held.enter_context(closing(Sound(audio_from, made, container)))
+        for packet in chain([first], packets):
+            if sound is not None:
+                sound.until(packet.pts * unit)
+            packet.stream = stream
+            made.mux(packet)
         if sound is not None:
-            sound.until(packet.pts * unit)
-        packet.stream = stream
-        made.mux(packet)
-    if sound is not None:
-        sound.until(None)
-
-
-def _chained(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from rest
+            sound.until(None)
 
 
 def _timed(packets: Iterator[Any], facts: Facts, unit: Fraction) -> Iterator[Any]:

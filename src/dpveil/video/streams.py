@@ -110,8 +110,6 @@ def picture_stream(container: Any, source: Source) -> Any:
         raise source.refused("its pictures are coded in a way that dpveil does not read", "save it as H.264")
     if chosen.metadata.get("alpha_mode") == "1":
         raise source.refused("its pictures are transparent in part", "save it without transparency")
-    if chosen.time_base is None or chosen.time_base <= 0:
-        raise damaged(source)
     return chosen
 
 
