@@ -40,10 +40,11 @@ from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
 from dpveil.video.asked import FIXED, MEAN, SHARED, SPLIT, draws_faces, method_for
 from dpveil.video.facts import Facts
+from dpveil.video.places import course_of_box
 from dpveil.video.track import Key, Track
 
 GRID: Final = 8
-"""Boxes of methods that change pixels are rounded outward to multiples of so many pixels before they show."""
+"""Boxes are rounded outward to multiples of so many pixels before their sizes are compared."""
 YAW: Final = 20
 """Degrees between the classes of yaw by which key frames are chosen."""
 UNTURNED: Final = 9
@@ -127,10 +128,9 @@ def name_of(group: Sequence[Seen]) -> str:
     return f"track {first.number}" if first.person is None else f"person {first.person}"
 
 
-def raster(key: Key, kind: str, facts: Facts) -> Box | None:
-    """Return the box that is read and replaced at a key: rounded outward to the grid, within the picture.
-
-    None if nothing of it is in the picture.
+def rounded(key: Key, kind: str, facts: Facts) -> Box | None:
+    """Return the box of a key rounded outward to the grid, by which keys are compared; None if none of it is
+    in the picture.
     """
     if kind == WHOLE:
         return Box(0, 0, facts.width, facts.height)
@@ -150,7 +150,7 @@ def key_frame(group: Sequence[Track], facts: Facts, *, faces: bool) -> tuple[Tra
     best: tuple[tuple[int, int, int, int], Track, Key] | None = None
     for track in group:
         for key in track.keys:
-            box = raster(key, track.kind, facts)
+            box = rounded(key, track.kind, facts)
             if box is None:
                 continue
             size = _size_class(box.w * box.h) if faces else box.w * box.h
@@ -233,15 +233,24 @@ def check_fixed(group: Sequence[Track], facts: Facts) -> None:
 
     Its place must be given by a user, and not by pixels: a region that moves has no mean.
     """
-    rasters = {raster(key, track.kind, facts) for track in group for key in track.keys}
-    if len(group) == len(rasters) == 1 and group[0].kind in FIXED:
+    boxes = {(key.x, key.y, key.w, key.h) for track in group for key in track.keys}
+    if len(group) == len(boxes) == 1 and group[0].kind in FIXED:
         return
     problem = f"is for regions that stay in one place, and {name_of(group)} is none"
     hint = "take once, or whole or a box as regions"
     raise InvalidParameter("over_time", MEAN, problem, hint=hint)
 
 
-def draws_of(tracks: Sequence[Track], method: Method, over_time: str, facts: Facts) -> tuple[Draw, ...]:
+def raster(key: Key, kind: str, facts: Facts, pose: str) -> Box | None:
+    """Return the box that is read and replaced at a key, as `places.Scene` replaces it."""
+    if kind == WHOLE:
+        return Box(0, 0, facts.width, facts.height)
+    return course_of_box([key], kind, pose=pose).box(key.frame, facts.width, facts.height)
+
+
+def draws_of(
+    tracks: Sequence[Track], method: Method, over_time: str, facts: Facts, pose: str
+) -> tuple[Draw, ...]:
     """Return the draws of a clip, one for each person that is replaced; raises `RegionError`."""
     made = []
     for group in persons(tracks):
@@ -250,7 +259,7 @@ def draws_of(tracks: Sequence[Track], method: Method, over_time: str, facts: Fac
             check_fixed(group, facts)
         faces = kind == FACE and draws_faces(method)
         track, key = key_frame(group, facts, faces=faces)
-        box = None if faces else raster(key, kind, facts)
+        box = None if faces else raster(key, track.kind, facts, pose)
         drawn, cost = per_draw(method, kind, size_of(box), frames, over_time)
         made.append(Draw(name_of(group), group, track, key, drawn, box, frames, cost))
     return tuple(made)

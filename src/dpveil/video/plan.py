@@ -138,7 +138,7 @@ class VideoPlan:
 
     @cached_property
     def _made(self) -> tuple[Draw, ...]:
-        return draws_of(self.tracks, self.method, self.over_time, self.facts)
+        return draws_of(self.tracks, self.method, self.over_time, self.facts, self.pose)
 
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:

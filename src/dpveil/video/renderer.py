@@ -22,10 +22,11 @@ from dpveil.video.layer import Layer, mixed
 from dpveil.video.light import SECONDS, Light, lit
 from dpveil.video.places import Scene, Spot, Subject
 from dpveil.video.render_pixels import show
+from dpveil.video.track import Track
 
 Image = UInt8[np.ndarray, "h w 3"]
-Own = Callable[[Subject, Frame], Image]
-"""Draws the raster of a subject in one frame, where each frame is drawn on its own."""
+Own = Callable[[Subject, Track, Frame], Image]
+"""Draws the raster of a subject's track in one frame, where each frame is drawn on its own."""
 
 
 class Renderer:
@@ -123,7 +124,7 @@ class Renderer:
         if drawn is None or drawn.raster is None:
             if self._own is None:
                 raise InvalidParameter("draws", subject.number, "is no raster", hint="draw the subject again")
-            return self._own(subject, frame)
+            return self._own(subject, spot.track, frame)
         return drawn.raster
 
     def _put(

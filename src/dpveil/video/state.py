@@ -24,7 +24,7 @@ from typing import Any, Final
 from dpveil.errors import OutputError
 from dpveil.io.locking import alone
 from dpveil.io.names import shown
-from dpveil.io.writing import flush_folder, refusal
+from dpveil.io.writing import OWN, flush_folder, refusal
 
 FORMAT: Final = "dpveil.video-state/1"
 KEY: Final = "key"
@@ -80,10 +80,10 @@ class State:
         """What was drawn; None if it is not stored yet."""
         return self._read(DRAWS)
 
-    def keep(self, name: str, contents: bytes) -> None:
+    def keep(self, name: str, contents: bytes, *, mode: int = OWN) -> None:
         """Store a file of the state; on return it survives a loss of power. Raises `OutputError`."""
         with told(self.folder):
-            _write(self.folder, name, contents)
+            _write(self.folder, name, contents, mode)
 
     def read(self, name: str) -> bytes | None:
         """Return a file of the state; None if it is not stored yet."""
@@ -220,10 +220,10 @@ def _check_own(folder: Path) -> None:
         raise OutputError(text, hint="remove it, or choose another name for the output")
 
 
-def _write(folder: Path, name: str, contents: bytes) -> None:
+def _write(folder: Path, name: str, contents: bytes, mode: int = OWN) -> None:
     part = folder / f"{PART}-{name}"
     part.unlink(missing_ok=True)
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     with os.fdopen(handle, "wb") as file:
         file.write(contents)
         file.flush()
