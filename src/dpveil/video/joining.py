@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from dpveil.errors import OutputError
 from dpveil.io.names import shown
-from dpveil.io.writing import refusal
 from dpveil.video.audio import Sound
 from dpveil.video.containers import MOV
 from dpveil.video.facts import Facts
@@ -21,7 +20,7 @@ from dpveil.video.reading import Clip
 from dpveil.video.source import Source
 from dpveil.video.streams import opened, told
 from dpveil.video.times import durations
-from dpveil.video.writing import MOVIE, scale_of
+from dpveil.video.writing import MOVIE, told_of, unit_of
 
 MILLISECOND: Final = Fraction(1, 1000)
 MESSAGES: Final = 6
@@ -46,22 +45,18 @@ def join(
     for sound that `container` does not take.
     """
     path = Path(out)
-    av = pyav()
-    try:
-        with path.open("wb") as file:
-            options = dict(MOVIE)
-            if container in ("mp4", "mov"):
-                options["movie_timescale"] = str(scale_of(facts).denominator)
-            with av.open(file, "w", format=container, container_options=options) as made:
-                _fill(made, [Path(segment) for segment in segments], facts, container, audio_from)
-            file.flush()
-            os.fsync(file.fileno())
-    except (OSError, ValueError) as error:
-        raise refusal(path, error) from error
+    with told_of(path), path.open("wb") as file:
+        options = dict(MOVIE)
+        if container in ("mp4", "mov"):
+            options["movie_timescale"] = str(unit_of(facts).denominator)
+        with pyav().open(file, "w", format=container, container_options=options) as made:
+            _fill(made, [Path(segment) for segment in segments], facts, container, audio_from)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _fill(made: Any, segments: list[Path], facts: Facts, container: str, audio_from: Clip | None) -> None:
-    unit = scale_of(facts) if container in ("mp4", "mov") else MILLISECOND
+    unit = unit_of(facts) if container in ("mp4", "mov") else MILLISECOND
     packets = _timed(_packets(segments, facts), facts, unit)
     first = next(packets)
     stream = made.add_stream_from_template(first.stream, opaque=True)

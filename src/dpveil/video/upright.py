@@ -86,12 +86,16 @@ def _aspect(aspect: Fraction | None, source: Source) -> Fraction:
 
 
 class Upright:
-    """Converts frames of one look; `width` and `height` are those of what it returns."""
+    """Converts frames of one look; `width` and `height` are those of what it returns.
+
+    Levels are rounded to the nearest; swscale's quick conversion makes them darker by one.
+    """
 
     def __init__(self, look: Look, source: Source, most: int) -> None:
-        from av.video.reformatter import VideoReformatter
+        from av.video.reformatter import Interpolation, VideoReformatter
 
         self._look = look
+        self._exact = Interpolation.BILINEAR | Interpolation.ACCURATE_RND | Interpolation.FULL_CHR_H_INT
         self._to_rgb = VideoReformatter()
         self._size = _square(look)
         self._turned = _flips(look.turn, source)
@@ -111,6 +115,7 @@ class Upright:
             src_colorspace=MATRICES.get(look.matrix, 5),
             src_color_range=LIMITED if look.limited else FULL,
             dst_color_range=FULL,
+            interpolation=self._exact,
             threads=1,
         )
         levels = _levels(plain, 4 if self._alpha else 3)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
@@ -10,21 +14,46 @@ from typing import Any, Final
 import numpy as np
 
 from dpveil.core.photo import check_image
-from dpveil.errors import InvalidParameter
+from dpveil.errors import DPVeilError, InvalidParameter, OutputError
+from dpveil.io.names import shown
 from dpveil.io.writing import refusal
 from dpveil.video.encoders import encoder_for, settings
 from dpveil.video.facts import Facts, Frame
 from dpveil.video.library import pyav
 
-BT709, LIMITED, FULL = 1, 1, 2
+BT709, LIMITED = 1, 1
 MOVIE: Final = {"fflags": "+bitexact"}
 """Options of every file that is written: no version of the software, no random numbers."""
-MOST_SCALE: Final = 2**31 - 1
+LONGEST: Final = 2**31
+"""An MP4 file states how long a frame is shown as a number below this, in its unit."""
+SLOWEST, FASTEST = 1, 240
+"""Frames a second that encoders are told, which changes no time."""
 
 
-def scale_of(facts: Facts) -> Fraction:
-    """Return the unit of times in an MP4 file that holds those of `facts` exactly."""
-    return Fraction(1, facts.time_base.denominator)
+def unit_of(facts: Facts) -> Fraction:
+    """Return the unit of times in an MP4 file that holds those of `facts` exactly, as 1 / a whole number.
+
+    Raises `OutputError` if there is none, as times are too fine for how far frames are apart.
+    """
+    steps = [step for step, _ in facts.steps]
+    unit = Fraction(1, (facts.time_base * (math.gcd(*steps) or 1)).denominator)
+    if max(steps, default=0) * facts.time_base / unit >= LONGEST or unit.denominator >= LONGEST:
+        raise OutputError("frames are too far apart for the unit of their times", hint="cut the clip there")
+    return unit
+
+
+@contextmanager
+def told_of(path: Path) -> Iterator[None]:
+    """Turn errors of the operating system and of FFmpeg in writing `path` into `OutputError`."""
+    av = pyav()
+    try:
+        yield
+    except DPVeilError:
+        raise
+    except (OSError, ValueError, av.error.FFmpegError) as error:
+        if isinstance(error, OSError) or not isinstance(error, av.error.FFmpegError):
+            raise refusal(path, error) from error
+        raise OutputError(f"cannot write {shown(path)}: it cannot be encoded") from error
 
 
 class Writer:
@@ -44,19 +73,15 @@ class Writer:
         self._last = 0
         self._to_yuv = VideoReformatter()
         encoder, self._pixels = encoder_for(container, facts.width, facts.height)
-        try:
+        self._unit = unit_of(facts)
+        with told_of(self._path):
             self._file = self._path.open("xb")
-        except (OSError, ValueError) as error:
-            raise refusal(self._path, error) from error
-        unit = scale_of(facts)
-        options = {**MOVIE, "movie_timescale": str(unit.denominator)}
-        self._container = self._av.open(self._file, "w", format="mp4", container_options=options)
-        rate = Fraction(facts.frames - 1) / facts.seconds if facts.seconds else Fraction(25)
-        self._stream = self._container.add_stream(encoder.name, rate=rate.limit_denominator(2**20))
-        self._stream.width, self._stream.height = facts.width, facts.height
-        self._stream.pix_fmt = self._pixels
-        self._stream.time_base = self._stream.codec_context.time_base = unit
-        settings(self._stream, encoder)
+            self._container = self._av.open(self._file, "w", format="mp4", container_options=MOVIE)
+            self._stream = self._container.add_stream(encoder.name, rate=_rate(facts))
+            self._stream.width, self._stream.height = facts.width, facts.height
+            self._stream.pix_fmt = self._pixels
+            self._stream.time_base = self._stream.codec_context.time_base = self._unit
+            settings(self._stream, encoder)
 
     def __enter__(self) -> Writer:
         return self
@@ -82,13 +107,15 @@ class Writer:
         self._mux(self._encoded(frame))
 
     def close(self) -> None:
-        """Write what is left, and end the file on the disk."""
-        self._mux(None)
-        try:
-            self._container.close()
+        """Write what is left; the file is complete and on the disk then."""
+        if self._next is None:
             self._file.close()
-        except (OSError, ValueError) as error:
-            raise refusal(self._path, error) from error
+            raise OutputError(f"cannot write {shown(self._path)}: it has no frames")
+        self._mux(None)
+        with told_of(self._path), self._file:
+            self._container.close()
+            self._file.flush()
+            os.fsync(self._file.fileno())
 
     def _encoded(self, frame: Frame) -> Any:
         levels = np.ascontiguousarray(frame.image)
@@ -96,13 +123,16 @@ class Writer:
         made = self._to_yuv.reformat(
             plain, format=self._pixels, dst_colorspace=BT709, dst_color_range=LIMITED, threads=1
         )
-        made.pts = (frame.time - self._first) * self._facts.time_base.numerator
-        made.time_base = scale_of(self._facts)
+        made.pts = int((frame.time - self._first) * self._facts.time_base / self._unit)
+        made.time_base = self._unit
         return made
 
     def _mux(self, frame: Any) -> None:
-        try:
+        with told_of(self._path):
             for packet in self._stream.encode(frame):
                 self._container.mux(packet)
-        except (OSError, ValueError) as error:
-            raise refusal(self._path, error) from error
+
+
+def _rate(facts: Facts) -> Fraction:
+    rate = (facts.frames - 1) / facts.seconds if facts.seconds else Fraction(25)
+    return min(max(rate, Fraction(SLOWEST)), Fraction(FASTEST)).limit_denominator(2**16)

@@ -113,3 +113,23 @@ def shown(path: Path) -> list[tuple[Fraction, int]]:
             (frame.pts * frame.time_base, number_in(frame.to_ndarray(format="rgb24")))
             for frame in found.decode(video=0)
         ]
+
+
+ONE, LAST = 1 << 16, 1 << 30
+QUARTER = (0, ONE, 0, -ONE, 0, 0, SIZE[1] * ONE, 0, LAST)
+"""The display matrix of a phone held upright: a quarter turn clockwise."""
+SECRET = "planted-8c1f"
+
+
+def quarter(levels: np.ndarray) -> np.ndarray:
+    """Return how a picture is stored that `QUARTER` turns upright."""
+    return np.rot90(levels)
+
+
+def extras(made: Any) -> None:
+    """Give a container metadata and chapters with a secret in them."""
+    made.metadata.update({"title": SECRET, "comment": SECRET, "location": f"+52.5+013.4/{SECRET}"})
+    half = {"id": 1, "start": 0, "end": 100, "time_base": UNIT, "metadata": {"title": SECRET}}
+    made.set_chapters([half, half | {"id": 2, "start": 100, "end": 200}])
+    for stream in made.streams:
+        stream.metadata["title"] = SECRET
