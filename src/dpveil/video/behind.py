@@ -6,59 +6,40 @@ takes a millisecond or two and does not flicker, as every pixel of it is a mean 
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, UInt8
+from jaxtyping import UInt8
 
 from dpveil.core.region import Box
 from dpveil.faces.geometry.background import continued_from
+from dpveil.video.surroundings import Surroundings, enlarged, halvings_to, within
 
-AROUND: Final = 0.2
-"""Width of the surroundings that are read, relative to the longer side of what is filled."""
-SIDE: Final = 96
-"""Longer side of the small picture that is continued, in pixels."""
+SIDE: Final = 64
+"""Longer side of what is filled, in pixels of the smaller frame, about."""
+MORE: Final = 16
+"""Pixels around it there that are read."""
+SURE: Final = 24
+"""Share of a small pixel, of 255, that must be known for it to count."""
+GREY: Final = 128
+"""What is shown where nothing around is known."""
 
 
-def around(boxes: list[Box], width: int, height: int, wider: float = AROUND) -> Box:
-    """Return the bounding box of boxes and their surroundings, clipped to the picture."""
+def room_of(boxes: Sequence[Box]) -> Box:
+    """Return the bounding box of boxes."""
     left, top = min(box.x for box in boxes), min(box.y for box in boxes)
     right, bottom = max(box.x + box.w for box in boxes), max(box.y + box.h for box in boxes)
-    more = math.ceil(wider * max(right - left, bottom - top))
-    left, top = max(0, left - more), max(0, top - more)
-    return Box(left, top, min(width, right + more) - left, min(height, bottom + more) - top)
+    return Box(left, top, right - left, bottom - top)
 
 
-def behind(
-    outside: UInt8[np.ndarray, "H W 3"], hidden: Bool[np.ndarray, "H W"], part: Box
-) -> UInt8[np.ndarray, "h w 3"]:
-    """Return `part` of a picture with the pixels under `hidden` filled; none of them is read.
-
-    `outside` has 0 under `hidden`. Pixels outside come back smoothed, and grey where nothing is known.
-    """
-    import cv2
-
-    height, width = hidden.shape
-    view = around([part], width, height)
-    known = np.where(hidden[view.slices], np.uint8(0), np.uint8(255))
-    if not known.any():
-        return np.full((part.h, part.w, 3), 128, np.uint8)
-    ratio = min(1.0, SIDE / max(view.w, view.h))
-    size = max(1, round(view.w * ratio)), max(1, round(view.h * ratio))
-    sums = cv2.resize(outside[view.slices], size, interpolation=cv2.INTER_AREA).astype(np.float32)
-    weight = cv2.resize(known, size, interpolation=cv2.INTER_AREA).astype(np.float32) / np.float32(255)
-    mean = sums.reshape(size[1], size[0], 3) / np.maximum(weight, np.float32(1e-2))[..., None]
-    small = continued_from(mean, (weight > SURE) * weight)
-    across, down = size[0] / view.w, size[1] / view.h
-    x, y = part.x - view.x, part.y - view.y
-    matrix = np.array([[across, 0, (x + 0.5) * across - 0.5], [0, down, (y + 0.5) * down - 0.5]])
-    mode = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-    rounded = np.clip(np.rint(small), 0, 255).astype(np.uint8)
-    return np.asarray(
-        cv2.warpAffine(rounded, matrix, (part.w, part.h), flags=mode, borderMode=cv2.BORDER_REPLICATE)
-    )
-
-
-SURE: Final = 0.1
-"""Share of a small pixel that must be known for it to count."""
+def behind(around: Surroundings, room: Box) -> UInt8[np.ndarray, "h w 3"]:
+    """Return a part of a frame as a smooth continuation of what is known around it."""
+    halvings = halvings_to(max(room.w, room.h), SIDE)
+    part = within(room, halvings, MORE, around.smaller(halvings)[1].shape)
+    mean, known = around.mean(halvings, part)
+    if not (known > SURE).any():
+        return np.full((room.h, room.w, 3), GREY, np.uint8)
+    share = np.where(known > SURE, known, 0).astype(np.float32) / np.float32(255)
+    small = np.clip(np.rint(continued_from(mean, share)), 0, 255).astype(np.uint8)
+    return enlarged(small, part, halvings, room)

@@ -73,18 +73,3 @@ class Layer:
         if picture.shape[2] != 4 or not SIDES[0] <= side <= SIDES[1] or not 0 <= left <= SIDES[1]:
             raise ValueError("layer")
         return cls(picture, side, left, Light.of(facts["light"]))
-
-
-def mixed(shown: list[tuple[UInt8[np.ndarray, "h w 4"], float]]) -> UInt8[np.ndarray, "h w 4"]:
-    """Return pictures mixed by their shares, which add up to 1: where only one shows, in its colours."""
-    if len(shown) == 1:
-        return shown[0][0]
-    total = np.zeros(shown[0][0].shape, np.float32)
-    for picture, share in shown:
-        alpha = picture[..., 3:].astype(np.float32) * np.float32(share)
-        total += np.dstack([picture[..., :3] * alpha, alpha])
-    total[..., :3] /= np.maximum(total[..., 3:], np.float32(1e-3))
-    rounded: UInt8[np.ndarray, "h w 4"] = np.clip(np.rint(total), 0, 255).astype(np.uint8)
-    return rounded
-
-

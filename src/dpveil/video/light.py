@@ -7,7 +7,7 @@ picture that is much darker than it was does, such as one that fades out.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -28,6 +28,8 @@ FREE: Final = 0.5
 """By how much a picture may darken, as a logarithm, before a head does."""
 MOST: Final = (-2.5, 0.35)
 """Least and largest logarithm of the factor of a head's levels."""
+LEAST: Final = 1e-3
+"""Least change that is shown."""
 SECONDS: Final = 0.6
 """Over how long light is averaged."""
 
@@ -81,12 +83,11 @@ def brightness(outside: UInt8[np.ndarray, "H W 3"], hidden: Bool[np.ndarray, "H 
     return float(few.mean()) if len(few) else 0.0
 
 
-def lit(levels: UInt8[np.ndarray, "h w c"], changes: Sequence[float]) -> UInt8[np.ndarray, "h w c"]:
-    """Return levels in the mean of some changes of light."""
+def lit(levels: UInt8[np.ndarray, "h w c"], change: float) -> UInt8[np.ndarray, "h w c"]:
+    """Return levels in another light; `change` is the logarithm of the factor."""
     import cv2
 
-    change = sum(changes) / len(changes) if changes else 0.0
-    if abs(change) < 1e-3:
+    if abs(change) < LEAST:
         return levels
     table = np.clip(np.rint((np.arange(256) + DARK) * math.exp(change) - DARK), 0, 255).astype(np.uint8)
     return np.asarray(cv2.LUT(levels, table)).reshape(levels.shape)

@@ -21,6 +21,7 @@ from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Step
 from dpveil.regions.faces import MARGIN
+from dpveil.video.outline import around
 from dpveil.video.path import COARSE, FINE, Course
 from dpveil.video.track import Key, Track
 
@@ -208,8 +209,7 @@ class Scene:
         head, shape = course.outline(frame)
         own = self.box_course(track).box(frame, self.width, self.height) if track.kind in GIVEN else None
         masked = PROTECTIONS[course.protect].masked
-        pixels = shape.region(head, self.width, self.height, box=own, masked=masked)
-        region = None if pixels is None else Region(*pixels)
+        region = around(shape, head, self.width, self.height, box=own, masked=masked)
         return Spot(track, region, course.shown(frame, self.bend))
 
     def spots(self, frame: int) -> list[Spot]:

@@ -42,8 +42,6 @@ from dpveil.video.places import Scene
 from dpveil.video.track import Track
 
 Image = UInt8[np.ndarray, "h w 3"]
-EDGE: Final = 2.0
-"""Width of the edge over which a frame of an inner face fades out, in pixels of the layer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +72,8 @@ def paint(scene: Scene, drawn: Drawn, track: Track, image: Image) -> dict[int | 
     light = Light.seen(outside, hidden, head)
     region = scene.spot(track, key.frame).region or Region(Box(0, 0, scene.width, scene.height))
     layers: dict[int | None, Layer] = {}
-    for yaw in sorted(course.yaws if method.turned else {None}, key=lambda one: one or 0):
+    turned = method.turned and not isinstance(drawn.face, Figure)
+    for yaw in sorted(course.yaws if turned else {None}, key=lambda one: one or 0):
         cell = None if yaw is None else Cell(0, 0, 0, 0, max(-TURNED, min(TURNED, yaw)))
         there = Placed(region, between(head, HeadFrame(1), method.frame), method.frame, None, cell, None, course.protect)
         part = part_of(there, drawn.face, toned=method.toned, turned=method.turned)
