@@ -1,0 +1,45 @@
+"""What is behind a head in a clip: a smooth continuation of the pixels around, the same for the same pixels.
+
+Pixels are averaged at low resolution and continued (push and pull, as in `faces.geometry.background`), which
+takes a millisecond or two and does not flicker, as every pixel of it is a mean of many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from jaxtyping import UInt8
+
+from dpveil.core.region import Box
+from dpveil.faces.geometry.background import continued_from
+from dpveil.video.surroundings import Surroundings, enlarged, halvings_to, within
+
+SIDE: Final = 64
+"""Longer side of what is filled, in pixels of the smaller frame, about."""
+MORE: Final = 16
+"""Pixels around it there that are read."""
+SURE: Final = 24
+"""Share of a small pixel, of 255, that must be known for it to count."""
+GREY: Final = 128
+"""What is shown where nothing around is known."""
+
+
+def room_of(boxes: Sequence[Box]) -> Box:
+    """Return the bounding box of boxes."""
+    left, top = min(box.x for box in boxes), min(box.y for box in boxes)
+    right, bottom = max(box.x + box.w for box in boxes), max(box.y + box.h for box in boxes)
+    return Box(left, top, right - left, bottom - top)
+
+
+def behind(around: Surroundings, room: Box) -> UInt8[np.ndarray, "h w 3"]:
+    """Return a part of a frame as a smooth continuation of what is known around it."""
+    halvings = halvings_to(max(room.w, room.h), SIDE)
+    part = within(room, halvings, MORE, around.smaller(halvings)[1].shape)
+    mean, known = around.mean(halvings, part)
+    if not (known > SURE).any():
+        return np.full((room.h, room.w, 3), GREY, np.uint8)
+    share = np.where(known > SURE, known, 0).astype(np.float32) / np.float32(255)
+    small = np.clip(np.rint(continued_from(mean, share)), 0, 255).astype(np.uint8)
+    return enlarged(small, part, halvings, room)
