@@ -8,6 +8,7 @@ from typing import Final
 from dpveil.core.origin import BOX, FACE, OBJECT, WHOLE
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method
+from dpveil.mechanisms.pixel.budget import BudgetedMethod
 from dpveil.mechanisms.pixel.fill import Fill
 from dpveil.release.origins import FACES
 
@@ -55,15 +56,16 @@ def method_for(method: Method, kind: str) -> Method:
 def check_mode(method: Method, over_time: str) -> None:
     """Raise `InvalidParameter` unless a method takes this mode of `OVER_TIME`.
 
-    Methods that draw faces are drawn once. A split divides ε of a pure guarantee or ρ of a zCDP one; a δ
-    would not divide with it, and the noise of other guarantees has no number to divide.
+    Methods that draw faces are drawn once. A split divides ε of a pure guarantee or ρ of a zCDP one, of
+    methods whose cost is their budget whatever the size of a region; a δ would not divide with it, and other
+    guarantees have no number to divide.
     """
     if over_time == ONCE or isinstance(method, Fill):
         return
     if draws_faces(method):
         problem = f"is for methods that change pixels, and {method.name} draws faces"
         raise InvalidParameter("over_time", over_time, problem, hint="leave it at once")
-    if over_time == SPLIT and getattr(method, SHARED.get(method.kind, ""), None) is None:
+    if over_time == SPLIT and not (isinstance(method, BudgetedMethod) and method.kind in SHARED):
         problem = f"does not divide the {method.kind} guarantee of {method.name}"
         hint = "take once, or a method with epsilon alone or rho, such as dp-pix"
         raise InvalidParameter("over_time", over_time, problem, hint=hint)

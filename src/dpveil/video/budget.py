@@ -11,7 +11,7 @@ with R(c), R(c′) neighbours under it: then M's guarantee holds for what is sho
 Under any-image and latent-cell these are all neighbours; under m-pixels those whose rasters differ in at most
 m positions, whatever else differs in other frames, as no pixel of those is read. ∎
 
-**Mean.** The raster is R(c)[p] = round(Σ_t c_t[p] / T), of a region that is the same in all of its T frames.
+**Mean.** The raster is R(c)[p] = round(Σ_t c_t[p] / T) (`mean_of`), of a region that is the same in all of its T frames.
 *Proof.* Levels of R(c) are 0..255. If c and c′ differ in at most m positions p, in whatever frames, then so
 do R(c) and R(c′), and M's guarantee holds as above. ∎ Sums of frames are no measure: m counts positions.
 
@@ -31,6 +31,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final, Protocol, TypeVar
 
+import numpy as np
+from jaxtyping import UInt8
+
 from dpveil.accounting import compose
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.origin import FACE, WHOLE
@@ -38,7 +41,7 @@ from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
-from dpveil.video.asked import FIXED, MEAN, SHARED, SPLIT, draws_faces, method_for
+from dpveil.video.asked import FIXED, MEAN, SHARED, SPLIT, check_mode, draws_faces, method_for
 from dpveil.video.facts import Facts
 from dpveil.video.places import course_of_box
 from dpveil.video.track import Key, Track
@@ -176,23 +179,36 @@ def _turned(yaw: int | None) -> int:
     return UNTURNED if yaw is None else (abs(yaw) + YAW // 2) // YAW
 
 
+def mean_of(frames: Iterable[UInt8[np.ndarray, "h w 3"]]) -> UInt8[np.ndarray, "h w 3"]:
+    """Return the mean of the same region in all frames, rounded to levels 0..255, halves upward.
+
+    Sums are exact, and one frame is held at a time. Raises `RegionError` without a frame.
+    """
+    total, count = np.zeros(1, np.int64), 0
+    for frame in frames:
+        total, count = total + frame, count + 1
+    if not count:
+        raise RegionError("there is no frame to take the mean of", hint="the clip has none there")
+    return ((2 * total + count) // (2 * count)).astype(np.uint8)
+
+
 def size_of(box: Box | None) -> Size:
     """Return the size of a raster, or `CROP` for a face's canonical crop."""
     return CROP if box is None else {"height": box.h, "width": box.w, "channels": CHANNELS}
 
 
 def share(method: Method, frames: int) -> Method:
-    """Return the method that may be drawn `frames` times for the cost of one draw of this one.
+    """Return the method that may be drawn `frames` times for the cost of one draw of this one, exactly.
+
+    Raises `InvalidParameter` for methods whose budget does not divide (`check_mode`).
 
     >>> from dpveil.mechanisms.pixel import DPPix
     >>> share(DPPix(epsilon=1), 1500).epsilon
     Fraction(1, 1500)
     """
-    name = SHARED.get(method.kind, "")
-    budget = getattr(method, name, None)
-    if not isinstance(budget, Fraction):
-        raise InvalidParameter("over_time", SPLIT, f"does not divide the budget of {method.name}")
-    return method.with_budget(**{name: budget / frames})
+    check_mode(method, SPLIT)
+    name = SHARED[method.kind]
+    return method.with_budget(**{name: getattr(method, name) / frames})
 
 
 def times(guarantee: Guarantee, count: int) -> Guarantee:

@@ -24,6 +24,7 @@ from dpveil.postprocessing import Step
 from dpveil.video import words
 from dpveil.video.asked import FOLLOW, HOLD, ON_LOST, ONCE, OVER_TIME, POSES, check_word, draws_faces
 from dpveil.video.budget import Draw, draws_of, size_of
+from dpveil.video.certificate import ClipOutput, VideoCertificate
 from dpveil.video.facts import Facts
 from dpveil.video.plan_checks import (
     MOST_TRACKS,
@@ -34,7 +35,7 @@ from dpveil.video.plan_checks import (
     check_tracks,
 )
 from dpveil.video.quote import ClipQuote, TrackRecord
-from dpveil.video.track import Track
+from dpveil.video.track import Key, Track
 from dpveil.video.units import Event
 
 
@@ -93,7 +94,9 @@ class VideoPlan:
         if self.post_processing and draws_faces(self.method):
             problem = f"is for methods that change pixels, and {self.method.name} draws faces"
             raise InvalidParameter("post_processing", None, problem, hint="leave it out")
-        check_count(self.event_times, "event_times")
+        if check_count(self.event_times, "event_times") != 1 and self.event_seconds is None:
+            hint = "give event_seconds, too"
+            raise InvalidParameter("event_times", self.event_times, "is given without a length", hint=hint)
         if self.event_seconds is not None:
             object.__setattr__(self, "event_seconds", exact(self.event_seconds, "event_seconds"))
         object.__setattr__(self, "tracks", tuple(sorted(self.tracks, key=lambda track: track.number)))
@@ -196,24 +199,18 @@ class VideoPlan:
 
         A clip is the bytes of its file. Costs of several releases add up to a promise about what all of them
         cover, so all that decides that counts: the replaced tracks with their keys, the shape that the method
-        replaces, the grid of the pose, and whether the sound is kept. It is the same for all debits of a plan,
-        as a person's draw is shown beside what the others' regions hide.
+        replaces, the grid of the pose, and whether the sound is kept. It is the same for all debits of a
+        plan, as a person's draw is shown beside what the others' regions hide.
         """
         names = ("protect", "placing")
+        hidden = sorted((t for t in self.tracks if not t.visible), key=lambda t: (t.kind, t.keys[0].frame))
         shape: Json = [str(getattr(self.method, name, "")) for name in names]
         data: Json = {
             "faces": draws_faces(self.method),
             "shape": shape,
             "pose": self.pose,
             "audio": self.keep_audio,
-            "tracks": sorted(
-                [
-                    track.kind,
-                    *([key.frame, key.x, key.y, key.w, key.h, key.roll, key.yaw or 0] for key in track.keys),
-                ]  # type: ignore[list-item]
-                for track in self.tracks
-                if not track.visible
-            ),
+            "tracks": [[track.kind, *map(_place, track.keys)] for track in hidden],
         }
         text = json.dumps(data, sort_keys=True).encode()
         return Covered(_digest(b"clip\0" + bytes.fromhex(self.facts.sha256)), _digest(b"tracks\0" + text))
@@ -239,6 +236,10 @@ class VideoPlan:
             "event_times": self.event_times,
         }
 
+    def certificate(self, bits: str, output: ClipOutput) -> VideoCertificate:
+        """Return the certificate of a release by this plan: a file, made with a kind of `bits`."""
+        return VideoCertificate(quote=self.quote, bits=bits, output=output)
+
     def prepare(self) -> None:
         """Raise any error that would prevent a draw, before budget is spent: call it before paying."""
         for draw in {(d.method, d.raster and (d.raster.h, d.raster.w)): d for d in self.draws}.values():
@@ -248,6 +249,10 @@ class VideoPlan:
         """Raise `TooWeak` if the total is below `least` (strong, moderate or weak)."""
         if least is not None and not at_least(self.strength, check_strength_name(least)):
             raise TooWeak(asked=least, strength=self.strength, total=self.total, missing=())
+
+
+def _place(key: Key) -> list[Json]:
+    return [key.frame, key.x, key.y, key.w, key.h, key.roll, key.yaw]
 
 
 def _digest(data: bytes) -> bytes:

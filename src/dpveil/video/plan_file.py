@@ -211,7 +211,7 @@ def _object(value: object, where: str, names: str, needed: set[str]) -> dict[str
     """Return a JSON object that has the `needed` fields and no others than `names`."""
     if not isinstance(value, dict):
         raise refused(where, value, "is not an object")
-    known = names.split()
+    known, before = names.split(), "" if where == "plan" else f"{where}."
     for name, each in value.items():
         if name not in known:
             hint = f"{meant(name, known)}its fields are {', '.join(known)}"
@@ -220,7 +220,7 @@ def _object(value: object, where: str, names: str, needed: set[str]) -> dict[str
             )
     for name in known:
         if name in needed and name not in value:
-            raise refused(f"{'' if where == 'plan' else where + '.'}{name}", None, "is missing")
+            raise refused(f"{before}{name}", None, "is missing")
     return value
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from dpveil.accounting.meaning import NONE, strength
 from dpveil.core.guarantee import Guarantee, Scope
@@ -27,9 +27,11 @@ from dpveil.video.budget import CHANNELS, CROP, length, name_of, per_draw, perso
 from dpveil.video.track import Track
 from dpveil.video.units import Event
 
-MOST_SIZES = 2
+MOST_NAMED: Final = 20
+"""Most draws that the scope of a total names."""
+MOST_SIZES: Final = 2
 """Most sizes of rasters for which the warning of pure noise is computed, as each may take seconds."""
-HEAD = RegionRecord(Box(0, 0, 1, 1), Origin(FACE, "faces", number=1, found=True, cell=(0, 0, 0, 0)))
+HEAD: Final = RegionRecord(Box(0, 0, 1, 1), Origin(FACE, "faces", number=1, found=True, cell=(0, 0, 0, 0)))
 """A face, of which a method is asked what its place shows."""
 
 
@@ -146,7 +148,7 @@ class ClipQuote:
             if size is not None and size not in noisy and len(noisy) < MOST_SIZES:
                 noisy[size] = pure_noise(method, size[1], size[0], CHANNELS)
         loud = tuple(f"{width}×{height} pixels: {text}" for (width, height), text in noisy.items() if text)
-        return (*few, *verdict(self.total), *voices, *loud)
+        return (*few, *map(words.of_clip, verdict(self.total)), *voices, *loud)
 
     @property
     def units(self) -> dict[str, Json]:
@@ -154,12 +156,7 @@ class ClipQuote:
         event, why = self.about_event, self.no_event
         told: Json = None
         if event is not None and self.event is not None:
-            numbers: dict[str, Json] = {
-                "seconds": to_json(self.event.seconds),
-                "times": self.event.times,
-                "frames": self.event.frames,
-            }
-            told = numbers | {"guarantee": event.to_json()}
+            told = self.event.to_json() | {"guarantee": event.to_json()}
         return {
             "track": self.about_track.to_json(),
             "person": self.about_person.to_json(),
@@ -193,9 +190,9 @@ class ClipQuote:
             return None
         changed = self.event.changed(self.frames)
         costs = [self._for_frames(index, changed) for index in range(len(self.persons))]
-        times_ = "one time" if self.event.times == 1 else f"{self.event.times:,} times"
+        often = "once" if self.event.times == 1 else f"up to {self.event.times:,} times"
         seconds = to_json(self.event.seconds)
-        covered = words.EVENT.format(times=f"an event, {times_},", seconds=seconds, frames=f"{changed:,}")
+        covered = words.EVENT.format(times=often, seconds=seconds, frames=f"{changed:,}")
         return replace(total_of(costs), scope=Scope(covered))
 
     @property
@@ -226,7 +223,7 @@ class ClipQuote:
     ) -> Guarantee:
         shown = list(cost.scope.in_the_clear)
         if size is None:
-            shown += method.shown_by_place(HEAD)
+            shown += map(words.of_clip, method.shown_by_place(HEAD))
             shown += [words.TURNS] * (self.pose == FOLLOW)
         if chosen := ", ".join(method.set_by_user):
             shown.append(CHOSEN.format(chosen))
@@ -258,10 +255,6 @@ class ClipQuote:
         about = about_all(method, method.guarantee(**size), size)
         frames = length(group) if self.over_time == SPLIT else 1
         return about is not None and strength(times(about, frames)) == NONE
-
-
-MOST_NAMED = 20
-"""Most draws that the scope of a total names."""
 
 
 def _given(request: str) -> bool:

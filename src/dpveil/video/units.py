@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from dpveil.core.numbers import exact
+from dpveil.core.numbers import Json, exact, to_json
 from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter
 from dpveil.video.facts import Facts
@@ -38,6 +38,10 @@ class Event:
             raise InvalidParameter("event_seconds", str(seconds), "is out of range", hint=hint)
         count = check_count(times, "event_times")
         return cls(length, count, most_frames(facts, length))
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the JSON object of a certificate."""
+        return {"seconds": to_json(self.seconds), "times": self.times, "frames": self.frames}
 
     def changed(self, frames: int) -> int:
         """Return how many of so many frames the event can change, all of its times together."""

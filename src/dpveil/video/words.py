@@ -42,15 +42,17 @@ INPUT: Final = {
     "split": "drawn anew in every frame, for an equal share of the budget",
 }
 """What is drawn, by how the budget lasts."""
-ONE_TRACK: Final = "what one track shows in its region: for clips that differ in nothing that the draw of another person reads"
+ONE_TRACK: Final = (
+    "what one track shows in its region: for clips that differ in nothing that another person's draw reads"
+)
 ONE_PERSON: Final = (
-    "what the linked tracks of one person show in their regions: for clips that differ in nothing that the draw"
-    " of another person reads; tracks of one person that are not linked cost their sum, which is never more"
-    " than the total"
+    "what the linked tracks of one person show in their regions: for clips that differ in nothing that"
+    " another person's draw reads; tracks of one person that are not linked cost their sum, which is never"
+    " more than the total"
 )
 EVENT: Final = (
-    "what {times} of at most {seconds} seconds changes within the regions, in at most {frames} of the clip's"
-    " decoded frames, whether anything was detected there or not"
+    "what an event of at most {seconds} s changes within the regions, if it happens {times}: in at most {frames}"
+    " of the clip's decoded frames, whether anything was detected there or not"
 )
 UNLINKED: Final = (
     "tracks are not linked: each of them is drawn and costs for itself, also where a person returns; link the"
@@ -69,6 +71,15 @@ def covers(name: str, kind: str, frames: int, size: tuple[int, int] | None, over
     """
     read = "its canonical crop" if size is None else f"{size[0]}×{size[1]} pixels, 3 channels"
     return f"{name}: {kind} in {counted(frames, 'frame')}, {read}, {INPUT[over_time]}"
+
+
+def of_clip(text: str) -> str:
+    """Return a sentence about a photo as one about a clip.
+
+    >>> of_clip("it depends a little on the photo")
+    'it depends a little on the clip'
+    """
+    return text.replace("photo", "clip")
 
 
 def visible(numbers: Iterable[int]) -> tuple[str, ...]:
