@@ -16,12 +16,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final
 
 from dpveil.core.certificate import this_tool
-from dpveil.core.covered import Covered
-from dpveil.core.guarantee import Guarantee
-from dpveil.errors import ClipError, DPVeilError, InvalidParameter, OutputError
+from dpveil.errors import ClipError, DPVeilError, OutputError
 from dpveil.io import place_together
 from dpveil.io.folders import identity
 from dpveil.io.names import check_path, shown
@@ -34,6 +32,7 @@ from dpveil.video.certificate import FORMATS, ClipOutput, VideoCertificate
 from dpveil.video.encoders import container_for
 from dpveil.video.facts import Facts, Frame
 from dpveil.video.joining import join
+from dpveil.video.paying import Payer, Payment, check_payer
 from dpveil.video.plan import VideoPlan
 from dpveil.video.reading import MAX_PIXELS, Clip, open_clip
 from dpveil.video.segments import spans
@@ -47,40 +46,6 @@ JOINED: Final = "joined"
 PIECE: Final = 1 << 20
 
 
-class Debit(Protocol):
-    """A debit, as `dpveil.ledger.Reservation`."""
-
-    def stored(self, sha256: str) -> None:
-        """Note the SHA-256 of a file of the release, before that file gets its name."""
-
-
-class Payer(Protocol):
-    """What pays for clips, as `dpveil.ledger.Ledger`."""
-
-    name: str
-
-    def debit(
-        self,
-        subject: str,
-        guarantee: Guarantee,
-        key: str | bytes,
-        *,
-        again: bool = False,
-        covered: Covered | None = None,
-        other_regions: bool = False,
-    ) -> Debit:
-        """Debit a draw for good."""
-
-    def unfinished(self, subject: str, key: str | bytes) -> Debit | None:
-        """Return the debit of this key, if there is one."""
-
-    def find(self, subject: str, key: str | bytes) -> tuple[str, ...]:
-        """Return the files of a key's newest debit that are noted."""
-
-    def check_room(self, subject: str, guarantees: Any) -> None:
-        """Raise unless all of these would fit together."""
-
-
 @dataclass(frozen=True)
 class Rendered:
     """A released clip: its file, its certificate, and whether an earlier process began it."""
@@ -88,51 +53,6 @@ class Rendered:
     path: Path
     certificate: VideoCertificate
     resumed: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Payment:
-    """Who pays for a clip, if anybody does."""
-
-    ledger: Payer | None
-    subject: str | None
-    other_regions: bool
-
-    def pay(self, plan: VideoPlan, nonce: str) -> None:
-        """Debit every draw once, whatever process did so; raises `BudgetRefused` and `LedgerError`."""
-        if self.ledger is None or self.subject is None:
-            return
-        due = [entry for entry in plan.entries if self._debit(nonce, entry.suffix) is None]
-        self.ledger.check_room(self.subject, [entry.guarantee for entry in due])
-        for entry in due:
-            self.ledger.debit(
-                self.subject,
-                entry.guarantee,
-                _unit(nonce, entry.suffix),
-                covered=entry.covered,
-                other_regions=self.other_regions,
-            )
-
-    def note(self, plan: VideoPlan, nonce: str, sha256: str) -> None:
-        """Let the ledger know the file before it gets its name."""
-        for entry in plan.entries if self.ledger is not None else ():
-            debit = self._debit(nonce, entry.suffix)
-            if debit is not None and sha256 not in self._files(nonce, entry.suffix):
-                debit.stored(sha256)
-
-    def has_paid(self, plan: VideoPlan, nonce: str) -> bool:
-        """Whether any draw was debited."""
-        return any(self._debit(nonce, entry.suffix) is not None for entry in plan.entries)
-
-    def _debit(self, nonce: str, suffix: str) -> Debit | None:
-        if self.ledger is None or self.subject is None:
-            return None
-        return self.ledger.unfinished(self.subject, _unit(nonce, suffix))
-
-    def _files(self, nonce: str, suffix: str) -> tuple[str, ...]:
-        if self.ledger is None or self.subject is None:
-            return ()
-        return self.ledger.find(self.subject, _unit(nonce, suffix))
 
 
 def render(
@@ -159,8 +79,8 @@ def render(
     """
     target, source = Path(check_path(out, "give the name of a file, such as private.mp4")), Path(clip)
     container = container_for(target)
-    _check_payer(ledger, subject, seed, other_regions=other_regions)
-    payment = _Payment(ledger=ledger, subject=subject, other_regions=other_regions)
+    check_payer(ledger, subject, seed, other_regions=other_regions)
+    payment = Payment(ledger=ledger, subject=subject, other_regions=other_regions)
     plan.prepare()
     _check_out(target, source)
     tidy(target.parent)
@@ -214,7 +134,7 @@ class _Job:
             return SeededBits(self.seed, f"{self.target.name} {name}")
         return KeptBits(self.work.key, name)
 
-    def begin(self, payment: _Payment, *, replace: bool) -> None:
+    def begin(self, payment: Payment, *, replace: bool) -> None:
         """Pay for every draw, then draw, if no process did; what was drawn is stored then."""
         if not replace:
             _check_free(self.target)
@@ -256,7 +176,7 @@ class _Job:
         text = (certificate if sign is None else certificate.signed(sign)).to_text()
         self.work.keep(CERTIFICATE, text.encode(), mode=USUAL)
 
-    def name(self, payment: _Payment, *, replace: bool) -> VideoCertificate:
+    def name(self, payment: Payment, *, replace: bool) -> VideoCertificate:
         """Give the certificate and the clip their names, unless a process before has done so."""
         beside, text = certificate_path(self.target), self.work.read(CERTIFICATE) or b""
         stated = self._certificate(str(json.loads(text)["output"]["sha256"]))
@@ -285,20 +205,6 @@ def check_same(plan: VideoPlan, facts: Facts, clip: Path) -> None:
         raise ClipError(text, hint="analyze the clip again, and change nothing of `clip` in the plan")
 
 
-def _check_payer(ledger: Payer | None, subject: str | None, seed: int | None, *, other_regions: bool) -> None:
-    """Raise `InvalidParameter` unless these arguments belong together."""
-    if ledger is None:
-        for name, given in {"subject": subject is not None, "other_regions": other_regions}.items():
-            if given:
-                raise InvalidParameter(name, None, "is given without a ledger", hint="give a ledger, too")
-        return
-    if subject is None:
-        raise InvalidParameter("subject", None, "is missing", hint="name who pays, such as album-7")
-    if seed is not None:
-        problem = "is reproducible, and no budget pays for that"
-        raise InvalidParameter("seed", seed, problem, hint="leave out the seed, or the ledger")
-
-
 def _check_out(target: Path, clip: Path) -> None:
     """Raise `OutputError` if nothing can be written there, or the clip itself would be replaced."""
     if identity(clip) in (identity(target), identity(certificate_path(target))):
@@ -314,11 +220,6 @@ def _check_free(target: Path) -> None:
     for path in (target, certificate_path(target)):
         if os.path.lexists(path):
             raise refusal(path, FileExistsError(errno.EEXIST, ""))
-
-
-def _unit(nonce: str, suffix: str) -> str:
-    """Return the key of a debit in a ledger."""
-    return f"clip {nonce}/{suffix}"
 
 
 def _sha256(path: Path) -> str:
