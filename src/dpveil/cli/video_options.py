@@ -26,7 +26,7 @@ COMMON: Final[Mapping[str, Any]] = {
     "pose": Annotated[
         Text,
         typer.Option(
-            metavar="follow|coarse",
+            metavar="fine|coarse",
             help="Of clips: faces turn with the original's (the default), or are upright, which tells less.",
         ),
     ],

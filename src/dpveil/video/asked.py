@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from dpveil.core.origin import BOX, FACE, OBJECT, WHOLE
+from dpveil.core.origin import BOX, OBJECT, WHOLE
 from dpveil.errors import InvalidParameter
+from dpveil.faces.base import FaceMethod
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.budget import BudgetedMethod
 from dpveil.mechanisms.pixel.fill import Fill
-from dpveil.release.origins import FACES
 
 ONCE: Final = "once"
 MEAN: Final = "mean"
 SPLIT: Final = "split"
 OVER_TIME: Final = (ONCE, MEAN, SPLIT)
 """How a budget lasts: one draw of a key frame, one of the mean of all frames, or shares for each frame."""
-FOLLOW: Final = "follow"
-COARSE: Final = "coarse"
-POSES: Final = (FOLLOW, COARSE)
-"""Whether what is shown follows position, roll and yaw, or the position alone, on a coarser grid."""
 HOLD: Final = "hold"
 ON_LOST: Final = (HOLD, "whole", "refuse")
 """What a track that dies within a shot does: `tracks` has applied it before there is a plan."""
@@ -28,8 +24,6 @@ FIXED: Final = (WHOLE, BOX, OBJECT)
 """Kinds of regions whose place a user gives, and no pixel."""
 SHARED: Final = {"pure": "epsilon", "zcdp": "rho"}
 """Kinds of guarantees that can be divided over frames, and the parameter that is."""
-COVER: Final = Fill()
-"""What replaces everything but faces where the method draws faces."""
 
 
 def check_word(name: str, value: object, known: Collection[str]) -> str:
@@ -44,13 +38,8 @@ def check_word(name: str, value: object, known: Collection[str]) -> str:
 
 
 def draws_faces(method: Method) -> bool:
-    """Whether a method draws faces, and no other kind of region."""
-    return method.regions == FACES
-
-
-def method_for(method: Method, kind: str) -> Method:
-    """Return what replaces regions of a kind: the method, or `COVER` if that draws faces and this is none."""
-    return COVER if draws_faces(method) and kind != FACE else method
+    """Whether a method draws faces, and covers all else."""
+    return isinstance(method, FaceMethod)
 
 
 def check_mode(method: Method, over_time: str) -> None:

@@ -11,7 +11,7 @@ with R(c), R(c′) neighbours under it: then M's guarantee holds for what is sho
 Under any-image and latent-cell these are all neighbours; under m-pixels those whose rasters differ in at most
 m positions, whatever else differs in other frames, as no pixel of those is read. ∎
 
-**Mean.** The raster is R(c)[p] = round(Σ_t c_t[p] / T) (`mean_of`), of a region that is the same in all of its T frames.
+**Mean.** The raster is R(c)[p] = round(Σ_t c_t[p] / T), of a region that is the same in all of its T frames.
 *Proof.* Levels of R(c) are 0..255. If c and c′ differ in at most m positions p, in whatever frames, then so
 do R(c) and R(c′), and M's guarantee holds as above. ∎ Sums of frames are no measure: m counts positions.
 
@@ -25,33 +25,23 @@ the T guarantees, and T · ε/T = ε (Dwork & Roth 2014, theorem 3.16; for ρ Bu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
-from typing import Final, Protocol, TypeVar
-
-import numpy as np
-from jaxtyping import UInt8
+from typing import Any, Final, Protocol, TypeVar
 
 from dpveil.accounting import compose
 from dpveil.core.guarantee import Guarantee
-from dpveil.core.origin import FACE, WHOLE
+from dpveil.core.origin import WHOLE
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
+from dpveil.faces.objects import COVER
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
-from dpveil.video.asked import FIXED, MEAN, SHARED, SPLIT, check_mode, draws_faces, method_for
-from dpveil.video.facts import Facts
-from dpveil.video.places import course_of_box
+from dpveil.video.asked import FIXED, MEAN, SHARED, SPLIT, check_mode, draws_faces
+from dpveil.video.places import Scene
 from dpveil.video.track import Key, Track
 
-GRID: Final = 8
-"""Boxes are rounded outward to multiples of so many pixels before their sizes are compared."""
-YAW: Final = 20
-"""Degrees between the classes of yaw by which key frames are chosen."""
-UNTURNED: Final = 9
-"""The class of an unknown yaw: beyond all others."""
 CROP: Final[Size] = {"height": 128, "width": 128, "channels": 3}
 """The size at which methods that draw faces are asked for their guarantee, which no size changes."""
 CHANNELS: Final = 3
@@ -131,70 +121,42 @@ def name_of(group: Sequence[Seen]) -> str:
     return f"track {first.number}" if first.person is None else f"person {first.person}"
 
 
-def rounded(key: Key, kind: str, facts: Facts) -> Box | None:
-    """Return the box of a key rounded outward to the grid, by which keys are compared; None if none of it is
-    in the picture.
+def key_frame(group: Sequence[Track], scene: Scene) -> tuple[Track, Key, Box | None]:
+    """Return the track and the key at which a person is read, and the raster there, None for a crop.
+
+    It is the largest one, for faces by their cells, then of them the one turned least, then the first; faces
+    that reach beyond the picture come last. No pixel is read, and of a key only what is rounded and shows: so
+    neighbours, which agree on that, are read in the same frame. Raises `RegionError` if the person is outside
+    of the picture at every key.
     """
-    if kind == WHOLE:
-        return Box(0, 0, facts.width, facts.height)
-    left, top = max(0, key.x // GRID * GRID), max(0, key.y // GRID * GRID)
-    right = min(facts.width, -(-(key.x + key.w) // GRID) * GRID)
-    bottom = min(facts.height, -(-(key.y + key.h) // GRID) * GRID)
-    return Box(left, top, right - left, bottom - top) if left < right and top < bottom else None
-
-
-def key_frame(group: Sequence[Track], facts: Facts, *, faces: bool) -> tuple[Track, Key]:
-    """Return the key at which a person is read: of the largest size, then the least turned, then the first.
-
-    Sizes and yaws count as classes of a public grid, and yaws for `faces` alone. No pixel is read: it is a
-    function of the keys. Where a guarantee is about few pixels, it is one of rasters alone, which show.
-    Raises `RegionError` if the person is outside of the picture at every key.
-    """
-    best: tuple[tuple[int, int, int, int], Track, Key] | None = None
-    for track in group:
-        for key in track.keys:
-            box = rounded(key, track.kind, facts)
-            if box is None:
-                continue
-            size = _size_class(box.w * box.h) if faces else box.w * box.h
-            turned = _turned(key.yaw) if faces else 0
-            rank = (-size, turned, key.frame, track.number)
-            if best is None or rank < best[0]:
-                best = (rank, track, key)
-    if best is None:
+    ranked = [each for track in group for each in _ranked(track, scene)]
+    if not ranked:
         raise RegionError(f"{name_of(group)} is outside of the picture in every frame", hint="remove it")
-    return best[1], best[2]
+    _, track, key, box = min(ranked, key=lambda each: (*each[0], each[1].number))
+    return track, key, box
 
 
-@lru_cache(maxsize=4096)
-def _size_class(area: int) -> int:
-    """Return the largest k with 1.25^(2k) ≤ `area`, exactly."""
-    k = 0
-    while 25 ** (k + 1) <= area * 16 ** (k + 1):
-        k += 1
-    return k
+Ranked = tuple[tuple[int, ...], Track, Key, Box | None]
 
 
-def _turned(yaw: int | None) -> int:
-    return UNTURNED if yaw is None else (abs(yaw) + YAW // 2) // YAW
+def _ranked(track: Track, scene: Scene) -> Iterator[Ranked]:
+    """Yield the keys of a track at which anything of it is in the picture, each with its rank."""
+    if scene.shows_face(track):
+        for key, cell in zip(track.keys, scene.course(track).cells, strict=True):
+            x, y, w, h = cell.around
+            if x < scene.width and y < scene.height and x + w > 0 and y + h > 0:
+                beyond = x < 0 or y < 0 or x + w > scene.width or y + h > scene.height
+                yield (beyond, -cell.scale, abs(cell.yaw or 0), key.frame), track, key, None
+        return
+    for key in track.keys:
+        region = scene.spot(track, key.frame).region
+        if region is not None:
+            yield (-region.box.w * region.box.h, key.frame), track, key, region.box
 
 
-def mean_of(frames: Iterable[UInt8[np.ndarray, "h w 3"]]) -> UInt8[np.ndarray, "h w 3"]:
-    """Return the mean of the same region in all frames, rounded to levels 0..255, halves upward.
-
-    Sums are exact, and one frame is held at a time. Raises `RegionError` without a frame.
-    """
-    total, count = np.zeros(1, np.int64), 0
-    for frame in frames:
-        total, count = total + frame, count + 1
-    if not count:
-        raise RegionError("there is no frame to take the mean of", hint="the clip has none there")
-    return ((2 * total + count) // (2 * count)).astype(np.uint8)
-
-
-def size_of(box: Box | None) -> Size:
-    """Return the size of a raster, or `CROP` for a face's canonical crop."""
-    return CROP if box is None else {"height": box.h, "width": box.w, "channels": CHANNELS}
+def size_of(box: Box | None) -> Size | None:
+    """Return the size of a raster; None for a face's canonical crop."""
+    return None if box is None else {"height": box.h, "width": box.w, "channels": CHANNELS}
 
 
 def share(method: Method, frames: int) -> Method:
@@ -220,19 +182,25 @@ def times(guarantee: Guarantee, count: int) -> Guarantee:
     """
     if not guarantee.formal:
         return guarantee
-    more = {n: None if (each := getattr(guarantee, n)) is None else each * count for n in ("epsilon", "rho")}
+    held = {"epsilon": guarantee.epsilon, "rho": guarantee.rho}
+    more: dict[str, Any] = {n: None if number is None else number * count for n, number in held.items()}
     delta = None if guarantee.delta is None else min(Fraction(1), guarantee.delta * count)
     return replace(guarantee, **more, delta=delta)
 
 
-def per_draw(method: Method, kind: str, size: Size, frames: int, over_time: str) -> tuple[Method, Guarantee]:
-    """Return what is drawn for regions of a kind, and what all draws of one person cost together."""
-    own = method_for(method, kind)
-    alone = own.guarantee(**size)
+def per_draw(method: Method, size: Size | None, frames: int, over_time: str) -> tuple[Method, Guarantee]:
+    """Return what is drawn of one person, and what all of its draws cost together.
+
+    `size` is that of the raster; None for the crop of a face, which a method that draws faces replaces. Such
+    a method covers all else, whatever it shows.
+    """
+    own = COVER if size is not None and draws_faces(method) else method
+    stated = CROP if size is None else size
+    alone = own.guarantee(**stated)
     if over_time != SPLIT or alone.free:
         return own, alone
     each = share(own, frames)
-    return each, times(each.guarantee(**size), frames)
+    return each, times(each.guarantee(**stated), frames)
 
 
 def total_of(guarantees: Sequence[Guarantee]) -> Guarantee:
@@ -244,38 +212,31 @@ def total_of(guarantees: Sequence[Guarantee]) -> Guarantee:
     return compose(paid or guarantees[:1])
 
 
-def check_fixed(group: Sequence[Track], facts: Facts) -> None:
+def check_fixed(group: Sequence[Track], scene: Scene) -> None:
     """Raise `InvalidParameter` unless one person's region is the same in all frames, as a mean needs.
 
     Its place must be given by a user, and not by pixels: a region that moves has no mean.
     """
-    boxes = {(key.x, key.y, key.w, key.h) for track in group for key in track.keys}
-    if len(group) == len(boxes) == 1 and group[0].kind in FIXED:
+    track = group[0]
+    still = track.kind == WHOLE or (track.kind in FIXED and scene.box_course(track).still)
+    if len(group) == 1 and still:
         return
     problem = f"is for regions that stay in one place, and {name_of(group)} is none"
     hint = "take once, or whole or a box as regions"
     raise InvalidParameter("over_time", MEAN, problem, hint=hint)
 
 
-def raster(key: Key, kind: str, facts: Facts, pose: str) -> Box | None:
-    """Return the box that is read and replaced at a key, as `places.Scene` replaces it."""
-    if kind == WHOLE:
-        return Box(0, 0, facts.width, facts.height)
-    return course_of_box([key], kind, pose=pose).box(key.frame, facts.width, facts.height)
+def draws_of(scene: Scene, over_time: str) -> tuple[Draw, ...]:
+    """Return the draws of a clip, one for each person that is replaced.
 
-
-def draws_of(
-    tracks: Sequence[Track], method: Method, over_time: str, facts: Facts, pose: str
-) -> tuple[Draw, ...]:
-    """Return the draws of a clip, one for each person that is replaced; raises `RegionError`."""
+    Raises `RegionError` and `InvalidParameter` for what cannot be drawn.
+    """
     made = []
-    for group in persons(tracks):
-        kind, frames = group[0].kind, length(group)
+    for group in persons(scene.tracks):
         if over_time == MEAN:
-            check_fixed(group, facts)
-        faces = kind == FACE and draws_faces(method)
-        track, key = key_frame(group, facts, faces=faces)
-        box = None if faces else raster(key, track.kind, facts, pose)
-        drawn, cost = per_draw(method, kind, size_of(box), frames, over_time)
+            check_fixed(group, scene)
+        frames = length(group)
+        track, key, box = key_frame(group, scene)
+        drawn, cost = per_draw(scene.method, size_of(box), frames, over_time)
         made.append(Draw(name_of(group), group, track, key, drawn, box, frames, cost))
     return tuple(made)

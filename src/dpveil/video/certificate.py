@@ -36,7 +36,7 @@ LONGEST: Final = 10**9
 class ClipOutput:
     """The file of a released clip: SHA-256 of its bytes, format, and seconds from first to last frame.
 
-    Raises `InvalidParameter` for values that no released clip has.
+    Raises `InvalidParameter` for values that no released clip has, and `TypeError` for other types.
     """
 
     sha256: str
@@ -44,7 +44,7 @@ class ClipOutput:
     seconds: Fraction
 
     def __post_init__(self) -> None:
-        if not isinstance(self.sha256, str) or not HASH.fullmatch(self.sha256):
+        if not HASH.fullmatch(self.sha256):
             raise InvalidParameter("sha256", None, "is no SHA-256")
         if self.format not in FORMATS.values():
             raise InvalidParameter("format", None, "is unknown", hint=f"one of {', '.join(FORMATS)}")

@@ -17,8 +17,9 @@ from dpveil.core.signature import Signature
 from dpveil.errors import INTACT, CertificateError, DPVeilError, MissingPlugin
 from dpveil.io import MAX_PIXELS
 from dpveil.postprocessing import stated as stated_step
-from dpveil.video.asked import ON_LOST, OVER_TIME, POSES, check_word, draws_faces
+from dpveil.video.asked import ON_LOST, OVER_TIME, check_word, draws_faces
 from dpveil.video.certificate import SCHEMA, ClipOutput, VideoCertificate
+from dpveil.video.path import POSES
 from dpveil.video.plan_checks import MOST_FRAMES, MOST_TRACKS, check_text, whole
 from dpveil.video.quote import ClipQuote, TrackRecord
 from dpveil.video.track import ENDS
@@ -131,7 +132,8 @@ def _check_sizes(quote: ClipQuote) -> None:
         kind = group[0].kind
         if any(track.kind != kind for track in group):
             raise ValueError("one person of two kinds")
-        if (size is None) != (kind == FACE and draws_faces(quote.method)):
+        crop = draws_faces(quote.method) and kind != WHOLE
+        if (size is None and not crop) or (size is not None and crop and kind == FACE):
             raise ValueError("a raster where a crop is read, or none where it is")
         if kind == WHOLE and size != (quote.width, quote.height):
             raise ValueError("less than the whole picture")

@@ -33,7 +33,7 @@ from dpveil.video.smooth import calm, mean_at
 from dpveil.video.track import Key
 
 ONE: Final = HeadFrame(1)
-FINE: Final = "follow"
+FINE: Final = "fine"
 COARSE: Final = "coarse"
 POSES: Final = (FINE, COARSE)
 """What is told of how a head is held: roll and yaw by its keys, or nothing, and less of its size."""
@@ -54,7 +54,7 @@ def cell_at(key: Key, protect: str, pose: str = FINE) -> Cell:
     >>> cell_at(Key(0, 300, 200, 90, 120), "head").numbers
     (26, 0, 35, 24)
     """
-    fine = pose != COARSE
+    fine = pose == FINE
     box = Box(key.x, key.y, key.w, key.h)
     head = between(of_box(box, -math.radians(key.roll) if fine else 0.0), SEEN, ONE)
     yaw = math.radians(key.yaw) if fine and key.yaw is not None else None

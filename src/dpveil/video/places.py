@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from dpveil.core.origin import BOX, FACE, OBJECT, WHOLE
+from dpveil.core.origin import BOX, OBJECT, WHOLE, Origin
 from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError
 from dpveil.faces.base import FaceMethod
@@ -82,17 +82,6 @@ def _edges(key: Key, margin: float, rounded: bool, pose: str) -> tuple[float, fl
         math.ceil(part / step) * step for part in (right, bottom)
     )
     return (*low, *high)  # type: ignore[return-value]
-
-
-def course_of_box(
-    keys: Sequence[Key], kind: str, margin: Fraction | None = MARGIN, pose: str = FINE
-) -> BoxCourse:
-    """Return the course of what is replaced of a track of this kind, which is rounded unless a user gave it.
-
-    A `margin`, in shares of width and height, is around faces alone.
-    """
-    around = margin if kind == FACE and margin is not None else Fraction(0)
-    return BoxCourse.of(keys, margin=around, rounded=kind not in GIVEN, pose=pose)
 
 
 @dataclass(frozen=True)
@@ -168,8 +157,9 @@ class Scene:
         return np.array(spans, np.float64).reshape(-1, 2)
 
     def shows_face(self, track: Track) -> bool:
-        """Whether another face is shown where a track is: what is none is covered, as `budget` prices it."""
-        return self.faces and track.kind == FACE
+        """Whether another face is shown where a track is."""
+        origin = Origin(track.kind, track.finder, number=track.number, found=track.kind not in GIVEN)
+        return self.faces and track.kind != WHOLE and not origin.faceless
 
     def course(self, track: Track) -> Course:
         """Return the course of a face that is replaced by a face; raises `RegionError`."""
@@ -181,8 +171,11 @@ class Scene:
     def box_course(self, track: Track) -> BoxCourse:
         """Return the course of anything else, which is rounded unless a user gave its box."""
         if track.number not in self._boxes:
-            margin = None if self.faces else self.margin
-            self._boxes[track.number] = course_of_box(track.keys, track.kind, margin, self.pose)
+            margin = Fraction(0) if self.faces or track.kind != "face" else self.margin
+            given = track.kind in GIVEN
+            self._boxes[track.number] = BoxCourse.of(
+                track.keys, margin=margin, rounded=not given, pose=self.pose
+            )
         return self._boxes[track.number]
 
     @cached_property

@@ -22,10 +22,12 @@ from dpveil.errors import InvalidParameter, TooWeak
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step
 from dpveil.video import words
-from dpveil.video.asked import FOLLOW, HOLD, ON_LOST, ONCE, OVER_TIME, POSES, check_word, draws_faces
-from dpveil.video.budget import Draw, draws_of, size_of
+from dpveil.video.asked import HOLD, ON_LOST, ONCE, OVER_TIME, check_word, draws_faces
+from dpveil.video.budget import CROP, Draw, draws_of, size_of
 from dpveil.video.certificate import ClipOutput, VideoCertificate
 from dpveil.video.facts import Facts
+from dpveil.video.path import FINE, POSES
+from dpveil.video.places import Scene
 from dpveil.video.plan_checks import (
     MOST_TRACKS,
     check_cuts,
@@ -65,7 +67,7 @@ class VideoPlan:
     cuts: tuple[int, ...] = ()
     request: tuple[str, ...] = ()
     over_time: str = ONCE
-    pose: str = FOLLOW
+    pose: str = FINE
     on_lost: str = HOLD
     keep_audio: bool = False
     post_processing: tuple[Step, ...] = ()
@@ -140,8 +142,22 @@ class VideoPlan:
         )
 
     @cached_property
+    def scene(self) -> Scene:
+        """What is replaced in each frame."""
+        facts = self.facts
+        return Scene(
+            width=facts.width,
+            height=facts.height,
+            rate=float((facts.frames - 1) / facts.seconds) if facts.seconds else 1.0,
+            method=self.method,
+            tracks=tuple(track for track in self.tracks if not track.visible),
+            pose=self.pose,
+            steps=self.post_processing,
+        )
+
+    @cached_property
     def _made(self) -> tuple[Draw, ...]:
-        return draws_of(self.tracks, self.method, self.over_time, self.facts, self.pose)
+        return draws_of(self.scene, self.over_time)
 
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
@@ -243,7 +259,7 @@ class VideoPlan:
     def prepare(self) -> None:
         """Raise any error that would prevent a draw, before budget is spent: call it before paying."""
         for draw in {(d.method, d.raster and (d.raster.h, d.raster.w)): d for d in self.draws}.values():
-            draw.method.prepare(**size_of(draw.raster))
+            draw.method.prepare(**size_of(draw.raster) or CROP)
 
     def check_strength(self, least: str | None) -> None:
         """Raise `TooWeak` if the total is below `least` (strong, moderate or weak)."""

@@ -112,7 +112,7 @@ def _check_track(track: Track, frames: int, where: str) -> None:
     whole(track.number, f"{where}.number", 1, MOST_FRAMES)
     if track.person is not None:
         whole(track.person, f"{where}.person", 1, MOST_FRAMES)
-    if not isinstance(track.kind, str) or not KIND.fullmatch(track.kind):
+    if not KIND.fullmatch(check_text(track.kind, f"{where}.kind")):
         raise refused(f"{where}.kind", track.kind, "is no kind of region", "such as face, text or box")
     check_text(track.finder, f"{where}.finder")
     if track.end not in ENDS:

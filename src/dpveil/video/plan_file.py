@@ -24,6 +24,7 @@ from dpveil.io.names import check_path, quoted, shown
 from dpveil.io.refused import Refused
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import stated as stated_step
+from dpveil.video.asked import FIXED
 from dpveil.video.facts import Facts
 from dpveil.video.plan import VideoPlan
 from dpveil.video.plan_checks import MOST_TRACKS, check_text, refused
@@ -34,8 +35,10 @@ MOST_BYTES: Final = 1 << 25
 WIDTH: Final = 100
 """Objects and lists that fit into so many characters are written in one line."""
 HASH: Final = re.compile(r"[0-9a-f]{64}")
-BY_HAND: Final = "by hand"
-"""The finder of a track that a user added."""
+BY_HAND: Final = {"face": "faces by hand", "text": "text by hand", "plate": "plates by hand"}
+"""The finder of a track that a user added, by its kind."""
+OTHERS: Final = "detected by hand"
+"""That of other kinds, which methods that draw faces cover."""
 LEFT: Final = "left"
 CLIP: Final = "name sha256 format codec width height time_base start steps audio dropped"
 PLAN: Final = (
@@ -187,10 +190,10 @@ def _track(value: object, where: str) -> Track:
         name = f"{where}.keys[{at}]"
         keys.append(Key(**_object(each, name, KEY, {"frame", "x", "y", "w", "h"})))
     optional = {n: data[n] for n in ("score", "person", "visible") if n in data}
-    finder, end = data.get("finder", BY_HAND), data.get("end", LEFT)
-    return Track(
-        number=data["number"], kind=data["kind"], finder=finder, end=end, keys=tuple(keys), **optional
-    )
+    kind, end = data["kind"], data.get("end", LEFT)
+    by_hand = BY_HAND.get(kind, OTHERS) if isinstance(kind, str) else OTHERS
+    finder = data.get("finder", kind if kind in FIXED else by_hand)
+    return Track(number=data["number"], kind=kind, finder=finder, end=end, keys=tuple(keys), **optional)
 
 
 def _method(name: object, parameters: object) -> Method:

@@ -22,8 +22,9 @@ from dpveil.regions.boxes import box_of_text
 from dpveil.release.whole import about_all
 from dpveil.release.words import CHOSEN, few_only, pure_noise, verdict
 from dpveil.video import words
-from dpveil.video.asked import FIXED, FOLLOW, SPLIT, check_mode
-from dpveil.video.budget import CHANNELS, CROP, length, name_of, per_draw, persons, times, total_of
+from dpveil.video.asked import FIXED, ONCE, SPLIT, check_mode
+from dpveil.video.budget import CHANNELS, CROP, length, name_of, per_draw, persons, size_of, times, total_of
+from dpveil.video.path import FINE
 from dpveil.video.track import Track
 from dpveil.video.units import Event
 
@@ -94,7 +95,7 @@ class ClipQuote:
     def drawn(self) -> list[tuple[Method, Guarantee]]:
         """What is drawn for each person, in each frame if that is a split, and what it costs in all."""
         return [
-            per_draw(self.method, group[0].kind, size, length(group), self.over_time)
+            per_draw(self.method, size, length(group), self.over_time)
             for group, size in zip(self.persons, self._sizes, strict=True)
         ]
 
@@ -123,7 +124,7 @@ class ClipQuote:
         """What the clip would cost if each frame were drawn on its own at the price of one draw."""
         costs = []
         for group, size in zip(self.persons, self._sizes, strict=True):
-            _, alone = per_draw(self.method, group[0].kind, size, 1, "once")
+            _, alone = per_draw(self.method, size, 1, ONCE)
             costs.append(times(alone, length(group)))
         return replace(total_of(costs), scope=self.total.scope)
 
@@ -143,7 +144,7 @@ class ClipQuote:
         """What whoever uses the clip has to know, besides the kind of bits."""
         few = (few_only(self.total),) if self._few_only else ()
         voices = (words.VOICES,) * self.audio
-        noisy = {}
+        noisy: dict[tuple[int, int], str] = {}
         for (method, _), size in zip(self.drawn, self.sizes, strict=True):
             if size is not None and size not in noisy and len(noisy) < MOST_SIZES:
                 noisy[size] = pure_noise(method, size[1], size[0], CHANNELS)
@@ -206,9 +207,8 @@ class ClipQuote:
         return "" if always else words.NOT_ALWAYS
 
     @property
-    def _sizes(self) -> list[Size]:
-        sizes = (None if size is None else (size[1], size[0]) for size in self.sizes)
-        return [CROP if s is None else {"height": s[0], "width": s[1], "channels": CHANNELS} for s in sizes]
+    def _sizes(self) -> list[Size | None]:
+        return [None if size is None else size_of(Box(0, 0, *size)) for size in self.sizes]
 
     def _for_frames(self, index: int, frames: int) -> Guarantee:
         """Return what a draw costs if at most so many of its frames are changed."""
@@ -216,7 +216,8 @@ class ClipQuote:
         if self.over_time != SPLIT or cost.free:
             return cost
         own = length(self.persons[index])
-        return times(method.guarantee(**self._sizes[index]), min(frames, own))
+        size = self._sizes[index] or CROP
+        return times(method.guarantee(**size), min(frames, own))
 
     def _stated(
         self, group: Sequence[TrackRecord], size: tuple[int, int] | None, method: Method, cost: Guarantee
@@ -224,7 +225,7 @@ class ClipQuote:
         shown = list(cost.scope.in_the_clear)
         if size is None:
             shown += map(words.of_clip, method.shown_by_place(HEAD))
-            shown += [words.TURNS] * (self.pose == FOLLOW)
+            shown += [words.TURNS] * (self.pose == FINE)
         if chosen := ", ".join(method.set_by_user):
             shown.append(CHOSEN.format(chosen))
         covered = words.covers(name_of(group), group[0].kind, length(group), size, self.over_time)
@@ -235,7 +236,9 @@ class ClipQuote:
         replaced = [track for group in self.persons for track in group]
         found = any(track.kind not in FIXED for track in self.tracks)
         always = any(t.kind == WHOLE and (t.first, t.last) == (0, self.frames - 1) for t in replaced)
-        beside = (words.PLACES, words.COUNT, words.MOTION, words.MISSED) if found else ()
+        beside: tuple[str, ...] = ()
+        if found:
+            beside = (words.PLACES, words.COUNT, words.MOTION, words.MISSED)
         if not found and not always:
             beside = (words.GIVEN, words.OUTSIDE)
         if not found and not all(map(_given, self.request)):
@@ -251,7 +254,10 @@ class ClipQuote:
         if self.total.relation.m is None or self.strength == NONE:
             return False
         parts = list(zip(self.drawn, self._sizes, self.persons, strict=True))
-        (method, _), size, group = max(parts, key=lambda part: part[1]["height"] * part[1]["width"])
+        rasters = [(method, size, group) for (method, _), size, group in parts if size is not None]
+        if not rasters:
+            return False
+        method, size, group = max(rasters, key=lambda part: part[1]["height"] * part[1]["width"])
         about = about_all(method, method.guarantee(**size), size)
         frames = length(group) if self.over_time == SPLIT else 1
         return about is not None and strength(times(about, frames)) == NONE

@@ -36,19 +36,10 @@ class Stage:
 
     plan: VideoPlan
 
-    @cached_property
+    @property
     def scene(self) -> Scene:
         """The clip as it will be rendered."""
-        plan, facts = self.plan, self.plan.facts
-        return Scene(
-            width=facts.width,
-            height=facts.height,
-            rate=float((facts.frames - 1) / facts.seconds) if facts.seconds else 1.0,
-            method=plan.method,
-            tracks=tuple(track for track in plan.tracks if not track.visible),
-            pose=plan.pose,
-            steps=plan.post_processing,
-        )
+        return self.plan.scene
 
     @cached_property
     def subjects(self) -> tuple[Subject, ...]:

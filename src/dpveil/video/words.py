@@ -51,8 +51,8 @@ ONE_PERSON: Final = (
     " more than the total"
 )
 EVENT: Final = (
-    "what an event of at most {seconds} s changes within the regions, if it happens {times}: in at most {frames}"
-    " of the clip's decoded frames, whether anything was detected there or not"
+    "what an event of at most {seconds} s changes within the regions, if it happens {times}: in at most"
+    " {frames} of the clip's decoded frames, whether anything was detected there or not"
 )
 UNLINKED: Final = (
     "tracks are not linked: each of them is drawn and costs for itself, also where a person returns; link the"
