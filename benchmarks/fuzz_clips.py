@@ -23,7 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "video" / "io"))
 
-import clips  # noqa: E402
+import clip_samples as clips  # noqa: E402
 
 from dpveil.errors import DPVeilError  # noqa: E402
 from dpveil.video.joining import join  # noqa: E402
