@@ -120,7 +120,9 @@ def child(bases: list[bytes], first: int, last: int, seed: int, folder: Path, sa
     path.unlink(missing_ok=True)
 
 
-def watched(arguments: argparse.Namespace, bases: list[bytes], folder: Path) -> tuple[Counter[str], list[str]]:
+def watched(
+    arguments: argparse.Namespace, bases: list[bytes], folder: Path
+) -> tuple[Counter[str], list[str]]:
     """Run all children, one after the other; return how the clips ended, and the findings."""
     ends: Counter[str] = Counter()
     findings: list[str] = []

@@ -51,7 +51,10 @@ KINDS = {
     "late.mp4": {"times": [5000 + time for time in STEPS]},
     "one.mp4": {"times": [0]},
     "hour.mkv": {"times": [0, 3_600_000]},
-    "open-groups.mp4": {"times": range(0, 800, 40), "options": {"x264-params": "open-gop=1:keyint=6:bframes=3"}},
+    "open-groups.mp4": {
+        "times": range(0, 800, 40),
+        "options": {"x264-params": "open-gop=1:keyint=6:bframes=3"},
+    },
 }
 
 
@@ -101,14 +104,19 @@ def test_any_part_has_the_frames_of_the_whole(tmp_path, name):
 
 @pytest.mark.parametrize("bounds", [(0, 0), (-1, 2), (3, 8), (5, 4)])
 def test_parts_that_are_not_there_are_refused(tmp_path, bounds):
-    with open_clip(clip(tmp_path / "a.mp4")) as found, pytest.raises(InvalidParameter, match="are not in 0..7"):
+    with (
+        open_clip(clip(tmp_path / "a.mp4")) as found,
+        pytest.raises(InvalidParameter, match="are not in 0..7"),
+    ):
         found.frames(*bounds)
 
 
 @pytest.mark.parametrize("suffix", [".mkv", ".webm", ".mov", ".m4v"])
 def test_every_container_is_written(tmp_path, suffix):
     with open_clip(clip(tmp_path / "a.mp4")) as found:
-        assert [number for _, number in shown(written(found, tmp_path / f"o{suffix}", (3,)))] == list(range(7))
+        assert [number for _, number in shown(written(found, tmp_path / f"o{suffix}", (3,)))] == list(
+            range(7)
+        )
 
 
 def test_matroska_has_whole_milliseconds(tmp_path):
@@ -199,7 +207,12 @@ def test_colours_are_those_of_the_stated_matrix_and_range(tmp_path, matrix, name
     assert np.abs(levels[40, 10::21].astype(int) - picture(11)[40, 10::21]).max() <= 5
     with av.open(str(out)) as made:
         context = made.streams.video[0].codec_context
-        assert (context.colorspace, context.color_range, context.color_trc, context.color_primaries) == (1, 1, 1, 1)
+        assert (context.colorspace, context.color_range, context.color_trc, context.color_primaries) == (
+            1,
+            1,
+            1,
+            1,
+        )
 
 
 def test_hidden_colours_are_shown_as_black(tmp_path):
@@ -249,7 +262,10 @@ def _sound(path):
 
 @pytest.mark.parametrize(("sound", "out"), [("pcm_s16le", "o.mp4"), ("aac", "o.webm")])
 def test_sound_that_the_container_does_not_take_is_refused(tmp_path, sound, out):
-    with open_clip(clip(tmp_path / "a.mkv", sound=sound)) as found, pytest.raises(ClipError, match="do not take"):
+    with (
+        open_clip(clip(tmp_path / "a.mkv", sound=sound)) as found,
+        pytest.raises(ClipError, match="do not take"),
+    ):
         written(found, tmp_path / out, keep=True)
 
 
@@ -260,7 +276,10 @@ def test_no_sound_is_kept_unasked(tmp_path):
 
 
 def test_segments_that_do_not_fit_are_refused(tmp_path):
-    with open_clip(clip(tmp_path / "a.mp4")) as found, open_clip(clip(tmp_path / "b.mp4", size=(32, 48))) as small:
+    with (
+        open_clip(clip(tmp_path / "a.mp4")) as found,
+        open_clip(clip(tmp_path / "b.mp4", size=(32, 48))) as small,
+    ):
         written(found, tmp_path / "o.mp4", (3,))
         written(small, tmp_path / "s.mp4", (3,))
         first, second = tmp_path / "o.mp4.0", tmp_path / "o.mp4.3"
