@@ -23,7 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "video" / "io"))
 
-import clips  # noqa: E402
+import clip_samples as clips  # noqa: E402
 
 from dpveil.errors import DPVeilError  # noqa: E402
 from dpveil.video.joining import join  # noqa: E402
@@ -120,7 +120,9 @@ def child(bases: list[bytes], first: int, last: int, seed: int, folder: Path, sa
     path.unlink(missing_ok=True)
 
 
-def watched(arguments: argparse.Namespace, bases: list[bytes], folder: Path) -> tuple[Counter[str], list[str]]:
+def watched(
+    arguments: argparse.Namespace, bases: list[bytes], folder: Path
+) -> tuple[Counter[str], list[str]]:
     """Run all children, one after the other; return how the clips ended, and the findings."""
     ends: Counter[str] = Counter()
     findings: list[str] = []

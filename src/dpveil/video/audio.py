@@ -30,7 +30,9 @@ class Sound:
         stream = self._opened.streams.audio[0]
         name = stream.codec_context.codec.canonical_name if stream.codec_context else "unknown"
         if name not in KEPT[container]:
-            raise self._source.refused(f"its sound is in a format that {container} files do not take", WITHOUT)
+            raise self._source.refused(
+                f"its sound is in a format that {container} files do not take", WITHOUT
+            )
         self._unit = stream.time_base
         self._shift = round(clip.facts.start * clip.facts.time_base / self._unit)
         self._before = container in ("mp4", "mov") or name == "opus"

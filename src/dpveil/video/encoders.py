@@ -36,27 +36,23 @@ class Encoder:
     odd: str | None = None
 
 
-H264: Final = (
-    Encoder(name="libx264", options={"preset": "veryfast", "crf": "18"}, odd="yuv444p"),
-    Encoder(
-        name="libopenh264",
-        options={"rc_mode": "off", "qmin": "18", "qmax": "18", "allow_skip_frames": "0", "profile": "high"},
-    ),
-    Encoder(name="mpeg4", options={"qmin": "2", "qmax": "2"}),
+X264: Final = Encoder(name="libx264", options={"preset": "veryfast", "crf": "18"}, odd="yuv444p")
+VP9: Final = Encoder(
+    name="libvpx-vp9",
+    options={
+        **{"crf": "24", "b": "0", "deadline": "realtime", "cpu-used": "7", "row-mt": "1"},
+        **{"lag-in-frames": "0", "auto-alt-ref": "0"},
+    },
+    odd="yuv420p",
 )
-"""x264; without it, as in builds under the LGPL, OpenH264 or MPEG-4 part 2, which have even sides only."""
-VP9: Final = (
-    Encoder(
-        name="libvpx-vp9",
-        options={
-            **{"crf": "24", "b": "0", "deadline": "realtime", "cpu-used": "7", "row-mt": "1"},
-            **{"lag-in-frames": "0", "auto-alt-ref": "0"},
-        },
-        odd="yuv420p",
-    ),
-)
-ENCODERS: Final[dict[str, tuple[Encoder, ...]]] = {"mp4": H264, "mov": H264, "matroska": H264, "webm": VP9}
-"""The encoders of each container, the best first."""
+MPEG4: Final = Encoder(name="mpeg4", options={"qmin": "2", "qmax": "2"})
+ENCODERS: Final[dict[str, tuple[Encoder, ...]]] = {
+    "mp4": (X264, VP9, MPEG4),
+    "mov": (X264, MPEG4),
+    "matroska": (X264, VP9, MPEG4),
+    "webm": (VP9,),
+}
+"""The encoders of each container, the best first: builds of FFmpeg under the LGPL have no x264."""
 
 
 def container_for(path: str | Path) -> str:

@@ -13,7 +13,7 @@ Boxes = Float[np.ndarray, "n 4"]
 
 REACH: Final = 0.6
 """Largest distance of centres in sides of the box, where the object was just followed."""
-FASTER: Final = 1.2
+FASTER: Final = 4.0
 """What is added to that for each second without being followed."""
 LONGEST: Final = 1.5
 """Largest distance whatever the time."""

@@ -40,18 +40,21 @@ class Path:
         if len(self._rows) > CHUNK:
             self._fix()
 
-    def turn(self, frame: int, roll: float, yaw: float) -> None:
-        """Take the roll and yaw of a head in a frame, in degrees."""
+    def turn(self, frame: int, roll: float, yaw: float) -> bool:
+        """Take the roll and yaw of a head in a frame, in degrees, and return whether they are news."""
+        news = True
         if self._turns:
-            before = self._turns[-1][1]
+            _, before, side = self._turns[-1]
             roll = before + (roll - before + 180) % 360 - 180
+            news = max(abs(roll - before), abs(yaw - side)) > ANGLE
         self._turns.append((frame, roll, yaw))
+        return news
 
     def __len__(self) -> int:
         """Return the number of keys that are fixed."""
         return len(self._frames)
 
-    def keys(self) -> tuple[Key, ...]:
+    def written(self) -> tuple[Key, ...]:
         """Return the keys; on the straight lines between them, boxes hold every place that was added."""
         self._fix()
         first, last = self._frames[0], self._frames[-1]

@@ -27,7 +27,8 @@ class TrackSettings:
     """How tracks are found; times are in seconds.
 
     Frames are searched at least `every` so often (0: every frame), downscaled to `long_side` pixels. A new
-    track is followed `backwards` for so long, at least to the start of the shot. Before and after what is
+    track is followed `backwards` for so long, at least to the search before and at most to the start of the
+    shot. Before and after what is
     followed, its place is protected for a `margin`. An object that is not found for longer than `gap` is lost
     and `on_lost` says what then: "hold" its last place to the end of the shot or until it is found there
     again, "whole": replace the whole frame for that time, or "refuse" the clip. Raises `InvalidParameter` and

@@ -19,6 +19,8 @@ LEAVING: Final = 0.5
 """Seconds of straight motion within which an object that is not found left the picture."""
 AHEAD: Final = 0.4
 """Seconds for which the motion of an object that is not followed is taken to go on."""
+TURN_WAITS: Final = (Fraction(2, 5), Fraction(2))
+"""Shortest and longest time in seconds between two searches for landmarks in one track."""
 RECENT: Final = 0.5
 """Share of the newest motion in that of a trace."""
 
@@ -66,8 +68,9 @@ class Trace:
     """Pixels per second."""
     thumbnail: UInt8[np.ndarray, "h w 3"] | None = None
     thumbnail_score: float = -1.0
-    turned: Fraction | None = None
-    """When its turn was last looked for."""
+    turn_due: Fraction = Fraction(0)
+    turn_wait: Fraction = TURN_WAITS[0]
+    """When its turn is looked for again, and how long after the last time that is."""
     path: Path = field(default_factory=Path)
     loose: list[Place] = field(default_factory=list)
     """Places since the last detection, which the next one corrects."""
@@ -97,6 +100,16 @@ class Trace:
         self._move(self.found, here)
         self.loose, self.place, self.found = [], here, here
         self.score = score if self.score is None else max(self.score, score or 0.0)
+
+    def turn(self, seconds: Fraction, turn: tuple[float, float] | None) -> None:
+        """Take roll and yaw of a head in the newest frame, None if they are not sure.
+
+        The longer they stay the same, the longer it takes until they are looked for again.
+        """
+        news = turn is not None and self.path.turn(self.found.frame, *turn)
+        shortest, longest = TURN_WAITS
+        self.turn_wait = shortest if news else min(2 * self.turn_wait, longest)
+        self.turn_due = seconds + self.turn_wait
 
     def _corrected(self, box: Edges) -> list[Edges]:
         """Return the boxes since the last detection, so that they end in `box`.
@@ -164,7 +177,7 @@ class Trace:
         return Closed(
             kind=self.kind,
             finder=self.finder,
-            keys=self.path.keys(),
+            keys=self.path.written(),
             end=end,
             score=None if self.score is None else round(self.score, 4),
             begun=self.begun,

@@ -31,8 +31,6 @@ WINDOW: Final = 120
 """The most frames through which new tracks are followed backwards: 30 MB."""
 TAKEN: Final = 0.5
 """Intersection over union with a track that was found, from which one that was not is the same object."""
-TURN_EVERY: Final = Fraction(1, 2)
-"""Seconds between two searches for landmarks in one track."""
 THUMBNAIL: Final = 96
 """Longer side of thumbnails in pixels."""
 AROUND: Final = 0.3
@@ -62,6 +60,7 @@ class Tracker:
         self._shots, self._live, self._keys, self._scale = Shots(), list[Trace](), 0, 1.0
         self._window: deque[Past] = deque(maxlen=WINDOW)
         self._due: Fraction | None = None
+        self._back = max(settings.backwards, settings.every)
 
     def take(self, frame: Frame) -> None:
         """Take the next frame; raises `RegionError` if a search fails or there are too many tracks."""
@@ -74,8 +73,8 @@ class Tracker:
         if self._due is None or seconds + (seconds - last) / 2 >= self._due:
             self._search(frame, seconds, grey)
             self._due = seconds + self.settings.every
-        self._remember(Past(frame.index, seconds, grey))
         self._drop(seconds)
+        self._remember(Past(frame.index, seconds, grey))
 
     def end(self) -> None:
         """Close all tracks, as the clip is over."""
@@ -109,7 +108,7 @@ class Tracker:
     def _remember(self, past: Past) -> None:
         """Keep a frame for what is found later, and forget those that are older than needed."""
         self._window.append(past)
-        while past.seconds - self._window[0].seconds > self.settings.backwards:
+        while past.seconds - self._window[0].seconds > self._back:
             self._window.popleft()
 
     def _search(self, frame: Frame, seconds: Fraction, grey: UInt8[np.ndarray, "h w"]) -> None:
@@ -168,20 +167,22 @@ class Tracker:
         if len(self.closed) + len(self._live) + len(found) > MOST_TRACKS:
             raise _too_many(f"{MOST_TRACKS:,} tracks", frame, seconds)
         boxes = [_edges(one) for one in found]
-        for one, box, before in zip(found, boxes, self._backwards(grey, boxes), strict=True):
+        for one, box, before in zip(found, boxes, self._backwards(seconds, grey, boxes), strict=True):
             place = Place(frame.index, seconds, box, True)
             trace = Trace.begin(one.kind, finder, place, before, one.score)
             _show(trace, frame, one.score)
             self._live.append(trace)
 
-    def _backwards(self, grey: UInt8[np.ndarray, "h w"], boxes: list[Edges]) -> list[list[Place]]:
+    def _backwards(
+        self, seconds: Fraction, grey: UInt8[np.ndarray, "h w"], boxes: list[Edges]
+    ) -> list[list[Place]]:
         """Return where new objects were in the frames before, the earliest first.
 
         Where flow loses one, it is held to the first frame. One that comes into the picture begins there.
         """
         places: list[list[Place]] = [[] for _ in boxes]
         newest, sure, inside = list(boxes), [True] * len(boxes), [True] * len(boxes)
-        for past in reversed(self._window):
+        for past in self._past(seconds):
             asked = [n for n in range(len(boxes)) if sure[n] and inside[n]]
             moved, known = self._flow(grey, past.grey, [newest[n] for n in asked])
             for n, box, good in zip(asked, moved, known, strict=True):
@@ -193,15 +194,15 @@ class Tracker:
             grey = past.grey
         return places
 
+    def _past(self, seconds: Fraction) -> list[Past]:
+        """Return the frames through which something new is followed, the newest first."""
+        return [past for past in reversed(self._window) if seconds - past.seconds <= self._back]
+
     def _turn(self, frame: Frame, seconds: Fraction) -> None:
         """Look for the roll and yaw of faces that were found in this frame."""
         for trace in self._live:
-            found = trace.kind == FACE and trace.found.frame == frame.index
-            if found and (trace.turned is None or seconds - trace.turned >= TURN_EVERY):
-                trace.turned = seconds
-                turn = turn_of(frame.image, trace.found.box)
-                if turn is not None:
-                    trace.path.turn(frame.index, *turn)
+            if trace.kind == FACE and trace.found.frame == frame.index and seconds >= trace.turn_due:
+                trace.turn(seconds, turn_of(frame.image, trace.found.box))
 
     def _drop(self, seconds: Fraction) -> None:
         """Close the tracks of what left the picture or was not found for too long."""

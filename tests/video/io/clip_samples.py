@@ -84,7 +84,16 @@ def clip(
             packets += _tone(voice, times[-1] * unit)
         packets.sort(key=lambda packet: packet.dts * packet.time_base)
         made.mux(packets)
+        for other in made.streams:
+            if other.type == "subtitle":
+                made.mux(_line(other))
     return path
+
+
+def _line(stream: Any) -> Any:
+    packet = av.Packet(SECRET.encode())
+    packet.stream, packet.pts, packet.dts, packet.duration, packet.time_base = stream, 0, 0, 200, UNIT
+    return packet
 
 
 def as_stored(frame: av.VideoFrame, pixels: str, time: int, unit: Fraction) -> av.VideoFrame:
@@ -127,7 +136,10 @@ def quarter(levels: np.ndarray) -> np.ndarray:
 
 
 def extras(made: Any) -> None:
-    """Give a container metadata and chapters with a secret in them."""
+    """Give a container metadata and chapters, and Matroska an attachment and subtitles, with a secret in all."""
+    if made.format.name == "matroska":
+        made.add_attachment("font.ttf", "application/x-truetype-font", (3 * SECRET).encode())
+        made.add_mux_stream("subrip")
     made.metadata.update({"title": SECRET, "comment": SECRET, "location": f"+52.5+013.4/{SECRET}"})
     half = {"id": 1, "start": 0, "end": 100, "time_base": UNIT, "metadata": {"title": SECRET}}
     made.set_chapters([half, half | {"id": 2, "start": 100, "end": 200}])
