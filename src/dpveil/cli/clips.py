@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dpveil.core.urls import Url
 from dpveil.errors import UsageError
 from dpveil.io.folders import VIDEOS, is_folder
 
 if TYPE_CHECKING:
+    from dpveil.batch import Choices, Report, Task
+    from dpveil.batch.interrupts import Interrupts
     from dpveil.cli.video_options import ClipOptions
+    from dpveil.cli.video_progress import Progress
+    from dpveil.video.obfuscating import ClipRun
 
 SUFFIXES: Final = frozenset(f".{name}" for name in VIDEOS.split())
 """How the names of clips end."""
@@ -54,7 +58,8 @@ def planned_clips(
     Raises as `batch.planned`, and `UsageError` for clips that are to be numbered or put elsewhere, and for
     `options` of clips without any.
     """
-    from dpveil.batch import planned
+    from dpveil.batch import Task, planned
+    from dpveil.batch.tasks import checked
 
     if _is_one(inputs, out):
         photos, clips = [], [Task(inputs[0], out, out.name)]
@@ -85,7 +90,8 @@ def _check(clip: Task, out: Path, names: str) -> None:
         hint = f"end the name in one of {', '.join(WRITTEN)}, or name a folder"
         raise UsageError(OTHER_NAME.format(out="--out", name=shown(out)), hint=hint)
     if names != "keep":
-        raise UsageError(f"{shown(clip.source)} is a clip, and clips keep their names", hint="leave out --names")
+        text = f"{shown(clip.source)} is a clip, and clips keep their names"
+        raise UsageError(text, hint="leave out --names")
     if clip.remote is not None or isinstance(clip.source, Url):
         hint = "copy the clip to this disk, and name a folder as --out"
         raise UsageError(f"{shown(clip.source)} is a clip, and clips are not read or put by URL", hint=hint)
@@ -97,8 +103,39 @@ def _as_clip(task: Task) -> Task:
     return replace(task, output=output, name=name, former=None, elsewhere=())
 
 
-def check_alone(given: dict[str, Any]) -> None:
-    """Raise `UsageError` for options of photos that clips do not have."""
-    for option, (value, hint) in given.items():
-        if value:
-            raise UsageError(f"{option} is for photos, and there is a clip among the inputs", hint=hint)
+def release_clips(
+    report: Report,
+    clips: Sequence[Task],
+    choices: Choices,
+    options: ClipOptions,
+    interrupts: Interrupts,
+    *,
+    quiet: bool,
+    json: bool,
+) -> None:
+    """Release every clip after the photos, and add what became of each to the report."""
+    if not clips:
+        return
+    from dpveil.batch.report import INTERRUPTED, Untried
+    from dpveil.cli.video_progress import frames_bar
+    from dpveil.video.obfuscating import ClipRun
+
+    run = ClipRun(choices=choices, more=options.settings())
+    with frames_bar(quiet=quiet, as_json=json) as progress:
+        for task in clips:
+            if report.stopped is not None:
+                report.fail(task, Untried(report.stopped), tried=False)
+                continue
+            try:
+                with interrupts.raising():
+                    _release(run, task, report, progress)
+            except KeyboardInterrupt:
+                report.fail(task, Untried(INTERRUPTED), tried=False)
+                report.stopped = INTERRUPTED
+
+
+def _release(run: ClipRun, task: Task, report: Report, progress: Progress) -> None:
+    try:
+        report.entries.append(run.release(task, progress))
+    except Exception as error:  # noqa: BLE001  one clip must not stop the rest, and nothing was written
+        report.fail(task, error)

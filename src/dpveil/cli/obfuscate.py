@@ -182,7 +182,7 @@ def obfuscate_command(
     many = min(jobs or usual_jobs(photos), len(photos))
     heard = context.with_resource(heard_to_the_end(many))  # no Ctrl-C ends the run before its report is told
     report, seen = _released(context, photos, choices, many, heard, closely=review is not None, quiet=quiet)
-    release_clips(report, clips, (choices, regions, clip), heard, quiet=quiet, json=json)
+    release_clips(report, clips, choices, clip, heard, quiet=quiet, json=json)
     report.notes += notes
     listed = max(
         written(manifest, partial(write_manifest, report)),

@@ -142,10 +142,9 @@ def takes_clips(command: Callable[..., int], *, planning: bool = False) -> Calla
         chosen = {name: value for name, value in values.items() if value not in (None, False)}
         return command(*arguments, clip=ClipOptions(chosen), **options)
 
+    usual = {"keep_audio": False}
     own = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=False if name == "keep_audio" else None, annotation=kind
-        )
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=usual.get(name), annotation=kind)
         for name, kind in table.items()
     ]
     kept: Sequence[inspect.Parameter] = list(given.parameters.values())

@@ -97,8 +97,9 @@ def tracked(
         raise InvalidParameter("if_none", if_none, "is not for clips", hint=hint)
     for finder in finders:
         if isinstance(finder, Faces) and (finder.only or finder.exclude):
+            problem = "numbers the faces of a photo, not those of a clip"
             hint = "see the numbers of tracks with dpveil video analyze, and keep some"
-            raise InvalidParameter("exclude", None, "numbers the faces of a photo, not those of a clip", hint=hint)
+            raise InvalidParameter("exclude", None, problem, hint=hint)
         finder.prepare()
 
     def step(done: int) -> None:
@@ -135,7 +136,8 @@ def arranged(
                 raise InvalidParameter(name, number, "is no track", hint=hint)
     if len(set(linked)) < len(linked):
         twice = next(number for number in linked if linked.count(number) > 1)
-        raise InvalidParameter("link", twice, "is linked twice", hint="name all tracks of one person together")
+        hint = "name all tracks of one person together"
+        raise InvalidParameter("link", twice, "is linked twice", hint=hint)
     for person, group in zip(count(1), link, strict=False):
         for number in group:
             known[number] = replace(known[number], person=person)

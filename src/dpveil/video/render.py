@@ -1,4 +1,4 @@
-"""Rendering a clip by its plan: paid, drawn once, rendered in segments, joined and certified; or gone on with.
+"""Rendering a clip by its plan: paid, drawn once, rendered in segments, joined, certified; or gone on with.
 
 A process may end at any moment, also by `kill -9`: `state` keeps what the next one needs to go on. In which
 order things become durable is what makes that sound: the bytes that key the draws, the debits (under keys
@@ -9,7 +9,6 @@ names of both. Nothing drawn leaves the state before its certificate, and what i
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 from dataclasses import dataclass
@@ -34,10 +33,11 @@ from dpveil.video.facts import Facts, Frame
 from dpveil.video.joining import join
 from dpveil.video.paying import Payer, Payment, check_payer
 from dpveil.video.plan import VideoPlan
+from dpveil.video.plan_file import to_text
 from dpveil.video.reading import MAX_PIXELS, Clip, open_clip
 from dpveil.video.segments import spans
 from dpveil.video.stage import Stage
-from dpveil.video.state import CERTIFICATE, DRAWS, State, state, told
+from dpveil.video.state import CERTIFICATE, DRAWS, PLAN, State, sha256_of, state
 from dpveil.video.writing import Writer
 
 RENDERING: Final = "rendering"
@@ -66,6 +66,7 @@ def render(
     seed: int | None = None,
     sign: SigningKey | None = None,
     replace: bool = False,
+    asked: str | None = None,
     max_pixels: int = MAX_PIXELS,
     progress: Progress = nothing,
 ) -> Rendered:
@@ -74,8 +75,8 @@ def render(
     Every draw is debited from `subject` in `ledger` before anything is drawn. After any end of the process,
     the same call goes on where it was, pays nothing twice and draws nothing anew; a call with another plan or
     payer is refused then, unless `replace` drops what was begun. `seed` makes the bits reproducible, which is
-    not for publication. `sign` signs the certificate; `replace` replaces existing files. Raises errors of
-    `dpveil.errors`; nothing half written has the name `out`.
+    not for publication. `sign` signs the certificate; `replace` replaces existing files. `asked` is what
+    `state.left_plan` finds this plan by. Raises errors of `dpveil.errors`; nothing half written has the name `out`.
     """
     target, source = Path(check_path(out, "give the name of a file, such as private.mp4")), Path(clip)
     container = container_for(target)
@@ -87,10 +88,13 @@ def render(
     with open_clip(source, max_pixels=max_pixels) as opened:
         check_same(plan, opened.facts, source)
         payer = None if ledger is None else [ledger.name, subject]
-        settings = {"plan": plan.sha256, "out": target.name, "seed": seed, "payer": payer, "tool": this_tool()}
+        settings = {"plan": plan.sha256, "out": target.name, "seed": seed, "payer": payer}
+        settings["tool"] = this_tool()
         with state(target, settings, anew=replace) as work:
             job = _Job(plan, opened, target, container, work, seed, progress)
             try:
+                if asked is not None and not work.has(PLAN):
+                    work.keep_plan(to_text(plan), asked)
                 if not work.has(CERTIFICATE):
                     job.begin(payment, replace=replace)
                     job.render()
@@ -171,7 +175,7 @@ class _Job:
         segments = [self.work.path(SEGMENT.format(start)) for start, _ in spans(facts)]
         sound = self.clip if self.plan.keep_audio else None
         join(segments, part, facts, container=self.container, audio_from=sound)
-        certificate = self._certificate(_sha256(part))
+        certificate = self._certificate(sha256_of(part))
         self.work.finish(self.joined)
         text = (certificate if sign is None else certificate.signed(sign)).to_text()
         self.work.keep(CERTIFICATE, text.encode(), mode=USUAL)
@@ -181,7 +185,7 @@ class _Job:
         beside, text = certificate_path(self.target), self.work.read(CERTIFICATE) or b""
         stated = self._certificate(str(json.loads(text)["output"]["sha256"]))
         ours = beside.is_file() and beside.read_bytes() == text
-        if ours and self.target.is_file() and _sha256(self.target) == stated.output.sha256:
+        if ours and self.target.is_file() and sha256_of(self.target) == stated.output.sha256:
             return stated
         place_together(
             [(self.work.path(CERTIFICATE), beside), (self.work.path(self.joined), self.target)],
@@ -220,8 +224,3 @@ def _check_free(target: Path) -> None:
     for path in (target, certificate_path(target)):
         if os.path.lexists(path):
             raise refusal(path, FileExistsError(errno.EEXIST, ""))
-
-
-def _sha256(path: Path) -> str:
-    with told(path), path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

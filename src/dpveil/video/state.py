@@ -37,8 +37,8 @@ PART: Final = "part"
 MOST_BYTES: Final = 1 << 16
 """Most bytes of the state itself, which is short."""
 OTHER: Final = (
-    "give the same clip, plan and options as then, which costs nothing; or {replace}, which drops it, and what"
-    " was paid for it is lost"
+    "give the same clip, plan and options as then, which costs nothing; or {replace}, which drops it, and"
+    " what was paid for it is lost"
 )
 
 
@@ -84,6 +84,10 @@ class State:
         """Store a file of the state; on return it survives a loss of power. Raises `OutputError`."""
         with told(self.folder):
             _write(self.folder, name, contents, mode)
+
+    def keep_plan(self, plan: str, asked: str) -> None:
+        """Store the text of a plan with what was asked, so that another process need not plan again."""
+        self.keep(PLAN, json.dumps({"asked": asked, "plan": plan}).encode())
 
     def read(self, name: str) -> bytes | None:
         """Return a file of the state; None if it is not stored yet."""
@@ -155,6 +159,19 @@ def state(out: Path, settings: Mapping[str, Any], *, anew: bool = False) -> Iter
         yield _begun(folder, digest_of(settings), out, anew=anew)
 
 
+def left_plan(out: Path, asked: str) -> str | None:
+    """Return the text of the plan by which a killed process was rendering to `out`, if it was asked the same.
+
+    `asked` is the digest of what it was asked, as it was given to `keep_plan`.
+    """
+    try:
+        _check_own(folder_of(out))
+        data = json.loads((folder_of(out) / PLAN).read_bytes())
+        return str(data["plan"]) if data["asked"] == asked else None
+    except (OSError, OutputError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
 def drop(out: Path) -> None:
     """Delete what is left of a rendering to `out` that is finished, unless a process still uses it."""
     folder = folder_of(out)
@@ -172,6 +189,12 @@ def digest_of(settings: Mapping[str, Any]) -> str:
     """
     text = json.dumps(settings, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def sha256_of(path: Path) -> str:
+    """Return SHA-256 of a file, in hexadecimal; raises `OutputError`."""
+    with told(path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _begun(folder: Path, digest: str, out: Path, *, anew: bool) -> State:
