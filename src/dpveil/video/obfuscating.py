@@ -26,7 +26,6 @@ from dpveil.video.finished import finished
 from dpveil.video.path import FINE
 from dpveil.video.plan import VideoPlan
 from dpveil.video.plan_file import parse_plan
-from dpveil.video.reading import MAX_PIXELS
 from dpveil.video.render import render
 from dpveil.video.source import Source
 from dpveil.video.state import digest_of, drop, left_plan
@@ -72,20 +71,8 @@ class ClipRun:
         plan = self._plan(task, asked, progress)
         if choices.dry:
             return _planned(task, plan)
-        made = render(
-            plan,
-            task.source,
-            task.output,
-            seed=choices.seed,
-            sign=choices.sign,
-            replace=choices.force,
-            asked=asked,
-            progress=progress,
-            max_pixels=MAX_PIXELS,
-            **choices.paying,
-        )
-        noted = _note(task, made.certificate, stamp)
-        return _entry(RELEASED, task, made.certificate, (*_about(plan), *noted))
+        chosen = {"seed": choices.seed, "sign": choices.sign, "replace": choices.force}
+        return released(task, plan, {**choices.paying, **chosen, "asked": asked, "progress": progress})
 
     def _plan(self, task: Task, asked: str, progress: Progress) -> VideoPlan:
         """Return the plan that a process which was killed has left, or a new one."""
@@ -119,6 +106,26 @@ class ClipRun:
         if choices.at_least is not None and not at_least(stated.strength, choices.at_least):
             raise TooWeak(asked=choices.at_least, strength=stated.strength, total=stated.composition)
         return stated
+
+
+def released(task: Task, plan: VideoPlan, more: Mapping[str, Any]) -> Entry:
+    """Release a clip by its plan; `more` are arguments of `render`. Return its entry in the report."""
+    stamp = task.stamp
+    made = render(plan, task.source, task.output, **more)
+    return _entry(RELEASED, task, made.certificate, (*_about(plan), *_note(task, made.certificate, stamp)))
+
+
+def again(task: Task, plan: VideoPlan, paying: Mapping[str, Any]) -> Entry | None:
+    """Return the entry of a clip that was released by this very plan before; None if nothing is there.
+
+    Raises as `finished`; `paying` are its arguments.
+    """
+    chosen = {name: paying[name] for name in ("seed", "ledger", "subject", "sign") if name in paying}
+    stated = finished(task.output, plan.settings, quote=plan.quote, **chosen)
+    if stated is None:
+        return None
+    drop(task.output)
+    return _entry(SKIPPED, task, stated)
 
 
 def _entry(status: str, task: Task, stated: VideoCertificate, notes: tuple[str, ...] = ()) -> Entry:

@@ -13,7 +13,7 @@ from dpveil.core.guarantee import counted
 from dpveil.core.origin import WHOLE
 from dpveil.video.facts import Facts, Frame
 from dpveil.video.plan import VideoPlan
-from dpveil.video.reading import Clip
+from dpveil.video.reading import Clip, open_clip
 from dpveil.video.segments import moments, picked
 from dpveil.video.sheet import MOST_ROWS, Moment, Row, clock, draw_moments, draw_tracks
 from dpveil.video.track import Key, Track
@@ -43,16 +43,24 @@ def track_sheet(plan: VideoPlan, clip: Clip) -> Levels:
         for track in shown:
             if (track.number, frame.index) in wanted:
                 pictures[track.number, frame.index] = _around(frame.image, at(track, frame.index), track.kind)
-    seconds = _times(facts)
+    seconds = times_of(facts)
     rows = [_row(track, seconds, pictures) for track in shown]
     rows += [Row(track.number, (), (), ()) for track in plan.tracks[MOST_ROWS:]]
     title = f"{plan.clip}: {counted(len(plan.tracks), 'track')}, {counted(len(plan.cuts), 'cut')}"
     return draw_tracks(title, float(facts.seconds), [seconds[cut] for cut in plan.cuts], rows)
 
 
+def write_release_sheet(
+    path: Path, plan: VideoPlan, clip: str | Path, release: str | Path, *, replace: bool
+) -> None:
+    """Write `release_sheet` of two files to `path`."""
+    with open_clip(clip) as one, open_clip(release) as other:
+        write_sheet(path, release_sheet(plan, one, other), replace=replace)
+
+
 def release_sheet(plan: VideoPlan, clip: Clip, release: Clip) -> Levels:
-    """Return moments of a clip, each above its release, spread over the time in which something is replaced."""
-    facts, seconds = clip.facts, _times(clip.facts)
+    """Return moments of a clip, each above its release, while something is replaced."""
+    facts, seconds = clip.facts, times_of(clip.facts)
     wanted = moments(facts, PICTURES, _spans(plan))
     pairs = zip(picked(clip, wanted), picked(release, wanted), strict=True)
     told = [Moment(seconds[one.index], (one.image, other.image)) for one, other in pairs]
@@ -61,7 +69,7 @@ def release_sheet(plan: VideoPlan, clip: Clip, release: Clip) -> Levels:
 
 def preview_sheet(plan: VideoPlan, clip: Clip) -> Levels:
     """Return moments of a clip with what will be replaced in grey. Nothing is drawn, and nothing paid."""
-    facts, seconds = clip.facts, _times(clip.facts)
+    facts, seconds = clip.facts, times_of(clip.facts)
     told = [
         Moment(seconds[frame.index], (_covered(plan, frame),))
         for frame in picked(clip, moments(facts, PICTURES, _spans(plan)))
@@ -78,7 +86,7 @@ def at(track: Track, frame: int) -> Key:
     return Key(frame, x, y, max(1, w), max(1, h))
 
 
-def _times(facts: Facts) -> list[float]:
+def times_of(facts: Facts) -> list[float]:
     """Return the time of each frame in seconds after the first."""
     return [float((time - facts.start) * facts.time_base) for time in facts.times]
 

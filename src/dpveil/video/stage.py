@@ -74,9 +74,7 @@ class Stage:
         for subject, frame in _at(clip, {s.number: s.key.frame for s in self.subjects}):
             one = self.subjects[subject - 1]
             plain = self.scene.faces and not self.scene.shows_face(one.track)
-            draws[subject] = (
-                covered() if plain else draw(self.scene, one, frame.image, bits(self._name(one)))
-            )
+            draws[subject] = covered() if plain else draw(self.scene, one, frame.image, bits(self._name(one)))
         return draws
 
     def _means(self, clip: Clip, bits: Bits) -> dict[int, Drawn]:
