@@ -136,7 +136,7 @@ def quarter(levels: np.ndarray) -> np.ndarray:
 
 
 def extras(made: Any) -> None:
-    """Give a container metadata and chapters, and Matroska an attachment and subtitles, that say `PLANTED`."""
+    """Give a container metadata and chapters, and Matroska an attachment and subtitles, all `PLANTED`."""
     if made.format.name == "matroska":
         made.add_attachment("font.ttf", "application/x-truetype-font", (3 * PLANTED).encode())
         made.add_mux_stream("subrip")
