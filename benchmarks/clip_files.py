@@ -1,6 +1,6 @@
 """Processor time and memory of reading and writing clips: python benchmarks/clip_files.py --frames 300
 
-A clip is made of noise that moves, as a camera's picture does; its frames are read alone, and read and written.
+A clip is made of a texture that moves, with a camera's noise; its frames are read alone, and read and written.
 With `--minutes 10` memory is what is asked for: the peak must not grow with the length.
 """
 
@@ -26,7 +26,8 @@ from dpveil.video.writing import Writer
 def made(path: Path, width: int, height: int, frames: int) -> Path:
     """Write a clip of a blurred texture under a moving window, with a little noise of a sensor."""
     rng = np.random.default_rng(1)
-    texture = cv2.resize(rng.integers(0, 256, (height // 8, width // 8, 3), np.uint8), (2 * width, 2 * height))
+    coarse = rng.integers(0, 256, (height // 8, width // 8, 3), np.uint8)
+    texture = cv2.resize(coarse, (2 * width, 2 * height))
     grain = [rng.integers(0, 6, (height, width, 3), np.uint8) for _ in range(8)]
     with av.open(str(path), "w") as made_here:
         stream = made_here.add_stream("libx264", rate=30)
