@@ -1,9 +1,9 @@
 """Feed damaged clips to dpveil in child processes: python benchmarks/fuzz_clips.py --runs 100000
 
-Small clips of every container and codec are flipped, cut, spliced, and given lying sizes. Each is opened, read
-to its end, and every fourth also written again with its sound. A child that dies by a signal, takes longer than
---seconds, grows by more than --megabytes, or raises anything but an error of dpveil is a finding; its file is
-kept in --keep, and `--only FILE` runs it again.
+Small clips of every container and codec are flipped, cut, spliced, and given lying sizes. Each is opened and
+read to its end, and every fourth is also written again with its sound. A child that dies by a signal, takes
+longer than --seconds, grows by more than --megabytes, or raises anything but an error of dpveil is a finding;
+its file is kept in --keep, and `--only FILE` runs it again.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "video" / "io"))
 
-import clip_samples as clips  # noqa: E402
+import clip_samples as clips
 
-from dpveil.errors import DPVeilError  # noqa: E402
-from dpveil.video.joining import join  # noqa: E402
-from dpveil.video.reading import open_clip  # noqa: E402
-from dpveil.video.writing import Writer  # noqa: E402
+from dpveil.errors import DPVeilError
+from dpveil.video.joining import join
+from dpveil.video.reading import open_clip
+from dpveil.video.writing import Writer
 
 BATCH = 500
 WORDS = (0, 1, 0x7F, 0x80, 0xFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFF00, 0x10000)
@@ -114,7 +114,7 @@ def child(bases: list[bytes], first: int, last: int, seed: int, folder: Path, sa
         said.send(("begun", number, 0))
         try:
             end = tried(path, number % 4 == 0)
-        except BaseException:
+        except BaseException:  # noqa: BLE001  whatever it is, it is a finding
             end = "TRACEBACK " + traceback.format_exc()
         said.send((end, number, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10))
     path.unlink(missing_ok=True)

@@ -91,7 +91,7 @@ def clip(
 
 
 def _line(stream: Any) -> Any:
-    packet = av.Packet(SECRET.encode())
+    packet = av.Packet(PLANTED.encode())
     packet.stream, packet.pts, packet.dts, packet.duration, packet.time_base = stream, 0, 0, 200, UNIT
     return packet
 
@@ -127,7 +127,7 @@ def shown(path: Path) -> list[tuple[Fraction, int]]:
 ONE, LAST = 1 << 16, 1 << 30
 QUARTER = (0, ONE, 0, -ONE, 0, 0, SIZE[1] * ONE, 0, LAST)
 """The display matrix of a phone held upright: a quarter turn clockwise."""
-SECRET = "planted-8c1f"
+PLANTED = "planted-8c1f"
 
 
 def quarter(levels: np.ndarray) -> np.ndarray:
@@ -136,12 +136,12 @@ def quarter(levels: np.ndarray) -> np.ndarray:
 
 
 def extras(made: Any) -> None:
-    """Give a container metadata and chapters, and Matroska an attachment and subtitles, with a secret in all."""
+    """Give a container metadata and chapters, and Matroska an attachment and subtitles, all `PLANTED`."""
     if made.format.name == "matroska":
-        made.add_attachment("font.ttf", "application/x-truetype-font", (3 * SECRET).encode())
+        made.add_attachment("font.ttf", "application/x-truetype-font", (3 * PLANTED).encode())
         made.add_mux_stream("subrip")
-    made.metadata.update({"title": SECRET, "comment": SECRET, "location": f"+52.5+013.4/{SECRET}"})
-    half = {"id": 1, "start": 0, "end": 100, "time_base": UNIT, "metadata": {"title": SECRET}}
+    made.metadata.update({"title": PLANTED, "comment": PLANTED, "location": f"+52.5+013.4/{PLANTED}"})
+    half = {"id": 1, "start": 0, "end": 100, "time_base": UNIT, "metadata": {"title": PLANTED}}
     made.set_chapters([half, half | {"id": 2, "start": 100, "end": 200}])
     for stream in made.streams:
-        stream.metadata["title"] = SECRET
+        stream.metadata["title"] = PLANTED

@@ -3,6 +3,7 @@
 import os
 import struct
 import sys
+from contextlib import suppress
 
 import av
 import numpy as np
@@ -20,9 +21,8 @@ from dpveil.video.times import Backwards, Clock, durations, runs
 
 
 def refusal(path, **limits):
-    with pytest.raises(ClipError) as caught:
-        with open_clip(path, **limits) as found:
-            list(found.frames())
+    with pytest.raises(ClipError) as caught, open_clip(path, **limits) as found:
+        list(found.frames())
     told = str(caught.value)
     assert told.isprintable()
     assert told.startswith("cannot read ")
@@ -70,13 +70,11 @@ def test_streams_that_end_early_lose_whole_frames_or_are_refused(tmp_path, name)
     data = clip(tmp_path / name, **KINDS[name]).read_bytes()
     for share in (0.1, 0.3, 0.5, 0.7, 0.9):
         (tmp_path / "cut").write_bytes(data[: int(share * len(data))])
-        try:
-            with open_clip(tmp_path / "cut") as found:
-                assert len(list(found.frames())) == found.facts.frames
-        except ClipError as error:
-            assert str(error).isprintable()
-        else:
-            assert name != "h264.avi"
+        if name == "h264.avi":
+            assert "the file ends early" in refusal(tmp_path / "cut")
+            continue
+        with suppress(ClipError), open_clip(tmp_path / "cut") as found:
+            assert len(list(found.frames())) == found.facts.frames
 
 
 def test_a_renamed_clip_is_read(tmp_path):

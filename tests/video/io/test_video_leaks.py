@@ -5,7 +5,7 @@ from fractions import Fraction
 import av
 import numpy as np
 import pytest
-from clip_samples import SECRET, STEPS, UNIT, clip, extras, picture, shown
+from clip_samples import PLANTED, STEPS, UNIT, clip, extras, picture, shown
 from test_video_round_trip import written
 
 from dpveil.errors import ClipError
@@ -16,12 +16,12 @@ from dpveil.video.reading import open_clip
 @pytest.mark.parametrize("suffix", [".mp4", ".mov", ".mkv"])
 def test_what_was_planted_does_not_survive(tmp_path, name, suffix):
     path = clip(tmp_path / name, extra=extras, sound="aac")
-    assert path.read_bytes().count(SECRET.encode()) >= 4
+    assert path.read_bytes().count(PLANTED.encode()) >= 4
     with open_clip(path) as found:
         out = written(found, tmp_path / f"o{suffix}", (3,), keep=True).read_bytes()
         assert {"2 chapters", "metadata"} <= set(found.facts.dropped)
-    assert SECRET[:6].encode() not in out
-    assert SECRET.encode("utf-16-le")[:12] not in out
+    assert PLANTED[:6].encode() not in out
+    assert PLANTED.encode("utf-16-le")[:12] not in out
 
 
 def test_everything_else_is_named(tmp_path):
@@ -88,7 +88,7 @@ def test_transparent_webm_is_refused(tmp_path, codec, said):
 
 
 def test_stretches_that_are_cut_off_by_an_edit_are_not_kept(tmp_path):
-    """Times before zero are cut off by an edit list: players do not show these frames, and none is written."""
+    """Times before zero are cut off by an edit list: players do not show these frames."""
     times = [time - 100 for time in STEPS]
     with open_clip(clip(tmp_path / "a.mp4", times)) as found:
         assert found.facts.frames == 4
