@@ -257,11 +257,22 @@ def test_the_past_that_is_kept_does_not_grow(monkeypatch):
 
     monkeypatch.setattr(memory.Memory, "add", watched)
     tracked(60, [still], backwards=0.4)
-    assert max(sizes) == 0.4 * FPS + 1
+    assert max(sizes) == 0.4 * FPS
+
+
+def test_at_high_rates_some_frames_are_not_remembered(monkeypatch):
     monkeypatch.setattr(memory, "MOST", 5)
-    sizes.clear()
-    tracked(60, [still], backwards=10)
+    sizes, add = [], memory.Memory.add
+
+    def watched(self, moment):
+        add(self, moment)
+        sizes.append(len(self))
+
+    monkeypatch.setattr(memory.Memory, "add", watched)
+    (track,) = tracked(60, [slow], of([slow], missing=range(40)), backwards=1).tracks
     assert max(sizes) == 5
+    assert track.first == 15
+    assert min(uncut(track, n, slow(n)) for n in range(15, 60)) > 0.93
 
 
 def test_a_search_that_fails_ends_it():

@@ -16,7 +16,7 @@ from dpveil.video.tracks.flow import follow, small
 from dpveil.video.tracks.trace import Edges, Place, outside
 
 MOST: Final = 120
-"""The most frames that are remembered: 30 MB."""
+"""The most frames that are remembered besides the newest: 30 MB. At high rates, some are left out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,26 +39,27 @@ class Memory:
 
     def __init__(self, facts: Facts, back: Fraction) -> None:
         self._size, self._back = (facts.width, facts.height), back
-        self._moments: deque[Moment] = deque(maxlen=MOST)
+        self._moments: deque[Moment] = deque()
+        self.newest: Moment | None = None
+        """The frame that was added last; None at the start of a shot."""
 
     def __len__(self) -> int:
-        """Return the number of frames that are remembered."""
+        """Return the number of frames that are remembered besides the newest."""
         return len(self._moments)
-
-    @property
-    def newest(self) -> Moment | None:
-        """The frame that was added last; None at the start of a shot."""
-        return self._moments[-1] if self._moments else None
 
     def add(self, moment: Moment) -> None:
         """Remember the next frame, and forget those that are too old."""
-        self._moments.append(moment)
-        while moment.seconds - self._moments[0].seconds > self._back:
-            self._moments.popleft()
+        kept, before = self._moments, self.newest
+        if before is not None and (not kept or before.seconds - kept[-1].seconds >= self._back / MOST):
+            kept.append(before)
+        while kept and moment.seconds - kept[0].seconds > self._back:
+            kept.popleft()
+        self.newest = moment
 
     def clear(self) -> None:
         """Forget all, as a shot begins."""
         self._moments.clear()
+        self.newest = None
 
     def forwards(self, now: Moment, boxes: Sequence[Edges]) -> list[tuple[Edges, bool]]:
         """Return where boxes of the newest frame are in the next one, and whether that is sure."""
@@ -72,7 +73,7 @@ class Memory:
         places: list[list[Place]] = [[] for _ in boxes]
         newest, sure, inside = list(boxes), [True] * len(boxes), [True] * len(boxes)
         later = now
-        for moment in reversed(self._moments):
+        for moment in (*([] if self.newest is None else [self.newest]), *reversed(self._moments)):
             if now.seconds - moment.seconds > self._back:
                 break
             asked = [n for n in range(len(boxes)) if sure[n] and inside[n]]
