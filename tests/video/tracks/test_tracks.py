@@ -8,7 +8,7 @@ from moving_world import FPS, HEIGHT, WIDTH, Knowing, box_at, clip, facts, of, t
 
 from dpveil.errors import InvalidParameter, NoRegion, RegionError, UnknownName
 from dpveil.regions.finder import Seen
-from dpveil.video.tracks import TrackSettings, find_tracks, tracker
+from dpveil.video.tracks import TrackSettings, find_tracks, memory, tracker
 
 
 def still(n):
@@ -74,6 +74,19 @@ def test_an_object_behind_another_one_stays_protected():
     (track,) = tracked(80, [still], of([still], missing=range(20, 36)), over=hides, every=0.08).tracks
     assert (track.first, track.last) == (0, 79)
     assert min(uncut(track, n, still(n)) for n in range(80)) > 0.93
+
+
+def test_what_comes_from_behind_something_was_there_when_it_came():
+    def walks(n):
+        return (20 + 2 * n if n < 30 else 80 if n < 58 else 80 + 3 * (n - 58)), 60, 36, 44
+
+    def hides(n, image):
+        if n < 60:
+            image[:, 70:130] = 90
+
+    found = tracked(80, [walks], of([walks], missing=range(24, 71)), over=hides, every=0.2, gap=3)
+    (track,) = found.tracks
+    assert min(uncut(track, n, walks(n)) for n in range(62, 80)) > 0.88
 
 
 def test_what_is_found_late_is_protected_from_before_that():
@@ -236,16 +249,30 @@ def test_there_are_limits(monkeypatch):
 
 
 def test_the_past_that_is_kept_does_not_grow(monkeypatch):
-    seen = []
-    remember = tracker.Tracker._remember
+    sizes, add = [], memory.Memory.add
 
-    def watched(self, past):
-        remember(self, past)
-        seen.append(len(self._window))
+    def watched(self, moment):
+        add(self, moment)
+        sizes.append(len(self))
 
-    monkeypatch.setattr(tracker.Tracker, "_remember", watched)
+    monkeypatch.setattr(memory.Memory, "add", watched)
     tracked(60, [still], backwards=0.4)
-    assert max(seen) == 0.4 * FPS + 1
+    assert max(sizes) == 0.4 * FPS
+
+
+def test_at_high_rates_some_frames_are_not_remembered(monkeypatch):
+    monkeypatch.setattr(memory, "MOST", 5)
+    sizes, add = [], memory.Memory.add
+
+    def watched(self, moment):
+        add(self, moment)
+        sizes.append(len(self))
+
+    monkeypatch.setattr(memory.Memory, "add", watched)
+    (track,) = tracked(60, [slow], of([slow], missing=range(40)), backwards=1).tracks
+    assert max(sizes) == 5
+    assert track.first == 15
+    assert min(uncut(track, n, slow(n)) for n in range(15, 60)) > 0.93
 
 
 def test_a_search_that_fails_ends_it():

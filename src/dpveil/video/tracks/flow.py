@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, UInt8
 Small = UInt8[np.ndarray, "k l"]
 Boxes = Float[np.ndarray, "n 4"]
 """Left, top, right and bottom, in pixels."""
+Points = Float[np.ndarray, "k 1 2"]
 Sure = Bool[np.ndarray, " n"]
 
 SIDE: Final = 640
@@ -75,8 +76,6 @@ def _followed(
     before: Small, after: Small, boxes: Boxes, guess: Float[np.ndarray, "n 2"], levels: int
 ) -> tuple[Boxes, Sure]:
     """Return the same by flow alone, which starts at a `guess` of the motion."""
-    import cv2
-
     moved, sure = boxes.copy(), np.zeros(len(boxes), bool)
     if not len(boxes):
         return moved, sure
@@ -85,18 +84,35 @@ def _followed(
         np.ascontiguousarray(points.reshape(-1, 1, 2), np.float32)
         for points in (start, start + guess[:, None])
     )
-    how = {"winSize": WINDOW, "maxLevel": levels, "flags": cv2.OPTFLOW_USE_INITIAL_FLOW}
-    there, one, _ = cv2.calcOpticalFlowPyrLK(before, after, flat, first, **how)
+    there, one = _flow(before, after, flat, first, levels)
     back = np.ascontiguousarray(there - np.repeat(guess, GRID**2, axis=0)[:, None], np.float32)
-    again, two, _ = cv2.calcOpticalFlowPyrLK(after, before, there, back, **how)
+    again, two = _flow(after, before, there, back, levels)
     near = np.hypot(*(again - flat)[:, 0].T) <= BACK
     inside = ((flat >= 0) & (flat < before.shape[::-1]))[:, 0].all(axis=1)
-    good = (near & inside & (one[:, 0] > 0) & (two[:, 0] > 0)).reshape(len(boxes), -1)
+    good = (near & inside & one & two).reshape(len(boxes), -1)
     for n, (p, q, kept) in enumerate(zip(start, there.reshape(start.shape), good, strict=True)):
         if kept.sum() >= LEAST:
             moved[n], sure[n] = _moved(boxes[n], p[kept], q[kept].astype(np.float64))
     sure &= _correlation(before, after, boxes, moved) >= SAME
     return np.where(sure[:, None], moved, boxes), sure
+
+
+def _flow(
+    before: Small, after: Small, start: Points, guess: Points, levels: int
+) -> tuple[Points, Bool[np.ndarray, " k"]]:
+    """Return where points are in another frame by Lucas and Kanade's method, and which of them it found."""
+    import cv2
+
+    there, found, _ = cv2.calcOpticalFlowPyrLK(
+        before,
+        after,
+        start,
+        guess.copy(),
+        winSize=WINDOW,
+        maxLevel=levels,
+        flags=cv2.OPTFLOW_USE_INITIAL_FLOW,
+    )
+    return np.asarray(there, np.float32), np.asarray(found)[:, 0] > 0
 
 
 def _correlation(before: Small, after: Small, boxes: Boxes, moved: Boxes) -> Float[np.ndarray, " n"]:
@@ -141,7 +157,7 @@ def _alike(before: Small, after: Small, box: Float[np.ndarray, " 4"]) -> Float[n
 
 def _within(box: Float[np.ndarray, " 4"], image: Small) -> Float[np.ndarray, " 4"]:
     """Return a box clipped to an image."""
-    return np.clip(box, 0, np.tile(image.shape[::-1], 2))
+    return np.asarray(np.clip(box, 0, np.tile(image.shape[::-1], 2)))
 
 
 def _moved(

@@ -39,14 +39,16 @@ def hold(closed: Sequence[Closed], shots: Shots, facts: Facts) -> list[Closed]:
     """Return the tracks, of which lost ones stay to the end of their shot, or until found again."""
     return [
         one if until is None else replace(one, keys=(*one.keys, replace(one.keys[-1], frame=until)))
-        for one, until in ((one, _until(one, closed, shots)) for one in closed)
+        for one, until in zip(closed, _until(closed, shots), strict=True)
     ]
 
 
 def whole(closed: Sequence[Closed], shots: Shots, facts: Facts) -> list[Closed]:
     """Return the tracks, and one of the whole frame for all frames in which something is lost."""
     spans = sorted(
-        (one.sure + 1, until) for one in closed if (until := _until(one, closed, shots)) is not None
+        (one.sure + 1, until)
+        for one, until in zip(closed, _until(closed, shots), strict=True)
+        if until is not None
     )
     joined: list[list[int]] = []
     for start, stop in spans:
@@ -59,8 +61,8 @@ def whole(closed: Sequence[Closed], shots: Shots, facts: Facts) -> list[Closed]:
 
 def refuse(closed: Sequence[Closed], shots: Shots, facts: Facts) -> list[Closed]:
     """Return the tracks if none is lost; else raise `RegionError`, which names the first one."""
-    for number, one in enumerate(closed, start=1):
-        if _until(one, closed, shots) is not None:
+    for number, (one, until) in enumerate(zip(closed, _until(closed, shots), strict=True), start=1):
+        if until is not None:
             seconds = _seconds(one.sure, facts)
             raise RegionError(
                 f"{one.kind} track {number} is lost after frame {one.sure} ({float(seconds):.2f} s)",
@@ -76,30 +78,31 @@ ANSWERS: Final[Mapping[str, Callable[[Sequence[Closed], Shots, Facts], list[Clos
 """What is done for each of `settings.ON_LOST`."""
 
 
-def _until(one: Closed, closed: Sequence[Closed], shots: Shots) -> int | None:
-    """Return the last frame in which a lost track has to be protected; None if it is not lost.
+def _until(closed: Sequence[Closed], shots: Shots) -> list[int | None]:
+    """Return the last frame in which each track has to be protected if it is lost; None for others.
 
     That is the end of its shot, or the frame in which another track is first found where it ended.
     """
-    if one.end != "lost" or one.taken:
-        return None
-    last = next(stop for start, stop in shots if start <= one.sure <= stop)
-    place = _edges(one.keys[-1])
-    for other in closed:
-        if other.kind == one.kind and one.sure < other.begun < last:
-            there = _edges(_at(other.keys, other.begun))
-            if overlap(place[None], there[None])[0, 0] >= FOUND_AGAIN:
-                last = other.begun
-    return last if last > one.keys[-1].frame else None
+    begun = np.array([one.begun for one in closed])
+    kinds = np.array([one.kind for one in closed])
+    starts = np.array([_place(one, one.begun) for one in closed]).reshape(-1, 4)
+    ends: list[int | None] = []
+    for one in closed:
+        if one.end != "lost" or one.taken:
+            ends.append(None)
+            continue
+        last = next(stop for start, stop in shots if start <= one.sure <= stop)
+        later = np.flatnonzero((kinds == one.kind) & (begun > one.sure) & (begun < last))
+        there = overlap(_place(one, one.keys[-1].frame)[None], starts[later])[0]
+        last = min([last, *begun[later[there >= FOUND_AGAIN]].tolist()])
+        ends.append(last if last > one.keys[-1].frame else None)
+    return ends
 
 
-def _edges(key: Key) -> np.ndarray:
+def _place(one: Closed, frame: int) -> np.ndarray:
+    """Return the edges of a track in a frame: those of the key there, or the last one before it."""
+    key = next(key for key in reversed(one.keys) if key.frame <= frame)
     return np.array([key.x, key.y, key.x + key.w, key.y + key.h], np.float64)
-
-
-def _at(keys: Sequence[Key], frame: int) -> Key:
-    """Return the key at a frame, or the last one before it."""
-    return next(key for key in reversed(keys) if key.frame <= frame)
 
 
 def _whole(start: int, stop: int, shots: Shots, facts: Facts) -> Closed:

@@ -36,7 +36,8 @@ class Path:
 
     def add(self, frame: int, box: Float[np.ndarray, " 4"]) -> None:
         """Take the place in the next frame: left, top, right and bottom."""
-        self._rows.append((frame, *map(float, box)))
+        left, top, right, bottom = map(float, box)
+        self._rows.append((frame, left, top, right, bottom))
         if len(self._rows) > CHUNK:
             self._fix()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
@@ -35,7 +36,7 @@ class Place:
     sure: bool
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Closed:
     """The track of an object that is no longer followed.
 
@@ -67,7 +68,9 @@ class Trace:
     motion: Float[np.ndarray, " 2"] = field(default_factory=lambda: np.zeros(2))
     """Pixels per second."""
     thumbnail: UInt8[np.ndarray, "h w 3"] | None = None
-    thumbnail_score: float = -1.0
+    best_shown: float = -1.0
+    newest_score: float = 0.0
+    """Scores of the thumbnail and of the last detection."""
     turn_due: Fraction = Fraction(0)
     turn_wait: Fraction = TURN_WAITS[0]
     """When its turn is looked for again, and how long after the last time that is."""
@@ -78,7 +81,7 @@ class Trace:
     @classmethod
     def begin(cls, kind: str, finder: str, place: Place, before: list[Place], score: float | None) -> Trace:
         """Return a trace found in `place`, which was followed backwards through places `before`, in order."""
-        trace = cls(kind, finder, place, place, place.frame, score)
+        trace = cls(kind, finder, place, place, place.frame, score, newest_score=score or 0.0)
         for one in (*before, place):
             trace.path.add(one.frame, one.box)
         followed = [one for one in before if one.sure]
@@ -92,14 +95,22 @@ class Trace:
         self.place = Place(frame, seconds, box if sure else self.place.box, sure)
         self.loose.append(self.place)
 
-    def find(self, box: Edges, score: float | None) -> None:
-        """Take a detection in the newest frame, and correct the places since the last one."""
+    def find(self, box: Edges, score: float | None, before: Sequence[Place] = ()) -> None:
+        """Take a detection in the newest frame, and correct the places since the last one.
+
+        It was followed backwards through places `before`, in order.
+        """
         here = Place(self.place.frame, self.place.seconds, box, True)
-        for place, corrected in zip(self.loose, self._corrected(box), strict=True):
+        for place, corrected in zip(self.loose, self._corrected(box, before), strict=True):
             self.path.add(place.frame, corrected)
         self._move(self.found, here)
         self.loose, self.place, self.found = [], here, here
         self.score = score if self.score is None else max(self.score, score or 0.0)
+        self.newest_score = score or 0.0
+
+    def show(self, picture: UInt8[np.ndarray, "h w 3"] | None) -> None:
+        """Take a thumbnail of the last detection."""
+        self.thumbnail, self.best_shown = picture, self.newest_score
 
     def turn(self, seconds: Fraction, turn: tuple[float, float] | None) -> None:
         """Take roll and yaw of a head in the newest frame, None if they are not sure.
@@ -111,10 +122,11 @@ class Trace:
         self.turn_wait = shortest if news else min(2 * self.turn_wait, longest)
         self.turn_due = seconds + self.turn_wait
 
-    def _corrected(self, box: Edges) -> list[Edges]:
+    def _corrected(self, box: Edges, before: Sequence[Place]) -> list[Edges]:
         """Return the boxes since the last detection, so that they end in `box`.
 
-        What flow missed is spread over all frames; after the last sure one, the box goes straight.
+        What flow missed is spread over all frames. Where it lost the object, the box goes straight from there
+        to where it was followed backwards.
         """
         sure = [place for place in self.loose if place.sure]
         last = self.loose[-1].frame
@@ -123,12 +135,12 @@ class Trace:
             missed = box - self.loose[-1].box
             return [place.box + missed * ((place.frame - first) / (last - first)) for place in self.loose]
         start = sure[-1] if sure else self.found
-        steps = last - start.frame
-        line = [
-            start.box + (box - start.box) * ((place.frame - start.frame) / steps)
-            for place in self.loose[len(sure) :]
-        ]
-        return [*(place.box for place in sure), *line]
+        known = {place.frame: place.box for place in before if place.sure and place.frame > start.frame}
+        known |= {place.frame: place.box for place in sure} | {start.frame: start.box, last: box}
+        frames = sorted(known)
+        there = np.array([known[frame] for frame in frames])
+        asked = [place.frame for place in self.loose]
+        return list(np.stack([np.interp(asked, frames, side) for side in there.T], axis=1))
 
     def _move(self, start: Place, stop: Place) -> None:
         """Learn the motion from two places."""
