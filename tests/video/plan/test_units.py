@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.video.plan.made import box, face, facts, plan, whole
 
-from dpveil.errors import InvalidParameter
+from dpveil.errors import InvalidParameter, NoiseError, TooWeak
 from dpveil.faces.attributes import Attributes
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.video.track import Key
@@ -28,16 +28,16 @@ def by_hand(times: list[Fraction], seconds: Fraction) -> int:
     return max(sum(a <= s + seconds and b >= s for a, b in zip(before, after, strict=True)) for s in starts)
 
 
-@pytest.mark.parametrize("seconds", ["1/100", "1/25", "0.2", "1", "2.51", "100"])
+@pytest.mark.parametrize("seconds", ["1/100", "1/25", "1", "2.51"])
 def test_an_event_changes_no_more_frames_than_stated_at_any_rate(seconds):
     rng = np.random.default_rng(11)
-    steps = tuple((int(step), int(count)) for step, count in rng.integers(1, 9, (12, 2)))
+    steps = tuple((int(step), int(count)) for step, count in rng.integers(1, 7, (9, 2)))
     for changed in ({}, {"steps": steps, "time_base": Fraction(1, 60), "start": -7}):
-        clip = facts(60, **changed)
+        clip = facts(40, **changed)
         times = [Fraction(time) * clip.time_base for time in clip.times]
         length = Fraction(seconds)
-        assert by_hand(times, length) <= most_frames(clip, length)
-        assert most_frames(clip, length) <= by_hand(times, length) + 2  # two more at the ends of the clip
+        # an event that includes an end of the clip has no frame before or after it
+        assert 0 <= most_frames(clip, length) - by_hand(times, length) <= 2
 
 
 def test_frames_around_an_event_count():
@@ -154,3 +154,32 @@ def test_returning_people_are_mentioned_where_each_track_costs():
     two = (face(1), face(2, Key(9, 300, 100, 60, 80)))
     assert any("not linked" in text for text in plan(NEAR, *two).warnings)
     assert not any("not linked" in text for text in plan(Attributes(), *two).warnings)
+
+
+def test_warnings_are_those_of_photos():
+    few = plan(NEAR, face(1)).warnings
+    assert any("PROMISED ABOUT ANY 16 PIXELS ALONE" in text for text in few)
+    split = plan(NEAR, whole(), over_time="split").warnings
+    assert any("PROMISED ABOUT ANY 16 PIXELS ALONE" in text for text in split)
+    assert any(
+        "PRACTICALLY NO PROMISE" in text for text in plan(DPPix(epsilon=30, block=16), face(1)).warnings
+    )
+    every = plan(DPPix(epsilon=1, block=16), face(1)).warnings
+    assert not any("ALONE" in text for text in every)
+    assert any("practically pure noise" in text for text in every)
+    assert not any("photo" in text for text in (*few, *every))
+
+
+def test_what_cannot_be_drawn_is_raised_before_anything_is_paid():
+    made = plan(DPPix(epsilon=Fraction(1, 10**12)), whole())
+    with pytest.raises(NoiseError):
+        made.prepare()
+    plan(NEAR, face(1), whole(number=2)).prepare()
+
+
+def test_a_strength_can_be_asked_for():
+    made = plan(DPPix(epsilon=2), face(1))
+    made.check_strength(None)
+    made.check_strength("moderate")
+    with pytest.raises(TooWeak):
+        made.check_strength("strong")
