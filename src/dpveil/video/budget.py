@@ -231,6 +231,7 @@ def draws_of(scene: Scene, over_time: str) -> tuple[Draw, ...]:
 
     Raises `RegionError` and `InvalidParameter` for what cannot be drawn.
     """
+    check_mode(scene.method, over_time)
     made = []
     for group in persons(scene.tracks):
         if over_time == MEAN:

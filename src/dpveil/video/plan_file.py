@@ -135,9 +135,7 @@ def parse_plan(text: str) -> VideoPlan:
 
 def _plan(data: Mapping[str, Any]) -> VideoPlan:
     if data["schema"] != SCHEMA:
-        raise refused(
-            "schema", data["schema"], "is none of a plan that this version reads", f"it is {SCHEMA}"
-        )
+        raise refused("schema", data["schema"], "is not one of a plan", f"this version reads {SCHEMA}")
     clip = _object(data["clip"], "clip", CLIP, {*CLIP.split()} - {"dropped"})
     chosen = {n: data[n] for n in ("over_time", "pose", "on_lost", "event_times") if n in data}
     if "keep_audio" in data:
