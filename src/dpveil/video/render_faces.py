@@ -41,6 +41,10 @@ from dpveil.video.light import Light
 from dpveil.video.places import Scene
 from dpveil.video.track import Track
 
+KEPT: Final = (0.04, 0.08)
+"""Distances from what was replaced where a head was painted, in sides of its frame, between which it fades
+out: regions of other frames reach a little farther, and what is there may be somebody else's."""
+
 Image = UInt8[np.ndarray, "h w 3"]
 
 
@@ -116,7 +120,7 @@ def _head(method: FaceMethod, sitting: _Sitting, light: Light) -> Layer:
     filling, painted = method.inpainting.held, None
     if isinstance(filling, Completion):
         turn = None if part.turn is None else partial(part.turn.of, frame=part.frame)
-        more = {"turn": turn, "yaw": float(part.yaw or 0), "number": part.number}
+        more = {"turn": turn, "number": part.number, "same": True}
         painted = filling.complete(outside, hidden, part.pose, crop, part.frame, toned=toned, **more)
     if painted is None:
         own = between(ONE, HeadFrame(side), part.frame)
@@ -140,6 +144,8 @@ def _painted(painted: Painted, sitting: _Sitting, light: Light) -> Layer:
     if not painted.alone:
         around, known = seen(sitting.outside, sitting.hidden, _in(sitting.head, side), side)
         levels = np.where(known[..., None], np.rint(around).astype(np.uint8), levels)
+        away = cv2.distanceTransform(known.astype(np.uint8), cv2.DIST_L2, 3) / np.float32(side)
+        shown = shown * np.clip((KEPT[1] - away) / (KEPT[1] - KEPT[0]), 0, 1)
     more = round(BESIDE * side)
     wide, alpha = sloping(levels.astype(np.float32), shown, more, more, more)
     return _stored(np.clip(np.rint(wide), 0, 255).astype(np.uint8), alpha, side, more, light)
