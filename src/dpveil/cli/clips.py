@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from dpveil.cli import say
 from dpveil.core.urls import Url
 from dpveil.errors import UsageError
 from dpveil.io.folders import VIDEOS, is_folder
@@ -26,6 +27,12 @@ HEADS: Final = ((0, b"\x1aE\xdf\xa3"), (8, b"AVI "), (0, b"\x00\x00\x01\xba"))
 """Offset and bytes at the start of Matroska, AVI and MPEG files; those of MP4 are told from pictures."""
 BRANDS: Final = (b"isom", b"iso2", b"iso4", b"iso5", b"iso6", b"mp41", b"mp42", b"avc1", b"M4V ", b"qt  ")
 """Brands of MP4 and MOV files that are clips, where those of HEIC and AVIF are pictures."""
+CLEAR: Final = (
+    "of each clip {cost}; in the clear: all that was not replaced, including frames in which somebody was"
+    " missed, and place, size, turn and motion of what was, which may identify people by their gait{sound}"
+)
+SOUND: Final = ", and the sound, with voices"
+KEPT: Final = "{}: what is rendered is kept: the same command goes on there, and pays nothing twice"
 OTHER_NAME: Final = "{out} {name}: a clip is released as a clip"
 
 
@@ -118,6 +125,7 @@ def release_clips(
         return
     from dpveil.batch.report import INTERRUPTED, Untried
     from dpveil.cli.video_progress import frames_bar
+    from dpveil.io.names import shown
     from dpveil.video.obfuscating import ClipRun
 
     run = ClipRun(choices=choices, more=options.settings())
@@ -132,6 +140,23 @@ def release_clips(
             except KeyboardInterrupt:
                 report.fail(task, Untried(INTERRUPTED), tried=False)
                 report.stopped = INTERRUPTED
+                say.note(KEPT.format(shown(task.source)))
+    _tell(report, [task.source for task in clips], sound="--keep-audio" in options.given)
+
+
+def _tell(report: Report, clips: Sequence[Path], *, sound: bool) -> None:
+    """Say what is promised of the clip with most regions, and what is in the clear, as for photos."""
+    from dpveil.cli.run_report import cost
+
+    promises = [
+        entry.promise
+        for entry in report.released or report.priced
+        if entry.promise is not None and entry.source in clips
+    ]
+    if promises:
+        worst = max(promises, key=lambda promise: len(promise.guarantees))
+        said = "would be promised" if report.dry else "promised"
+        say.note(f"{said} " + CLEAR.format(cost=cost(worst), sound=SOUND * sound))
 
 
 def _release(run: ClipRun, task: Task, report: Report, progress: Progress) -> None:

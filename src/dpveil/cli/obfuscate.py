@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpveil.cli import exits
-from dpveil.cli.clips import planned_clips, release_clips
+from dpveil.cli.clips import is_clip, planned_clips, release_clips
 from dpveil.cli.command import options_of
 from dpveil.cli.key import check_formats, keys
 from dpveil.cli.options import (
@@ -265,7 +265,8 @@ def _tell_faces(
     """
     if report.released:
         doubts.tell(paid=payer is not None, photos=len(report.entries))
-    promises = [entry.promise for entry in report.released or report.priced if entry.promise]
+    photos = [entry for entry in report.released or report.priced if not is_clip(entry.source)]
+    promises = [entry.promise for entry in photos if entry.promise]
     if not seeded:
         tell(method, promises, "would be promised" if report.dry else "promised")
     if is_default(context) and not seeded:
