@@ -18,6 +18,7 @@ from dpveil.core.notes import Aside
 from dpveil.core.numbers import Json
 from dpveil.core.origin import FACE
 from dpveil.errors import DPVeilError, TooWeak
+from dpveil.io import make_folder
 from dpveil.io.names import shown
 from dpveil.video.analyze import Progress, analyze, nothing
 from dpveil.video.asked import HOLD, ONCE
@@ -71,6 +72,7 @@ class ClipRun:
         plan = self._plan(task, asked, progress)
         if choices.dry:
             return _planned(task, plan)
+        make_folder(task.output.parent)
         chosen = {"seed": choices.seed, "sign": choices.sign, "replace": choices.force}
         return released(task, plan, {**choices.paying, **chosen, "asked": asked, "progress": progress})
 

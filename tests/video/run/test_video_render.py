@@ -219,7 +219,8 @@ def try_kill(clip: Path, folder: Path, references: dict[int, np.ndarray], at: in
         assert verify_clip(out).status == "consistent"
     if not folder_of(out).exists():
         done = frames_of(out)
-        assert any(np.array_equal(done, references[key]) for key in ((1,) if paid else (1, 2)))
+        off = {key: np.abs(done.astype(int) - references[key]).max() for key in ((1,) if paid else (1, 2))}
+        assert 0 in off.values(), off
         assert {path.name for path in folder.iterdir()} >= {"private.mp4", "private.mp4.certificate.json"}
         assert not [path for path in folder.iterdir() if path.name.startswith(".")]
     assert [event.draw for event in debits(url)] == [1, 1]
