@@ -244,7 +244,7 @@ def test_no_other_file_is_opened(tmp_path):
         assert len(list(found.decode(video=0))) == 7
     source = Source(playlist)
     with pytest.raises(ClipError):
-        opened(source, "hls")
+        opened(source, "hls", 10_000)
     source.close()
 
 
