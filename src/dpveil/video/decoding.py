@@ -34,7 +34,7 @@ class Way:
     @contextmanager
     def stream(self) -> Iterator[tuple[Any, Any]]:
         """Open the clip, and yield PyAV's container and its stream of pictures, ready to be decoded."""
-        with opened(self.source, self.demuxer) as container:
+        with opened(self.source, self.demuxer, self.most) as container:
             stream = picture_stream(container, self.source)
             context = stream.codec_context
             context.options = {"err_detect": "explode", "max_pixels": str(self.most)}
@@ -42,13 +42,14 @@ class Way:
             context.thread_type = "AUTO"
             yield container, stream
 
-    def looks(self, frames: Iterator[Any], aspect: Fraction | None) -> Iterator[tuple[Look, Any]]:
-        """Yield `frames` with their looks; raises `ClipError` for one that looks unlike the first.
+    def looks(self, frames: Iterator[Any], stream: Any) -> Iterator[tuple[Look, Any]]:
+        """Yield `frames` of `stream` with their looks; raises `ClipError` for one unlike the first.
 
         Only whether they consist of fields may change, as it does in broadcasts.
         """
         first: Look | None = None
         for frame in frames:
+            aspect = stream.sample_aspect_ratio or stream.codec_context.sample_aspect_ratio
             look = look_of(frame, aspect, self.source, self.most)
             first = first or look
             if replace(look, fields=False) != replace(first, fields=False):
@@ -74,13 +75,13 @@ class Way:
                 with told(self.source, "its index"):
                     container.seek(near, stream=stream)
             clock = Clock(usual)
-            frames = self._as(look, decoded(container, stream, self.source))
+            frames = self._as(look, stream, decoded(container, stream, self.source))
             plain = ((frame.pts, frame) for frame in frames)
             for own, frame in _whole(frames, look, self.source) if look.fields else plain:
                 yield self.tick(clock, own), frame
 
-    def _as(self, look: Look, frames: Iterator[Any]) -> Iterator[Any]:
-        for found, frame in self.looks(frames, look.aspect):
+    def _as(self, look: Look, stream: Any, frames: Iterator[Any]) -> Iterator[Any]:
+        for found, frame in self.looks(frames, stream):
             if replace(found, fields=look.fields) != look or found.fields > look.fields:
                 raise damaged(self.source, "its frames are not as they were when it was opened")
             yield frame

@@ -101,7 +101,7 @@ def _packets(segments: list[Path], facts: Facts) -> Iterator[Any]:
     for segment in segments:
         source = Source(segment)
         try:
-            with opened(source, MOV) as container:
+            with opened(source, MOV, facts.width * facts.height) as container:
                 stream = container.streams.video[0]
                 context = stream.codec_context
                 found = (context.name, context.width, context.height, context.pix_fmt, context.extradata)

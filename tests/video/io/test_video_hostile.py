@@ -158,6 +158,32 @@ def test_damaged_frames_are_not_smeared(tmp_path, name):
     assert refused >= 2
 
 
+def test_damage_that_decoders_would_hide_is_refused(tmp_path):
+    """FFmpeg's JPEG decoder shows what it has of a damaged picture, unless it is told to fail."""
+    grain = np.random.default_rng(0).integers(0, 60, (240, 320, 3), np.uint8)
+    kind = {"codec": "mjpeg", "pixels": "yuvj420p", "size": (320, 240), "store": lambda x: x // 2 + grain}
+    data = clip(tmp_path / "a.mov", **kind).read_bytes()
+    refused = 0
+    for at in range(len(data) // 3, 2 * len(data) // 3, len(data) // 40):
+        (tmp_path / "b").write_bytes(data[:at] + bytes(60) + data[at + 60 :])
+        with suppress(ClipError), open_clip(tmp_path / "b") as found:
+            list(found.frames())
+            continue
+        refused += 1
+    assert refused >= 6
+
+
+def test_a_gap_in_a_transport_stream_is_refused(tmp_path):
+    """Its packets are counted: where some are missing, nobody knows what they showed."""
+    late = clip(tmp_path / "1.ts", times=[90_000 + 90 * time for time in STEPS], unit=UNIT / 90)
+    first = clip(tmp_path / "0.ts", **TS)
+    (tmp_path / "whole.ts").write_bytes(one_after_the_other(first, late))
+    with open_clip(tmp_path / "whole.ts") as found:
+        assert len(list(found.frames())) == 14
+    (tmp_path / "gap.ts").write_bytes(first.read_bytes() + late.read_bytes())
+    assert " is damaged" in refusal(tmp_path / "gap.ts")
+
+
 def one_after_the_other(*paths):
     """Return transport streams as one: the counters of their packets go on (ISO 13818-1, 2.4.3.3)."""
     data, counters = bytearray(b"".join(path.read_bytes() for path in paths)), {}
@@ -244,7 +270,7 @@ def test_no_other_file_is_opened(tmp_path):
         assert len(list(found.decode(video=0))) == 7
     source = Source(playlist)
     with pytest.raises(ClipError):
-        opened(source, "hls")
+        opened(source, "hls", 10_000)
     source.close()
 
 
