@@ -114,6 +114,12 @@ def test_tracks_end_at_cuts():
     ]
 
 
+def test_the_first_frame_of_a_shot_is_searched():
+    finder = Knowing(of([still]))
+    find_tracks(clip(40, [still], cuts=[22]), facts(40), [finder], TrackSettings(every=0.4))
+    assert finder.asked == [0, 10, 20, 22, 32]
+
+
 def test_doubtful_detections_go_on_with_tracks_and_begin_none():
     def doubts(n):
         return of([still], score=0.15, sure=False)(n) if n > 5 else of([still])(n)

@@ -48,11 +48,11 @@ class Shots:
         if before is None:
             return False
         like = _correlation(before, now)
-        change = 1 - like
+        change = min(1 - like, 1.0)
         sudden = change > SUDDEN * self._usual
         limit = SAME if _levels_differ(before, now) > LEVELS else ALIKE
         cut = like < limit and sudden
-        self._usual = 0.0 if cut else SLOW * self._usual + (1 - SLOW) * change
+        self._usual = SLOW * self._usual + (1 - SLOW) * change
         return cut
 
 
