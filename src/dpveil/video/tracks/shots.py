@@ -9,6 +9,8 @@ from jaxtyping import Float32, UInt8
 
 SIZE: Final = (48, 27)
 """Width and height of the pictures that are compared."""
+THIN: Final = 100
+"""Frames are thinned to about so many pixels on the shorter side before."""
 SHIFT: Final = 4
 """Pixels by which a picture may be shifted between two frames, as in a pan."""
 BINS: Final = 32
@@ -41,7 +43,9 @@ class Shots:
         """
         import cv2
 
-        now = cv2.resize(grey, SIZE, interpolation=cv2.INTER_AREA).astype(np.float32)
+        step = max(1, min(grey.shape) // THIN)
+        thin = np.ascontiguousarray(grey[::step, ::step])
+        now = cv2.resize(thin, SIZE, interpolation=cv2.INTER_AREA).astype(np.float32)
         if now.std() < EMPTY:
             return False
         before, self._last = self._last, now
