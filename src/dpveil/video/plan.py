@@ -94,9 +94,6 @@ class VideoPlan:
             raise InvalidParameter(
                 "keep_audio", True, "is asked of a clip without sound", hint="leave it out"
             )
-        if self.post_processing and draws_faces(self.method):
-            problem = f"is for methods that change pixels, and {self.method.name} draws faces"
-            raise InvalidParameter("post_processing", None, problem, hint="leave it out")
         if check_count(self.event_times, "event_times") != 1 and self.event_seconds is None:
             hint = "give event_seconds, too"
             raise InvalidParameter("event_times", self.event_times, "is given without a length", hint=hint)

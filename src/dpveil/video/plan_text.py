@@ -45,7 +45,8 @@ def text_of(
         }
         for track in tracks
     ]
-    data = {"schema": SCHEMA, "clip": about, **settings, "cuts": list(cuts), "tracks": listed}
+    data: dict[str, Json] = {"schema": SCHEMA, "clip": about, **settings, "cuts": list(cuts)}
+    data["tracks"] = listed
     return _written(data, "\n") + "\n"
 
 
