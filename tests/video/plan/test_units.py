@@ -73,6 +73,17 @@ def test_an_event_in_two_boxes_costs_in_both():
     assert split.units["event"]["frames"] == 4
 
 
+def test_an_event_changes_linked_boxes_at_the_same_time():
+    boxes = [box(1, person=1), box(2, x=200, person=1)]
+    asked = {"request": ("32,40,64,48", "object:200,40,64,48"), "event_seconds": Fraction(1, 25)}
+    split = plan(NEAR, *boxes, over_time="split", **asked)
+    assert split.draws[0].frames == 200
+    assert split.quote.about_event.epsilon == Fraction(2 * 4, 200)
+    assert split.quote.about_track.epsilon == Fraction(1, 2)
+    long = plan(NEAR, *boxes, over_time="split", **{**asked, "event_seconds": 60})
+    assert long.quote.about_event.epsilon == 1
+
+
 @pytest.mark.parametrize(
     ("tracks", "request_", "reason"),
     [
