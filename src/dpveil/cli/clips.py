@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from errno import ENOENT
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -67,8 +68,11 @@ def planned_clips(
     """
     from dpveil.batch import Task, planned
     from dpveil.batch.tasks import checked
+    from dpveil.io.writing import refusal
 
     if _is_one(inputs, out):
+        if not is_folder(out.parent):
+            raise refusal(out, FileNotFoundError(ENOENT, ""))
         photos, clips = [], [Task(inputs[0], out, out.name)]
     else:
         tasks = planned(inputs, out, names=names)
