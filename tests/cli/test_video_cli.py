@@ -205,7 +205,7 @@ def test_a_rendering_is_paid_per_person(shell: Shell, clip: Path, tmp_path: Path
 def test_ctrl_c_leaves_what_goes_on(
     shell: Shell, clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dpveil.video import render as rendering
+    from dpveil.video import rendering
 
     class Stopped(rendering.Writer):
         def write(self, frame: Any) -> None:

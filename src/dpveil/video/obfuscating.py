@@ -20,14 +20,14 @@ from dpveil.core.origin import FACE
 from dpveil.errors import DPVeilError, TooWeak
 from dpveil.io import make_folder
 from dpveil.io.names import shown
-from dpveil.video.analyze import Progress, analyze, nothing
+from dpveil.video.analyzing import Progress, analyze, nothing
 from dpveil.video.asked import HOLD, ONCE
 from dpveil.video.certificate import VideoCertificate
 from dpveil.video.finished import finished
 from dpveil.video.path import FINE
 from dpveil.video.plan import VideoPlan
 from dpveil.video.plan_file import parse_plan
-from dpveil.video.render import render
+from dpveil.video.rendering import render
 from dpveil.video.source import Source
 from dpveil.video.state import digest_of, drop, left_plan
 

@@ -18,11 +18,11 @@ from clips_made import FRAMES, frames_of, make_clip, make_plan, picture, track
 from dpveil.errors import BudgetExceeded, ClipError, DPVeilError, InvalidParameter, OutputError
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix, Fill
-from dpveil.video import render as rendering
+from dpveil.video import rendering
 from dpveil.video import segments
 from dpveil.video.facts import Frame
 from dpveil.video.plan import VideoPlan
-from dpveil.video.render import render
+from dpveil.video.rendering import render
 from dpveil.video.state import folder_of
 from dpveil.video.verification import verify_clip
 from dpveil.video.writing import Writer

@@ -26,7 +26,7 @@ from dpveil.io.writing import USUAL, refusal
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, KeptBits, SeededBits
 from dpveil.release.keys import SigningKey
 from dpveil.release.saving import certificate_path, tidy
-from dpveil.video.analyze import Progress, nothing
+from dpveil.video.analyzing import Progress, nothing
 from dpveil.video.certificate import FORMATS, ClipOutput, VideoCertificate
 from dpveil.video.encoders import container_for
 from dpveil.video.facts import Facts, Frame
