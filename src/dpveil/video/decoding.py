@@ -123,15 +123,15 @@ def _damaged(source: Source, count: int) -> ClipError:
 
 def _whole(frames: Iterator[Any], look: Look, source: Source) -> Iterator[tuple[int | None, Any]]:
     """Yield `frames` with their times, each made of its two fields by FFmpeg's bwdif: one for one."""
-    av = pyav()
-    graph = av.filter.Graph()
-    size = {"width": look.width, "height": look.height, "format": look.pixels}
-    entry = graph.add_buffer(**size, time_base=Fraction(1, 25))
-    filters = graph.add("bwdif", "mode=send_frame:parity=auto:deint=interlaced")
-    end = graph.add("buffersink")
-    entry.link_to(filters)
-    filters.link_to(end)
-    graph.configure()
+    with told(source, "what its fields show"):
+        graph = pyav().filter.Graph()
+        size = {"width": look.width, "height": look.height, "format": look.pixels}
+        entry = graph.add_buffer(**size, time_base=Fraction(1, 25))
+        filters = graph.add("bwdif", "mode=send_frame:parity=auto:deint=interlaced")
+        end = graph.add("buffersink")
+        entry.link_to(filters)
+        filters.link_to(end)
+        graph.configure()
     times: deque[int | None] = deque()
     for count, frame in enumerate(frames):
         times.append(frame.pts)

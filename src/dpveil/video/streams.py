@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from dpveil.core.guarantee import counted
-from dpveil.errors import ClipError
+from dpveil.errors import ClipError, DPVeilError
 from dpveil.video.containers import MATROSKA, MOV, PS, TS, damaged, early
 from dpveil.video.library import pyav
 from dpveil.video.source import Source, View
@@ -86,7 +86,7 @@ def told(source: Source, what: str) -> Iterator[None]:
     av = pyav()
     try:
         yield
-    except ClipError:
+    except DPVeilError:
         raise
     except av.error.EOFError as error:
         raise early(source) from error

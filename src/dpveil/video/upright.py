@@ -152,7 +152,7 @@ def _flips(turn: bytes, source: Source) -> tuple[bool, bool, bool]:
     `turn` is FFmpeg's display matrix: nine signed numbers a b u, c d v, x y w; a point goes to
     (a·x + c·y, b·x + d·y).
     """
-    if not turn:
+    if len(turn) < 36:
         return False, False, False
     a, b, _, c, d, *_ = np.frombuffer(turn[:36], np.int32).astype(float)
     scale = max(abs(a), abs(b), abs(c), abs(d)) / 100

@@ -4,6 +4,7 @@ import os
 import struct
 import sys
 from contextlib import suppress
+from fractions import Fraction
 
 import av
 import numpy as np
@@ -11,13 +12,14 @@ import pytest
 from clip_samples import STEPS, UNIT, clip
 from test_video_round_trip import KINDS, PAL, TS
 
-from dpveil.errors import ClipError, InvalidParameter, UsageError
+from dpveil.errors import ClipError, InvalidParameter, OutputError, UsageError
 from dpveil.video import containers
 from dpveil.video.facts import Facts
 from dpveil.video.reading import open_clip
 from dpveil.video.source import Source, View
 from dpveil.video.streams import opened
 from dpveil.video.times import Backwards, Clock, durations, runs
+from dpveil.video.writing import unit_of
 
 
 def refusal(path, **limits):
@@ -317,6 +319,25 @@ def test_runs_and_durations(tmp_path):
         assert [length * facts.time_base for length in lengths] == [
             UNIT * step for step in [*np.diff(STEPS).tolist(), 10]
         ]
+
+
+def test_units_hold_all_times():
+    kind = {
+        "sha256": "",
+        "format": "mp4",
+        "codec": "h264",
+        "width": 8,
+        "height": 8,
+        "audio": False,
+        "start": 3,
+    }
+    fine = Facts(**kind, time_base=Fraction(1, 10**9), steps=((40_000_000, 2), (90_000_000, 1)))
+    assert unit_of(fine) == Fraction(1, 100)
+    assert unit_of(Facts(**kind, time_base=Fraction(1001, 30000), steps=((1, 9),))) == Fraction(1, 30000)
+    assert unit_of(Facts(**kind, time_base=Fraction(1, 48000), steps=())) == Fraction(1, 48000)
+    far = Facts(**kind, time_base=Fraction(1, 10**9), steps=((1, 1), (3600 * 10**9, 1)))
+    with pytest.raises(OutputError, match="too far apart"):
+        unit_of(far)
 
 
 def test_views_read_what_a_file_reads(tmp_path):
