@@ -48,7 +48,7 @@ KINDS = {
     "mirror.mp4": {"turn": MIRROR, "store": lambda levels: levels[:, ::-1]},
     "transposed.mp4": {"turn": TRANSPOSED, "store": lambda levels: levels.swapaxes(0, 1)},
     "odd.webm": {"codec": "libvpx-vp9", "size": (61, 45)},
-    "fields.mp4": {"options": {"x264-params": "tff=1"}},
+    "fields.mp4": {"options": {"g": "3", "x264-params": "tff=1"}},
     "late.mkv": {"times": [5000 + time for time in STEPS]},
     "late.mp4": {"times": [5000 + time for time in STEPS]},
     "one.mp4": {"times": [0]},
