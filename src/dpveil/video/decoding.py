@@ -16,7 +16,7 @@ from dpveil.video.library import pyav
 from dpveil.video.source import Source
 from dpveil.video.streams import opened, picture_stream, told, transparent
 from dpveil.video.times import Backwards, Clock
-from dpveil.video.upright import Look, look_of
+from dpveil.video.upright import Look, check_size, look_of
 
 THREADS: Final = 8
 """Most threads of a decoder: each holds some frames."""
@@ -37,6 +37,7 @@ class Way:
         with opened(self.source, self.demuxer, self.most) as container:
             stream = picture_stream(container, self.source)
             context = stream.codec_context
+            check_size(context.width, context.height, self.source, self.most)
             context.options = {"err_detect": "explode", "max_pixels": str(self.most)}
             context.thread_count = min(os.cpu_count() or 1, THREADS)
             context.thread_type = "AUTO"

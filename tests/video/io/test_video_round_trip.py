@@ -307,6 +307,7 @@ def test_segments_that_do_not_fit_are_refused(tmp_path):
         written(found, tmp_path / "o.mp4", (3,))
         written(small, tmp_path / "s.mp4", (3,))
         first, second = tmp_path / "o.mp4.0", tmp_path / "o.mp4.3"
+        assert shown(second)[0] == (0, 3)
         for segments, problem in (
             ([first], "fewer frames"),
             ([first, second, first], "more frames"),
