@@ -14,7 +14,7 @@ from dpveil.errors import ClipError
 from dpveil.video.containers import damaged
 from dpveil.video.library import pyav
 from dpveil.video.source import Source
-from dpveil.video.streams import opened, picture_stream, told, transparent
+from dpveil.video.streams import opened, picture_stream, told
 from dpveil.video.times import Backwards, Clock
 from dpveil.video.upright import Look, check_size, look_of
 
@@ -102,20 +102,12 @@ def decoded(container: Any, stream: Any, source: Source) -> Iterator[Any]:
                 return
             if packet.is_corrupt:
                 raise _damaged(source, count)
-            if packet.has_sidedata("matroska_block_additional") and _is_alpha(packet):
-                raise transparent(source)
             frames = packet.decode()
         for frame in frames:
             if frame.is_corrupt:
                 raise _damaged(source, count)
             yield frame
             count += 1
-
-
-def _is_alpha(packet: Any) -> bool:
-    """Whether what a Matroska block has beside it is its transparency, as in WebM: number 1 (RFC 9559)."""
-    added = bytes(packet.get_sidedata("matroska_block_additional"))
-    return int.from_bytes(added[:8], "big") == 1
 
 
 def _damaged(source: Source, count: int) -> ClipError:

@@ -111,13 +111,8 @@ def picture_stream(container: Any, source: Source) -> Any:
     if context is None or context.codec.name not in DECODERS:
         raise source.refused("its pictures are coded in a way that dpveil does not read", "save it as H.264")
     if any(key.lower() == "alpha_mode" and value != "0" for key, value in chosen.metadata.items()):
-        raise transparent(source)
+        raise source.refused("its pictures are transparent in part", "save it without transparency")
     return chosen
-
-
-def transparent(source: Source) -> ClipError:
-    """Return the error that pictures have a second layer, which says what of the first is hidden."""
-    return source.refused("its pictures are transparent in part", "save it without transparency")
 
 
 def _is_cover(stream: Any) -> bool:
