@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from dpveil.core.guarantee import counted
-from dpveil.errors import ClipError, DPVeilError
+from dpveil.errors import DPVeilError
 from dpveil.video.containers import MATROSKA, MOV, PS, TS, damaged, early
 from dpveil.video.library import pyav
 from dpveil.video.source import Source, View
