@@ -14,9 +14,9 @@ from dpveil.errors import ClipError
 from dpveil.video.containers import damaged
 from dpveil.video.library import pyav
 from dpveil.video.source import Source
-from dpveil.video.streams import opened, picture_stream, told, transparent
+from dpveil.video.streams import opened, picture_stream, told
 from dpveil.video.times import Backwards, Clock
-from dpveil.video.upright import Look, look_of
+from dpveil.video.upright import Look, check_size, look_of
 
 THREADS: Final = 8
 """Most threads of a decoder: each holds some frames."""
@@ -37,6 +37,7 @@ class Way:
         with opened(self.source, self.demuxer, self.most) as container:
             stream = picture_stream(container, self.source)
             context = stream.codec_context
+            check_size(context.width, context.height, self.source, self.most)
             context.options = {"err_detect": "explode", "max_pixels": str(self.most)}
             context.thread_count = min(os.cpu_count() or 1, THREADS)
             context.thread_type = "AUTO"
@@ -101,8 +102,6 @@ def decoded(container: Any, stream: Any, source: Source) -> Iterator[Any]:
                 return
             if packet.is_corrupt:
                 raise _damaged(source, count)
-            if packet.has_sidedata("matroska_block_additional") and _is_alpha(packet):
-                raise transparent(source)
             frames = packet.decode()
         for frame in frames:
             if frame.is_corrupt:
@@ -111,27 +110,21 @@ def decoded(container: Any, stream: Any, source: Source) -> Iterator[Any]:
             count += 1
 
 
-def _is_alpha(packet: Any) -> bool:
-    """Whether what a Matroska block has beside it is its transparency, as in WebM: number 1 (RFC 9559)."""
-    added = bytes(packet.get_sidedata("matroska_block_additional"))
-    return int.from_bytes(added[:8], "big") == 1
-
-
 def _damaged(source: Source, count: int) -> ClipError:
     return damaged(source, f"frame {count} is damaged")
 
 
 def _whole(frames: Iterator[Any], look: Look, source: Source) -> Iterator[tuple[int | None, Any]]:
     """Yield `frames` with their times, each made of its two fields by FFmpeg's bwdif: one for one."""
-    av = pyav()
-    graph = av.filter.Graph()
-    size = {"width": look.width, "height": look.height, "format": look.pixels}
-    entry = graph.add_buffer(**size, time_base=Fraction(1, 25))
-    filters = graph.add("bwdif", "mode=send_frame:parity=auto:deint=interlaced")
-    end = graph.add("buffersink")
-    entry.link_to(filters)
-    filters.link_to(end)
-    graph.configure()
+    with told(source, "what its fields show"):
+        graph = pyav().filter.Graph()
+        size = {"width": look.width, "height": look.height, "format": look.pixels}
+        entry = graph.add_buffer(**size, time_base=Fraction(1, 25))
+        filters = graph.add("bwdif", "mode=send_frame:parity=auto:deint=interlaced")
+        end = graph.add("buffersink")
+        entry.link_to(filters)
+        filters.link_to(end)
+        graph.configure()
     times: deque[int | None] = deque()
     for count, frame in enumerate(frames):
         times.append(frame.pts)

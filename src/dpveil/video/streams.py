@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from dpveil.core.guarantee import counted
-from dpveil.errors import ClipError
+from dpveil.errors import DPVeilError
 from dpveil.video.containers import MATROSKA, MOV, PS, TS, damaged, early
 from dpveil.video.library import pyav
 from dpveil.video.source import Source, View
@@ -86,7 +86,7 @@ def told(source: Source, what: str) -> Iterator[None]:
     av = pyav()
     try:
         yield
-    except ClipError:
+    except DPVeilError:
         raise
     except av.error.EOFError as error:
         raise early(source) from error
@@ -111,13 +111,8 @@ def picture_stream(container: Any, source: Source) -> Any:
     if context is None or context.codec.name not in DECODERS:
         raise source.refused("its pictures are coded in a way that dpveil does not read", "save it as H.264")
     if any(key.lower() == "alpha_mode" and value != "0" for key, value in chosen.metadata.items()):
-        raise transparent(source)
+        raise source.refused("its pictures are transparent in part", "save it without transparency")
     return chosen
-
-
-def transparent(source: Source) -> ClipError:
-    """Return the error that pictures have a second layer, which says what of the first is hidden."""
-    return source.refused("its pictures are transparent in part", "save it without transparency")
 
 
 def _is_cover(stream: Any) -> bool:

@@ -44,9 +44,7 @@ def look_of(frame: Any, aspect: Fraction | None, source: Source, most: int) -> L
 
     `aspect` is the ratio of a pixel's width to its height, and `most` the largest number of pixels.
     """
-    if frame.width * frame.height > most:
-        problem = f"its frames have {frame.width}×{frame.height} pixels, above the limit of {most:,}"
-        raise source.refused(problem, "make them smaller")
+    check_size(frame.width, frame.height, source, most)
     if frame.color_trc in HDR:
         raise source.refused(
             f"its colours are HDR ({HDR[frame.color_trc]})",
@@ -70,6 +68,13 @@ def look_of(frame: Any, aspect: Fraction | None, source: Source, most: int) -> L
         limited=not full,
         fields=bool(frame.interlaced_frame),
     )
+
+
+def check_size(width: int, height: int, source: Source, most: int) -> None:
+    """Raise `ClipError` if frames of this size have more than `most` pixels."""
+    if width * height > most:
+        problem = f"its frames have {width}×{height} pixels, above the limit of {most:,}"
+        raise source.refused(problem, "make them smaller")
 
 
 def _turn(frame: Any) -> bytes:
@@ -100,8 +105,7 @@ class Upright:
         self._size = _square(look)
         self._turned = _flips(look.turn, source)
         self.width, self.height = self._size[::-1] if self._turned[0] else self._size
-        if self.width * self.height > most:
-            raise source.refused(f"its frames are {self.width}×{self.height} when shown", "make them smaller")
+        check_size(self.width, self.height, source, most)
         self._alpha = bool(_has_alpha(look.pixels))
 
     def image(self, frame: Any) -> UInt8[np.ndarray, "h w 3"]:
@@ -152,7 +156,7 @@ def _flips(turn: bytes, source: Source) -> tuple[bool, bool, bool]:
     `turn` is FFmpeg's display matrix: nine signed numbers a b u, c d v, x y w; a point goes to
     (a·x + c·y, b·x + d·y).
     """
-    if not turn:
+    if len(turn) < 36:
         return False, False, False
     a, b, _, c, d, *_ = np.frombuffer(turn[:36], np.int32).astype(float)
     scale = max(abs(a), abs(b), abs(c), abs(d)) / 100

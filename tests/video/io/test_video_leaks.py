@@ -12,8 +12,9 @@ from dpveil.errors import ClipError
 from dpveil.video.reading import open_clip
 
 
-@pytest.mark.parametrize("name", ["a.mp4", "a.mov", "a.mkv"])
-@pytest.mark.parametrize("suffix", [".mp4", ".mov", ".mkv"])
+@pytest.mark.parametrize(
+    ("name", "suffix"), [("a.mp4", ".mp4"), ("a.mov", ".mov"), ("a.mkv", ".mkv"), ("a.mkv", ".mp4")]
+)
 def test_what_was_planted_does_not_survive(tmp_path, name, suffix):
     path = clip(tmp_path / name, extra=extras, sound="aac")
     assert path.read_bytes().count(PLANTED.encode()) >= 4
