@@ -59,7 +59,11 @@ def _fill(made: Any, segments: list[Path], facts: Facts, container: str, audio_f
     unit = unit_of(facts) if container in ("mp4", "mov") else MILLISECOND
     packets = _timed(_packets(segments, facts), facts, unit)
     first = next(packets)
-    stream = made.add_stream_from_template(first.stream, opaque=True)
+    try:
+        stream = made.add_stream_from_template(first.stream, opaque=True)
+    except ValueError as error:
+        problem = f"the segments are coded for another container than {container}"
+        raise OutputError(problem, hint=AGAIN) from error
     stream.time_base = unit
     with ExitStack() as held:
         sound = None

@@ -52,12 +52,13 @@ def survey(way: Way) -> Survey:
         if fields or stated is None or own != stated[:LOOKED_AT]:
             stated, clean, fields = _by_decoding(way, usual)
         look = replace(head[0][0], fields=fields)
-        facts = _facts(way, container, stream, stated, Upright(look, way.source, way.most))
+        upright = Upright(look, way.source, way.most)
+        facts = _facts(way, container, stream, stated, upright, look.hdr)
     way.source.check()
     return Survey(facts, look, usual, clean)
 
 
-def _facts(way: Way, container: Any, stream: Any, times: list[int], upright: Upright) -> Facts:
+def _facts(way: Way, container: Any, stream: Any, times: list[int], upright: Upright, hdr: str) -> Facts:
     start, steps = runs(times)
     return Facts(
         sha256=way.source.sha256(),
@@ -69,7 +70,7 @@ def _facts(way: Way, container: Any, stream: Any, times: list[int], upright: Upr
         start=start,
         steps=steps,
         audio=bool(container.streams.audio),
-        dropped=dropped(container, stream),
+        dropped=(*dropped(container, stream), *([f"brightness above white ({hdr})"] if hdr else [])),
     )
 
 

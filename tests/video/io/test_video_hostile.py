@@ -214,14 +214,6 @@ def test_times_that_go_backwards_are_refused(tmp_path):
     assert "times of its frames go backwards" in refusal(tmp_path / "a.ts")
 
 
-@pytest.mark.parametrize(("transfer", "name"), [(16, "PQ"), (18, "HLG")])
-def test_hdr_is_refused_with_the_way_out(tmp_path, transfer, name):
-    path = clip(tmp_path / "a.mp4", pixels="yuv420p10le", context={"color_trc": transfer})
-    told = refusal(path)
-    assert f"HDR ({name})" in told
-    assert "tonemap" in told
-
-
 def test_other_angles_and_lengths_of_pixels_are_refused(tmp_path):
     turn = (46341, 46341, 0, -46341, 46341, 0, 0, 0, 1 << 30)
     assert "90, 180 or 270°" in refusal(clip(tmp_path / "a.mp4", turn=turn))

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from itertools import islice, pairwise
+from pathlib import Path
 
 import av
 import numpy as np
@@ -238,6 +239,56 @@ def test_colours_are_those_of_the_stated_matrix_and_range(tmp_path, matrix, name
         )
 
 
+HLG_A, HLG_B = 0.17883277, 0.28466892
+HLG_C = 0.55991073
+
+
+def hlg(signal):
+    """Return cd/m² of a grey on a screen of 1000 (ITU-R BT.2100, table 5)."""
+    scene = signal**2 / 3 if signal <= 0.5 else (np.exp((signal - HLG_C) / HLG_A) + HLG_B) / 12
+    return 1000 * scene**1.2
+
+
+def pq(signal):
+    """Return cd/m² (ITU-R BT.2100, table 4)."""
+    root = signal ** (32 / 2523)
+    return 10_000 * (max(root - 0.8359375, 0) / (18.8515625 - 18.6875 * root)) ** (16384 / 2610)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("transfer", "light"), [(18, hlg), (16, pq)])
+def test_hdr_is_shown_up_to_its_white(tmp_path, transfer, light):
+    """Greys against the formulas of the standard: light over that of white, by a screen's gamma of 2.4."""
+    signals = np.arange(16) / 15
+    coded = av.VideoFrame(64, 48, "yuv420p10le")
+    for number, plane in enumerate(coded.planes):
+        rows = np.frombuffer(plane, np.uint16).reshape(plane.height, -1)
+        rows[:, : plane.width] = 512 if number else np.round(4 * (16 + 219 * np.repeat(signals, 4)))
+    path = tmp_path / "a.mkv"
+    with av.open(str(path), "w") as made:
+        stream = made.add_stream("ffv1", rate=25)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p10le"
+        context = stream.codec_context
+        context.color_trc, context.color_primaries, context.colorspace, context.color_range = (
+            transfer,
+            9,
+            9,
+            1,
+        )
+        made.mux([*stream.encode(coded), *stream.encode(None)])
+    with open_clip(path) as found:
+        levels = next(found.frames()).image[20, 2::4].astype(int)
+    wanted = [255 * min(light(signal) / 203, 1) ** (1 / 2.4) for signal in signals]
+    assert np.abs(levels - np.array(wanted)[:, None]).max() <= 6
+
+
+@pytest.mark.parametrize(("transfer", "name"), [(16, "PQ"), (18, "HLG")])
+def test_what_hdr_loses_is_said(tmp_path, transfer, name):
+    path = clip(tmp_path / "a.mp4", pixels="yuv420p10le", context={"color_trc": transfer})
+    with open_clip(path) as found:
+        assert found.facts.dropped == (f"brightness above white ({name})",)
+
+
 def test_hidden_colours_are_shown_as_black(tmp_path):
     levels = np.full((48, 64, 4), 200, np.uint8)
     levels[:, :32, 3], levels[:, 32:, 3] = 0, 255
@@ -316,6 +367,11 @@ def test_segments_that_do_not_fit_are_refused(tmp_path):
         ):
             with pytest.raises(OutputError, match=problem):
                 join(segments, tmp_path / "new.mp4", found.facts)
+        with pytest.raises(OutputError, match="coded for another container than webm"):
+            join([first, second], tmp_path / "new.webm", found.facts, container="webm")
+        if Path("/dev/full").exists():
+            with pytest.raises(OutputError, match="the disk is full"):
+                join([first, second], "/dev/full", found.facts)
         second.write_bytes(second.read_bytes()[:-200])
         with pytest.raises(ClipError, match="ends early"):
             join([first, second], tmp_path / "new.mp4", found.facts)
