@@ -27,6 +27,13 @@ def test_a_box_moves_and_grows_with_its_texture(place):
     assert np.abs(moved - edges(place)).max() < 1.6
 
 
+def test_small_objects_that_are_fast_are_followed():
+    before, after = (100, 60, 36, 44), (110, 63, 36, 44)
+    moved, sure = follow(grey(before, 0, 1000), grey(after, 0, 1000), edges(before))
+    assert sure.tolist() == [True]
+    assert np.abs(moved - edges(after)).max() < 4
+
+
 def test_what_disappears_or_is_covered_is_not_followed():
     before = 54, 48, 40, 48
     for other in (grey(None), grey(before, seed=2), np.full((HEIGHT, WIDTH), 90, np.uint8)):
