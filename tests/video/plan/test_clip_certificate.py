@@ -302,6 +302,13 @@ def test_the_command_verifies_folders_of_clips(tmp_path, capsys):
     assert "original.mp4" in "".join(capsys.readouterr())
 
 
+def test_a_card_of_pictures_refuses_clips(tmp_path, capsys):
+    saved(tmp_path, certificate(PLANS["free"]))
+    assert run(["card", str(tmp_path), "--out", str(tmp_path / "card.json")]) == 1
+    assert "is a clip, and a card lists pictures" in capsys.readouterr().err
+    assert not (tmp_path / "card.json").exists()
+
+
 def test_certificates_of_photos_and_clips_are_told_apart(tmp_path, capsys):
     picture = saved(tmp_path, certificate(PLANS["free"]), "private.png")
     assert run(["verify", str(picture)]) == 1
