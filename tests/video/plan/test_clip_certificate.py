@@ -175,11 +175,16 @@ def test_what_cannot_be_is_refused(what, change):
     assert "\n" not in str(refused.value)
 
 
-def test_a_cheaper_crop_or_cover_than_was_drawn_is_refused():
-    data = json.loads(certificate(plan(Attributes.of({"attributes": "gender=4"}), face(1))).to_text())
-    data["rasters"] = [[64, 48]]  # as if the face had been covered at no cost
-    with pytest.raises(CertificateError):
-        parse_certificate(sealed(data))
+def test_a_face_that_is_said_to_be_covered_is_refused():
+    """As if the face had been covered at no cost: every text fits, and no plan of faces does so."""
+    stated = certificate(plan(Attributes.of({"attributes": "gender=4"}), face(1)))
+    free = replace(stated, quote=replace(stated.quote, sizes=((64, 48),)))
+    assert free.composition.free
+    with pytest.raises(CertificateError, match="not as dpveil writes it"):
+        parse_certificate(free.to_text())
+    whole_crop = certificate(plan(Attributes(), whole()))
+    with pytest.raises(CertificateError, match="not as dpveil writes it"):
+        parse_certificate(replace(whole_crop, quote=replace(whole_crop.quote, sizes=(None,))).to_text())
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "null", "[" * 100_000, '{"schema": NaN}', "9" * 5000])
