@@ -175,11 +175,16 @@ def test_what_cannot_be_is_refused(what, change):
     assert "\n" not in str(refused.value)
 
 
-def test_a_cheaper_crop_or_cover_than_was_drawn_is_refused():
-    data = json.loads(certificate(plan(Attributes.of({"attributes": "gender=4"}), face(1))).to_text())
-    data["rasters"] = [[64, 48]]  # as if the face had been covered at no cost
-    with pytest.raises(CertificateError):
-        parse_certificate(sealed(data))
+def test_a_face_that_is_said_to_be_covered_is_refused():
+    """As if the face had been covered at no cost: every text fits, and no plan of faces does so."""
+    stated = certificate(plan(Attributes.of({"attributes": "gender=4"}), face(1)))
+    free = replace(stated, quote=replace(stated.quote, sizes=((64, 48),)))
+    assert free.composition.free
+    with pytest.raises(CertificateError, match="not as dpveil writes it"):
+        parse_certificate(free.to_text())
+    whole_crop = certificate(plan(Attributes(), whole()))
+    with pytest.raises(CertificateError, match="not as dpveil writes it"):
+        parse_certificate(replace(whole_crop, quote=replace(whole_crop.quote, sizes=(None,))).to_text())
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "null", "[" * 100_000, '{"schema": NaN}', "9" * 5000])
@@ -300,6 +305,13 @@ def test_the_command_verifies_folders_of_clips(tmp_path, capsys):
     (tmp_path / "original.mp4").write_bytes(CLIP)
     assert run(["verify", str(tmp_path)]) == 1
     assert "original.mp4" in "".join(capsys.readouterr())
+
+
+def test_a_card_of_pictures_refuses_clips(tmp_path, capsys):
+    saved(tmp_path, certificate(PLANS["free"]))
+    assert run(["card", str(tmp_path), "--out", str(tmp_path / "card.json")]) == 1
+    assert "is a clip, and a card lists pictures" in capsys.readouterr().err
+    assert not (tmp_path / "card.json").exists()
 
 
 def test_certificates_of_photos_and_clips_are_told_apart(tmp_path, capsys):

@@ -60,6 +60,7 @@ def test_an_event_costs_its_share_of_a_split():
     assert twice.quote.about_event.epsilon == Fraction(56, 1500)
     often = plan(NEAR, whole(1500), over_time="split", event_times=100, **asked)
     assert often.quote.about_event.epsilon == often.total.epsilon == 1
+    assert "up to 100 times: in at most 1,500" in often.quote.about_event.scope.covers
     for mode in ("once", "mean"):
         assert plan(NEAR, whole(1500), over_time=mode, **asked).quote.about_event.epsilon == 1
 
