@@ -80,7 +80,9 @@ class Course:
         """Return the course of keys in order of frames; raises `RegionError` as `cell_at` does."""
         frames = np.array([key.frame for key in keys], np.float64)
         if not len(keys) or not (np.diff(frames) > 0).all():
-            raise RegionError("the keys of a track are not in order of frames", hint="give each frame one key")
+            raise RegionError(
+                "the keys of a track are not in order of frames", hint="give each frame one key"
+            )
         return cls(frames, tuple(cell_at(key, protect, pose) for key in keys), protect)
 
     @cached_property
@@ -131,7 +133,7 @@ class Course:
 
     @cached_property
     def _yaws(self) -> tuple[Series, list[int | None]]:
-        """Frames from which on a class of yaw is shown, and that class: one that two keys in turn agree on."""
+        """Frames from which on a class of yaw is shown, and that class: one that two keys agree on."""
         known = [n for n, cell in enumerate(self.cells) if cell.yaw is not None]
         if not known:
             return self.frames[:1], [None]

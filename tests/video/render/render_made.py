@@ -24,7 +24,7 @@ WIDTH, HEIGHT = 160, 120
 
 def drawn_heads(**more: Any) -> Attributes:
     """Heads that are drawn: they need no file."""
-    return Attributes(gallery="drawn", placing="box", **more)
+    return Attributes(gallery="drawn", placing="box", inpainting="telea", **more)
 
 
 def image(index: int, seed: int = 0) -> np.ndarray:
@@ -44,7 +44,15 @@ def frames(count: int, start: int = 0) -> list[Frame]:
 def moving(number: int = 1, *, last: int = 20, at: tuple[float, float] = (60, 40), **more: Any) -> Track:
     """Return the track of a face of 30 × 40 pixels that moves to the right."""
     keys = [
-        Key(f, round(at[0] + f), round(at[1] + 3 * math.sin(f / 4)), 30, 40, more.get("roll", 0), more.get("yaw"))
+        Key(
+            f,
+            round(at[0] + f),
+            round(at[1] + 3 * math.sin(f / 4)),
+            30,
+            40,
+            more.get("roll", 0),
+            more.get("yaw"),
+        )
         for f in range(0, last + 1, 5)
     ]
     return Track(number=number, kind=more.get("kind", "face"), finder="faces", keys=tuple(keys), end="end")

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from render_made import HEIGHT, WIDTH, drawn_heads, frames, moving, rendered, scene_of
 
 from dpveil.errors import RegionError
 from dpveil.faces.geometry.align import Similarity
@@ -19,7 +20,6 @@ from dpveil.video.path import COARSE, Course, cell_at
 from dpveil.video.places import BoxCourse
 from dpveil.video.smooth import calm, mean_at
 from dpveil.video.track import Key
-from tests.video.render.render_made import HEIGHT, WIDTH, moving, rendered, scene_of, frames
 
 TURN = 2 * math.pi / 24
 KEYS = (
@@ -96,7 +96,10 @@ def test_keys_that_move_within_their_cells_change_nothing() -> None:
 
 def test_a_head_that_trembles_within_two_cells_is_shown_still() -> None:
     rng = np.random.default_rng(3)
-    keys = [Key(f, 300 + int(rng.integers(-3, 4)), 200, 90 + int(rng.integers(-2, 3)), 120) for f in range(0, 100, 5)]
+    keys = [
+        Key(f, 300 + int(rng.integers(-3, 4)), 200, 90 + int(rng.integers(-2, 3)), 120)
+        for f in range(0, 100, 5)
+    ]
     course = Course.of(keys, "head")
     assert len({cell.across for cell in course.cells}) > 1
     shown = [course.shown(frame, 3) for frame in range(100)]
@@ -169,7 +172,10 @@ def test_polygons_hold_every_pixel_of_a_shape(protect: str) -> None:
     for _ in range(60):
         left, right = rng.choice([1.0, 1.3, 1.6], 2)
         shape = replace(PROTECTIONS[protect].whole, left=float(left), right=float(right))
-        head = pose(float(np.exp(rng.uniform(1, 5.3))), *(float(n) for n in rng.uniform((-4, -40, -40), (4, 200, 160))))
+        head = pose(
+            float(np.exp(rng.uniform(1, 5.3))),
+            *(float(n) for n in rng.uniform((-4, -40, -40), (4, 200, 160))),
+        )
         exact, found = shape.region(head, WIDTH, HEIGHT), around(shape, head, WIDTH, HEIGHT)
         if exact is None:
             continue
@@ -184,18 +190,27 @@ def test_polygons_hold_every_pixel_of_a_shape(protect: str) -> None:
 @pytest.mark.parametrize("coarse", [False, True])
 def test_boxes_hold_what_moves_on_lines_and_show_rounded_edges_alone(coarse: bool) -> None:
     rng = np.random.default_rng(5)
-    keys = [Key(10 * n, *(int(v) for v in rng.integers((-20, -20, 20, 20), (120, 90, 60, 60)))) for n in range(6)]
+    keys = [
+        Key(10 * n, *(int(v) for v in rng.integers((-20, -20, 20, 20), (120, 90, 60, 60)))) for n in range(6)
+    ]
     course = BoxCourse.of(keys, margin=0, rounded=True, pose=COARSE if coarse else "fine")
     for frame in range(51):
-        left, top, w, h = (float(np.interp(frame, course.frames, [getattr(k, n) for k in keys])) for n in "xywh")
+        left, top, w, h = (
+            float(np.interp(frame, course.frames, [getattr(k, n) for k in keys])) for n in "xywh"
+        )
         box = course.box(frame, WIDTH, HEIGHT)
-        low, high = (max(0, math.floor(left)), max(0, math.floor(top))), (math.ceil(left + w), math.ceil(top + h))
+        low, high = (
+            (max(0, math.floor(left)), max(0, math.floor(top))),
+            (math.ceil(left + w), math.ceil(top + h)),
+        )
         if box is None:
             assert low[0] >= WIDTH or low[1] >= HEIGHT or high[0] <= 0 or high[1] <= 0
             continue
         assert (box.x, box.y) <= low
-        assert box.x <= low[0] and box.y <= low[1]
-        assert box.x + box.w >= min(WIDTH, high[0]) and box.y + box.h >= min(HEIGHT, high[1])
+        assert box.x <= low[0]
+        assert box.y <= low[1]
+        assert box.x + box.w >= min(WIDTH, high[0])
+        assert box.y + box.h >= min(HEIGHT, high[1])
     steps = np.array([4, 8]) if coarse else np.array([2, 4])
     sizes = np.array([max(k.w, k.h) for k in keys])
     assert ((course.edges % 2) == 0).all() or sizes.min() < 16
@@ -205,7 +220,8 @@ def test_boxes_hold_what_moves_on_lines_and_show_rounded_edges_alone(coarse: boo
 def test_a_users_box_is_as_it_is() -> None:
     key = Key(0, 3, 5, 31, 17)
     box = BoxCourse.of([key], margin=0, rounded=False).box(0, WIDTH, HEIGHT)
-    assert box is not None and (box.x, box.y, box.w, box.h) == (3, 5, 31, 17)
+    assert box is not None
+    assert (box.x, box.y, box.w, box.h) == (3, 5, 31, 17)
 
 
 def test_nothing_of_what_lies_beyond_the_picture_is_replaced() -> None:
@@ -214,9 +230,29 @@ def test_nothing_of_what_lies_beyond_the_picture_is_replaced() -> None:
     assert scene.spot(track, 0).region is None
     there = moving(at=(-25, -20))
     region = scene_of([there]).spot(there, 3).region
-    assert region is not None and region.box.inside(WIDTH, HEIGHT)
+    assert region is not None
+    assert region.box.inside(WIDTH, HEIGHT)
 
 
 def test_head_is_the_shape_in_whose_frame_all_of_this_is() -> None:
     """The test's own faces are those of photos: `HEAD` is what a single face has to be replaced of."""
     assert PROTECTIONS["head"].one == HEAD
+
+
+@pytest.mark.parametrize("protect", sorted(PROTECTIONS))
+def test_what_is_replaced_is_the_outline_and_a_users_box(protect: str) -> None:
+    track = moving(roll=20)
+    scene = scene_of([track], drawn_heads(protect=protect) if protect != "face" else None)
+    course = scene.course(track)
+    head, shape = course.outline(7)
+    spot = scene.spot(track, 7)
+    wanted = around(shape, head, WIDTH, HEIGHT, masked=PROTECTIONS[course.protect].masked)
+    assert spot.region is not None
+    assert wanted is not None
+    assert spot.region.box == wanted.box
+    assert np.array_equal(spot.region.mask, wanted.mask) or spot.region.mask is wanted.mask
+    own = moving(kind="box")
+    box = scene_of([own]).box_course(own).box(7, WIDTH, HEIGHT)
+    assert box is not None
+    hidden = scene_of([own]).hidden([scene_of([own]).spot(own, 7)])
+    assert hidden[box.slices].all()

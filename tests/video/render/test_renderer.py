@@ -7,15 +7,17 @@ from functools import cache
 
 import numpy as np
 import pytest
+from render_made import HEIGHT, WIDTH, drawn_heads, frames, image, moving, rendered, scene_of
 
 from dpveil.assets.defaults import installed
+from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter
 from dpveil.faces.attributes import Attributes
 from dpveil.faces.geometry.align import Similarity
 from dpveil.mechanisms.pixel import DPPix, Fill
 from dpveil.noise.bits import SeededBits
 from dpveil.video.behind import behind
-from dpveil.video.drawing import draw_frame, divided
+from dpveil.video.drawing import divided, draw_frame
 from dpveil.video.drawing_file import from_bytes, to_bytes
 from dpveil.video.facts import Frame
 from dpveil.video.heads import Shown, show
@@ -25,9 +27,7 @@ from dpveil.video.places import Scene, Subject
 from dpveil.video.render_faces import paint
 from dpveil.video.renderer import Renderer
 from dpveil.video.surroundings import Surroundings, enlarged, halvings_to, in_smaller, within
-from dpveil.core.region import Box, Region
 from dpveil.video.track import Key, Track
-from tests.video.render.render_made import HEIGHT, WIDTH, drawn_heads, frames, image, moving, rendered, scene_of
 
 needs_faces = pytest.mark.skipif(not installed("gallery"), reason="dpveil-faces is not installed")
 
@@ -41,7 +41,9 @@ def covered(scene: Scene, frame: Frame, seed: int) -> Frame:
 
 def two() -> list[Track]:
     """Two faces that overlap, and text."""
-    text = Track(number=3, kind="text", finder="text", keys=(Key(0, 8, 90, 60, 20), Key(20, 70, 80, 60, 20)), end="end")
+    text = Track(
+        number=3, kind="text", finder="text", keys=(Key(0, 8, 90, 60, 20), Key(20, 70, 80, 60, 20)), end="end"
+    )
     return [moving(1, yaw=3), moving(2, at=(30, 30), yaw=30), text]
 
 
@@ -52,8 +54,12 @@ def test_no_pixel_that_is_replaced_shows_in_any_frame(protect: str) -> None:
     first = rendered(scene)
     subjects = [Subject(n, (track,), track.keys[0]) for n, track in enumerate(scene.tracks, 1)]
     painted = {
-        t.number: paint(scene, first.draws[t.number], t, covered(scene, Frame(k.frame, 0, image(k.frame)), 3).image)
-        for t in scene.tracks if scene.shows_face(t) for k in [scene.painted_at(t)]
+        t.number: paint(
+            scene, first.draws[t.number], t, covered(scene, Frame(k.frame, 0, image(k.frame)), 3).image
+        )
+        for t in scene.tracks
+        if scene.shows_face(t)
+        for k in [scene.painted_at(t)]
     }
     second = Renderer(scene, subjects, first.draws, painted)
     for frame in frames(21):
@@ -78,7 +84,10 @@ def test_frames_are_never_written_to() -> None:
 
 def test_a_renderer_that_begins_later_shows_the_same() -> None:
     scene = scene_of(two())
-    whole, clip = rendered(scene), [replace(f, image=(f.image * (1 - f.index / 30)).astype(np.uint8)) for f in frames(21)]
+    whole, clip = (
+        rendered(scene),
+        [replace(f, image=(f.image * (1 - f.index / 30)).astype(np.uint8)) for f in frames(21)],
+    )
     shown = [whole.frame(frame) for frame in clip]
     draws, layers = from_bytes(to_bytes(whole.draws, whole.layers))
     start = 14
@@ -99,7 +108,12 @@ def test_a_frame_rendered_twice_is_the_same() -> None:
 def test_fill_reads_nothing_and_noise_is_drawn_once() -> None:
     tracks = [moving(1), two()[2]]
     filled = rendered(scene_of(tracks, Fill(level=9)))
-    noisy = rendered(scene_of([replace(two()[2], keys=(Key(0, 8, 80, 64, 32), Key(20, 8, 80, 64, 32)))], DPPix(epsilon=1, block=8)))
+    noisy = rendered(
+        scene_of(
+            [replace(two()[2], keys=(Key(0, 8, 80, 64, 32), Key(20, 8, 80, 64, 32)))],
+            DPPix(epsilon=1, block=8),
+        )
+    )
     shown = []
     for frame in frames(21):
         out = filled.frame(frame)
@@ -127,7 +141,13 @@ def test_each_frame_is_drawn_where_the_budget_is_split() -> None:
 
 
 def test_the_whole_frame_is_replaced_where_a_track_says_so() -> None:
-    lost = Track(number=2, kind="whole", finder="faces", keys=(Key(5, 0, 0, WIDTH, HEIGHT), Key(9, 0, 0, WIDTH, HEIGHT)), end="end")
+    lost = Track(
+        number=2,
+        kind="whole",
+        finder="faces",
+        keys=(Key(5, 0, 0, WIDTH, HEIGHT), Key(9, 0, 0, WIDTH, HEIGHT)),
+        end="end",
+    )
     renderer = rendered(scene_of([moving(1), lost]))
     for index in (5, 9):
         out = renderer.frame(Frame(index, 0, image(index)))
@@ -154,11 +174,20 @@ def test_what_is_missing_or_does_not_fit_is_refused() -> None:
 @cache
 def of_nobody() -> tuple[Renderer, Renderer]:
     """Renderers of a face of nobody that a network completes, and that turns: with and without a network."""
-    tracks = [Track(number=1, kind="face", finder="faces", keys=tuple(Key(f, 60, 35, 30, 40, 0, -4 * f) for f in (0, 1, 10, 11)), end="end")]
+    tracks = [
+        Track(
+            number=1,
+            kind="face",
+            finder="faces",
+            keys=tuple(Key(f, 60, 35, 30, 40, 0, -4 * f) for f in (0, 1, 10, 11)),
+            end="end",
+        )
+    ]
     made = [Attributes(placing="box", inpainting=kind) for kind in ("default", "telea")]
     return rendered(scene_of(tracks, made[0])), rendered(scene_of(tracks, made[1]))
 
 
+@pytest.mark.slow
 @needs_faces
 def test_a_face_of_nobody_is_completed_once_for_each_turn_and_shown_like_a_photos() -> None:
     for renderer in of_nobody():
@@ -212,7 +241,7 @@ def test_what_is_behind_goes_on_smoothly_and_is_grey_where_nothing_is_seen() -> 
 
 def test_smaller_frames_lie_where_the_frame_does() -> None:
     part = within(Box(33, 17, 50, 40), 2, 1, (HEIGHT // 4, WIDTH // 4))
-    y, x = np.mgrid[:HEIGHT // 4, :WIDTH // 4].astype(np.float32) * 4 + 1.5
+    y, x = np.mgrid[: HEIGHT // 4, : WIDTH // 4].astype(np.float32) * 4 + 1.5
     large = enlarged(np.dstack([x, y])[part.slices], part, 2, Box(33, 17, 50, 40))
     assert np.abs(large - np.stack(np.meshgrid(np.arange(33, 83), np.arange(17, 57)), axis=-1)).max() < 1e-3
     pose = Similarity(0.01, 0.3, -1.0, 0.5)
@@ -245,4 +274,6 @@ def test_heads_end_at_the_edge_of_a_region_and_not_at_that_of_the_picture() -> N
     show(out, dark, [Shown(region, head, [(layer, 1.0, 0.0)])])
     assert out[30:70, 0].min() > 0
     assert out[50, 59].max() < out[50, 0].min()
-    assert (out[:20] == 0).all() and (out[80:] == 0).all() and (out[:, 60:] == 0).all()
+    assert (out[:20] == 0).all()
+    assert (out[80:] == 0).all()
+    assert (out[:, 60:] == 0).all()

@@ -7,12 +7,12 @@ from dataclasses import replace
 import cv2
 import numpy as np
 import pytest
+from render_made import HEIGHT, WIDTH, image, moving, rendered, scene_of
 
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.align import Similarity
 from dpveil.video.facts import Frame
 from dpveil.video.stability import calmness, change
-from tests.video.render.render_made import HEIGHT, WIDTH, image, moving, rendered, scene_of
 
 
 def test_what_moves_as_stated_does_not_count_and_what_slides_does() -> None:
