@@ -48,7 +48,9 @@ def to_bytes(draws: Draws, layers: Layers) -> bytes:
     return b"".join([FORMAT, size, facts, *(one.tobytes() for one in pictures)])
 
 
-def from_bytes(data: bytes, steps: Sequence[Step] = ()) -> tuple[dict[int, Drawn], dict[int, dict[int | None, Layer]]]:
+def from_bytes(
+    data: bytes, steps: Sequence[Step] = ()
+) -> tuple[dict[int, Drawn], dict[int, dict[int | None, Layer]]]:
     """Return what `to_bytes` was given; `steps` follow the drawing of figures. Raises `DataError`."""
     try:
         facts, pictures = _parted(data)

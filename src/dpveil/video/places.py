@@ -26,8 +26,8 @@ from dpveil.video.path import COARSE, FINE, Course
 from dpveil.video.track import Key, Track
 
 STEPS: Final = 8
-"""Boxes are rounded to the largest power of two of pixels that is at most such a part of their longer side, as
-boxes of photos are that stay beside a face."""
+"""Boxes are rounded to the largest power of two of pixels that is at most such a part of their longer side,
+as boxes of photos are that stay beside a face."""
 GIVEN: Final = (BOX, OBJECT)
 """Kinds of tracks whose boxes a user gave."""
 FADE: Final = Fraction(1, 5)
@@ -78,8 +78,9 @@ def _edges(key: Key, margin: float, rounded: bool, pose: str) -> tuple[float, fl
         return left, top, right, bottom
     step = 2.0 ** max(0, math.floor(math.log2(max(right - left, bottom - top) / STEPS)))
     step *= 2 if pose == COARSE else 1
-    low, high = (math.floor(part / step) * step for part in (left, top)), (
-        math.ceil(part / step) * step for part in (right, bottom)
+    low, high = (
+        (math.floor(part / step) * step for part in (left, top)),
+        (math.ceil(part / step) * step for part in (right, bottom)),
     )
     return (*low, *high)  # type: ignore[return-value]
 

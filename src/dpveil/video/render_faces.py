@@ -8,7 +8,6 @@ outside of what is replaced is read here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -82,7 +81,9 @@ def paint(scene: Scene, drawn: Drawn, track: Track, image: Image) -> dict[int | 
     turned = method.turned and not isinstance(drawn.face, Figure)
     for yaw in sorted(course.yaws if turned else {None}, key=lambda one: abs(one or 0)):
         cell = None if yaw is None else Cell(0, 0, 0, 0, max(-TURNED, min(TURNED, yaw)))
-        there = Placed(region, between(head, HeadFrame(1), method.frame), method.frame, None, cell, None, course.protect)
+        there = Placed(
+            region, between(head, HeadFrame(1), method.frame), method.frame, None, cell, None, course.protect
+        )
         part = part_of(there, drawn.face, toned=method.toned, turned=method.turned)
         sitting = _Sitting(part, head, outside, hidden, side)
         painted = _completed(method, sitting)

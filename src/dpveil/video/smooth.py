@@ -7,31 +7,43 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64
 
-ROUNDS: Final = 400
-"""Sweeps in which the calmest line is approached; after any of them it is within its intervals."""
+ROUNDS: Final = 80
+"""Sweeps at most in which the calmest lines are approached; after any of them they are within intervals."""
+FASTER: Final = 1.6
+"""Factor of a step (over-relaxation)."""
+NEAR: Final = 1e-4
+"""Steps that end the search, relative to an interval."""
 TAPS: Final = 9
 """Positions of a mean along a line."""
 
 Series = Float64[np.ndarray, " n"]
+Lines = Float64[np.ndarray, "k n"]
 
 
-def calm(frames: Series, middle: Series, reach: Series) -> Series:
-    """Return values at `frames`, each within `reach` of its `middle`, whose line has the least slope.
+def calm(frames: Series, middle: Lines, reach: Lines) -> Lines:
+    """Return lines of values at `frames`, each within `reach` of its `middle`, with the least slopes.
 
-    It minimises the sum of squared slopes by sweeps over every other value: what stays within common limits
-    does not move. Its bends lie where intervals force them.
+    They minimise sums of squared slopes, by sweeps over every other value (projected over-relaxation): what
+    stays within common limits does not move, and bends lie where intervals force them.
     """
     low, high = middle - reach, middle + reach
     line = middle.astype(np.float64).copy()
-    if len(line) < 2:
+    least, most = low.max(axis=1, keepdims=True), high.min(axis=1, keepdims=True)
+    still = least <= most
+    line = np.where(still, np.broadcast_to((least + most) / 2, line.shape), line)
+    if len(frames) < 2 or still.all():
         return line
     pull = 1 / np.diff(frames)
     before, after = np.r_[0.0, pull], np.r_[pull, 0.0]
-    for sweep in range(2 * ROUNDS):
-        some = slice(sweep % 2, None, 2)
-        left, right = np.r_[line[0], line[:-1]], np.r_[line[1:], line[-1]]
-        wanted = (before * left + after * right) / (before + after)
-        line[some] = np.clip(wanted, low, high)[some]
+    share = before / (before + after)
+    for _ in range(ROUNDS):
+        last = line.copy()
+        for some in (slice(0, None, 2), slice(1, None, 2)):
+            left, right = np.roll(line, 1, 1), np.roll(line, -1, 1)
+            wanted = right + share * (left - right)
+            line[:, some] = np.clip(line + FASTER * (wanted - line), low, high)[:, some]
+        if (np.abs(line - last) <= NEAR * reach).all():
+            break
     return line
 
 
