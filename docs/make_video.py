@@ -36,7 +36,8 @@ def filmed() -> Iterator[np.ndarray]:
         turn = 2 * math.pi * index / FRAMES
         scale = (0.92 + 0.12 * math.cos(turn)) * SIDE / 264
         move = cv2.getRotationMatrix2D((224, 118), 9 * math.sin(turn), scale)
-        move[:, 2] += np.array([SIDE / 2 - 224 + 22 * math.sin(turn), SIDE / 2 - 122 + 10 * math.cos(2 * turn)])
+        away = 22 * math.sin(turn) - 224, 10 * math.cos(2 * turn) - 122
+        move[:, 2] += np.array(away) + SIDE / 2
         yield cv2.warpAffine(photo, move, (SIDE, SIDE), flags=cv2.INTER_AREA, borderMode=cv2.BORDER_REPLICATE)
 
 

@@ -20,6 +20,7 @@ from dpveil.video.state import folder_of
 
 Shell = Callable[..., tuple[int, str, str]]
 METHOD = ("--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "4")
+COST = "2-DP (moderate about any 4 pixels), m-pixels (m = 4)"
 BOX = ("--regions", "0,8,16,16")
 
 
@@ -35,7 +36,7 @@ def document(out: str) -> Any:
 def test_a_clip_is_released_verified_and_skipped(shell: Shell, clip: Path, tmp_path: Path) -> None:
     call = ("obfuscate", "clip.mp4", "--out", "private.mp4", *METHOD, *BOX)
     code, out, err = shell(*call)
-    assert (code, out) == (0, "clip.mp4 -> private.mp4  2-DP (moderate about any 4 pixels), m-pixels (m = 4)\n")
+    assert (code, out) == (0, f"clip.mp4 -> private.mp4  {COST}\n")
     assert "promised of each clip 2-DP" in err
     assert "in the clear: all that was not replaced, including frames in which somebody was missed" in err
     assert "gait" in err
@@ -63,7 +64,8 @@ def test_clips_and_photos_go_their_ways_into_one_report(shell: Shell, tmp_path: 
     code, out, err = shell("obfuscate", "in", "--out", "out", *METHOD, "--regions", "whole", "--json")
     told = document(out)
     assert code == 1, err
-    assert sorted(one["output"] for one in told["released"]) == ["out/a.jpg.png", "out/a.mp4.mp4", "out/more/b.mp4"]
+    outputs = ["out/a.jpg.png", "out/a.mp4.mp4", "out/more/b.mp4"]
+    assert sorted(one["output"] for one in told["released"]) == outputs
     assert [Path(one["input"]).name for one in told["failed"]] == ["broken.mov"]
     assert all((tmp_path / one["certificate"]).is_file() for one in told["released"])
     assert "Traceback" not in err
@@ -101,7 +103,7 @@ def test_a_dry_run_prices_a_clip_and_writes_nothing(shell: Shell, clip: Path, tm
 def test_what_clips_cannot_have_is_one_line(
     shell: Shell, clip: Path, tmp_path: Path, options: tuple[str, ...], words: str
 ) -> None:
-    code, out, err = shell("obfuscate", "clip.mp4", *METHOD, *BOX, *options)
+    code, _, err = shell("obfuscate", "clip.mp4", *METHOD, *BOX, *options)
     assert code in (1, 2, 4)
     assert words in err
     assert "Traceback" not in err

@@ -18,8 +18,7 @@ from clips_made import FRAMES, frames_of, make_clip, make_plan, picture, track
 from dpveil.errors import BudgetExceeded, ClipError, DPVeilError, InvalidParameter, OutputError
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix, Fill
-from dpveil.video import rendering
-from dpveil.video import segments
+from dpveil.video import rendering, segments
 from dpveil.video.facts import Frame
 from dpveil.video.plan import VideoPlan
 from dpveil.video.rendering import render
@@ -135,7 +134,8 @@ def test_what_exists_stays_unless_it_is_to_be_replaced(clip: Path, tmp_path: Pat
 
 def test_outputs_that_cannot_be_are_refused_first(clip: Path, tmp_path: Path) -> None:
     plan = two(clip)
-    for out, words in {"clip.mp4": "the clip itself", "no/a.mp4": "no such folder", "a.png": "format"}.items():
+    refused = {"clip.mp4": "the clip itself", "no/a.mp4": "no such folder", "a.png": "format"}
+    for out, words in refused.items():
         with pytest.raises(DPVeilError, match=words):
             render(plan, clip, tmp_path / out)
     (tmp_path / "link.mp4").symlink_to(clip)
