@@ -175,6 +175,64 @@ def test_a_clip_that_is_too_dear_is_not_paid_in_part(clip: Path, tmp_path: Path)
     assert not out.exists()
 
 
+def test_another_rendering_is_another_draw_and_is_paid(clip: Path, tmp_path: Path) -> None:
+    url, out = ledger_of(tmp_path), tmp_path / "private.mp4"
+    with Ledger(url) as ledger:
+        render(two(clip), clip, out, ledger=ledger, subject="album")
+        render(two(clip), clip, tmp_path / "other.mp4", ledger=ledger, subject="album")
+        render(two(clip), clip, out, ledger=ledger, subject="album", replace=True)
+    assert len(debits(url)) == 6
+
+
+def test_nothing_is_drawn_before_it_is_paid(
+    clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, paid = ledger_of(tmp_path), []
+
+    def draw(*given: Any) -> bytes:
+        paid.append(len(debits(url)))
+        return drawn(*given)
+
+    drawn = rendering.Stage.draw
+    monkeypatch.setattr(rendering.Stage, "draw", draw)
+    with Ledger(url) as ledger:
+        render(two(clip), clip, tmp_path / "private.mp4", ledger=ledger, subject="album")
+    assert paid == [2]
+
+
+def test_a_resumed_renderer_has_seen_the_frames_before(
+    clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One whose frames depend on the five before them renders the same, wherever it was interrupted."""
+
+    class Slow:
+        memory = 5
+
+        def __init__(self) -> None:
+            self.seen: list[int] = []
+
+        def look(self, frame: Frame) -> None:
+            self.seen = [*self.seen, frame.index][-6:]
+
+        def frame(self, frame: Frame) -> np.ndarray:
+            self.look(frame)
+            return np.full_like(frame.image, sum(self.seen) % 256)
+
+    monkeypatch.setattr(rendering.Stage, "renderer", lambda *given: Slow())
+    monkeypatch.setattr(rendering, "Writer", Told)
+    logs = []
+    for name, ends in {"whole": -1, "halved": 20}.items():
+        monkeypatch.setattr(Told, "log", log := tmp_path / f"{name}.log", raising=False)
+        monkeypatch.setattr(Told, "ends", ends)
+        if ends >= 0:
+            with pytest.raises(KeyboardInterrupt):
+                render(two(clip), clip, tmp_path / f"{name}.mp4")
+            monkeypatch.setattr(Told, "ends", -1)
+        render(two(clip), clip, tmp_path / f"{name}.mp4")
+        logs.append(told(log))
+    assert logs[0] == logs[1]
+
+
 def killed(work: Callable[[], Any], folder: Path, at: int) -> bool:
     """Run in a child process that is killed right before its operation number `at` on files in `folder`.
 
@@ -204,8 +262,12 @@ class Told(Writer):
     """A writer that tells what each frame was before the codec: x264 decides a block otherwise at times."""
 
     log: Path
+    ends = -1
+    """The frame at which it is interrupted."""
 
     def write(self, frame: Frame) -> None:
+        if frame.index == self.ends:
+            raise KeyboardInterrupt
         with self.log.open("a") as file:
             file.write(f"{frame.index} {hashlib.sha256(frame.image.tobytes()).hexdigest()}\n")
         super().write(frame)
