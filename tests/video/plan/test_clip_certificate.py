@@ -175,6 +175,14 @@ def test_what_cannot_be_is_refused(what, change):
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("change", [{"frames": 0}, {"frames": 101}, {"times": 0}, {"seconds": Fraction(0)}])
+def test_an_event_that_cannot_be_is_refused(change):
+    stated = certificate(PLANS["split"])
+    other = replace(stated.quote, event=replace(stated.quote.event, **change))
+    with pytest.raises(CertificateError, match="not as dpveil writes it"):
+        parse_certificate(replace(stated, quote=other).to_text())
+
+
 def test_a_face_that_is_said_to_be_covered_is_refused():
     """As if the face had been covered at no cost: every text fits, and no plan of faces does so."""
     stated = certificate(plan(Attributes.of({"attributes": "gender=4"}), face(1)))

@@ -176,6 +176,8 @@ def test_warnings_are_those_of_photos():
     assert any(
         "PRACTICALLY NO PROMISE" in text for text in plan(DPPix(epsilon=30, block=16), face(1)).warnings
     )
+    wide = DPPix(epsilon=8, block=16, neighbourhood=1024)  # thrice that for all of 3,072 pixels
+    assert any("ANY 1,024 PIXELS ALONE" in text for text in plan(wide, box(), over_time="split").warnings)
     every = plan(DPPix(epsilon=1, block=16), face(1)).warnings
     assert not any("ALONE" in text for text in every)
     assert any("practically pure noise" in text for text in every)
