@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,17 +25,8 @@ Pages = Annotated[
 ]
 
 
-def planned_documents(
-    inputs: Sequence[Any], out: Any, *, names: str, dpi: int | None, pages: str | None, marked: bool
-) -> list[Task]:
-    """Return the tasks for inputs, of which documents are read as the options say.
-
-    Raises `UsageError` for options about documents where there are none, and for a PDF that is to be marked.
-    """
-    from dpveil.batch import planned
-    from dpveil.batch.pages import Scan
-
-    tasks = planned(inputs, out, names=names, scan=Scan.of(dpi, pages))
+def check_documents(tasks: Sequence[Task], dpi: int | None, pages: str | None, *, marked: bool) -> None:
+    """Raise `UsageError` for options about documents where there are none, and a PDF that is to be marked."""
     scanned = [task for task in tasks if task.inside is not None and task.inside.shard.scan is not None]
     if not scanned and (dpi, pages) != (None, None):
         given = "--pages" if dpi is None else "--dpi"
@@ -43,4 +34,3 @@ def planned_documents(
     if marked and any(task.shard is not None for task in scanned):
         hint = "leave out --c2pa, or name a folder, in which each page is a picture"
         raise UsageError("a PDF of pictures holds no C2PA manifests", hint=hint)
-    return tasks

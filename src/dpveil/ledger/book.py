@@ -174,6 +174,14 @@ class Ledger:
                 return Paid(name, draw, entry.event.cost, entry.number)
         return None
 
+    def unfinished(self, subject: str, key: str | bytes) -> Reservation | None:
+        """Return the newest debit of a key, if any: a killed run goes on with it, and draws the same again."""
+        name = check_subject(subject)
+        unit = entries.unit_of(self._secret, name, rules.key_bytes(key))
+        with self._database.read() as connection:
+            draw = rules.last_draw(store.of_unit(connection, unit))
+        return Reservation(self, "", name, unit, None, draw) if draw else None
+
     def show(self, subject: str) -> Account:
         """Return what a subject spent and reserved, its limits, and those above it."""
         name = check_subject(subject)
