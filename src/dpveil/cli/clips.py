@@ -64,8 +64,8 @@ def planned_clips(
 ) -> tuple[list[Task], list[Task], list[Task]]:
     """Return all tasks, those for pictures, and those for clips, which are named like their inputs.
 
-    Documents are read as `scan` says. Raises as `batch.planned`, and `UsageError` for clips that are to be numbered or put elsewhere, and for
-    `options` of clips without any.
+    Documents are read as `scan` says. Raises as `batch.planned`, and `UsageError` for clips that are to be
+    numbered or put elsewhere, and for `options` of clips without any.
     """
     from dpveil.batch import Task, planned
     from dpveil.batch.tasks import checked
