@@ -100,7 +100,7 @@ def tracked(
         if isinstance(finder, Faces) and (finder.only or finder.exclude):
             problem = "numbers the faces of a photo, not those of a clip"
             hint = "see the numbers of tracks with dpveil video analyze, and keep some"
-            raise InvalidParameter("exclude", None, problem, hint=hint)
+            raise InvalidParameter("only" if finder.only else "exclude", None, problem, hint=hint)
         finder.prepare()
 
     def step(done: int) -> None:
