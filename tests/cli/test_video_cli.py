@@ -98,6 +98,7 @@ def test_a_dry_run_prices_a_clip_and_writes_nothing(shell: Shell, clip: Path, tm
         (("--out", "no/p.mp4"), "no such folder"),
         (("--out", "clip.mp4"), "is one of the inputs"),
         (("--out", "p.mp4", "--jobs", "0"), "--jobs"),
+        (("--out", "p.mp4", "--c2pa", "a.pem"), "--c2pa"),
     ],
 )
 def test_what_clips_cannot_have_is_one_line(
@@ -226,8 +227,22 @@ def test_ctrl_c_leaves_what_goes_on(
     code, _, err = shell(*call[:-1], "8,8,16,16")
     assert code == 4
     assert "was begun and not finished" in err
-    assert shell(*call)[0] == 0
+    monkeypatch.setattr("dpveil.video.obfuscating.analyze", lambda *given, **more: pytest.fail("again"))
+    assert shell(*call)[0] == 0  # by the plan that was left
     assert not folder_of(tmp_path / "private.mp4").exists()
+
+
+def test_a_clip_is_signed_and_stays_only_with_that_key(shell: Shell, clip: Path, tmp_path: Path) -> None:
+    shell("key", "new", "own.key")
+    shell("key", "new", "other.key")
+    call = ("obfuscate", "clip.mp4", "--out", "private.mp4", *METHOD, *BOX)
+    assert shell(*call, "--sign", "own.key")[0] == 0
+    assert shell("verify", "private.mp4", "--trust", "own.key.pub")[0] == 0
+    assert shell("verify", "private.mp4", "--trust", "other.key.pub")[0] == 1
+    assert shell(*call, "--sign", "own.key")[0] == 0
+    code, _, err = shell(*call, "--sign", "other.key")
+    assert code == 1
+    assert "not one that this key signed" in err
 
 
 def test_without_pyav_there_is_a_hint(shell: Shell, clip: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,8 @@ def analyze(
     """
     made_by, finders = chosen(method, regions, parameters)
     choices: dict[str, Any] = {"over_time": over_time, "pose": pose, "event_times": event_times}
-    settings = TrackSettings(on_lost=on_lost, **({} if every is None else {"every": every}))
+    searched: dict[str, Any] = {} if every is None else {"every": every}
+    settings = TrackSettings(on_lost=on_lost, **searched)
     with open_clip(clip, max_pixels=max_pixels) as opened:
         found = tracked(opened, made_by, finders, settings, if_none, progress)
         made = VideoPlan(
@@ -99,7 +100,7 @@ def tracked(
         if isinstance(finder, Faces) and (finder.only or finder.exclude):
             problem = "numbers the faces of a photo, not those of a clip"
             hint = "see the numbers of tracks with dpveil video analyze, and keep some"
-            raise InvalidParameter("exclude", None, problem, hint=hint)
+            raise InvalidParameter("only" if finder.only else "exclude", None, problem, hint=hint)
         finder.prepare()
 
     def step(done: int) -> None:

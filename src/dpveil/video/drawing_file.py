@@ -138,8 +138,6 @@ def _parted(data: bytes) -> tuple[Mapping[str, Any], list[np.ndarray]]:
         if not (0 < height <= MOST_SIDE and 0 < width <= MOST_SIDE and channels in (3, 4)):
             raise ValueError("picture")
         count = height * width * channels
-        if count > len(data) - at:
-            raise ValueError("length")
         pictures.append(np.frombuffer(data, np.uint8, count, at).reshape(height, width, channels))
         at += count
     if at != len(data):

@@ -13,7 +13,7 @@ is stretched in proportion to the class of its yaw, so the mean of two stretches
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -29,7 +29,7 @@ from dpveil.faces.geometry.head import between
 from dpveil.faces.geometry.head_frame import MIDDLE, HeadFrame, Shape
 from dpveil.faces.geometry.landmarks import SEEN, of_box
 from dpveil.faces.geometry.protection import PROTECTIONS
-from dpveil.video.smooth import calm, mean_at
+from dpveil.video.smooth import calm
 from dpveil.video.track import Key
 
 ONE: Final = HeadFrame(1)
@@ -122,13 +122,24 @@ class Course:
         middle = np.array([np.log(self._sides), self._turns, *self._centres.T])
         return calm(self.frames, middle, reach)
 
-    def shown(self, frame: float, blur: float = 0.0) -> Similarity:
+    @cached_property
+    def _between(self) -> Callable[[float], Series]:
+        """That course between its keys, smooth and within their values (Fritsch & Carlson 1980)."""
+        from scipy.interpolate import PchipInterpolator
+
+        if len(self.frames) < 2:
+            return lambda _: self._calm[:, 0]
+        found: Callable[[float], Series] = PchipInterpolator(self.frames, self._calm, axis=1)
+        return found
+
+    def shown(self, frame: float) -> Similarity:
         """Return the map from the picture to a frame with a side of 1, of the head that is shown.
 
         It is the calmest course through the cells: a head that hardly moves does not move, though its cells
-        change. `blur` is half the number of frames over which bends are rounded.
+        change.
         """
-        size, turn, x, y = (mean_at(frame, self.frames, part, blur) for part in self._calm)
+        inside = min(max(frame, self.frames[0]), self.frames[-1])
+        size, turn, x, y = (float(part) for part in self._between(inside))
         return _pose(math.exp(size), turn, x, y)
 
     @cached_property

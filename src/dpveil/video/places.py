@@ -32,8 +32,6 @@ GIVEN: Final = (BOX, OBJECT)
 """Kinds of tracks whose boxes a user gave."""
 FADE: Final = Fraction(1, 5)
 """Seconds from one turn of a head to the next."""
-BEND: Final = Fraction(1, 8)
-"""Seconds before and after a frame over which bends of a head's course are rounded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,11 +140,6 @@ class Scene:
         """Frames from one turn of a head to the next."""
         return max(1.0, float(FADE) * self.rate)
 
-    @property
-    def bend(self) -> float:
-        """Half the number of frames over which bends of a course are rounded."""
-        return float(BEND) * self.rate
-
     @cached_property
     def of_number(self) -> Mapping[int, Track]:
         """The tracks by their numbers."""
@@ -204,7 +197,7 @@ class Scene:
         own = self.box_course(track).box(frame, self.width, self.height) if track.kind in GIVEN else None
         masked = PROTECTIONS[course.protect].masked
         region = around(shape, head, self.width, self.height, box=own, masked=masked)
-        return Spot(track, region, course.shown(frame, self.bend))
+        return Spot(track, region, course.shown(frame))
 
     def spots(self, frame: int) -> list[Spot]:
         """Return all that is replaced in a frame."""

@@ -72,7 +72,7 @@ def paint(scene: Scene, drawn: Drawn, track: Track, image: Image) -> dict[int | 
     key, course = scene.painted_at(track), scene.course(track)
     hidden = scene.hidden(scene.spots(key.frame))
     outside = image * ~hidden[..., None]
-    head = course.shown(key.frame, scene.bend)
+    head = course.shown(key.frame)
     side = int(np.clip(2 ** np.ceil(np.log2(course.largest)), *SIDES))
     light = Light.seen(outside, hidden, head)
     region = scene.spot(track, key.frame).region or Region(Box(0, 0, scene.width, scene.height))

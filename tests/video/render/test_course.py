@@ -18,7 +18,7 @@ from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.video.outline import around
 from dpveil.video.path import COARSE, Course, cell_at
 from dpveil.video.places import BoxCourse
-from dpveil.video.smooth import calm, mean_at
+from dpveil.video.smooth import PULL, SLOPE, _energy, calm
 from dpveil.video.track import Key
 
 TURN = 2 * math.pi / 24
@@ -102,28 +102,44 @@ def test_a_head_that_trembles_within_two_cells_is_shown_still() -> None:
     ]
     course = Course.of(keys, "head")
     assert len({cell.across for cell in course.cells}) > 1
-    shown = [course.shown(frame, 3) for frame in range(100)]
+    shown = [course.shown(frame) for frame in range(100)]
     assert np.ptp([one.back(np.zeros((1, 2)))[0, 0] for one in shown]) < 0.05
     assert np.ptp([one.scale for one in shown]) < 1e-6
 
 
-def test_the_calmest_line_stays_within_its_intervals_and_has_no_needless_bend() -> None:
-    frames_, middle = np.arange(5.0), np.array([0.0, 1.0, 0.0, 1.0, 8.0])
-    line, still, steep = calm(
-        frames_, np.array([middle, middle % 2, 2 * frames_]), np.array([[0.5] * 5, [0.5] * 5, [1e-3] * 5])
-    )
-    assert (np.abs(line - middle) <= 0.5).all()
-    assert line == pytest.approx([0.5, 0.5, 0.5, 1.5, 7.5], abs=1e-3)
+def test_the_calmest_lines_stay_within_intervals_and_bend_no_more_than_they_have_to() -> None:
+    at = np.arange(0.0, 60, 5)
+    straight = 0.31 * at
+    cells, half = np.floor([straight, straight % 2, 0 * at]) + 0.5, np.full((3, len(at)), 0.5)
+    cells[1] = np.arange(len(at)) % 2
+    line, still, same = calm(at, cells, half)
+    assert (np.abs(line - cells[0]) <= 0.5).all()
+    assert np.abs(np.diff(line, 2)).max() < 0.3 * np.abs(np.diff(cells[0], 2)).max()
+    assert np.abs(np.diff(line) - 5 * 0.31).max() < 0.2
     assert (still == 0.5).all()
-    assert steep == pytest.approx(2 * frames_, abs=2e-3)
-    assert calm(frames_[:1], middle[None, :1], np.ones((1, 1))).tolist() == [[0.0]]
+    assert (same == 0.5).all()
+    assert calm(at[:1], cells[:1, :1], half[:1, :1]).tolist() == [[0.5]]
+    two = calm(at[:2], np.array([[0.5, 9.5]]), np.full((1, 2), 0.5))
+    assert two[0] == pytest.approx([1, 9], abs=0.05)
 
 
-def test_means_along_a_line_round_its_bends() -> None:
-    at, line = np.array([0.0, 10.0, 20.0]), np.array([0.0, 10.0, 10.0])
-    assert mean_at(5, at, line, 2) == pytest.approx(5)
-    assert 9 < mean_at(10, at, line, 2) < 10
-    assert mean_at(10, at, line, 0) == 10
+def test_the_energy_of_a_line_is_that_of_its_bends_and_slopes() -> None:
+    """Against dense matrices of differences, written independently."""
+    steps = np.array([1.0, 2.0, 0.5, 1.5])
+    slopes = (np.eye(5)[1:] - np.eye(5)[:-1]) / steps[:, None]
+    bends = np.diff(slopes, axis=0)
+    dense = bends.T @ bends + SLOPE * (slopes.T * steps) @ slopes + PULL * np.eye(5)
+    for below in range(3):
+        assert _energy(steps)[below, : 5 - below] == pytest.approx(np.diagonal(dense, -below))
+
+
+def test_courses_go_through_bends_without_going_too_far() -> None:
+    keys = [Key(f, 100 + 12 * min(f, 40), 100, 60, 80) for f in range(0, 90, 5)]
+    course = Course.of(keys, "head")
+    along = np.array([course.shown(f / 2).back(np.zeros((1, 2)))[0, 0] for f in range(-8, 180)])
+    assert along.max() - along[-1] < 1.2 * PITCH * side(course.cells[0].scale)
+    assert (along[:8] == along[0]).all()
+    assert np.abs(np.diff(along[10:], 2)).max() < 5
 
 
 def test_a_turn_of_the_roll_goes_the_short_way() -> None:
@@ -256,3 +272,15 @@ def test_what_is_replaced_is_the_outline_and_a_users_box(protect: str) -> None:
     assert box is not None
     hidden = scene_of([own]).hidden([scene_of([own]).spot(own, 7)])
     assert hidden[box.slices].all()
+
+
+@pytest.mark.parametrize("protect", sorted(PROTECTIONS))
+def test_what_is_replaced_holds_the_box_of_a_key_whatever_its_sides(protect: str) -> None:
+    rng = np.random.default_rng(10)
+    size, down = PROTECTIONS[protect].holds
+    for w, h, roll in rng.integers((20, 20, -90), (200, 200, 90), (60, 3)):
+        key = Key(0, 100, 80, int(w), int(h), int(roll), 45)
+        head, shape = Course.of([key], protect).outline(0)
+        middle = key.x + key.w / 2 - 0.5, key.y + key.h * (0.5 + down) - 0.5
+        ends = outline((*middle, size * key.w / 2, size * key.h / 2))
+        assert shape.far(head.to(ends) + 0.5).max() <= 1

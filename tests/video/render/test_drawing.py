@@ -195,7 +195,9 @@ def test_damaged_draws_are_refused_in_one_line() -> None:
             refused += 1
     assert refused > 200
     huge = data.replace(b"[128, 128, 3]", b"[99999999999, 128, 3]")
-    for wrong in (b"", data[:40], data[:-1], data + b"x", huge, data.replace(b'"round"', b'"../x"')):
+    nobody = data.replace(b'"male"', b'"mule"').replace(b'"female"', b'"femule"')
+    assert nobody != data
+    for wrong in (b"", nobody, data[:40], data[:-1], data + b"x", huge, data.replace(b'"round"', b'"../x"')):
         with pytest.raises(DataError, match="damaged"):
             from_bytes(bytes(wrong))
 

@@ -39,6 +39,6 @@ def test_a_head_that_stays_does_not_take_over_the_noise_of_frames() -> None:
     still = replace(track, keys=tuple(replace(key, x=60, y=40) for key in track.keys))
     renderer = rendered(scene_of([still]))
     clip = [Frame(n, n, image(0, seed=n)) for n in range(12)]
-    heads = [renderer.scene.course(still).shown(n, 0) for n in range(12)]
+    heads = [renderer.scene.course(still).shown(n) for n in range(12)]
     shown = [renderer.frame(frame) for frame in clip]
     assert calmness(shown, [frame.image for frame in clip], heads) < 0.3
