@@ -26,8 +26,9 @@ from skimage import data
 
 from dpveil import Photo
 from dpveil.regions import Faces
-from face_scenes import BACKGROUNDS, PEOPLE
+from face_scenes import PEOPLE
 
+BACKGROUNDS = ("coffee", "rocket", "brick", "grass", "gravel")
 VGA, HD = (640, 480), (1280, 720)
 ENLARGED = 2
 """How much photos of LFW are enlarged, so that large faces stay sharp."""
@@ -64,7 +65,10 @@ class Shot:
 
 @dataclass(frozen=True)
 class Clip:
-    """Shots of one size; `shutter` is the open share of a frame's time, `light` the share of full light."""
+    """Shots of one size; `shutter` is the open share of a frame's time, `light` the share of full light.
+
+    `shake` is the reach of the camera's trembling in pixels, and `quality` x264's factor: lower is better.
+    """
 
     name: str
     size: tuple[int, int]
@@ -74,6 +78,8 @@ class Clip:
     light: float = 1
     noise: float = 2
     flashes: bool = False
+    shake: float = 0
+    quality: int = 18
 
     @property
     def frames(self) -> int:
@@ -116,33 +122,42 @@ def clips() -> dict[str, Clip]:
     """Return every clip by name."""
     small = [line((60 + 72 * n, 120 + 200 * (n % 2)), (6 * (-1) ** n, 9), h) for n, h in enumerate(SMALL)]
     crowd = [line((110 + 150 * n, 180 + 300 * (n % 2)), (25 - 8 * n, 12), h) for n, h in enumerate(CROWD)]
-    cuts = tuple(
-        Shot(1.2, (line((180 + 90 * n, 200), (40, 10), 70), line((460 - 60 * n, 260), (-50, 0), 90)))
-        for n in range(4)
-    )
-    bars = ((200, 0, 60, 480), (400, 0, 90, 480))
-    made = [
-        _vga("straight", line((80, 110), (70, 5), 60), line((560, 250), (-80, 0), 80), line((330, 380), (0, -40), 100)),
-        _vga("accelerating", swing((320, 130), (180, 10), 0.5, 70), swing((320, 330), (150, 30), 0.8, 90)),
-        _vga("nearing", line((180, 240), (10, 0), 20, 1.5), line((470, 230), (-10, 0), 140, 0.75)),
-        _vga("rolling", swing((170, 220), (20, 5), 0.5, 90, roll=45), swing((460, 240), (10, 5), 1, 100, roll=25)),
-        _vga("turning", swing((170, 220), (30, 0), 0.4, 90, squeeze=0.45), swing((460, 240), (0, 9), 0.7, 80, squeeze=0.6)),
-        _vga("covered", line((70, 130), (110, 0), 80), line((580, 330), (-100, 0), 100), bars=bars),
-        _vga("blurred", swing((320, 130), (170, 0), 0.6, 80), line((-90, 340), (190, 0), 100), shutter=0.9),
-        _vga("small", *small),
-        _vga("edges", line((-60, 130), (70, 0), 80), line((560, 560), (-10, -70), 90), line((420, 120), (90, 0), 70), line((300, 200), (0, -80), 80)),
-        _vga("crossing", line((90, 250), (100, 0), 80), line((550, 230), (-100, 0), 100)),
-        _vga("dark", line((120, 150), (40, 5), 70), line((520, 300), (-50, 0), 90), light=0.2, noise=5),
-        _vga("flashes", line((120, 150), (40, 5), 70), line((520, 300), (-50, 0), 90), flashes=True),
-        Clip("cuts", VGA, 25, cuts),
-        Clip("crowd", HD, 30, (Shot(4, tuple(crowd)),)),
-        Clip("room", HD, 30, (Shot(4, (line((380, 330), (40, 6), 180), swing((900, 360), (60, 10), 0.4, 140, roll=12))),)),
-    ]  # fmt: skip
-    return {clip.name: clip for clip in made}
+    two = line((120, 150), (40, 5), 70), line((520, 300), (-50, 0), 90)
+    edges = line((-60, 130), (70, 0), 80), line((560, 560), (-10, -70), 90), line((420, 120), (90, 0), 70)
+    room = line((380, 330), (40, 6), 180), swing((900, 360), (60, 10), 0.4, 140, roll=12)
+    return {
+        clip.name: clip
+        for clip in (
+            _vga("straight", line((80, 110), (70, 5), 60), line((560, 250), (-80, 0), 80), line((330, 380), (0, -40), 100)),
+            _vga("accelerating", swing((320, 130), (200, 10), 0.8, 70), swing((320, 330), (150, 30), 1.2, 90)),
+            _vga("nearing", line((180, 240), (10, 0), 20, 1.5), line((470, 230), (-10, 0), 140, 0.75)),
+            _vga("rolling", swing((170, 220), (20, 5), 0.4, 90, roll=100), swing((460, 240), (10, 5), 0.8, 80, roll=60)),
+            _vga("turning", swing((170, 220), (30, 0), 0.4, 90, squeeze=0.25), swing((460, 240), (0, 9), 0.7, 80, squeeze=0.4)),
+            _vga("covered", line((70, 130), (110, 0), 80), line((580, 330), (-100, 0), 100), bars=((200, 0, 60, 480), (400, 0, 90, 480))),
+            _vga("fence", line((70, 130), (90, 0), 80), line((580, 330), (-80, 4), 60), bars=tuple((x, 0, 14, 480) for x in range(0, 640, 55))),
+            _vga("glimpses", line((-40, 130), (420, 0), 70), line((700, 330), (-350, 0), 80), bars=((120, 0, 180, 480), (390, 0, 190, 480))),
+            _vga("blurred", swing((320, 130), (200, 0), 1, 80), line((-90, 340), (300, 0), 100), shutter=0.9),
+            _vga("shaken", *two, line((300, 420), (10, -20), 50), shutter=0.7, shake=18),
+            _vga("small", *small),
+            _vga("edges", *edges, line((300, 200), (0, -80), 80)),
+            _vga("crossing", line((90, 250), (100, 0), 80), line((550, 230), (-100, 0), 100)),
+            _vga("dark", line((120, 150), (40, 5), 60), line((520, 300), (-50, 0), 80), line((300, 400), (10, -9), 40), light=0.07, noise=5),
+            _vga("compressed", *two, line((300, 420), (10, -20), 45), line((200, 300), (30, 9), 30), quality=38),
+            _vga("flashes", *two, flashes=True),
+            Clip("cuts", VGA, 25, tuple(_pair(n, 1.2) for n in range(4))),
+            Clip("montage", VGA, 25, tuple(_pair(n % 4, 0.16 + 0.04 * (n % 5)) for n in range(20))),
+            Clip("crowd", HD, 30, (Shot(4, tuple(crowd)),)),
+            Clip("room", HD, 30, (Shot(4, room),)),
+        )
+    }  # fmt: skip
 
 
 SMALL = (16, 20, 24, 28, 34, 40, 48, 60)
 CROWD = (30, 36, 44, 52, 64, 80, 100, 120)
+
+
+def _pair(n: int, seconds: float) -> Shot:
+    return Shot(seconds, (line((180 + 90 * n, 200), (40, 10), 70), line((460 - 60 * n, 260), (-50, 0), 90)))
 
 
 def _vga(name: str, *heads: Motion, bars: tuple[tuple[int, int, int, int], ...] = (), **light: float) -> Clip:
@@ -156,9 +171,11 @@ def render(clip: Clip) -> Iterator[tuple[np.ndarray, list[Seen]]]:
     frame, first = 0, 0
     for shot in clip.shots:
         people = [cutout(int(draw.integers(len(everybody())))) for _ in shot.heads]
-        ground, way = background(clip.size, int(draw.integers(3)), draw), draw.uniform(-12, 12, 2)
+        ground, way = background(clip.size, int(draw.integers(len(BACKGROUNDS))), draw), draw.uniform(-12, 12, 2)
         for n in range(round(shot.seconds * clip.fps)):
-            canvas, seen = _picture(clip, shot, people, _panned(ground, way * n / clip.fps, clip.size), n)
+            times = [(n + late) / clip.fps for late in _late(clip)]
+            moved = [_panned(ground, way * t + _shaken(clip, t), clip.size) for t in times]
+            canvas, seen = _picture(clip, shot, people, sum(moved) / len(moved), n)
             bright = clip.light * canvas + (120 if clip.flashes and frame % 23 == 11 else 0)
             y, x = draw.integers(0, 64, 2)
             bright += grain[y : y + clip.size[1], x : x + clip.size[0]]
@@ -178,22 +195,33 @@ def _picture(
     hidden = np.zeros(canvas.shape[:2], bool)
     for x, y, w, h in shot.bars:
         hidden[y : y + h, x : x + w] = True
-    masks = []
+    masks, now = list[tuple[int, int, np.ndarray]](), [_seen(clip, motion, n) for motion in shot.heads]
     bare = canvas.copy()
-    for motion, (photo, box) in zip(shot.heads, people, strict=True):
-        _paste(canvas, photo, box, [motion((n + late) / clip.fps) for late in _late(clip)])
-        masks.append(_mask(motion(n / clip.fps), box, canvas.shape[:2]))
+    for motion, pose, (photo, box) in zip(shot.heads, now, people, strict=True):
+        _paste(canvas, photo, box, [_seen(clip, motion, n + late) for late in _late(clip)])
+        masks.append(_mask(pose, box, canvas.shape[:2]))
     canvas[hidden] = 0.5 * bare[hidden] + 30
     seen = []
     for head, bits in reversed(list(enumerate(masks))):
         left, top, part = bits
         here = hidden[top : top + part.shape[0], left : left + part.shape[1]]
-        whole = max(1, int(_size(shot.heads[head](n / clip.fps), people[head][1])))
+        whole = max(1.0, _size(now[head], people[head][1]))
         shown = np.where(here, 0, part).astype(np.uint8)
         share = np.count_nonzero(shown & FACE) / whole
-        seen.append(Seen(head, shot.heads[head](n / clip.fps).height, left, top, shown, min(1.0, share)))
+        seen.append(Seen(head, now[head].height, left, top, shown, min(1.0, share)))
         here |= (part & HEAD) > 0
     return canvas, seen[::-1]
+
+
+def _shaken(clip: Clip, t: float) -> np.ndarray:
+    """Return where a trembling camera has moved everything to at a time, in pixels."""
+    return clip.shake * np.array([math.sin(24 * t) + 0.4 * math.sin(41 * t), math.sin(19 * t + 1)])
+
+
+def _seen(clip: Clip, motion: Motion, frame: float) -> Pose:
+    """Return the pose of a head as the camera sees it, in a frame or between two."""
+    pose, (x, y) = motion(frame / clip.fps), _shaken(clip, frame / clip.fps)
+    return pose._replace(x=pose.x + x, y=pose.y + y)
 
 
 def _late(clip: Clip) -> list[float]:
@@ -281,23 +309,25 @@ def cutout(number: int) -> tuple[np.ndarray, np.ndarray]:
 def background(size: tuple[int, int], number: int, draw: np.random.Generator) -> np.ndarray:
     """Return a photograph of other things, larger than the frame by 80 pixels on every side."""
     picture = getattr(data, BACKGROUNDS[number])()
+    if picture.ndim == 2:
+        picture = np.stack([picture] * 3, axis=2)
     if draw.integers(2):
         picture = picture[:, ::-1]
     return cv2.resize(picture, (size[0] + 160, size[1] + 160), interpolation=cv2.INTER_CUBIC).astype(np.float32)
 
 
 def _panned(ground: np.ndarray, away: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    matrix = np.array([[1, 0, -80 - away[0]], [0, 1, -80 - away[1]]])
+    matrix = np.array([[1, 0, away[0] - 80], [0, 1, away[1] - 80]])
     return cv2.warpAffine(ground, matrix, size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT)
 
 
 def write(clip: Clip, path: Path) -> list[list[Seen]]:
-    """Write a clip as MP4 (H.264, of a quality that cameras have), and return its faces by frame."""
+    """Write a clip as MP4 (H.264), and return its faces by frame."""
     import av
 
     truth = []
     with av.open(str(path), "w") as out:
-        stream = out.add_stream("libx264", rate=clip.fps, options={"crf": "18", "preset": "veryfast"})
+        stream = out.add_stream("libx264", rate=clip.fps, options={"crf": str(clip.quality), "preset": "veryfast"})
         stream.width, stream.height = clip.size
         stream.pix_fmt, stream.time_base = "yuv420p", Fraction(1, clip.fps)
         for image, seen in render(clip):
