@@ -13,7 +13,7 @@ import math
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -89,14 +89,22 @@ class Clip:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """One face in one frame: who, its height, and its bits from (left, top); `share` of it can be seen."""
+    """One face in one frame: who, its pose, the width of its box before it was squeezed, and its bits from
+    (left, top); `share` of it can be seen.
+    """
 
     head: int
-    height: float
+    pose: Pose
+    width: float
     left: int
     top: int
     bits: np.ndarray
     share: float
+
+    @property
+    def height(self) -> float:
+        """The height of the face's box in pixels."""
+        return self.pose.height
 
 
 def line(start: tuple[float, float], speed: tuple[float, float], height: float, growth: float = 1) -> Motion:
@@ -171,7 +179,10 @@ def render(clip: Clip) -> Iterator[tuple[np.ndarray, list[Seen]]]:
     frame, first = 0, 0
     for shot in clip.shots:
         people = [cutout(int(draw.integers(len(everybody())))) for _ in shot.heads]
-        ground, way = background(clip.size, int(draw.integers(len(BACKGROUNDS))), draw), draw.uniform(-12, 12, 2)
+        ground, way = (
+            background(clip.size, int(draw.integers(len(BACKGROUNDS))), draw),
+            draw.uniform(-12, 12, 2),
+        )
         for n in range(round(shot.seconds * clip.fps)):
             times = [(n + late) / clip.fps for late in _late(clip)]
             moved = [_panned(ground, way * t + _shaken(clip, t), clip.size) for t in times]
@@ -185,7 +196,7 @@ def render(clip: Clip) -> Iterator[tuple[np.ndarray, list[Seen]]]:
 
 
 def _named(seen: Seen, first: int) -> Seen:
-    return Seen(first + seen.head, seen.height, seen.left, seen.top, seen.bits, seen.share)
+    return replace(seen, head=first + seen.head)
 
 
 def _picture(
@@ -208,7 +219,8 @@ def _picture(
         whole = max(1.0, _size(now[head], people[head][1]))
         shown = np.where(here, 0, part).astype(np.uint8)
         share = np.count_nonzero(shown & FACE) / whole
-        seen.append(Seen(head, now[head].height, left, top, shown, min(1.0, share)))
+        wide = now[head].height * people[head][1][2] / people[head][1][3]
+        seen.append(Seen(head, now[head], wide, left, top, shown, min(1.0, share)))
         here |= (part & HEAD) > 0
     return canvas, seen[::-1]
 
@@ -300,7 +312,9 @@ def cutout(number: int) -> tuple[np.ndarray, np.ndarray]:
     middle = 125 * ENLARGED
     found = [face.box for face in Faces(margin=0).detect(Photo(image))]
     box = min(found, key=lambda one: abs(one.x + one.w / 2 - middle) + abs(one.y + one.h / 2 - middle))
-    across, down = (np.arange(250 * ENLARGED) - start for start in (box.x + box.w / 2, box.y + MIDDLE * box.h))
+    across, down = (
+        np.arange(250 * ENLARGED) - start for start in (box.x + box.w / 2, box.y + MIDDLE * box.h)
+    )
     far = np.hypot(across[None] / (ACROSS * box.w), down[:, None] / (DOWN * box.h))
     opaque = ((1.08 - far) / 0.16).clip(0, 1).astype(np.float32)[..., None]
     return np.concatenate([image * opaque, opaque], axis=2), np.array([box.x, box.y, box.w, box.h], float)
@@ -313,7 +327,9 @@ def background(size: tuple[int, int], number: int, draw: np.random.Generator) ->
         picture = np.stack([picture] * 3, axis=2)
     if draw.integers(2):
         picture = picture[:, ::-1]
-    return cv2.resize(picture, (size[0] + 160, size[1] + 160), interpolation=cv2.INTER_CUBIC).astype(np.float32)
+    return cv2.resize(picture, (size[0] + 160, size[1] + 160), interpolation=cv2.INTER_CUBIC).astype(
+        np.float32
+    )
 
 
 def _panned(ground: np.ndarray, away: np.ndarray, size: tuple[int, int]) -> np.ndarray:
@@ -327,7 +343,9 @@ def write(clip: Clip, path: Path) -> list[list[Seen]]:
 
     truth = []
     with av.open(str(path), "w") as out:
-        stream = out.add_stream("libx264", rate=clip.fps, options={"crf": str(clip.quality), "preset": "veryfast"})
+        stream = out.add_stream(
+            "libx264", rate=clip.fps, options={"crf": str(clip.quality), "preset": "veryfast"}
+        )
         stream.width, stream.height = clip.size
         stream.pix_fmt, stream.time_base = "yuv420p", Fraction(1, clip.fps)
         for image, seen in render(clip):
