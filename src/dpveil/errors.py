@@ -17,6 +17,7 @@
     ├── LedgerError              4   the ledger is missing, damaged, busy, or not what it was
     ├── TooWeak                  3   a plan promises less than was asked for
     ├── PhotoError               4   the file is not a photo that dpveil reads
+    │   └── ClipError                or not a clip that dpveil reads
     ├── DataError                4   dpveil cannot read the table or its values
     ├── OutputError              4   the output cannot be written
     ├── ModelError               4   a trained model's file is missing, damaged, or not the expected one
@@ -250,6 +251,10 @@ class PhotoError(DPVeilError):
     exit_code = 4
 
 
+class ClipError(PhotoError):
+    """The file is not a clip that dpveil reads."""
+
+
 class DataError(DPVeilError):
     """dpveil cannot read the table or its values.
 
@@ -259,12 +264,7 @@ class DataError(DPVeilError):
     exit_code = 4
 
     def __init__(
-        self,
-        message: str,
-        *,
-        hint: str = "",
-        arguments: Mapping[str, str] | None = None,
-        private: str = "",
+        self, message: str, *, hint: str = "", arguments: Mapping[str, str] | None = None, private: str = ""
     ) -> None:
         super().__init__(message, hint=hint, arguments=arguments)
         self.private = private

@@ -34,6 +34,7 @@ from dpveil.cli.serve import serve_command
 from dpveil.cli.synthesize import synthesize_command
 from dpveil.cli.train import train_command
 from dpveil.cli.verify import verify_command
+from dpveil.cli.video import video_app
 from dpveil.errors import DPVeilError, InstallationWarning
 
 app = typer.Typer(
@@ -72,6 +73,7 @@ app.command("install", cls=Command, short_help="Install what finds faces and the
 )
 app.command("demo", cls=Command, short_help="Release a public photograph at several budgets.")(demo_command)
 app.command("serve", cls=Command, short_help="Plan and release photos over HTTP.")(serve_command)
+app.add_typer(video_app, cls=Commands, name="video", short_help="Plan a clip, and release it by its plan.")
 app.add_typer(
     api_key_app, cls=Commands, name="api-key", short_help="Keys with which others may use the service."
 )

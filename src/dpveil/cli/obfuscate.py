@@ -1,4 +1,4 @@
-"""`dpveil obfuscate`: photos in, private photos and certificates out."""
+"""`dpveil obfuscate`: photos and clips in, private ones and certificates out."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpveil.cli import exits
+from dpveil.cli.clips import is_clip, planned_clips, release_clips
 from dpveil.cli.command import options_of
 from dpveil.cli.key import check_formats, keys
 from dpveil.cli.options import (
@@ -30,6 +31,7 @@ from dpveil.cli.progress import bar
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
 from dpveil.cli.stopping import heard_to_the_end
 from dpveil.cli.usual import Doubts, tell, tell_chosen, tell_costs, tell_drawn
+from dpveil.cli.video_options import NO_CLIPS, ClipOptions, takes_clips
 from dpveil.errors import PhotoError, UsageError
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from dpveil.mechanisms.method import Method
 
 
+@takes_clips
 @takes_regions
 @takes_method
 def obfuscate_command(
@@ -56,6 +59,7 @@ def obfuscate_command(
             " faces), or copy it unprotected; default: refuse.",
         ),
     ] = None,
+    clip: ClipOptions = NO_CLIPS,
     at_least: AtLeast = None,
     names: Annotated[
         str,
@@ -131,7 +135,7 @@ def obfuscate_command(
     ] = None,
     max_pixels: MaxPixels = 100_000_000,
 ) -> int:
-    """Release photos with differential privacy, each with a certificate beside it.
+    """Release photos and clips with differential privacy, each with a certificate beside it.
 
     Without --method, every face is replaced by a face of nobody: nothing of it is kept.
 
@@ -141,6 +145,7 @@ def obfuscate_command(
       dpveil obfuscate photo.jpg --out private.png --method dp-pix --epsilon 2 --block 16 \\
           --neighbourhood 16 --regions 170,60,100,130
       dpveil obfuscate group.jpg --out private.png --attributes gender=1,age=1 --except 2
+      dpveil obfuscate clip.mp4 --out private.mp4
       dpveil obfuscate photos --out private --method dp-pix --epsilon 1 --block 32 --neighbourhood 16
 
     A folder's tree is mirrored under --out, as PNG files, and a shard as one of releases. One bad photo
@@ -149,7 +154,7 @@ def obfuscate_command(
     --method dp-pix --help shows the options of dp-pix.
     """
     from dpveil.accounting.meaning import check_strength_name
-    from dpveil.batch import Choices, planned, usual_jobs, write_manifest
+    from dpveil.batch import Choices, usual_jobs, write_manifest
     from dpveil.cli.engine import released_by
     from dpveil.cli.review import write_review
     from dpveil.cli.run_report import exit_code, print_report, written
@@ -169,15 +174,15 @@ def obfuscate_command(
         settings |= {"ledger": ledger, "subject": subject}
         opened = payer.get("ledger")
         return released_by(engine, context, (inputs, out, manifest), jobs, json, settings, ledger=opened)
-    given = {**settings, **keys(sign, c2pa, c2pa_key), **payer}
-    choices = Choices(seed=seed, force=force, dry=dry_run, **given)
-    tasks = planned(inputs, out, names=names)
-    check_formats(choices.mark, (task.output for task in tasks))
+    signed = keys(sign, c2pa, c2pa_key)
+    choices = Choices(seed=seed, force=force, dry=dry_run, **settings, **signed, **payer)
+    tasks, photos, clips = planned_clips(inputs, out, names, clip)
     notes = _notes(inputs, tasks, out)
     _check_written(manifest, review, tasks, choices, out)
-    many = min(jobs or usual_jobs(tasks), len(tasks))
+    many = min(jobs or usual_jobs(photos), len(photos))
     heard = context.with_resource(heard_to_the_end(many))  # no Ctrl-C ends the run before its report is told
-    report, seen = _released(context, tasks, choices, many, heard, closely=review is not None, quiet=quiet)
+    report, seen = _released(context, photos, choices, many, heard, closely=review is not None, quiet=quiet)
+    release_clips(report, clips, choices, clip, heard, quiet=quiet, json=json)
     report.notes += notes
     listed = max(
         written(manifest, partial(write_manifest, report)),
@@ -197,6 +202,7 @@ def _check_written(
     from dpveil.batch import check_manifest
     from dpveil.cli.review import check_review
 
+    check_formats(choices.mark, (task.output for task in tasks))
     if choices.dry and (manifest is not None or review is not None):
         raise UsageError("--dry-run writes nothing", hint="leave out --manifest and --review")
     if manifest is not None:
@@ -216,10 +222,12 @@ def _released(
     quiet: bool,
 ) -> tuple[Report, Seen]:
     """Release all photos; return the report, and what was seen of the releases."""
-    from dpveil.batch import is_priced, release_all
+    from dpveil.batch import Report, is_priced, release_all
     from dpveil.cli.seen import Seen, see, see_closely
     from dpveil.core.allocator import keep_freed
 
+    if not tasks:
+        return Report(options_of(context), dry=choices.dry), Seen()
     keep_freed()
     seen, planning = Seen(), choices.dry or is_priced(choices, tasks)
     with bar(len(tasks), "planning" if planning else "releasing", quiet=quiet) as step:
@@ -257,7 +265,8 @@ def _tell_faces(
     """
     if report.released:
         doubts.tell(paid=payer is not None, photos=len(report.entries))
-    promises = [entry.promise for entry in report.released or report.priced if entry.promise]
+    photos = [entry for entry in report.released or report.priced if not is_clip(entry.source)]
+    promises = [entry.promise for entry in photos if entry.promise]
     if not seeded:
         tell(method, promises, "would be promised" if report.dry else "promised")
     if is_default(context) and not seeded:

@@ -49,10 +49,10 @@ class Shown:
         return KEPT if self.kept else EDGE
 
 
-def check_name(path: Path) -> None:
-    """Raise `InvalidParameter` unless `path` has the suffix .png."""
+def check_name(path: Path, option: str = "--preview") -> None:
+    """Raise `InvalidParameter` unless the `path` of an option has the suffix .png."""
     if path.suffix.lower() != ".png":
-        raise InvalidParameter("--preview", str(path), "is not the name of a PNG file", hint="end it in .png")
+        raise InvalidParameter(option, str(path), "is not the name of a PNG file", hint="end it in .png")
 
 
 def draw_preview(photo: Photo, faces: Sequence[Shown]) -> UInt8[np.ndarray, "h w 3"]:

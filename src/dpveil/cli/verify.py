@@ -52,11 +52,13 @@ def verify_command(
         int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse photos with more pixels.")
     ] = 100_000_000,
 ) -> int:
-    """Check that released photos are the ones their certificates describe, and recompute every guarantee.
+    """Check that released photos and clips are the ones their certificates describe, and recompute every
+    guarantee.
 
     \b
     Examples:
       dpveil verify private.png
+      dpveil verify private.mp4
       dpveil verify private.png --trust releases.key.pub
       dpveil verify private/000.tar private/001.parquet
 
@@ -171,6 +173,7 @@ def results(
     from dpveil.release.saving import image_path
     from dpveil.release.verification import verify
     from dpveil.release.verified import Verification
+    from dpveil.video.verification import is_clip, verify_clip
 
     seen: set[Path] = set()
     for path, problem in targets(outputs, sets):
@@ -181,8 +184,13 @@ def results(
         if archive_of(path) is not None and not problem:
             yield from verify_inside(path, max_pixels=max_pixels, at_least=least, trust=trusted)
         else:
-            failed = Verification(image, "inconsistent", (problem,))
-            found = failed if problem else verify(path, max_pixels=max_pixels, at_least=least, trust=trusted)
+            asked: Any = {"at_least": least, "trust": trusted}
+            if problem:
+                found = Verification(image, "inconsistent", (problem,))
+            elif is_clip(path):
+                found = verify_clip(path, **asked)
+            else:
+                found = verify(path, max_pixels=max_pixels, **asked)
             whose = of_a_set(image) if found.status == "missing" else ""
             yield Verification(image, "missing", (whose,)) if whose else found
 

@@ -6,7 +6,7 @@ from dpveil.io.names import FORMATS, format_of
 from dpveil.io.reading import MAX_PIXELS, most_bytes, read_bytes, read_mask
 from dpveil.io.received import is_present, received
 from dpveil.io.sources import Source, read
-from dpveil.io.writing import make_folder, write_together
+from dpveil.io.writing import make_folder, place_together, write_together
 
 __all__ = [
     "FORMATS",
@@ -18,6 +18,7 @@ __all__ = [
     "leftovers",
     "make_folder",
     "most_bytes",
+    "place_together",
     "read",
     "read_bytes",
     "read_mask",

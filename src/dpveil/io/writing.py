@@ -16,27 +16,7 @@ from typing import IO, Final
 from dpveil.errors import DPVeilError, OutputError
 from dpveil.io.locking import in_use, sole_writer
 from dpveil.io.names import shown
-
-REASONS: Final[dict[int, tuple[str, str]]] = {
-    errno.EACCES: ("permission denied", "choose a folder that you may write to"),
-    errno.EPERM: ("permission denied", "choose a folder that you may write to"),
-    errno.EROFS: ("the disk is read-only", "choose a folder that you may write to"),
-    errno.ENOSPC: ("the disk is full", "make room or choose another disk"),
-    errno.EDQUOT: ("the disk quota is used up", "make room or choose another disk"),
-    errno.EIO: ("the disk does not answer", "check that it is connected and healthy"),
-    errno.ENODEV: ("the disk is gone", "connect it again"),
-    errno.ENXIO: ("the disk is gone", "connect it again"),
-    errno.ESTALE: ("the network disk is gone", "connect it again"),
-    errno.EFBIG: ("the file is too large for this disk", "choose another disk"),
-    errno.ENAMETOOLONG: ("the name is too long", "choose a shorter one"),
-    errno.ENOENT: ("there is no such folder", "make the folder first"),
-    errno.ENOTDIR: ("part of its path is not a folder", "choose another folder"),
-    errno.EEXIST: ("it exists already", "choose another name, or replace it with {replace}"),
-    errno.EISDIR: ("it is a folder", "choose another name"),
-    errno.EBUSY: ("another process is writing there", "wait until it is done"),
-    errno.ELOOP: ("its path is a loop of links", "choose another folder"),
-}
-"""Problem and remedy for errors of the operating system."""
+from dpveil.io.reasons import refusal as refusal
 
 USUAL: Final = 0o666
 """Permissions of usual files, before the user's umask."""
@@ -157,6 +137,37 @@ def _place_all(
     journal.clean()
 
 
+def place_together(
+    files: Sequence[tuple[Path, Path]], *, replace: bool, before: Callable[[], None] | None = None
+) -> None:
+    """Give files that are complete their names, or none of them: pairs of a file and its new path.
+
+    Each file is flushed to disk and is on the disk of its new path. Everything else is as in
+    `write_together`, except that files keep their old names, too, if anything fails.
+    """
+    journal, target = _Journal(), files[0][1]
+    folders = {target.parent for _, target in files}
+    try:
+        with sole_writer(folders):
+            for _, target in files:
+                _check_target(target, replace)
+            if before is not None:
+                before()
+            if replace:
+                _clear([target for _, target in files], journal)
+            for file, target in files:
+                _place(file, target, replace, journal)
+    except BaseException as error:
+        journal.withdraw()
+        journal.undo()
+        if isinstance(error, OSError | ValueError) and not isinstance(error, DPVeilError):
+            raise refusal(target, error) from error
+        raise
+    journal.clean()
+    for folder in folders:
+        flush_folder(folder)
+
+
 def make_folder(path: str | Path) -> None:
     """Make the folder `path` and its missing parents; raises `OutputError`."""
     try:
@@ -165,15 +176,6 @@ def make_folder(path: str | Path) -> None:
         if isinstance(error, FileExistsError):
             raise OutputError(f"{shown(path)} is not a folder", hint="choose another folder") from error
         raise refusal(path, error) from error
-
-
-def refusal(path: str | Path, error: OSError | ValueError) -> OutputError:
-    """Return an operating system's `error` in writing `path` as an `OutputError`."""
-    number = error.errno if isinstance(error, OSError) else None
-    problem, remedy = REASONS.get(number or 0, ("", "choose another folder or name"))
-    problem = problem or getattr(error, "strerror", None) or "not a valid file name"
-    text = f"cannot write {shown(path)}: {problem}"
-    return OutputError(text, hint=remedy, arguments={"replace": "replace=True"})
 
 
 def _check_target(target: Path, replace: bool) -> None:

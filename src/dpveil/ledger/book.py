@@ -174,6 +174,18 @@ class Ledger:
                 return Paid(name, draw, entry.event.cost, entry.number)
         return None
 
+    def unfinished(self, subject: str, key: str | bytes) -> Reservation | None:
+        """Return the newest debit of this key, which is committed; None if there is none.
+
+        A run that was killed between its debit and its draw goes on with it instead of paying again. Whoever
+        asks has to know that what this key paid for is drawn once, as `noise.bits.KeptBits` draws.
+        """
+        name = check_subject(subject)
+        with self._database.read() as connection:
+            unit = entries.unit_of(self._secret, name, rules.key_bytes(key))
+            draw = rules.last_draw(store.of_unit(connection, unit))
+        return Reservation(self, "", name, unit, None, draw) if draw else None
+
     def show(self, subject: str) -> Account:
         """Return what a subject spent and reserved, its limits, and those above it."""
         name = check_subject(subject)

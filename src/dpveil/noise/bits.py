@@ -8,6 +8,7 @@ from memory that leaks later.
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
 import sys
 import threading
@@ -126,6 +127,32 @@ class SeededBits(BitSource):
         return hashlib.sha256(f"dpveil {self.seed} {self.stream}".encode()).digest()
 
 
+@final
+class KeptBits(BitSource):
+    """Unpredictable bits of a run that may be killed and resumed: it draws the very same again, not anew.
+
+    `key` is 32 bytes of the operating system (`os.urandom`), which the run keeps as secret as its input until
+    what it drew is stored, and then deletes: whoever knows them undoes the release. Another `stream` name
+    gives an independent stream for the same key. Raises `InvalidParameter` for a key of another length.
+
+    >>> key = os.urandom(32)
+    >>> KeptBits(key, "person 1").words(2).tolist() == KeptBits(key, "person 1").words(2).tolist()
+    True
+    """
+
+    __slots__ = ("_first",)
+
+    def __init__(self, key: bytes, stream: str) -> None:
+        if type(key) is not bytes or len(key) != _KEY:
+            raise InvalidParameter("key", None, "is not 32 bytes", hint="give os.urandom(32)")
+        self._first = hmac.digest(key, f"dpveil {stream}".encode(), "sha256")
+        super().__init__()
+        self._first = b""  # as of every source, earlier draws cannot be recomputed from it
+
+    def _first_key(self) -> bytes:
+        return self._first
+
+
 def kind_of(bits: BitSource) -> str:
     """Return what a certificate states about `bits`: "secure", "seeded", or "unknown".
 
@@ -135,7 +162,7 @@ def kind_of(bits: BitSource) -> str:
     >>> kind_of(SecureBits()), kind_of(SeededBits(7))
     ('secure', 'seeded')
     """
-    if type(bits) is SecureBits:
+    if type(bits) is SecureBits or type(bits) is KeptBits:
         return SECURE
     return SEEDED if type(bits) is SeededBits else UNKNOWN
 

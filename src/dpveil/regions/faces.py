@@ -24,7 +24,7 @@ from dpveil.regions.boxes import box_around, box_within, rounded_box
 from dpveil.regions.detectors import DETECTORS, Detector, choose
 from dpveil.regions.detectors.table import AUTO, check
 from dpveil.regions.face_search import Detections, Search
-from dpveil.regions.finder import Finder
+from dpveil.regions.finder import Finder, Seen
 from dpveil.regions.numbering import Numbers, Order, Selection, reading_order
 from dpveil.regions.tiling import Tiling, inside_ellipse
 
@@ -243,6 +243,23 @@ class Faces(Finder):
         rows = self._detections(photo).doubtful
         found = [self._found(row, photo) for row in rows[self._large(rows)]]
         return [Region(one.box, origin=Origin(FACE, found=True), score=one.score) for one in found]
+
+    def for_frames(self, width: int, height: int, long_side: int) -> Faces:
+        """Return the finder without margin and tiles, unless the user asks for smaller faces; raises
+        `InvalidParameter` for numbers of faces.
+        """
+        if self.only or self.exclude:
+            raise InvalidParameter("only", None, "numbers the faces of a photo", hint="choose tracks instead")
+        side = long_side if self.long_side == LONG_SIDE else self.long_side
+        whole = -(-self._detector.smallest * max(side, width, height) // side)
+        return replace(self, margin=0, long_side=side, smallest=self.smallest or whole)
+
+    def seen(self, photo: Photo) -> list[Seen]:
+        """Return the faces in a frame, whose boxes have no margin and are not clipped, and the doubtful."""
+        found = self._detections(photo)
+        both = ((np.concatenate([found.faces, found.inside]), True), (found.doubtful, False))
+        boxes = [(row, sure) for rows, sure in both for row in rows[self._large(rows)].tolist()]
+        return [Seen(FACE, (*row[:4],), row[4], sure) for row, sure in boxes]
 
     def smallest_in(self, photo: Photo) -> int:
         """Return the height in pixels below which no face of `photo` is searched for or accepted."""

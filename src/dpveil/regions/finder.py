@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
+from dpveil.errors import NoRegion
 from dpveil.regions.numbering import Order
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Something in one frame of a clip: its kind (`Origin.kind`), left, top, width, height in pixels, and a
+    score from 0 to 1 or None. The box may reach beyond the frame. What is not `sure` only looks a little like
+    what is searched for.
+    """
+
+    kind: str
+    box: tuple[float, float, float, float]
+    score: float | None = None
+    sure: bool = True
 
 
 class Finder(ABC):
@@ -73,6 +87,29 @@ class Finder(ABC):
         Raises `InvalidParameter` with this `reason` if the user chose a margin. Most finders have none.
         """
         return self
+
+    def for_frames(self, width: int, height: int, long_side: int) -> Finder:
+        """Return the finder for frames of a clip of this size, in pixels, in which `long_side` are enough.
+
+        Raises `InvalidParameter` for settings that only fit a photo. Most finders search them as photos.
+        """
+        return self
+
+    def seen(self, photo: Photo) -> list[Seen]:
+        """Return what is in one frame of a clip, possibly nothing; raises `RegionError` if the search fails.
+
+        Numbers, and regions that are left out by number, are those of a photo and do not count here.
+        """
+        try:
+            found = self(photo)
+        except NoRegion:
+            found = []
+        both = ((found, True), (self.doubtful_in(photo), False))
+        return [
+            Seen(one.origin.kind, (one.box.x, one.box.y, one.box.w, one.box.h), one.score, sure)
+            for regions, sure in both
+            for one in regions
+        ]
 
     def prepare(self) -> None:  # noqa: B027  most finders need nothing
         """Load what the finder needs, before a photo is read; raises `UsageError` if something is missing."""

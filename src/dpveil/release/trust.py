@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 from dpveil.release.keys import PublicKey
 from dpveil.release.verified import Verification
@@ -13,7 +13,10 @@ UNSIGNED: Final = "it is not signed, and only a trusted signature was to pass"
 UNKNOWN: Final = "it is signed by {}, which is not a trusted key"
 
 
-def judged(found: Verification, trusted: Sequence[PublicKey] | None) -> Verification:
+Found = TypeVar("Found", bound=Verification)
+
+
+def judged(found: Found, trusted: Sequence[PublicKey] | None) -> Found:
     """Return a verification with its signer, and why it is not `trusted`; None asks for nobody.
 
     The signature of a consistent release fits its certificate: others are inconsistent.

@@ -69,16 +69,16 @@ def verify(
     `UnknownName` for its arguments. Source: docs, "Certificate".
     """
     given = Path(check_path(path, "give the name of a released image"))
-    asked = _asked(at_least, trust)
+    wanted = asked(at_least, trust)
     image = image_path(given)
     if image is None:
         problem = "the name is that of no image's certificate"
-        return _judged(Verification(given, "inconsistent", (problem,)), *asked)
+        return _judged(Verification(given, "inconsistent", (problem,)), *wanted)
     pair = Pair(image, partial(_received, image), partial(received, certificate_path(image)))
     found = _verified(pair, partial(read_certificate, image), max_pixels)
     if found.certificate is None and not is_present(certificate_path(image)):
         found = replace(found, status="missing")
-    return _judged(found, *asked)
+    return _judged(found, *wanted)
 
 
 def verify_pair(
@@ -89,16 +89,17 @@ def verify_pair(
     trust: Trusted = None,
 ) -> Verification:
     """Return whether an image fits its certificate, as `verify` does, wherever the two are."""
-    asked = _asked(at_least, trust)
-    return _judged(_verified(pair, partial(parsed, pair.certificate), max_pixels), *asked)
+    wanted = asked(at_least, trust)
+    return _judged(_verified(pair, partial(parsed, pair.certificate), max_pixels), *wanted)
 
 
-def _asked(at_least: str | None, trust: Trusted) -> tuple[str | None, tuple[PublicKey, ...] | None]:
+def asked(at_least: str | None, trust: Trusted) -> tuple[str | None, tuple[PublicKey, ...] | None]:
+    """Return what is asked of a release, checked: a strength, and trusted keys."""
     return None if at_least is None else check_strength_name(at_least), trusted_keys(trust)
 
 
 def _judged(found: Verification, least: str | None, trusted: Sequence[PublicKey] | None) -> Verification:
-    return judged(replace(found, refused=_too_weak(found, least)), trusted)
+    return judged(replace(found, refused=too_weak(found, least)), trusted)
 
 
 def _received(image: Path, most: int) -> bytes:
@@ -107,7 +108,7 @@ def _received(image: Path, most: int) -> bytes:
     return received(image, most)
 
 
-def _too_weak(found: Verification, least: str | None) -> str:
+def too_weak(found: Verification, least: str | None) -> str:
     """Return why the release is weaker than `least` or not publishable; empty if it is neither."""
     stated = found.certificate
     if least is None:

@@ -113,13 +113,15 @@ class Completion(Stored, Filling):
         turn: Turned | None = None,
         yaw: float = 0.0,
         number: int | None = None,
+        same: bool = False,
     ) -> Painted | None:
         """Return a head around the released face `crop`; `place` maps the photo to the crop's `frame`.
 
         With `toned`, its skin stays as light as that of the crop: networks draw dark faces lighter. Without
         `around`, what is seen of the head itself stays as it is. `turn` turns the face, if one is painted.
         `number` says which example of hair it gets, among those turned by about `yaw` degrees: both are
-        released, or public. If it is None, the network guesses.
+        released, or public. If it is None, the network guesses. With `same`, it is one for heads that look
+        ahead, and the same one however the face is turned.
 
         `outside` is the photo with 0 under `hidden`: no pixel under `hidden` influences the result. If hardly
         anything of the frame is outside, the network sees the face alone, and only the person is shown; or,
@@ -134,6 +136,7 @@ class Completion(Stored, Filling):
         if alone and not around:
             return None
         known &= not alone
+        ahead = np.asarray(shrunk(crop, between(ONE, frame, head), self.side), np.float32)
         crop, shows = (crop, np.ones(crop.shape[:2], np.float32)) if turn is None else turn(crop)
         both = np.dstack([crop, np.rint(255 * shows).astype(np.uint8)])
         there = shrunk(both, between(ONE, frame, head), self.side)
@@ -141,12 +144,13 @@ class Completion(Stored, Filling):
         oval = inside(OVAL, grid) & ~known & (there[..., 3] > SHOWS)
         levels = np.where(known[..., None], light, np.where(oval[..., None], face, 127.5))
         planes = [*(levels / 127.5 - 1).transpose(2, 0, 1), known, oval, QUIET * self.noise]
-        out = self._as_example(np.stack(planes).astype(np.float32), face, number, yaw)
+        look, towards = (ahead, 0.0) if same else (face, yaw)
+        out = self._as_example(np.stack(planes).astype(np.float32), look, number, towards)
         painted = (out[0, :3].transpose(1, 2, 0) + 1) * np.float32(127.5)
         painted = calmed(painted, light, known, grid)
         layout = out[0, 3:].clip(0, 1)
         if number is not None:
-            painted = self.hair.coloured(painted, layout, number)
+            painted = self.hair.coloured(painted, layout, number, look if same else None)
         if not alone:
             painted = continued(painted, light, known, layout, skin=not around)
             painted = natural(painted, layout[HAIR]) if around else painted

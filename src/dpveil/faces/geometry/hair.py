@@ -168,11 +168,16 @@ class Hair:
         return np.asarray(light.clip(*RATIOS) + (wanted - light).clip(*TINTS), np.float64)
 
     def coloured(
-        self, levels: Float32[np.ndarray, "s s 3"], layout: Float32[np.ndarray, "4 s s"], number: int
+        self,
+        levels: Float32[np.ndarray, "s s 3"],
+        layout: Float32[np.ndarray, "4 s s"],
+        number: int,
+        of: Float32[np.ndarray, "s s 3"] | None = None,
     ) -> Float32[np.ndarray, "s s 3"]:
         """Return a painted head with hair of the `colour` that it was to have: networks paint most too dark.
 
-        A curve takes the median of the hair to it, and leaves what is as light as the face.
+        `of` is the face whose colour that is, or else the painted one. A curve takes the median of the hair to it, and
+        leaves what is as light as the face.
         """
         import cv2
 
@@ -182,7 +187,7 @@ class Hair:
             return levels
         own, skin = (np.median(one, axis=0) + np.float32(DARK) for one in (levels[hair], face))
         own = np.clip(own, 1, (1 - CLOSE) * np.maximum(skin, 2))  # hair as light as the face has no curve
-        target = own * (np.exp(self.colour(levels, number)) * skin / own).clip(*GAINS)
+        target = own * (np.exp(self.colour(levels if of is None else of, number)) * skin / own).clip(*GAINS)
         at = (levels + DARK).astype(np.float32)
         lighter = target + (at - own) * ((skin - target) / (skin - own))
         curve = np.where(at < own, at * (target / own), np.where(at < skin, lighter, at))

@@ -69,7 +69,7 @@ class Painted:
             corners = [[x, y] for x in (box.x, box.x + box.w) for y in (box.y, box.y + box.h)]
             ends = pose.to(np.array(corners, np.float64))
             left, right, below = _beyond(ends, side)
-            levels, shown = _sloping(levels, 1 - self.layout[BACKGROUND], left, right, below)
+            levels, shown = sloping(levels, 1 - self.layout[BACKGROUND], left, right, below)
             pose, beyond = replace(pose, x=pose.x + left), cv2.BORDER_REPLICATE
         rounded = self._placed(_rounded(levels), pose, box)
         if self.pose.scale < 1 and (inner := self._oval(box)) is not None:
@@ -125,7 +125,7 @@ def _beyond(ends: Float64[np.ndarray, "4 2"], side: int) -> tuple[int, int, int]
     return tuple(math.ceil(min(max(0.0, one), side)) for one in (-left, right - side + 1, bottom - side + 1))
 
 
-def _sloping(
+def sloping(
     levels: Levels, shown: Float32[np.ndarray, "s s"], left: int, right: int, below: int
 ) -> tuple[Levels, Float32[np.ndarray, "_ _"]]:
     """Return levels and alpha of a larger frame, in which a person goes on below, and beside in shoulders

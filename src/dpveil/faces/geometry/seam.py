@@ -92,14 +92,14 @@ def met(
     few = [cv2.resize(one, size, interpolation=cv2.INTER_AREA) for one in (outside[view], own)]
     light, levels = (one.astype(np.float32).reshape(size[1], size[0], -1) for one in few)
     share = cv2.resize(hidden[view].astype(np.uint8) * np.uint8(255), size, interpolation=cv2.INTER_AREA)
-    change = _change(light, levels, share == 0, share == 255, unit * ratio, skin=skin)
+    change = change_at(light, levels, share == 0, share == 255, unit * ratio, skin=skin)
     if change is None:
         return face
     large = cv2.resize(change, (width, height), interpolation=cv2.INTER_LINEAR).reshape(height, width, -1)
     return np.clip(np.rint(face + large[top:, left:][: box.h, : box.w]), 0, 255).astype(np.uint8)
 
 
-def _change(
+def change_at(
     light: Levels,
     levels: Levels,
     known: Bool[np.ndarray, "h w"],

@@ -1,0 +1,166 @@
+"""The clips among the inputs of `dpveil obfuscate`: each goes its own way, and all are in one report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from dpveil.cli import say
+from dpveil.core.urls import Url
+from dpveil.errors import UsageError
+from dpveil.io.folders import VIDEOS, is_folder
+
+if TYPE_CHECKING:
+    from dpveil.batch import Choices, Report, Task
+    from dpveil.batch.interrupts import Interrupts
+    from dpveil.cli.video_options import ClipOptions
+    from dpveil.cli.video_progress import Progress
+    from dpveil.video.obfuscating import ClipRun
+
+SUFFIXES: Final = frozenset(f".{name}" for name in VIDEOS.split())
+"""How the names of clips end."""
+WRITTEN: Final = (".mp4", ".m4v", ".mov", ".mkv", ".webm")
+"""How the names of released clips may end."""
+HEADS: Final = ((0, b"\x1aE\xdf\xa3"), (8, b"AVI "), (0, b"\x00\x00\x01\xba"))
+"""Offset and bytes at the start of Matroska, AVI and MPEG files; those of MP4 are told from pictures."""
+BRANDS: Final = (b"isom", b"iso2", b"iso4", b"iso5", b"iso6", b"mp41", b"mp42", b"avc1", b"M4V ", b"qt  ")
+"""Brands of MP4 and MOV files that are clips, where those of HEIC and AVIF are pictures."""
+CLEAR: Final = (
+    "of each clip {cost}; in the clear: all that was not replaced, including frames in which somebody was"
+    " missed, and place, size, turn and motion of what was, which may identify people by their gait{sound}"
+)
+SOUND: Final = ", and the sound, with voices"
+KEPT: Final = "{}: what is rendered is kept: the same command goes on there, and pays nothing twice"
+OTHER_NAME: Final = "{out} {name}: a clip is released as a clip"
+
+
+def is_clip(path: Path) -> bool:
+    """Whether a file is a clip, by its name or, if that says nothing, by its first bytes."""
+    from dpveil.io import FORMATS
+
+    suffix = path.suffix.lower()
+    if suffix in SUFFIXES:
+        return True
+    if suffix in FORMATS or isinstance(path, Url):
+        return False
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            head = file.read(16)
+    except OSError:
+        return False
+    return (head[4:8] == b"ftyp" and head[8:12] in BRANDS) or any(
+        head[start : start + len(text)] == text for start, text in HEADS
+    )
+
+
+def planned_clips(
+    inputs: Sequence[Path], out: Path, names: str, options: ClipOptions
+) -> tuple[list[Task], list[Task], list[Task]]:
+    """Return all tasks, those for pictures, and those for clips, which are named like their inputs.
+
+    Raises as `batch.planned`, and `UsageError` for clips that are to be numbered or put elsewhere, and for
+    `options` of clips without any.
+    """
+    from dpveil.batch import Task, planned
+    from dpveil.batch.tasks import checked
+
+    if _is_one(inputs, out):
+        photos, clips = [], [Task(inputs[0], out, out.name)]
+    else:
+        tasks = planned(inputs, out, names=names)
+        found = [task for task in tasks if task.inside is None and is_clip(task.source)]
+        photos = [task for task in tasks if task not in found]
+        for clip in found:
+            _check(clip, out, names)
+        clips = [_as_clip(task) for task in found]
+    every = [*photos, *clips]
+    if clips:
+        checked(every, [task.source for task in every])
+    options.check_clips(bool(clips))
+    return every, photos, clips
+
+
+def _is_one(inputs: Sequence[Path], out: Path) -> bool:
+    """Whether one clip is to be released to a file with the name of one."""
+    named = out.suffix.lower() in WRITTEN and not isinstance(out, Url) and not is_folder(out)
+    return named and len(inputs) == 1 and not is_folder(inputs[0]) and is_clip(inputs[0])
+
+
+def _check(clip: Task, out: Path, names: str) -> None:
+    from dpveil.io.names import shown
+
+    if clip.output == out:
+        hint = f"end the name in one of {', '.join(WRITTEN)}, or name a folder"
+        raise UsageError(OTHER_NAME.format(out="--out", name=shown(out)), hint=hint)
+    if names != "keep":
+        text = f"{shown(clip.source)} is a clip, and clips keep their names"
+        raise UsageError(text, hint="leave out --names")
+    if clip.remote is not None or isinstance(clip.source, Url):
+        hint = "copy the clip to this disk, and name a folder as --out"
+        raise UsageError(f"{shown(clip.source)} is a clip, and clips are not read or put by URL", hint=hint)
+
+
+def _as_clip(task: Task) -> Task:
+    """Return a task whose output is a clip: a.mp4 for a.mov, or a.mov.mp4 where a photo has the same stem."""
+    output, name = task.output.with_suffix(".mp4"), str(Path(task.name).with_suffix(".mp4").as_posix())
+    return replace(task, output=output, name=name, former=None, elsewhere=())
+
+
+def release_clips(
+    report: Report,
+    clips: Sequence[Task],
+    choices: Choices,
+    options: ClipOptions,
+    interrupts: Interrupts,
+    *,
+    quiet: bool,
+    json: bool,
+) -> None:
+    """Release every clip after the photos, and add what became of each to the report."""
+    if not clips:
+        return
+    from dpveil.batch.report import INTERRUPTED, Untried
+    from dpveil.cli.video_progress import frames_bar
+    from dpveil.io.names import shown
+    from dpveil.video.obfuscating import ClipRun
+
+    run = ClipRun(choices=choices, more=options.settings())
+    with frames_bar(quiet=quiet, as_json=json) as progress:
+        for task in clips:
+            if report.stopped is not None:
+                report.fail(task, Untried(report.stopped), tried=False)
+                continue
+            try:
+                with interrupts.raising():
+                    _release(run, task, report, progress)
+            except KeyboardInterrupt:
+                report.fail(task, Untried(INTERRUPTED), tried=False)
+                report.stopped = INTERRUPTED
+                say.note(KEPT.format(shown(task.source)))
+    _tell(report, [task.source for task in clips], sound="--keep-audio" in options.given)
+
+
+def _tell(report: Report, clips: Sequence[Path], *, sound: bool) -> None:
+    """Say what is promised of the clip with most regions, and what is in the clear, as for photos."""
+    from dpveil.cli.run_report import cost
+
+    promises = [
+        entry.promise
+        for entry in report.released or report.priced
+        if entry.promise is not None and entry.source in clips
+    ]
+    if promises:
+        worst = max(promises, key=lambda promise: len(promise.guarantees))
+        said = "would be promised" if report.dry else "promised"
+        say.note(f"{said} " + CLEAR.format(cost=cost(worst), sound=SOUND * sound))
+
+
+def _release(run: ClipRun, task: Task, report: Report, progress: Progress) -> None:
+    try:
+        report.entries.append(run.release(task, progress))
+    except Exception as error:  # noqa: BLE001  one clip must not stop the rest, and nothing was written
+        report.fail(task, error)

@@ -1,0 +1,154 @@
+"""Options about clips, for every command that takes some."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import Annotated, Any, Final
+
+import typer
+
+from dpveil.errors import InvalidParameter, UsageError
+
+Text = str | None
+
+COMMON: Final[Mapping[str, Any]] = {
+    "over_time": Annotated[
+        Text,
+        typer.Option(
+            metavar="once|mean|split",
+            help="Of clips: draw each person once and show that in every frame (the default), draw the mean"
+            " of all frames of a box once, or split the budget over the frames.",
+        ),
+    ],
+    "pose": Annotated[
+        Text,
+        typer.Option(
+            metavar="fine|coarse",
+            help="Of clips: faces turn with the original's (the default), or are upright, which tells less.",
+        ),
+    ],
+    "on_lost": Annotated[
+        Text,
+        typer.Option(
+            metavar="hold|whole|refuse",
+            help="Of clips: where somebody is lost, hold the last place until the shot ends (the default),"
+            " replace whole frames, or refuse the clip.",
+        ),
+    ],
+    "keep_audio": Annotated[
+        bool,
+        typer.Option("--keep-audio", help="Of clips: keep the sound, which tells who speaks; else dropped."),
+    ],
+}
+"""What every command that takes clips has."""
+PLANNING: Final[Mapping[str, Any]] = {
+    "every": Annotated[
+        Text,
+        typer.Option(
+            metavar="SECONDS",
+            help="Search a frame each time so many seconds have passed, and follow between; 0: every frame."
+            "  [default: 0.2]",
+        ),
+    ],
+    "mouth": Annotated[
+        Text,
+        typer.Option(
+            metavar="still", help="Faces that are shown never move their lips: still is the one choice."
+        ),
+    ],
+    "keep": Annotated[
+        Text,
+        typer.Option(metavar="N,N", help="Leave these tracks as they are, by their numbers on the sheet."),
+    ],
+    "link": Annotated[
+        list[str] | None,
+        typer.Option(metavar="N,N", help="These tracks are one person, as you say; repeatable."),
+    ],
+    "event_seconds": Annotated[
+        Text,
+        typer.Option(
+            metavar="SECONDS",
+            help="Also promise this of any event that lasts so long at most, found or not; for regions that"
+            " you name yourself.",
+        ),
+    ],
+    "event_times": Annotated[
+        int | None,
+        typer.Option(metavar="K", min=1, help="How often the event happens at most.  [default: 1]"),
+    ],
+}
+"""What a command has besides that plans a clip."""
+
+
+@dataclass(frozen=True)
+class ClipOptions:
+    """The values of these options by name, of those that were given."""
+
+    values: Mapping[str, Any]
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The options that were given, such as --keep-audio."""
+        return tuple("--" + name.replace("_", "-") for name in self.values)
+
+    def check_clips(self, clips: bool) -> None:
+        """Raise `UsageError` if some are given and there are no clips."""
+        if self.given and not clips:
+            problem = f"{self.given[0]} is for clips, and there is none among the inputs"
+            raise UsageError(problem, hint="leave it out")
+
+    def settings(self) -> dict[str, Any]:
+        """Return the values as arguments of `video.analyze`; raises `InvalidParameter`."""
+        values = dict(self.values)
+        mouth = values.pop("mouth", "still")
+        if mouth != "still":
+            raise InvalidParameter("mouth", mouth, "is unknown", hint="write still, which costs nothing")
+        if "keep" in values:
+            values["keep"] = numbers(values["keep"], "keep")
+        if "link" in values:
+            values["link"] = [numbers(text, "link", fewest=2) for text in values["link"]]
+        return values
+
+
+NO_CLIPS: Final = ClipOptions({})
+
+
+def numbers(text: str, option: str, *, fewest: int = 1) -> tuple[int, ...]:
+    """Return the numbers of tracks in a text; raises `InvalidParameter`.
+
+    >>> numbers("1, 4", "link")
+    (1, 4)
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
+        raise InvalidParameter(option, text, "is no list of tracks", hint="write numbers such as 1,4")
+    found = tuple(dict.fromkeys(int(part) for part in parts))
+    if len(found) < fewest:
+        raise InvalidParameter(option, text, f"names fewer than {fewest} tracks", hint="such as 1,4")
+    return found
+
+
+def takes_clips(command: Callable[..., int], *, planning: bool = False) -> Callable[..., int]:
+    """Return `command` with these options instead of its parameter `clip`, which gets a `ClipOptions`."""
+    given = inspect.signature(command, eval_str=True)
+    table = {**COMMON, **(PLANNING if planning else {})}
+
+    @wraps(command)
+    def with_clips(*arguments: Any, **options: Any) -> int:
+        values = {name: options.pop(name) for name in table}
+        chosen = {name: value for name, value in values.items() if value not in (None, False)}
+        return command(*arguments, clip=ClipOptions(chosen), **options)
+
+    usual = {"keep_audio": False}
+    own = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=usual.get(name), annotation=kind)
+        for name, kind in table.items()
+    ]
+    kept: Sequence[inspect.Parameter] = list(given.parameters.values())
+    place = next(n for n, parameter in enumerate(kept) if parameter.name == "clip")
+    after = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in kept[place + 1 :]]
+    with_clips.__signature__ = given.replace(parameters=[*kept[:place], *own, *after])  # type: ignore[attr-defined]
+    return with_clips

@@ -1,0 +1,95 @@
+"""What `dpveil video render` does: a preview, a dry run, or the release, with its report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from dpveil.cli import exits, say
+from dpveil.cli.paying import tell_budget, tell_cost
+from dpveil.cli.run_report import exit_code, print_report
+from dpveil.cli.stopping import stopping
+from dpveil.cli.video_progress import frames_bar
+from dpveil.cli.video_words import check_apart_from, plan_document, tell_plan, tell_private
+from dpveil.errors import UsageError
+
+if TYPE_CHECKING:
+    from dpveil.batch.report import Entry
+    from dpveil.video.plan import VideoPlan
+
+KEPT: Final = "what is rendered is kept: the same command goes on there, and pays nothing twice"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rendering:
+    """One call: its files, and how it tells of them."""
+
+    plan_file: Path
+    clip: Path | None
+    out: Path | None
+    sheet: Path | None
+    preview: Path | None
+    force: bool
+    quiet: bool
+    json: bool
+
+    def run(self, paying: Mapping[str, Any], *, at_least: str | None, dry: bool) -> int:
+        """Do what is asked, and return the exit code; `paying` are arguments of `video.render`."""
+        from dpveil.video.plan_file import read_plan
+
+        if self.out is None and not dry and self.preview is None:
+            raise UsageError("there is no name for the release", hint="add --out private.mp4, or --preview")
+        plan = read_plan(self.plan_file)
+        plan.check_strength(at_least)
+        source = self.clip or self.plan_file.with_name(plan.clip)
+        check_apart_from(
+            [source, self.plan_file], {"--sheet": self.sheet, "--preview": self.preview}, replace=self.force
+        )
+        if paying.get("ledger") is not None:
+            tell_cost("the clip", [plan.total], paying["ledger"], paying["subject"])
+        if dry or self.preview is not None:
+            return self._show(plan, source)
+        return self._release(plan, source, paying)
+
+    def _show(self, plan: VideoPlan, source: Path) -> int:
+        from dpveil.video.reading import open_clip
+        from dpveil.video.render import check_same
+        from dpveil.video.sheets import preview_sheet, write_sheet
+
+        with open_clip(source) as opened:
+            check_same(plan, opened.facts, source)
+            if self.preview is not None:
+                write_sheet(self.preview, preview_sheet(plan, opened), replace=self.force)
+        if self.json:
+            say.document(plan_document(plan, self.plan_file, self.preview))
+        tell_plan(plan, say.note if self.json else say.answer)
+        if self.preview is not None:
+            tell_private(self.preview)
+        say.note("nothing was drawn, paid or released")
+        return exits.DONE
+
+    def _release(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any]) -> int:
+        from dpveil.batch import Report
+        from dpveil.video.sheets import write_release_sheet
+
+        with stopping(KEPT), frames_bar(quiet=self.quiet, as_json=self.json) as progress:
+            entry = self._entry(plan, source, paying, progress)
+            if self.sheet is not None and self.out is not None:
+                write_release_sheet(self.sheet, plan, source, self.out, replace=self.force)
+        report = Report(entries=[entry])
+        print_report(report, self.json)
+        if self.sheet is not None:
+            tell_private(self.sheet)
+        tell_budget(paying.get("ledger"), paying.get("subject"))
+        return exit_code(report)
+
+    def _entry(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any], progress: Any) -> Entry:
+        from dpveil.batch import Task
+        from dpveil.video.obfuscating import again, released
+
+        out = self.out or Path()
+        task = Task(source, out, out.name)
+        there = None if self.force else again(task, plan, paying)
+        return there or released(task, plan, {**paying, "replace": self.force, "progress": progress})

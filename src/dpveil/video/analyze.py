@@ -1,0 +1,146 @@
+"""The first pass over a clip: its tracks are found, and a plan quotes what replacing them costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+from dpveil.core.origin import WHOLE
+from dpveil.errors import InvalidParameter, NoRegion
+from dpveil.mechanisms.method import Method
+from dpveil.postprocessing import Step, parse_all
+from dpveil.regions import Finder, Spec
+from dpveil.regions.faces import Faces
+from dpveil.release.asked import chosen
+from dpveil.video.asked import ON_LOST
+from dpveil.video.facts import Facts
+from dpveil.video.plan import VideoPlan
+from dpveil.video.reading import MAX_PIXELS, Clip, open_clip
+from dpveil.video.track import Key, Track
+from dpveil.video.tracks import Found, TrackSettings, find_tracks
+
+ANALYZING: Final = "analyzing"
+Progress = Callable[[str, int, int], None]
+"""Called with a stage, how many of its frames are done, and how many there are."""
+
+
+def nothing(stage: str, done: int, of: int) -> None:
+    """Show no progress."""
+
+
+def analyze(
+    clip: str | Path,
+    method: str | Method | None = None,
+    *,
+    regions: Spec | Sequence[Spec] | None = None,
+    if_none: str | None = None,
+    keep: Collection[int] = (),
+    link: Sequence[Collection[int]] = (),
+    every: object = None,
+    on_lost: str = ON_LOST[0],
+    post_processing: Sequence[str | Step] | str | Step = (),
+    at_least: str | None = None,
+    max_pixels: int = MAX_PIXELS,
+    progress: Progress = nothing,
+    over_time: str | None = None,
+    pose: str | None = None,
+    keep_audio: bool = False,
+    event_seconds: object = None,
+    event_times: int | None = None,
+    **parameters: Any,
+) -> VideoPlan:
+    """Return how `method` will treat a clip: its tracks and guarantees. Draws and spends nothing.
+
+    `method`, `parameters` and `regions` are as in `dpveil.plan`. Frames are searched at least `every` so many
+    seconds. Tracks of `keep` stay as they are; those of each group in `link` are one person. With `if_none`
+    "whole" the whole clip is replaced if nothing is found. All else is as in `VideoPlan` and `TrackSettings`.
+    Raises errors of `dpveil.errors`.
+    """
+    made_by, finders = chosen(method, regions, parameters)
+    choices: dict[str, Any] = {"over_time": over_time, "pose": pose, "event_times": event_times}
+    settings = TrackSettings(on_lost=on_lost, **({} if every is None else {"every": every}))
+    with open_clip(clip, max_pixels=max_pixels) as opened:
+        found = tracked(opened, made_by, finders, settings, if_none, progress)
+        made = VideoPlan(
+            clip=Path(clip).name,
+            facts=opened.facts,
+            method=made_by,
+            tracks=arranged(found.tracks, keep, link),
+            cuts=found.cuts,
+            request=tuple(finder.description for finder in finders),
+            on_lost=on_lost,
+            keep_audio=keep_audio,
+            post_processing=tuple(parse_all(post_processing)),
+            event_seconds=event_seconds,  # type: ignore[arg-type]
+            thumbnails=found.thumbnails,
+            **{name: value for name, value in choices.items() if value is not None},
+        )
+    made.check_strength(at_least)
+    return made
+
+
+def tracked(
+    clip: Clip,
+    method: Method,
+    finders: Sequence[Finder],
+    settings: TrackSettings,
+    if_none: str | None,
+    progress: Progress = nothing,
+) -> Found:
+    """Return the tracks of a clip; raises `NoRegion` if there is none, unless `if_none` is "whole"."""
+    facts = clip.facts
+    if if_none not in (None, "whole"):
+        hint = "write whole, or leave it out: a clip without a region is refused"
+        raise InvalidParameter("if_none", if_none, "is not for clips", hint=hint)
+    for finder in finders:
+        if isinstance(finder, Faces) and (finder.only or finder.exclude):
+            problem = "numbers the faces of a photo, not those of a clip"
+            hint = "see the numbers of tracks with dpveil video analyze, and keep some"
+            raise InvalidParameter("exclude", None, problem, hint=hint)
+        finder.prepare()
+
+    def step(done: int) -> None:
+        progress(ANALYZING, done, facts.frames)
+
+    try:
+        return find_tracks(clip.frames(), facts, finders, settings, step)
+    except NoRegion:
+        if if_none is None:
+            raise
+        return Found(tracks=(whole(facts),), cuts=(), frames=facts.frames, searched=facts.frames)
+
+
+def whole(facts: Facts) -> Track:
+    """Return a track of all that every frame shows."""
+    box = (0, 0, facts.width, facts.height)
+    keys = tuple(Key(frame, *box) for frame in dict.fromkeys((0, facts.frames - 1)))
+    return Track(number=1, kind=WHOLE, finder=WHOLE, keys=keys, end="end")
+
+
+def arranged(
+    tracks: Sequence[Track], keep: Collection[int] = (), link: Sequence[Collection[int]] = ()
+) -> tuple[Track, ...]:
+    """Return tracks of which those to `keep` are visible, and those of each `link` one person's.
+
+    Raises `InvalidParameter` for numbers that no track has, and for tracks that are linked twice.
+    """
+    known = {track.number: track for track in tracks}
+    linked = [number for group in link for number in group]
+    for name, given in (("keep", keep), ("link", linked)):
+        for number in given:
+            if number not in known:
+                hint = f"there are tracks 1 to {max(known)}" if known else "there are no tracks"
+                raise InvalidParameter(name, number, "is no track", hint=hint)
+    if len(set(linked)) < len(linked):
+        twice = next(number for number in linked if linked.count(number) > 1)
+        hint = "name all tracks of one person together"
+        raise InvalidParameter("link", twice, "is linked twice", hint=hint)
+    for person, group in zip(count(1), link, strict=False):
+        for number in group:
+            known[number] = replace(known[number], person=person)
+    for number in keep:
+        known[number] = replace(known[number], visible=True)
+    return tuple(known.values())

@@ -1,0 +1,68 @@
+"""Sound that is kept: its packets are copied as they are, beside the frames, without its metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, Final
+
+from dpveil.video.reading import Clip
+from dpveil.video.streams import opened, told
+
+KEPT: Final[dict[str, frozenset[str]]] = {
+    "mp4": frozenset({"aac", "mp3", "ac3", "eac3", "opus", "flac", "alac"}),
+    "mov": frozenset({"aac", "mp3", "ac3", "alac", "pcm_s16le", "pcm_s16be", "pcm_s24le", "pcm_s24be"}),
+    "matroska": frozenset({"aac", "mp3", "ac3", "eac3", "opus", "flac", "pcm_s16le", "pcm_s24le"}),
+    "webm": frozenset({"opus"}),
+}
+"""The coded sound that each container takes, and that holds nothing but sound: Vorbis has comments."""
+WITHOUT: Final = "leave the sound out"
+
+
+class Sound:
+    """The first stream of sound of `clip`, copied into the open container `made` piece by piece."""
+
+    def __init__(self, clip: Clip, made: Any, container: str) -> None:
+        self._source, self._made = clip.way.source, made
+        self._opened = opened(self._source, clip.way.demuxer)
+        if not self._opened.streams.audio:
+            raise self._source.refused("it has no sound to keep", WITHOUT)
+        stream = self._opened.streams.audio[0]
+        name = stream.codec_context.codec.canonical_name if stream.codec_context else "unknown"
+        if name not in KEPT[container]:
+            raise self._source.refused(
+                f"its sound is in a format that {container} files do not take", WITHOUT
+            )
+        self._unit = stream.time_base
+        self._shift = round(clip.facts.start * clip.facts.time_base / self._unit)
+        self._before = container in ("mp4", "mov") or name == "opus"
+        self._stream = made.add_stream_from_template(stream, opaque=True)
+        self._packets = self._timed(stream)
+        self._next = next(self._packets, None)
+
+    def close(self) -> None:
+        """Close the clip's container."""
+        self._opened.close()
+
+    def until(self, time: Fraction | None) -> None:
+        """Copy what begins before `time`, in seconds from the first frame on; all that is left if None."""
+        while self._next is not None and (time is None or self._next.dts * self._unit < time):
+            self._next.stream = self._stream
+            self._made.mux(self._next)
+            self._next = next(self._packets, None)
+
+    def _timed(self, stream: Any) -> Iterator[Any]:
+        """Yield the packets of sound, timed from the first frame on.
+
+        In files that can say so, the last packet before it is kept, as decoders need one to begin with.
+        """
+        with told(self._source, "its sound"):
+            for packet in self._opened.demux(stream):
+                if not packet.size:
+                    continue
+                if packet.dts is None or packet.pts is None or packet.is_corrupt:
+                    raise self._source.refused("its sound is damaged, or has no times", WITHOUT)
+                packet.pts, packet.dts = packet.pts - self._shift, packet.dts - self._shift
+                length = packet.duration or 0
+                if packet.pts >= 0 or (self._before and packet.pts + 2 * length > 0):
+                    yield packet

@@ -1,0 +1,176 @@
+"""Which container a clip is, by its first bytes, and whether its file is whole and honest about its tables.
+
+FFmpeg's guess is never asked for: a playlist, or anything else that names other files, is no clip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from dpveil.errors import ClipError
+from dpveil.video.source import Source
+
+MOV, MATROSKA, AVI, TS, PS = "mov", "matroska", "avi", "mpegts", "mpeg"
+NAMES: Final = {MOV: "mp4", MATROSKA: "matroska", AVI: "avi", TS: "mpegts", PS: "mpeg"}
+"""FFmpeg's demuxers that may read a clip, and what the format is called in `Facts`."""
+FIRST_BOXES: Final = frozenset((b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot"))
+"""Types of the first box of a MOV or MP4 file."""
+CONTAINERS: Final = frozenset(
+    (b"moov", b"trak", b"mdia", b"minf", b"stbl", b"edts", b"mvex", b"moof", b"traf")
+)
+MOST_BOXES: Final = 2_000_000
+"""Most boxes of a MOV or MP4 file: those of a fragmented one are a few for each frame."""
+MOST_FRAMES: Final = 2_000_000
+"""Most frames of a clip: 18 hours at 30 a second."""
+MOST_ENTRIES: Final = 50 * MOST_FRAMES
+"""Most entries of a table of all tracks together: sound that is not compressed has one for each sample."""
+EARLY: Final = "the file ends early"
+COPY_AGAIN: Final = "copy it again from where it was made, or repair it by ffmpeg -i IN -c copy OUT.mp4"
+KINDS: Final = "save it as MP4, MOV, Matroska, WebM, AVI or MPEG"
+
+
+def container_of(source: Source) -> str:
+    """Return FFmpeg's name of the clip's container; raises `ClipError` for any other file, or half of one."""
+    head = source.read(0, 600)
+    if not head:
+        raise source.refused("the file is empty", COPY_AGAIN)
+    if head[4:8] in FIRST_BOXES:
+        _check_boxes(source)
+        return MOV
+    if head.startswith(b"\x1a\x45\xdf\xa3"):
+        _check_segment(source, head)
+        return MATROSKA
+    if head.startswith(b"RIFF") and head[8:12] == b"AVI ":
+        _check_riff(source)
+        return AVI
+    if any(head[at : at + 3 * step : step] == b"GGG" for step, at in ((188, 0), (192, 4))):
+        return TS
+    if head.startswith(b"\x00\x00\x01\xba"):
+        return PS
+    raise source.refused("it is not a clip in a format that dpveil reads", KINDS)
+
+
+def early(source: Source) -> ClipError:
+    """Return the error that the file ends early."""
+    return source.refused(EARLY, COPY_AGAIN)
+
+
+def damaged(source: Source, what: str = "its structure is damaged") -> ClipError:
+    """Return the error that the file is damaged."""
+    return source.refused(what, COPY_AGAIN)
+
+
+def _check_boxes(source: Source) -> None:
+    """Check that the boxes fit the file and each other, and that no table lists more than the file has."""
+    found, entries = set(), 0
+    for count, (kind, start, end) in enumerate(_boxes(source, 0, source.size)):
+        found.add(kind)
+        if count > MOST_BOXES:
+            raise damaged(source, f"it has more than {MOST_BOXES:,} boxes")
+        if kind == b"cmov":
+            raise source.refused("its list of frames is compressed", COPY_AGAIN)
+        if kind == b"stsz":
+            entries += _samples(source, start, end)
+        elif kind in (b"stts", b"ctts", b"stss", b"stsc", b"stco", b"co64", b"elst", b"trun"):
+            _check_table(source, kind, start, end)
+    if entries > MOST_ENTRIES:
+        raise damaged(source, f"it lists {entries:,} samples")
+    if b"moov" not in found:
+        raise early(source)
+
+
+def _boxes(source: Source, at: int, end: int, depth: int = 0) -> Iterator[tuple[bytes, int, int]]:
+    """Yield the type and the offsets of the body of each box, and of those within."""
+    while at < end:
+        head = source.read(at, 16)
+        size, kind, body = int.from_bytes(head[:4], "big"), head[4:8], at + 8
+        if size == 1 and len(head) == 16:
+            size, body = int.from_bytes(head[8:], "big"), at + 16
+        if size == 0:
+            if depth or end - at < 8:  # a zero may end a list of boxes: FFmpeg skips it, too
+                return
+            size = end - at
+        if len(head) < 8 or body - at > size:
+            raise early(source) if depth == 0 and len(head) < 8 else damaged(source)
+        if size > end - at:
+            raise early(source) if depth == 0 else damaged(source)
+        yield kind, body, at + size
+        if kind in CONTAINERS:
+            if depth > len(CONTAINERS):
+                raise damaged(source)
+            yield from _boxes(source, body, at + size, depth + 1)
+        at += size
+
+
+def _samples(source: Source, start: int, end: int) -> int:
+    head = source.read(start, 12)
+    size, count = int.from_bytes(head[4:8], "big"), int.from_bytes(head[8:12], "big")
+    if len(head) < 12 or max(size, 1) * count > source.size or (size == 0 and count * 4 > end - start - 12):
+        raise damaged(source, "its list of frames does not fit the file")
+    return count
+
+
+ENTRY: Final = {
+    b"stts": 8,
+    b"ctts": 8,
+    b"stss": 4,
+    b"stsc": 12,
+    b"stco": 4,
+    b"co64": 8,
+    b"elst": 12,
+    b"trun": 0,
+}
+"""Least bytes of an entry of a table."""
+
+
+def _check_table(source: Source, kind: bytes, start: int, end: int) -> None:
+    head = source.read(start, 8)
+    count = int.from_bytes(head[4:8], "big")
+    least = max(ENTRY[kind], 4 * (int.from_bytes(head[1:4], "big") >> 8 & 15).bit_count())
+    if len(head) < 8 or count * least > end - start or count > source.size:
+        raise damaged(source, "a table of its index does not fit the file")
+
+
+def _check_segment(source: Source, head: bytes) -> None:
+    """Check that the Matroska segment, if it states its size, ends within the file (RFC 8794)."""
+    at = 4
+    width, size = _number(head[at:])
+    at += width + (size or 0)
+    while True:
+        begun = source.read(at, 12)
+        if len(begun) < 12:
+            raise early(source)
+        width, size = _number(begun[4:])
+        if begun[:4] == b"\x18\x53\x80\x67":
+            break
+        if begun[0] not in (0xEC, 0xBF):  # padding, or a checksum
+            raise damaged(source)
+        width, size = _number(begun[1:])
+        at += 1 + width + (size or 0)
+    if width == 0:
+        raise damaged(source)
+    if size is not None and at + 4 + width + size > source.size:
+        raise early(source)
+
+
+def _number(data: bytes) -> tuple[int, int | None]:
+    """Return the width of a variable-size integer and its value; None if it says that it is unknown."""
+    width = 9 - data[0].bit_length() if data else 9
+    if width > 8 or len(data) < width:
+        return 0, 0
+    value = int.from_bytes(data[:width], "big") & (1 << 7 * width) - 1
+    return width, None if value == (1 << 7 * width) - 1 else value
+
+
+def _check_riff(source: Source) -> None:
+    """Check that the RIFF chunks of an AVI end within the file."""
+    at = 0
+    while at + 8 <= source.size:
+        head = source.read(at, 8)
+        if head[:4] not in (b"RIFF", b"JUNK"):
+            break  # bytes after the last chunk, which no player reads
+        at += 8 + int.from_bytes(head[4:], "little")
+        at += at % 2
+    if at > source.size + 1:
+        raise early(source)

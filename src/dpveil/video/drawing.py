@@ -1,0 +1,164 @@
+"""Draws: one for each person or object of a clip, before any frame is rendered."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Float64, UInt8
+
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box
+from dpveil.errors import InvalidParameter, RegionError, UsageError
+from dpveil.faces.base import FaceMethod
+from dpveil.faces.geometry.align import Similarity
+from dpveil.faces.geometry.dressed import Dressed
+from dpveil.faces.geometry.figure import Figure
+from dpveil.faces.geometry.head import between
+from dpveil.faces.geometry.landmarks import SEEN, of_box
+from dpveil.faces.geometry.part import Released
+from dpveil.faces.geometry.place import place
+from dpveil.faces.objects import COVER
+from dpveil.mechanisms.method import Method
+from dpveil.mechanisms.pixel.base import PixelMethod
+from dpveil.noise.bits import BitSource
+from dpveil.video.places import Scene, Subject
+from dpveil.video.track import Key, Track
+
+Image = UInt8[np.ndarray, "h w 3"]
+BUDGETS: Final = {"pure": "epsilon", "zcdp": "rho"}
+"""The parameter that is divided over frames, by the kind of guarantee."""
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """What was drawn of a person or object: a `face`, or the `raster` of a region. Released."""
+
+    face: Released | None = None
+    raster: Image | None = None
+
+
+def draw(scene: Scene, subject: Subject, image: Image, bits: BitSource) -> Drawn:
+    """Draw a person or object from the frame of its key; the only place where noise meets that frame.
+
+    *Why it costs the guarantee once.* A mechanism is applied to one crop, or one raster, which is a function
+    of the clip; all that is shown later is a function of what is returned, of the keys, and of pixels in the
+    clear. ∎
+
+    Raises `RegionError` if there is no face where one has to be, and errors of the method.
+    """
+    track = subject.track
+    if scene.shows_face(track):
+        return Drawn(face=_face(scene, track, subject.key, image, bits))
+    if scene.faces:
+        return covered()
+    return Drawn(raster=_raster(scene, image[scene.raster(track, subject.key.frame).slices], bits))
+
+
+def draw_mean(scene: Scene, mean: Mean, bits: BitSource) -> Drawn:
+    """Draw an object whose box does not move from the mean of its frames."""
+    return Drawn(raster=_raster(scene, mean.raster, bits))
+
+
+def draw_frame(scene: Scene, method: Method, track: Track, frame: int, image: Image, bits: BitSource) -> Image:
+    """Return the raster of one frame, by a `method` with the frame's part of the budget (`divided`)."""
+    return _raster(replace(scene, method=method), image[scene.raster(track, frame).slices], bits)
+
+
+def covered() -> Drawn:
+    """Return what face methods show instead of objects: grey, whatever they are."""
+    return Drawn(raster=np.full((1, 1, 3), COVER.level, np.uint8))
+
+
+def divided(method: Method, frames: int) -> Method:
+    """Return a method with a part of its budget, so that its guarantee, `frames` times, is that of `method`.
+
+    Raises `InvalidParameter` for guarantees that do not divide exactly: they have to be pure or zCDP.
+    """
+    size: dict[str, Any] = {"height": 64, "width": 64, "channels": 3}
+    total = method.guarantee(**size)
+    name = BUDGETS.get(total.kind)
+    held = None if name is None else getattr(method, name, None)
+    if name is None or held is None or not isinstance(method, PixelMethod):
+        problem = "has no budget that divides exactly over frames"
+        raise InvalidParameter("over_time", "split", problem, hint="use once, or a pixel method with epsilon or rho")
+    part = Fraction(held) / frames
+    made = method.with_budget(**{name: part})
+    if Fraction(getattr(made, name)) * frames != Fraction(held):
+        raise InvalidParameter("over_time", "split", f"does not divide {name} exactly", hint="use once")
+    return made
+
+
+class Mean:
+    """The mean of a box over frames, rounded (halves upwards), in constant memory.
+
+    *Neighbours.* If two clips differ in at most m positions of the box, in whatever frames, their means
+    differ in at most these positions: each pixel of the mean is a function of that position alone. ∎
+    """
+
+    def __init__(self, box: Box) -> None:
+        self.box, self.frames = box, 0
+        self._sums = np.zeros((box.h, box.w, 3), np.int64)
+
+    def add(self, image: Image) -> None:
+        """Add a frame."""
+        self._sums += image[self.box.slices]
+        self.frames += 1
+
+    @property
+    def raster(self) -> Image:
+        """The mean of all frames so far; raises `RegionError` if there is none."""
+        if not self.frames:
+            raise RegionError("there is no frame to take the mean of", hint="check the track's keys")
+        return ((2 * self._sums + self.frames) // (2 * self.frames)).astype(np.uint8)
+
+
+def _raster(scene: Scene, pixels: Image, bits: BitSource) -> Image:
+    """Return the released pixels of a region, followed by the steps."""
+    if not isinstance(scene.method, PixelMethod):
+        raise InvalidParameter("method", scene.method.name, "replaces no rasters", hint="use a pixel method")
+    released = scene.method.release(np.ascontiguousarray(pixels), bits=bits)
+    for step in scene.steps:
+        released = step(released)
+    return np.asarray(released)
+
+
+def _face(scene: Scene, track: Track, key: Key, image: Image, bits: BitSource) -> Released:
+    """Return the released face of a person, followed by the steps."""
+    method = scene.method
+    if not isinstance(method, FaceMethod):
+        raise InvalidParameter("method", method.name, "shows no faces", hint="use a face method")
+    _ = method.inpainting.held  # raises before anything is drawn
+    seen = image.copy()
+    for spot in scene.spots(key.frame):
+        if spot.region is not None and not scene.shows_face(spot.track):
+            spot.region.paste(seen, np.full((spot.region.box.h, spot.region.box.w, 3), COVER.level, np.uint8))
+    crop = _exact(method, key, seen).crop(seen, method.frame)
+    face = method.views(crop[None], bits=bits)(None)[0]
+    for step in scene.steps:
+        face = face.after(step) if isinstance(face, Figure | Dressed) else step(face)
+    return face
+
+
+def _exact(method: FaceMethod, key: Key, image: Image) -> Similarity:
+    """Return where a face is in the frame of its key, as that of a photo: by landmarks if they are sure.
+
+    It is private, and serves to read the crop alone.
+    """
+    height, width = image.shape[:2]
+    x, y = max(0, key.x), max(0, key.y)
+    w, h = min(width, key.x + key.w) - x, min(height, key.y + key.h) - y
+    if method.placing != "box" and w > 0 and h > 0:
+        try:
+            found = place(Photo(image), Box(x, y, w, h), frame=method.frame, protect=str(method.protect))
+            return found.exact or found.pose
+        except (RegionError, UsageError) as error:
+            if method.placing == "landmarks" or (isinstance(error, UsageError) and not method.figures):
+                raise
+    box = Box(key.x, key.y, key.w, key.h)
+    return between(of_box(box, -math.radians(key.roll)), SEEN, method.frame)
+
+

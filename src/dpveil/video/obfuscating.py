@@ -1,0 +1,161 @@
+"""A clip among the inputs of a run: analyzed and rendered in one go, or skipped where that is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from dpveil.accounting.meaning import at_least
+from dpveil.batch.choices import Choices
+from dpveil.batch.report import PRICED, RELEASED, SKIPPED, Entry, Promise
+from dpveil.batch.resume import ALONE, ARGUMENTS
+from dpveil.batch.run import FORGOTTEN
+from dpveil.batch.state import Stamp, State
+from dpveil.batch.tasks import Task
+from dpveil.core.notes import Aside
+from dpveil.core.numbers import Json
+from dpveil.core.origin import FACE
+from dpveil.errors import DPVeilError, TooWeak
+from dpveil.io.names import shown
+from dpveil.video.analyze import Progress, analyze, nothing
+from dpveil.video.asked import HOLD, ONCE
+from dpveil.video.certificate import VideoCertificate
+from dpveil.video.finished import finished
+from dpveil.video.path import FINE
+from dpveil.video.plan import VideoPlan
+from dpveil.video.plan_file import parse_plan
+from dpveil.video.render import render
+from dpveil.video.source import Source
+from dpveil.video.state import digest_of, drop, left_plan
+
+USUAL: Final[Mapping[str, Json]] = {
+    "over_time": ONCE,
+    "pose": FINE,
+    "on_lost": HOLD,
+    "keep_audio": False,
+    "event_seconds": None,
+    "event_times": 1,
+}
+"""The settings of clips alone, as they are without options."""
+DROPPED: Final = "left out of the clip: {}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClipRun:
+    """What is asked for the clips of a run: its `choices`, and `more`, arguments of `analyze` for clips."""
+
+    choices: Choices
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> dict[str, Json]:
+        """The settings as a certificate states them (`VideoPlan.settings`)."""
+        chosen = {name: value for name, value in self.choices.settings.items() if name != "bits"}
+        return {**chosen, **USUAL, **{name: value for name, value in self.more.items() if name in USUAL}}
+
+    def release(self, task: Task, progress: Progress = nothing) -> Entry:
+        """Release one clip, or only plan it in a dry run; return its entry in the report.
+
+        A release with these settings is skipped. Raises errors of `dpveil.errors`; after any of them, as
+        after an interrupt, the same call goes on where this one was.
+        """
+        choices, stamp = self.choices, task.stamp
+        if not choices.force and (there := self._finished(task, stamp)) is not None:
+            drop(task.output)
+            return _entry(SKIPPED, task, there)
+        with closing(Source(task.source)) as source:
+            clip = source.sha256()
+        asked = digest_of({"settings": self.settings, "clip": clip, "more": str(dict(self.more))})
+        plan = self._plan(task, asked, progress)
+        if choices.dry:
+            return _planned(task, plan)
+        chosen = {"seed": choices.seed, "sign": choices.sign, "replace": choices.force}
+        return released(task, plan, {**choices.paying, **chosen, "asked": asked, "progress": progress})
+
+    def _plan(self, task: Task, asked: str, progress: Progress) -> VideoPlan:
+        """Return the plan that a process which was killed has left, or a new one."""
+        choices, left = self.choices, left_plan(task.output, asked)
+        if left is not None:
+            with suppress(DPVeilError):
+                plan = parse_plan(left)
+                plan.check_strength(choices.at_least)
+                return plan
+        return analyze(
+            task.source,
+            choices.method,
+            regions=list(choices.regions),
+            post_processing=list(choices.post_processing),
+            if_none=choices.if_none,
+            at_least=choices.at_least,
+            progress=progress,
+            **self.more,
+        )
+
+    def _finished(self, task: Task, stamp: Stamp | None) -> VideoCertificate | None:
+        """Return the certificate of an earlier release with the same settings; None if nothing is there."""
+        output, choices = task.output, self.choices
+        payer = {"seed": choices.seed, "ledger": choices.ledger, "subject": choices.subject}
+        stated = finished(output, self.settings, sign=choices.sign, **payer)  # type: ignore[arg-type]
+        if stated is None:
+            return None
+        if State.read(output.parent).replaced(stated.output.sha256, stamp):
+            text = f"{shown(task.source)} was replaced or changed since {shown(output)} was released from it"
+            raise DPVeilError(text, hint=f"{ALONE}, which costs again", arguments=ARGUMENTS)
+        if choices.at_least is not None and not at_least(stated.strength, choices.at_least):
+            raise TooWeak(asked=choices.at_least, strength=stated.strength, total=stated.composition)
+        return stated
+
+
+def released(task: Task, plan: VideoPlan, more: Mapping[str, Any]) -> Entry:
+    """Release a clip by its plan; `more` are arguments of `render`. Return its entry in the report."""
+    stamp = task.stamp
+    made = render(plan, task.source, task.output, **more)
+    return _entry(RELEASED, task, made.certificate, (*_about(plan), *_note(task, made.certificate, stamp)))
+
+
+def again(task: Task, plan: VideoPlan, paying: Mapping[str, Any]) -> Entry | None:
+    """Return the entry of a clip that was released by this very plan before; None if nothing is there.
+
+    Raises as `finished`; `paying` are its arguments.
+    """
+    chosen = {name: paying[name] for name in ("seed", "ledger", "subject", "sign") if name in paying}
+    stated = finished(task.output, plan.settings, quote=plan.quote, **chosen)
+    if stated is None:
+        return None
+    drop(task.output)
+    return _entry(SKIPPED, task, stated)
+
+
+def _entry(status: str, task: Task, stated: VideoCertificate, notes: tuple[str, ...] = ()) -> Entry:
+    """Return the entry of a clip that is released, now or earlier."""
+    quote = stated.quote
+    faces = all(track.kind == FACE for group in quote.persons for track in group)
+    promise = Promise(quote.guarantees, quote.total, quote.strength, faces=faces)
+    return Entry(status, task.source, task.output, promise, (*stated.warnings, *notes))
+
+
+def _planned(task: Task, plan: VideoPlan) -> Entry:
+    faces = all(track.kind == FACE for draw in plan.draws for track in draw.tracks)
+    promise = Promise(plan.guarantees, plan.total, plan.strength, faces=faces)
+    return Entry(PRICED, task.source, None, promise, (*plan.quote.warnings, *_about(plan)))
+
+
+def _about(plan: VideoPlan) -> tuple[str, ...]:
+    """Return what the owner of a clip has to know, which no certificate has."""
+    more = [text for text in plan.warnings if text not in plan.quote.warnings]
+    remark = [Aside(plan.remark)] if plan.remark else []
+    dropped = [Aside(DROPPED.format(", ".join(plan.facts.dropped)))] if plan.facts.dropped else []
+    return (*more, *remark, *dropped)
+
+
+def _note(task: Task, stated: VideoCertificate, stamp: Stamp | None) -> tuple[str, ...]:
+    """Store the stamp of the clip with its release; return a note if that fails."""
+    if stamp is None:
+        return (FORGOTTEN.format("its file cannot be inspected"),)
+    try:
+        State.read(task.output.parent).note_release(stated.output.sha256, stamp, task.source.name)
+    except OSError as error:
+        return (FORGOTTEN.format(error.strerror or error),)
+    return ()

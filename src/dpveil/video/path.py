@@ -1,0 +1,185 @@
+"""Where heads are shown and what is replaced over time: a function of the rounded cells of a track's keys.
+
+Each key is rounded to the public grid of photos (`faces.geometry.cell`). Nothing finer than these cells, and
+the frames of the keys, is read here: whatever is shown tells no more of a path than they do.
+
+*What is replaced holds the face.* A face whose centre, side and angle are at each of two keys within half a
+cell of that key's cell, and which moves on a line between them, is at every frame within half a cell of the
+`Course` there: its side, centre and angle are means of those of the cells with the same weights, and half a
+cell is a fixed share of the side. So the shape of a cell, at that pose, holds it. The back of a turned head
+is stretched in proportion to the class of its yaw, so the mean of two stretches is that of the mean yaw. ∎
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64
+
+from dpveil.core.region import Box
+from dpveil.errors import RegionError
+from dpveil.faces.geometry.align import Similarity
+from dpveil.faces.geometry.cell import PITCH, Cell, cell_of, side
+from dpveil.faces.geometry.head import between
+from dpveil.faces.geometry.head_frame import MIDDLE, HeadFrame, Shape
+from dpveil.faces.geometry.landmarks import SEEN, of_box
+from dpveil.faces.geometry.protection import PROTECTIONS
+from dpveil.video.smooth import calm, mean_at
+from dpveil.video.track import Key
+
+ONE: Final = HeadFrame(1)
+FINE: Final = "fine"
+COARSE: Final = "coarse"
+POSES: Final = (FINE, COARSE)
+"""What is told of how a head is held: roll and yaw by its keys, or nothing, and less of its size."""
+STEP: Final = 2
+"""The scales of coarse cells are multiples of this."""
+STAYS: Final = 0.6
+"""How far a yaw may go from its class, in classes, before another one is shown."""
+
+Series = Float64[np.ndarray, " n"]
+
+
+def cell_at(key: Key, protect: str, pose: str = FINE) -> Cell:
+    """Return the cell of a face's key: all that is shown of its place.
+
+    `protect` is one of `PROTECTIONS`. With the `pose` "coarse", a cell is upright, its yaw is not known, and
+    its scale is rounded up to a multiple of `STEP`. Raises `RegionError` for a box that no head can have.
+
+    >>> cell_at(Key(0, 300, 200, 90, 120), "head").numbers
+    (26, 0, 35, 24)
+    """
+    fine = pose == FINE
+    box = Box(key.x, key.y, key.w, key.h)
+    head = between(of_box(box, -math.radians(key.roll) if fine else 0.0), SEEN, ONE)
+    yaw = math.radians(key.yaw) if fine and key.yaw is not None else None
+    cell = cell_of(head, yaw, box, protect)
+    if fine or not cell.scale % STEP:
+        return cell
+    return Cell.near(head, None, raised=cell.scale - Cell.near(head, None).scale + STEP - cell.scale % STEP)
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """The course of a head on straight lines between the cells of its keys.
+
+    `frames` are those of the keys, strictly increasing. `protect` is one of `PROTECTIONS`.
+    """
+
+    frames: Series
+    cells: tuple[Cell, ...]
+    protect: str
+
+    @classmethod
+    def of(cls, keys: Sequence[Key], protect: str, pose: str = FINE) -> Course:
+        """Return the course of keys in order of frames; raises `RegionError` as `cell_at` does."""
+        frames = np.array([key.frame for key in keys], np.float64)
+        if not len(keys) or not (np.diff(frames) > 0).all():
+            raise RegionError("the keys of a track are not in order of frames", hint="give each frame one key")
+        return cls(frames, tuple(cell_at(key, protect, pose) for key in keys), protect)
+
+    @cached_property
+    def _sides(self) -> Series:
+        return np.array([side(cell.scale) for cell in self.cells])
+
+    @cached_property
+    def _centres(self) -> Float64[np.ndarray, "n 2"]:
+        at = np.array([(cell.across + 0.5, cell.down + 0.5) for cell in self.cells])
+        return np.asarray(at * PITCH * self._sides[:, None])
+
+    @cached_property
+    def _turns(self) -> Series:
+        """Rolls in radians, clockwise, each the short way from the one before."""
+        rolls = np.array([cell.roll for cell in self.cells], np.float64)
+        return np.asarray(np.unwrap(rolls * (2 * math.pi / 24)))
+
+    @cached_property
+    def _stretches(self) -> Float64[np.ndarray, "n 2"]:
+        shapes = [cell.shape(self.protect) for cell in self.cells]
+        return np.array([(shape.left, shape.right) for shape in shapes])
+
+    def outline(self, frame: float) -> tuple[Similarity, Shape]:
+        """Return the map from the picture to a frame with a side of 1, and the shape that is replaced."""
+        length, turn, x, y, left, right = (
+            float(np.interp(frame, self.frames, part))
+            for part in (self._sides, self._turns, *self._centres.T, *self._stretches.T)
+        )
+        kind = PROTECTIONS[self.protect]
+        return _pose(length, turn, x, y), replace(kind.whole, left=left, right=right)
+
+    @cached_property
+    def _calm(self) -> Float64[np.ndarray, "4 n"]:
+        """Logarithm of the side, roll, and centre (x, y) of the calmest course within the cells."""
+        half = np.full(len(self.cells), 0.5)
+        parts = [
+            (np.log(self._sides), half * math.log(1.25)),
+            (self._turns, half * (2 * math.pi / 24)),
+            *((centre, half * PITCH * self._sides) for centre in self._centres.T),
+        ]
+        return np.array([calm(self.frames, middle, reach) for middle, reach in parts])
+
+    def shown(self, frame: float, blur: float = 0.0) -> Similarity:
+        """Return the map from the picture to a frame with a side of 1, of the head that is shown.
+
+        It is the calmest course through the cells: a head that hardly moves does not move, though its cells
+        change. `blur` is half the number of frames over which bends are rounded.
+        """
+        size, turn, x, y = (mean_at(frame, self.frames, part, blur) for part in self._calm)
+        return _pose(math.exp(size), turn, x, y)
+
+    @cached_property
+    def _yaws(self) -> tuple[Series, list[int | None]]:
+        """Frames from which on a class of yaw is shown, and that class."""
+        known = [n for n, cell in enumerate(self.cells) if cell.yaw is not None]
+        if not known:
+            return self.frames[:1], [None]
+        frames = self.frames[known]
+        middle = np.array([self.cells[n].yaw for n in known], np.float64)
+        along = calm(frames, middle, np.full(len(known), 0.5))
+        starts, classes = [self.frames[0]], [int(np.floor(along[0] + 0.5))]
+        for n in range(1, len(known)):
+            if abs(along[n] - classes[-1]) > STAYS:
+                starts.append((frames[n - 1] + frames[n]) / 2)
+                classes.append(int(np.floor(along[n] + 0.5)))
+        return np.array(starts), list(classes)
+
+    @property
+    def yaws(self) -> set[int | None]:
+        """All classes of yaw that are shown; None alone if no key knows its yaw."""
+        return set(self._yaws[1])
+
+    def faces(self, frame: float, fade: float) -> list[tuple[int | None, float]]:
+        """Return the classes of yaw that are shown in a frame, and their shares, which add up to 1.
+
+        From one class to the next it takes `fade` frames.
+        """
+        starts, classes = self._yaws
+        at = int(np.searchsorted(starts, frame, "right")) - 1
+        at = max(at, 0)
+        for other, from_start in ((at - 1, frame - starts[at]), (at + 1, None)):
+            if not 0 <= other < len(classes):
+                continue
+            away = from_start if from_start is not None else starts[other] - frame
+            if away < fade / 2:
+                share = 0.5 - away / fade
+                return [(classes[at], 1 - share), (classes[other], share)]
+        return [(classes[at], 1.0)]
+
+    @property
+    def largest(self) -> float:
+        """The largest side of the head's frame, in pixels of the picture."""
+        return float(self._sides.max())
+
+
+def _pose(length: float, turn: float, x: float, y: float) -> Similarity:
+    """Return the map to a frame with a side of 1 of a head with this side, roll and centre, in pixels from
+    the picture's left top.
+    """
+    turned = Similarity(1 / length, -turn, 0.0, 0.0)
+    move = np.array(MIDDLE) - turned.to(np.array([[x - 0.5, y - 0.5]]))[0] - 0.5
+    return replace(turned, x=float(move[0]), y=float(move[1]))

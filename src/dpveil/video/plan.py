@@ -1,0 +1,275 @@
+"""Plans of clips: which tracks are replaced and how, and the guarantee, before anything is drawn."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import UInt8
+
+from dpveil.accounting.meaning import at_least, check_strength_name
+from dpveil.core.covered import Covered
+from dpveil.core.guarantee import Guarantee, counted
+from dpveil.core.numbers import Json, exact, to_json
+from dpveil.core.parameters import check_count
+from dpveil.errors import InvalidParameter, TooWeak
+from dpveil.mechanisms.method import Method
+from dpveil.postprocessing import Step
+from dpveil.video import words
+from dpveil.video.asked import HOLD, ON_LOST, ONCE, OVER_TIME, check_word, draws_faces
+from dpveil.video.budget import CROP, Draw, draws_of, size_of
+from dpveil.video.certificate import ClipOutput, VideoCertificate
+from dpveil.video.facts import Facts
+from dpveil.video.path import FINE, POSES
+from dpveil.video.places import Scene
+from dpveil.video.plan_checks import (
+    MOST_TRACKS,
+    check_cuts,
+    check_facts,
+    check_name,
+    check_text,
+    check_tracks,
+)
+from dpveil.video.quote import ClipQuote, TrackRecord
+from dpveil.video.track import Key, Track
+from dpveil.video.units import Event
+
+
+class Entry(NamedTuple):
+    """One debit of a clip in a ledger: the end of its key, its cost, and what is covered of which clip."""
+
+    suffix: str
+    guarantee: Guarantee
+    covered: Covered
+
+
+@dataclass(frozen=True, kw_only=True)
+class VideoPlan:
+    """How a clip will be treated by `method`; nothing was drawn, nothing spent.
+
+    `clip` is the name of its file, without a folder. `cuts` are the first frames of shots but the first.
+    `request` describes the finders, as in a certificate. `over_time`, `pose` and `on_lost` are words of
+    `asked`. `event_seconds` and `event_times` ask for a promise about events, if not None. `thumbnails` are
+    pictures of tracks by number, originals for the owner's eyes. It is the owner's: it tells what the clip
+    shows. Raises `InvalidParameter` for what cannot be, and `RegionError` if nothing would be replaced.
+    """
+
+    clip: str
+    facts: Facts
+    method: Method
+    tracks: tuple[Track, ...]
+    cuts: tuple[int, ...] = ()
+    request: tuple[str, ...] = ()
+    over_time: str = ONCE
+    pose: str = FINE
+    on_lost: str = HOLD
+    keep_audio: bool = False
+    post_processing: tuple[Step, ...] = ()
+    event_seconds: Fraction | None = None
+    event_times: int = 1
+    thumbnails: Mapping[int, UInt8[np.ndarray, "h w 3"]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+
+    def __post_init__(self) -> None:
+        check_name(self.clip)
+        check_facts(self.facts)
+        check_cuts(self.cuts, self.facts.frames)
+        check_tracks(self.tracks, self.facts.frames)
+        check_word("over_time", self.over_time, OVER_TIME)
+        check_word("pose", self.pose, POSES)
+        check_word("on_lost", self.on_lost, ON_LOST)
+        for at, text in enumerate(self.request):
+            check_text(text, f"request[{at}]")
+        if len(self.request) > MOST_TRACKS:
+            raise InvalidParameter("request", len(self.request), "has too many parts")
+        if self.keep_audio and not self.facts.audio:
+            raise InvalidParameter(
+                "keep_audio", True, "is asked of a clip without sound", hint="leave it out"
+            )
+        if self.post_processing and draws_faces(self.method):
+            problem = f"is for methods that change pixels, and {self.method.name} draws faces"
+            raise InvalidParameter("post_processing", None, problem, hint="leave it out")
+        if check_count(self.event_times, "event_times") != 1 and self.event_seconds is None:
+            hint = "give event_seconds, too"
+            raise InvalidParameter("event_times", self.event_times, "is given without a length", hint=hint)
+        if self.event_seconds is not None:
+            object.__setattr__(self, "event_seconds", exact(self.event_seconds, "event_seconds"))
+        object.__setattr__(self, "tracks", tuple(sorted(self.tracks, key=lambda track: track.number)))
+        _ = self.quote.total  # raises what cannot be promised
+
+    def __repr__(self) -> str:
+        """Return the method and the guarantee only: a representation ends up in logs."""
+        return f"VideoPlan({self.method.name}, {counted(len(self.draws), 'draw')}, {self.total})"
+
+    @cached_property
+    def event(self) -> Event | None:
+        """The event that was asked for."""
+        if self.event_seconds is None:
+            return None
+        return Event.of(self.event_seconds, self.event_times, self.facts)
+
+    @cached_property
+    def draws(self) -> tuple[Draw, ...]:
+        """What is drawn: once for each person that is replaced, or in each of their frames (`split`)."""
+        stated = zip(self._made, self.quote.guarantees, strict=True)
+        return tuple(replace(draw, guarantee=guarantee) for draw, guarantee in stated)
+
+    @cached_property
+    def quote(self) -> ClipQuote:
+        """The guarantee, from data that the certificate states, too."""
+        boxes = [draw.raster for draw in self._made]
+        return ClipQuote(
+            method=self.method,
+            tracks=tuple(map(TrackRecord.of, self.tracks)),
+            sizes=tuple(None if box is None else (box.w, box.h) for box in boxes),
+            request=self.request,
+            post_processing=tuple(step.description for step in self.post_processing),
+            over_time=self.over_time,
+            pose=self.pose,
+            on_lost=self.on_lost,
+            audio=self.keep_audio,
+            width=self.facts.width,
+            height=self.facts.height,
+            frames=self.facts.frames,
+            event=self.event,
+        )
+
+    @cached_property
+    def scene(self) -> Scene:
+        """What is replaced in each frame."""
+        facts = self.facts
+        return Scene(
+            width=facts.width,
+            height=facts.height,
+            rate=float((facts.frames - 1) / facts.seconds) if facts.seconds else 1.0,
+            method=self.method,
+            tracks=tuple(track for track in self.tracks if not track.visible),
+            pose=self.pose,
+            steps=self.post_processing,
+        )
+
+    @cached_property
+    def _made(self) -> tuple[Draw, ...]:
+        return draws_of(self.scene, self.over_time)
+
+    @property
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        """The guarantee of each draw, parallel to `draws`."""
+        return self.quote.guarantees
+
+    @property
+    def total(self) -> Guarantee:
+        """The composed guarantee of the clip."""
+        return self.quote.total
+
+    @property
+    def strength(self) -> str:
+        """The strength of the total: strong, moderate, weak or practically none."""
+        return self.quote.strength
+
+    @property
+    def per_frame(self) -> Guarantee:
+        """What it would cost to draw each frame on its own at the price of one draw."""
+        return self.quote.per_frame
+
+    @property
+    def units(self) -> dict[str, Json]:
+        """The promise about a track, a person and an event, as the certificate states it."""
+        return self.quote.units
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """All that is to be known before a release, except about the bit source."""
+        linked = {track.person for track in self.tracks} != {None}
+        alone = (words.UNLINKED,) * (len(self.draws) > 1 and not linked and not self.total.free)
+        return (*self.quote.warnings, *self.method.notes, *alone)
+
+    @property
+    def in_the_clear(self) -> tuple[str, ...]:
+        """What a release by this plan reveals of the original."""
+        return self.quote.in_the_clear
+
+    @property
+    def remark(self) -> str:
+        """What drawing each frame at the full price would have cost, in words; empty if nothing costs."""
+        frames = sum(draw.frames for draw in self.draws if not draw.guarantee.free)
+        return "" if self.total.free else words.without_sharing(self.per_frame, frames)
+
+    @cached_property
+    def sha256(self) -> str:
+        """The SHA-256 of the plan's canonical text: plans that render the same have the same."""
+        from dpveil.video.plan_file import to_text
+
+        return hashlib.sha256(to_text(self).encode()).hexdigest()
+
+    @cached_property
+    def covered(self) -> Covered:
+        """The clip and what of it is replaced, which a ledger compares between releases of one clip.
+
+        A clip is the bytes of its file. Costs of several releases add up to a promise about what all of them
+        cover, so all that decides that counts: the replaced tracks with their keys, the shape that the method
+        replaces, the grid of the pose, and whether the sound is kept. It is the same for all debits of a
+        plan, as a person's draw is shown beside what the others' regions hide.
+        """
+        names = ("protect", "placing")
+        hidden = sorted((t for t in self.tracks if not t.visible), key=lambda t: (t.kind, t.keys[0].frame))
+        shape: Json = [str(getattr(self.method, name, "")) for name in names]
+        data: Json = {
+            "faces": draws_faces(self.method),
+            "shape": shape,
+            "pose": self.pose,
+            "audio": self.keep_audio,
+            "tracks": [[track.kind, *map(_place, track.keys)] for track in hidden],
+        }
+        text = json.dumps(data, sort_keys=True).encode()
+        return Covered(_digest(b"clip\0" + bytes.fromhex(self.facts.sha256)), _digest(b"tracks\0" + text))
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The debits of a release in a ledger, one for each draw."""
+        return tuple(Entry(draw.name, draw.guarantee, self.covered) for draw in self.draws)
+
+    @property
+    def settings(self) -> dict[str, Json]:
+        """The user's choices, as in a certificate."""
+        return {
+            "method": self.method.name,
+            "parameters": self.method.parameters(),
+            "request": list(self.request),
+            "post_processing": [step.description for step in self.post_processing],
+            "over_time": self.over_time,
+            "pose": self.pose,
+            "on_lost": self.on_lost,
+            "keep_audio": self.keep_audio,
+            "event_seconds": None if self.event_seconds is None else to_json(self.event_seconds),
+            "event_times": self.event_times,
+        }
+
+    def certificate(self, bits: str, output: ClipOutput) -> VideoCertificate:
+        """Return the certificate of a release by this plan: a file, made with a kind of `bits`."""
+        return VideoCertificate(quote=self.quote, bits=bits, output=output)
+
+    def prepare(self) -> None:
+        """Raise any error that would prevent a draw, before budget is spent: call it before paying."""
+        for draw in {(d.method, d.raster and (d.raster.h, d.raster.w)): d for d in self.draws}.values():
+            draw.method.prepare(**size_of(draw.raster) or CROP)
+
+    def check_strength(self, least: str | None) -> None:
+        """Raise `TooWeak` if the total is below `least` (strong, moderate or weak)."""
+        if least is not None and not at_least(self.strength, check_strength_name(least)):
+            raise TooWeak(asked=least, strength=self.strength, total=self.total, missing=())
+
+
+def _place(key: Key) -> list[Json]:
+    return [key.frame, key.x, key.y, key.w, key.h, key.roll, key.yaw]
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()

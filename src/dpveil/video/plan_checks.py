@@ -1,0 +1,147 @@
+"""What has to hold of the data of a plan, whoever wrote it; every failure names its field and value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from dpveil.core.origin import KIND
+from dpveil.errors import InvalidParameter, RegionError
+from dpveil.io import MAX_PIXELS
+from dpveil.io.names import quoted
+from dpveil.video.facts import Facts
+from dpveil.video.track import ENDS, Track
+
+MOST_TRACKS: Final = 10_000
+MOST_KEYS: Final = 200_000
+MOST_FRAMES: Final = 10_000_000
+MOST_STEPS: Final = 1_000_000
+MOST_TICKS: Final = 1 << 62
+"""Times are below this, in units of the clip's time base."""
+FARTHEST: Final = 1 << 20
+"""Boxes of keys are within so many pixels of the corner of the picture."""
+MOST_LETTERS: Final = 10_000
+"""Longest text of a plan, in characters."""
+LONGEST_NAME: Final = 255
+SHOWN: Final = 60
+"""Most characters of a value that an error repeats."""
+
+
+def refused(name: str, value: object, problem: str, hint: str = "") -> InvalidParameter:
+    """Return the error about a field, with its value made short and printable."""
+    if isinstance(value, str):
+        text = quoted(value)
+        value = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+    elif value is not None and not isinstance(value, bool | int | float):
+        value = None
+    return InvalidParameter(name, value, problem, hint=hint)
+
+
+def whole(value: object, name: str, least: int, most: int) -> int:
+    """Return a whole number between two others, inclusive; raises `InvalidParameter`."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise refused(name, value, "is not a whole number", f"write one from {least:,} to {most:,}")
+    if not least <= value <= most:
+        shown = value if abs(value) < 10**18 else None
+        raise refused(name, shown, "is out of range", f"write a whole number from {least:,} to {most:,}")
+    return value
+
+
+def check_name(value: object) -> str:
+    """Return the name of a clip without folders, which is looked up beside its plan; raises otherwise."""
+    hint = "write the name of the clip without its folder, such as clip.mp4"
+    if not isinstance(value, str) or not value.strip(". "):
+        raise refused("clip", value, "is no name of a file", hint)
+    if any(mark in value for mark in "/\\:\0") or not value.isprintable() or len(value) > LONGEST_NAME:
+        raise refused("clip", value, "is no name of a file in the folder of the plan", hint)
+    return value
+
+
+def check_facts(facts: Facts) -> None:
+    """Raise `InvalidParameter` for facts that no clip has."""
+    whole(facts.width, "width", 1, MAX_PIXELS)
+    whole(facts.height, "height", 1, MAX_PIXELS)
+    if facts.width * facts.height > MAX_PIXELS:
+        raise refused("height", facts.height, f"makes frames of more than {MAX_PIXELS:,} pixels")
+    unit = facts.time_base
+    if not 0 < unit.numerator < 1 << 31 or unit.denominator >= 1 << 31:
+        raise refused("time_base", str(unit), "is out of range", "it is a unit in seconds, such as 1/90000")
+    whole(facts.start, "start", -MOST_TICKS, MOST_TICKS)
+    if len(facts.steps) > MOST_STEPS:
+        raise refused("steps", len(facts.steps), "are too many", f"at most {MOST_STEPS:,}")
+    for at, (step, count) in enumerate(facts.steps):
+        whole(step, f"steps[{at}]", 1, MOST_TICKS)
+        whole(count, f"steps[{at}]", 1, MOST_FRAMES)
+    whole(facts.frames, "frames", 1, MOST_FRAMES)
+    whole(sum(step * count for step, count in facts.steps), "duration", 0, MOST_TICKS)
+
+
+def check_cuts(cuts: Sequence[int], frames: int) -> None:
+    """Raise `InvalidParameter` unless cuts are first frames of shots, in order."""
+    before = 0
+    for at, cut in enumerate(cuts):
+        whole(cut, f"cuts[{at}]", before + 1, frames - 1)
+        before = cut
+
+
+def check_tracks(tracks: Sequence[Track], frames: int) -> None:
+    """Raise `InvalidParameter` for tracks that cannot be, `RegionError` if none of them is replaced."""
+    if len(tracks) > MOST_TRACKS:
+        raise refused("tracks", len(tracks), "are too many", f"at most {MOST_TRACKS:,}")
+    numbers: set[int] = set()
+    kinds: dict[int, Track] = {}
+    for at, track in enumerate(tracks):
+        where = f"tracks[{at}]"
+        _check_track(track, frames, where)
+        if track.number in numbers:
+            raise refused(f"{where}.number", track.number, "is given to two tracks", "give each its own")
+        numbers.add(track.number)
+        if track.person is not None:
+            other = kinds.setdefault(track.person, track)
+            if other.kind != track.kind:
+                problem = f"is of track {other.number}, a {other.kind}, and of track {track.number}, which is"
+                raise refused(f"{where}.person", track.person, f"{problem} a {track.kind}", "link one kind")
+    if sum(len(track.keys) for track in tracks) > MOST_KEYS:
+        raise refused("tracks", None, f"have more than {MOST_KEYS:,} keys", "remove some, or cut the clip")
+    if all(track.visible for track in tracks):
+        problem = "no track is replaced" if tracks else "there is no track"
+        raise RegionError(f"{problem}, so that the clip would be copied", hint="let one not be visible")
+
+
+def _check_track(track: Track, frames: int, where: str) -> None:
+    whole(track.number, f"{where}.number", 1, MOST_FRAMES)
+    if track.person is not None:
+        whole(track.person, f"{where}.person", 1, MOST_FRAMES)
+    if not KIND.fullmatch(check_text(track.kind, f"{where}.kind")):
+        raise refused(f"{where}.kind", track.kind, "is no kind of region", "such as face, text or box")
+    check_text(track.finder, f"{where}.finder")
+    if track.end not in ENDS:
+        raise refused(f"{where}.end", track.end, "is unknown", f"one of {', '.join(ENDS)}")
+    score: Any = track.score
+    if score is not None and (isinstance(score, bool) or not isinstance(score, int | float)):
+        raise refused(f"{where}.score", score, "is not a number")
+    if score is not None and not 0 <= score <= 1:
+        raise refused(f"{where}.score", None, "is not from 0 to 1")
+    if not isinstance(track.visible, bool):
+        raise refused(f"{where}.visible", track.visible, "is neither true nor false")
+    if not track.keys:
+        raise refused(f"{where}.keys", None, "are missing", "give at least one place")
+    before = -1
+    for index, key in enumerate(track.keys):
+        name = f"{where}.keys[{index}]"
+        whole(key.frame, f"{name}.frame", 0, frames - 1)
+        if key.frame <= before:
+            raise refused(f"{name}.frame", key.frame, "does not come after the key before it", "sort them")
+        before = key.frame
+        for field, least in (("x", -FARTHEST), ("y", -FARTHEST), ("w", 1), ("h", 1)):
+            whole(getattr(key, field), f"{name}.{field}", least, FARTHEST)
+        whole(key.roll, f"{name}.roll", -180, 180)
+        if key.yaw is not None:
+            whole(key.yaw, f"{name}.yaw", -90, 90)
+
+
+def check_text(value: object, name: str) -> str:
+    """Return a printable text that is not too long; raises `InvalidParameter`."""
+    if not isinstance(value, str) or len(value) > MOST_LETTERS or not value.isprintable():
+        raise refused(name, value, "is no printable text")
+    return value

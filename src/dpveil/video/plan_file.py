@@ -1,0 +1,264 @@
+"""Plans of clips as JSON that people edit: `to_text` is its canonical form, `parse_plan` reads any form.
+
+What is read is hostile: every value is checked, sizes are bounded, and nothing that it names is opened.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final
+
+from dpveil.catalogue import build
+from dpveil.core.certificate import MOST_DIGITS
+from dpveil.core.numbers import Json, exact
+from dpveil.core.parameters import Parameter
+from dpveil.core.registry import METHODS
+from dpveil.errors import DPVeilError, InvalidParameter, UnknownName, meant
+from dpveil.io import received
+from dpveil.io.names import check_path, quoted, shown
+from dpveil.io.refused import Refused
+from dpveil.mechanisms.method import Method
+from dpveil.postprocessing import stated as stated_step
+from dpveil.video.asked import FIXED
+from dpveil.video.facts import Facts
+from dpveil.video.plan import VideoPlan
+from dpveil.video.plan_checks import MOST_TRACKS, check_text, refused
+from dpveil.video.track import Key, Track
+
+SCHEMA: Final = "dpveil.video-plan/1"
+MOST_BYTES: Final = 1 << 25
+WIDTH: Final = 100
+"""Objects and lists that fit into so many characters are written in one line."""
+HASH: Final = re.compile(r"[0-9a-f]{64}")
+BY_HAND: Final = {"face": "faces by hand", "text": "text by hand", "plate": "plates by hand"}
+"""The finder of a track that a user added, by its kind."""
+OTHERS: Final = "detected by hand"
+"""That of other kinds, which methods that draw faces cover."""
+LEFT: Final = "left"
+CLIP: Final = "name sha256 format codec width height time_base start steps audio dropped"
+PLAN: Final = (
+    "schema clip method parameters request post_processing over_time pose on_lost keep_audio event_seconds"
+    " event_times cuts tracks"
+)
+NEEDED: Final = {"schema", "clip", "method", "tracks"}
+TRACK: Final = "number kind finder score person visible end keys"
+KEY: Final = "frame x y w h roll yaw"
+
+
+def to_json(plan: VideoPlan) -> dict[str, Json]:
+    """Return the JSON object of a plan, without its thumbnails."""
+    facts = plan.facts
+    clip: dict[str, Json] = {
+        "name": plan.clip,
+        "sha256": facts.sha256,
+        "format": facts.format,
+        "codec": facts.codec,
+        "width": facts.width,
+        "height": facts.height,
+        "time_base": str(facts.time_base),
+        "start": facts.start,
+        "steps": [list(step) for step in facts.steps],
+        "audio": facts.audio,
+        "dropped": list(facts.dropped),
+    }
+    tracks: list[Json] = [
+        {
+            "number": track.number,
+            "kind": track.kind,
+            "finder": track.finder,
+            "score": track.score,
+            "person": track.person,
+            "visible": track.visible,
+            "end": track.end,
+            "keys": [dict(vars(key)) for key in track.keys],
+        }
+        for track in plan.tracks
+    ]
+    return {"schema": SCHEMA, "clip": clip, **plan.settings, "cuts": list(plan.cuts), "tracks": tracks}
+
+
+def to_text(plan: VideoPlan) -> str:
+    """Return the canonical text, with what is short in one line, such as a key."""
+    return _written(to_json(plan), "\n") + "\n"
+
+
+def _written(value: Json, line: str) -> str:
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    if not isinstance(value, dict | list) or len(text) + len(line) <= WIDTH:
+        return text
+    deeper = line + "  "
+    if isinstance(value, dict):
+        parts = [f"{json.dumps(name)}: {_written(each, deeper)}" for name, each in value.items()]
+        return "{" + deeper + ("," + deeper).join(parts) + line + "}"
+    return "[" + deeper + ("," + deeper).join(_written(each, deeper) for each in value) + line + "]"
+
+
+def read_plan(path: str | Path) -> VideoPlan:
+    """Return the plan in a file; raises `UsageError` that names the field and the value which is wrong."""
+    file = Path(check_path(path, "give the name of a plan, such as plan.json"))
+    try:
+        text = received(file, MOST_BYTES).decode()
+    except Refused as refusal:
+        raise InvalidParameter("plan", shown(file), refusal.problem, hint=refusal.remedy) from refusal
+    except UnicodeDecodeError as error:
+        raise InvalidParameter("plan", shown(file), "is not UTF-8 text", hint=AGAIN) from error
+    return parse_plan(text)
+
+
+AGAIN: Final = "make it again with dpveil video analyze"
+
+
+def parse_plan(text: str) -> VideoPlan:
+    """Return the plan that `text` states, which may be written in any form of JSON.
+
+    Raises errors of `dpveil.errors`, one line each, that name the field and its value.
+    """
+    try:
+        data = json.loads(
+            text, parse_int=_int, parse_float=_float, parse_constant=_none_of, object_pairs_hook=_once
+        )
+        return _plan(_object(data, "plan", PLAN, NEEDED))
+    except DPVeilError:
+        raise
+    except json.JSONDecodeError as error:
+        problem = f"is not JSON: {error.msg} in line {error.lineno}, column {error.colno}"
+        raise InvalidParameter("plan", None, problem, hint=AGAIN) from error
+    except (ValueError, TypeError, RecursionError, MemoryError, OverflowError) as error:
+        problem = "is not the JSON of a plan"
+        raise InvalidParameter("plan", None, problem, hint=AGAIN) from error
+
+
+def _plan(data: Mapping[str, Any]) -> VideoPlan:
+    if data["schema"] != SCHEMA:
+        raise refused("schema", data["schema"], "is not one of a plan", f"this version reads {SCHEMA}")
+    clip = _object(data["clip"], "clip", CLIP, {*CLIP.split()} - {"dropped"})
+    chosen = {n: data[n] for n in ("over_time", "pose", "on_lost", "event_times") if n in data}
+    if "keep_audio" in data:
+        chosen["keep_audio"] = _flag(data["keep_audio"], "keep_audio")
+    seconds = data.get("event_seconds")
+    steps = _list(data.get("post_processing", []), "post_processing")
+    texts = [check_text(step, f"post_processing[{at}]") for at, step in enumerate(steps)]
+    listed = _list(data["tracks"], "tracks")
+    if len(listed) > MOST_TRACKS:
+        raise refused("tracks", len(listed), "are too many", f"at most {MOST_TRACKS:,}")
+    return VideoPlan(
+        clip=clip["name"],
+        facts=_facts(clip),
+        method=_method(data["method"], data.get("parameters", {})),
+        tracks=tuple(_track(each, f"tracks[{at}]") for at, each in enumerate(listed)),
+        cuts=tuple(_list(data.get("cuts", []), "cuts")),
+        request=tuple(_list(data.get("request", []), "request")),
+        post_processing=tuple(map(stated_step, texts)),
+        event_seconds=None if seconds is None else exact(seconds, "event_seconds"),
+        **chosen,
+    )
+
+
+def _facts(clip: Mapping[str, Any]) -> Facts:
+    if not isinstance(clip["sha256"], str) or not HASH.fullmatch(clip["sha256"]):
+        raise refused("sha256", clip["sha256"], "is no SHA-256", AGAIN)
+    steps = _list(clip["steps"], "steps")
+    for at, step in enumerate(steps):
+        if len(_list(step, f"steps[{at}]")) != 2:
+            raise refused(f"steps[{at}]", None, "is not a difference and a count", AGAIN)
+    dropped = _list(clip.get("dropped", []), "dropped")
+    return Facts(
+        sha256=clip["sha256"],
+        format=check_text(clip["format"], "format"),
+        codec=check_text(clip["codec"], "codec"),
+        width=clip["width"],
+        height=clip["height"],
+        time_base=exact(check_text(clip["time_base"], "time_base"), "time_base"),
+        start=clip["start"],
+        steps=tuple((step[0], step[1]) for step in steps),
+        audio=_flag(clip["audio"], "audio"),
+        dropped=tuple(check_text(each, f"dropped[{at}]") for at, each in enumerate(dropped)),
+    )
+
+
+def _track(value: object, where: str) -> Track:
+    data = _object(value, where, TRACK, {"number", "kind", "keys"})
+    keys = []
+    for at, each in enumerate(_list(data["keys"], f"{where}.keys")):
+        name = f"{where}.keys[{at}]"
+        keys.append(Key(**_object(each, name, KEY, {"frame", "x", "y", "w", "h"})))
+    optional = {n: data[n] for n in ("score", "person", "visible") if n in data}
+    kind, end = data["kind"], data.get("end", LEFT)
+    by_hand = BY_HAND.get(kind, OTHERS) if isinstance(kind, str) else OTHERS
+    finder = data.get("finder", kind if kind in FIXED else by_hand)
+    return Track(number=data["number"], kind=kind, finder=finder, end=end, keys=tuple(keys), **optional)
+
+
+def _method(name: object, parameters: object) -> Method:
+    """Return a method by name; parameters that are left out have their defaults, and none names a file."""
+    if not isinstance(name, str) or name not in METHODS:
+        raise UnknownName("method", quoted(str(name))[:60], METHODS)
+    kind = METHODS[name]
+    names = {each.name: inspect.getattr_static(kind, each.name) for each in fields(kind)}
+    known = {each: static for each, static in names.items() if isinstance(static, Parameter)}
+    given = _object(parameters, "parameters", " ".join(known), set())
+    for each, value in given.items():
+        if isinstance(value, dict | list):
+            raise refused(f"parameters.{each}", None, "is not a single value")
+    return build(name, {n: None if v is None else known[n].stated(v) for n, v in given.items()})
+
+
+def _object(value: object, where: str, names: str, needed: set[str]) -> dict[str, Any]:
+    """Return a JSON object that has the `needed` fields and no others than `names`."""
+    if not isinstance(value, dict):
+        raise refused(where, value, "is not an object")
+    known, before = names.split(), "" if where == "plan" else f"{where}."
+    for name, each in value.items():
+        if name not in known:
+            hint = f"{meant(name, known)}its fields are {', '.join(known)}"
+            raise refused(
+                f"{'' if where == 'plan' else where + '.'}{quoted(name)[:60]}", each, "is unknown", hint
+            )
+    for name in known:
+        if name in needed and name not in value:
+            raise refused(f"{before}{name}", None, "is missing")
+    return value
+
+
+def _list(value: object, where: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise refused(where, value, "is not a list")
+    return value
+
+
+def _flag(value: object, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise refused(where, value, "is neither true nor false")
+    return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in data:
+            raise refused(quoted(name)[:60], value, "is given twice in one object", "leave one out")
+        data[name] = value
+    return data
+
+
+def _int(digits: str) -> int:
+    return int(_short(digits))
+
+
+def _float(digits: str) -> float:
+    return float(_short(digits))
+
+
+def _short(digits: str) -> str:
+    if len(digits) > MOST_DIGITS:
+        raise refused("number", f"{digits[:20]}…", "has too many digits")
+    return digits
+
+
+def _none_of(name: str) -> None:
+    raise refused("number", name, "is not a number")

@@ -1,0 +1,273 @@
+"""The folder of a rendering that is not finished: what it needs to go on after any end, also `kill -9`.
+
+It lies beside the output, hidden, readable by its owner only, and holds (in the order of its making): 32
+random bytes that key the draws; what the rendering is of, with a nonce that the ledger's keys contain; what
+was drawn; segments that are whole; the joined clip and its certificate. Each file is flushed before it has
+its name. A rendering that goes on therefore pays nothing twice, and draws nothing else than it would have.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from dpveil.errors import OutputError
+from dpveil.io.locking import alone
+from dpveil.io.names import shown
+from dpveil.io.writing import OWN, flush_folder, refusal
+
+FORMAT: Final = "dpveil.video-state/1"
+KEY: Final = "key"
+STATE: Final = "state.json"
+PLAN: Final = "plan.json"
+DRAWS: Final = "draws"
+CERTIFICATE: Final = "certificate.json"
+LOCK: Final = "lock"
+PART: Final = "part"
+MOST_BYTES: Final = 1 << 16
+"""Most bytes of the state itself, which is short."""
+OTHER: Final = (
+    "give the same clip, plan and options as then, which costs nothing; or {replace}, which drops it, and"
+    " what was paid for it is lost"
+)
+
+
+def folder_of(out: Path) -> Path:
+    """Return where a rendering to `out` keeps its state.
+
+    >>> folder_of(Path("private.mp4")).name
+    '.private.mp4.dpveil-video'
+    """
+    return out.with_name(f".{out.name}.dpveil-video")
+
+
+@dataclass(frozen=True)
+class State:
+    """A rendering's folder, which this process alone uses; `nonce` is new for each rendering that is begun.
+
+    `resumed` says whether another process began it.
+    """
+
+    folder: Path
+    nonce: str
+    resumed: bool
+
+    @property
+    def key(self) -> bytes:
+        """The 32 bytes that key the draws; raises `OutputError` if they are gone or damaged."""
+        key = self._read(KEY)
+        if key is None or len(key) != 32:
+            raise self._damaged()
+        return key
+
+    def forget_key(self) -> None:
+        """Delete the key: all that it draws is stored."""
+        (self.folder / KEY).unlink(missing_ok=True)
+        flush_folder(self.folder)
+
+    @property
+    def draws(self) -> bytes | None:
+        """What was drawn; None if it is not stored yet."""
+        return self._read(DRAWS)
+
+    def keep(self, name: str, contents: bytes, *, mode: int = OWN) -> None:
+        """Store a file of the state; on return it survives a loss of power. Raises `OutputError`."""
+        with told(self.folder):
+            _write(self.folder, name, contents, mode)
+
+    def keep_plan(self, plan: str, asked: str) -> None:
+        """Store the text of a plan with what was asked, so that another process need not plan again."""
+        self.keep(PLAN, json.dumps({"asked": asked, "plan": plan}).encode())
+
+    def read(self, name: str) -> bytes | None:
+        """Return a file of the state; None if it is not stored yet."""
+        return self._read(name)
+
+    def path(self, name: str) -> Path:
+        """Return the place of a file of the state."""
+        return self.folder / name
+
+    def finish(self, name: str) -> None:
+        """Give the part that is written, a whole file, its name; it survives a loss of power then."""
+        with told(self.folder):
+            part = self.part(name)
+            with part.open("rb+") as file:
+                os.fsync(file.fileno())
+            part.replace(self.folder / name)
+            flush_folder(self.folder)
+
+    def part(self, name: str) -> Path:
+        """Return the path under which a file is written until it is whole; it keeps its suffix."""
+        return self.folder / f"{PART}-{name}"
+
+    def has(self, name: str) -> bool:
+        """Whether a file of the state is stored."""
+        return (self.folder / name).is_file()
+
+    def remove(self) -> None:
+        """Delete everything, the key first: the rendering is finished, or dropped."""
+        with told(self.folder):
+            _clear(self.folder)
+            (self.folder / LOCK).unlink(missing_ok=True)
+            self.folder.rmdir()
+            flush_folder(self.folder.parent)
+
+    def _read(self, name: str) -> bytes | None:
+        with told(self.folder):
+            try:
+                return (self.folder / name).read_bytes()
+            except FileNotFoundError:
+                return None
+
+    def _damaged(self) -> OutputError:
+        text = f"{shown(self.folder)} is damaged"
+        hint = "with {replace} the rendering begins anew, and what was paid for it is lost"
+        return OutputError(text, hint=hint, arguments={"replace": "replace=True"})
+
+
+@contextmanager
+def state(out: Path, settings: Mapping[str, Any], *, anew: bool = False) -> Iterator[State]:
+    """Hold the state of a rendering with these `settings` to `out`, begun now or by a process that has ended.
+
+    One with other settings is an `OutputError`; `anew` drops that one. Raises `OutputError` if another
+    process is rendering to `out`, if the folder is not this user's own, or cannot be written.
+    """
+    folder = folder_of(out)
+    with ExitStack() as held:
+        with told(out):
+            with suppress(FileExistsError):
+                folder.mkdir(mode=0o700)
+            _check_own(folder)
+            try:
+                held.enter_context(alone(folder / LOCK))
+            except OSError as error:
+                if error.errno != errno.EBUSY:
+                    raise
+                text = f"another process is rendering {shown(out)}"
+                raise OutputError(text, hint="wait until it is done") from error
+            folder.chmod(0o700)  # the process before may have removed it, and the lock made it anew
+        yield _begun(folder, digest_of(settings), out, anew=anew)
+
+
+def left_plan(out: Path, asked: str) -> str | None:
+    """Return the text of the plan by which a killed process was rendering to `out`, if it was asked the same.
+
+    `asked` is the digest of what it was asked, as it was given to `keep_plan`.
+    """
+    try:
+        _check_own(folder_of(out))
+        data = json.loads((folder_of(out) / PLAN).read_bytes())
+        return str(data["plan"]) if data["asked"] == asked else None
+    except (OSError, OutputError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def drop(out: Path) -> None:
+    """Delete what is left of a rendering to `out` that is finished, unless a process still uses it."""
+    folder = folder_of(out)
+    if not folder.is_dir() or folder.is_symlink():
+        return
+    with suppress(OSError, OutputError), state(out, {}, anew=True) as found:
+        found.remove()
+
+
+def digest_of(settings: Mapping[str, Any]) -> str:
+    """Return SHA-256 of settings, in hexadecimal.
+
+    >>> digest_of({"a": 1, "b": 2}) == digest_of({"b": 2, "a": 1})
+    True
+    """
+    text = json.dumps(settings, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def sha256_of(path: Path) -> str:
+    """Return SHA-256 of a file, in hexadecimal; raises `OutputError`."""
+    with told(path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _begun(folder: Path, digest: str, out: Path, *, anew: bool) -> State:
+    """Return the state in a folder that is locked, or a new one if there is none."""
+    there = _parsed(folder)
+    if there is not None and there != {} and (there["digest"] == digest):
+        return State(folder, there["nonce"], resumed=True)
+    if there is not None and not anew:
+        problem = "is damaged" if there == {} else "is of another clip, plan or options"
+        text = f"a rendering to {shown(out)} was begun and not finished, and {problem}"
+        raise OutputError(text, hint=OTHER, arguments={"replace": "replace=True"})
+    with told(folder):
+        _clear(folder)
+        nonce = secrets.token_hex(16)
+        _write(folder, KEY, os.urandom(32))
+        text = json.dumps({"format": FORMAT, "digest": digest, "nonce": nonce})
+        _write(folder, STATE, text.encode())
+        flush_folder(folder.parent)
+    return State(folder, nonce, resumed=False)
+
+
+def _parsed(folder: Path) -> dict[str, str] | None:
+    """Return what a state says; None if none was begun, and nothing of one that is damaged."""
+    try:
+        with (folder / STATE).open("rb") as file:
+            data = json.loads(file.read(MOST_BYTES))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError):
+        return {}
+    fields = ("format", "digest", "nonce")
+    whole = isinstance(data, dict) and all(isinstance(data.get(name), str) for name in fields)
+    return {name: data[name] for name in fields} if whole and data["format"] == FORMAT else {}
+
+
+def _check_own(folder: Path) -> None:
+    """Raise `OutputError` unless a folder is a real one that nobody but this user can read or write.
+
+    Whoever could write there could choose the key of the draws.
+    """
+    status = folder.lstat()
+    mine = not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
+    closed = os.name != "posix" or not status.st_mode & 0o077
+    if not (stat.S_ISDIR(status.st_mode) and mine and closed):
+        text = f"{shown(folder)} is not a private folder of yours"
+        raise OutputError(text, hint="remove it, or choose another name for the output")
+
+
+def _write(folder: Path, name: str, contents: bytes, mode: int = OWN) -> None:
+    part = folder / f"{PART}-{name}"
+    part.unlink(missing_ok=True)
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    with os.fdopen(handle, "wb") as file:
+        file.write(contents)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(folder / name)
+    flush_folder(folder)
+
+
+def _clear(folder: Path) -> None:
+    """Delete all but the lock, first what would make a rendering go on, then the rest."""
+    for name in (STATE, KEY, DRAWS):
+        (folder / name).unlink(missing_ok=True)
+    for path in folder.iterdir():
+        if path.name != LOCK:
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+@contextmanager
+def told(place: Path) -> Iterator[None]:
+    """Turn errors of the operating system into `OutputError`."""
+    try:
+        yield
+    except OSError as error:
+        raise refusal(place, error) from error

@@ -1,0 +1,198 @@
+"""Objects of a clip, frame by frame: searched for, followed, and given up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from dpveil.core.origin import FACE
+from dpveil.core.photo import Photo
+from dpveil.errors import RegionError
+from dpveil.regions.finder import Finder, Seen
+from dpveil.video.facts import Facts, Frame
+from dpveil.video.tracks.association import matches, overlap
+from dpveil.video.tracks.memory import Memory, Moment
+from dpveil.video.tracks.settings import TrackSettings
+from dpveil.video.tracks.shots import Shots
+from dpveil.video.tracks.trace import Closed, Edges, Place, Trace, outside
+from dpveil.video.tracks.turns import turn_of
+
+MOST_TRACKS: Final = 2000
+MOST_KEYS: Final = 200_000
+"""Limits of a clip."""
+MANY: Final = "give higher thresholds, cut the clip, or protect the whole of it: choose whole for {regions}"
+TAKEN: Final = 0.5
+"""Intersection over union with a track that was found, from which one that was not is the same object."""
+THUMBNAIL: Final = 96
+"""Longer side of thumbnails in pixels."""
+AROUND: Final = 0.3
+"""Margin of thumbnails on each side, relative to the box."""
+
+
+class Tracker:
+    """Takes the frames of a clip in order; `closed` are the tracks so far and `cuts` where shots begin."""
+
+    def __init__(self, facts: Facts, finders: Sequence[Finder], settings: TrackSettings) -> None:
+        self.facts, self.settings = facts, settings
+        made = [finder.for_frames(facts.width, facts.height, settings.long_side) for finder in finders]
+        self.finders = list({finder.description: finder for finder in made}.values())
+        self.closed: list[Closed] = []
+        self.cuts: list[int] = []
+        self.searched = 0
+        self._shots, self._live, self._keys = Shots(), list[Trace](), 0
+        self._memory = Memory(facts, max(settings.backwards, settings.every))
+        self._due: Fraction | None = None
+
+    def take(self, frame: Frame) -> None:
+        """Take the next frame; raises `RegionError` if a search fails or there are too many tracks."""
+        now = Moment.of(frame, self.facts)
+        if self._shots.begins(now.grey):
+            self._cut(frame.index)
+        if self._live:
+            moved = self._memory.forwards(now, [trace.box for trace in self._live])
+            for trace, (box, sure) in zip(self._live, moved, strict=True):
+                trace.follow(now.frame, now.seconds, box, sure=sure)
+        if self._is_due(now):
+            self._search(frame, now)
+            self._due = now.seconds + self.settings.every
+        self._drop(now)
+        self._memory.add(now)
+
+    def end(self) -> None:
+        """Close all tracks, as the clip is over."""
+        for trace in self._live:
+            self._close(trace, "end")
+        self._live = []
+
+    def _is_due(self, now: Moment) -> bool:
+        """Whether the next search is nearer to this frame than to the next one, if that comes as soon."""
+        newest = self._memory.newest
+        step = now.seconds - newest.seconds if newest is not None else Fraction(0)
+        return self._due is None or now.seconds + step / 2 >= self._due
+
+    def _cut(self, index: int) -> None:
+        """Begin a shot: nothing is followed from one to the next, and its first frame is searched."""
+        for trace in self._live:
+            self._close(trace, "cut")
+        self.cuts.append(index)
+        self._live, self._due = [], None
+        self._memory.clear()
+
+    def _search(self, frame: Frame, now: Moment) -> None:
+        """Search a frame by every finder, and take what is found as that of tracks, or of new ones."""
+        photo = Photo(frame.image)
+        self.searched += 1
+        for finder in self.finders:
+            own = [trace for trace in self._live if trace.finder == finder.description]
+            found = finder.seen(photo)
+            for kind in sorted({one.kind for one in found} | {trace.kind for trace in own}):
+                traces = [trace for trace in own if trace.kind == kind]
+                new = self._assign(traces, [one for one in found if one.kind == kind], now)
+                self._begin(finder.description, new, now)
+        self._show_and_turn(frame, now)
+
+    def _assign(self, traces: list[Trace], found: list[Seen], now: Moment) -> list[Seen]:
+        """Give detections to tracks, first the sure ones and then the doubtful, and return new objects.
+
+        Source: ByteTrack (arXiv 2110.06864).
+        """
+        new = self._match(traces, [one for one in found if one.sure], now)
+        rest = [trace for trace in traces if trace.found.frame != now.frame]
+        self._match(rest, [one for one in found if not one.sure], now, narrow=True)
+        self._give_up_taken(traces, now)
+        return new
+
+    def _match(
+        self, traces: list[Trace], found: list[Seen], now: Moment, *, narrow: bool = False
+    ) -> list[Seen]:
+        """Give detections to tracks, and return those that are of none.
+
+        Tracks that were lost on the way are followed backwards from there.
+        """
+        boxes = np.array([_edges(one) for one in found]).reshape(-1, 4)
+        held = np.array([trace.box for trace in traces]).reshape(-1, 4)
+        ahead = np.array([trace.ahead for trace in traces]).reshape(-1, 4)
+        alone = np.array([trace.alone for trace in traces])
+        pairs = matches(held, ahead, alone, boxes, narrow)
+        again = [(i, j) for i, j in pairs if not traces[i].place.sure]
+        before = dict(zip(again, self._memory.backwards(now, [boxes[j] for _, j in again]), strict=True))
+        for i, j in pairs:
+            traces[i].find(boxes[j], found[j].score, before.get((i, j), []))
+        taken = {j for _, j in pairs}
+        return [one for j, one in enumerate(found) if j not in taken]
+
+    def _give_up_taken(self, traces: list[Trace], now: Moment) -> None:
+        """Close tracks that were not found, where another one was."""
+        found = [trace for trace in traces if trace.found.frame == now.frame]
+        missing = [trace for trace in traces if trace.found.frame != now.frame]
+        if not found or not missing:
+            return
+        alike = overlap(*(np.array([trace.box for trace in some]) for some in (missing, found)))
+        for trace, best in zip(missing, alike.max(axis=1), strict=True):
+            if best > TAKEN:
+                self._close(trace, "lost", taken=True)
+                self._live.remove(trace)
+
+    def _begin(self, finder: str, found: list[Seen], now: Moment) -> None:
+        """Begin tracks, each of which is followed backwards."""
+        if len(self.closed) + len(self._live) + len(found) > MOST_TRACKS:
+            when = f"frame {now.frame} ({float(now.seconds):.2f} s)"
+            raise _too_many(f"the clip has more than {MOST_TRACKS:,} tracks up to {when}")
+        boxes = [_edges(one) for one in found]
+        for one, box, before in zip(found, boxes, self._memory.backwards(now, boxes), strict=True):
+            place = Place(now.frame, now.seconds, box, True)
+            self._live.append(Trace.begin(one.kind, finder, place, before, one.score))
+
+    def _show_and_turn(self, frame: Frame, now: Moment) -> None:
+        """Keep pictures of what was found in this frame, and look for the roll and yaw of faces."""
+        for trace in self._live:
+            if trace.found.frame != now.frame:
+                continue
+            if trace.best_shown < trace.newest_score:
+                trace.show(_thumbnail(frame, trace.box))
+            if trace.kind == FACE and now.seconds >= trace.turn_due:
+                trace.turn(now.seconds, turn_of(frame.image, trace.box))
+
+    def _drop(self, now: Moment) -> None:
+        """Close the tracks of what left the picture or was not found for too long."""
+        for trace in list(self._live):
+            gone = outside(trace.box, self.facts.width, self.facts.height)
+            if gone or now.seconds - trace.found.seconds > self.settings.gap:
+                left = trace.left(self.facts.width, self.facts.height)
+                self._close(trace, "left" if left else "lost")
+                self._live.remove(trace)
+
+    def _close(self, trace: Trace, end: str, *, taken: bool = False) -> None:
+        closed = trace.close(end, self.settings.margin, taken=taken)
+        self.closed.append(closed)
+        self._keys += len(closed.keys)
+        if self._keys > MOST_KEYS:
+            raise _too_many(f"the tracks of the clip have more than {MOST_KEYS:,} keys")
+
+
+def _edges(one: Seen) -> Edges:
+    """Return left, top, right and bottom."""
+    x, y, w, h = one.box
+    return np.array([x, y, x + w, y + h], np.float64)
+
+
+def _thumbnail(frame: Frame, box: Edges) -> np.ndarray | None:
+    """Return a small picture of a box and what is around it; None if it is outside of the frame."""
+    import cv2
+
+    height, width = frame.image.shape[:2]
+    aside = np.tile((box[2:] - box[:2]) * AROUND, 2) * [-1, -1, 1, 1]
+    left, top, right, bottom = np.rint(box + aside).astype(int)
+    part = frame.image[max(0, top) : min(height, bottom), max(0, left) : min(width, right)]
+    if not part.size:
+        return None
+    ratio = min(1.0, THUMBNAIL / max(part.shape[:2]))
+    size = tuple(max(1, round(side * ratio)) for side in part.shape[1::-1])
+    return cv2.resize(part, size, interpolation=cv2.INTER_AREA)
+
+
+def _too_many(what: str) -> RegionError:
+    return RegionError(what, hint=MANY, arguments={"regions": "regions"})

@@ -1,0 +1,154 @@
+"""Verifies that a released clip is the one its certificate describes, without decoding it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from dpveil.core.certificate import MOST_BYTES
+from dpveil.core.guarantee import counted
+from dpveil.errors import INTACT, DPVeilError
+from dpveil.io import is_present, received
+from dpveil.io.names import check_path, quoted
+from dpveil.io.received import opened
+from dpveil.io.refused import Refused
+from dpveil.release.keys import PublicKey
+from dpveil.release.saving import certificate_path, image_path
+from dpveil.release.trust import judged
+from dpveil.release.verification import FORGED, UNFORESEEN, Trusted, asked, too_weak
+from dpveil.release.verified import Verification
+from dpveil.release.words import bit_cautions, few_only, verdict
+from dpveil.video.certificate import FORMATS, VideoCertificate
+from dpveil.video.certificate_file import parse_certificate
+from dpveil.video.words import VOICES, of_clip
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+PART: Final = 1 << 20
+"""Bytes that are hashed at a time."""
+ISO, EBML = (4, b"ftyp"), (0, b"\x1aE\xdf\xa3")
+MAGIC: Final = {"mp4": ISO, "mov": ISO, "mkv": EBML, "webm": EBML}
+"""What files of a format begin with, and at which byte."""
+SEEN: Final = "{} of {:,} stay visible, as the user chose"
+
+
+@dataclass(frozen=True, repr=False)
+class ClipVerification(Verification):
+    """The result of verifying one clip: as that of a photo, about a certificate of a clip."""
+
+    certificate: VideoCertificate | None = None  # type: ignore[assignment]
+
+    @property
+    def objections(self) -> tuple[str, ...]:
+        """Why the clip may not be published, in a few words each."""
+        return () if self.certificate is None else self.certificate.objections
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes about a consistent clip, recomputed, not copied from its certificate; else empty."""
+        stated = self.certificate
+        if self.status != "consistent" or stated is None:
+            return ()
+        quote = stated.quote
+        visible = sum(track.visible for track in quote.tracks)
+        seen = (SEEN.format(counted(visible, "track"), len(quote.tracks)),) * bool(visible)
+        few = (few_only(quote.total),) * (few_only(quote.total) in quote.warnings)
+        length = counted(quote.frames, "frame")
+        voices = (VOICES,) * quote.audio
+        notes = (
+            length,
+            *bit_cautions(stated.bits),
+            *map(of_clip, verdict(stated.composition)),
+            *few,
+            *seen,
+            *voices,
+        )
+        return (*notes, *self.signature)
+
+
+def is_clip(path: Path) -> bool:
+    """Whether a path has the name of a clip in a format of `FORMATS`, or that of the certificate of one.
+
+    >>> is_clip(Path("private.mp4")), is_clip(Path("private.mp4.certificate.json")), is_clip(Path("a.png"))
+    (True, True, False)
+    """
+    clip = image_path(path)
+    return clip is not None and clip.suffix.lower() in FORMATS
+
+
+def verify_clip(path: str | Path, *, at_least: str | None = None, trust: Trusted = None) -> ClipVerification:
+    """Return whether the clip at `path`, which may also name its certificate, fits its certificate.
+
+    Recomputes the hash of the file's bytes, and the guarantee from method, parameters, tracks and rasters.
+    Only the two files are opened, and neither may be a link; the clip is not decoded. Problems of the files
+    are listed in the result. `at_least` and `trust` are as in `dpveil.verify`.
+    """
+    given = Path(check_path(path, "give the name of a released clip"))
+    least, trusted = asked(at_least, trust)
+    clip = image_path(given)
+    if clip is None:
+        problem = "the name is that of no clip's certificate"
+        return _judged(ClipVerification(given, "inconsistent", (problem,)), least, trusted)
+    return _judged(_verified(clip), least, trusted)
+
+
+def _judged(
+    found: ClipVerification, least: str | None, trusted: Sequence[PublicKey] | None
+) -> ClipVerification:
+    return judged(replace(found, refused=too_weak(found, least)), trusted)
+
+
+def _verified(clip: Path) -> ClipVerification:
+    beside = certificate_path(clip)
+    if not is_present(beside):
+        problem = "the file has no certificate" if is_present(clip) else "the file does not exist"
+        return ClipVerification(clip, "missing", (f"{problem}: only what dpveil released can be verified",))
+    try:
+        certificate = parse_certificate(received(beside, MOST_BYTES).decode())
+        problems = tuple(map(quoted, _problems(clip, certificate)))
+    except Refused as refusal:
+        return ClipVerification(clip, "inconsistent", (f"the certificate {refusal.problem}",))
+    except UnicodeDecodeError:
+        return ClipVerification(clip, "inconsistent", (f"the certificate is not UTF-8 text: {INTACT}",))
+    except DPVeilError as error:
+        return ClipVerification(clip, "inconsistent", (quoted(str(error)),))
+    except Exception as error:  # noqa: BLE001  an untrusted file must not end a run over many
+        return ClipVerification(clip, "inconsistent", (f"{UNFORESEEN} ({type(error).__name__})",))
+    return ClipVerification(clip, "inconsistent" if problems else "consistent", problems, certificate)
+
+
+def _problems(clip: Path, certificate: VideoCertificate) -> Iterator[str]:
+    """Yield why a clip is not the one that its certificate describes."""
+    output, signature = certificate.output, certificate.signature
+    if signature is not None and not signature.fits(certificate.unsigned_text()):
+        yield FORGED
+    if FORMATS.get(clip.suffix.lower()) != output.format:
+        yield f"its name does not end as that of a {output.format} file"
+    try:
+        if not is_present(clip):
+            raise Refused("is missing", INTACT)
+        if clip.is_symlink():
+            raise Refused("is a symbolic link, and links are not followed", INTACT)
+        with opened(clip) as (file, _):
+            digest, head = _hash(file)
+    except Refused as refusal:
+        yield f"the clip {refusal.problem}"
+        return
+    at, magic = MAGIC[output.format]
+    if digest != output.sha256:
+        yield "the clip was changed: its SHA-256 is not the one in the certificate"
+    elif head[at : at + len(magic)] != magic:
+        yield f"the clip is not a {output.format} file"
+
+
+def _hash(file: BinaryIO) -> tuple[str, bytes]:
+    """Return the SHA-256 of a file, and the bytes that it begins with."""
+    digest, head = hashlib.sha256(), b""
+    while part := file.read(PART):
+        head = head or part[:16]
+        digest.update(part)
+    return digest.hexdigest(), head

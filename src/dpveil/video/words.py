@@ -1,0 +1,108 @@
+"""Every sentence of a clip's certificate, generated from data and never parsed.
+
+Raise `WORDING` when one changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from dpveil.core.guarantee import Guarantee, counted
+
+WORDING: Final = 1
+"""The version of these sentences."""
+SAME: Final = "which follow from the clip's pixels: the guarantee compares clips in which the same is found"
+SIZE: Final = "the clip's size in pixels, its number of frames and the time of each"
+PLACES: Final = f"where each region is in every frame, rounded to a public grid, {SAME}"
+COUNT: Final = f"how many tracks there are, of what, and when each of them begins and ends, {SAME}"
+MOTION: Final = (
+    "motion: how heads and whatever else is replaced move over time, and with it gait and gestures, which may"
+    " identify people"
+)
+TURNS: Final = f"how each head is tilted and turned in every frame, rounded to a public grid, {SAME}"
+MISSED: Final = (
+    "everything outside of the regions, and so every face and whatever else was asked for in all frames in"
+    " which it was missed"
+)
+GIVEN: Final = "position and size of the regions"
+OUTSIDE: Final = "everything outside of the regions"
+NOTHING: Final = "that nothing was found: the guarantee compares clips in which nothing is"
+TRACES: Final = (
+    "traces of what is replaced that a lossy video format left in pixels around a region and in other frames"
+)
+SOUND: Final = "the sound, with every voice in it"
+VOICES: Final = "VOICES ARE IN THE CLEAR: the sound is kept as it is, and a voice may identify a person"
+VISIBLE: Final = "{} as it is in every frame, as the user chose"
+LINKED: Final = "that {} show one person, as the user says: nothing checks it"
+ACCOUNTANT: Final = "basic composition in exact rationals"
+INPUT: Final = {
+    "once": "drawn once from a key frame that follows from the places alone, and shown in every frame",
+    "mean": "drawn once from the mean of all frames, and shown in every frame",
+    "split": "drawn anew in every frame, for an equal share of the budget",
+}
+"""What is drawn, by how the budget lasts."""
+ONE_TRACK: Final = (
+    "what one track shows in its region: for clips that differ in nothing that another person's draw reads"
+)
+ONE_PERSON: Final = (
+    "what the linked tracks of one person show in their regions: for clips that differ in nothing that"
+    " another person's draw reads; tracks of one person that are not linked cost their sum, which is never"
+    " more than the total"
+)
+EVENT: Final = (
+    "what an event of at most {seconds} s changes within the regions, if it happens {times}: in at most"
+    " {frames} of the clip's decoded frames, whether anything was detected there or not"
+)
+UNLINKED: Final = (
+    "tracks are not linked: each of them is drawn and costs for itself, also where a person returns; link the"
+    " tracks of one person to draw that person once"
+)
+NOT_ASKED: Final = "it was not asked for"
+BY_PIXELS: Final = "the regions follow from what was found in the clip"
+NOT_ALWAYS: Final = "a region does not last from the first frame to the last, or stays visible"
+
+
+def covers(name: str, kind: str, frames: int, size: tuple[int, int] | None, over_time: str) -> str:
+    """Return the sentence of `Scope.covers` for one person; `size` is that of its raster.
+
+    >>> covers("track 3", "face", 250, None, "once").partition(", ")[0]
+    'track 3: face in 250 frames'
+    """
+    read = "its canonical crop" if size is None else f"{size[0]}×{size[1]} pixels, 3 channels"
+    return f"{name}: {kind} in {counted(frames, 'frame')}, {read}, {INPUT[over_time]}"
+
+
+def of_clip(text: str) -> str:
+    """Return a sentence about a photo as one about a clip.
+
+    >>> of_clip("it depends a little on the photo")
+    'it depends a little on the clip'
+    """
+    return text.replace("photo", "clip")
+
+
+def visible(numbers: Iterable[int]) -> tuple[str, ...]:
+    """Return a sentence for every track that stays as it is."""
+    return tuple(VISIBLE.format(f"track {number}") for number in numbers)
+
+
+def linked(groups: Iterable[Iterable[int]]) -> tuple[str, ...]:
+    """Return a sentence for all tracks of each person that were linked.
+
+    >>> linked([[1, 4]])
+    ('that tracks 1 and 4 show one person, as the user says: nothing checks it',)
+    """
+    return tuple(LINKED.format(f"tracks {' and '.join(map(str, numbers))}") for numbers in groups)
+
+
+def without_sharing(guarantee: Guarantee, frames: int) -> str:
+    """Return what a clip would cost if each frame were drawn on its own at the price of one draw.
+
+    >>> from dpveil.mechanisms.pixel import DPPix
+    >>> minute = DPPix(epsilon=1500).guarantee(height=8, width=8, channels=3)
+    >>> without_sharing(minute, 1500)
+    'drawn anew in each of 1,500 frames at the full price, this clip would be 1500-DP, any-image'
+    """
+    each = f"each of {frames:,} frames" if frames > 1 else "its one frame"
+    return f"drawn anew in {each} at the full price, this clip would be {guarantee}"

@@ -1,0 +1,257 @@
+"""Clips on the command line: `dpveil video`, and clips among the inputs of `dpveil obfuscate`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+pytest.importorskip("av")
+
+from clips_made import FRAMES, HEIGHT, WIDTH, make_clip
+
+from dpveil.cli import clips, video_progress
+from dpveil.video.state import folder_of
+
+Shell = Callable[..., tuple[int, str, str]]
+METHOD = ("--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "4")
+BOX = ("--regions", "0,8,16,16")
+
+
+@pytest.fixture
+def clip(tmp_path: Path) -> Path:
+    return make_clip(tmp_path / "clip.mp4")
+
+
+def document(out: str) -> Any:
+    return json.loads(out)
+
+
+def test_a_clip_is_released_verified_and_skipped(shell: Shell, clip: Path, tmp_path: Path) -> None:
+    call = ("obfuscate", "clip.mp4", "--out", "private.mp4", *METHOD, *BOX)
+    code, out, err = shell(*call)
+    assert (code, out) == (0, "clip.mp4 -> private.mp4  2-DP (weak), m-pixels (m = 4)\n")
+    assert "promised of each clip 2-DP" in err
+    assert "in the clear: all that was not replaced, including frames in which somebody was missed" in err
+    assert "gait" in err
+    assert shell("verify", "private.mp4")[0] == 0
+    before = (tmp_path / "private.mp4").read_bytes()
+    code, out, err = shell(*call, "--json")
+    told = document(out)
+    assert code == 0
+    assert [one["output"] for one in told["skipped"]] == ["private.mp4"]
+    assert (tmp_path / "private.mp4").read_bytes() == before
+    code, _, err = shell(*call, "--epsilon=2", *()) if False else shell(*call[:-2], "--regions", "8,8,16,16")
+    assert code == 1
+    assert "exists and is not a release with these settings" in err
+    assert shell(*call, "--force")[0] == 0
+    assert (tmp_path / "private.mp4").read_bytes() != before
+
+
+def test_clips_and_photos_go_their_ways_into_one_report(shell: Shell, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    (folder / "more").mkdir(parents=True)
+    make_clip(folder / "a.mp4")
+    make_clip(folder / "more" / "b.mkv")
+    Image.fromarray(np.full((HEIGHT, WIDTH, 3), 90, np.uint8)).save(folder / "a.jpg")
+    (folder / "broken.mov").write_bytes(b"no clip at all")
+    code, out, err = shell("obfuscate", "in", "--out", "out", *METHOD, "--regions", "whole", "--json")
+    told = document(out)
+    assert code == 1
+    assert sorted(one["output"] for one in told["released"]) == ["out/a.jpg.png", "out/a.mp4.mp4", "out/more/b.mp4"]
+    assert [Path(one["input"]).name for one in told["failed"]] == ["broken.mov"]
+    assert all((tmp_path / one["certificate"]).is_file() for one in told["released"])
+    assert "Traceback" not in err
+    code, out, _ = shell("verify", "out", "--json")
+    assert [one["status"] for one in document(out)["verified"]] == ["consistent"] * 3
+    lines = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
+    assert {line["stage"] for line in lines} == {"analyzing", "rendering"}
+    assert {"stage", "frame", "of", "fps", "seconds_left"} == set(lines[0])
+    assert shell("obfuscate", "in", "--out", "out", *METHOD, "--regions", "whole", "--dry-run")[0] == 1
+
+
+def test_a_dry_run_prices_a_clip_and_writes_nothing(shell: Shell, clip: Path, tmp_path: Path) -> None:
+    code, out, err = shell(
+        "obfuscate", "clip.mp4", "--out", "p.mp4", *METHOD, *BOX, "--over-time", "split", "--dry-run"
+    )
+    assert code == 0
+    assert out == "clip.mp4  2-DP (weak), m-pixels (m = 4)\n"
+    assert "72-DP" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["clip.mp4"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--out", "p.png"), "a clip is released as a clip"),
+        (("--out", "o", "--names", "number"), "clips keep their names"),
+        (("--out", "p.mp4", "--if-none", "copy"), "whole, or leave it out"),
+        (("--out", "p.mp4", "--over-time", "never"), "--over-time never is unknown"),
+        (("--out", "p.mp4", "--keep-audio"), "--keep-audio"),
+        (("--out", "no/p.mp4"), "no such folder"),
+        (("--out", "clip.mp4"), "is one of the inputs"),
+        (("--out", "p.mp4", "--jobs", "0"), "--jobs"),
+    ],
+)
+def test_what_clips_cannot_have_is_one_line(
+    shell: Shell, clip: Path, tmp_path: Path, options: tuple[str, ...], words: str
+) -> None:
+    code, out, err = shell("obfuscate", "clip.mp4", *METHOD, *BOX, *options)
+    assert code in (1, 2, 4)
+    assert words in err
+    assert "Traceback" not in err
+    assert [path.name for path in tmp_path.iterdir()] == ["clip.mp4"]
+
+
+def test_options_of_clips_are_refused_without_any(shell: Shell, tmp_path: Path) -> None:
+    Image.fromarray(np.full((HEIGHT, WIDTH, 3), 90, np.uint8)).save(tmp_path / "a.jpg")
+    code, _, err = shell("obfuscate", "a.jpg", "--out", "b.png", *METHOD, *BOX, "--pose", "coarse")
+    assert code == 2
+    assert "--pose is for clips, and there is none among the inputs" in err
+
+
+def test_a_clip_with_any_name_is_told_by_its_bytes(shell: Shell, clip: Path, tmp_path: Path) -> None:
+    clip.rename(tmp_path / "recording")
+    assert shell("obfuscate", "recording", "--out", "p.mp4", *METHOD, *BOX)[0] == 0
+    photo = tmp_path / "photo.jpg"
+    Image.fromarray(np.full((HEIGHT, WIDTH, 3), 90, np.uint8)).save(photo)
+    photo.rename(tmp_path / "photo")
+    assert not clips.is_clip(tmp_path / "photo")
+    assert not clips.is_clip(tmp_path / "nothing")
+    assert clips.is_clip(tmp_path / "nothing.webm")
+
+
+def test_a_plan_is_written_changed_and_rendered(shell: Shell, clip: Path, tmp_path: Path) -> None:
+    analyze = ("video", "analyze", "clip.mp4", "--out", "plan.json", *METHOD, *BOX)
+    code, out, err = shell(*analyze, "--sheet", "tracks.png", "--event-seconds", "1", "--json")
+    told = document(out)
+    assert code == 0
+    assert [track["kind"] for track in told["tracks"]] == ["box"]
+    assert told["units"]["event"]["times"] == 1
+    assert told["frames"] == FRAMES
+    assert (tmp_path / "plan.json").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "tracks.png").stat().st_mode & 0o777 == 0o600
+    assert "keep it as private" in err
+    assert Image.open(tmp_path / "tracks.png").width > 1000
+    code, _, err = shell(*analyze)
+    assert code == 4
+    assert "it exists already" in err
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    plan["parameters"]["epsilon"] = 1
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    render = ("video", "render", "plan.json")
+    code, out, _ = shell(*render, "--preview", "preview.png")
+    assert code == 0
+    assert "1-DP" in out
+    code, out, err = shell(*render, "--out", "private.mp4", "--sheet", "release.png")
+    assert (code, out) == (0, "clip.mp4 -> private.mp4  1-DP (moderate), m-pixels (m = 4)\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *("clip.mp4", "plan.json", "preview.png", "private.mp4", "private.mp4.certificate.json"),
+        *("release.png", "tracks.png"),
+    ]
+    code, out, _ = shell(*render, "--out", "private.mp4", "--json")
+    assert (code, len(document(out)["skipped"])) == (0, 1)
+    plan["tracks"][0]["keys"][0]["x"] = 5
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    code, _, err = shell(*render, "--out", "private.mp4")
+    assert code == 0 or "not a release with these settings" in err
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"method": "blur"}, "unknown method"),
+        ({"tracks": []}, "nothing"),
+        ({"clip": {"name": "../clip.mp4"}}, "clip"),
+        ({"surprise": 1}, "surprise"),
+    ],
+)
+def test_a_bad_plan_is_one_line(
+    shell: Shell, clip: Path, tmp_path: Path, change: dict[str, Any], words: str
+) -> None:
+    shell("video", "analyze", "clip.mp4", "--out", "plan.json", *METHOD, *BOX)
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    for name, value in change.items():
+        plan[name] = {**plan[name], **value} if isinstance(value, dict) else value
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    code, out, err = shell("video", "render", "plan.json", "--out", "private.mp4")
+    assert code in (1, 2)
+    assert words in err
+    assert (len(err.splitlines()), out) == (1, "")
+    assert not folder_of(tmp_path / "private.mp4").exists()
+
+
+def test_a_rendering_is_paid_per_person(shell: Shell, clip: Path, tmp_path: Path) -> None:
+    ledger = ("--ledger", "sqlite:///budget.db")
+    assert shell("ledger", "limit", "album", "--epsilon", "3", *ledger, "--create")[0] == 0
+    shell("video", "analyze", "clip.mp4", "--out", "plan.json", *METHOD, *BOX)
+    call = ("video", "render", "plan.json", *ledger, "--subject", "album")
+    code, _, err = shell(*call, "--out", "private.mp4")
+    assert code == 0
+    assert "price: the clip, epsilon 2" in err
+    code, _, err = shell(*call, "--out", "other.mp4")
+    assert code == 3
+    assert "album has epsilon 1 left" in err
+    assert not (tmp_path / "other.mp4").exists()
+    assert not folder_of(tmp_path / "other.mp4").exists()
+
+
+def test_ctrl_c_leaves_what_goes_on(
+    shell: Shell, clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dpveil.video import render as rendering
+
+    class Stopped(rendering.Writer):
+        def write(self, frame: Any) -> None:
+            if frame.index == 20:
+                raise KeyboardInterrupt
+            super().write(frame)
+
+    call = ("obfuscate", "clip.mp4", "--out", "private.mp4", *METHOD, *BOX)
+    with monkeypatch.context() as patched:
+        patched.setattr(rendering, "Writer", Stopped)
+        code, _, err = shell(*call)
+    assert code == 130
+    assert "the same command goes on there, and pays nothing twice" in err
+    assert not (tmp_path / "private.mp4").exists()
+    assert folder_of(tmp_path / "private.mp4").exists()
+    code, _, err = shell(*call[:-1], "8,8,16,16")
+    assert code == 4
+    assert "was begun and not finished" in err
+    assert shell(*call)[0] == 0
+    assert not folder_of(tmp_path / "private.mp4").exists()
+
+
+def test_without_pyav_there_is_a_hint(shell: Shell, clip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "av", None)
+    for call in (("obfuscate",), ("video", "analyze")):
+        code, _, err = shell(*call, "clip.mp4", "--out", "o.mp4", *METHOD, *BOX)
+        assert code in (1, 2)
+        assert "pip install 'dpveil[video]'" in err
+
+
+def clock(*times: float) -> Callable[[], float]:
+    left = iter(times)
+    return lambda: next(left)
+
+
+def test_progress_is_an_object_a_second(capsys: pytest.CaptureFixture[str]) -> None:
+    times = [0.0]
+    with video_progress.frames_bar(as_json=True, clock=lambda: times[0]) as tell:
+        for frame in range(21):
+            times[0] = frame / 8
+            tell("rendering", 100 + frame, 120)
+    told = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [(one["frame"], one["fps"], one["seconds_left"]) for one in told] == [
+        (100, None, None),
+        (108, 8.0, 1.5),
+        (116, 8.0, 0.5),
+        (120, 8.0, 0.0),
+    ]

@@ -1,0 +1,309 @@
+"""Files that are no clips, are cut, lie, or change: one clear line, and nothing else is opened."""
+
+import os
+import struct
+import sys
+from contextlib import suppress
+
+import av
+import numpy as np
+import pytest
+from clip_samples import STEPS, UNIT, clip
+from test_video_round_trip import KINDS, PAL, TS
+
+from dpveil.errors import ClipError, InvalidParameter, UsageError
+from dpveil.video import containers
+from dpveil.video.facts import Facts
+from dpveil.video.reading import open_clip
+from dpveil.video.source import Source, View
+from dpveil.video.streams import opened
+from dpveil.video.times import Backwards, Clock, durations, runs
+
+
+def refusal(path, **limits):
+    with pytest.raises(ClipError) as caught, open_clip(path, **limits) as found:
+        list(found.frames())
+    told = str(caught.value)
+    assert told.isprintable()
+    assert told.startswith("cannot read ")
+    return told
+
+
+def test_no_clips(tmp_path):
+    other = tmp_path / "other"
+    other.write_bytes(b"#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n")
+    for name, data in {
+        "empty.mp4": b"",
+        "list.mp4": other.read_bytes(),
+        "concat.mp4": b"ffconcat version 1.0\nfile other\n",
+        "dash.mp4": b'<?xml version="1.0"?><MPD></MPD>',
+        "sdp.mp4": b"v=0\no=- 0 0 IN IP4 127.0.0.1\nm=video 5000 RTP/AVP 96\n",
+        "jpeg.mp4": b"\xff\xd8\xff\xe0" + bytes(200),
+        "wave.avi": b"RIFF\x10\0\0\0WAVE" + bytes(200),
+        "y4m.mp4": b"YUV4MPEG2 W1 H1 F25:1\nFRAME\n" + bytes(3),
+    }.items():
+        path = tmp_path / name
+        path.write_bytes(data)
+        assert ("the file is empty" if not data else "not a clip in a format") in refusal(path)
+
+
+def test_places_that_are_no_files(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe", "/dev/null", "/dev/zero"):
+        assert "not a regular file" in refusal(path)
+    assert "no such file" in refusal(tmp_path / "none")
+    assert "not a valid file name" in refusal("a\0b")
+
+
+@pytest.mark.parametrize("name", ["h264.mp4", "index-in-front.mp4", "fragments.mp4", "h264.mkv", "vp9.webm"])
+def test_files_that_end_early(tmp_path, name):
+    data = clip(tmp_path / name, **KINDS[name]).read_bytes()
+    for share in (0.02, 0.2, 0.5, 0.8, 0.95):
+        (tmp_path / "cut").write_bytes(data[: int(share * len(data))])
+        assert "the file ends early" in refusal(tmp_path / "cut")
+    (tmp_path / "cut").write_bytes(data[:-1])
+    assert "the file ends early" in refusal(tmp_path / "cut")
+
+
+@pytest.mark.parametrize("name", ["h264.avi", "h264.ts", "mpeg2.mpg"])
+def test_streams_that_end_early_lose_whole_frames_or_are_refused(tmp_path, name):
+    data = clip(tmp_path / name, **KINDS[name]).read_bytes()
+    for share in (0.1, 0.3, 0.5, 0.7, 0.9):
+        (tmp_path / "cut").write_bytes(data[: int(share * len(data))])
+        if name == "h264.avi":
+            assert "the file ends early" in refusal(tmp_path / "cut")
+            continue
+        with suppress(ClipError), open_clip(tmp_path / "cut") as found:
+            assert len(list(found.frames())) == found.facts.frames
+
+
+def test_a_renamed_clip_is_read(tmp_path):
+    clip(tmp_path / "a.mkv").rename(tmp_path / "a.mp4")
+    with open_clip(tmp_path / "a.mp4") as found:
+        assert found.facts.format == "matroska"
+
+
+def test_sound_alone_is_no_clip(tmp_path):
+    with av.open(str(tmp_path / "a.mp4"), "w") as made:
+        stream = made.add_stream("aac", rate=48000)
+        stream.codec_context.layout = "mono"
+        frame = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), "fltp", "mono")
+        frame.sample_rate = 48000
+        made.mux([*stream.encode(frame), *stream.encode(None)])
+    assert "it has no pictures" in refusal(tmp_path / "a.mp4")
+
+
+def test_large_frames_are_refused_before_they_are_decoded(tmp_path):
+    path = clip(tmp_path / "a.mp4")
+    with open_clip(path, max_pixels=64 * 48):
+        pass
+    refusal(path, max_pixels=64 * 48 - 1)
+    with pytest.raises(InvalidParameter):
+        open_clip(path, max_pixels=0)
+
+
+def test_declared_sizes_that_are_lies(tmp_path):
+    """A huge size in the header of the track and of the sample, and not in the stream: no memory is taken."""
+    data = bytearray(clip(tmp_path / "a.mov", codec="mjpeg", pixels="yuvj420p").read_bytes())
+    at = data.index(b"jpeg", data.index(b"stsd")) + 28
+    data[at : at + 4] = struct.pack(">HH", 65000, 65000)
+    (tmp_path / "a.mov").write_bytes(data)
+    with open_clip(tmp_path / "a.mov") as found:
+        assert found.facts.width * found.facts.height < 10_000
+
+
+@pytest.mark.parametrize("kind", [b"stsz", b"stts", b"ctts", b"stsc", b"stco", b"stss"])
+def test_tables_of_more_entries_than_the_file_has(tmp_path, kind):
+    options = {"x264-params": "bframes=3"}
+    path = clip(
+        tmp_path / "a.mp4", times=range(0, 800, 40), codec="libx264", options=options | {"preset": "fast"}
+    )
+    data = bytearray(path.read_bytes())
+    at = data.index(kind) + (12 if kind == b"stsz" else 8)
+    for count in (2**31 - 1, 2**32 - 1, len(data) + 1):
+        data[at : at + 4] = struct.pack(">I", count)
+        (tmp_path / "b.mp4").write_bytes(data)
+        assert "does not fit the file" in refusal(tmp_path / "b.mp4")
+
+
+def test_samples_of_one_stated_size_are_counted_too(tmp_path):
+    data = bytearray(clip(tmp_path / "a.mp4").read_bytes())
+    at = data.index(b"stsz") + 8
+    data[at : at + 8] = struct.pack(">II", 1, 2**30)
+    (tmp_path / "a.mp4").write_bytes(data)
+    assert "does not fit the file" in refusal(tmp_path / "a.mp4")
+
+
+def test_boxes_within_boxes_without_end(tmp_path):
+    inner = b""
+    for _ in range(40):
+        inner = struct.pack(">I", len(inner) + 8) + b"trak" + inner
+    (tmp_path / "a.mp4").write_bytes(struct.pack(">I", len(inner) + 8) + b"moov" + inner)
+    assert "structure is damaged" in refusal(tmp_path / "a.mp4")
+
+
+@pytest.mark.parametrize("name", ["h264.mp4", "h264.mkv", "mpeg4.avi", "h264.ts", "vp8.webm"])
+def test_damaged_frames_are_not_smeared(tmp_path, name):
+    """Damage in coded pictures is refused, or does not show: no grey blocks with half a face."""
+    kind = KINDS[name]
+    data = clip(tmp_path / name, **kind).read_bytes()
+    refused = 0
+    for at in range(len(data) // 3, len(data) * 2 // 3, len(data) // 24):
+        (tmp_path / "b").write_bytes(data[:at] + bytes(60) + data[at + 60 :])
+        try:
+            with open_clip(tmp_path / "b") as found:
+                list(found.frames())
+        except ClipError:
+            refused += 1
+    assert refused >= 2
+
+
+def one_after_the_other(*paths):
+    """Return transport streams as one: the counters of their packets go on (ISO 13818-1, 2.4.3.3)."""
+    data, counters = bytearray(b"".join(path.read_bytes() for path in paths)), {}
+    for at in range(0, len(data), 188):
+        number = int.from_bytes(data[at + 1 : at + 3], "big") & 0x1FFF
+        counters[number] = (counters.get(number, -1) + bool(data[at + 3] & 0x10)) % 16
+        data[at + 3] = data[at + 3] & 0xF0 | counters[number]
+    return bytes(data)
+
+
+@pytest.mark.parametrize("name", ["a.ts", "a.mpg"])
+def test_sizes_that_change_are_refused(tmp_path, name):
+    kind = TS if name == "a.ts" else {"codec": "mpeg2video", **PAL}
+    parts = [clip(tmp_path / f"{n}{name}", size=size, **kind) for n, size in enumerate([(64, 48), (96, 48)])]
+    whole = one_after_the_other(*parts) if name == "a.ts" else b"".join(part.read_bytes() for part in parts)
+    (tmp_path / name).write_bytes(whole)
+    assert "size of its frames changes" in refusal(tmp_path / name)
+
+
+def test_times_that_go_backwards_are_refused(tmp_path):
+    late = clip(tmp_path / "1.ts", times=[900_000 + 90 * time for time in STEPS], unit=UNIT / 90)
+    (tmp_path / "a.ts").write_bytes(one_after_the_other(late, clip(tmp_path / "0.ts", **TS)))
+    assert "times of its frames go backwards" in refusal(tmp_path / "a.ts")
+
+
+@pytest.mark.parametrize(("transfer", "name"), [(16, "PQ"), (18, "HLG")])
+def test_hdr_is_refused_with_the_way_out(tmp_path, transfer, name):
+    path = clip(tmp_path / "a.mp4", pixels="yuv420p10le", context={"color_trc": transfer})
+    told = refusal(path)
+    assert f"HDR ({name})" in told
+    assert "tonemap" in told
+
+
+def test_other_angles_and_lengths_of_pixels_are_refused(tmp_path):
+    turn = (46341, 46341, 0, -46341, 46341, 0, 0, 0, 1 << 30)
+    assert "90, 180 or 270°" in refusal(clip(tmp_path / "a.mp4", turn=turn))
+    path = clip(tmp_path / "b.mp4", context={"sample_aspect_ratio": 16})
+    assert "not nearly square" in refusal(path)
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path):
+    path = clip(tmp_path / "a.mp4", times=range(0, 4000, 40))
+    with open_clip(path) as found:
+        frames = found.frames()
+        next(frames)
+        with path.open("r+b") as file:
+            file.write(path.read_bytes()[:1])
+        os.utime(path, ns=(1, 1))
+        with pytest.raises(ClipError, match="changed while it was read"):
+            list(frames)
+
+
+def test_another_number_or_time_than_at_first_is_refused(tmp_path, monkeypatch):
+    with open_clip(clip(tmp_path / "a.mp4")) as found:
+        for steps, problem in (
+            (((640, 5),), "not what was found"),
+            (((640, 7),), "not what was found"),
+            (((640, 3), (1, 3)), "not what was found"),
+        ):
+            found.facts = Facts(**{**vars(found.facts), "steps": steps})
+            with pytest.raises(ClipError, match=problem):
+                list(found.frames())
+
+
+def test_packets_that_lie_are_found_by_decoding(tmp_path, monkeypatch):
+    """The times of packets are taken only if the first frames have them."""
+    path = clip(tmp_path / "a.mp4")
+    monkeypatch.setattr("dpveil.video.survey._by_packets", lambda *_: [0, 1, 2, 3, 4, 5, 6])
+    with open_clip(path) as found:
+        assert [time * found.facts.time_base for time in found.facts.times] == [time * UNIT for time in STEPS]
+
+
+def test_too_many_frames(tmp_path, monkeypatch):
+    path = clip(tmp_path / "a.mp4")
+    monkeypatch.setattr("dpveil.video.survey.MOST_FRAMES", 6)
+    assert "more than 6 frames" in refusal(path)
+
+
+def test_no_other_file_is_opened(tmp_path):
+    """Even by a demuxer of playlists, which is not on the list of demuxers, no named file can be opened."""
+    part, playlist = clip(tmp_path / "a.ts", **TS), tmp_path / "list.m3u8"
+    playlist.write_text(f"#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n{part}\n#EXT-X-ENDLIST\n")
+    with av.open(str(playlist)) as found:
+        assert len(list(found.decode(video=0))) == 7
+    source = Source(playlist)
+    with pytest.raises(ClipError):
+        opened(source, "hls")
+    source.close()
+
+
+def test_nothing_is_said_by_ffmpeg(tmp_path, capfd):
+    data = clip(tmp_path / "a.mp4").read_bytes()
+    (tmp_path / "b.mp4").write_bytes(data[:900] + bytes(80) + data[980:])
+    with pytest.raises(ClipError):
+        list(open_clip(tmp_path / "b.mp4").frames())
+    assert capfd.readouterr() == ("", "")
+
+
+def test_without_pyav_the_way_to_install_it_is_told(tmp_path, monkeypatch):
+    path = clip(tmp_path / "a.mp4")
+    monkeypatch.setitem(sys.modules, "av", None)
+    with pytest.raises(UsageError, match=r"pip install 'dpveil\[video\]'"):
+        open_clip(path)
+
+
+def test_clock():
+    clock = Clock(40)
+    assert [clock.time(own) for own in (None, None, 100, 100, 100, 101, 200, None)] == [
+        0,
+        40,
+        100,
+        101,
+        102,
+        103,
+        200,
+        240,
+    ]
+    assert clock.repaired
+    with pytest.raises(Backwards):
+        clock.time(199)
+    clean = Clock(40)
+    assert [clean.time(own) for own in (-3, 0, 9)] == [-3, 0, 9]
+    assert not clean.repaired
+
+
+def test_runs_and_durations(tmp_path):
+    with open_clip(clip(tmp_path / "a.mp4")) as found:
+        facts = found.facts
+        assert runs(facts.times) == (facts.start, facts.steps)
+        lengths = [length for length, count in durations(facts) for _ in range(count)]
+        assert [length * facts.time_base for length in lengths] == [
+            UNIT * step for step in [*np.diff(STEPS).tolist(), 10]
+        ]
+
+
+def test_views_read_what_a_file_reads(tmp_path):
+    (tmp_path / "a").write_bytes(bytes(range(100)))
+    source = Source(tmp_path / "a")
+    first, second = View(source), View(source)
+    assert first.read(10) == bytes(range(10))
+    assert second.read() == bytes(range(100))
+    assert (first.seek(-5, 2), first.read(), first.tell()) == (95, bytes(range(95, 100)), 100)
+    assert (first.seek(5, 1), first.read(3)) == (105, b"")
+    source.close()
+    source.close()
+
+
+def test_tables_of_demuxers():
+    assert set(containers.NAMES) == {"mov", "matroska", "avi", "mpegts", "mpeg"}

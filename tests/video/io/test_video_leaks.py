@@ -1,0 +1,105 @@
+"""Nothing of the input's file reaches the output but its frames, and its sound if that is kept."""
+
+from fractions import Fraction
+
+import av
+import numpy as np
+import pytest
+from clip_samples import PLANTED, STEPS, UNIT, clip, extras, picture, shown
+from test_video_round_trip import written
+
+from dpveil.errors import ClipError
+from dpveil.video.reading import open_clip
+
+
+@pytest.mark.parametrize("name", ["a.mp4", "a.mov", "a.mkv"])
+@pytest.mark.parametrize("suffix", [".mp4", ".mov", ".mkv"])
+def test_what_was_planted_does_not_survive(tmp_path, name, suffix):
+    path = clip(tmp_path / name, extra=extras, sound="aac")
+    assert path.read_bytes().count(PLANTED.encode()) >= 4
+    with open_clip(path) as found:
+        out = written(found, tmp_path / f"o{suffix}", (3,), keep=True).read_bytes()
+        assert {"2 chapters", "metadata"} <= set(found.facts.dropped)
+    assert PLANTED[:6].encode() not in out
+    assert PLANTED.encode("utf-16-le")[:12] not in out
+
+
+def test_everything_else_is_named(tmp_path):
+    path = clip(tmp_path / "a.mkv", extra=extras)
+    with open_clip(path) as found:
+        assert found.facts.dropped == ("one subtitle stream", "one attachment", "2 chapters", "metadata")
+    with open_clip(clip(tmp_path / "b.mp4")) as found:
+        assert found.facts.dropped == ()
+
+
+def test_other_pictures_and_covers_are_dropped(tmp_path):
+    path = tmp_path / "a.mkv"
+    with av.open(str(path), "w") as made:
+        streams = [made.add_stream("mjpeg", rate=25) for _ in range(3)]
+        for number, stream in enumerate(streams):
+            stream.width, stream.height, stream.pix_fmt = 64, 48, "yuvj420p"
+            stream.codec_context.time_base = stream.time_base = UNIT
+            stream.disposition = 1 if number == 1 else 0
+        for time in STEPS:
+            for number, stream in enumerate(streams):
+                frame = av.VideoFrame.from_ndarray(picture(number + 7), "rgb24")
+                frame.pts, frame.time_base = time, UNIT
+                made.mux(stream.encode(frame))
+    with open_clip(path) as found:
+        assert found.facts.dropped == ("2 other picture streams",)
+        assert [number for _, number in shown(written(found, tmp_path / "o.mp4"))] == [8] * 7
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".mov", ".mkv", ".webm"])
+def test_neither_versions_nor_dates_nor_the_machine_are_written(tmp_path, suffix):
+    with open_clip(clip(tmp_path / "a.mp4")) as found:
+        out = written(found, tmp_path / f"o{suffix}", (3,))
+        again = written(found, tmp_path / f"p{suffix}", (3,))
+    data = out.read_bytes()
+    assert data == again.read_bytes()
+    for word in (b"x264", b"Lavc", b"lavc", b"Lavf6", b"cabac=", b"threads="):
+        assert word not in data
+    with av.open(str(out)) as made:
+        kept = {**made.metadata, **made.streams.video[0].metadata}
+    assert not {"creation_time", "date", "title", "comment"} & kept.keys()
+
+
+def test_settings_are_those_of_the_table_whatever_the_input_had(tmp_path):
+    outs = []
+    for number, options in enumerate(({"crf": "0"}, {"crf": "0", "g": "1", "x264-params": "bframes=2"})):
+        with open_clip(clip(tmp_path / f"{number}.mp4", options=options)) as found:
+            outs.append(written(found, tmp_path / f"o{number}.mp4"))
+    sizes = [out.stat().st_size for out in outs]
+    assert abs(sizes[0] - sizes[1]) < 0.2 * sizes[0]
+
+
+@pytest.mark.parametrize("said", [True, False])
+@pytest.mark.parametrize("codec", ["libvpx", "libvpx-vp9"])
+def test_transparent_webm_is_refused(tmp_path, codec, said):
+    """Browsers hide what its second layer says; FFmpeg's decoder would show it."""
+
+    def marked(made):
+        if said:
+            made.streams[0].metadata["alpha_mode"] = "1"
+
+    kind = {"pixels": "yuva420p", "options": {"auto-alt-ref": "0"}, "codec": codec, "extra": marked}
+    with pytest.raises(ClipError, match="transparent in part"):
+        open_clip(clip(tmp_path / "a.webm", **kind))
+
+
+def test_stretches_that_are_cut_off_by_an_edit_are_not_kept(tmp_path):
+    """Times before zero are cut off by an edit list: players do not show these frames."""
+    times = [time - 100 for time in STEPS]
+    with open_clip(clip(tmp_path / "a.mp4", times)) as found:
+        assert found.facts.frames == 4
+        numbers = [number for _, number in shown(written(found, tmp_path / "o.mp4"))]
+    assert numbers == [3, 4, 5, 6]
+
+
+def test_levels_are_the_frames_own(tmp_path):
+    """Frames are not shared with the decoder: what was read stays what it was."""
+    with open_clip(clip(tmp_path / "a.mp4", unit=Fraction(1, 1000))) as found:
+        frames = list(found.frames())
+        copies = [np.array(frame.image) for frame in frames]
+        list(found.frames())
+        assert all(np.array_equal(a.image, b) for a, b in zip(frames, copies, strict=True))

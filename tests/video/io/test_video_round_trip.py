@@ -1,0 +1,351 @@
+"""Clips of every kind, read and written: each frame keeps its number, its time and its place."""
+
+from fractions import Fraction
+from itertools import pairwise
+
+import av
+import numpy as np
+import pytest
+from clip_samples import QUARTER, SIZE, STEPS, UNIT, clip, number_in, picture, quarter, shown
+
+from dpveil.errors import ClipError, InvalidParameter, OutputError, UnknownName
+from dpveil.video.encoders import ENCODERS, container_for, is_installed
+from dpveil.video.facts import Frame
+from dpveil.video.joining import join
+from dpveil.video.reading import open_clip
+from dpveil.video.writing import Writer
+
+ONE = 1 << 16
+PAL = {"times": range(7), "unit": Fraction(1, 25)}
+HALF_TURN = (-ONE, 0, 0, 0, -ONE, 0, SIZE[0] * ONE, SIZE[1] * ONE, 1 << 30)
+MIRROR = (-ONE, 0, 0, 0, ONE, 0, SIZE[0] * ONE, 0, 1 << 30)
+TRANSPOSED = (0, ONE, 0, ONE, 0, 0, 0, 0, 1 << 30)
+THREE_QUARTERS = (0, -ONE, 0, ONE, 0, 0, 0, SIZE[0] * ONE, 1 << 30)
+TS = {"unit": Fraction(1, 90_000), "times": [90 * time for time in STEPS]}
+KINDS = {
+    "h264.mp4": {},
+    "h264.mov": {},
+    "h264.mkv": {},
+    "h264.ts": TS,
+    "h264.avi": PAL,
+    "steady.mp4": {"times": range(0, 280, 40)},
+    "fragments.mp4": {"muxer": {"movflags": "frag_keyframe+empty_moov"}, "options": {"g": "3"}},
+    "index-in-front.mp4": {"muxer": {"movflags": "faststart"}},
+    "hevc.mp4": {"codec": "libx265", "options": {"x265-params": "log-level=none"}},
+    "vp9.webm": {"codec": "libvpx-vp9"},
+    "vp8.webm": {"codec": "libvpx"},
+    "mpeg4.avi": {"codec": "mpeg4", "context": {"max_b_frames": 2}, **PAL},
+    "mpeg2.mpg": {"codec": "mpeg2video", **PAL},
+    "jpeg.mov": {"codec": "mjpeg", "pixels": "yuvj420p"},
+    "prores.mov": {"codec": "prores_ks", "pixels": "yuv422p10le"},
+    "ten-bits.mkv": {"pixels": "yuv420p10le"},
+    "rgb.mkv": {"codec": "ffv1", "pixels": "bgr0"},
+    "alpha.mov": {"codec": "qtrle", "pixels": "argb"},
+    "quarter.mp4": {"turn": QUARTER, "store": quarter},
+    "half.mov": {"turn": HALF_TURN, "store": lambda levels: levels[::-1, ::-1]},
+    "three-quarters.mp4": {"turn": THREE_QUARTERS, "store": lambda levels: np.rot90(levels, 3)},
+    "mirror.mp4": {"turn": MIRROR, "store": lambda levels: levels[:, ::-1]},
+    "transposed.mp4": {"turn": TRANSPOSED, "store": lambda levels: levels.swapaxes(0, 1)},
+    "odd.webm": {"codec": "libvpx-vp9", "size": (61, 45)},
+    "fields.mp4": {"options": {"x264-params": "tff=1"}},
+    "late.mkv": {"times": [5000 + time for time in STEPS]},
+    "late.mp4": {"times": [5000 + time for time in STEPS]},
+    "one.mp4": {"times": [0]},
+    "hour.mkv": {"times": [0, 3_600_000]},
+    "open-groups.mp4": {
+        "times": range(0, 800, 40),
+        "options": {"x264-params": "open-gop=1:keyint=6:bframes=3"},
+    },
+}
+
+
+def written(found, out, cuts=(), keep=False):
+    """Write all frames of an open clip in segments that are cut at `cuts`, and join them to `out`."""
+    segments, container = [], container_for(out)
+    edges = [0, *cuts, found.facts.frames]
+    for start, stop in pairwise(edges):
+        segments.append(out.with_name(f"{out.name}.{start}"))
+        with Writer(segments[-1], found.facts, container=container) as writer:
+            for frame in found.frames(start, stop):
+                writer.write(frame)
+    join(segments, out, found.facts, container=container, audio_from=found if keep else None)
+    return out
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_times_and_pictures_survive(tmp_path, name):
+    kind = KINDS[name]
+    times, unit = kind.get("times", STEPS), kind.get("unit", UNIT)
+    path = clip(tmp_path / name, **kind)
+    with open_clip(path) as found:
+        facts = found.facts
+        assert (facts.width, facts.height) == kind.get("size", SIZE)
+        frames = list(found.frames())
+        assert [number_in(frame.image) for frame in frames] == list(range(len(times)))
+        assert [frame.index for frame in frames] == list(range(len(times)))
+        assert [frame.time for frame in frames] == list(facts.times)
+        assert not any(frame.image.flags.writeable for frame in frames)
+        own = [(time - facts.start) * facts.time_base for time in facts.times]
+        assert own == [(time - times[0]) * unit for time in times]
+        cuts = (len(times) // 2,) if len(times) > 1 else ()
+        out = written(found, tmp_path / "out.mp4", cuts)
+    assert shown(out) == list(zip(own, range(len(times)), strict=True))
+
+
+@pytest.mark.parametrize("name", ["h264.mp4", "h264.ts", "open-groups.mp4", "fields.mp4", "mpeg4.avi"])
+def test_any_part_has_the_frames_of_the_whole(tmp_path, name):
+    with open_clip(clip(tmp_path / name, **KINDS[name])) as found:
+        whole = list(found.frames())
+        for start in range(len(whole)):
+            part = list(found.frames(start, min(start + 2, len(whole))))
+            assert [frame.index for frame in part] == [start, start + 1][: len(part)]
+            for frame in part:
+                assert np.array_equal(frame.image, whole[frame.index].image)
+
+
+@pytest.mark.parametrize("bounds", [(0, 0), (-1, 2), (3, 8), (5, 4)])
+def test_parts_that_are_not_there_are_refused(tmp_path, bounds):
+    with (
+        open_clip(clip(tmp_path / "a.mp4")) as found,
+        pytest.raises(InvalidParameter, match=r"are not in 0\.\.7"),
+    ):
+        found.frames(*bounds)
+
+
+@pytest.mark.parametrize("suffix", [".mkv", ".webm", ".mov", ".m4v"])
+def test_every_container_is_written(tmp_path, suffix):
+    with open_clip(clip(tmp_path / "a.mp4")) as found:
+        assert [number for _, number in shown(written(found, tmp_path / f"o{suffix}", (3,)))] == list(
+            range(7)
+        )
+
+
+def test_matroska_has_whole_milliseconds(tmp_path):
+    path = clip(tmp_path / "a.mp4", [0, 1, 2, 3], unit=Fraction(1, 30))
+    with open_clip(path) as found:
+        times = [time for time, _ in shown(written(found, tmp_path / "o.mkv"))]
+    assert times == [Fraction(round(1000 * n / 30), 1000) for n in range(4)]
+
+
+def test_frames_within_a_millisecond_are_not_merged(tmp_path):
+    path = clip(tmp_path / "a.mp4", [0, 1, 2], unit=Fraction(1, 5000))
+    with open_clip(path) as found, pytest.raises(OutputError, match="less than a millisecond apart"):
+        written(found, tmp_path / "o.mkv")
+
+
+def test_odd_sides_are_kept(tmp_path):
+    with open_clip(clip(tmp_path / "a.webm", size=(61, 45), codec="libvpx-vp9")) as found:
+        for name in ("o.mp4", "o.webm"):
+            with av.open(str(written(found, tmp_path / name))) as made:
+                assert (made.streams.video[0].width, made.streams.video[0].height) == (61, 45)
+
+
+def test_one_pixel(tmp_path):
+    grey = np.full((1, 1, 3), 90, np.uint8)
+    with open_clip(clip(tmp_path / "a.mkv", codec="ffv1", pixels="bgr0", store=lambda _: grey)) as found:
+        assert abs(next(found.frames()).image - 90.0).max() <= 1
+        with av.open(str(written(found, tmp_path / "o.mp4"))) as made:
+            assert [frame.width for frame in made.decode(video=0)] == [1] * 7
+
+
+def test_repeated_times_become_single_units_apart(tmp_path):
+    path = clip(tmp_path / "a.mkv", [0, 40, 40, 40, 80, 120, 121], options={"bf": "0"})
+    with open_clip(path) as found:
+        assert list(found.facts.times) == [0, 40, 41, 42, 80, 120, 121]
+        assert [frame.index for frame in found.frames(4, 6)] == [4, 5]
+        assert [number_in(frame.image) for frame in found.frames()] == list(range(7))
+
+
+def test_pixels_become_square(tmp_path):
+    path = clip(tmp_path / "a.mp4", context={"sample_aspect_ratio": Fraction(4, 3)})
+    with open_clip(path) as found:
+        assert (found.facts.width, found.facts.height) == (85, 48)
+        assert number_in(next(found.frames(5)).image) == 5
+    with open_clip(clip(tmp_path / "b.mp4", context={"sample_aspect_ratio": Fraction(1, 2)})) as found:
+        assert (found.facts.width, found.facts.height) == (64, 96)
+
+
+def test_fields_are_made_whole(tmp_path):
+    """A bar moves between the fields of a frame: it must not be shown as a comb."""
+    number = iter(range(100))
+
+    def moving(levels):
+        levels, left = np.full_like(levels, 20), 6 * next(number)
+        levels[::2, left : left + 12] = levels[1::2, left + 3 : left + 15] = 235
+        return levels
+
+    path = clip(tmp_path / "a.mp4", store=moving, options={"x264-params": "tff=1"})
+    with av.open(str(path)) as stored:
+        combs = [_comb(frame.to_ndarray(format="rgb24")) for frame in stored.decode(video=0)]
+    with open_clip(path) as found:
+        assert found.facts.frames == 7
+        for frame, comb in zip(found.frames(), combs, strict=True):
+            assert _comb(frame.image) < comb / 5 or frame.index in (0, 6)
+
+
+def _comb(levels):
+    return np.abs(np.diff(levels[4:-4, :, 0].astype(int), axis=0)).mean()
+
+
+@pytest.mark.parametrize(("matrix", "name"), [(1, "ITU709"), (5, "ITU601")])
+@pytest.mark.parametrize("limits", [1, 2])
+@pytest.mark.parametrize("pixels", ["yuv420p", "yuv420p10le"])
+def test_colours_are_those_of_the_stated_matrix_and_range(tmp_path, matrix, name, limits, pixels):
+    frame = av.VideoFrame.from_ndarray(picture(11), "rgb24")
+    coded = frame.reformat(format=pixels, dst_colorspace=name, dst_color_range=limits)
+    path = tmp_path / "a.mkv"
+    with av.open(str(path), "w") as made:
+        stream = made.add_stream("ffv1", rate=25)
+        stream.width, stream.height, stream.pix_fmt = *SIZE, pixels
+        stream.codec_context.colorspace, stream.codec_context.color_range = matrix, limits
+        made.mux([*stream.encode(coded), *stream.encode(None)])
+    with open_clip(path) as found:
+        levels = next(found.frames()).image
+        assert np.abs(levels[40, 10::21].astype(int) - picture(11)[40, 10::21]).max() <= 3
+        out = written(found, tmp_path / "o.mp4")
+    with open_clip(out) as again:
+        levels = next(again.frames()).image
+    assert np.abs(levels[40, 10::21].astype(int) - picture(11)[40, 10::21]).max() <= 5
+    with av.open(str(out)) as made:
+        context = made.streams.video[0].codec_context
+        assert (context.colorspace, context.color_range, context.color_trc, context.color_primaries) == (
+            1,
+            1,
+            1,
+            1,
+        )
+
+
+def test_hidden_colours_are_shown_as_black(tmp_path):
+    levels = np.full((48, 64, 4), 200, np.uint8)
+    levels[:, :32, 3], levels[:, 32:, 3] = 0, 255
+    with av.open(str(tmp_path / "a.mov"), "w") as made:
+        stream = made.add_stream("png", rate=25)
+        stream.width, stream.height, stream.pix_fmt = *SIZE, "rgba"
+        made.mux([*stream.encode(av.VideoFrame.from_ndarray(levels, "rgba")), *stream.encode(None)])
+    with open_clip(tmp_path / "a.mov") as found:
+        image = next(found.frames()).image
+    assert image[:, :32].max() == 0
+    assert image[:, 32:].min() == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "out"),
+    [
+        ("a.mp4", {"sound": "aac"}, "o.mp4"),
+        ("late.mov", {"sound": "aac", "times": [500 + time for time in STEPS]}, "o.mp4"),
+        ("a.ts", {"sound": "aac", **TS}, "o.mov"),
+        ("a.webm", {"codec": "libvpx-vp9", "sound": "libopus"}, "o.webm"),
+        ("a.mkv", {"sound": "flac"}, "o.mkv"),
+        ("a.mov", {"sound": "pcm_s16le"}, "o.mov"),
+    ],
+)
+def test_sound_that_is_kept_stays_where_it_was(tmp_path, name, kind, out):
+    with open_clip(clip(tmp_path / name, **kind)) as found:
+        assert found.facts.audio
+        made = written(found, tmp_path / out, (3,), keep=True)
+        start = found.facts.start * found.facts.time_base
+        assert [number for _, number in shown(made)] == list(range(7))
+        before = {data: time - start for time, data in _sound(tmp_path / name)}
+        after = _sound(made)
+    assert len(after) >= 4
+    for time, data in after:
+        assert abs(time - before[data]) <= Fraction(1, 1000)
+    assert sum(1 for time in before.values() if time >= 0) <= len(after)
+
+
+def _sound(path):
+    """Return the times of packets of sound, and their bytes without the frame of MPEG streams."""
+    with av.open(str(path)) as found:
+        packets = [packet for packet in found.demux(audio=0) if packet.size]
+        return [(p.pts * p.time_base, bytes(p)[7 if path.suffix == ".ts" else 0 :]) for p in packets]
+
+
+@pytest.mark.parametrize(("sound", "out"), [("pcm_s16le", "o.mp4"), ("aac", "o.webm")])
+def test_sound_that_the_container_does_not_take_is_refused(tmp_path, sound, out):
+    with (
+        open_clip(clip(tmp_path / "a.mkv", sound=sound)) as found,
+        pytest.raises(ClipError, match="do not take"),
+    ):
+        written(found, tmp_path / out, keep=True)
+
+
+def test_no_sound_is_kept_unasked(tmp_path):
+    with open_clip(clip(tmp_path / "a.mp4", sound="aac")) as found:
+        out = written(found, tmp_path / "o.mp4")
+    with av.open(str(out)) as made:
+        assert [stream.type for stream in made.streams] == ["video"]
+
+
+def test_segments_that_do_not_fit_are_refused(tmp_path):
+    with (
+        open_clip(clip(tmp_path / "a.mp4")) as found,
+        open_clip(clip(tmp_path / "b.mp4", size=(32, 48))) as small,
+    ):
+        written(found, tmp_path / "o.mp4", (3,))
+        written(small, tmp_path / "s.mp4", (3,))
+        first, second = tmp_path / "o.mp4.0", tmp_path / "o.mp4.3"
+        for segments, problem in (
+            ([first], "fewer frames"),
+            ([first, second, first], "more frames"),
+            ([first, tmp_path / "s.mp4.3"], "coded otherwise"),
+            ([], "fewer frames"),
+        ):
+            with pytest.raises(OutputError, match=problem):
+                join(segments, tmp_path / "new.mp4", found.facts)
+        second.write_bytes(second.read_bytes()[:-200])
+        with pytest.raises(ClipError, match="ends early"):
+            join([first, second], tmp_path / "new.mp4", found.facts)
+
+
+def test_frames_out_of_order_or_of_another_size_are_refused(tmp_path):
+    with open_clip(clip(tmp_path / "a.mp4")) as found:
+        frames = list(found.frames())
+        writer = Writer(tmp_path / "s", found.facts)
+        writer.write(frames[2])
+        for frame in (frames[2], frames[4], Frame(3, frames[2].time, frames[3].image)):
+            with pytest.raises(InvalidParameter, match="does not follow frame 2"):
+                writer.write(frame)
+        with pytest.raises(InvalidParameter, match="not of the clip's size"):
+            writer.write(Frame(3, frames[3].time, frames[3].image[:-2]))
+        writer.write(frames[3])
+        writer.close()
+        with pytest.raises(OutputError, match="it exists already"):
+            Writer(tmp_path / "s", found.facts)
+        with pytest.raises(OutputError, match="it has no frames"), Writer(tmp_path / "t", found.facts):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("missing", "suffix", "used"),
+    [
+        ({"libx264"}, ".mp4", "vp9"),
+        ({"libx264"}, ".mkv", "vp9"),
+        ({"libx264"}, ".mov", "mpeg4"),
+        ({"libx264", "libvpx-vp9"}, ".mp4", "mpeg4"),
+    ],
+)
+def test_builds_without_x264_have_another_encoder(tmp_path, monkeypatch, missing, suffix, used):
+    monkeypatch.setattr(
+        "dpveil.video.encoders.is_installed", lambda name: name not in missing and is_installed(name)
+    )
+    with open_clip(clip(tmp_path / "a.mp4")) as found:
+        out = written(found, tmp_path / f"o{suffix}", (3,))
+        assert shown(out) == [(time * UNIT, number) for number, time in enumerate(STEPS)]
+    with av.open(str(out)) as made:
+        assert made.streams.video[0].codec_context.codec.canonical_name == used
+
+
+def test_without_any_encoder_nothing_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr("dpveil.video.encoders.is_installed", lambda name: name == "mpeg4")
+    with open_clip(clip(tmp_path / "odd.webm", size=(61, 45), codec="libvpx-vp9")) as found:
+        for name in ("o.mp4", "o.webm"):
+            with pytest.raises(OutputError, match="with odd sides"):
+                written(found, tmp_path / name)
+    assert not list(tmp_path.glob("o.*"))
+
+
+def test_suffixes():
+    assert {container_for(f"a{suffix}") for suffix in (".MP4", ".mov", ".mkv", ".webm")} == set(ENCODERS)
+    with pytest.raises(UnknownName, match="unknown format"):
+        container_for("a.avi")

@@ -1,0 +1,226 @@
+"""What draws of clips cost, against output laws that are written here a second time."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from tests.video.plan.made import box, face, facts, plan, whole
+
+from dpveil.accounting import compose
+from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.core.region import Box
+from dpveil.errors import InvalidParameter, RegionError
+from dpveil.faces.attributes import Attributes
+from dpveil.mechanisms.pixel import DPPix, DPPixGaussian, Fill, Snow
+from dpveil.video.budget import persons, share, times
+from dpveil.video.drawing import Mean, divided
+from dpveil.video.track import Key
+
+FREE = Attributes()
+NEAR = DPPix(epsilon=1, block=16, neighbourhood=16)
+
+
+def law(total: int, scale: float, area: int) -> list[float]:
+    """Return the probability of each level shown for a cell: mean of a sum plus discrete Laplace noise.
+
+    Levels are those of (total + k) / area, rounded and clipped, by summing k over a range whose rest has
+    less than 1e-12.
+    """
+    reach = int(30 * scale) + 1
+    noise = np.exp(-np.abs(np.arange(-reach, reach + 1)) / scale)
+    noise /= noise.sum()
+    levels = np.clip(np.floor((total + np.arange(-reach, reach + 1)) / area + 0.5), 0, 255).astype(int)
+    return np.bincount(levels, weights=noise, minlength=256).tolist()
+
+
+def loss(first: list[float], second: list[float]) -> float:
+    """Return the largest log-ratio of two laws, wherever either is not negligible."""
+    return max(abs(math.log(a / b)) for a, b in zip(first, second, strict=True) if min(a, b) > 1e-9)
+
+
+@pytest.mark.parametrize("frames", [1, 2, 3])
+def test_a_split_over_frames_costs_epsilon_exactly(frames):
+    """Clips of 2×2 pixels in one grey channel whose frames differ in all pixels: the worst case is met."""
+    method = DPPix(epsilon=Fraction(3, 2), block=2)
+    each = share(method, frames)
+    assert each == divided(method, frames)  # as it is drawn
+    scale = float(each.sum_scale(height=2, width=2, channels=1))
+    sums = [0, 255, 510, 1020]
+    worst = max(loss(law(a, scale, 4), law(b, scale, 4)) for a, b in itertools.product(sums, sums))
+    assert frames * worst <= 1.5 + 1e-9
+    assert frames * worst > 1.5 * 0.999  # no budget is left over, either
+    assert times(each.guarantee(height=2, width=2, channels=1), frames).epsilon == Fraction(3, 2)
+
+
+def test_a_mean_costs_epsilon_for_one_position_in_all_frames():
+    """One of 2×2 pixels changes in each of 3 frames, by any of 3 levels: no pair of means costs more."""
+    method = DPPix(epsilon=1, block=2, neighbourhood=1)
+    scale = float(method.sum_scale(height=2, width=2, channels=1))
+    rng = np.random.default_rng(5)
+    sums = set()
+    rest = rng.integers(0, 256, (3, 2, 2, 3))
+    for levels in itertools.product((0, 128, 255), repeat=3):
+        mean = Mean(_tiny())
+        for frame, level in zip(rest, levels, strict=True):
+            image = frame.astype(np.uint8)
+            image[0, 1] = level
+            mean.add(image)
+        sums.add(int(mean.raster[..., 0].astype(int).sum()))
+    pairs = itertools.product(sums, sums)
+    worst = max(loss(law(a, scale, 4), law(b, scale, 4)) for a, b in pairs)
+    assert worst <= 1 + 1e-9
+    assert worst > 0.99  # sums of frames, in place of means, would cost three times as much
+
+
+def _tiny():
+    return Box(0, 0, 2, 2)
+
+
+def test_a_mean_rounds_halves_upward_and_holds_levels():
+    mean = Mean(_tiny())
+    for level in (0, 255):
+        mean.add(np.full((2, 2, 3), level, np.uint8))
+    assert (mean.raster == 128).all()
+
+
+def test_the_minute_of_frames_is_shown():
+    minute = facts(1500)
+    split = plan(NEAR, whole(1500), facts=minute, request=("whole",), over_time="split")
+    assert str(split.per_frame) == "1500-DP, m-pixels (m = 16)"
+    assert split.total.epsilon == 1
+    assert split.draws[0].method.epsilon == Fraction(1, 1500)
+    assert split.draws[0].frames == 1500
+    assert "1,500 frames" in split.remark
+    assert "1500-DP" in split.remark
+
+
+@pytest.mark.parametrize("method", [DPPix(epsilon=1), DPPix(rho=1), DPPixGaussian(rho=Fraction(1, 3))])
+def test_a_split_returns_the_budget_exactly(method):
+    made = plan(method, whole(99), facts=facts(99), over_time="split")
+    assert made.total.epsilon == method.epsilon
+    assert made.total.rho == method.rho
+
+
+@pytest.mark.parametrize(
+    "method", [DPPix(epsilon=1, delta=1e-6), DPPixGaussian(epsilon=1, delta=1e-6), Snow(delta=0.3)]
+)
+def test_a_split_refuses_what_does_not_divide(method):
+    with pytest.raises(InvalidParameter, match="does not divide the approximate guarantee"):
+        plan(method, whole(), over_time="split")
+
+
+@pytest.mark.parametrize("mode", ["mean", "split"])
+def test_faces_are_drawn_once(mode):
+    with pytest.raises(InvalidParameter, match="is for methods that change pixels"):
+        plan(FREE, face(1), over_time=mode)
+
+
+def test_fill_takes_every_mode_and_costs_nothing():
+    for mode in ("once", "mean", "split"):
+        assert plan(Fill(), whole(), over_time=mode).total.free
+
+
+def test_a_mean_needs_a_region_that_stays():
+    assert plan(NEAR, box(), over_time="mean").total.epsilon == 1
+    moving = face(1, Key(0, 32, 40, 64, 48), Key(99, 96, 40, 64, 48), kind="box", finder="box")
+    for track in (moving, face(1)):
+        with pytest.raises(InvalidParameter, match="stay in one place"):
+            plan(NEAR, track, over_time="mean")
+    with pytest.raises(InvalidParameter, match="stay in one place"):
+        plan(NEAR, box(1, person=1), box(2, x=200, person=1), over_time="mean")
+
+
+def test_linked_tracks_cost_once_and_others_add():
+    tracks = [face(1), face(2, Key(50, 300, 100, 60, 80)), face(3, Key(60, 200, 200, 60, 80))]
+    assert plan(NEAR, *tracks).total.epsilon == 3
+    linked = [face(1, person=7), face(2, Key(50, 300, 100, 60, 80), person=7), tracks[2]]
+    made = plan(NEAR, *linked)
+    assert made.total.epsilon == 2
+    assert [draw.name for draw in made.draws] == ["person 7", "track 3"]
+    assert [draw.frames for draw in made.draws] == [2, 1]
+    assert [len(group) for group in persons(made.tracks)] == [2, 1]
+
+
+def test_visible_tracks_are_not_drawn_and_all_visible_are_refused():
+    made = plan(NEAR, face(1), face(2, Key(50, 300, 100, 60, 80), visible=True))
+    assert [draw.name for draw in made.draws] == ["track 1"]
+    with pytest.raises(RegionError, match="no track is replaced"):
+        plan(NEAR, face(1, visible=True))
+
+
+def test_the_key_frame_of_pixels_is_the_largest_raster_then_the_first():
+    track = face(1, Key(3, 100, 100, 60, 80), Key(9, 100, 100, 160, 180), Key(20, 100, 100, 160, 180, 0, 0))
+    (draw,) = plan(NEAR, track).draws
+    assert draw.key.frame == 9  # the yaw does not show, so it does not choose
+    assert draw.raster == plan(NEAR, track).scene.raster(track, 9)
+
+
+def test_the_key_frame_of_faces_is_the_largest_cell_then_the_least_turned_then_the_first():
+    at = (200, 200, 60, 80)
+    track = face(1, Key(1, *at, 0, 60), Key(5, *at, 0, 5), Key(8, *at, 0, 2), Key(30, 200, 200, 30, 40))
+    (draw,) = plan(FREE, track).draws
+    assert (draw.key.frame, draw.raster) == (5, None)  # 5° and 2° are of one class, and so the first
+    larger = face(1, *track.keys, Key(40, 150, 150, 120, 160, 0, 60))
+    assert plan(FREE, larger).draws[0].key.frame == 40
+    beyond = face(1, *track.keys, Key(40, -60, 150, 120, 160, 0, 0))
+    assert plan(FREE, beyond).draws[0].key.frame == 5
+
+
+@pytest.mark.parametrize("method", [FREE, NEAR], ids=["faces", "pixels"])
+def test_keys_within_their_cells_choose_the_same_frame(method):
+    """The frame that is read is a function of what shows: neighbours agree on it."""
+    rng = np.random.default_rng(3)
+    at = ((1, 200, 200, 70, 90, 0, 9), (5, 210, 200, 71, 91, 0, -4), (9, 215, 220, 72, 92, 0, 3))
+    chosen: dict[object, set[int]] = {}
+    for moves in rng.integers(0, 3, (70, 3, 7)) * [0, 1, 1, 1, 1, 0, 2]:
+        track = face(1, *(Key(*map(int, key)) for key in np.array(at) + moves))
+        made = plan(method, track)
+        if method is FREE:
+            shown: object = made.scene.course(track).cells
+        else:
+            shown = tuple(str(made.scene.raster(track, key.frame)) for key in track.keys)
+        chosen.setdefault(shown, set()).add(made.draws[0].key.frame)
+    assert 3 <= len(chosen) <= 35
+    assert all(len(frames) == 1 for frames in chosen.values())
+    assert len(set.union(*chosen.values())) > 1
+
+
+def test_a_person_outside_of_the_picture_is_refused():
+    for method in (NEAR, FREE):
+        with pytest.raises(RegionError, match="track 1 is outside of the picture"):
+            plan(method, face(1, Key(0, 5000, 100, 60, 80)))
+
+
+def test_methods_that_draw_faces_cover_all_else_at_no_cost():
+    costly = Attributes.of({"attributes": "gender=4"})
+    signs = face(2, kind="text", finder="text")
+    made = plan(costly, face(1), signs, whole(number=3))
+    assert [str(draw.guarantee.epsilon) for draw in made.draws] == ["4", "0", "0"]
+    assert [draw.method.name for draw in made.draws] == ["attributes", "fill", "fill"]
+    assert made.total.epsilon == 4
+    assert [draw.raster is None for draw in made.draws] == [True, False, False]
+    for draw in made.draws:
+        assert made.scene.shows_face(draw.track) == (draw.raster is None)
+
+
+def test_a_box_of_a_user_is_a_face_for_methods_that_draw_faces():
+    costly = Attributes.of({"attributes": "gender=4"})
+    made = plan(costly, box())
+    assert made.draws[0].raster is None
+    assert made.total.epsilon == 4
+
+
+@pytest.mark.parametrize("kind", ["pure", "zcdp", "approximate", "heuristic"])
+def test_times_is_what_composition_gives(kind):
+    numbers = {
+        "pure": {"epsilon": 2},
+        "zcdp": {"rho": Fraction(1, 3)},
+        "approximate": {"epsilon": 1, "delta": 0.3},
+        "heuristic": {"broken_by": ("x",)},
+    }[kind]
+    one = Guarantee(kind=kind, relation=Relation("any-image"), scope=Scope("a photo"), **numbers)
+    assert times(one, 5) == compose([one] * 5)

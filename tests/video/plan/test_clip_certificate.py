@@ -1,0 +1,264 @@
+"""Certificates of clips: written from data, read by writing them again, and verified beside their clip."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.video.plan.made import box, face, facts, plan, whole
+
+from dpveil.cli import run
+from dpveil.core.certificate import canonical, checksum
+from dpveil.core.parameters import CEILING
+from dpveil.errors import CertificateError, DPVeilError
+from dpveil.faces.attributes import Attributes
+from dpveil.mechanisms.pixel import Blur, DPPix
+from dpveil.release.keys import SigningKey
+from dpveil.video.certificate import ClipOutput, VideoCertificate
+from dpveil.video.certificate_file import parse_certificate
+from dpveil.video.plan import VideoPlan
+from dpveil.video.track import Key
+from dpveil.video.verification import is_clip, verify_clip
+
+NEAR = DPPix(epsilon=1, block=16, neighbourhood=16)
+CLIP = b"\0\0\0\x18ftypisom" + bytes(range(200))
+EVENT: Any = {"request": ("whole",), "over_time": "split", "event_seconds": 1}
+PLANS = {
+    "free": plan(Attributes(), face(1, person=1), face(2, Key(9, 300, 9, 60, 80), person=1), face(3)),
+    "split": plan(NEAR, whole(), **EVENT),
+    "mean": plan(NEAR, box(), over_time="mean", request=("32,40,64,48",), keep_audio=True),
+    "visible": plan(DPPix(epsilon=30, block=16), face(1), face(2, visible=True)),
+    "heuristic": plan(Blur(sigma=8), face(1)),
+}
+
+
+def certificate(made: VideoPlan, data: bytes = CLIP, bits: str = "secure") -> VideoCertificate:
+    return made.certificate(bits, ClipOutput(hashlib.sha256(data).hexdigest(), "mp4", made.facts.seconds))
+
+
+def saved(folder: Path, made: VideoCertificate, name: str = "private.mp4", data: bytes = CLIP) -> Path:
+    path = folder / name
+    path.write_bytes(data)
+    (folder / f"{name}.certificate.json").write_text(made.to_text())
+    return path
+
+
+def sealed(data: dict[str, Any]) -> str:
+    rest = {name: value for name, value in data.items() if name not in ("checksum", "signature")}
+    return canonical(data | {"checksum": checksum(rest)})
+
+
+@pytest.mark.parametrize("made", PLANS.values(), ids=PLANS)
+@pytest.mark.parametrize("bits", ["secure", "seeded"])
+def test_a_certificate_is_read_as_it_was_written(made, bits):
+    stated = certificate(made, bits=bits)
+    again = parse_certificate(stated.to_text())
+    assert again == stated
+    assert again.settings == made.settings
+    assert again.quote.guarantees == made.guarantees
+    assert again.quote.units == made.units
+    assert (again.composition, again.strength) == (made.total, made.strength)
+    assert again.publishable is ((bits == "secure" and made.method.name == "attributes") or again.publishable)
+
+
+def test_it_tells_nothing_of_the_original():
+    text = certificate(PLANS["free"]).to_text()
+    for private in ("clip.mp4", "ab" * 16, '"x"', '"keys"', '"finder"', '"score"'):
+        assert private not in text
+    data = json.loads(text)
+    assert set(data["tracks"][0]) == {"number", "kind", "person", "first", "last", "end", "visible"}
+    assert len(data["guarantees"]) == 2  # of the linked tracks, and of the third
+    assert data["composition"]["epsilon"] == 0
+    assert data["publishable"] is True
+
+
+def edits() -> list[tuple[str, Any]]:
+    """Return a change of every plain value of a certificate, by its path."""
+    found: list[tuple[str, Any]] = []
+
+    def walk(node: Any, path: tuple[Any, ...]) -> None:
+        inner = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+        for name, each in inner:
+            walk(each, (*path, name))
+        if not isinstance(node, dict | list):
+            found.append((path, node))
+
+    walk(json.loads(certificate(PLANS["split"]).to_text()), ())
+    return found
+
+
+FREE_TO_STATE = {
+    ("output", "sha256"),
+    ("output", "seconds"),
+    ("tool",),
+    ("on_lost",),
+    ("pose",),
+}
+"""Values that no other value follows from, so that only the checksum, or the clip, tells of a change."""
+
+
+@pytest.mark.parametrize(("path", "value"), edits(), ids=lambda each: str(each))
+def test_any_edit_shows_even_if_the_checksum_is_made_anew(path, value):
+    data = json.loads(certificate(PLANS["split"]).to_text())
+    holder = data
+    for name in path[:-1]:
+        holder = holder[name]
+    other = {bool: lambda v: not v, str: lambda v: v + "x", type(None): lambda v: 3}
+    holder[path[-1]] = other.get(type(value), lambda v: v + 1)(value)
+    with pytest.raises(DPVeilError):
+        parse_certificate(canonical(data))
+    if path in FREE_TO_STATE or path == ("checksum",):
+        return
+    with pytest.raises(DPVeilError):
+        parse_certificate(sealed(data))
+
+
+FORGED: list[tuple[str, Any]] = [
+    ("a raster larger than the picture", lambda d: d.update(rasters=[[5000, 480]])),
+    ("less than the whole picture", lambda d: d.update(rasters=[[64, 48]])),
+    ("a crop by a method that reads none", lambda d: d.update(rasters=[None])),
+    ("no raster", lambda d: d.update(rasters=[])),
+    ("a frame beyond the end", lambda d: d["tracks"][0].update(last=100)),
+    ("no track", lambda d: d.update(tracks=[], rasters=[])),
+    ("an event of no frames", lambda d: d["event"].update(frames=0)),
+    ("an event of more frames than there are", lambda d: d["event"].update(frames=101)),
+    ("an event of no times", lambda d: d["event"].update(times=0)),
+    ("an event of too many times", lambda d: d["event"].update(times=CEILING + 1)),
+    ("a method of a file", lambda d: d.update(method="latent", parameters={"codec": "/etc/passwd"})),
+    ("a method of nobody", lambda d: d.update(method="nobody")),
+    ("an unknown mode", lambda d: d.update(over_time="twice")),
+    ("other words", lambda d: d.update(wording=2)),
+    ("another tool", lambda d: d.update(tool="other 1.0")),
+    ("an unknown format", lambda d: d["output"].update(format="avi")),
+    ("a negative length", lambda d: d["output"].update(seconds=-1)),
+    ("huge frames", lambda d: d["output"].update(width=10**6, height=10**6)),
+    ("a schema of photos", lambda d: d.update(schema="dpveil.certificate/2")),
+    ("two kinds of one person", lambda d: d.update(tracks=[d["tracks"][0] | {"person": 1}] * 2)),
+]
+
+
+@pytest.mark.parametrize(("what", "change"), FORGED)
+def test_what_cannot_be_is_refused(what, change):
+    data = json.loads(certificate(PLANS["split"]).to_text())
+    change(data)
+    with pytest.raises(DPVeilError) as refused:
+        parse_certificate(sealed(data))
+    assert "\n" not in str(refused.value)
+
+
+def test_a_cheaper_crop_or_cover_than_was_drawn_is_refused():
+    data = json.loads(certificate(plan(Attributes.of({"attributes": "gender=4"}), face(1))).to_text())
+    data["rasters"] = [[64, 48]]  # as if the face had been covered at no cost
+    with pytest.raises(CertificateError):
+        parse_certificate(sealed(data))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "null", "[" * 100_000, '{"schema": NaN}', "9" * 5000])
+def test_other_texts_are_refused(text):
+    with pytest.raises(CertificateError):
+        parse_certificate(text)
+
+
+def test_verify_finds_what_was_changed(tmp_path):
+    path = saved(tmp_path, certificate(PLANS["free"]))
+    found = verify_clip(path)
+    assert (found.status, found.sound, found.publishable) == ("consistent", True, True)
+    assert verify_clip(Path(f"{path}.certificate.json")).status == "consistent"
+    assert verify_clip(path, at_least="strong").sound
+    path.write_bytes(CLIP + b"\0")
+    assert "was changed" in verify_clip(path).problems[0]
+    path.unlink()
+    assert "is missing" in verify_clip(path).problems[0]
+    path.symlink_to(tmp_path / "other.mp4")
+    assert "symbolic link" in verify_clip(path).problems[0]
+    path.unlink()
+    os.mkfifo(path)
+    assert "regular" in verify_clip(path).problems[0]
+    wrong = saved(tmp_path, certificate(PLANS["free"]), "private.webm")
+    assert "does not end as that of a mp4 file" in verify_clip(wrong).problems[0]
+    text = saved(tmp_path, certificate(PLANS["free"], b"text"), "text.mp4", b"text")
+    assert "is not a mp4 file" in verify_clip(text).problems[0]
+    bare = tmp_path / "bare.mp4"
+    bare.write_bytes(CLIP)
+    assert verify_clip(bare).status == "missing"
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("visible", "practically none"), ("heuristic", "no formal guarantee")]
+)
+def test_what_promises_too_little_is_not_publishable(tmp_path, name, why):
+    found = verify_clip(saved(tmp_path, certificate(PLANS[name])), at_least="weak")
+    assert found.objections == (why,)
+    assert not found.sound
+    assert found.refused
+
+
+def test_seeded_bits_are_not_publishable(tmp_path):
+    found = verify_clip(saved(tmp_path, certificate(PLANS["free"], bits="seeded")), at_least="weak")
+    assert "seeded bits" in found.refused
+    assert any("NOT FOR PUBLICATION" in note for note in found.notes)
+
+
+def test_signatures(tmp_path):
+    key, other = SigningKey.made(), SigningKey.made()
+    signed = certificate(PLANS["free"]).signed(key)
+    assert parse_certificate(signed.to_text()) == signed
+    path = saved(tmp_path, signed)
+    assert verify_clip(path, trust=key.public).sound
+    assert verify_clip(path).signer == key.public.fingerprint
+    assert "not a trusted key" in verify_clip(path, trust=other.public).untrusted
+    unsigned = saved(tmp_path, certificate(PLANS["free"]), "unsigned.mp4")
+    assert "not signed" in verify_clip(unsigned, trust=key.public).untrusted
+    forged = saved(tmp_path, VideoCertificate(**{**vars(signed), "bits": "unknown"}), "forged.mp4")
+    assert "forged" in verify_clip(forged).problems[0]
+
+
+def test_the_command_verifies_folders_of_clips(tmp_path, capsys):
+    good = saved(tmp_path, certificate(PLANS["free"]))
+    weak = saved(tmp_path, certificate(PLANS["visible"]), "weak.mp4")
+    assert run(["verify", str(good), "--at-least", "strong"]) == 0
+    assert "0-DP" in capsys.readouterr().out
+    assert run(["verify", str(tmp_path)]) == 0
+    both = capsys.readouterr().out
+    assert "one track of 2 stay visible" in both
+    assert "not publishable (below weak)" in both
+    assert run(["verify", str(tmp_path), "--at-least", "moderate", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert [entry["output"] for entry in told["failed"]] == [str(weak)]
+    assert [entry["guarantee"] for entry in told["verified"]] == ["0-DP, any-image"]
+    (tmp_path / "original.mp4").write_bytes(CLIP)
+    assert run(["verify", str(tmp_path)]) == 1
+    assert "original.mp4" in "".join(capsys.readouterr())
+
+
+def test_certificates_of_photos_and_clips_are_told_apart(tmp_path, capsys):
+    picture = saved(tmp_path, certificate(PLANS["free"]), "private.png")
+    assert run(["verify", str(picture)]) == 1
+    assert "another schema" in capsys.readouterr().out
+    assert not is_clip(picture)
+    assert is_clip(Path("A.MOV"))
+
+
+def test_no_edit_of_a_text_ends_in_anything_but_one_clear_line(tmp_path):
+    text = certificate(PLANS["split"]).to_text()
+    rng = np.random.default_rng(23)
+    path = saved(tmp_path, certificate(PLANS["split"]))
+    for _ in range(60):
+        at, length = int(rng.integers(len(text))), int(rng.integers(0, 9))
+        junk = bytes(rng.integers(32, 127, int(rng.integers(0, 9))).astype(np.uint8)).decode()
+        Path(f"{path}.certificate.json").write_text(text[:at] + junk + text[at + length :])
+        found = verify_clip(path)
+        assert found.status in ("consistent", "inconsistent")
+        assert all("\n" not in problem for problem in found.problems)
+        assert found.status == "inconsistent" or text[:at] + junk + text[at + length :] == text
+
+
+def test_seconds_are_exact():
+    odd = facts(4, time_base=Fraction(1001, 30_000))
+    assert json.loads(certificate(plan(NEAR, face(1), facts=odd)).to_text())["output"]["seconds"] == 0.1001

@@ -1,0 +1,275 @@
+"""Plans as JSON: what people edit, and what strangers send."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.video.plan.made import box, face, facts, plan, whole
+
+from dpveil.errors import DPVeilError, InvalidParameter, RegionError, RegionsDiffer, UnknownName, UsageError
+from dpveil.faces.attributes import Attributes
+from dpveil.ledger import Ledger, Limit
+from dpveil.mechanisms.pixel import DPPix
+from dpveil.postprocessing import parse
+from dpveil.video import plan_checks, plan_file
+from dpveil.video.plan_file import parse_plan, read_plan, to_text
+from dpveil.video.track import Key
+
+NEAR = DPPix(epsilon=1, block=16, neighbourhood=16)
+TWO = (face(1, Key(0, 100, 100, 60, 80), Key(40, 120, 100, 60, 80, 4, -20)), face(2, Key(9, 300, 9, 60, 80)))
+
+
+THIRD: Any = {"event_seconds": Fraction(1, 3), "event_times": 2}
+
+
+def edited(change: Any, method: Any = NEAR) -> Any:
+    """Return the plan after a person's edit of its JSON."""
+    data = json.loads(to_text(plan(method, *TWO)))
+    change(data)
+    return parse_plan(json.dumps(data))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        plan(NEAR, *TWO, cuts=(3, 50), post_processing=(parse("median:3"),), keep_audio=True),
+        plan(Attributes.of({"attributes": "gender=4"}), *TWO, pose="coarse", on_lost="whole"),
+        plan(
+            NEAR, whole(), request=("whole",), over_time="split", event_seconds=Fraction(1, 3), event_times=2
+        ),
+        plan(NEAR, box(), request=("32,40,64,48",), over_time="mean"),
+        plan(NEAR, face(1, person=3), facts=facts(1, steps=(), audio=False, dropped=("2 streams of data",))),
+    ],
+)
+def test_a_plan_is_read_as_it_was_written(made):
+    text = to_text(made)
+    again = parse_plan(text)
+    assert again == made
+    assert to_text(again) == text
+    assert again.sha256 == made.sha256
+    assert (again.total, again.units) == (made.total, made.units)
+
+
+def test_each_key_is_one_line_that_people_can_edit():
+    lines = to_text(plan(NEAR, *TWO)).splitlines()
+    assert '        {"frame": 40, "x": 120, "y": 100, "w": 60, "h": 80, "roll": 4, "yaw": -20}' in lines
+
+
+def test_edits_are_quoted_anew():
+    assert plan(NEAR, *TWO).total.epsilon == 2
+    assert edited(lambda d: d["tracks"][0].update(visible=True)).total.epsilon == 1
+    linked = edited(lambda d: [track.update(person=1) for track in d["tracks"]])
+    assert linked.total.epsilon == 1
+    assert linked.draws[0].name == "person 1"
+    larger = {"frame": 60, "x": 10, "y": 10, "w": 200, "h": 260}
+    moved = edited(lambda d: d["tracks"][0]["keys"].append(larger))
+    assert moved.draws[0].key == Key(60, 10, 10, 200, 260)
+    fewer = edited(lambda d: d["tracks"][0]["keys"].pop())
+    assert fewer.tracks[0].last == 0
+    mean = edited(lambda d: d.update(method="fill", parameters={}, over_time="split"))
+    assert mean.total.free
+    spent = edited(lambda d: d.update(method="dp-pix", parameters={"rho": 0.5, "block": 16}))
+    assert spent.total.rho == 1
+
+
+@pytest.mark.parametrize(("kind", "shows"), [("face", True), ("text", False), ("box", True), ("dog", False)])
+def test_a_track_is_added_by_hand_with_few_fields(kind, shows):
+    hand = {"number": 9, "kind": kind, "keys": [{"frame": 3, "x": 9, "y": 9, "w": 40, "h": 50}]}
+    made = edited(lambda d: d["tracks"].insert(0, hand), Attributes())
+    assert [track.number for track in made.tracks] == [1, 2, 9]
+    assert made.scene.shows_face(made.tracks[2]) is shows
+    assert made.tracks[2].end == "left"
+
+
+def test_a_method_without_files_is_taken_with_its_own_defaults():
+    made = edited(lambda d: d.update(method="attributes", parameters={"attributes": "gender=4"}))
+    assert made.method == Attributes.of({"attributes": "gender=4"})
+
+
+EDITS: list[tuple[Any, str]] = [
+    (lambda d: d.update(metod="x"), "metod = 'x' is unknown: did you mean method?"),
+    (lambda d: d.update(schema="dpveil.video-plan/2"), "schema = 'dpveil.video-plan/2' is not one of a plan"),
+    (lambda d: d.pop("clip"), "clip is missing"),
+    (lambda d: d["clip"].update(name="../clip.mp4"), "clip = '../clip.mp4' is no name"),
+    (lambda d: d["clip"].update(name="..\\clip.mp4"), "is no name of a file"),
+    (lambda d: d["clip"].update(name="/etc/passwd"), "clip = '/etc/passwd' is no name"),
+    (lambda d: d["clip"].update(name=".."), "is no name"),
+    (lambda d: d["clip"].update(name=""), "is no name"),
+    (lambda d: d["clip"].update(name=7), "is no name"),
+    (lambda d: d["clip"].update(name="c:clip.mp4"), "is no name"),
+    (lambda d: d["clip"].update(sha256="00"), "sha256 = '00' is no SHA-256"),
+    (lambda d: d["clip"].update(width=0), "width = 0 is out of range"),
+    (lambda d: d["clip"].update(width=10**9), "width = 1000000000 is out of range"),
+    (lambda d: d["clip"].update(width=50_000, height=50_000), "makes frames of more than"),
+    (lambda d: d["clip"].update(steps=[[0, 5]]), "steps[0] = 0 is out of range"),
+    (lambda d: d["clip"].update(steps=[[1, 10**9]]), "steps[0] = 1000000000 is out of range"),
+    (lambda d: d["clip"].update(steps=[[1]]), "steps[0] is not a difference and a count"),
+    (lambda d: d["clip"].update(steps=[[1 << 61, 8]]), "duration"),
+    (lambda d: d["clip"].update(time_base="0"), "time_base = '0' is out of range"),
+    (lambda d: d["clip"].update(time_base="1e-900"), "time_base"),
+    (lambda d: d["clip"].update(audio=1), "audio = 1 is neither true nor false"),
+    (lambda d: d.update(keep_audio="yes"), "keep_audio = 'yes' is neither true nor false"),
+    (lambda d: d.update(over_time="twice"), "over_time = 'twice' is unknown: one of once, mean, split"),
+    (lambda d: d.update(over_time=["once"]), "over_time"),
+    (lambda d: d.update(pose="none"), "pose = 'none' is unknown"),
+    (lambda d: d.update(on_lost="drop"), "on_lost = 'drop' is unknown"),
+    (lambda d: d.update(event_seconds=-1), "event_seconds"),
+    (lambda d: d.update(event_times=3), "event_times = 3 is given without a length"),
+    (lambda d: d.update(cuts=[5, 5]), "cuts[1] = 5 is out of range"),
+    (lambda d: d.update(cuts=[100]), "cuts[0] = 100 is out of range"),
+    (lambda d: d.update(parameters={"epsilon": 0}), "epsilon = 0"),
+    (lambda d: d.update(parameters={"epsilonn": 1}), "parameters.epsilonn = 1 is unknown: did you mean"),
+    (lambda d: d.update(parameters={"epsilon": [1]}), "parameters.epsilon is not a single value"),
+    (lambda d: d.update(parameters={}), "epsilon is missing"),
+    (lambda d: d.update(method="dp-pixx"), "unknown method 'dp-pixx'"),
+    (lambda d: d.update(method="latent", parameters={"epsilon": 1, "codec": "/etc/passwd"}), "codec"),
+    (lambda d: d.update(method="attributes", parameters={"gallery": "g.safetensors"}), "gallery"),
+    (lambda d: d.update(post_processing=["denoiser:/etc/passwd"]), "post-processing"),
+    (lambda d: d.update(tracks=[]), "there is no track"),
+    (lambda d: [t.update(visible=True) for t in d["tracks"]], "no track is replaced"),
+    (lambda d: d["tracks"][1].update(number=1), "tracks[1].number = 1 is given to two tracks"),
+    (lambda d: d["tracks"][1].update(number=True), "tracks[1].number = True is not a whole number"),
+    (lambda d: d["tracks"][1].update(kind="Face!"), "tracks[1].kind = 'Face!' is no kind"),
+    (lambda d: d["tracks"][1].update(end="gone"), "tracks[1].end = 'gone' is unknown"),
+    (lambda d: d["tracks"][1].update(visible=0), "tracks[1].visible = 0 is neither"),
+    (lambda d: d["tracks"][1].update(score=2), "tracks[1].score is not from 0 to 1"),
+    (lambda d: d["tracks"][1].update(keys=[]), "tracks[1].keys are missing"),
+    (lambda d: d["tracks"][1].update(colour="red"), "tracks[1].colour = 'red' is unknown"),
+    (lambda d: d["tracks"][0]["keys"][1].update(frame=0), "tracks[0].keys[1].frame = 0 does not come after"),
+    (lambda d: d["tracks"][0]["keys"][1].update(frame=100), "tracks[0].keys[1].frame = 100 is out of range"),
+    (lambda d: d["tracks"][0]["keys"][1].update(w=0), "tracks[0].keys[1].w = 0 is out of range"),
+    (lambda d: d["tracks"][0]["keys"][1].update(x=1.5), "tracks[0].keys[1].x = 1.5 is not a whole number"),
+    (lambda d: d["tracks"][0]["keys"][1].update(yaw=91), "tracks[0].keys[1].yaw = 91 is out of range"),
+    (lambda d: d["tracks"][0]["keys"][1].pop("h"), "tracks[0].keys[1].h is missing"),
+    (
+        lambda d: [t.update(person=1, kind=k) for t, k in zip(d["tracks"], ("face", "text"), strict=True)],
+        "tracks[1].person = 1 is of track 1, a face, and of track 2",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), EDITS)
+def test_what_is_wrong_is_named_in_one_line(change, message):
+    with pytest.raises(DPVeilError) as refused:
+        edited(change)
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 600
+    assert refused.value.exit_code == (1 if isinstance(refused.value, RegionError) else 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{",
+        "null",
+        '{"schema": NaN}',
+        "[" * 100_000,
+        '{"schema": 1, "schema": 2}',
+        '{"schema": "dpveil.video-plan/1", "clip": {}, "method": "fill", "tracks": ' + "9" * 5000 + "}",
+        '{"\\u001b[2J": 1}',
+    ],
+)
+def test_other_texts_are_one_clear_line(text):
+    with pytest.raises(UsageError) as refused:
+        parse_plan(text)
+    assert "\n" not in str(refused.value)
+    assert str(refused.value).isprintable()
+
+
+def test_any_change_of_a_value_is_refused_or_read_and_never_ends_otherwise():
+    data = json.loads(to_text(plan(NEAR, *TWO, cuts=(5,))))
+    rng = np.random.default_rng(17)
+    values = [None, True, -1, 0, 1 << 70, 1.5, "", "x", "\u202e", [], [1], {}, {"a": 1}, "1/0", [[1, 1]]]
+
+    def places(node: Any) -> list[tuple[Any, Any]]:
+        inner = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+        return [pair for name, each in list(inner) for pair in [(node, name), *places(each)]]
+
+    read = 0
+    for _ in range(150):
+        copy = json.loads(json.dumps(data))
+        found = places(copy)
+        holder, name = found[rng.integers(len(found))]
+        holder[name] = values[rng.integers(len(values))]
+        try:
+            parse_plan(json.dumps(copy))
+            read += 1
+        except DPVeilError as error:
+            assert "\n" not in str(error)  # noqa: PT017  it may also be read
+    assert 3 < read < 100
+
+
+def test_limits(monkeypatch):
+    monkeypatch.setattr(plan_checks, "MOST_KEYS", 2)
+    with pytest.raises(InvalidParameter, match="more than 2 keys"):
+        plan(NEAR, *TWO)
+    monkeypatch.undo()
+    monkeypatch.setattr(plan_file, "MOST_TRACKS", 1)
+    with pytest.raises(InvalidParameter, match="tracks = 2 are too many"):
+        edited(lambda d: None)
+
+
+def test_files(tmp_path, monkeypatch):
+    path = tmp_path / "plan.json"
+    path.write_text(to_text(plan(NEAR, *TWO)))
+    assert read_plan(path) == plan(NEAR, *TWO)
+    link = tmp_path / "link.json"
+    link.symlink_to(path)
+    for wrong in (link, tmp_path, tmp_path / "none.json"):
+        with pytest.raises(UsageError, match="plan = "):
+            read_plan(wrong)
+    path.write_bytes(b"\xff")
+    with pytest.raises(UsageError, match="not UTF-8"):
+        read_plan(path)
+    monkeypatch.setattr(plan_file, "MOST_BYTES", 0)
+    with pytest.raises(UsageError, match="at most 0"):
+        read_plan(path)
+
+
+def test_thumbnails_are_in_no_file_and_a_representation_tells_nothing():
+    picture = np.full((9, 9, 3), 77, np.uint8)
+    made = plan(NEAR, *TWO, thumbnails={1: picture})
+    assert parse_plan(to_text(made)) == made
+    assert "clip.mp4" not in repr(made)
+    assert "ab" * 8 not in repr(made)
+
+
+def test_a_ledger_is_debited_once_for_each_person(tmp_path):
+    ledger = Ledger(f"sqlite:///{tmp_path}/budget.db", create=True)
+    ledger.set_limit("album", Limit("pure", epsilon=100))
+    first = plan(
+        NEAR, face(1, person=1), face(2, Key(9, 300, 9, 60, 80), person=1), face(3, Key(3, 9, 9, 60, 80))
+    )
+    assert [entry.suffix for entry in first.entries] == ["person 1", "track 3"]
+    for suffix, guarantee, covered in first.entries:
+        ledger.debit("album", guarantee, f"clip/{suffix}", covered=covered)
+    for suffix, guarantee, covered in plan(replace(NEAR, epsilon=3), *first.tracks).entries:
+        ledger.debit("album", guarantee, f"again/{suffix}", covered=covered)  # the same tracks: costs add
+    shown = plan(NEAR, face(1), face(2, Key(9, 300, 9, 60, 80)), face(3, Key(3, 9, 9, 60, 80), visible=True))
+    for other in (
+        shown,
+        plan(NEAR, *first.tracks, keep_audio=True),
+        plan(NEAR, *first.tracks, pose="coarse"),
+    ):
+        with pytest.raises(RegionsDiffer):
+            ledger.debit("album", other.total, "third", covered=other.covered)
+    elsewhere = plan(NEAR, face(1), facts=facts(sha256="cd" * 32))
+    ledger.debit("album", elsewhere.total, "fourth", covered=elsewhere.covered)
+
+
+def test_unknown_methods_suggest_a_name():
+    with pytest.raises(UnknownName, match="did you mean 'dp-pix'"):
+        edited(lambda d: d.update(method="dp-pixx"))
+
+
+def test_sound_cannot_be_kept_where_there_is_none():
+    with pytest.raises(InvalidParameter, match="without sound"):
+        plan(NEAR, face(1), facts=facts(audio=False), keep_audio=True)

@@ -1,0 +1,277 @@
+"""Rendering by a plan: paid once, drawn once, and gone on with after any end."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("av")
+
+from clips_made import FRAMES, frames_of, make_clip, make_plan, picture, track
+
+from dpveil.errors import BudgetExceeded, ClipError, DPVeilError, InvalidParameter, OutputError
+from dpveil.ledger import Ledger, Limit
+from dpveil.mechanisms.pixel import DPPix, Fill
+from dpveil.video import render as rendering
+from dpveil.video import segments
+from dpveil.video.plan import VideoPlan
+from dpveil.video.render import render
+from dpveil.video.state import folder_of
+from dpveil.video.verification import verify_clip
+
+METHOD = DPPix(epsilon=3, block=8, neighbourhood=4)
+
+
+@pytest.fixture
+def clip(tmp_path: Path) -> Path:
+    return make_clip(tmp_path / "clip.mp4")
+
+
+@pytest.fixture(autouse=True)
+def short_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments, "SECONDS", 1)
+
+
+def two(clip: Path, **more: Any) -> VideoPlan:
+    return make_plan(clip, METHOD, [track(1, 0), track(2, 24, moves=6)], **more)
+
+
+def test_a_clip_is_replaced_within_its_regions_and_certified(clip: Path, tmp_path: Path) -> None:
+    out = tmp_path / "private.mp4"
+    told = []
+    made = render(two(clip), clip, out, progress=lambda *step: told.append(step))
+    found = verify_clip(out)
+    assert (found.status, str(made.certificate.composition)) == ("consistent", "6-DP, m-pixels (m = 4)")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "clip.mp4",
+        "private.mp4",
+        "private.mp4.certificate.json",
+    ]
+    before, after = frames_of(clip).astype(int), frames_of(out).astype(int)
+    assert len(after) == FRAMES
+    changed = np.abs(after - before).mean(axis=(0, 3))
+    assert changed[8:24, :16].min() > 3 * changed[:4].max()
+    assert told[0] == ("rendering", 0, FRAMES)
+    assert told[-1] == ("rendering", FRAMES, FRAMES)
+
+
+def test_what_is_shown_is_one_draw_in_every_frame(clip: Path, tmp_path: Path) -> None:
+    render(make_plan(clip, METHOD, [track(1, 0)]), clip, tmp_path / "a.mp4")
+    shown = frames_of(tmp_path / "a.mp4")[:, 12:20, 4:12].astype(int)
+    assert np.abs(shown - shown[0]).max() < 30  # of the codec
+    assert np.abs(frames_of(clip)[:, 12:20, 4:12].astype(int) - frames_of(clip)[0, 12:20, 4:12]).max() > 100
+
+
+def test_a_split_draws_every_frame_anew(clip: Path, tmp_path: Path) -> None:
+    plan = make_plan(clip, DPPix(epsilon=72, block=8, neighbourhood=4), [track(1, 0)], over_time="split")
+    made = render(plan, clip, tmp_path / "a.mp4")
+    shown = frames_of(tmp_path / "a.mp4")[:, 10:14, 2:6].mean(axis=(1, 2, 3))
+    assert np.unique(shown.round()).size > FRAMES // 2
+    assert made.certificate.composition.epsilon == 72
+
+
+def test_a_mean_is_drawn_of_all_frames(clip: Path, tmp_path: Path) -> None:
+    method = DPPix(epsilon=10**6, block=1, neighbourhood=1)
+    plan = make_plan(clip, method, [track(1, 0)], over_time="mean")
+    render(plan, clip, tmp_path / "a.mp4", seed=1)
+    wanted = np.mean([picture(n)[8:24, :16] for n in range(FRAMES)], axis=0)
+    assert np.abs(frames_of(tmp_path / "a.mp4")[20, 8:24, :16] - wanted).mean() < 4
+
+
+def test_visible_tracks_and_frames_outside_of_tracks_stay(clip: Path, tmp_path: Path) -> None:
+    tracks = [track(1, 0, first=10, last=19), track(2, 24, visible=True)]
+    render(make_plan(clip, Fill(), tracks), clip, tmp_path / "a.mp4")
+    off = np.abs(frames_of(tmp_path / "a.mp4").astype(int) - frames_of(clip)).mean(axis=3)
+    assert off[:, 8:24, 26:].mean() < 5
+    assert off[10:20, 10:22, 2:14].mean(axis=(1, 2)).min() > 4 * off[:9, 10:22, 2:14].mean()
+
+
+def test_sound_is_dropped_unless_it_is_to_be_kept(tmp_path: Path) -> None:
+    import av
+
+    clip = make_clip(tmp_path / "loud.mp4", sound=True)
+    for keep in (False, True):
+        out = tmp_path / f"{keep}.mp4"
+        made = render(make_plan(clip, Fill(), [track(1, 0)], keep_audio=keep), clip, out)
+        with av.open(str(out)) as found:
+            assert len(found.streams.audio) == keep
+        assert made.certificate.quote.audio == keep
+
+
+def test_another_clip_and_a_plan_with_other_facts_are_refused(clip: Path, tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    other = make_clip(tmp_path / "other.mp4", FRAMES - 1)
+    with pytest.raises(ClipError, match="not the clip of this plan"):
+        render(two(clip), other, tmp_path / "a.mp4")
+    plan = two(clip)
+    with pytest.raises(ClipError, match="does not tell the size"):
+        render(replace(plan, facts=replace(plan.facts, start=5)), clip, tmp_path / "a.mp4")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["clip.mp4", "other.mp4"]
+
+
+def test_what_exists_stays_unless_it_is_to_be_replaced(clip: Path, tmp_path: Path) -> None:
+    out = tmp_path / "private.mp4"
+    out.write_bytes(b"mine")
+    with pytest.raises(OutputError, match="it exists already"):
+        render(two(clip), clip, out)
+    assert out.read_bytes() == b"mine"
+    assert not folder_of(out).exists()
+    render(two(clip), clip, out, replace=True)
+    first = out.read_bytes()
+    render(two(clip), clip, out, replace=True)
+    assert out.read_bytes() != first
+    assert verify_clip(out).status == "consistent"
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_outputs_that_cannot_be_are_refused_first(clip: Path, tmp_path: Path) -> None:
+    plan = two(clip)
+    for out, words in {"clip.mp4": "the clip itself", "no/a.mp4": "no such folder", "a.png": "format"}.items():
+        with pytest.raises(DPVeilError, match=words):
+            render(plan, clip, tmp_path / out)
+    (tmp_path / "link.mp4").symlink_to(clip)
+    with pytest.raises(OutputError, match="the clip itself"):
+        render(plan, tmp_path / "link.mp4", clip, replace=True)
+    with pytest.raises(InvalidParameter, match="without a ledger"):
+        render(plan, clip, tmp_path / "a.mp4", subject="x")
+
+
+def ledger_of(folder: Path, epsilon: int = 100) -> str:
+    url = f"sqlite:///{folder / 'budget.db'}"
+    with Ledger(url, create=True) as ledger:
+        ledger.set_limit("album", Limit("pure", epsilon=epsilon))
+    return url
+
+
+def debits(url: str) -> list[Any]:
+    with Ledger(url) as ledger:
+        return [entry.event for entry in ledger.history("album") if type(entry.event).__name__ == "Debit"]
+
+
+def test_every_person_is_paid_once_and_the_file_is_known(clip: Path, tmp_path: Path) -> None:
+    url, out = ledger_of(tmp_path), tmp_path / "private.mp4"
+    with Ledger(url) as ledger:
+        made = render(two(clip), clip, out, ledger=ledger, subject="album")
+        assert ledger.knows("album", made.certificate.output.sha256)
+        assert ledger.show("album").spent.cost.epsilon == 6 * 10**6
+    assert [event.draw for event in debits(url)] == [1, 1]
+
+
+def test_a_clip_that_is_too_dear_is_not_paid_in_part(clip: Path, tmp_path: Path) -> None:
+    url, out = ledger_of(tmp_path, 5), tmp_path / "private.mp4"
+    with Ledger(url) as ledger, pytest.raises(BudgetExceeded):
+        render(two(clip), clip, out, ledger=ledger, subject="album")
+    assert debits(url) == []
+    assert not folder_of(out).exists()
+    assert not out.exists()
+
+
+def killed(work: Callable[[], Any], folder: Path, at: int) -> bool:
+    """Run in a child process that is killed right before its operation number `at` on files in `folder`.
+
+    Returns whether it was killed: with fewer operations, it is done.
+    """
+    child = os.fork()
+    if child:
+        return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    count = 0
+
+    def hook(event: str, given: tuple[Any, ...]) -> None:
+        nonlocal count
+        if event.split(".")[0] in ("open", "os", "sqlite3", "shutil") and str(folder) in str(given):
+            count += 1
+            if count == at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    try:
+        sys.addaudithook(hook)
+        work()
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+def try_kill(clip: Path, folder: Path, references: dict[int, np.ndarray], at: int, mode: str) -> bool:
+    """Kill a paid rendering, let another process go on, and check what is there; return whether it was."""
+    out, url = folder / "private.mp4", ledger_of(folder)
+    plan = plan_of(clip, mode)
+
+    def work(key: int) -> Callable[[], Any]:
+        def go() -> None:
+            fixed(key)
+            with Ledger(url) as ledger:
+                render(plan, clip, out, ledger=ledger, subject="album")
+
+        return go
+
+    was = killed(work(1), folder, at)
+    paid = len(debits(url))
+    if out.exists():
+        assert verify_clip(out).status == "consistent"
+    elif was:
+        assert not killed(work(2), folder, 0)
+        assert verify_clip(out).status == "consistent"
+    if not folder_of(out).exists():
+        done = frames_of(out)
+        assert any(np.array_equal(done, references[key]) for key in ((1,) if paid else (1, 2)))
+        assert {path.name for path in folder.iterdir()} >= {"private.mp4", "private.mp4.certificate.json"}
+        assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+    assert [event.draw for event in debits(url)] == [1, 1]
+    return was
+
+
+def fixed(key: int) -> None:
+    """Make this process draw the same bytes as keys of its draws each time."""
+    random = os.urandom
+    os.urandom = lambda size: bytes([key]) * 32 if size == 32 else random(size)  # type: ignore[assignment]
+
+
+def plan_of(clip: Path, mode: str) -> VideoPlan:
+    return two(clip, over_time=mode)
+
+
+MODES = {"once": METHOD, "split": METHOD}
+
+
+@pytest.fixture
+def references(clip: Path, tmp_path: Path) -> dict[str, dict[int, np.ndarray]]:
+    """What renderings that nobody kills show, by how the budget lasts and the key of their draws."""
+    found: dict[str, dict[int, np.ndarray]] = {}
+    for mode in MODES:
+        found[mode] = {}
+        for key in (1, 2):
+            out = tmp_path / f"{mode}{key}.mp4"
+            assert not killed(lambda o=out, m=mode, k=key: (fixed(k), render(plan_of(clip, m), clip, o)), out, 0)
+            found[mode][key] = frames_of(out)
+        assert not np.array_equal(found[mode][1], found[mode][2])
+    return found
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_after_a_kill_another_process_goes_on(
+    clip: Path, tmp_path: Path, references: dict[str, dict[int, np.ndarray]], mode: str
+) -> None:
+    for at in (30, 75):
+        folder = tmp_path / f"at{at}"
+        folder.mkdir()
+        assert try_kill(clip, folder, references[mode], at, mode)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", MODES)
+def test_it_may_be_killed_before_any_operation(
+    clip: Path, tmp_path: Path, references: dict[str, dict[int, np.ndarray]], mode: str
+) -> None:
+    at, was = 1, True
+    while was:
+        folder = tmp_path / f"at{at}"
+        folder.mkdir()
+        was = try_kill(clip, folder, references[mode], at, mode)
+        at += 1
+    assert at > 80

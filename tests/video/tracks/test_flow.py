@@ -1,0 +1,48 @@
+"""Boxes are followed where their texture goes, and it is known where it is not seen."""
+
+import numpy as np
+import pytest
+from moving_world import HEIGHT, WIDTH, drawn, smooth
+
+from dpveil.video.tracks.flow import SIDE, follow, small
+
+
+def grey(place, seed=1, background=9):
+    image = smooth(HEIGHT, WIDTH, background).copy()
+    if place is not None:
+        drawn(image, place, seed)
+    return small(image)[0]
+
+
+def edges(place):
+    x, y, w, h = place
+    return np.array([[x, y, x + w, y + h]], np.float64)
+
+
+@pytest.mark.parametrize("place", [(60, 50, 40, 48), (47, 42, 40, 48), (54, 46, 42, 50), (53, 47, 38, 46)])
+def test_a_box_moves_and_grows_with_its_texture(place):
+    before = 54, 48, 40, 48
+    moved, sure = follow(grey(before), grey(place), edges(before))
+    assert sure.tolist() == [True]
+    assert np.abs(moved - edges(place)).max() < 1.6
+
+
+def test_what_disappears_or_is_covered_is_not_followed():
+    before = 54, 48, 40, 48
+    for other in (grey(None), grey(before, seed=2), np.full((HEIGHT, WIDTH), 90, np.uint8)):
+        moved, sure = follow(grey(before), other, edges(before))
+        assert sure.tolist() == [False]
+        assert (moved == edges(before)).all()
+
+
+def test_boxes_outside_of_the_picture_are_not_sure():
+    far = np.array([[-300.0, -300, -200, -200], [500, 500, 520, 520]])
+    assert follow(grey(None), grey(None), far)[1].tolist() == [False, False]
+    assert follow(grey(None), grey(None), far[:0])[1].tolist() == []
+
+
+def test_large_frames_become_small_ones():
+    picture, scale = small(np.zeros((1080, 1920, 3), np.uint8))
+    assert max(picture.shape) == SIDE == pytest.approx(1920 * scale)
+    assert small(np.zeros((90, 120, 3), np.uint8))[1] == 1
+    assert small(np.zeros((1, 9000, 3), np.uint8))[0].shape == (1, SIDE)

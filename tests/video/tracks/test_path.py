@@ -1,0 +1,79 @@
+"""Keys: few, and lines between them that hold every place."""
+
+import numpy as np
+import pytest
+
+from dpveil.video.tracks.path import ANGLE, CHUNK, TOLERANCE, Path
+
+
+def held(keys, frame, box):
+    frames = [key.frame for key in keys]
+    x, y, w, h = (np.interp(frame, frames, [getattr(key, side) for key in keys]) for side in "xywh")
+    return bool(
+        (np.array([x, y]) <= box[:2] + 1e-4).all() and (np.array([x + w, y + h]) >= box[2:] - 1e-4).all()
+    )
+
+
+def path_of(boxes, first=0):
+    path = Path()
+    for n, box in enumerate(boxes, start=first):
+        path.add(n, np.array(box, np.float64))
+    return path
+
+
+WALKS = {
+    "accelerates": lambda t: 20 + 0.02 * t**2,
+    "oscillates": lambda t: 200 + 60 * np.sin(t / 4),
+    "jumps": lambda t: 20 + 90 * (t > 70),
+    "trembles": lambda t: 50 + np.random.default_rng(int(t)).normal(0, 4),
+}
+
+
+@pytest.mark.parametrize("name", WALKS)
+@pytest.mark.parametrize("count", [1, 2, 3, 150, CHUNK + 200])
+def test_lines_between_keys_hold_every_place(name, count):
+    lefts = [WALKS[name](t) for t in range(count)]
+    boxes = [(x, 5.3 + x / 9, x + 41.7, 60.2 + x / 7) for x in lefts]
+    keys = path_of(boxes, first=7).written()
+    assert (keys[0].frame, keys[-1].frame) == (7, 6 + count)
+    assert all(held(keys, n, np.array(box)) for n, box in enumerate(boxes, start=7))
+    assert len({key.frame for key in keys}) == len(keys) <= count
+
+
+def test_boxes_grow_by_no_more_than_the_tolerance():
+    boxes = [(x := 200 + 60 * np.sin(t / 4), 10, x + 50, 70) for t in range(200)]
+    path = path_of(boxes)
+    for key in path.written():
+        x = boxes[key.frame][0]
+        assert x - 50 * TOLERANCE - 1 <= key.x <= x
+        assert x + 50 <= key.x + key.w <= x + 50 + 50 * TOLERANCE + 1
+    assert len(path) < 100
+
+
+def test_noise_of_a_still_box_makes_two_keys_and_motion_at_one_speed_too():
+    rng = np.random.default_rng(5)
+    still = [np.array([40, 40, 90, 100]) + rng.uniform(-1.2, 1.2, 4) for _ in range(300)]
+    assert len(path_of(still).written()) == 2
+    assert len(path_of([(3.1 * t, 2 * t, 3.1 * t + 30, 2 * t + 30) for t in range(100)]).written()) == 2
+
+
+def test_long_paths_are_fixed_in_pieces():
+    path = path_of([(t % 2 * 1.0, 0, 40 + t % 2, 40) for t in range(10 * CHUNK)])
+    assert len(path._rows) <= CHUNK
+    assert len(path.written()) <= 12
+
+
+def test_turns_are_on_lines_and_wrap_around():
+    path = path_of([(0, 0, 40, 40)] * 100)
+    for frame, roll, yaw in ((10, 170, 0), (30, -170, 30), (50, -150, 0)):
+        path.turn(frame, roll, yaw)
+    turns = {key.frame: (key.roll, key.yaw) for key in path.written()}
+    assert turns[30] == (-170, 30)
+    assert turns[0] == (170, 0)
+    assert turns[99] == (-150, 0)
+    assert not path.turn(60, -150 + ANGLE, 0)
+    assert path.turn(70, 0, 0)
+
+
+def test_a_head_whose_turn_is_not_known_is_upright_and_has_no_yaw():
+    assert {(key.roll, key.yaw) for key in path_of([(0, 0, 40, 40)] * 9).written()} == {(0, None)}

@@ -1,0 +1,299 @@
+"""Tracks of patches whose places are known, by finders that miss, add and jump."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from moving_world import FPS, HEIGHT, WIDTH, Knowing, box_at, clip, facts, of, tracked, uncut
+
+from dpveil.errors import InvalidParameter, NoRegion, RegionError, UnknownName
+from dpveil.regions.finder import Seen
+from dpveil.video.tracks import TrackSettings, find_tracks, memory, tracker
+
+
+def still(n):
+    return 100, 60, 36, 44
+
+
+def slow(n):
+    return 30 + 1.2 * n, 50 + 0.3 * n, 36, 44
+
+
+def fast(n):
+    return 10 + 0.02 * n**2, 60, 36, 44
+
+
+def swings(n):
+    return 100 + 50 * np.sin(n / 5), 60 + 20 * np.sin(n / 7), 36, 44
+
+
+def nears(n):
+    return 100 - n / 4, 60 - n / 4, 30 + n / 2, 36 + n / 2
+
+
+@pytest.mark.parametrize("walk", [still, slow, fast, swings, nears])
+@pytest.mark.parametrize("every", [0, 0.2, 0.32])
+def test_one_object_is_one_track_that_holds_it_in_every_frame(walk, every):
+    (track,) = tracked(90, [walk], every=every).tracks
+    assert (track.number, track.kind, track.finder, track.score) == (1, "object", "knowing", 0.9)
+    assert (track.first, track.last, track.end) == (0, 89, "end")
+    assert min(uncut(track, n, walk(n)) for n in range(90)) > 0.88
+    assert max(box_at(track, n)[2] / walk(n)[2] for n in range(90)) < 1.25
+
+
+def test_frames_are_searched_by_their_times():
+    finder = Knowing(of([still]))
+    times = [*range(10), *range(30, 34)]
+    known = facts(14, steps=((1, 9), (21, 1), (1, 3)))
+    found = find_tracks(clip(14, [still], times=times), known, [finder], TrackSettings(every=0.16))
+    assert finder.asked == [0, 4, 8, 10, 13][: len(finder.asked)]
+    assert found.searched == len(finder.asked) >= 4
+    assert found.frames == 14
+    jitter = [0, 41, 79, 121, 160, 200, 241, 279, 320, 360]
+    finder = Knowing(of([still]))
+    find_tracks(
+        clip(10, [still], times=jitter),
+        facts(10, steps=((40, 9),), base=Fraction(1, 1000)),
+        [finder],
+        TrackSettings(every=0.08),
+    )
+    assert finder.asked == [0, 2, 4, 6, 8]
+
+
+def test_gaps_stay_protected():
+    found = tracked(80, [slow], of([slow], missing=range(15, 50)), every=0.08)
+    (track,) = found.tracks
+    assert min(uncut(track, n, slow(n)) for n in range(80)) > 0.93
+
+
+def test_an_object_behind_another_one_stays_protected():
+    def hides(n, image):
+        if 20 <= n < 36:
+            image[:, 90:150] = 90
+
+    (track,) = tracked(80, [still], of([still], missing=range(20, 36)), over=hides, every=0.08).tracks
+    assert (track.first, track.last) == (0, 79)
+    assert min(uncut(track, n, still(n)) for n in range(80)) > 0.93
+
+
+def test_what_comes_from_behind_something_was_there_when_it_came():
+    def walks(n):
+        return (20 + 2 * n if n < 30 else 80 if n < 58 else 80 + 3 * (n - 58)), 60, 36, 44
+
+    def hides(n, image):
+        if n < 60:
+            image[:, 70:130] = 90
+
+    found = tracked(80, [walks], of([walks], missing=range(24, 71)), over=hides, every=0.2, gap=3)
+    (track,) = found.tracks
+    assert min(uncut(track, n, walks(n)) for n in range(62, 80)) > 0.88
+
+
+def test_what_is_found_late_is_protected_from_before_that():
+    found = tracked(60, [slow], of([slow], missing=range(40)), every=0.2, backwards=0.4)
+    (track,) = found.tracks
+    assert track.first == 30
+    assert min(uncut(track, n, slow(n)) for n in range(30, 60)) > 0.93
+
+
+def test_backwards_ends_at_cuts_and_where_flow_does_not_see_it_the_place_is_held():
+    found = tracked(60, [still], of([still], missing=range(40)), cuts=[36], backwards=0.4)
+    assert (found.cuts, found.tracks[0].first) == ((36,), 36)
+    comes = tracked(60, [lambda n: still(n) if n >= 38 else None], backwards=0.4)
+    assert comes.tracks[0].first == 30
+    assert min(uncut(comes.tracks[0], n, still(n)) for n in range(30, 60)) > 0.93
+
+
+def test_tracks_end_at_cuts():
+    found = tracked(60, [still], cuts=[20, 41])
+    assert found.cuts == (20, 41)
+    assert [(t.first, t.last, t.end) for t in found.tracks] == [
+        (0, 19, "cut"),
+        (20, 40, "cut"),
+        (41, 59, "end"),
+    ]
+
+
+def test_doubtful_detections_go_on_with_tracks_and_begin_none():
+    def doubts(n):
+        return of([still], score=0.15, sure=False)(n) if n > 5 else of([still])(n)
+
+    (track,) = tracked(80, [still], doubts, every=0.08, gap=0.3).tracks
+    assert (track.last, track.end, track.score) == (79, "end", 0.9)
+    with pytest.raises(NoRegion, match="nothing to protect"):
+        tracked(20, [still], of([still], sure=False))
+
+
+def test_what_leaves_the_picture_is_not_lost():
+    def leaves(n):
+        return 150 + 4 * n, 60, 36, 44
+
+    found = tracked(120, [leaves], of([leaves], missing=range(14, 200)), margin=0.2, on_lost="refuse", gap=1)
+    (track,) = found.tracks
+    assert track.end == "left"
+    assert min(uncut(track, n, leaves(n)) for n in range(22)) > 0.9
+    assert track.last < 60
+
+
+def vanishes(n):
+    return still(n) if n <= 30 else None
+
+
+def test_lost_tracks_are_held_to_the_end_of_the_shot():
+    found = tracked(120, [vanishes], cuts=[100], gap=1)
+    assert [(t.first, t.last, t.end) for t in found.tracks] == [(0, 99, "lost")]
+    assert min(uncut(found.tracks[0], n, still(n)) for n in range(100)) > 0.93
+
+
+def test_lost_tracks_are_held_until_they_are_found_again_there():
+    def again(n):
+        return still(n) if n <= 30 or n >= 90 else None
+
+    def elsewhere(n):
+        return (20, 10, 36, 44) if n >= 90 else None
+
+    one, two = tracked(120, [again], gap=1).tracks
+    assert one.last == two.first + 90 - two.first == 90
+    assert two.end == "end"
+    walks = [vanishes, elsewhere]
+    assert [t.last for t in tracked(120, walks, gap=1).tracks] == [119, 119]
+
+
+def test_the_whole_frame_is_replaced_while_something_is_lost():
+    found = tracked(120, [vanishes], cuts=[100], gap=1, on_lost="whole")
+    one, whole = found.tracks
+    assert (whole.kind, whole.first, whole.last, whole.end) == ("whole", one.last - 4, 99, "cut")
+    assert box_at(whole, 60) == [0, 0, WIDTH, HEIGHT]
+    two = tracked(120, [vanishes, lambda n: (20, 10, 36, 44) if n < 50 else None], gap=1, on_lost="whole")
+    assert [track.kind for track in two.tracks] == ["object", "object", "whole"]
+
+
+def test_a_clip_in_which_something_is_lost_is_refused():
+    with pytest.raises(RegionError, match=r"object track 1 is lost after frame 30 \(1.20 s\)"):
+        tracked(120, [vanishes], every=0, gap=1, on_lost="refuse")
+
+
+def test_margins_are_held_after_the_last_frame_in_which_it_is_followed():
+    for margin, last in ((0, 30), (0.4, 40), (0.5, 42)):
+        found = tracked(120, [vanishes], every=0, gap=1, margin=margin, on_lost="whole")
+        assert [track.last for track in found.tracks] == [last, 119]
+        assert found.tracks[1].first == 31
+
+
+def test_two_objects_that_pass_each_other_keep_their_tracks():
+    def right(n):
+        return 10 + 2 * n, 40, 36, 44
+
+    def left(n):
+        return 190 - 2 * n, 72, 36, 44
+
+    found = tracked(90, [right, left], of([right, left], missing=range(38, 52)), every=0.08)
+    assert len(found.tracks) == 2
+    for walk, track in zip((right, left), found.tracks, strict=True):
+        assert uncut(track, 0, walk(0)) > 0.93
+        assert uncut(track, 89, walk(89)) > 0.93
+
+
+def test_a_track_that_was_not_found_ends_where_another_one_is_found():
+    def jumps(n):
+        return [Seen("object", (100 + 30 * (n >= 20), 60, 36, 44), 0.9)]
+
+    def drifts(n):
+        return 100 + min(max(0, n - 8), 30), 60, 36, 44
+
+    found = tracked(60, [drifts], lambda n: jumps(n) if n <= 6 or n >= 40 else [], every=0, gap=1)
+    assert all(track.first <= track.last for track in found.tracks)
+    assert len(found.tracks) <= 2
+
+
+def test_kinds_and_finders_are_apart():
+    def both(n):
+        return [Seen("text", still(n), None), Seen("plate", still(n), None)]
+
+    found = tracked(30, [still], both)
+    assert sorted((t.kind, t.score) for t in found.tracks) == [("plate", None), ("text", None)]
+    finders = [Knowing(of([still]), name) for name in ("one", "two", "one")]
+    found = find_tracks(clip(30, [still]), facts(30), finders)
+    assert sorted(track.finder for track in found.tracks) == ["one", "two"]
+
+
+def test_thumbnails_show_the_best_detection():
+    def better(n):
+        return of([still], score=0.9 if n >= 20 else 0.5)(n)
+
+    found = tracked(40, [still], better)
+    assert found.thumbnails.keys() == {1}
+    assert max(found.thumbnails[1].shape[:2]) <= tracker.THUMBNAIL
+    assert found.thumbnails[1].std() > 20
+
+
+def test_frames_that_are_done_are_told():
+    done = []
+    find_tracks(clip(7, [still]), facts(7), [Knowing(of([still]))], progress=done.append)
+    assert done == [1, 2, 3, 4, 5, 6, 7]
+
+
+def noise(n):
+    rng = np.random.default_rng(n)
+    return [Seen("object", (x, y, 20, 20), 0.5) for x, y in rng.uniform(0, 100, (9, 2))]
+
+
+def test_there_are_limits(monkeypatch):
+    monkeypatch.setattr(tracker, "MOST_TRACKS", 30)
+    with pytest.raises(RegionError, match=r"the clip has more than 30 tracks up to frame \d+ \(\d\.\d\d s\)"):
+        tracked(60, [still], noise, every=0)
+    monkeypatch.setattr(tracker, "MOST_TRACKS", 3000)
+    monkeypatch.setattr(tracker, "MOST_KEYS", 5)
+    with pytest.raises(RegionError, match="more than 5 keys"):
+        tracked(60, [still], noise, every=0)
+
+
+def test_the_past_that_is_kept_does_not_grow(monkeypatch):
+    sizes, add = [], memory.Memory.add
+
+    def watched(self, moment):
+        add(self, moment)
+        sizes.append(len(self))
+
+    monkeypatch.setattr(memory.Memory, "add", watched)
+    tracked(60, [still], backwards=0.4)
+    assert max(sizes) == 0.4 * FPS
+
+
+def test_at_high_rates_some_frames_are_not_remembered(monkeypatch):
+    monkeypatch.setattr(memory, "MOST", 5)
+    sizes, add = [], memory.Memory.add
+
+    def watched(self, moment):
+        add(self, moment)
+        sizes.append(len(self))
+
+    monkeypatch.setattr(memory.Memory, "add", watched)
+    (track,) = tracked(60, [slow], of([slow], missing=range(40)), backwards=1).tracks
+    assert max(sizes) == 5
+    assert track.first == 15
+    assert min(uncut(track, n, slow(n)) for n in range(15, 60)) > 0.93
+
+
+def test_a_search_that_fails_ends_it():
+    def fails(n):
+        raise RegionError("the detector failed")
+
+    with pytest.raises(RegionError, match="the detector failed"):
+        tracked(10, [still], fails)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "match"),
+    [
+        ({"every": -1}, InvalidParameter, "every"),
+        ({"backwards": 11}, InvalidParameter, "backwards"),
+        ({"margin": "x"}, InvalidParameter, "margin"),
+        ({"gap": 0.1}, InvalidParameter, "gap = '0.1' is shorter than margin"),
+        ({"on_lost": "keep"}, UnknownName, "answer to lost tracks"),
+        ({"long_side": 8}, InvalidParameter, "long_side"),
+    ],
+)
+def test_settings_are_checked(given, error, match):
+    with pytest.raises(error, match=match):
+        TrackSettings(**given)
