@@ -1,17 +1,15 @@
-"""Clips beside deface 1.5: faces that show, flicker, and time, on composites of moving faces in one run.
+"""Clips beside deface 1.5: faces that show and flicker, on composites of moving faces in one run.
 
-The 20 clips of `video_composites.py`: heads of LFW that move over photographs, straight, fast, turning, rolled,
-behind bars and a fence, small, shaken, dark, through the picture's edges and through cuts. A face counts in a
-frame if half of it can be seen, and as replaced if 95 % of its visible pixels are: of the ellipse in its box,
-and of the whole box (`box`). `gaps` are times for which a face shows between frames in which it is replaced,
-in `gap frames` frames; `late` counts frames before its first. `% of pixels` is what is replaced of all frames.
-dpveil follows faces between searches; `every frame` is its own search of each frame alone. deface runs with
-its own code and defaults in an environment of its own, .venv-deface.
-
-`python benchmarks/video.py` writes `video.json`; `... speed` writes `video_speed.json`: commands in turns on
-clips with two faces, from start to the last write, less a run on one second of the clip; processor time of
-all threads and children, medians of three turns; `... memory MINUTES` writes `video_memory.json`; `... stability`
-writes `video_stability.json` (`video_stability.py`). Needs ../shared/data/lfw10_250 and the extra `video`.
+The 20 clips of `video_composites.py`: heads of LFW that move over photographs, straight, fast, turning,
+rolled, behind bars and a fence, small, shaken, dark, compressed, through the picture's edges and with cuts.
+A face counts in a frame if half of it can be seen, and as replaced if 95 % of its visible pixels are: of the
+ellipse in its box, and of the whole box (`box`). `gaps` are times for which a face shows between frames in
+which it is replaced, in `gap frames` frames; `late` counts frames before its first, and `never` faces that
+always show. `% of pixels` is what is replaced of all frames. dpveil follows faces between searches; `every
+frame` is its own search of each frame alone, with ellipses a margin of 0.3 larger. deface runs with its own
+code and defaults in an environment of its own, .venv-deface. Speed, memory and calmness are in
+`video_speed.py`, `video_memory.py` and `video_stability.py`. Needs ../shared/data/lfw10_250 and the extra
+`video`: `python benchmarks/video.py [CLIP ...]`.
 """
 
 from __future__ import annotations
@@ -32,10 +30,8 @@ from dpveil.video.analyze import analyze
 from dpveil.video.reading import open_clip
 from folder import _deface
 from timing import load_note, report
-from video_commands import memory, speed
 from video_composites import PEOPLE, SMALL, Clip, Seen, clips, write
 from video_recall import Ellipse, Score, drawn, score
-from video_stability import stability
 
 MARGIN = 0.3
 METHODS = {"dpveil, fill": "fill", "dpveil, faces of nobody": "attributes"}
@@ -94,6 +90,7 @@ def row(name: str, clip: str, one: Score) -> dict[str, object]:
         "gaps": one.gaps,
         "gap frames": one.flickers,
         "late": one.late,
+        "never": one.never,
         "% of pixels": round(100 * float(np.mean(one.area)), 1),
     }
 
@@ -140,15 +137,7 @@ def main() -> None:
     if not PEOPLE.is_dir():
         print("needs the shared data sets in ../shared/data", file=sys.stderr)
         return
-    match sys.argv[1:]:
-        case ["speed", *rest]:
-            speed(int(rest[0]) if rest else 10)
-        case ["memory", *rest]:
-            memory(float(rest[0]) if rest else 10.0)
-        case ["stability", *rest]:
-            stability(rest)
-        case names:
-            recalls(names)
+    recalls(sys.argv[1:])
 
 
 if __name__ == "__main__":

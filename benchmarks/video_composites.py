@@ -1,16 +1,15 @@
-"""Clips for `video.py`: photos of LFW that move over photographs, with the place of every face in every frame.
+"""Clips for `video.py`: heads of LFW that move over photographs, with the place of every face in every frame.
 
 A clip is one or more shots; each has a background under a slow camera, heads that move by formulas, and bars
-in front of them. A face is the ellipse in its box from forehead to chin and from cheek to cheek, as CenterFace
+in front of them. A face is the ellipse in its box from forehead to chin and cheek to cheek, as CenterFace
 sees it in the enlarged photo; `truth` says which pixels of it can be seen, not hidden by bars or other heads.
 A head that turns is squeezed in width. Everything is a function of a clip's name. Needs
-../shared/data/lfw10_250; `python benchmarks/video_composites.py FOLDER [NAME ...]` writes the clips.
+../shared/data/lfw10_250.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -41,7 +40,7 @@ ACROSS, DOWN, MIDDLE = 1.05, 0.95, 0.45
 
 
 class Pose(NamedTuple):
-    """The middle of a face's box and its height in pixels, its roll in degrees, and its share of the width."""
+    """The middle of a face's box and its height in pixels, its roll in degrees, and the width's share."""
 
     x: float
     y: float
@@ -131,35 +130,44 @@ def clips() -> dict[str, Clip]:
     small = [line((60 + 72 * n, 120 + 200 * (n % 2)), (6 * (-1) ** n, 9), h) for n, h in enumerate(SMALL)]
     crowd = [line((110 + 150 * n, 180 + 300 * (n % 2)), (25 - 8 * n, 12), h) for n, h in enumerate(CROWD)]
     two = line((120, 150), (40, 5), 70), line((520, 300), (-50, 0), 90)
+    ways = line((80, 110), (70, 5), 60), line((560, 250), (-80, 0), 80), line((330, 380), (0, -40), 100)
     edges = line((-60, 130), (70, 0), 80), line((560, 560), (-10, -70), 90), line((420, 120), (90, 0), 70)
+    dark = line((120, 150), (40, 5), 60), line((520, 300), (-50, 0), 80), line((300, 400), (10, -9), 40)
+    rolled = swing((170, 220), (20, 5), 0.4, 90, roll=100), swing((460, 240), (10, 5), 0.8, 80, roll=60)
+    turned = (
+        swing((170, 220), (30, 0), 0.4, 90, squeeze=0.25),
+        swing((460, 240), (0, 9), 0.7, 80, squeeze=0.4),
+    )
     room = line((380, 330), (40, 6), 180), swing((900, 360), (60, 10), 0.4, 140, roll=12)
-    return {
-        clip.name: clip
-        for clip in (
-            _vga("straight", line((80, 110), (70, 5), 60), line((560, 250), (-80, 0), 80), line((330, 380), (0, -40), 100)),
-            _vga("accelerating", swing((320, 130), (200, 10), 0.8, 70), swing((320, 330), (150, 30), 1.2, 90)),
-            _vga("nearing", line((180, 240), (10, 0), 20, 1.5), line((470, 230), (-10, 0), 140, 0.75)),
-            _vga("rolling", swing((170, 220), (20, 5), 0.4, 90, roll=100), swing((460, 240), (10, 5), 0.8, 80, roll=60)),
-            _vga("turning", swing((170, 220), (30, 0), 0.4, 90, squeeze=0.25), swing((460, 240), (0, 9), 0.7, 80, squeeze=0.4)),
-            _vga("covered", line((70, 130), (110, 0), 80), line((580, 330), (-100, 0), 100), bars=((200, 0, 60, 480), (400, 0, 90, 480))),
-            _vga("fence", line((70, 130), (90, 0), 80), line((580, 330), (-80, 4), 60), bars=tuple((x, 0, 14, 480) for x in range(0, 640, 55))),
-            _vga("glimpses", line((-40, 130), (420, 0), 70), line((700, 330), (-350, 0), 80), bars=((120, 0, 180, 480), (390, 0, 190, 480))),
-            _vga("blurred", swing((320, 130), (200, 0), 1, 80), line((-90, 340), (300, 0), 100), shutter=0.9),
-            _vga("shaken", *two, line((300, 420), (10, -20), 50), shutter=0.7, shake=18),
-            _vga("small", *small),
-            _vga("edges", *edges, line((300, 200), (0, -80), 80)),
-            _vga("crossing", line((90, 250), (100, 0), 80), line((550, 230), (-100, 0), 100)),
-            _vga("dark", line((120, 150), (40, 5), 60), line((520, 300), (-50, 0), 80), line((300, 400), (10, -9), 40), light=0.07, noise=5),
-            _vga("compressed", *two, line((300, 420), (10, -20), 45), line((200, 300), (30, 9), 30), quality=38),
-            _vga("flashes", *two, flashes=True),
-            Clip("cuts", VGA, 25, tuple(_pair(n, 1.2) for n in range(4))),
-            Clip("montage", VGA, 25, tuple(_pair(n % 4, 0.16 + 0.04 * (n % 5)) for n in range(20))),
-            Clip("crowd", HD, 30, (Shot(4, tuple(crowd)),)),
-            Clip("room", HD, 30, (Shot(4, room),)),
-        )
-    }  # fmt: skip
+    passing = line((-40, 130), (420, 0), 70), line((700, 330), (-350, 0), 80)
+    poles = tuple((x, 0, 14, 480) for x in range(0, 640, 55))
+    walls = (120, 0, 180, 480), (390, 0, 190, 480)
+    made = (
+        _vga("straight", *ways),
+        _vga("accelerating", swing((320, 130), (200, 10), 0.8, 70), swing((320, 330), (150, 30), 1.2, 90)),
+        _vga("nearing", line((180, 240), (10, 0), 20, 1.5), line((470, 230), (-10, 0), 140, 0.75)),
+        _vga("rolling", *rolled),
+        _vga("turning", *turned),
+        _vga("covered", line((70, 130), (110, 0), 80), line((580, 330), (-100, 0), 100), bars=BARS),
+        _vga("fence", line((70, 130), (90, 0), 80), line((580, 330), (-80, 4), 60), bars=poles),
+        _vga("glimpses", *passing, bars=walls),
+        _vga("blurred", swing((320, 130), (200, 0), 1, 80), line((-90, 340), (300, 0), 100), shutter=0.9),
+        _vga("shaken", *two, line((300, 420), (10, -20), 50), shutter=0.7, shake=18),
+        _vga("small", *small),
+        _vga("edges", *edges, line((300, 200), (0, -80), 80)),
+        _vga("crossing", line((90, 250), (100, 0), 80), line((550, 230), (-100, 0), 100)),
+        _vga("dark", *dark, light=0.07, noise=5),
+        _vga("compressed", *two, line((300, 420), (10, -20), 45), line((200, 300), (30, 9), 30), quality=38),
+        _vga("flashes", *two, flashes=True),
+        Clip("cuts", VGA, 25, tuple(_pair(n, 1.2) for n in range(4))),
+        Clip("montage", VGA, 25, tuple(_pair(n % 4, 0.16 + 0.04 * (n % 5)) for n in range(20))),
+        Clip("crowd", HD, 30, (Shot(4, tuple(crowd)),)),
+        Clip("room", HD, 30, (Shot(4, room),)),
+    )
+    return {clip.name: clip for clip in made}
 
 
+BARS = (200, 0, 60, 480), (400, 0, 90, 480)
 SMALL = (16, 20, 24, 28, 34, 40, 48, 60)
 CROWD = (30, 36, 44, 52, 64, 80, 100, 120)
 
@@ -353,9 +361,3 @@ def write(clip: Clip, path: Path) -> list[list[Seen]]:
             truth.append(seen)
         out.mux(stream.encode())
     return truth
-
-
-if __name__ == "__main__":
-    folder, every = Path(sys.argv[1]), clips()
-    for name in sys.argv[2:] or every:
-        write(every[name], folder / f"{name}.mp4")

@@ -1,4 +1,4 @@
-"""What of every face is replaced in every frame of the composites, and what shows for a moment: for `video.py`."""
+"""What of every face is replaced in every frame of the composites, and what flickers: for `video.py`."""
 
 from __future__ import annotations
 

@@ -1,14 +1,16 @@
-"""Whether what is shown instead of faces is calm, and whether faces show in the finished files: for `video.py`.
+"""Whether what is shown instead of faces is calm, and whether faces show in the finished files of commands.
 
 Clips are released by commands and read again. `calmness` is the mean change of the head between consecutive
 frames, with its true motion taken out, relative to that of the original: above 1, what is shown trembles or
 slides. `shows` counts faces in frames in which fine detail of the original is still there: the correlation of
-what a blur by a twelfth of the face's height takes away, inside the face, is above 0.5.
+what a blur by a twelfth of the face's height takes away, inside the face, is above 0.5. Needs
+../shared/data/lfw10_250 and the extra `video`: `python benchmarks/video_stability.py [CLIP ...]`.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,8 +25,8 @@ from dpveil.faces.geometry.head_frame import HeadFrame
 from dpveil.faces.geometry.landmarks import SEEN, of_box
 from dpveil.video.stability import change
 from timing import load_note, report
-from video_commands import command, run, tools
-from video_composites import FACE, Clip, Seen, clips, write
+from video_composites import FACE, PEOPLE, Clip, Seen, clips, write
+from video_speed import command, run, tools
 
 CLIPS = ("straight", "nearing", "rolling", "turning", "room")
 WHOLE = 0.999
@@ -101,3 +103,10 @@ def stability(names: list[str]) -> None:
                 run(command(tool, clip, out))
                 rows.append({"clip": name, "tool": tool, **compared(truth, before, images(out))})
     report("video_stability-quick" if names else "video_stability", rows, notes=(load_note(),))
+
+
+if __name__ == "__main__":
+    if PEOPLE.is_dir():
+        stability(sys.argv[1:])
+    else:
+        print("needs the shared data sets in ../shared/data", file=sys.stderr)

@@ -257,7 +257,8 @@ class TestServed:
             assert answer.status_code == 200, path
             assert answer.headers["content-security-policy"] == files.POLICY
             assert answer.headers["x-content-type-options"] == "nosniff"
-            media = "text/html; charset=utf-8" if path in files.PAGES else files.TABLE[path.rpartition("/")[2]]
+            html = "text/html; charset=utf-8"
+            media = html if path in files.PAGES else files.TABLE[path.rpartition("/")[2]]
             assert answer.headers["content-type"] == media
         assert "'unsafe" not in files.POLICY
         assert {part.split()[0] for part in files.POLICY.split("; ")} >= {

@@ -42,8 +42,9 @@ TABLE: Final[Mapping[str, str]] = {
 PATHS: Final = (*PAGES, *(f"{FOLDER}/{name}" for name in TABLE))
 """Addresses that need no key: they are the same for everybody."""
 POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src blob:; connect-src 'self';"
-    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src blob:;"
+    " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
+    " require-trusted-types-for 'script'"
 )
 """The content security policy: nothing inline, nothing from elsewhere, and no text that becomes markup."""
 HEADERS: Final[Mapping[str, str]] = {"content-security-policy": POLICY, "cache-control": "no-cache"}

@@ -1,4 +1,11 @@
-"""Time and memory of commands on long clips: for `video.py`."""
+"""Time of clips beside deface 1.5: whole commands in turns, on clips of two faces.
+
+From start to the last write, less a run on one second of such a clip: `ms/frame` is that of the frames after
+it, and `cpu ms/frame` the processor time of all threads and children, ffmpeg's among them; medians of three
+turns. `deface's time / own` above 1 means that dpveil is faster. deface is installed as it is by
+`pip install deface`, so its network runs in OpenCV; with onnxruntime it was slower here. Needs
+../shared/data/lfw10_250 and the extra `video`: `python benchmarks/video_speed.py [SECONDS]`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +19,7 @@ from pathlib import Path
 
 from folder import _deface
 from timing import load_note, report
-from video_composites import HD, VGA, Clip, Shot, swing, write
+from video_composites import HD, PEOPLE, VGA, Clip, Shot, swing, write
 
 ROUNDS = 3
 DPVEIL = (sys.executable, "-m", "dpveil", "obfuscate", "--quiet", "--json")
@@ -94,14 +101,8 @@ def speed(seconds: int) -> None:
     report("video_speed", rows, notes=(load_note(),))
 
 
-def memory(minutes: float) -> None:
-    """Print and save the peak memory of a clip of one tenth of so many minutes, and of all of them."""
-    rows: list[dict[str, object]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        clip, out = Path(folder) / "clip.mp4", Path(folder) / "out.mp4"
-        for part in (minutes / 10, minutes):
-            write(two("long", VGA, 25, 60 * part), clip)
-            for tool in tools():
-                wall, _, most = run(command(tool, clip, out))
-                rows.append({"tool": tool, "minutes": part, "peak MB": round(most / 1e6), "s": round(wall)})
-    report("video_memory", rows, notes=(load_note(),))
+if __name__ == "__main__":
+    if PEOPLE.is_dir():
+        speed(int(sys.argv[1]) if len(sys.argv) > 1 else 10)
+    else:
+        print("needs the shared data sets in ../shared/data", file=sys.stderr)
