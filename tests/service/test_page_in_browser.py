@@ -653,6 +653,55 @@ def reach(page: Any, selector: str) -> None:
     raise AssertionError(f"{selector} is not reached")
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_plan_of_a_clip_is_changed_and_saved_in_the_browser(
+    browser: Any, address: str, tmp_path: Path, scheme: Any
+) -> None:
+    """Nothing of plan or clip is sent: after the page's own files, nothing is asked of the service."""
+    clips_made = pytest.importorskip("clips_made", reason="needs the extra video", exc_type=ImportError)
+    from dpveil.catalogue import build
+    from dpveil.video.plan_file import parse_plan, to_text
+
+    clip = clips_made.make_clip(tmp_path / "clip.mp4")
+    tracks = [clips_made.track(n, 8 * n, first=9 * (n - 1), last=9 * n + 8) for n in (1, 2, 3)]
+    plan = clips_made.make_plan(clip, build("attributes", {}), tracks)
+    (tmp_path / "mine.json").write_text(to_text(plan), encoding="utf-8")
+    with tab(browser, address, color_scheme=scheme) as page:
+        page.click("text=Plans of clips")
+        page.wait_for_selector("text=Choose a plan")
+        accessible(page)
+        asked: list[str] = []
+        page.on("request", lambda one: asked.append(one.url))
+        page.set_input_files("#files", {"name": "no.json", "mimeType": "", "buffer": b"{}"})
+        shows(page, "#problem", re.compile("^This is not a plan that can be shown: its schema is not"))
+        page.set_input_files("#files", str(tmp_path / "mine.json"))
+        shows(page, "#now", "3 tracks of 3 persons replaced")
+        assert page.is_hidden("#problem")
+        assert page.text_content("#look-title") == "clip.mp4"
+        accessible(page)
+        page.set_input_files("#source", str(clip))
+        shows(page, "#layer text", "1")
+        page.click("text=Show Box 3")
+        shows(page, "#layer text", "3")
+        page.check("#visible-2")
+        page.select_option("#same-3", "1")
+        assert page.input_value("#same-1") == "3"
+        shows(page, "#now", "2 tracks of 1 person replaced")
+        accessible(page)
+        saved_plan = parse_plan(saved(page, "Save the plan", tmp_path / "out").read_text(encoding="utf-8"))
+        assert [url for url in asked if not url.startswith("blob:")] == []
+        page.set_viewport_size({"width": 390, "height": 800})
+        fits(page)
+        accessible(page)
+        for number in (1, 3):
+            page.check(f"#visible-{number}")
+        shows(page, "#now", "Nothing would be replaced")
+        assert page.is_hidden("#save")
+    assert [(one.person, one.visible) for one in saved_plan.tracks] == [(1, False), (None, True), (1, False)]
+    assert [one.keys for one in saved_plan.tracks] == [one.keys for one in plan.tracks]
+    assert saved_plan.settings == plan.settings
+
+
 def test_a_page_of_another_site_spends_nothing(browser: Any, address: str, ledger: Any) -> None:
     """It posts a form and two requests with a whole upload; whoever looked at the page would pay."""
     before = ledger.show("album").to_json()

@@ -17,7 +17,7 @@ from dpveil.service import log
 from dpveil.service.keys import LOCAL, KeyFile
 from dpveil.service.limits import Limits
 from dpveil.service.metrics import Metrics
-from dpveil.service.page.files import INDEX, PATHS
+from dpveil.service.page.files import PAGES, PATHS
 from dpveil.service.problems import (
     MEDIA_TYPE,
     BadRequest,
@@ -174,9 +174,9 @@ def _check_host(headers: Headers, hosts: frozenset[str]) -> None:
 
 
 def _opens_page(scope: Scope, headers: Headers) -> bool:
-    """Whether a link or an address line opens the page: others may link to it, and see nothing of it."""
-    asked = scope["method"], scope["path"], headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")
-    return asked == ("GET", INDEX, "navigate", "document")
+    """Whether a link or an address line opens a page: others may link to it, and see nothing of it."""
+    asked = scope["method"], headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")
+    return scope["path"] in PAGES and asked == ("GET", "navigate", "document")
 
 
 def _check_site(headers: Headers) -> None:

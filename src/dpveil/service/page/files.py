@@ -11,6 +11,8 @@ from jinja2 import Environment, StrictUndefined
 
 INDEX: Final = "/"
 """The address of the page itself."""
+PAGES: Final[Mapping[str, str]] = {INDEX: "index.html", "/video": "video.html"}
+"""The addresses of pages, and their templates."""
 FOLDER: Final = "/page"
 """The folder of the addresses of everything else."""
 TEXT: Final = "text/javascript; charset=utf-8"
@@ -27,19 +29,22 @@ TABLE: Final[Mapping[str, str]] = {
     "page.mjs": TEXT,
     "paying.mjs": TEXT,
     "photos.mjs": TEXT,
+    "plan.mjs": TEXT,
     "result.mjs": TEXT,
     "said.mjs": TEXT,
     "stage.mjs": TEXT,
     "thumbs.mjs": TEXT,
+    "video.mjs": TEXT,
     "work.mjs": TEXT,
     "zip.mjs": TEXT,
 }
 """The files and their media types."""
-PATHS: Final = (INDEX, *(f"{FOLDER}/{name}" for name in TABLE))
+PATHS: Final = (*PAGES, *(f"{FOLDER}/{name}" for name in TABLE))
 """Addresses that need no key: they are the same for everybody."""
 POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self';"
-    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src blob:;"
+    " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
+    " require-trusted-types-for 'script'"
 )
 """The content security policy: nothing inline, nothing from elsewhere, and no text that becomes markup."""
 HEADERS: Final[Mapping[str, str]] = {"content-security-policy": POLICY, "cache-control": "no-cache"}
@@ -51,12 +56,12 @@ def contents(name: str) -> bytes:
     return files("dpveil.service.page").joinpath("static", name).read_bytes()
 
 
-def index(**told: object) -> str:
-    """Return the page; `told` fills its template, and every text of it is escaped.
+def page(path: str, **told: object) -> str:
+    """Return the page at a path of `PAGES`; `told` fills its template, and every text of it is escaped.
 
     Raises `jinja2.UndefinedError` if something of the template is not told.
     """
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    return environment.from_string(contents("index.html").decode()).render(told)
+    return environment.from_string(contents(PAGES[path]).decode()).render(told)

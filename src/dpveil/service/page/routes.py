@@ -11,7 +11,7 @@ from fastapi.responses import Response
 from dpveil.core.certificate_text import parse_certificate
 from dpveil.service.addresses import Addresses
 from dpveil.service.guard import JSONResponse
-from dpveil.service.page.files import FOLDER, HEADERS, INDEX, TABLE, contents, index
+from dpveil.service.page.files import FOLDER, HEADERS, PAGES, TABLE, contents, page
 
 READ: Final = ["GET", "HEAD"]
 NOT_FORGERY: Final = (
@@ -27,12 +27,14 @@ class Page:
 
         self.service, self.desk = service, service.desk
         ledger = service.desk.budget.ledger is not None
-        self._index = index(version=__version__, keys=keys, ledger=ledger)
+        told = {"version": __version__, "keys": keys, "ledger": ledger}
+        self._pages = {path: page(path, **told) for path in PAGES}
 
     def router(self) -> APIRouter:
         """Return the addresses, which are for the page alone and not in /openapi.json."""
         router = APIRouter(include_in_schema=False)
-        router.add_api_route(INDEX, self.index, methods=READ)
+        for path in PAGES:
+            router.add_api_route(path, self._page(path), methods=READ, name=PAGES[path])
         router.add_api_route(f"{FOLDER}/plan", self.plan, methods=["POST"])
         router.add_api_route(f"{FOLDER}/offers", self.offers, methods=READ)
         router.add_api_route(f"{FOLDER}/budget", self.budget, methods=READ)
@@ -41,9 +43,11 @@ class Page:
             router.add_api_route(f"{FOLDER}/{name}", self._file(name), methods=READ, name=name)
         return router
 
-    async def index(self) -> Response:
-        """Return the page."""
-        return Response(self._index, media_type="text/html", headers=dict(HEADERS))
+    def _page(self, path: str) -> Any:
+        async def whole() -> Response:
+            return Response(self._pages[path], media_type="text/html", headers=dict(HEADERS))
+
+        return whole
 
     def _file(self, name: str) -> Any:
         async def file() -> Response:
