@@ -11,6 +11,7 @@ from dpveil.errors import UsageError
 
 if TYPE_CHECKING:
     from dpveil.batch import Task
+    from dpveil.batch.pages import Scan
 
 Dpi = Annotated[
     int | None,
@@ -23,6 +24,13 @@ Dpi = Annotated[
 Pages = Annotated[
     str | None, typer.Option(metavar="1-3,7", help="Release these pages of each PDF or multi-page TIFF.")
 ]
+
+
+def scan_of(dpi: int | None, pages: str | None) -> Scan:
+    """Return how documents are read; raises `InvalidParameter`."""
+    from dpveil.batch.pages import Scan
+
+    return Scan.of(dpi, pages)
 
 
 def check_documents(tasks: Sequence[Task], dpi: int | None, pages: str | None, *, marked: bool) -> None:

@@ -12,7 +12,7 @@ import typer
 from dpveil.cli import exits
 from dpveil.cli.clips import is_clip, planned_clips, release_clips
 from dpveil.cli.command import options_of
-from dpveil.cli.documents import Dpi, Pages, check_documents
+from dpveil.cli.documents import Dpi, Pages, check_documents, scan_of
 from dpveil.cli.key import check_formats, keys
 from dpveil.cli.options import (
     GIVEN,
@@ -27,13 +27,13 @@ from dpveil.cli.options import (
     takes_method,
 )
 from dpveil.cli.paying import paying, tell_budget, tell_dry, tell_price
-from dpveil.cli.places import Inputs, Out
+from dpveil.cli.places import Inputs, Out, notes_on
 from dpveil.cli.progress import bar
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
 from dpveil.cli.stopping import heard_to_the_end
 from dpveil.cli.usual import Doubts, tell, tell_chosen, tell_costs, tell_drawn
 from dpveil.cli.video_options import NO_CLIPS, ClipOptions, takes_clips
-from dpveil.errors import PhotoError, UsageError
+from dpveil.errors import UsageError
 
 if TYPE_CHECKING:
     from dpveil.batch import Choices, Report, Task
@@ -159,7 +159,6 @@ def obfuscate_command(
     """
     from dpveil.accounting.meaning import check_strength_name
     from dpveil.batch import Choices, usual_jobs, write_manifest
-    from dpveil.batch.pages import Scan
     from dpveil.cli.engine import released_by
     from dpveil.cli.review import write_review
     from dpveil.cli.run_report import exit_code, print_report, written
@@ -179,11 +178,10 @@ def obfuscate_command(
         settings |= {"ledger": ledger, "subject": subject}
         opened = payer.get("ledger")
         return released_by(engine, context, (inputs, out, manifest), jobs, json, settings, ledger=opened)
-    signed = keys(sign, c2pa, c2pa_key)
-    choices = Choices(seed=seed, force=force, dry=dry_run, **settings, **signed, **payer)
-    tasks, photos, clips = planned_clips(inputs, out, names, clip, Scan.of(dpi, pages))
+    choices = Choices(seed=seed, force=force, dry=dry_run, **settings, **keys(sign, c2pa, c2pa_key), **payer)
+    tasks, photos, clips = planned_clips(inputs, out, names, clip, scan_of(dpi, pages))
     check_documents(tasks, dpi, pages, marked=choices.mark is not None)
-    notes = _notes(inputs, tasks, out)
+    notes = notes_on(inputs, tasks, out)
     _check_written(manifest, review, tasks, choices, out)
     many = min(jobs or usual_jobs(photos), len(photos))
     heard = context.with_resource(heard_to_the_end(many))  # no Ctrl-C ends the run before its report is told
@@ -283,24 +281,3 @@ def _tell_faces(
         tell_drawn(method)
     if report.released:
         tell_chosen(method)
-
-
-def _notes(inputs: list[Path], tasks: Sequence[Task], out: Path) -> list[str]:
-    """Return notes on linked folders, which are not followed, and on releases among originals, if any.
-
-    Raises `PhotoError` if there is nothing to release.
-    """
-    from dpveil.batch import among_originals, linked_folders
-    from dpveil.io.names import shown
-
-    notes, links, around = [], linked_folders(inputs, out), among_originals(inputs, tasks, out)
-    if links:
-        count = "1 linked folder was" if len(links) == 1 else f"{len(links)} linked folders were"
-        notes.append(f"{count} left out, such as {shown(links[0])}: name it to release what it holds")
-    if around is not None:
-        where = f"releases in {shown(out)} lie among the originals of {shown(around)}"
-        notes.append(f"{where}: keep them apart, so that no original is published for one")
-    if not tasks:
-        problem = "; ".join(["there are no photos among the inputs", *notes])
-        raise PhotoError(problem, hint="name image files, or folders that contain some")
-    return notes

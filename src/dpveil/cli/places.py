@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpveil.core.urls import place
+from dpveil.errors import PhotoError
+
+if TYPE_CHECKING:
+    from dpveil.batch import Task
 
 Inputs = Annotated[
     list[Any],  # of Path: Typer would make a plain one of each
     typer.Argument(
         metavar="INPUT",
         parser=place,
-        help="Photos, PDF and multi-page TIFF files, WebDataset shards (.tar), Parquet files, and folders;"
-        " photos, shards and Parquet files also by URL (s3://).",
+        help="Photos, clips, PDF and multi-page TIFF files, WebDataset shards (.tar), Parquet files, and"
+        " folders; photos, shards and Parquet files also by URL (s3://).",
     ),
 ]
 """What is released."""
@@ -28,3 +34,24 @@ Out = Annotated[
     ),
 ]
 """Where releases go."""
+
+
+def notes_on(inputs: Sequence[Path], tasks: Sequence[Task], out: Path) -> list[str]:
+    """Return notes on linked folders, which are not followed, and on releases among originals, if any.
+
+    Raises `PhotoError` if there is nothing to release.
+    """
+    from dpveil.batch import among_originals, linked_folders
+    from dpveil.io.names import shown
+
+    notes, links, around = [], linked_folders(inputs, out), among_originals(inputs, tasks, out)
+    if links:
+        count = "1 linked folder was" if len(links) == 1 else f"{len(links)} linked folders were"
+        notes.append(f"{count} left out, such as {shown(links[0])}: name it to release what it holds")
+    if around is not None:
+        where = f"releases in {shown(out)} lie among the originals of {shown(around)}"
+        notes.append(f"{where}: keep them apart, so that no original is published for one")
+    if not tasks:
+        problem = "; ".join(["there are no photos among the inputs", *notes])
+        raise PhotoError(problem, hint="name image files, or folders that contain some")
+    return notes
