@@ -16,7 +16,7 @@ from dpveil.video.library import pyav
 from dpveil.video.source import Source
 from dpveil.video.streams import opened, picture_stream, told
 from dpveil.video.times import Backwards, Clock
-from dpveil.video.upright import Look, check_size, look_of
+from dpveil.video.upright import Look, check_size, look_of, turn_of
 
 THREADS: Final = 8
 """Most threads of a decoder: each holds some frames."""
@@ -46,14 +46,18 @@ class Way:
     def looks(self, frames: Iterator[Any], stream: Any) -> Iterator[tuple[Look, Any]]:
         """Yield `frames` of `stream` with their looks; raises `ClipError` for one unlike the first.
 
-        Only whether they consist of fields may change, as it does in broadcasts.
+        Only whether they consist of fields may change, as it does in broadcasts. The display matrix is read
+        from the first: PyAV keeps a frame whose side data was read until Python looks for cycles.
         """
         first: Look | None = None
+        angle = 0
         for frame in frames:
+            turn = turn_of(frame) if first is None else first.turn
             aspect = stream.sample_aspect_ratio or stream.codec_context.sample_aspect_ratio
-            look = look_of(frame, aspect, self.source, self.most)
-            first = first or look
-            if replace(look, fields=False) != replace(first, fields=False):
+            look = look_of(frame, turn, aspect, self.source, self.most)
+            if first is None:
+                first, angle = look, frame.rotation
+            if frame.rotation != angle or replace(look, fields=False) != replace(first, fields=False):
                 same = (look.width, look.height) == (first.width, first.height)
                 what = "format" if same else "size"
                 raise self.source.refused(f"the {what} of its frames changes", "cut it where it does")

@@ -41,10 +41,11 @@ class Look:
     hdr: str = ""
 
 
-def look_of(frame: Any, aspect: Fraction | None, source: Source, most: int) -> Look:
+def look_of(frame: Any, turn: bytes, aspect: Fraction | None, source: Source, most: int) -> Look:
     """Return the look of a decoded frame; raises `ClipError` for one that cannot be converted faithfully.
 
-    `aspect` is the ratio of a pixel's width to its height, and `most` the largest number of pixels.
+    `turn` is its display matrix as `turn_of` returns it, `aspect` the ratio of a pixel's width to its height,
+    and `most` the largest number of pixels.
     """
     check_size(frame.width, frame.height, source, most)
     matrix, hdr = frame.colorspace, HDR.get(frame.color_trc, "")
@@ -60,7 +61,7 @@ def look_of(frame: Any, aspect: Fraction | None, source: Source, most: int) -> L
         width=frame.width,
         height=frame.height,
         pixels=name,
-        turn=_turn(frame),
+        turn=turn,
         aspect=_aspect(aspect, source),
         matrix=matrix,
         limited=not full,
@@ -76,7 +77,8 @@ def check_size(width: int, height: int, source: Source, most: int) -> None:
         raise source.refused(problem, "make them smaller")
 
 
-def _turn(frame: Any) -> bytes:
+def turn_of(frame: Any) -> bytes:
+    """Return a frame's display matrix, as FFmpeg stores it; empty if it has none."""
     found = frame.side_data.get("DISPLAYMATRIX")
     return b"" if found is None else bytes(found)
 
