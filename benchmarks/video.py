@@ -79,11 +79,11 @@ def defaced(path: Path, size: tuple[int, int]) -> Masks:
     return [drawn([Ellipse(*box) for box in boxes], size) for boxes in frames]
 
 
-def row(name: str, clip: str, one: Score) -> dict[str, object]:
-    """Return one line of the table."""
+def row(tool: str, scores: dict[str, Score], small: list[list[Seen]]) -> dict[str, object]:
+    """Return a tool's line of the table: of all clips, of each, and by height in the clip of small faces."""
+    one = sum(scores.values(), Score())
     return {
-        "tool": name,
-        "clip": clip,
+        "tool": tool,
         "faces": one.seen,
         "replaced": round(one.found / one.seen, 4),
         "box": round(one.boxes / one.seen, 4),
@@ -92,18 +92,19 @@ def row(name: str, clip: str, one: Score) -> dict[str, object]:
         "late": one.late,
         "never": one.never,
         "% of pixels": round(100 * float(np.mean(one.area)), 1),
+        **{name: round(each.found / each.seen, 4) for name, each in scores.items()},
+        **(by_height(small, scores["small"]) if small else {}),
     }
 
 
-def by_height(name: str, truth: list[list[Seen]], one: Score) -> list[dict[str, object]]:
-    """Return a line for every height of face in the clip of small ones."""
-    rows = []
+def by_height(truth: list[list[Seen]], one: Score) -> dict[str, float]:
+    """Return the share of faces that is replaced, by their heights."""
+    found = {}
     for height in SMALL:
-        part = Score(seen=sum(face.height == height for frame in truth for face in frame))
-        part.found = part.seen - sum(missed == height for _, _, missed in one.missed)
-        rows.append({**dict.fromkeys(row(name, "", one), ""), "tool": name, "clip": f"{height} px"})
-        rows[-1] |= {"faces": part.seen, "replaced": round(part.found / part.seen, 4)}
-    return rows
+        seen = sum(face.height == height for frame in truth for face in frame)
+        missed = sum(each == height for _, _, each in one.missed)
+        found[f"small: {height} px"] = round(1 - missed / seen, 4)
+    return found
 
 
 def recall(clip: Clip, folder: Path) -> tuple[list[list[Seen]], dict[str, Score]]:
@@ -117,19 +118,16 @@ def recall(clip: Clip, folder: Path) -> tuple[list[list[Seen]], dict[str, Score]
 
 def recalls(names: list[str]) -> None:
     """Print and save the table of faces that show."""
-    every, rows = clips(), dict[str, list[dict[str, object]]]()
-    total: dict[str, Score] = {}
+    every, small = clips(), list[list[Seen]]()
+    scores: dict[str, dict[str, Score]] = {}
     with tempfile.TemporaryDirectory() as folder:
         for name in names or list(every):
-            truth, scores = recall(every[name], Path(folder))
-            for tool, one in scores.items():
-                rows.setdefault(tool, []).append(row(tool, name, one))
-                total[tool] = total.get(tool, Score()) + one
-                if name == "small":
-                    rows[tool] += by_height(tool, truth, one)
-    told = [row(tool, "all", one) for tool, one in total.items()]
-    told += [line for tool in total for line in rows[tool]]
-    report("video-quick" if names else "video", told, notes=(load_note(),))
+            truth, found = recall(every[name], Path(folder))
+            small = truth if name == "small" else small
+            for tool, one in found.items():
+                scores.setdefault(tool, {})[name] = one
+    rows = [row(tool, each, small) for tool, each in scores.items()]
+    report("video-quick" if names else "video", rows, notes=(load_note(),))
 
 
 def main() -> None:
