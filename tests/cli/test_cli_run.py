@@ -36,6 +36,7 @@ COMMANDS = (
     "install",
     "demo",
     "serve",
+    "video",
     "api-key",
     "ledger",
     "mechanism",
