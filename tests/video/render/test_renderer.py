@@ -277,3 +277,20 @@ def test_heads_end_at_the_edge_of_a_region_and_not_at_that_of_the_picture() -> N
     assert (out[:20] == 0).all()
     assert (out[80:] == 0).all()
     assert (out[:, 60:] == 0).all()
+
+
+@pytest.mark.parametrize("side", [32.0, 64.0, 300.0])
+def test_a_layer_is_shown_where_its_head_is_at_every_size(side: float) -> None:
+    picture = np.zeros((256, 320, 4), np.uint8)
+    picture[96:112, 192:208] = 255
+    layer = Layer(picture, 256, 32, Light(None, 90.0))
+    shown = layer.on(Similarity(1 / side, 0.0, -0.7, -0.6), Box(0, 0, 400, 400))[..., 3].astype(float)
+    x, y = (float((shown.sum(axis=axis) * np.arange(400)).sum() / shown.sum()) for axis in (0, 1))
+    assert x == pytest.approx(side * ((200 - 32) / 256 - 0.5 + 0.7), abs=0.6)
+    assert y == pytest.approx(side * (104 / 256 - 0.5 + 0.6), abs=0.6)
+
+
+def test_all_of_a_users_box_is_replaced() -> None:
+    track = Track(number=1, kind="box", finder="10,40,100,16", keys=(Key(0, 10, 40, 100, 16),), end="end")
+    scene = scene_of([track])
+    assert scene.hidden(scene.spots(0))[40:56, 10:110].all()
