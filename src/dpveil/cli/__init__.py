@@ -43,9 +43,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("obfuscate", cls=MethodCommand, short_help="Release photos, clips and documents, each with a certificate.")(
-    obfuscate_command
-)
+app.command(
+    "obfuscate", cls=MethodCommand, short_help="Release photos, clips, scans, each with a certificate."
+)(obfuscate_command)
 app.command(
     "explain", cls=MethodCommand, short_help="State what a method would promise, before any budget is spent."
 )(explain_command)

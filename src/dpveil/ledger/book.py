@@ -175,7 +175,7 @@ class Ledger:
         return None
 
     def unfinished(self, subject: str, key: str | bytes) -> Reservation | None:
-        """Return the newest debit of a key, if any: a killed run goes on with it and draws the same."""
+        """Return the newest debit of a key, if any: a killed run goes on with it and draws the same again."""
         name = check_subject(subject)
         unit = entries.unit_of(self._secret, name, rules.key_bytes(key))
         with self._database.read() as connection:
