@@ -13,7 +13,7 @@ from dpveil.batch.report import PRICED, RELEASED, SKIPPED, Entry, Promise
 from dpveil.batch.resume import ALONE, ARGUMENTS, taken
 from dpveil.batch.run import FORGOTTEN
 from dpveil.batch.state import Stamp, State
-from dpveil.batch.tasks import Task
+from dpveil.batch.task import Task
 from dpveil.core.notes import Aside
 from dpveil.core.numbers import Json
 from dpveil.core.origin import FACE
