@@ -1,6 +1,6 @@
 """Processor time and memory of reading and writing clips: python benchmarks/clip_files.py --frames 300
 
-A clip is made of a texture that moves, with a camera's noise; its frames are read alone, and read and written.
+A clip is made of a texture that moves, with a camera's noise; its frames are read, then read and written.
 With `--minutes 10` memory is what is asked for: the peak must not grow with the length.
 """
 

@@ -36,6 +36,7 @@ COMMANDS = (
     "install",
     "demo",
     "serve",
+    "video",
     "api-key",
     "ledger",
     "mechanism",
@@ -91,6 +92,7 @@ def test_help_and_version_import_nothing_heavy():
         ["mechanism", "--help"],
         ["mechanism", "query", "--help"],
         ["serve", "--help"],
+        ["video", "render", "--help"],
     ]
     code = (
         f"import sys; from dpveil.cli import run; codes = [run(line) for line in {lines}]\n"

@@ -20,6 +20,7 @@ from dpveil.video.state import folder_of
 
 Shell = Callable[..., tuple[int, str, str]]
 METHOD = ("--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "4")
+COST = "2-DP (moderate about any 4 pixels), m-pixels (m = 4)"
 BOX = ("--regions", "0,8,16,16")
 
 
@@ -35,7 +36,7 @@ def document(out: str) -> Any:
 def test_a_clip_is_released_verified_and_skipped(shell: Shell, clip: Path, tmp_path: Path) -> None:
     call = ("obfuscate", "clip.mp4", "--out", "private.mp4", *METHOD, *BOX)
     code, out, err = shell(*call)
-    assert (code, out) == (0, "clip.mp4 -> private.mp4  2-DP (weak), m-pixels (m = 4)\n")
+    assert (code, out) == (0, f"clip.mp4 -> private.mp4  {COST}\n")
     assert "promised of each clip 2-DP" in err
     assert "in the clear: all that was not replaced, including frames in which somebody was missed" in err
     assert "gait" in err
@@ -46,7 +47,7 @@ def test_a_clip_is_released_verified_and_skipped(shell: Shell, clip: Path, tmp_p
     assert code == 0
     assert [one["output"] for one in told["skipped"]] == ["private.mp4"]
     assert (tmp_path / "private.mp4").read_bytes() == before
-    code, _, err = shell(*call, "--epsilon=2", *()) if False else shell(*call[:-2], "--regions", "8,8,16,16")
+    code, _, err = shell(*call[:-2], "--regions", "8,8,16,16")
     assert code == 1
     assert "exists and is not a release with these settings" in err
     assert shell(*call, "--force")[0] == 0
@@ -62,15 +63,16 @@ def test_clips_and_photos_go_their_ways_into_one_report(shell: Shell, tmp_path: 
     (folder / "broken.mov").write_bytes(b"no clip at all")
     code, out, err = shell("obfuscate", "in", "--out", "out", *METHOD, "--regions", "whole", "--json")
     told = document(out)
-    assert code == 1
-    assert sorted(one["output"] for one in told["released"]) == ["out/a.jpg.png", "out/a.mp4.mp4", "out/more/b.mp4"]
+    assert code == 1, err
+    outputs = ["out/a.jpg.png", "out/a.mp4.mp4", "out/more/b.mp4"]
+    assert sorted(one["output"] for one in told["released"]) == outputs
     assert [Path(one["input"]).name for one in told["failed"]] == ["broken.mov"]
     assert all((tmp_path / one["certificate"]).is_file() for one in told["released"])
     assert "Traceback" not in err
     code, out, _ = shell("verify", "out", "--json")
     assert [one["status"] for one in document(out)["verified"]] == ["consistent"] * 3
     lines = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
-    assert {line["stage"] for line in lines} == {"analyzing", "rendering"}
+    assert {line["stage"] for line in lines} == {"rendering"}
     assert {"stage", "frame", "of", "fps", "seconds_left"} == set(lines[0])
     assert shell("obfuscate", "in", "--out", "out", *METHOD, "--regions", "whole", "--dry-run")[0] == 1
 
@@ -80,7 +82,7 @@ def test_a_dry_run_prices_a_clip_and_writes_nothing(shell: Shell, clip: Path, tm
         "obfuscate", "clip.mp4", "--out", "p.mp4", *METHOD, *BOX, "--over-time", "split", "--dry-run"
     )
     assert code == 0
-    assert out == "clip.mp4  2-DP (weak), m-pixels (m = 4)\n"
+    assert out == "clip.mp4  2-DP (moderate about any 4 pixels), m-pixels (m = 4)\n"
     assert "72-DP" in err
     assert [path.name for path in tmp_path.iterdir()] == ["clip.mp4"]
 
@@ -96,12 +98,13 @@ def test_a_dry_run_prices_a_clip_and_writes_nothing(shell: Shell, clip: Path, tm
         (("--out", "no/p.mp4"), "no such folder"),
         (("--out", "clip.mp4"), "is one of the inputs"),
         (("--out", "p.mp4", "--jobs", "0"), "--jobs"),
+        (("--out", "p.mp4", "--c2pa", "a.pem"), "--c2pa"),
     ],
 )
 def test_what_clips_cannot_have_is_one_line(
     shell: Shell, clip: Path, tmp_path: Path, options: tuple[str, ...], words: str
 ) -> None:
-    code, out, err = shell("obfuscate", "clip.mp4", *METHOD, *BOX, *options)
+    code, _, err = shell("obfuscate", "clip.mp4", *METHOD, *BOX, *options)
     assert code in (1, 2, 4)
     assert words in err
     assert "Traceback" not in err
@@ -126,7 +129,9 @@ def test_a_clip_with_any_name_is_told_by_its_bytes(shell: Shell, clip: Path, tmp
     assert clips.is_clip(tmp_path / "nothing.webm")
 
 
-def test_a_plan_is_written_changed_and_rendered(shell: Shell, clip: Path, tmp_path: Path) -> None:
+def test_a_plan_is_written_changed_and_rendered(
+    shell: Shell, clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     analyze = ("video", "analyze", "clip.mp4", "--out", "plan.json", *METHOD, *BOX)
     code, out, err = shell(*analyze, "--sheet", "tracks.png", "--event-seconds", "1", "--json")
     told = document(out)
@@ -137,7 +142,8 @@ def test_a_plan_is_written_changed_and_rendered(shell: Shell, clip: Path, tmp_pa
     assert (tmp_path / "plan.json").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "tracks.png").stat().st_mode & 0o777 == 0o600
     assert "keep it as private" in err
-    assert Image.open(tmp_path / "tracks.png").width > 1000
+    with Image.open(tmp_path / "tracks.png") as sheet:
+        assert sheet.width > 1000
     code, _, err = shell(*analyze)
     assert code == 4
     assert "it exists already" in err
@@ -149,7 +155,7 @@ def test_a_plan_is_written_changed_and_rendered(shell: Shell, clip: Path, tmp_pa
     assert code == 0
     assert "1-DP" in out
     code, out, err = shell(*render, "--out", "private.mp4", "--sheet", "release.png")
-    assert (code, out) == (0, "clip.mp4 -> private.mp4  1-DP (moderate), m-pixels (m = 4)\n")
+    assert (code, out) == (0, "clip.mp4 -> private.mp4  1-DP (strong about any 4 pixels), m-pixels (m = 4)\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         *("clip.mp4", "plan.json", "preview.png", "private.mp4", "private.mp4.certificate.json"),
         *("release.png", "tracks.png"),
@@ -158,15 +164,20 @@ def test_a_plan_is_written_changed_and_rendered(shell: Shell, clip: Path, tmp_pa
     assert (code, len(document(out)["skipped"])) == (0, 1)
     plan["tracks"][0]["keys"][0]["x"] = 5
     (tmp_path / "plan.json").write_text(json.dumps(plan))
-    code, _, err = shell(*render, "--out", "private.mp4")
-    assert code == 0 or "not a release with these settings" in err
+    code, _, err = shell(*render, "--out", "private.mp4")  # the certificate has no places to compare
+    assert code == 1
+    assert "exists and is not a release with these settings" in err
+    plan["tracks"][0]["keys"][0] |= {"x": 0, "frame": 3}
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "forgotten"))
+    assert shell(*render, "--out", "private.mp4")[0] == 1
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"method": "blur"}, "unknown method"),
-        ({"tracks": []}, "nothing"),
+        ({"method": "blurred"}, "unknown method"),
+        ({"tracks": []}, "there is no track"),
         ({"clip": {"name": "../clip.mp4"}}, "clip"),
         ({"surprise": 1}, "surprise"),
     ],
@@ -188,7 +199,7 @@ def test_a_bad_plan_is_one_line(
 
 def test_a_rendering_is_paid_per_person(shell: Shell, clip: Path, tmp_path: Path) -> None:
     ledger = ("--ledger", "sqlite:///budget.db")
-    assert shell("ledger", "limit", "album", "--epsilon", "3", *ledger, "--create")[0] == 0
+    assert shell("ledger", "limit", "album", "--epsilon", "3", *ledger)[0] == 0
     shell("video", "analyze", "clip.mp4", "--out", "plan.json", *METHOD, *BOX)
     call = ("video", "render", "plan.json", *ledger, "--subject", "album")
     code, _, err = shell(*call, "--out", "private.mp4")
@@ -204,7 +215,7 @@ def test_a_rendering_is_paid_per_person(shell: Shell, clip: Path, tmp_path: Path
 def test_ctrl_c_leaves_what_goes_on(
     shell: Shell, clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dpveil.video import render as rendering
+    from dpveil.video import rendering
 
     class Stopped(rendering.Writer):
         def write(self, frame: Any) -> None:
@@ -223,8 +234,22 @@ def test_ctrl_c_leaves_what_goes_on(
     code, _, err = shell(*call[:-1], "8,8,16,16")
     assert code == 4
     assert "was begun and not finished" in err
-    assert shell(*call)[0] == 0
+    monkeypatch.setattr("dpveil.video.obfuscating.analyze", lambda *given, **more: pytest.fail("again"))
+    assert shell(*call)[0] == 0  # by the plan that was left
     assert not folder_of(tmp_path / "private.mp4").exists()
+
+
+def test_a_clip_is_signed_and_stays_only_with_that_key(shell: Shell, clip: Path, tmp_path: Path) -> None:
+    shell("key", "new", "own.key")
+    shell("key", "new", "other.key")
+    call = ("obfuscate", "clip.mp4", "--out", "private.mp4", *METHOD, *BOX)
+    assert shell(*call, "--sign", "own.key")[0] == 0
+    assert shell("verify", "private.mp4", "--trust", "own.key.pub")[0] == 0
+    assert shell("verify", "private.mp4", "--trust", "other.key.pub")[0] == 1
+    assert shell(*call, "--sign", "own.key")[0] == 0
+    code, _, err = shell(*call, "--sign", "other.key")
+    assert code == 1
+    assert "not one that this key signed" in err
 
 
 def test_without_pyav_there_is_a_hint(shell: Shell, clip: Path, monkeypatch: pytest.MonkeyPatch) -> None:

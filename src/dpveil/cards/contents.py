@@ -65,6 +65,10 @@ def releases(folder: Path, found: Sequence[Verification]) -> tuple[Listed, ...]:
         path, why = wrong[0]
         more = f" (and {counted(len(wrong) - 1, 'other file')})" if len(wrong) > 1 else ""
         raise CertificateError(f"{quoted(shown(path))}: {quoted(why)}{more}", hint=CHECK)
+    clips = [one.path for one in found if not isinstance(one.certificate, Certificate)]
+    if clips:
+        problem = f"{quoted(shown(clips[0]))} is a clip, and a card lists pictures"
+        raise CertificateError(problem, hint="keep clips in a folder of their own")
     return tuple(sorted((_listed(folder, one) for one in found), key=lambda one: one.name))
 
 

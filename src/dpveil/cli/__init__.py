@@ -43,7 +43,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("obfuscate", cls=MethodCommand, short_help="Release photos, each with a certificate.")(
+app.command("obfuscate", cls=MethodCommand, short_help="Release photos and clips, each with a certificate.")(
     obfuscate_command
 )
 app.command(

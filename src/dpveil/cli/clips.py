@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from errno import ENOENT
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dpveil.cli import say
 from dpveil.core.urls import Url
 from dpveil.errors import UsageError
-from dpveil.io.folders import VIDEOS, is_folder
 
 if TYPE_CHECKING:
     from dpveil.batch import Choices, Report, Task
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from dpveil.cli.video_progress import Progress
     from dpveil.video.obfuscating import ClipRun
 
-SUFFIXES: Final = frozenset(f".{name}" for name in VIDEOS.split())
-"""How the names of clips end."""
 WRITTEN: Final = (".mp4", ".m4v", ".mov", ".mkv", ".webm")
 """How the names of released clips may end."""
 HEADS: Final = ((0, b"\x1aE\xdf\xa3"), (8, b"AVI "), (0, b"\x00\x00\x01\xba"))
@@ -39,9 +37,10 @@ OTHER_NAME: Final = "{out} {name}: a clip is released as a clip"
 def is_clip(path: Path) -> bool:
     """Whether a file is a clip, by its name or, if that says nothing, by its first bytes."""
     from dpveil.io import FORMATS
+    from dpveil.io.folders import VIDEOS
 
     suffix = path.suffix.lower()
-    if suffix in SUFFIXES:
+    if suffix.removeprefix(".") in VIDEOS.split():
         return True
     if suffix in FORMATS or isinstance(path, Url):
         return False
@@ -67,8 +66,12 @@ def planned_clips(
     """
     from dpveil.batch import Task, planned
     from dpveil.batch.tasks import checked
+    from dpveil.io.folders import is_folder
+    from dpveil.io.writing import refusal
 
     if _is_one(inputs, out):
+        if not is_folder(out.parent):
+            raise refusal(out, FileNotFoundError(ENOENT, ""))
         photos, clips = [], [Task(inputs[0], out, out.name)]
     else:
         tasks = planned(inputs, out, names=names)
@@ -86,6 +89,8 @@ def planned_clips(
 
 def _is_one(inputs: Sequence[Path], out: Path) -> bool:
     """Whether one clip is to be released to a file with the name of one."""
+    from dpveil.io.folders import is_folder
+
     named = out.suffix.lower() in WRITTEN and not isinstance(out, Url) and not is_folder(out)
     return named and len(inputs) == 1 and not is_folder(inputs[0]) and is_clip(inputs[0])
 

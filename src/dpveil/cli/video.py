@@ -84,7 +84,7 @@ def analyze_command(
     """
     from dpveil.cli.video_words import check_apart_from, plan_document, tell_plan, tell_written
     from dpveil.io import write_together
-    from dpveil.video.analyze import analyze
+    from dpveil.video.analyzing import analyze
     from dpveil.video.plan_file import to_text
     from dpveil.video.reading import open_clip
     from dpveil.video.sheets import track_sheet, write_sheet

@@ -55,7 +55,7 @@ class Rendering:
 
     def _show(self, plan: VideoPlan, source: Path) -> int:
         from dpveil.video.reading import open_clip
-        from dpveil.video.render import check_same
+        from dpveil.video.rendering import check_same
         from dpveil.video.sheets import preview_sheet, write_sheet
 
         with open_clip(source) as opened:

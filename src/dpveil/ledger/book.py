@@ -175,14 +175,10 @@ class Ledger:
         return None
 
     def unfinished(self, subject: str, key: str | bytes) -> Reservation | None:
-        """Return the newest debit of this key, which is committed; None if there is none.
-
-        A run that was killed between its debit and its draw goes on with it instead of paying again. Whoever
-        asks has to know that what this key paid for is drawn once, as `noise.bits.KeptBits` draws.
-        """
+        """Return the newest debit of a key, if any: a killed run goes on with it, and draws the same again."""
         name = check_subject(subject)
+        unit = entries.unit_of(self._secret, name, rules.key_bytes(key))
         with self._database.read() as connection:
-            unit = entries.unit_of(self._secret, name, rules.key_bytes(key))
             draw = rules.last_draw(store.of_unit(connection, unit))
         return Reservation(self, "", name, unit, None, draw) if draw else None
 

@@ -245,9 +245,7 @@ class Faces(Finder):
         return [Region(one.box, origin=Origin(FACE, found=True), score=one.score) for one in found]
 
     def for_frames(self, width: int, height: int, long_side: int) -> Faces:
-        """Return the finder without margin and tiles, unless the user asks for smaller faces; raises
-        `InvalidParameter` for numbers of faces.
-        """
+        """Return the finder without margin, and without tiles unless `smallest` is given; may raise."""
         if self.only or self.exclude:
             raise InvalidParameter("only", None, "numbers the faces of a photo", hint="choose tracks instead")
         side = long_side if self.long_side == LONG_SIDE else self.long_side

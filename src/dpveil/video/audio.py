@@ -24,7 +24,7 @@ class Sound:
 
     def __init__(self, clip: Clip, made: Any, container: str) -> None:
         self._source, self._made = clip.way.source, made
-        self._opened = opened(self._source, clip.way.demuxer)
+        self._opened = opened(self._source, clip.way.demuxer, clip.way.most)
         if not self._opened.streams.audio:
             raise self._source.refused("it has no sound to keep", WITHOUT)
         stream = self._opened.streams.audio[0]

@@ -61,6 +61,7 @@ def _continued(levels: Levels, share: Float32[np.ndarray, "h w"]) -> Levels:
     coarse = _continued(sums / np.maximum(part, 1e-6)[..., None], np.minimum(4 * part, 1))
     smooth = cv2.pyrUp(coarse, dstsize=share.shape[::-1])
     for _ in range(ROUNDS):
-        smooth += share[..., None] * (levels - smooth)
-        smooth = cv2.blur(smooth, (3, 3), borderType=cv2.BORDER_REPLICATE)
+        smooth = cv2.blur(
+            smooth + share[..., None] * (levels - smooth), (3, 3), borderType=cv2.BORDER_REPLICATE
+        )
     return np.asarray(smooth + share[..., None] * (levels - smooth), np.float32)

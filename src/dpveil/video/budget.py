@@ -236,6 +236,9 @@ def draws_of(scene: Scene, over_time: str) -> tuple[Draw, ...]:
     for group in persons(scene.tracks):
         if over_time == MEAN:
             check_fixed(group, scene)
+        if len({scene.shows_face(track) for track in group}) > 1:
+            problem = "links a track where a face is drawn and one that is covered"
+            raise InvalidParameter("person", group[0].person, problem, hint="link faces with faces")
         frames = length(group)
         track, key, box = key_frame(group, scene)
         drawn, cost = per_draw(scene.method, size_of(box), frames, over_time)

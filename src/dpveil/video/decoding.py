@@ -14,9 +14,9 @@ from dpveil.errors import ClipError
 from dpveil.video.containers import damaged
 from dpveil.video.library import pyav
 from dpveil.video.source import Source
-from dpveil.video.streams import opened, picture_stream, told, transparent
+from dpveil.video.streams import opened, picture_stream, told
 from dpveil.video.times import Backwards, Clock
-from dpveil.video.upright import Look, look_of
+from dpveil.video.upright import Look, check_size, look_of, turn_of
 
 THREADS: Final = 8
 """Most threads of a decoder: each holds some frames."""
@@ -34,24 +34,30 @@ class Way:
     @contextmanager
     def stream(self) -> Iterator[tuple[Any, Any]]:
         """Open the clip, and yield PyAV's container and its stream of pictures, ready to be decoded."""
-        with opened(self.source, self.demuxer) as container:
+        with opened(self.source, self.demuxer, self.most) as container:
             stream = picture_stream(container, self.source)
             context = stream.codec_context
+            check_size(context.width, context.height, self.source, self.most)
             context.options = {"err_detect": "explode", "max_pixels": str(self.most)}
             context.thread_count = min(os.cpu_count() or 1, THREADS)
             context.thread_type = "AUTO"
             yield container, stream
 
-    def looks(self, frames: Iterator[Any], aspect: Fraction | None) -> Iterator[tuple[Look, Any]]:
-        """Yield `frames` with their looks; raises `ClipError` for one that looks unlike the first.
+    def looks(self, frames: Iterator[Any], stream: Any) -> Iterator[tuple[Look, Any]]:
+        """Yield `frames` of `stream` with their looks; raises `ClipError` for one unlike the first.
 
-        Only whether they consist of fields may change, as it does in broadcasts.
+        Only whether they consist of fields may change, as it does in broadcasts. The display matrix is read
+        from the first: PyAV keeps a frame whose side data was read until Python looks for cycles.
         """
         first: Look | None = None
+        angle = 0
         for frame in frames:
-            look = look_of(frame, aspect, self.source, self.most)
-            first = first or look
-            if replace(look, fields=False) != replace(first, fields=False):
+            turn = turn_of(frame) if first is None else first.turn
+            aspect = stream.sample_aspect_ratio or stream.codec_context.sample_aspect_ratio
+            look = look_of(frame, turn, aspect, self.source, self.most)
+            if first is None:
+                first, angle = look, frame.rotation
+            if frame.rotation != angle or replace(look, fields=False) != replace(first, fields=False):
                 same = (look.width, look.height) == (first.width, first.height)
                 what = "format" if same else "size"
                 raise self.source.refused(f"the {what} of its frames changes", "cut it where it does")
@@ -74,13 +80,13 @@ class Way:
                 with told(self.source, "its index"):
                     container.seek(near, stream=stream)
             clock = Clock(usual)
-            frames = self._as(look, decoded(container, stream, self.source))
+            frames = self._as(look, stream, decoded(container, stream, self.source))
             plain = ((frame.pts, frame) for frame in frames)
             for own, frame in _whole(frames, look, self.source) if look.fields else plain:
                 yield self.tick(clock, own), frame
 
-    def _as(self, look: Look, frames: Iterator[Any]) -> Iterator[Any]:
-        for found, frame in self.looks(frames, look.aspect):
+    def _as(self, look: Look, stream: Any, frames: Iterator[Any]) -> Iterator[Any]:
+        for found, frame in self.looks(frames, stream):
             if replace(found, fields=look.fields) != look or found.fields > look.fields:
                 raise damaged(self.source, "its frames are not as they were when it was opened")
             yield frame
@@ -100,8 +106,6 @@ def decoded(container: Any, stream: Any, source: Source) -> Iterator[Any]:
                 return
             if packet.is_corrupt:
                 raise _damaged(source, count)
-            if packet.has_sidedata("matroska_block_additional") and _is_alpha(packet):
-                raise transparent(source)
             frames = packet.decode()
         for frame in frames:
             if frame.is_corrupt:
@@ -110,27 +114,21 @@ def decoded(container: Any, stream: Any, source: Source) -> Iterator[Any]:
             count += 1
 
 
-def _is_alpha(packet: Any) -> bool:
-    """Whether what a Matroska block has beside it is its transparency, as in WebM: number 1 (RFC 9559)."""
-    added = bytes(packet.get_sidedata("matroska_block_additional"))
-    return int.from_bytes(added[:8], "big") == 1
-
-
 def _damaged(source: Source, count: int) -> ClipError:
     return damaged(source, f"frame {count} is damaged")
 
 
 def _whole(frames: Iterator[Any], look: Look, source: Source) -> Iterator[tuple[int | None, Any]]:
     """Yield `frames` with their times, each made of its two fields by FFmpeg's bwdif: one for one."""
-    av = pyav()
-    graph = av.filter.Graph()
-    size = {"width": look.width, "height": look.height, "format": look.pixels}
-    entry = graph.add_buffer(**size, time_base=Fraction(1, 25))
-    filters = graph.add("bwdif", "mode=send_frame:parity=auto:deint=interlaced")
-    end = graph.add("buffersink")
-    entry.link_to(filters)
-    filters.link_to(end)
-    graph.configure()
+    with told(source, "what its fields show"):
+        graph = pyav().filter.Graph()
+        size = {"width": look.width, "height": look.height, "format": look.pixels}
+        entry = graph.add_buffer(**size, time_base=Fraction(1, 25))
+        filters = graph.add("bwdif", "mode=send_frame:parity=auto:deint=interlaced")
+        end = graph.add("buffersink")
+        entry.link_to(filters)
+        filters.link_to(end)
+        graph.configure()
     times: deque[int | None] = deque()
     for count, frame in enumerate(frames):
         times.append(frame.pts)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Float64, UInt8
+from jaxtyping import UInt8
 
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
@@ -63,7 +63,9 @@ def draw_mean(scene: Scene, mean: Mean, bits: BitSource) -> Drawn:
     return Drawn(raster=_raster(scene, mean.raster, bits))
 
 
-def draw_frame(scene: Scene, method: Method, track: Track, frame: int, image: Image, bits: BitSource) -> Image:
+def draw_frame(
+    scene: Scene, method: Method, track: Track, frame: int, image: Image, bits: BitSource
+) -> Image:
     """Return the raster of one frame, by a `method` with the frame's part of the budget (`divided`)."""
     return _raster(replace(scene, method=method), image[scene.raster(track, frame).slices], bits)
 
@@ -84,7 +86,9 @@ def divided(method: Method, frames: int) -> Method:
     held = None if name is None else getattr(method, name, None)
     if name is None or held is None or not isinstance(method, PixelMethod):
         problem = "has no budget that divides exactly over frames"
-        raise InvalidParameter("over_time", "split", problem, hint="use once, or a pixel method with epsilon or rho")
+        raise InvalidParameter(
+            "over_time", "split", problem, hint="use once, or a pixel method with epsilon or rho"
+        )
     part = Fraction(held) / frames
     made = method.with_budget(**{name: part})
     if Fraction(getattr(made, name)) * frames != Fraction(held):
@@ -160,5 +164,3 @@ def _exact(method: FaceMethod, key: Key, image: Image) -> Similarity:
                 raise
     box = Box(key.x, key.y, key.w, key.h)
     return between(of_box(box, -math.radians(key.roll)), SEEN, method.frame)
-
-

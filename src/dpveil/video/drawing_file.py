@@ -48,7 +48,9 @@ def to_bytes(draws: Draws, layers: Layers) -> bytes:
     return b"".join([FORMAT, size, facts, *(one.tobytes() for one in pictures)])
 
 
-def from_bytes(data: bytes, steps: Sequence[Step] = ()) -> tuple[dict[int, Drawn], dict[int, dict[int | None, Layer]]]:
+def from_bytes(
+    data: bytes, steps: Sequence[Step] = ()
+) -> tuple[dict[int, Drawn], dict[int, dict[int | None, Layer]]]:
     """Return what `to_bytes` was given; `steps` follow the drawing of figures. Raises `DataError`."""
     try:
         facts, pictures = _parted(data)
@@ -136,8 +138,6 @@ def _parted(data: bytes) -> tuple[Mapping[str, Any], list[np.ndarray]]:
         if not (0 < height <= MOST_SIDE and 0 < width <= MOST_SIDE and channels in (3, 4)):
             raise ValueError("picture")
         count = height * width * channels
-        if count > len(data) - at:
-            raise ValueError("length")
         pictures.append(np.frombuffer(data, np.uint8, count, at).reshape(height, width, channels))
         at += count
     if at != len(data):

@@ -56,7 +56,8 @@ def finished(
         raise taken(output)
     if quote is not None and stated.quote != quote:
         raise taken(output)
-    if sign is not None and not sign.has_signed(stated):
+    signer = None if stated.signature is None else stated.signature.public_key
+    if sign is not None and signer != sign.public.data.hex():
         text = f"{shown(output)} is a release with these settings, and {LACKS['sign']}"
         raise DPVeilError(text, hint=f"leave out {{sign}} to keep it, or {ELSE}", arguments=ARGUMENTS)
     if ledger is not None and subject is not None and not ledger.knows(subject, stated.output.sha256):

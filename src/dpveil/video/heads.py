@@ -54,7 +54,10 @@ class Shown:
             found.append((levels, np.asarray(cv2.extractChannel(picture, 3)), share))
         levels, alpha, share = found[0]
         for other, cover, more in found[1:]:
-            weights = (np.float32(part) * (one.astype(np.float32) + 1) for one, part in ((alpha, share), (cover, more)))
+            weights = (
+                np.float32(part) * (one.astype(np.float32) + 1)
+                for one, part in ((alpha, share), (cover, more))
+            )
             levels = np.asarray(cv2.blendLinear(levels, other, *weights))
             alpha = np.asarray(cv2.addWeighted(alpha, share, cover, more, 0))
         return levels, alpha
@@ -68,7 +71,10 @@ def show(out: Image, around: Surroundings, group: Sequence[Shown]) -> None:
     filled = behind(around, room)
     for shown in group:
         box = shown.region.box
-        rows, columns = slice(box.y - room.y, box.y - room.y + box.h), slice(box.x - room.x, box.x - room.x + box.w)
+        rows, columns = (
+            slice(box.y - room.y, box.y - room.y + box.h),
+            slice(box.x - room.x, box.x - room.x + box.w),
+        )
         own = np.ascontiguousarray(filled[rows, columns])
         levels, alpha = shown.on(box, shown.head)
         levels = _met(levels, shown, around)
@@ -106,7 +112,7 @@ def _faded(
     inside = np.full((box.h, box.w), 255, np.uint8) if mask is None else mask.view(np.uint8) * np.uint8(255)
     reach = max(1, round(FINE_SEAM * shown.unit / 2)) * 2
     sides = box.y, photo[0] - box.y - box.h, box.x, photo[1] - box.x - box.w
-    wide = cv2.copyMakeBorder(inside, *[reach] * 4, cv2.BORDER_REPLICATE)
+    wide = cv2.copyMakeBorder(inside, reach, reach, reach, reach, cv2.BORDER_REPLICATE)
     ends = [slice(None, reach), slice(reach + box.h, None), slice(None, reach), slice(reach + box.w, None)]
     for number, (left, end) in enumerate(zip(sides, ends, strict=True)):
         if left:

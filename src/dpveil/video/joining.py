@@ -59,7 +59,11 @@ def _fill(made: Any, segments: list[Path], facts: Facts, container: str, audio_f
     unit = unit_of(facts) if container in ("mp4", "mov") else MILLISECOND
     packets = _timed(_packets(segments, facts), facts, unit)
     first = next(packets)
-    stream = made.add_stream_from_template(first.stream, opaque=True)
+    try:
+        stream = made.add_stream_from_template(first.stream, opaque=True)
+    except ValueError as error:
+        problem = f"the segments are coded for another container than {container}"
+        raise OutputError(problem, hint=AGAIN) from error
     stream.time_base = unit
     with ExitStack() as held:
         sound = None
@@ -101,7 +105,7 @@ def _packets(segments: list[Path], facts: Facts) -> Iterator[Any]:
     for segment in segments:
         source = Source(segment)
         try:
-            with opened(source, MOV) as container:
+            with opened(source, MOV, facts.width * facts.height) as container:
                 stream = container.streams.video[0]
                 context = stream.codec_context
                 found = (context.name, context.width, context.height, context.pix_fmt, context.extradata)

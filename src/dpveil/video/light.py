@@ -26,11 +26,13 @@ DARK: Final = 8.0
 """Levels that are added before logarithms are taken."""
 FREE: Final = 0.5
 """By how much a picture may darken, as a logarithm, before a head does."""
+STEADY: Final = 0.1
+"""Change of what is worn, as a logarithm, that a head does not follow: folds, hands, noise."""
 MOST: Final = (-2.5, 0.35)
 """Least and largest logarithm of the factor of a head's levels."""
 LEAST: Final = 1e-3
 """Least change that is shown."""
-SECONDS: Final = 0.6
+SECONDS: Final = 1.2
 """Over how long light is averaged."""
 
 
@@ -61,7 +63,8 @@ class Light:
         darker = min(0.0, math.log((other.picture + DARK) / (self.picture + DARK)) + FREE)
         if self.below is None or other.below is None:
             return max(least, darker)
-        return min(most, max(least, math.log((other.below + DARK) / (self.below + DARK))))
+        worn = math.log((other.below + DARK) / (self.below + DARK))
+        return min(most, max(least, math.copysign(max(0.0, abs(worn) - STEADY), worn)))
 
     def facts(self) -> dict[str, Any]:
         """Return the light as JSON."""

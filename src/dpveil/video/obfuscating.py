@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -10,7 +10,7 @@ from typing import Any, Final
 from dpveil.accounting.meaning import at_least
 from dpveil.batch.choices import Choices
 from dpveil.batch.report import PRICED, RELEASED, SKIPPED, Entry, Promise
-from dpveil.batch.resume import ALONE, ARGUMENTS
+from dpveil.batch.resume import ALONE, ARGUMENTS, taken
 from dpveil.batch.run import FORGOTTEN
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.tasks import Task
@@ -18,15 +18,16 @@ from dpveil.core.notes import Aside
 from dpveil.core.numbers import Json
 from dpveil.core.origin import FACE
 from dpveil.errors import DPVeilError, TooWeak
+from dpveil.io import make_folder
 from dpveil.io.names import shown
-from dpveil.video.analyze import Progress, analyze, nothing
+from dpveil.video.analyzing import Progress, analyze, nothing
 from dpveil.video.asked import HOLD, ONCE
 from dpveil.video.certificate import VideoCertificate
 from dpveil.video.finished import finished
 from dpveil.video.path import FINE
 from dpveil.video.plan import VideoPlan
 from dpveil.video.plan_file import parse_plan
-from dpveil.video.render import render
+from dpveil.video.rendering import render
 from dpveil.video.source import Source
 from dpveil.video.state import digest_of, drop, left_plan
 
@@ -71,6 +72,7 @@ class ClipRun:
         plan = self._plan(task, asked, progress)
         if choices.dry:
             return _planned(task, plan)
+        make_folder(task.output.parent)
         chosen = {"seed": choices.seed, "sign": choices.sign, "replace": choices.force}
         return released(task, plan, {**choices.paying, **chosen, "asked": asked, "progress": progress})
 
@@ -112,7 +114,8 @@ def released(task: Task, plan: VideoPlan, more: Mapping[str, Any]) -> Entry:
     """Release a clip by its plan; `more` are arguments of `render`. Return its entry in the report."""
     stamp = task.stamp
     made = render(plan, task.source, task.output, **more)
-    return _entry(RELEASED, task, made.certificate, (*_about(plan), *_note(task, made.certificate, stamp)))
+    noted = _note(task, made.certificate, (stamp, _stamp_of(plan)))
+    return _entry(RELEASED, task, made.certificate, (*_about(plan), *noted))
 
 
 def again(task: Task, plan: VideoPlan, paying: Mapping[str, Any]) -> Entry | None:
@@ -124,6 +127,8 @@ def again(task: Task, plan: VideoPlan, paying: Mapping[str, Any]) -> Entry | Non
     stated = finished(task.output, plan.settings, quote=plan.quote, **chosen)
     if stated is None:
         return None
+    if State.read(task.output.parent).replaced(stated.output.sha256, _stamp_of(plan)):
+        raise taken(task.output)  # by another plan: its places are not in the certificate
     drop(task.output)
     return _entry(SKIPPED, task, stated)
 
@@ -150,12 +155,18 @@ def _about(plan: VideoPlan) -> tuple[str, ...]:
     return (*more, *remark, *dropped)
 
 
-def _note(task: Task, stated: VideoCertificate, stamp: Stamp | None) -> tuple[str, ...]:
-    """Store the stamp of the clip with its release; return a note if that fails."""
-    if stamp is None:
-        return (FORGOTTEN.format("its file cannot be inspected"),)
+def _stamp_of(plan: VideoPlan) -> Stamp:
+    """Return what stands for a plan where files have a size and a time: 120 bits of its hash."""
+    return int(plan.sha256[:15], 16), int(plan.sha256[15:30], 16)
+
+
+def _note(task: Task, stated: VideoCertificate, stamps: Sequence[Stamp | None]) -> tuple[str, ...]:
+    """Store the stamps of a clip and of its plan with the release; return a note if that fails."""
     try:
-        State.read(task.output.parent).note_release(stated.output.sha256, stamp, task.source.name)
+        state = State.read(task.output.parent)
+        for stamp in stamps:
+            if stamp is not None:
+                state.note_release(stated.output.sha256, stamp, task.source.name)
     except OSError as error:
         return (FORGOTTEN.format(error.strerror or error),)
     return ()

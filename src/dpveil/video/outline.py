@@ -37,7 +37,12 @@ def around(
     factor = 1 / np.cos(np.pi / CORNERS) + MORE * head.scale / least
     parts = [head.back(part - 0.5) for part in _corners(shape, factor, MORE * head.scale)]
     if box is not None:
-        ends = [[box.x, box.y], [box.x + box.w - 1, box.y], [box.x + box.w - 1, box.y + box.h - 1], [box.x, box.y + box.h - 1]]
+        ends = [
+            [box.x, box.y],
+            [box.x + box.w - 1, box.y],
+            [box.x + box.w - 1, box.y + box.h - 1],
+            [box.x, box.y + box.h - 1],
+        ]
         parts.append(np.array(ends, np.float64))
     found = bounds(np.concatenate(parts), width, height)
     if found is None or not masked:

@@ -13,7 +13,7 @@ is stretched in proportion to the class of its yaw, so the mean of two stretches
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -24,12 +24,12 @@ from jaxtyping import Float64
 from dpveil.core.region import Box
 from dpveil.errors import RegionError
 from dpveil.faces.geometry.align import Similarity
-from dpveil.faces.geometry.cell import PITCH, Cell, cell_of, side
+from dpveil.faces.geometry.cell import PITCH, ROLLS, Cell, cell_of, side
 from dpveil.faces.geometry.head import between
 from dpveil.faces.geometry.head_frame import MIDDLE, HeadFrame, Shape
 from dpveil.faces.geometry.landmarks import SEEN, of_box
 from dpveil.faces.geometry.protection import PROTECTIONS
-from dpveil.video.smooth import calm, mean_at
+from dpveil.video.smooth import calm
 from dpveil.video.track import Key
 
 ONE: Final = HeadFrame(1)
@@ -37,10 +37,10 @@ FINE: Final = "fine"
 COARSE: Final = "coarse"
 POSES: Final = (FINE, COARSE)
 """What is told of how a head is held: roll and yaw by its keys, or nothing, and less of its size."""
+ROLL: Final = 2 * math.pi / ROLLS
+"""Radians from one roll of a cell to the next."""
 STEP: Final = 2
 """The scales of coarse cells are multiples of this."""
-STAYS: Final = 0.6
-"""How far a yaw may go from its class, in classes, before another one is shown."""
 
 Series = Float64[np.ndarray, " n"]
 
@@ -80,7 +80,9 @@ class Course:
         """Return the course of keys in order of frames; raises `RegionError` as `cell_at` does."""
         frames = np.array([key.frame for key in keys], np.float64)
         if not len(keys) or not (np.diff(frames) > 0).all():
-            raise RegionError("the keys of a track are not in order of frames", hint="give each frame one key")
+            raise RegionError(
+                "the keys of a track are not in order of frames", hint="give each frame one key"
+            )
         return cls(frames, tuple(cell_at(key, protect, pose) for key in keys), protect)
 
     @cached_property
@@ -96,7 +98,7 @@ class Course:
     def _turns(self) -> Series:
         """Rolls in radians, clockwise, each the short way from the one before."""
         rolls = np.array([cell.roll for cell in self.cells], np.float64)
-        return np.asarray(np.unwrap(rolls * (2 * math.pi / 24)))
+        return np.asarray(np.unwrap(rolls * ROLL))
 
     @cached_property
     def _stretches(self) -> Float64[np.ndarray, "n 2"]:
@@ -115,38 +117,44 @@ class Course:
     @cached_property
     def _calm(self) -> Float64[np.ndarray, "4 n"]:
         """Logarithm of the side, roll, and centre (x, y) of the calmest course within the cells."""
-        half = np.full(len(self.cells), 0.5)
-        parts = [
-            (np.log(self._sides), half * math.log(1.25)),
-            (self._turns, half * (2 * math.pi / 24)),
-            *((centre, half * PITCH * self._sides) for centre in self._centres.T),
-        ]
-        return np.array([calm(self.frames, middle, reach) for middle, reach in parts])
+        pitch, one = PITCH * self._sides, np.ones(len(self.cells))
+        reach = np.array([one * math.log(1.25), one * ROLL, pitch, pitch]) / 2
+        middle = np.array([np.log(self._sides), self._turns, *self._centres.T])
+        return calm(self.frames, middle, reach)
 
-    def shown(self, frame: float, blur: float = 0.0) -> Similarity:
+    @cached_property
+    def _between(self) -> Callable[[float], Series]:
+        """That course between its keys, smooth and within their values (Fritsch & Carlson 1980)."""
+        from scipy.interpolate import PchipInterpolator
+
+        if len(self.frames) < 2:
+            return lambda _: self._calm[:, 0]
+        found: Callable[[float], Series] = PchipInterpolator(self.frames, self._calm, axis=1)
+        return found
+
+    def shown(self, frame: float) -> Similarity:
         """Return the map from the picture to a frame with a side of 1, of the head that is shown.
 
         It is the calmest course through the cells: a head that hardly moves does not move, though its cells
-        change. `blur` is half the number of frames over which bends are rounded.
+        change.
         """
-        size, turn, x, y = (mean_at(frame, self.frames, part, blur) for part in self._calm)
+        inside = min(max(frame, self.frames[0]), self.frames[-1])
+        size, turn, x, y = (float(part) for part in self._between(inside))
         return _pose(math.exp(size), turn, x, y)
 
     @cached_property
     def _yaws(self) -> tuple[Series, list[int | None]]:
-        """Frames from which on a class of yaw is shown, and that class."""
+        """Frames from which on a class of yaw is shown, and that class: one that two keys agree on."""
         known = [n for n, cell in enumerate(self.cells) if cell.yaw is not None]
         if not known:
             return self.frames[:1], [None]
-        frames = self.frames[known]
-        middle = np.array([self.cells[n].yaw for n in known], np.float64)
-        along = calm(frames, middle, np.full(len(known), 0.5))
-        starts, classes = [self.frames[0]], [int(np.floor(along[0] + 0.5))]
-        for n in range(1, len(known)):
-            if abs(along[n] - classes[-1]) > STAYS:
-                starts.append((frames[n - 1] + frames[n]) / 2)
-                classes.append(int(np.floor(along[n] + 0.5)))
-        return np.array(starts), list(classes)
+        frames, told = self.frames[known], [self.cells[n].yaw for n in known]
+        starts, classes = [float(frames[0])], [told[0]]
+        for n in range(1, len(known) - 1):
+            if told[n] == told[n + 1] != classes[-1]:
+                starts.append(float(frames[n - 1] + frames[n]) / 2)
+                classes.append(told[n])
+        return np.array(starts), classes
 
     @property
     def yaws(self) -> set[int | None]:

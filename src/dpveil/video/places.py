@@ -26,14 +26,12 @@ from dpveil.video.path import COARSE, FINE, Course
 from dpveil.video.track import Key, Track
 
 STEPS: Final = 8
-"""Boxes are rounded to the largest power of two of pixels that is at most such a part of their longer side, as
-boxes of photos are that stay beside a face."""
+"""Boxes are rounded to the largest power of two of pixels that is at most such a part of their longer side,
+as boxes of photos are that stay beside a face."""
 GIVEN: Final = (BOX, OBJECT)
 """Kinds of tracks whose boxes a user gave."""
 FADE: Final = Fraction(1, 5)
 """Seconds from one turn of a head to the next."""
-BEND: Final = Fraction(1, 8)
-"""Seconds before and after a frame over which bends of a head's course are rounded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +76,9 @@ def _edges(key: Key, margin: float, rounded: bool, pose: str) -> tuple[float, fl
         return left, top, right, bottom
     step = 2.0 ** max(0, math.floor(math.log2(max(right - left, bottom - top) / STEPS)))
     step *= 2 if pose == COARSE else 1
-    low, high = (math.floor(part / step) * step for part in (left, top)), (
-        math.ceil(part / step) * step for part in (right, bottom)
+    low, high = (
+        (math.floor(part / step) * step for part in (left, top)),
+        (math.ceil(part / step) * step for part in (right, bottom)),
     )
     return (*low, *high)  # type: ignore[return-value]
 
@@ -141,11 +140,6 @@ class Scene:
         """Frames from one turn of a head to the next."""
         return max(1.0, float(FADE) * self.rate)
 
-    @property
-    def bend(self) -> float:
-        """Half the number of frames over which bends of a course are rounded."""
-        return float(BEND) * self.rate
-
     @cached_property
     def of_number(self) -> Mapping[int, Track]:
         """The tracks by their numbers."""
@@ -203,7 +197,7 @@ class Scene:
         own = self.box_course(track).box(frame, self.width, self.height) if track.kind in GIVEN else None
         masked = PROTECTIONS[course.protect].masked
         region = around(shape, head, self.width, self.height, box=own, masked=masked)
-        return Spot(track, region, course.shown(frame, self.bend))
+        return Spot(track, region, course.shown(frame))
 
     def spots(self, frame: int) -> list[Spot]:
         """Return all that is replaced in a frame."""

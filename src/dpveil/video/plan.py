@@ -36,6 +36,7 @@ from dpveil.video.plan_checks import (
     check_text,
     check_tracks,
 )
+from dpveil.video.plan_text import text_of
 from dpveil.video.quote import ClipQuote, TrackRecord
 from dpveil.video.track import Key, Track
 from dpveil.video.units import Event
@@ -93,9 +94,6 @@ class VideoPlan:
             raise InvalidParameter(
                 "keep_audio", True, "is asked of a clip without sound", hint="leave it out"
             )
-        if self.post_processing and draws_faces(self.method):
-            problem = f"is for methods that change pixels, and {self.method.name} draws faces"
-            raise InvalidParameter("post_processing", None, problem, hint="leave it out")
         if check_count(self.event_times, "event_times") != 1 and self.event_seconds is None:
             hint = "give event_seconds, too"
             raise InvalidParameter("event_times", self.event_times, "is given without a length", hint=hint)
@@ -205,9 +203,11 @@ class VideoPlan:
     @cached_property
     def sha256(self) -> str:
         """The SHA-256 of the plan's canonical text: plans that render the same have the same."""
-        from dpveil.video.plan_file import to_text
+        return hashlib.sha256(self.to_text().encode()).hexdigest()
 
-        return hashlib.sha256(to_text(self).encode()).hexdigest()
+    def to_text(self) -> str:
+        """Return the canonical text, without thumbnails, which `plan_file.parse_plan` reads."""
+        return text_of(self.clip, self.facts, self.settings, self.cuts, self.tracks)
 
     @cached_property
     def covered(self) -> Covered:

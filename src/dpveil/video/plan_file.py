@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from dpveil.catalogue import build
 from dpveil.core.certificate import MOST_DIGITS
-from dpveil.core.numbers import Json, exact
+from dpveil.core.numbers import exact
 from dpveil.core.parameters import Parameter
 from dpveil.core.registry import METHODS
 from dpveil.errors import DPVeilError, InvalidParameter, UnknownName, meant
@@ -28,12 +28,10 @@ from dpveil.video.asked import FIXED
 from dpveil.video.facts import Facts
 from dpveil.video.plan import VideoPlan
 from dpveil.video.plan_checks import MOST_TRACKS, check_text, refused
+from dpveil.video.plan_text import SCHEMA
 from dpveil.video.track import Key, Track
 
-SCHEMA: Final = "dpveil.video-plan/1"
 MOST_BYTES: Final = 1 << 25
-WIDTH: Final = 100
-"""Objects and lists that fit into so many characters are written in one line."""
 HASH: Final = re.compile(r"[0-9a-f]{64}")
 BY_HAND: Final = {"face": "faces by hand", "text": "text by hand", "plate": "plates by hand"}
 """The finder of a track that a user added, by its kind."""
@@ -50,52 +48,9 @@ TRACK: Final = "number kind finder score person visible end keys"
 KEY: Final = "frame x y w h roll yaw"
 
 
-def to_json(plan: VideoPlan) -> dict[str, Json]:
-    """Return the JSON object of a plan, without its thumbnails."""
-    facts = plan.facts
-    clip: dict[str, Json] = {
-        "name": plan.clip,
-        "sha256": facts.sha256,
-        "format": facts.format,
-        "codec": facts.codec,
-        "width": facts.width,
-        "height": facts.height,
-        "time_base": str(facts.time_base),
-        "start": facts.start,
-        "steps": [list(step) for step in facts.steps],
-        "audio": facts.audio,
-        "dropped": list(facts.dropped),
-    }
-    tracks: list[Json] = [
-        {
-            "number": track.number,
-            "kind": track.kind,
-            "finder": track.finder,
-            "score": track.score,
-            "person": track.person,
-            "visible": track.visible,
-            "end": track.end,
-            "keys": [dict(vars(key)) for key in track.keys],
-        }
-        for track in plan.tracks
-    ]
-    return {"schema": SCHEMA, "clip": clip, **plan.settings, "cuts": list(plan.cuts), "tracks": tracks}
-
-
 def to_text(plan: VideoPlan) -> str:
-    """Return the canonical text, with what is short in one line, such as a key."""
-    return _written(to_json(plan), "\n") + "\n"
-
-
-def _written(value: Json, line: str) -> str:
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    if not isinstance(value, dict | list) or len(text) + len(line) <= WIDTH:
-        return text
-    deeper = line + "  "
-    if isinstance(value, dict):
-        parts = [f"{json.dumps(name)}: {_written(each, deeper)}" for name, each in value.items()]
-        return "{" + deeper + ("," + deeper).join(parts) + line + "}"
-    return "[" + deeper + ("," + deeper).join(_written(each, deeper) for each in value) + line + "]"
+    """Return the canonical text of a plan, without its thumbnails."""
+    return plan.to_text()
 
 
 def read_plan(path: str | Path) -> VideoPlan:

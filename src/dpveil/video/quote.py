@@ -18,7 +18,7 @@ from dpveil.core.region import Box, RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
-from dpveil.regions.boxes import box_of_text
+from dpveil.regions.boxes import asked_box
 from dpveil.release.whole import about_all
 from dpveil.release.words import CHOSEN, few_only, pure_noise, verdict
 from dpveil.video import words
@@ -184,13 +184,14 @@ class ClipQuote:
     def about_event(self) -> Guarantee | None:
         """What the event costs; None where regions follow from pixels, or nobody asked for one.
 
-        An event changes at most so many frames, in the regions of all draws. In a split each of these frames
-        adds its share; a single draw costs all of it, however few of its frames are changed.
+        An event changes at most so many frames, in the regions of all tracks. In a split every track adds its
+        share for each of these frames, also linked ones; a single draw costs all of it, however few of its
+        frames are changed.
         """
         if self.event is None or self.no_event:
             return None
         changed = self.event.changed(self.frames)
-        costs = [self._for_frames(index, changed) for index in range(len(self.persons))]
+        costs = [self._for_frames(at, changed * len(group)) for at, group in enumerate(self.persons)]
         often = "once" if self.event.times == 1 else f"up to {self.event.times:,} times"
         seconds = to_json(self.event.seconds)
         covered = words.EVENT.format(times=often, seconds=seconds, frames=f"{changed:,}")
@@ -266,7 +267,7 @@ class ClipQuote:
 def _given(request: str) -> bool:
     """Whether a requested region is the whole picture or a user's box, which no pixel changes."""
     try:
-        return request == WHOLE or box_of_text(request) is not None
+        return request == WHOLE or asked_box(request) is not None
     except InvalidParameter:
         return False
 

@@ -14,6 +14,7 @@ from dpveil.video.containers import container_of, damaged
 from dpveil.video.decoding import Way
 from dpveil.video.facts import Facts, Frame
 from dpveil.video.source import Source
+from dpveil.video.streams import told
 from dpveil.video.survey import survey
 from dpveil.video.upright import Upright
 
@@ -77,7 +78,9 @@ class Clip:
         for index, (time, picture) in enumerate(self._from(start, times), start):
             if index >= stop or time != times[index]:
                 raise self._lies()
-            yield Frame(index, time, self._upright.image(picture))
+            with told(self.way.source, f"frame {index}"):
+                image = self._upright.image(picture)
+            yield Frame(index, time, image)
             if index == stop - 1 < self.facts.frames - 1:
                 break
         if index != stop - 1:

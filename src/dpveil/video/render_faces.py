@@ -8,7 +8,6 @@ outside of what is replaced is read here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -29,7 +28,7 @@ from dpveil.faces.geometry.figure import Figure
 from dpveil.faces.geometry.head import between
 from dpveil.faces.geometry.head_frame import HeadFrame
 from dpveil.faces.geometry.inner_face import Inner, drawn_face, light_of
-from dpveil.faces.geometry.layout import BACKGROUND
+from dpveil.faces.geometry.layout import BACKGROUND, HAIR
 from dpveil.faces.geometry.painted import Painted, seen, sloping
 from dpveil.faces.geometry.part import Part, part_of
 from dpveil.faces.geometry.place import Placed
@@ -41,6 +40,8 @@ from dpveil.video.light import Light
 from dpveil.video.places import Scene
 from dpveil.video.track import Track
 
+FEW: Final = 50.0
+"""Least number of pixels of hair whose colour counts."""
 KEPT: Final = (0.04, 0.08)
 """Distances from what was replaced where a head was painted, in sides of its frame, between which it fades
 out: regions of other frames reach a little farther, and what is there may be somebody else's."""
@@ -71,29 +72,41 @@ def paint(scene: Scene, drawn: Drawn, track: Track, image: Image) -> dict[int | 
     key, course = scene.painted_at(track), scene.course(track)
     hidden = scene.hidden(scene.spots(key.frame))
     outside = image * ~hidden[..., None]
-    head = course.shown(key.frame, scene.bend)
+    head = course.shown(key.frame)
     side = int(np.clip(2 ** np.ceil(np.log2(course.largest)), *SIDES))
     light = Light.seen(outside, hidden, head)
     region = scene.spot(track, key.frame).region or Region(Box(0, 0, scene.width, scene.height))
     layers: dict[int | None, Layer] = {}
+    first: Painted | None = None
     turned = method.turned and not isinstance(drawn.face, Figure)
-    for yaw in sorted(course.yaws if turned else {None}, key=lambda one: one or 0):
+    for yaw in sorted(course.yaws if turned else {None}, key=lambda one: abs(one or 0)):
         cell = None if yaw is None else Cell(0, 0, 0, 0, max(-TURNED, min(TURNED, yaw)))
-        there = Placed(region, between(head, HeadFrame(1), method.frame), method.frame, None, cell, None, course.protect)
+        there = Placed(
+            region, between(head, HeadFrame(1), method.frame), method.frame, None, cell, None, course.protect
+        )
         part = part_of(there, drawn.face, toned=method.toned, turned=method.turned)
         sitting = _Sitting(part, head, outside, hidden, side)
-        layers[yaw] = _layer(method, sitting, light)
+        painted = _completed(method, sitting)
+        if painted is None:
+            layers[yaw] = _layer(method, sitting, light)
+            continue
+        first = first or painted
+        layers[yaw] = _painted(_alike(painted, first), sitting, light)
     return layers
 
 
 def _layer(method: FaceMethod, sitting: _Sitting, light: Light) -> Layer:
-    """Return one head as a layer."""
-    crop = sitting.part.crop
+    """Return one head as a layer, if no network completes it."""
+    part, side, crop = sitting.part, sitting.side, sitting.part.crop
     if isinstance(crop, Figure):
         return _figure(crop, sitting, light)
-    if sitting.part.protect == FACE:
+    if part.protect == FACE:
         return _inner(method, sitting, light)
-    return _head(method, sitting, light)
+    crop, _ = _in_tone(sitting, crop)
+    own, box = between(ONE, HeadFrame(side), part.frame), Box(0, 0, side, side)
+    match = match_of(sitting.outside, sitting.hidden)
+    shown, levels = drawn_head(crop, part.frame, own, part.turn).on(box, 3, match)
+    return _stored(_worn(levels, part, own, box), shown, side, 0, light)
 
 
 def _figure(figure: Figure, sitting: _Sitting, light: Light) -> Layer:
@@ -110,24 +123,48 @@ def _figure(figure: Figure, sitting: _Sitting, light: Light) -> Layer:
     return _stored(levels, shown, side, 0, light)
 
 
-def _head(method: FaceMethod, sitting: _Sitting, light: Light) -> Layer:
-    """Return a head that a network completes, or one that is drawn from its crop if there is none."""
-    part, crop, toned = sitting.part, sitting.part.crop, sitting.part.toned
-    outside, hidden, side = sitting.outside, sitting.hidden, sitting.side
-    below = None if toned else skin_below(outside, hidden, part.pose, part.frame)
-    if below is not None:
-        crop, toned = np.rint(brought_to(crop, part.frame, below)).astype(np.uint8), True
-    filling, painted = method.inpainting.held, None
-    if isinstance(filling, Completion):
-        turn = None if part.turn is None else partial(part.turn.of, frame=part.frame)
-        more = {"turn": turn, "number": part.number, "same": True}
-        painted = filling.complete(outside, hidden, part.pose, crop, part.frame, toned=toned, **more)
-    if painted is None:
-        own = between(ONE, HeadFrame(side), part.frame)
-        box = Box(0, 0, side, side)
-        shown, levels = drawn_head(crop, part.frame, own, part.turn).on(box, 3, match_of(outside, hidden))
-        return _stored(_worn(levels, part, own, box), shown, side, 0, light)
-    return _painted(painted, sitting, light)
+def _in_tone(sitting: _Sitting, crop: Image) -> tuple[Image, bool]:
+    """Return a face in the tone of skin that is seen below it, and whether it has one to keep."""
+    part = sitting.part
+    if part.toned:
+        return crop, True
+    below = skin_below(sitting.outside, sitting.hidden, part.pose, part.frame)
+    if below is None:
+        return crop, False
+    return np.rint(brought_to(crop, part.frame, below)).astype(np.uint8), True
+
+
+def _completed(method: FaceMethod, sitting: _Sitting) -> Painted | None:
+    """Return a head that a network completes, with hair that is the same in every turn; None without one."""
+    part, filling = sitting.part, method.inpainting.held
+    if isinstance(part.crop, Figure) or part.protect == FACE or not isinstance(filling, Completion):
+        return None
+    crop, toned = _in_tone(sitting, part.crop)
+    turn = None if part.turn is None else partial(part.turn.of, frame=part.frame)
+    return filling.complete(
+        sitting.outside,
+        sitting.hidden,
+        part.pose,
+        crop,
+        part.frame,
+        toned=toned,
+        turn=turn,
+        number=part.number,
+        same=True,
+    )
+
+
+def _alike(painted: Painted, first: Painted) -> Painted:
+    """Return a painted head with hair of the mean colour of the one that was painted first."""
+    shares = [one.layout[HAIR] for one in (painted, first)]
+    if painted is first or min(float(share.sum()) for share in shares) < FEW:
+        return painted
+    own, wanted = (
+        np.average(one.levels.reshape(-1, 3), axis=0, weights=share.ravel())
+        for one, share in zip((painted, first), shares, strict=True)
+    )
+    moved = painted.levels + shares[0][..., None] * (wanted - own).astype(np.float32)
+    return replace(painted, levels=moved)
 
 
 def _painted(painted: Painted, sitting: _Sitting, light: Light) -> Layer:

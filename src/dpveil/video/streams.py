@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from dpveil.core.guarantee import counted
-from dpveil.errors import ClipError
-from dpveil.video.containers import damaged, early
+from dpveil.errors import DPVeilError
+from dpveil.video.containers import MATROSKA, MOV, PS, TS, damaged, early
 from dpveil.video.library import pyav
 from dpveil.video.source import Source, View
 
@@ -31,6 +31,8 @@ SOUND: Final = frozenset(
 """FFmpeg's decoders of sound, which tell how a stream is stored; no sound is decoded."""
 MOST_STREAMS: Final = 32
 """Most streams of a file."""
+FORMATS: Final = {MOV: "mov,mp4,m4a,3gp,3g2,mj2", MATROSKA: "matroska,webm"}
+"""Names of demuxers as FFmpeg lists them, where these are others."""
 TIMEOUT: Final = 60.0
 """Seconds that FFmpeg may take to open a file, or to read one packet."""
 BUFFER: Final = 2**18
@@ -45,21 +47,21 @@ USUAL: Final = frozenset(
 KINDS: Final = {"audio": "sound", "subtitle": "subtitle stream", "data": "data stream"}
 
 
-def opened(source: Source, demuxer: str) -> Any:
+def opened(source: Source, demuxer: str, most: int) -> Any:
     """Return PyAV's container of the clip: it reads by `demuxer`, and opens nothing but `source`.
 
-    Raises `ClipError` if there is no such clip in the file.
+    FFmpeg decodes some frames to find out what the clip is, of `most` pixels; but none of streams whose kind
+    it learns late, for it has no limit there. Raises `ClipError` if there is no such clip in the file.
     """
     av = pyav()
     options = {
-        "codec_whitelist": ",".join(sorted(DECODERS | SOUND)),
-        "format_whitelist": demuxer if demuxer != "mov" else "mov,mp4,m4a,3gp,3g2,mj2",
+        "codec_whitelist": ",".join(sorted(SOUND if demuxer in (TS, PS) else DECODERS | SOUND)),
+        "format_whitelist": FORMATS.get(demuxer, demuxer),
         "protocol_whitelist": "none",
         "max_streams": str(MOST_STREAMS),
+        "max_pixels": str(most),
         "err_detect": "explode",
     }
-    if demuxer == "matroska":
-        options["format_whitelist"] = "matroska,webm"
     with told(source, "it"):
         return av.open(
             View(source),
@@ -84,7 +86,7 @@ def told(source: Source, what: str) -> Iterator[None]:
     av = pyav()
     try:
         yield
-    except ClipError:
+    except DPVeilError:
         raise
     except av.error.EOFError as error:
         raise early(source) from error
@@ -109,13 +111,8 @@ def picture_stream(container: Any, source: Source) -> Any:
     if context is None or context.codec.name not in DECODERS:
         raise source.refused("its pictures are coded in a way that dpveil does not read", "save it as H.264")
     if any(key.lower() == "alpha_mode" and value != "0" for key, value in chosen.metadata.items()):
-        raise transparent(source)
+        raise source.refused("its pictures are transparent in part", "save it without transparency")
     return chosen
-
-
-def transparent(source: Source) -> ClipError:
-    """Return the error that pictures have a second layer, which says what of the first is hidden."""
-    return source.refused("its pictures are transparent in part", "save it without transparency")
 
 
 def _is_cover(stream: Any) -> bool:

@@ -19,7 +19,7 @@ Image = UInt8[np.ndarray, "h w 3"]
 
 
 class Surroundings:
-    """A frame with 0 under what is replaced, and which pixels these are: all that heads are lit and met by."""
+    """A frame with 0 under what is replaced, and which pixels these are: all that heads are lit by."""
 
     def __init__(self, image: Image, regions: Sequence[Region]) -> None:
         self.levels = image.copy()
@@ -95,4 +95,6 @@ def enlarged(small: np.ndarray, part: Box, halvings: int, box: Box) -> np.ndarra
     x, y = ((at + zero) / times - start for at, start in ((box.x, part.x), (box.y, part.y)))
     matrix = np.array([[1 / times, 0, x], [0, 1 / times, y]])
     mode = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-    return np.asarray(cv2.warpAffine(small, matrix, (box.w, box.h), flags=mode, borderMode=cv2.BORDER_REPLICATE))
+    return np.asarray(
+        cv2.warpAffine(small, matrix, (box.w, box.h), flags=mode, borderMode=cv2.BORDER_REPLICATE)
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import islice
 from typing import Any, Final
 
@@ -17,6 +16,8 @@ from dpveil.video.upright import Look, Upright
 
 ONE_EACH: Final = frozenset({"h264", "hevc", "vp9", "av1", "libdav1d", "mjpeg", "prores"})
 """Decoders that show one frame for each packet of a MOV, MP4 or Matroska file, at the packet's time."""
+USUAL_RATE: Final = 25
+"""Frames a second of a clip that states nothing."""
 LOOKED_AT: Final = 48
 """Frames decoded to see whether the packets tell the times: more than a decoder holds back."""
 
@@ -41,23 +42,23 @@ def survey(way: Way) -> Survey:
         if stream.time_base is None or stream.time_base <= 0:
             raise damaged(way.source)
         rate = stream.guessed_rate or stream.average_rate
-        usual = max(1, round(1 / (rate * stream.time_base))) if rate else 1
-        aspect = stream.sample_aspect_ratio
+        usual = max(1, round(1 / ((rate or USUAL_RATE) * stream.time_base)))
         stated = _by_packets(way, container, stream)
-        head = list(islice(_looks(way, aspect), LOOKED_AT))
+        head = list(islice(_looks(way), LOOKED_AT))
         if not head:
             raise way.source.refused("it has no frames", "give the name of a clip")
         clean, fields = True, any(look.fields for look, _ in head)
         own = [time for _, time in head]
         if fields or stated is None or own != stated[:LOOKED_AT]:
-            stated, clean, fields = _by_decoding(way, aspect, usual)
+            stated, clean, fields = _by_decoding(way, usual)
         look = replace(head[0][0], fields=fields)
-        facts = _facts(way, container, stream, stated, Upright(look, way.source, way.most))
+        upright = Upright(look, way.source, way.most)
+        facts = _facts(way, container, stream, stated, upright, look.hdr)
     way.source.check()
     return Survey(facts, look, usual, clean)
 
 
-def _facts(way: Way, container: Any, stream: Any, times: list[int], upright: Upright) -> Facts:
+def _facts(way: Way, container: Any, stream: Any, times: list[int], upright: Upright, hdr: str) -> Facts:
     start, steps = runs(times)
     return Facts(
         sha256=way.source.sha256(),
@@ -69,14 +70,14 @@ def _facts(way: Way, container: Any, stream: Any, times: list[int], upright: Upr
         start=start,
         steps=steps,
         audio=bool(container.streams.audio),
-        dropped=dropped(container, stream),
+        dropped=(*dropped(container, stream), *([f"brightness above white ({hdr})"] if hdr else [])),
     )
 
 
-def _looks(way: Way, aspect: Fraction | None) -> Iterator[tuple[Look, int | None]]:
+def _looks(way: Way) -> Iterator[tuple[Look, int | None]]:
     """Yield the look of every frame, and its time in the file."""
     with way.stream() as (container, stream):
-        for look, frame in way.looks(decoded(container, stream, way.source), aspect):
+        for look, frame in way.looks(decoded(container, stream, way.source), stream):
             yield look, frame.pts
 
 
@@ -99,11 +100,11 @@ def _by_packets(way: Way, container: Any, stream: Any) -> list[int] | None:
     return times if len(set(times)) == len(times) else None
 
 
-def _by_decoding(way: Way, aspect: Fraction | None, usual: int) -> tuple[list[int], bool, bool]:
+def _by_decoding(way: Way, usual: int) -> tuple[list[int], bool, bool]:
     """Return the times of all frames, whether all are the file's own, and whether any consists of fields."""
     times: list[int] = []
     clock, fields = Clock(usual), False
-    for look, own in _looks(way, aspect):
+    for look, own in _looks(way):
         times.append(way.tick(clock, own))
         fields |= look.fields
         _check_number(way, len(times))

@@ -19,7 +19,8 @@ RGB: Final = 0
 HIGH: Final = (576, 1024)
 """A higher or wider picture that does not state its matrix has that of BT.709, as players take it."""
 HDR: Final = {16: "PQ", 18: "HLG"}
-"""Transfer functions of pictures that are brighter than a screen's white."""
+"""Transfer functions of pictures that have brighter things than a sheet of white paper (ITU-R BT.2100)."""
+BT709, BT2020, UNKNOWN = 1, 9, 2
 FULL, LIMITED = 2, 1
 MOST_ASPECT: Final = 4
 """A pixel that is longer than this many times its other side is a lie."""
@@ -37,24 +38,20 @@ class Look:
     matrix: int
     limited: bool
     fields: bool
+    hdr: str = ""
 
 
-def look_of(frame: Any, aspect: Fraction | None, source: Source, most: int) -> Look:
+def look_of(frame: Any, turn: bytes, aspect: Fraction | None, source: Source, most: int) -> Look:
     """Return the look of a decoded frame; raises `ClipError` for one that cannot be converted faithfully.
 
-    `aspect` is the ratio of a pixel's width to its height, and `most` the largest number of pixels.
+    `turn` is its display matrix as `turn_of` returns it, `aspect` the ratio of a pixel's width to its height,
+    and `most` the largest number of pixels.
     """
-    if frame.width * frame.height > most:
-        problem = f"its frames have {frame.width}×{frame.height} pixels, above the limit of {most:,}"
-        raise source.refused(problem, "make them smaller")
-    if frame.color_trc in HDR:
-        raise source.refused(
-            f"its colours are HDR ({HDR[frame.color_trc]})",
-            "convert it to SDR: phones do by 'most compatible', ffmpeg by its filters zscale and tonemap",
-        )
-    matrix = frame.colorspace
+    check_size(frame.width, frame.height, source, most)
+    matrix, hdr = frame.colorspace, HDR.get(frame.color_trc, "")
     if matrix in UNSTATED:
-        matrix = 1 if frame.height > HIGH[0] or frame.width > HIGH[1] else 6
+        large = frame.height > HIGH[0] or frame.width > HIGH[1]
+        matrix = BT2020 if hdr else BT709 if large else 6
     if matrix != RGB and matrix not in MATRICES:
         raise source.refused("its colours are coded in a way that dpveil does not read", "save it as H.264")
     name = frame.format.name
@@ -64,15 +61,24 @@ def look_of(frame: Any, aspect: Fraction | None, source: Source, most: int) -> L
         width=frame.width,
         height=frame.height,
         pixels=name,
-        turn=_turn(frame),
+        turn=turn,
         aspect=_aspect(aspect, source),
         matrix=matrix,
         limited=not full,
         fields=bool(frame.interlaced_frame),
+        hdr=hdr,
     )
 
 
-def _turn(frame: Any) -> bytes:
+def check_size(width: int, height: int, source: Source, most: int) -> None:
+    """Raise `ClipError` if frames of this size have more than `most` pixels."""
+    if width * height > most:
+        problem = f"its frames have {width}×{height} pixels, above the limit of {most:,}"
+        raise source.refused(problem, "make them smaller")
+
+
+def turn_of(frame: Any) -> bytes:
+    """Return a frame's display matrix, as FFmpeg stores it; empty if it has none."""
     found = frame.side_data.get("DISPLAYMATRIX")
     return b"" if found is None else bytes(found)
 
@@ -88,7 +94,8 @@ def _aspect(aspect: Fraction | None, source: Source) -> Fraction:
 class Upright:
     """Converts frames of one look; `width` and `height` are those of what it returns.
 
-    Levels are rounded to the nearest; swscale's quick conversion makes them darker by one.
+    Levels are rounded to the nearest; swscale's quick conversion makes them darker by one. HDR becomes SDR as
+    it is seen up to its white (203 cd/m², ITU-R BT.2408); what is brighter is white.
     """
 
     def __init__(self, look: Look, source: Source, most: int) -> None:
@@ -100,18 +107,22 @@ class Upright:
         self._size = _square(look)
         self._turned = _flips(look.turn, source)
         self.width, self.height = self._size[::-1] if self._turned[0] else self._size
-        if self.width * self.height > most:
-            raise source.refused(f"its frames are {self.width}×{self.height} when shown", "make them smaller")
+        check_size(self.width, self.height, source, most)
         self._alpha = bool(_has_alpha(look.pixels))
 
     def image(self, frame: Any) -> UInt8[np.ndarray, "h w 3"]:
         """Return the upright levels of a frame, read-only; what is transparent is shown on black."""
         look, (width, height) = self._look, self._size
+        if look.hdr and frame.color_primaries == UNKNOWN:
+            frame.color_primaries = BT2020
         plain = self._to_rgb.reformat(
             frame,
             width,
             height,
             "rgba" if self._alpha else "rgb24",
+            dst_colorspace=BT709 if look.hdr else None,
+            dst_color_trc=BT709 if look.hdr else None,
+            dst_color_primaries=BT709 if look.hdr else None,
             src_colorspace=MATRICES.get(look.matrix, 5),
             src_color_range=LIMITED if look.limited else FULL,
             dst_color_range=FULL,
@@ -152,7 +163,7 @@ def _flips(turn: bytes, source: Source) -> tuple[bool, bool, bool]:
     `turn` is FFmpeg's display matrix: nine signed numbers a b u, c d v, x y w; a point goes to
     (a·x + c·y, b·x + d·y).
     """
-    if not turn:
+    if len(turn) < 36:
         return False, False, False
     a, b, _, c, d, *_ = np.frombuffer(turn[:36], np.int32).astype(float)
     scale = max(abs(a), abs(b), abs(c), abs(d)) / 100

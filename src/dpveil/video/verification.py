@@ -1,16 +1,17 @@
-"""Verifies that a released clip is the one its certificate describes, without decoding it."""
+"""Verifies that a released clip is the one its certificate describes, but for what its pictures show."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dpveil.core.certificate import MOST_BYTES
 from dpveil.core.guarantee import counted
-from dpveil.errors import INTACT, DPVeilError
+from dpveil.errors import INTACT, ClipError, DPVeilError, UsageError
 from dpveil.io import is_present, received
 from dpveil.io.names import check_path, quoted
 from dpveil.io.received import opened
@@ -23,6 +24,9 @@ from dpveil.release.verified import Verification
 from dpveil.release.words import bit_cautions, few_only, verdict
 from dpveil.video.certificate import FORMATS, VideoCertificate
 from dpveil.video.certificate_file import parse_certificate
+from dpveil.video.library import pyav
+from dpveil.video.reading import open_clip
+from dpveil.video.units import most_frames
 from dpveil.video.words import VOICES, of_clip
 
 if TYPE_CHECKING:
@@ -33,14 +37,22 @@ PART: Final = 1 << 20
 ISO, EBML = (4, b"ftyp"), (0, b"\x1aE\xdf\xa3")
 MAGIC: Final = {"mp4": ISO, "mov": ISO, "mkv": EBML, "webm": EBML}
 """What files of a format begin with, and at which byte."""
+ROUNDED: Final = {"mkv": Fraction(1, 500), "webm": Fraction(1, 500)}
+"""Seconds by which times may differ in formats that store milliseconds; others store exact times."""
+TICK: Final = Fraction(1, 10**6)
+UNREAD: Final = "only the clip's bytes are checked, as PyAV is not installed (pip install 'dpveil[video]')"
 SEEN: Final = "{} of {:,} stay visible, as the user chose"
 
 
 @dataclass(frozen=True, repr=False)
 class ClipVerification(Verification):
-    """The result of verifying one clip: as that of a photo, about a certificate of a clip."""
+    """The result of verifying one clip: as that of a photo, about a certificate of a clip.
+
+    `unread` says that nothing but the bytes of the clip was checked, as what reads clips is not installed.
+    """
 
     certificate: VideoCertificate | None = None  # type: ignore[assignment]
+    unread: bool = False
 
     @property
     def objections(self) -> tuple[str, ...]:
@@ -67,7 +79,7 @@ class ClipVerification(Verification):
             *seen,
             *voices,
         )
-        return (*notes, *self.signature)
+        return (*notes, *((UNREAD,) * self.unread), *self.signature)
 
 
 def is_clip(path: Path) -> bool:
@@ -83,9 +95,10 @@ def is_clip(path: Path) -> bool:
 def verify_clip(path: str | Path, *, at_least: str | None = None, trust: Trusted = None) -> ClipVerification:
     """Return whether the clip at `path`, which may also name its certificate, fits its certificate.
 
-    Recomputes the hash of the file's bytes, and the guarantee from method, parameters, tracks and rasters.
-    Only the two files are opened, and neither may be a link; the clip is not decoded. Problems of the files
-    are listed in the result. `at_least` and `trust` are as in `dpveil.verify`.
+    Recomputes the hash of the file's bytes, and the guarantee from method, parameters, tracks and rasters;
+    with PyAV also the size of the clip, its frames, its length, and what it holds beside pictures. Only the
+    two files are opened, and neither may be a link. Problems of the files are listed in the result, one
+    line each. `at_least` and `trust` are as in `dpveil.verify`.
     """
     given = Path(check_path(path, "give the name of a released clip"))
     least, trusted = asked(at_least, trust)
@@ -118,7 +131,9 @@ def _verified(clip: Path) -> ClipVerification:
         return ClipVerification(clip, "inconsistent", (quoted(str(error)),))
     except Exception as error:  # noqa: BLE001  an untrusted file must not end a run over many
         return ClipVerification(clip, "inconsistent", (f"{UNFORESEEN} ({type(error).__name__})",))
-    return ClipVerification(clip, "inconsistent" if problems else "consistent", problems, certificate)
+    if problems:
+        return ClipVerification(clip, "inconsistent", problems, certificate)
+    return ClipVerification(clip, "consistent", (), certificate, unread=not installed())
 
 
 def _problems(clip: Path, certificate: VideoCertificate) -> Iterator[str]:
@@ -143,6 +158,38 @@ def _problems(clip: Path, certificate: VideoCertificate) -> Iterator[str]:
         yield "the clip was changed: its SHA-256 is not the one in the certificate"
     elif head[at : at + len(magic)] != magic:
         yield f"the clip is not a {output.format} file"
+    elif installed():
+        try:
+            yield from _content_problems(clip, certificate)
+        except ClipError as error:
+            yield f"the clip cannot be read: {error.message}"
+
+
+def _content_problems(clip: Path, certificate: VideoCertificate) -> Iterator[str]:
+    """Yield in what a clip differs from what its certificate says of it, but for what its pictures show."""
+    quote, event = certificate.quote, certificate.quote.event
+    with open_clip(clip) as held:
+        facts = held.facts
+    size, rounded = f"{facts.width}×{facts.height}", ROUNDED.get(certificate.output.format, Fraction(0))
+    if (facts.width, facts.height, facts.frames) != (quote.width, quote.height, quote.frames):
+        yield f"the clip has {counted(facts.frames, 'frame')} of {size}, not as the certificate says"
+    elif abs(facts.seconds - certificate.output.seconds) > rounded:
+        yield "the clip is not as long as the certificate says"
+    elif event is not None and most_frames(facts, max(TICK, event.seconds - rounded)) > event.frames:
+        yield "an event can change more frames than the certificate says"
+    if facts.audio != quote.audio:
+        yield f"the clip has {'sound' if facts.audio else 'no sound'}, not as the certificate says"
+    if facts.dropped:
+        yield f"the clip holds more than pictures and sound: {', '.join(facts.dropped)}"
+
+
+def installed() -> bool:
+    """Whether what reads clips is installed."""
+    try:
+        pyav()
+    except UsageError:
+        return False
+    return True
 
 
 def _hash(file: BinaryIO) -> tuple[str, bytes]:

@@ -145,6 +145,13 @@ def test_linked_tracks_cost_once_and_others_add():
     assert [len(group) for group in persons(made.tracks)] == [2, 1]
 
 
+def test_a_face_is_not_linked_with_what_is_covered():
+    signs = (face(1, kind="text", person=1), face(2, kind="text", finder="text", person=1))
+    with pytest.raises(InvalidParameter, match="person = 1 links a track where a face is drawn"):
+        plan(FREE, *signs)
+    assert plan(NEAR, *signs).total.epsilon == 1
+
+
 def test_visible_tracks_are_not_drawn_and_all_visible_are_refused():
     made = plan(NEAR, face(1), face(2, Key(50, 300, 100, 60, 80), visible=True))
     assert [draw.name for draw in made.draws] == ["track 1"]

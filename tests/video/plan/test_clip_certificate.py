@@ -5,13 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
+import tempfile
+from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.video.plan.made import box, face, facts, plan, whole
+from tests.video.plan.made import HEIGHT, WIDTH, box, face, facts, plan, whole
 
 from dpveil.cli import run
 from dpveil.core.certificate import canonical, checksum
@@ -22,12 +26,31 @@ from dpveil.mechanisms.pixel import Blur, DPPix
 from dpveil.release.keys import SigningKey
 from dpveil.video.certificate import ClipOutput, VideoCertificate
 from dpveil.video.certificate_file import parse_certificate
+from dpveil.video.facts import Frame
+from dpveil.video.joining import join
 from dpveil.video.plan import VideoPlan
 from dpveil.video.track import Key
 from dpveil.video.verification import is_clip, verify_clip
+from dpveil.video.writing import Writer
 
 NEAR = DPPix(epsilon=1, block=16, neighbourhood=16)
-CLIP = b"\0\0\0\x18ftypisom" + bytes(range(200))
+pytest.importorskip("av")
+
+
+@cache
+def clip_bytes(frames: int = 100) -> bytes:
+    """Return a clip of grey frames, as a release is written."""
+    held = facts(frames)
+    with tempfile.TemporaryDirectory() as folder:
+        part, whole_clip = Path(folder, "part.mp4"), Path(folder, "whole.mp4")
+        with Writer(part, held) as writer:
+            for index, time in enumerate(held.times):
+                writer.write(Frame(index, time, np.full((HEIGHT, WIDTH, 3), 99, np.uint8)))
+        join([part], whole_clip, held)
+        return whole_clip.read_bytes()
+
+
+CLIP = clip_bytes()
 EVENT: Any = {"request": ("whole",), "over_time": "split", "event_seconds": 1}
 PLANS = {
     "free": plan(Attributes(), face(1, person=1), face(2, Key(9, 300, 9, 60, 80), person=1), face(3)),
@@ -152,11 +175,24 @@ def test_what_cannot_be_is_refused(what, change):
     assert "\n" not in str(refused.value)
 
 
-def test_a_cheaper_crop_or_cover_than_was_drawn_is_refused():
-    data = json.loads(certificate(plan(Attributes.of({"attributes": "gender=4"}), face(1))).to_text())
-    data["rasters"] = [[64, 48]]  # as if the face had been covered at no cost
-    with pytest.raises(CertificateError):
-        parse_certificate(sealed(data))
+@pytest.mark.parametrize("change", [{"frames": 0}, {"frames": 101}, {"times": 0}, {"seconds": Fraction(0)}])
+def test_an_event_that_cannot_be_is_refused(change):
+    stated = certificate(PLANS["split"])
+    other = replace(stated.quote, event=replace(stated.quote.event, **change))
+    with pytest.raises(CertificateError, match="not as dpveil writes it"):
+        parse_certificate(replace(stated, quote=other).to_text())
+
+
+def test_a_face_that_is_said_to_be_covered_is_refused():
+    """As if the face had been covered at no cost: every text fits, and no plan of faces does so."""
+    stated = certificate(plan(Attributes.of({"attributes": "gender=4"}), face(1)))
+    free = replace(stated, quote=replace(stated.quote, sizes=((64, 48),)))
+    assert free.composition.free
+    with pytest.raises(CertificateError, match="not as dpveil writes it"):
+        parse_certificate(free.to_text())
+    whole_crop = certificate(plan(Attributes(), whole()))
+    with pytest.raises(CertificateError, match="not as dpveil writes it"):
+        parse_certificate(replace(whole_crop, quote=replace(whole_crop.quote, sizes=(None,))).to_text())
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "null", "[" * 100_000, '{"schema": NaN}', "9" * 5000])
@@ -187,6 +223,48 @@ def test_verify_finds_what_was_changed(tmp_path):
     bare = tmp_path / "bare.mp4"
     bare.write_bytes(CLIP)
     assert verify_clip(bare).status == "missing"
+
+
+@pytest.mark.parametrize(
+    ("frames", "change", "problem"),
+    [
+        (99, {}, "has 99 frames of 640×480"),
+        (100, {"facts": facts(height=HEIGHT - 2)}, "frames of 640×480, not"),
+        (100, {"keep_audio": True}, "has no sound"),
+        (100, {"facts": facts(time_base=Fraction(1, 24))}, "not as long"),
+    ],
+)
+def test_verify_looks_into_the_clip(tmp_path, frames, change, problem):
+    made, data = plan(NEAR, whole(), **change), clip_bytes(frames)
+    found = verify_clip(saved(tmp_path, certificate(made, data), data=data))
+    assert found.status == "inconsistent"
+    assert problem in found.problems[0]
+
+
+def test_verify_counts_the_frames_of_an_event(tmp_path):
+    stated = certificate(PLANS["split"])
+    assert verify_clip(saved(tmp_path, stated)).status == "consistent"
+    few = replace(stated.quote, event=replace(stated.quote.event, frames=27))  # in place of 28
+    assert few.about_event.epsilon < stated.quote.about_event.epsilon
+    found = verify_clip(saved(tmp_path, replace(stated, quote=few)))
+    assert found.problems == ("an event can change more frames than the certificate says",)
+
+
+def test_without_pyav_the_bytes_are_checked(tmp_path, monkeypatch):
+    path = saved(tmp_path, certificate(PLANS["free"]))
+    monkeypatch.setitem(sys.modules, "av", None)
+    found = verify_clip(path)
+    assert found.sound
+    assert any("PyAV is not installed" in note for note in found.notes)
+    path.write_bytes(CLIP + b"0")
+    assert "was changed" in verify_clip(path).problems[0]
+
+
+def test_damage_is_one_line(tmp_path):
+    cut = CLIP[: len(CLIP) // 2]
+    found = verify_clip(saved(tmp_path, certificate(PLANS["free"], cut), data=cut))
+    assert found.status == "inconsistent"
+    assert "cannot be read" in found.problems[0]
 
 
 @pytest.mark.parametrize(
@@ -235,6 +313,13 @@ def test_the_command_verifies_folders_of_clips(tmp_path, capsys):
     (tmp_path / "original.mp4").write_bytes(CLIP)
     assert run(["verify", str(tmp_path)]) == 1
     assert "original.mp4" in "".join(capsys.readouterr())
+
+
+def test_a_card_of_pictures_refuses_clips(tmp_path, capsys):
+    saved(tmp_path, certificate(PLANS["free"]))
+    assert run(["card", str(tmp_path), "--out", str(tmp_path / "card.json")]) == 1
+    assert "is a clip, and a card lists pictures" in capsys.readouterr().err
+    assert not (tmp_path / "card.json").exists()
 
 
 def test_certificates_of_photos_and_clips_are_told_apart(tmp_path, capsys):

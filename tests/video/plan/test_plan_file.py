@@ -184,6 +184,12 @@ def test_other_texts_are_one_clear_line(text):
     assert str(refused.value).isprintable()
 
 
+def test_a_field_that_is_given_twice_is_refused():
+    text = to_text(plan(NEAR, *TWO))
+    with pytest.raises(InvalidParameter, match="visible = True is given twice"):
+        parse_plan(text.replace('"visible": false', '"visible": false, "visible": true', 1))
+
+
 def test_any_change_of_a_value_is_refused_or_read_and_never_ends_otherwise():
     data = json.loads(to_text(plan(NEAR, *TWO, cuts=(5,))))
     rng = np.random.default_rng(17)

@@ -60,6 +60,7 @@ def test_an_event_costs_its_share_of_a_split():
     assert twice.quote.about_event.epsilon == Fraction(56, 1500)
     often = plan(NEAR, whole(1500), over_time="split", event_times=100, **asked)
     assert often.quote.about_event.epsilon == often.total.epsilon == 1
+    assert "up to 100 times: in at most 1,500" in often.quote.about_event.scope.covers
     for mode in ("once", "mean"):
         assert plan(NEAR, whole(1500), over_time=mode, **asked).quote.about_event.epsilon == 1
 
@@ -71,6 +72,17 @@ def test_an_event_in_two_boxes_costs_in_both():
     assert split.quote.about_event.epsilon == 2 * Fraction(4, 100)
     assert split.units["event"]["guarantee"]["epsilon"] == 0.08
     assert split.units["event"]["frames"] == 4
+
+
+def test_an_event_changes_linked_boxes_at_the_same_time():
+    boxes = [box(1, person=1), box(2, x=200, person=1)]
+    asked = {"request": ("32,40,64,48", "object:200,40,64,48"), "event_seconds": Fraction(1, 25)}
+    split = plan(NEAR, *boxes, over_time="split", **asked)
+    assert split.draws[0].frames == 200
+    assert split.quote.about_event.epsilon == Fraction(2 * 4, 200)
+    assert split.quote.about_track.epsilon == Fraction(1, 2)
+    long = plan(NEAR, *boxes, over_time="split", **{**asked, "event_seconds": 60})
+    assert long.quote.about_event.epsilon == 1
 
 
 @pytest.mark.parametrize(
@@ -164,6 +176,8 @@ def test_warnings_are_those_of_photos():
     assert any(
         "PRACTICALLY NO PROMISE" in text for text in plan(DPPix(epsilon=30, block=16), face(1)).warnings
     )
+    wide = DPPix(epsilon=8, block=16, neighbourhood=1024)  # thrice that for all of 3,072 pixels
+    assert any("ANY 1,024 PIXELS ALONE" in text for text in plan(wide, box(), over_time="split").warnings)
     every = plan(DPPix(epsilon=1, block=16), face(1)).warnings
     assert not any("ALONE" in text for text in every)
     assert any("practically pure noise" in text for text in every)

@@ -28,15 +28,16 @@ def picture(index: int) -> np.ndarray:
     return image
 
 
-def make_clip(path: Path, frames: int = FRAMES, *, sound: bool = False) -> Path:
-    """Write a clip of 12 frames a second."""
+def make_clip(path: Path, frames: int = FRAMES, *, sound: bool = False, cut: int | None = None) -> Path:
+    """Write a clip of 12 frames a second; from the frame `cut` on, it is the negative."""
     with av.open(str(path), "w") as made:
         stream: Any = made.add_stream("libx264", rate=12)
         stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
         stream.options = {"preset": "ultrafast", "crf": "12"}
         tone: Any = made.add_stream("aac", rate=8000) if sound else None
         for index in range(frames):
-            frame = av.VideoFrame.from_ndarray(picture(index), format="rgb24")
+            shown = picture(index) if cut is None or index < cut else 255 - picture(index)
+            frame = av.VideoFrame.from_ndarray(shown, format="rgb24")
             frame.pts, frame.time_base = index, Fraction(1, 12)
             made.mux(stream.encode(frame))
         made.mux(stream.encode(None))

@@ -21,7 +21,9 @@ def test_what_is_too_far_or_of_another_size_is_another_object():
     held = boxes(0)
     assert matches(held, held, ALONE[:1], boxes(REACH * 20 - 0.1)) == [(0, 0)]
     assert matches(held, held, ALONE[:1], boxes(REACH * 20 + 0.1)) == []
-    assert matches(held, held, ALONE[:1], boxes(0, size=37)) == []
+    assert matches(held, held, ALONE[:1], boxes(-7.5, size=35, top=-7.5)) == [(0, 0)]
+    assert matches(held, held, ALONE[:1], boxes(-8.5, size=37, top=-8.5)) == []
+    assert matches(held, held, ALONE[:1], boxes(5.5, size=9, top=5.5)) == []
     assert matches(held, held, ALONE[:1], boxes(), narrow=True) == []
     assert matches(boxes(), boxes(), ALONE[:0], held) == []
 

@@ -27,6 +27,26 @@ def test_a_box_moves_and_grows_with_its_texture(place):
     assert np.abs(moved - edges(place)).max() < 1.6
 
 
+@pytest.mark.parametrize("motion", [(14, 0), (18, 4), (22, -6), (26, 8)])
+def test_small_objects_that_are_fast_are_followed(motion):
+    before, after = (100, 60, 36, 44), (100 + motion[0], 60 + motion[1], 36, 44)
+    moved, sure = follow(grey(before, 0, 1000), grey(after, 0, 1000), edges(before))
+    assert sure.tolist() == [True]
+    assert np.abs(moved - edges(after)).max() < 1
+
+
+@pytest.mark.parametrize("share", [0.3, 0.4])
+def test_points_that_get_covered_do_not_count(share):
+    before, after = (90, 50, 48, 56), (94, 52, 48, 56)
+    image = smooth(HEIGHT, WIDTH, 1000).copy()
+    drawn(image, after, 3)
+    edge = round(94 + 48 * (1 - share))
+    image[:, edge : edge + 60] = smooth(HEIGHT, 60, 77)
+    moved, sure = follow(grey(before, 3, 1000), small(image)[0], edges(before))
+    assert sure.tolist() == [True]
+    assert np.abs(moved - edges(after)).max() < 1
+
+
 def test_what_disappears_or_is_covered_is_not_followed():
     before = 54, 48, 40, 48
     for other in (grey(None), grey(before, seed=2), np.full((HEIGHT, WIDTH), 90, np.uint8)):

@@ -63,11 +63,20 @@ def test_long_paths_are_fixed_in_pieces():
     assert len(path.written()) <= 12
 
 
+def test_lines_beside_a_piece_hold_its_places_too():
+    still = [(20.0, 0, 60, 60)] * CHUNK
+    bent = [(20 - 0.0002 * t * (200 - t), 0, 60, 60) for t in range(201)]
+    boxes = [*still, *bent]
+    keys = path_of(boxes).written()
+    assert all(held(keys, n, np.array(box)) for n, box in enumerate(boxes))
+
+
 def test_turns_are_on_lines_and_wrap_around():
-    path = path_of([(0, 0, 40, 40)] * 100)
+    path = path_of([(abs(t - 20) * 2, 0, abs(t - 20) * 2 + 40, 40) for t in range(100)])
     for frame, roll, yaw in ((10, 170, 0), (30, -170, 30), (50, -150, 0)):
         path.turn(frame, roll, yaw)
     turns = {key.frame: (key.roll, key.yaw) for key in path.written()}
+    assert turns[20] in ((-180, 15), (180, 15))
     assert turns[30] == (-170, 30)
     assert turns[0] == (170, 0)
     assert turns[99] == (-150, 0)

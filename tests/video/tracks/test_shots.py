@@ -42,3 +42,9 @@ def test_pans_and_noise_are_no_cuts():
     assert begins([view(0, 10 * n, noise=20) for n in range(28)]) == []
     assert begins([np.zeros((180, 320), np.uint8)] * 4) == []
     assert begins([view()[:1, :1]] * 4 + [view()[:2, :5]]) == []
+
+
+def test_where_all_frames_differ_there_are_few_cuts():
+    pictures = [smooth(180, 320, seed, 20)[..., 0] for seed in range(30)]
+    assert len(begins(pictures)) <= 3
+    assert begins([pictures[n // 8] for n in range(48)]) == [8, 16, 24, 32, 40]

@@ -176,8 +176,8 @@ class Hair:
     ) -> Float32[np.ndarray, "s s 3"]:
         """Return a painted head with hair of the `colour` that it was to have: networks paint most too dark.
 
-        `of` is the face whose colour that is, or else the painted one. A curve takes the median of the hair to it, and
-        leaves what is as light as the face.
+        `of` is the face whose colour that is, or else the painted one. A curve takes the median of the hair
+        to it, and leaves what is as light as the face.
         """
         import cv2
 

@@ -21,6 +21,8 @@ INNER: Final = 0.15
 """Share of a box on each side in which no points are, as it shows what is behind."""
 WINDOW: Final = (13, 13)
 LEVELS: Final = 3
+BESIDE: Final = 64
+"""Pixels around points that are looked at: half the window at the coarsest level of the pyramid, and more."""
 BACK: Final = 1.0
 """Largest distance in pixels between a point and where it is after following it there and back."""
 LEAST: Final = 8
@@ -100,19 +102,26 @@ def _followed(
 def _flow(
     before: Small, after: Small, start: Points, guess: Points, levels: int
 ) -> tuple[Points, Bool[np.ndarray, " k"]]:
-    """Return where points are in another frame by Lucas and Kanade's method, and which of them it found."""
+    """Return where points are in another frame by Lucas and Kanade's method, and which of them it found.
+
+    Only the part of the frames around them is looked at, as pyramids of whole frames take most of the time.
+    """
     import cv2
 
+    both = np.concatenate([start, guess])[:, 0]
+    low = np.clip(np.floor(both.min(axis=0)) - BESIDE, 0, np.array(before.shape[::-1]) - 1).astype(int)
+    high = np.clip(np.ceil(both.max(axis=0)) + BESIDE, low + 1, before.shape[::-1]).astype(int)
+    part = slice(low[1], high[1]), slice(low[0], high[0])
     there, found, _ = cv2.calcOpticalFlowPyrLK(
-        before,
-        after,
-        start,
-        guess.copy(),
+        np.ascontiguousarray(before[part]),
+        np.ascontiguousarray(after[part]),
+        (start - low).astype(np.float32),
+        (guess - low).astype(np.float32),
         winSize=WINDOW,
         maxLevel=levels,
         flags=cv2.OPTFLOW_USE_INITIAL_FLOW,
     )
-    return np.asarray(there, np.float32), np.asarray(found)[:, 0] > 0
+    return np.asarray(there + low, np.float32), np.asarray(found)[:, 0] > 0
 
 
 def _correlation(before: Small, after: Small, boxes: Boxes, moved: Boxes) -> Float[np.ndarray, " n"]:

@@ -90,6 +90,8 @@ class Memory:
 
 def _step(before: Moment, after: Moment, boxes: Sequence[Edges]) -> list[tuple[Edges, bool]]:
     """Return where boxes of one frame are in another, in pixels of the clip, and which of them are sure."""
+    if not boxes:
+        return []
     scaled = np.array(boxes).reshape(-1, 4) * before.scale
     moved, sure = follow(before.grey, after.grey, scaled)
     return [(box / before.scale, bool(known)) for box, known in zip(moved, sure, strict=True)]

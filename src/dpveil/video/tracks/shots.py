@@ -9,6 +9,8 @@ from jaxtyping import Float32, UInt8
 
 SIZE: Final = (48, 27)
 """Width and height of the pictures that are compared."""
+THIN: Final = 100
+"""Frames are thinned to about so many pixels on the shorter side before."""
 SHIFT: Final = 4
 """Pixels by which a picture may be shifted between two frames, as in a pan."""
 BINS: Final = 32
@@ -41,18 +43,20 @@ class Shots:
         """
         import cv2
 
-        now = cv2.resize(grey, SIZE, interpolation=cv2.INTER_AREA).astype(np.float32)
+        step = max(1, min(grey.shape) // THIN)
+        thin = np.ascontiguousarray(grey[::step, ::step])
+        now = cv2.resize(thin, SIZE, interpolation=cv2.INTER_AREA).astype(np.float32)
         if now.std() < EMPTY:
             return False
         before, self._last = self._last, now
         if before is None:
             return False
         like = _correlation(before, now)
-        change = 1 - like
+        change = min(1 - like, 1.0)
         sudden = change > SUDDEN * self._usual
         limit = SAME if _levels_differ(before, now) > LEVELS else ALIKE
         cut = like < limit and sudden
-        self._usual = 0.0 if cut else SLOW * self._usual + (1 - SLOW) * change
+        self._usual = SLOW * self._usual + (1 - SLOW) * change
         return cut
 
 

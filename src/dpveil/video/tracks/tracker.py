@@ -45,6 +45,7 @@ class Tracker:
         self._shots, self._live, self._keys = Shots(), list[Trace](), 0
         self._memory = Memory(facts, max(settings.backwards, settings.every))
         self._due: Fraction | None = None
+        self._last = facts.frames - 1
 
     def take(self, frame: Frame) -> None:
         """Take the next frame; raises `RegionError` if a search fails or there are too many tracks."""
@@ -66,12 +67,16 @@ class Tracker:
         for trace in self._live:
             self._close(trace, "end")
         self._live = []
+        self._check_keys()
 
     def _is_due(self, now: Moment) -> bool:
-        """Whether the next search is nearer to this frame than to the next one, if that comes as soon."""
+        """Whether the next search is nearer to this frame than to the next one, if that comes as soon.
+
+        The first frame of a shot and the last one of the clip are searched in any case.
+        """
         newest = self._memory.newest
         step = now.seconds - newest.seconds if newest is not None else Fraction(0)
-        return self._due is None or now.seconds + step / 2 >= self._due
+        return self._due is None or now.seconds + step / 2 >= self._due or now.frame == self._last
 
     def _cut(self, index: int) -> None:
         """Begin a shot: nothing is followed from one to the next, and its first frame is searched."""
@@ -93,6 +98,7 @@ class Tracker:
                 new = self._assign(traces, [one for one in found if one.kind == kind], now)
                 self._begin(finder.description, new, now)
         self._show_and_turn(frame, now)
+        self._check_keys()
 
     def _assign(self, traces: list[Trace], found: list[Seen], now: Moment) -> list[Seen]:
         """Give detections to tracks, first the sure ones and then the doubtful, and return new objects.
@@ -169,7 +175,10 @@ class Tracker:
         closed = trace.close(end, self.settings.margin, taken=taken)
         self.closed.append(closed)
         self._keys += len(closed.keys)
-        if self._keys > MOST_KEYS:
+
+    def _check_keys(self) -> None:
+        """Raise `RegionError` if there are too many keys, of tracks that are closed or go on."""
+        if self._keys + sum(len(trace.path) for trace in self._live) > MOST_KEYS:
             raise _too_many(f"the tracks of the clip have more than {MOST_KEYS:,} keys")
 
 

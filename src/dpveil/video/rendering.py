@@ -26,7 +26,7 @@ from dpveil.io.writing import USUAL, refusal
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, KeptBits, SeededBits
 from dpveil.release.keys import SigningKey
 from dpveil.release.saving import certificate_path, tidy
-from dpveil.video.analyze import Progress, nothing
+from dpveil.video.analyzing import Progress, nothing
 from dpveil.video.certificate import FORMATS, ClipOutput, VideoCertificate
 from dpveil.video.encoders import container_for
 from dpveil.video.facts import Facts, Frame
@@ -76,7 +76,8 @@ def render(
     the same call goes on where it was, pays nothing twice and draws nothing anew; a call with another plan or
     payer is refused then, unless `replace` drops what was begun. `seed` makes the bits reproducible, which is
     not for publication. `sign` signs the certificate; `replace` replaces existing files. `asked` is what
-    `state.left_plan` finds this plan by. Raises errors of `dpveil.errors`; nothing half written has the name `out`.
+    `state.left_plan` finds this plan by. Raises errors of `dpveil.errors`; nothing half written has the name
+    `out`.
     """
     target, source = Path(check_path(out, "give the name of a file, such as private.mp4")), Path(clip)
     container = container_for(target)

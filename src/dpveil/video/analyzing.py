@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpveil.core.origin import WHOLE
+from dpveil.core.photo import Photo
 from dpveil.errors import InvalidParameter, NoRegion
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step, parse_all
@@ -61,7 +62,8 @@ def analyze(
     """
     made_by, finders = chosen(method, regions, parameters)
     choices: dict[str, Any] = {"over_time": over_time, "pose": pose, "event_times": event_times}
-    settings = TrackSettings(on_lost=on_lost, **({} if every is None else {"every": every}))
+    searched: dict[str, Any] = {} if every is None else {"every": every}
+    settings = TrackSettings(on_lost=on_lost, **searched)
     with open_clip(clip, max_pixels=max_pixels) as opened:
         found = tracked(opened, made_by, finders, settings, if_none, progress)
         made = VideoPlan(
@@ -99,24 +101,55 @@ def tracked(
         if isinstance(finder, Faces) and (finder.only or finder.exclude):
             problem = "numbers the faces of a photo, not those of a clip"
             hint = "see the numbers of tracks with dpveil video analyze, and keep some"
-            raise InvalidParameter("exclude", None, problem, hint=hint)
+            raise InvalidParameter("only" if finder.only else "exclude", None, problem, hint=hint)
         finder.prepare()
 
     def step(done: int) -> None:
         progress(ANALYZING, done, facts.frames)
 
+    given, searching = _given(clip, finders), [finder for finder in finders if finder.data_dependent]
+    if not searching:
+        return Found(tracks=given, cuts=(), frames=facts.frames, searched=0)
     try:
-        return find_tracks(clip.frames(), facts, finders, settings, step)
+        found = find_tracks(clip.frames(), facts, searching, settings, step)
     except NoRegion:
         if if_none is None:
             raise
         return Found(tracks=(whole(facts),), cuts=(), frames=facts.frames, searched=facts.frames)
+    more = len(given)
+    tracks = (*given, *(replace(track, number=track.number + more) for track in found.tracks))
+    thumbnails = {number + more: picture for number, picture in found.thumbnails.items()}
+    return replace(found, tracks=tracks, thumbnails=thumbnails)
+
+
+def _given(clip: Clip, finders: Sequence[Finder]) -> tuple[Track, ...]:
+    """Return tracks of regions that no pixel changes: the same from the first frame to the last, whatever is
+    cut, so that each is drawn once.
+    """
+    facts = clip.facts
+    fixed = [finder for finder in finders if not finder.data_dependent]
+    if not fixed:
+        return ()
+    (first,) = clip.frames(0, 1)
+    photo, tracks = Photo(first.image), list[Track]()
+    for finder in fixed:
+        for one in finder.for_frames(facts.width, facts.height, TrackSettings().long_side).seen(photo):
+            keys = _throughout(facts, one.box)
+            number = len(tracks) + 1
+            tracks.append(
+                Track(number=number, kind=one.kind, finder=finder.description, keys=keys, end="end")
+            )
+    return tuple(tracks)
+
+
+def _throughout(facts: Facts, box: Sequence[float]) -> tuple[Key, ...]:
+    x, y, w, h = (round(side) for side in box)
+    return tuple(Key(frame, x, y, w, h) for frame in dict.fromkeys((0, facts.frames - 1)))
 
 
 def whole(facts: Facts) -> Track:
     """Return a track of all that every frame shows."""
-    box = (0, 0, facts.width, facts.height)
-    keys = tuple(Key(frame, *box) for frame in dict.fromkeys((0, facts.frames - 1)))
+    keys = _throughout(facts, (0, 0, facts.width, facts.height))
     return Track(number=1, kind=WHOLE, finder=WHOLE, keys=keys, end="end")
 
 
