@@ -367,12 +367,13 @@ class TestOtherSites:
         answer = client.post(path, files=upload(photo()), headers=headers)
         assert answer.status_code in (403, 421)
 
-    def test_they_may_link_to_the_page_and_to_nothing_else(self, client: Any) -> None:
+    def test_they_may_link_to_the_pages_and_to_nothing_else(self, client: Any) -> None:
         link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
-        assert client.get("/", headers=link).status_code == 200
-        assert client.get("/", headers={**link, "sec-fetch-dest": "iframe"}).status_code == 403
-        assert client.get("/", headers={**link, "sec-fetch-mode": "no-cors"}).status_code == 403
-        assert client.get("/", headers={**link, "host": "evil.example"}).status_code == 421
+        for path in files.PAGES:
+            assert client.get(path, headers=link).status_code == 200
+            assert client.get(path, headers={**link, "sec-fetch-dest": "iframe"}).status_code == 403
+            assert client.get(path, headers={**link, "sec-fetch-mode": "no-cors"}).status_code == 403
+            assert client.get(path, headers={**link, "host": "evil.example"}).status_code == 421
         for path in ("/page/offers", "/page/budget", "/v1/methods", "/page/page.mjs"):
             assert client.get(path, headers=link).status_code == 403
 
