@@ -28,7 +28,7 @@ from dpveil.video.asked import FIXED
 from dpveil.video.facts import Facts
 from dpveil.video.plan import VideoPlan
 from dpveil.video.plan_checks import MOST_TRACKS, check_text, refused
-from dpveil.video.plan_text import SCHEMA
+from dpveil.video.plan_text import ANALYZED, SCHEMA
 from dpveil.video.track import Key, Track
 
 MOST_BYTES: Final = 1 << 25
@@ -40,7 +40,7 @@ OTHERS: Final = "detected by hand"
 LEFT: Final = "left"
 CLIP: Final = "name sha256 format codec width height time_base start steps audio dropped"
 PLAN: Final = (
-    "schema clip method parameters request post_processing over_time pose on_lost keep_audio event_seconds"
+    "schema clip analyzed method parameters request post_processing over_time pose keep_audio event_seconds"
     " event_times cuts tracks"
 )
 NEEDED: Final = {"schema", "clip", "method", "tracks"}
@@ -92,7 +92,8 @@ def _plan(data: Mapping[str, Any]) -> VideoPlan:
     if data["schema"] != SCHEMA:
         raise refused("schema", data["schema"], "is not one of a plan", f"this version reads {SCHEMA}")
     clip = _object(data["clip"], "clip", CLIP, {*CLIP.split()} - {"dropped"})
-    chosen = {n: data[n] for n in ("over_time", "pose", "on_lost", "event_times") if n in data}
+    chosen = {n: data[n] for n in ("over_time", "pose", "event_times") if n in data}
+    chosen |= _object(data.get("analyzed", {}), "analyzed", " ".join(ANALYZED), set())
     if "keep_audio" in data:
         chosen["keep_audio"] = _flag(data["keep_audio"], "keep_audio")
     seconds = data.get("event_seconds")

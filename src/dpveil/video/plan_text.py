@@ -11,6 +11,8 @@ from dpveil.video.facts import Facts
 from dpveil.video.track import Track
 
 SCHEMA: Final = "dpveil.video-plan/1"
+ANALYZED: Final = ("on_lost",)
+"""Settings with which the tracks were searched: changed ones need another analysis."""
 WIDTH: Final = 100
 """Objects and lists that fit into so many characters are written in one line."""
 
@@ -45,8 +47,10 @@ def text_of(
         }
         for track in tracks
     ]
-    data: dict[str, Json] = {"schema": SCHEMA, "clip": about, **settings, "cuts": list(cuts)}
-    data["tracks"] = listed
+    chosen = {name: value for name, value in settings.items() if name not in ANALYZED}
+    analyzed: dict[str, Json] = {name: settings[name] for name in ANALYZED}
+    data: dict[str, Json] = {"schema": SCHEMA, "clip": about, "analyzed": analyzed, **chosen}
+    data |= {"cuts": list(cuts), "tracks": listed}
     return _written(data, "\n") + "\n"
 
 
