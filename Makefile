@@ -27,7 +27,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo test untraced audit audit-deep fuzz fuzz-certificates fuzz-networks fuzz-service dockerfile slow dist dist-check lint format types docs serve page bench reproduction lock clean scale text
+.PHONY: help venv demo test untraced audit audit-deep fuzz fuzz-certificates fuzz-clips fuzz-documents fuzz-networks fuzz-service dockerfile slow dist dist-check lint format types docs serve page bench reproduction lock clean scale text
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -87,6 +87,12 @@ fuzz: fuzz-certificates fuzz-networks $(DEV) ## feed 100 000 damaged photos to t
 
 fuzz-certificates: $(DEV) ## feed 100 000 forged certificates to verify: one line each, nothing else opened
 	@$(BIN)/python tests/hardening/fuzz_certificates.py --files 100000
+
+fuzz-clips: $(DEV) ## feed 100 000 damaged clips to the reader of clips: no crash, hang or growth of memory
+	@$(BIN)/python tests/hardening/fuzz_clips.py --runs 100000
+
+fuzz-documents: $(DEV) ## feed 10 000 damaged PDF and TIFF files to the reader of documents
+	@$(BIN)/python tests/hardening/fuzz_documents.py --files 10000
 
 fuzz-networks: $(DEV) ## check 100 000 networks that were changed at random: none ends the process or hangs
 	@$(BIN)/python tests/hardening/fuzz_networks.py --files 100000

@@ -1,4 +1,4 @@
-"""Feed damaged clips to dpveil in child processes: python benchmarks/fuzz_clips.py --runs 100000
+"""Feed damaged clips to dpveil in child processes: make fuzz-clips
 
 Small clips of every container and codec are flipped, cut, spliced, and given lying sizes. Each is opened and
 read to its end, and every fourth is also written again with its sound. A child that dies by a signal, takes
@@ -21,7 +21,7 @@ from fractions import Fraction
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "video" / "io"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "video" / "io"))
 
 import clip_samples as clips
 
