@@ -11,6 +11,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -27,6 +29,7 @@ from dpveil.noise.bits import SECURE, SEEDED, BitSource, KeptBits, SeededBits
 from dpveil.release.keys import SigningKey
 from dpveil.release.saving import certificate_path, tidy
 from dpveil.video.analyzing import Progress, nothing
+from dpveil.video.beside import Beside, ahead, room_for
 from dpveil.video.certificate import FORMATS, ClipOutput, VideoCertificate
 from dpveil.video.encoders import container_for
 from dpveil.video.facts import Facts, Frame
@@ -35,6 +38,7 @@ from dpveil.video.paying import Payer, Payment, check_payer
 from dpveil.video.plan import VideoPlan
 from dpveil.video.plan_file import to_text
 from dpveil.video.reading import MAX_PIXELS, Clip, open_clip
+from dpveil.video.renderer import Renderer
 from dpveil.video.segments import spans
 from dpveil.video.stage import Stage
 from dpveil.video.state import CERTIFICATE, DRAWS, PLAN, State, sha256_of, state
@@ -157,18 +161,22 @@ class _Job:
             return
         renderer = self.stage.renderer(drawn, self.bits)
         first = parts[missing[0]][0]
-        frames = self.clip.frames(max(0, first - renderer.memory))
         self.progress(RENDERING, first, facts.frames)
-        for frame in islice(frames, min(first, renderer.memory)):
-            renderer.look(frame)
-        for start, stop in parts[missing[0] :]:
-            name = SEGMENT.format(start)
-            self.work.part(name).unlink(missing_ok=True)
-            with Writer(self.work.part(name), facts, container=self.container) as writer:
-                for frame in islice(frames, stop - start):
-                    writer.write(Frame(frame.index, frame.time, renderer.frame(frame)))
-                    self.progress(RENDERING, frame.index + 1, facts.frames)
-            self.work.finish(name)
+        with closing(ahead(self.clip.frames(max(0, first - renderer.memory)), room_for(facts))) as frames:
+            for frame in islice(frames, min(first, renderer.memory)):
+                renderer.look(frame)
+            for start, stop in parts[missing[0] :]:
+                self._segment(renderer, SEGMENT.format(start), islice(frames, stop - start))
+
+    def _segment(self, renderer: Renderer, name: str, frames: Iterable[Frame]) -> None:
+        """Render the frames of one segment, while those before are encoded."""
+        facts, part = self.clip.facts, self.work.part(name)
+        part.unlink(missing_ok=True)
+        with Writer(part, facts, container=self.container) as writer, Beside(room_for(facts)) as encoding:
+            for frame in frames:
+                encoding.call(writer.write, Frame(frame.index, frame.time, renderer.frame(frame)))
+                self.progress(RENDERING, frame.index + 1, facts.frames)
+        self.work.finish(name)
 
     def join(self, sign: SigningKey | None) -> None:
         """Join the segments, and write the certificate of that file: nothing is drawn from here on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -12,8 +13,10 @@ from jaxtyping import UInt8
 
 from dpveil.errors import NoRegion
 from dpveil.regions.finder import Finder
+from dpveil.video.beside import ahead, room_for
 from dpveil.video.facts import Facts, Frame
 from dpveil.video.track import Track
+from dpveil.video.tracks.looking import Looker
 from dpveil.video.tracks.lost import ANSWERS, shots_of
 from dpveil.video.tracks.settings import TrackSettings
 from dpveil.video.tracks.tracker import Tracker
@@ -56,12 +59,14 @@ def find_tracks(
     `InvalidParameter` for a finder that only fits photos.
     """
     settings = TrackSettings() if settings is None else settings
-    tracker, first, last = Tracker(facts, finders, settings), 0, -1
-    for done, frame in enumerate(frames, start=1):
-        first, last = (frame.index if done == 1 else first), frame.index
-        tracker.take(frame)
-        if progress is not None:
-            progress(done)
+    looker, tracker, first, last = Looker(facts, finders, settings), Tracker(facts, settings), 0, -1
+    room = room_for(facts)
+    with closing(ahead(iter(frames), room)) as read, closing(ahead(map(looker.look, read), room)) as sights:
+        for done, sight in enumerate(sights, start=1):
+            first, last = (sight.frame.index if done == 1 else first), sight.frame.index
+            tracker.take(sight)
+            if progress is not None:
+                progress(done)
     tracker.end()
     if not tracker.closed:
         raise NoRegion("nothing to protect was found in the clip", hint=NOTHING, arguments=ARGUMENTS)

@@ -1,22 +1,20 @@
-"""Objects of a clip, frame by frame: searched for, followed, and given up."""
+"""Objects of a clip, frame by frame: found, followed, and given up."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fractions import Fraction
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 
 from dpveil.core.origin import FACE
-from dpveil.core.photo import Photo
 from dpveil.errors import RegionError
-from dpveil.regions.finder import Finder, Seen
+from dpveil.regions.finder import Seen
 from dpveil.video.facts import Facts, Frame
 from dpveil.video.tracks.association import matches, overlap
+from dpveil.video.tracks.looking import Sight
 from dpveil.video.tracks.memory import Memory, Moment
 from dpveil.video.tracks.settings import TrackSettings
-from dpveil.video.tracks.shots import Shots
 from dpveil.video.tracks.trace import Closed, Edges, Place, Trace, outside
 from dpveil.video.tracks.turns import turn_of
 
@@ -33,32 +31,30 @@ AROUND: Final = 0.3
 
 
 class Tracker:
-    """Takes the frames of a clip in order; `closed` are the tracks so far and `cuts` where shots begin."""
+    """Takes what is seen in the frames of a clip, in order.
 
-    def __init__(self, facts: Facts, finders: Sequence[Finder], settings: TrackSettings) -> None:
+    `closed` are the tracks so far and `cuts` where shots begin.
+    """
+
+    def __init__(self, facts: Facts, settings: TrackSettings) -> None:
         self.facts, self.settings = facts, settings
-        made = [finder.for_frames(facts.width, facts.height, settings.long_side) for finder in finders]
-        self.finders = list({finder.description: finder for finder in made}.values())
         self.closed: list[Closed] = []
         self.cuts: list[int] = []
         self.searched = 0
-        self._shots, self._live, self._keys = Shots(), list[Trace](), 0
+        self._live, self._keys = list[Trace](), 0
         self._memory = Memory(facts, max(settings.backwards, settings.every))
-        self._due: Fraction | None = None
-        self._last = facts.frames - 1
 
-    def take(self, frame: Frame) -> None:
-        """Take the next frame; raises `RegionError` if a search fails or there are too many tracks."""
-        now = Moment.of(frame, self.facts)
-        if self._shots.begins(now.grey):
-            self._cut(frame.index)
+    def take(self, sight: Sight) -> None:
+        """Take the next frame; raises `RegionError` if there are too many tracks."""
+        now = sight.now
+        if sight.begins:
+            self._cut(now.frame)
         if self._live:
             moved = self._memory.forwards(now, [trace.box for trace in self._live])
             for trace, (box, sure) in zip(self._live, moved, strict=True):
                 trace.follow(now.frame, now.seconds, box, sure=sure)
-        if self._is_due(now):
-            self._search(frame, now)
-            self._due = now.seconds + self.settings.every
+        if sight.seen is not None:
+            self._find(sight.seen, sight.frame, now)
         self._drop(now)
         self._memory.add(now)
 
@@ -69,34 +65,23 @@ class Tracker:
         self._live = []
         self._check_keys()
 
-    def _is_due(self, now: Moment) -> bool:
-        """Whether the next search is nearer to this frame than to the next one, if that comes as soon.
-
-        The first frame of a shot and the last one of the clip are searched in any case.
-        """
-        newest = self._memory.newest
-        step = now.seconds - newest.seconds if newest is not None else Fraction(0)
-        return self._due is None or now.seconds + step / 2 >= self._due or now.frame == self._last
-
     def _cut(self, index: int) -> None:
-        """Begin a shot: nothing is followed from one to the next, and its first frame is searched."""
+        """Begin a shot: nothing is followed from one to the next."""
         for trace in self._live:
             self._close(trace, "cut")
         self.cuts.append(index)
-        self._live, self._due = [], None
+        self._live = []
         self._memory.clear()
 
-    def _search(self, frame: Frame, now: Moment) -> None:
-        """Search a frame by every finder, and take what is found as that of tracks, or of new ones."""
-        photo = Photo(frame.image)
+    def _find(self, seen: Mapping[str, list[Seen]], frame: Frame, now: Moment) -> None:
+        """Take what every finder has found in a frame as that of tracks, or of new ones."""
         self.searched += 1
-        for finder in self.finders:
-            own = [trace for trace in self._live if trace.finder == finder.description]
-            found = finder.seen(photo)
+        for finder, found in seen.items():
+            own = [trace for trace in self._live if trace.finder == finder]
             for kind in sorted({one.kind for one in found} | {trace.kind for trace in own}):
                 traces = [trace for trace in own if trace.kind == kind]
                 new = self._assign(traces, [one for one in found if one.kind == kind], now)
-                self._begin(finder.description, new, now)
+                self._begin(finder, new, now)
         self._show_and_turn(frame, now)
         self._check_keys()
 
