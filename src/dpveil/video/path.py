@@ -52,7 +52,7 @@ def cell_at(key: Key, protect: str, pose: str = FINE) -> Cell:
     its scale is rounded up to a multiple of `STEP`. Raises `RegionError` for a box that no head can have.
 
     >>> cell_at(Key(0, 300, 200, 90, 120), "head").numbers
-    (26, 0, 35, 24)
+    (25, 0, 41, 29)
     """
     fine = pose == FINE
     box = Box(key.x, key.y, key.w, key.h)
