@@ -45,8 +45,6 @@ def matches(
     many seconds they were not followed. The cost is the distance of centres in sides of the box, and the
     change of size. With `narrow`, as for doubtful detections, the distance is at most half as large.
     """
-    from scipy.optimize import linear_sum_assignment
-
     if not len(held) or not len(found):
         return []
     reach = np.minimum(REACH + FASTER * alone, LONGEST)[:, None] * (0.5 if narrow else 1)
@@ -60,6 +58,12 @@ def matches(
         )
     )
     change = np.abs(np.log(sizes[None] / size[:, None])).max(axis=2)
-    cost = np.where((away <= reach) & (change <= math.log(SCALE)), away + change, FAR)
+    near = (away <= reach) & (change <= math.log(SCALE))
+    if max(near.sum(axis=0).max(), near.sum(axis=1).max()) <= 1:
+        return [(int(i), int(j)) for i, j in np.argwhere(near)]
+
+    from scipy.optimize import linear_sum_assignment  # takes half a second: where there is a choice alone
+
+    cost = np.where(near, away + change, FAR)
     rows, columns = linear_sum_assignment(cost)
     return [(int(i), int(j)) for i, j in zip(rows, columns, strict=True) if cost[i, j] < FAR]
