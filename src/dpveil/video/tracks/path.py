@@ -17,6 +17,8 @@ TOLERANCE: Final = 0.06
 SPUN: Final = 1.0
 """How far turns that were followed may be from straight lines, in degrees."""
 ANGLE: Final = 7.0
+"""How far roll or yaw are from what was expected if they are news, in degrees."""
+NEAR: Final = (3.0, 7.0)
 """How far roll and yaw may be from straight lines, in degrees; what is shown is rounded to 15° and 20°."""
 CHUNK: Final = 512
 """Frames after which keys are fixed, so that a long path takes little memory."""
@@ -158,7 +160,7 @@ def _followed(turns: list[Turn], spins: list[tuple[int, float]]) -> list[tuple[i
     frames = np.union1d(known, seen)
     rolled = np.interp(frames, seen, spun) + np.interp(frames, known, rolls - turned)
     rows = np.stack([rolled, np.interp(frames, known, yaws)], axis=1)
-    chosen = simplified(frames, rows, np.full(rows.shape, ANGLE))
+    chosen = simplified(frames, rows, np.broadcast_to(NEAR, rows.shape))
     return [(int(frames[n]), float(rows[n, 0]), float(rows[n, 1])) for n in chosen]
 
 

@@ -14,6 +14,7 @@ from dpveil.errors import RegionError
 from dpveil.regions.finder import Finder, Seen
 from dpveil.video.facts import Facts, Frame
 from dpveil.video.tracks.association import matches, overlap
+from dpveil.video.tracks.dark import lightened
 from dpveil.video.tracks.memory import Memory, Moment
 from dpveil.video.tracks.settings import TrackSettings
 from dpveil.video.tracks.shots import Shots
@@ -87,12 +88,15 @@ class Tracker:
         self._memory.clear()
 
     def _search(self, frame: Frame, now: Moment) -> None:
-        """Search a frame by every finder, and take what is found as that of tracks, or of new ones."""
-        photo = Photo(frame.image)
+        """Search a frame by every finder, and take what is found as that of tracks, or of new ones.
+
+        Faces are searched in a brighter copy of a dark frame.
+        """
+        photo, light = Photo(frame.image), Photo(lightened(frame.image))
         self.searched += 1
         for finder in self.finders:
             own = [trace for trace in self._live if trace.finder == finder.description]
-            found = finder.seen(photo)
+            found = finder.seen(light if finder.kind == FACE else photo)
             for kind in sorted({one.kind for one in found} | {trace.kind for trace in own}):
                 traces = [trace for trace in own if trace.kind == kind]
                 new = self._assign(traces, [one for one in found if one.kind == kind], now)
