@@ -178,8 +178,7 @@ def _within(box: Float[np.ndarray, " 4"], image: Small) -> Float[np.ndarray, " 4
 def _moved(
     box: Float[np.ndarray, " 4"], p: Float[np.ndarray, "k 2"], q: Float[np.ndarray, "k 2"]
 ) -> tuple[Float[np.ndarray, " 4"], bool, float]:
-    """Return a box after its points `p` went to `q`, whether most of them agree, and by how much they turned.
-    """
+    """Return a box after its points `p` went to `q`, whether most of them agree, and how they turned."""
     size, middle = box[2:] - box[:2], (box[:2] + box[2:]) / 2
     was, now = np.median(p, axis=0), np.median(q, axis=0)
     radius = np.hypot(*(p - was).T)

@@ -146,7 +146,7 @@ class Trace:
 
     @property
     def roll(self) -> float | None:
-        """The roll of a head in degrees, as it was turned since its landmarks; None if these are not known."""
+        """The roll of a head in degrees, as it was turned since its landmarks; None before any."""
         return self.path.roll(self.place.turned)
 
     def _corrected(self, box: Edges, before: Sequence[Place]) -> list[Edges]:
