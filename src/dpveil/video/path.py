@@ -39,6 +39,9 @@ POSES: Final = (FINE, COARSE)
 """What is told of how a head is held: roll and yaw by its keys, or nothing, and less of its size."""
 ROLL: Final = 2 * math.pi / ROLLS
 """Radians from one roll of a cell to the next."""
+SWING: Final = 0.3
+"""How near to the middle of its cells a roll is drawn, beside its bends (`calm`): a head that swings turns as
+far as its cells do, and is not held back at the end of every swing."""
 STEP: Final = 2
 """The scales of coarse cells are multiples of this."""
 
@@ -120,7 +123,7 @@ class Course:
         pitch, one = PITCH * self._sides, np.ones(len(self.cells))
         reach = np.array([one * math.log(1.25), one * ROLL, pitch, pitch]) / 2
         middle = np.array([np.log(self._sides), self._turns, *self._centres.T])
-        return calm(self.frames, middle, reach)
+        return calm(self.frames, middle, reach, (0.0, SWING, 0.0, 0.0))
 
     @cached_property
     def _between(self) -> Callable[[float], Series]:
