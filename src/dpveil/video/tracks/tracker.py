@@ -12,11 +12,7 @@ from dpveil.errors import RegionError
 from dpveil.regions.finder import Seen
 from dpveil.video.facts import Facts, Frame
 from dpveil.video.tracks.association import matches, overlap
-<<<<<<< HEAD
 from dpveil.video.tracks.looking import Sight
-=======
-from dpveil.video.tracks.dark import lightened
->>>>>>> rol
 from dpveil.video.tracks.memory import Memory, Moment
 from dpveil.video.tracks.settings import TrackSettings
 from dpveil.video.tracks.trace import Closed, Edges, Place, Trace, outside
@@ -55,18 +51,10 @@ class Tracker:
             self._cut(now.frame)
         if self._live:
             moved = self._memory.forwards(now, [trace.box for trace in self._live])
-<<<<<<< HEAD
-            for trace, (box, sure) in zip(self._live, moved, strict=True):
-                trace.follow(now.frame, now.seconds, box, sure=sure)
-        if sight.seen is not None:
-            self._find(sight.seen, sight.frame, now)
-=======
             for trace, (box, sure, turn) in zip(self._live, moved, strict=True):
                 trace.follow(now.frame, now.seconds, box, turn, sure=sure)
-        if self._is_due(now):
-            self._search(frame, now)
-            self._due = now.seconds + self.settings.every
->>>>>>> rol
+        if sight.seen is not None:
+            self._find(sight.seen, sight.frame, now)
         self._drop(now)
         self._memory.add(now)
 
@@ -85,24 +73,11 @@ class Tracker:
         self._live = []
         self._memory.clear()
 
-<<<<<<< HEAD
     def _find(self, seen: Mapping[str, list[Seen]], frame: Frame, now: Moment) -> None:
         """Take what every finder has found in a frame as that of tracks, or of new ones."""
         self.searched += 1
         for finder, found in seen.items():
             own = [trace for trace in self._live if trace.finder == finder]
-=======
-    def _search(self, frame: Frame, now: Moment) -> None:
-        """Search a frame by every finder, and take what is found as that of tracks, or of new ones.
-
-        Faces are searched in a brighter copy of a dark frame.
-        """
-        photo, light = Photo(frame.image), Photo(lightened(frame.image))
-        self.searched += 1
-        for finder in self.finders:
-            own = [trace for trace in self._live if trace.finder == finder.description]
-            found = finder.seen(light if finder.kind == FACE else photo)
->>>>>>> rol
             for kind in sorted({one.kind for one in found} | {trace.kind for trace in own}):
                 traces = [trace for trace in own if trace.kind == kind]
                 new = self._assign(traces, [one for one in found if one.kind == kind], now)
