@@ -602,7 +602,7 @@ def test_what_was_not_looked_for_and_not_found_is_said(scan: Path) -> None:
     assert asked(("faces margin=1",)).endswith("; text was not looked for, and stays readable")
     assert asked(("faces", "text")).endswith(" replaced")
     assert asked(("2,2,4,4",)).endswith(" replaced")
-    assert asked(("faces", "text"), ("text",)).endswith("; none found on pages 1, 2, 3: text")
+    assert asked(("faces a=1", "text"), ("faces a=1",)).endswith("; no faces found on pages 1, 2, 3")
 
 
 def test_a_pdf_that_was_edited_is_said_to_be_changed(scan: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -138,8 +138,8 @@ class DocumentCertificate:
         missing: dict[str, list[int]] = {}
         for page in drawn:
             for text in page.certificate.missing:
-                missing.setdefault(text, []).append(page.number)
-        yield from (f"none found on {paged(numbers)}: {text}" for text, numbers in missing.items())
+                missing.setdefault(text.partition(" ")[0], []).append(page.number)
+        yield from (f"no {kind} found on {paged(numbers)}" for kind, numbers in missing.items())
         if drawn and not any(map(_whole_or_text, drawn)):
             yield TEXT_STAYS
 
