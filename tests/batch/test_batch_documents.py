@@ -22,6 +22,7 @@ import dpveil
 from dpveil.batch import Choices, Report, plan_tasks, release_all, verify_inside
 from dpveil.batch.pages import ALL, Scan, is_document
 from dpveil.cli import run
+from dpveil.cli.documents import check_documents
 from dpveil.cli.run_report import exit_code
 from dpveil.core.certificate import sealed
 from dpveil.core.origin import Origin
@@ -612,10 +613,43 @@ def test_a_pdf_that_was_edited_is_said_to_be_changed(scan: Path, capsys: pytest.
     assert "private.pdf  the PDF was changed after its release" in capsys.readouterr().out
 
 
+class Named(Light):
+    """Finds lights under another description."""
+
+    def __init__(self, description: str) -> None:
+        self.description = description  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [(("faces a=1",), True), (("faces", "text b=1"), False), (("text",), False), (("whole",), False)],
+)
 def test_whoever_looks_for_faces_alone_is_told_that_text_stays(
+    names: tuple[str, ...], told: bool, scan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    choices = Choices(method=Fill(), regions=[Named(name) for name in names])
+    check_documents(plan_tasks([scan], OUT, scan=ALL), None, None, choices, quiet=False)
+    assert ("text in documents is not looked for" in capsys.readouterr().err) is told
+    check_documents(plan_tasks([scan], OUT, scan=ALL), None, None, choices, quiet=True)
+    Path("one.tif").write_bytes(tiff([7]))
+    check_documents(plan_tasks([Path("one.tif")], Path("one.png")), None, None, choices, quiet=False)
+    assert capsys.readouterr().err == ""
+
+
+def test_nothing_is_said_of_all_pages_if_one_is_not_what_its_certificate_says(
     scan: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for regions, told in (("faces", True), ("faces+text", False), ("whole", False)):
-        asked = [*FILLED, regions, "--if-none", "whole", "--dry-run", "--pages", "9"]
-        assert run(asked) != 0
-        assert ("text in documents is not looked for" in capsys.readouterr().err) is told
+    scan.write_bytes(_joined([tiff([1], 16), tiff([2], 32), tiff([3], 16)]))
+    released(scan)
+    assert run(["verify", str(OUT)]) == 0
+    assert "; 1.5 to 6.2 % of a page is replaced" in capsys.readouterr().out
+    scan.write_bytes(tiff([50, 100, 150]))
+    released(scan, force=True)
+    data, stated = _turned(OUT.read_bytes(), parse_document(BESIDE.read_text()))
+    OUT.write_bytes(data)
+    BESIDE.write_text(stated.to_text())
+    assert run(["verify", str(OUT)]) == 1
+    shown = capsys.readouterr().out
+    assert "consistent    private.pdf  one release" in shown
+    assert "INCONSISTENT  private.pdf, page 1" in shown
+    assert "together" not in shown
