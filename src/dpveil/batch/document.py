@@ -33,7 +33,7 @@ from dpveil.release.saving import certificate_path
 from dpveil.release.verification import FORGED, TOOL, Trusted, verify_pair
 from dpveil.release.verified import Verification
 
-ALTERED: Final = ("is not the one that its certificate describes", COPY_AGAIN)
+ALTERED: Final = ("was changed after its release, or is not the one of its certificate", COPY_AGAIN)
 MORE: Final = ("holds more than the pictures of its pages, or is not as dpveil writes it", COPY_AGAIN)
 LINK: Final = "is a symbolic link, and links are not followed"
 ABSENT: Final = "the file does not exist"
@@ -172,7 +172,7 @@ def verify_document(
             for page, image in zip(stated.pages, _pictures(file, stated), strict=True):
                 yield _verified(path, page, image, max_pixels, least, trusted, stated.together)
     except (Refused, CertificateError) as why:
-        told = f"it {why.problem}" if isinstance(why, Refused) else why.message
+        told = f"the PDF {why.problem}" if isinstance(why, Refused) else why.message
         yield failed("inconsistent", (quoted(told),))
         return
     if least is not None and not enough(stated.strength, least):

@@ -95,8 +95,8 @@ class Inside:
 
     @property
     def target(self) -> Path:
-        """How messages and reports call its release, if it is in a file of many."""
-        return self.shard.target / self.name
+        """How messages and reports call its release, if it is in a file of many: a page as its document."""
+        return self.shard.target / self.name if self.shard.scan is None else self.shard.target
 
     @property
     def certificate(self) -> Path | None:

@@ -140,12 +140,14 @@ class Report:
     """The outcome of every input, in the order of the tasks.
 
     `options` are a command line's names of arguments. `stopped` says why the run ended early, if it did;
-    `notes` concern no single photo. A run that is `dry` prices photos and releases none.
+    `notes` concern no single photo, and `wrote` has the documents with what they promise. A run that is `dry`
+    prices photos and releases none.
     """
 
     options: Mapping[str, str] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    wrote: list[str] = field(default_factory=list)
     stopped: str | None = None
     dry: bool = False
 

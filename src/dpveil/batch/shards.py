@@ -8,16 +8,15 @@ says from which shard it was unpacked, so that none that was put in its place si
 from __future__ import annotations
 
 import errno
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from dpveil.batch.archives import Release
 from dpveil.batch.choices import Choices
-from dpveil.batch.documents import check_gone, lacking, releases_in, write_releases
+from dpveil.batch.documents import check_gone, lacking, named, releases_in, write_releases
 from dpveil.batch.inside import Shard
 from dpveil.batch.private import check_apart
 from dpveil.batch.report import RELEASED, SKIPPED, UNTRIED, UNWRITABLE, Entry, Report
@@ -171,26 +170,30 @@ class Shards:
             if any(report.entries[place].status == UNTRIED for place in places):
                 if is_present(shard.folder):
                     report.notes.append(WAITING.format(shown(shard.target), shown(shard.folder)))
+                self._name(report, shard, waits=shard.scan is not None)
                 continue
-            if unreleased := lacking(shard, [report.entries[place] for place in places]):
+            if unreleased := lacking(shard, [report.entries[n] for n in places], report.options):
                 report.notes.append(unreleased)
+                self._name(report, shard, waits=True)
                 continue
             try:
-                report.notes += self._pack(shard, {self.tasks[n].output: report.entries[n] for n in places})
+                notes, said = self._pack(shard, {self.tasks[n].output: report.entries[n] for n in places})
+                report.notes += notes
+                report.wrote += [f"{shown(shard.target)}: {said}"] * bool(said)
             except (OSError, DPVeilError) as error:
                 why = refusal(shard.target, error) if isinstance(error, OSError) else error
                 waiting = WAITING.format(shown(shard.target), shown(shard.folder))
                 report.notes.append(f"{why.told(report.options)[0]}; {waiting}")
                 report.stopped = report.stopped or UNWRITABLE
+                self._name(report, shard, waits=shard.scan is not None)
                 continue
-            for place in places:
-                report.entries[place] = self._named(report.entries[place], self.tasks[place])
+            self._name(report, shard)
 
-    def _pack(self, shard: Shard, entries: dict[Path, Entry]) -> list[str]:
+    def _pack(self, shard: Shard, entries: dict[Path, Entry]) -> tuple[list[str], str]:
         """Write a shard if anything in it is new, and remove what it holds from where it was gathered.
 
         Returns what to note: of the rest, which stays there, and of a shard that stays although all of it was
-        to be released anew.
+        to be released anew; and what a document that was written promises.
         """
         whole = {place: name for place, name in self.names[shard].items() if is_whole(place)}
         good = {place: name for place, name in whole.items() if self._belongs(shard, place, entries)}
@@ -208,9 +211,14 @@ class Shards:
         self._remove(shard, whole.keys() - rest)
         target, folder = shown(shard.target), shown(shard.folder)
         why = "" if self.choices.force else UNPROVEN
-        notes = [f"{target}: {said}"] * bool(said)
-        notes += [LEFT.format(target, _some(whole, rest), why, folder)] if rest else []
-        return [*notes, STAYS.format(target, _some(whole, stay))] if stay else notes
+        notes = [LEFT.format(target, _some(whole, rest), why, folder)] if rest else []
+        return [*notes, *[STAYS.format(target, _some(whole, stay))] * bool(stay)], said
+
+    def _name(self, report: Report, shard: Shard, *, waits: bool = False) -> None:
+        """Name releases in a report as they are in the shard, or as what `waits` for a document."""
+        for place in self.photos[shard]:
+            entry, task = report.entries[place], self.tasks[place]
+            report.entries[place] = named(entry, task, self.names[shard], waits=waits)
 
     def _replaces(self, shard: Shard) -> bool:
         """Whether a shard takes the place of one; by URL, only of the very one that was unpacked.
@@ -246,27 +254,6 @@ class Shards:
             if [path.name for path in shard.folder.iterdir()] == [ORIGIN]:
                 empty(shard.folder)
             shard.folder.rmdir()
-
-    def _named(self, entry: Entry, task: Task) -> Entry:
-        """Return an entry in which releases are called as in the shard."""
-        if task.inside is None or task.shard is None:
-            return entry
-        shard, names = task.shard, self.names[task.shard]
-        places = re.compile(f"{re.escape(shown(shard.folder))}/[0-9a-f]+[.]png")
-
-        def within(text: str) -> str:
-            found = places.search(text)
-            return text if found is None else places.sub(name, text)
-
-        def name(found: re.Match[str]) -> str:
-            return shown(f"{shard.target}/{names.get(Path(found[0]), found[0])}")
-
-        failure = entry.failure
-        if failure is not None:
-            failure = replace(failure, message=within(failure.message), hint=within(failure.hint))
-        output, beside = None if entry.output is None else task.inside.target, task.inside.certificate
-        warnings = tuple(map(within, entry.warnings))
-        return replace(entry, output=output, failure=failure, warnings=warnings, certificate=beside)
 
 
 @contextmanager

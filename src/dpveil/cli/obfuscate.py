@@ -180,7 +180,7 @@ def obfuscate_command(
         return released_by(engine, context, (inputs, out, manifest), jobs, json, settings, ledger=opened)
     choices = Choices(seed=seed, force=force, dry=dry_run, **settings, **keys(sign, c2pa, c2pa_key), **payer)
     tasks, photos, clips = planned_clips(inputs, out, names, clip, scan_of(dpi, pages))
-    check_documents(tasks, dpi, pages, marked=choices.mark is not None)
+    check_documents(tasks, dpi, pages, choices, quiet=quiet)
     notes = notes_on(inputs, tasks, out)
     _check_written(manifest, review, tasks, choices, out)
     many = min(jobs or usual_jobs(photos), len(photos))

@@ -35,6 +35,7 @@ STANDS: Final = "\0"
 """What stands for a name where reasons are compared."""
 NUMBER: Final = re.compile(r"[0-9]+")
 ALL: Final = "--json and --manifest name all"
+WAITS: Final = "waits for the rest of its document"
 DRY: Final = "; a dry run draws, pays and writes nothing"
 SKIPPED: Final = (
     "skipped {photos}: released before with these settings, and the certificate is valid; --force releases"
@@ -75,6 +76,8 @@ def print_report(report: Report, json: bool) -> None:
         say.document(report.to_json())
     else:
         _tell_each(report)
+    for text in report.wrote:
+        (say.note if json else say.answer)(f"wrote {text}")
     for text in report.notes:
         say.note(f"warning: {text}")
     warn(report.released)
@@ -135,7 +138,8 @@ def _counts(report: Report) -> str:
 def _tell_each(report: Report) -> None:
     for entry in report.released:
         if entry.promise is not None:
-            say.answer(f"{shown(entry.source)} -> {shown(str(entry.output))}  {cost(entry.promise)}")
+            place = WAITS if entry.output is None else shown(str(entry.output))
+            say.answer(f"{shown(entry.source)} -> {place}  {cost(entry.promise)}")
     for entry in report.priced:
         if entry.promise is not None:
             say.answer(f"{shown(entry.source)}  {cost(entry.promise)}")

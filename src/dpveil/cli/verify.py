@@ -139,9 +139,10 @@ class _Lines:
             if not self._bare.keeps(result):
                 say.answer(_line(result, self._least))
         elif result.sound:
-            self._inside.good(result.inside, alike(result, self._least))
+            self._inside.good(result.inside, alike(result, self._least), result.together)
         else:
-            self._inside.bad(result.inside, _line(result, self._least))
+            broken = result.status not in ("consistent", "unprotected")
+            self._inside.bad(result.inside, _line(result, self._least), broken=broken)
 
     def end(self) -> None:
         """Print what is left to say."""
@@ -261,10 +262,10 @@ def _entry(result: Verification) -> dict[str, Any]:
 
 
 def _line(result: Verification, least: str | None) -> str:
-    from dpveil.cli.verify_words import promise, standing
-    from dpveil.io.names import quoted, shown
+    from dpveil.cli.verify_words import called, promise, standing
+    from dpveil.io.names import quoted
 
-    path = quoted(shown(result.path))
+    path = quoted(called(result))
     if result.status in WORDS:
         told = UNPROTECTED_HINT if result.status == "unprotected" else "; ".join(result.problems)
         return f"{WORDS[result.status]:<13} {path}  {told}"

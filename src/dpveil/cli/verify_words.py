@@ -8,6 +8,18 @@ if TYPE_CHECKING:
     from dpveil.release.verified import Verification
 
 
+def called(result: Verification) -> str:
+    """Return the name of a file, or of a page with that of its document."""
+    from dpveil.batch.pages import PDF
+    from dpveil.io.names import shown
+    from dpveil.release.documents import number_of
+
+    document = result.inside
+    if document is None or document == result.path or document.suffix.lower() != PDF:
+        return shown(result.path)
+    return f"{shown(document)}, page {number_of(result.path.name):,}"
+
+
 def promise(result: Verification) -> str | None:
     """Return the total of a release in words, or None."""
     composition = None if result.certificate is None else result.certificate.composition

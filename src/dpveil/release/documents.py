@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -15,10 +15,12 @@ from dpveil.core.certificate import MOST_DIGITS, PUBLISHABLE, Certificate, canon
 from dpveil.core.certificate_text import parse_certificate
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.numbers import Json
+from dpveil.core.origin import FACE, TEXT
 from dpveil.core.signature import Signature
 from dpveil.errors import INTACT, CertificateError, DPVeilError, UnsupportedRelation
 from dpveil.io.pdf_written import DPI, Sheet
 from dpveil.release.keys import PublicKey, SigningKey
+from dpveil.release.origins import kind_of
 
 SCHEMA: Final = "dpveil.document-certificate/1"
 UNIT: Final = "page"
@@ -32,6 +34,9 @@ COUNT: Final = "the number of pages, and the size of each"
 MEMBERS: Final = frozenset(
     {"schema", "tool", "unit", "output", "pages", "composition", "strength", "publishable", "checksum"}
 )
+MOST_NAMED: Final = 4
+"""Most pages that are named by their numbers."""
+TEXT_STAYS: Final = "text was not looked for, and stays readable"
 MALFORMED: Final = "the certificate is no document's, or is malformed"
 
 
@@ -83,15 +88,7 @@ class DocumentCertificate:
         Neighbours are documents of as many pages, of the same sizes, each a neighbour of the other one's.
         """
         totals = [page.certificate.composition for page in self.pages]
-        known = [total for total in totals if total is not None]
-        if len(known) < len(totals) or not known:
-            return None
-        try:
-            total = compose([each for each in known if not each.free] or known)
-        except UnsupportedRelation:
-            return None
-        shown = union(*(each.scope for each in known)).in_the_clear
-        return replace(total, scope=Scope(COVERS.format(len(known)), (COUNT, *shown)))
+        return None if None in totals else self._protected
 
     @cached_property
     def strength(self) -> str | None:
@@ -99,13 +96,55 @@ class DocumentCertificate:
         return None if self.composition is None else strength(self.composition)
 
     @property
+    def copies(self) -> list[int]:
+        """The numbers of the pages that are unprotected copies."""
+        return [page.number for page in self.pages if not page.certificate.guarantees]
+
+    @cached_property
+    def _protected(self) -> Guarantee | None:
+        """The sum over the pages that are no copies; None if there is none, or it is not known."""
+        known = [page.certificate.composition for page in self.pages if page.certificate.guarantees]
+        totals = [total for total in known if total is not None]
+        if len(totals) < len(known) or not totals:
+            return None
+        try:
+            total = compose([each for each in totals if not each.free] or totals)
+        except UnsupportedRelation:
+            return None
+        shown = union(*(each.scope for each in totals)).in_the_clear
+        return replace(total, scope=Scope(COVERS.format(len(totals)), (COUNT, *shown)))
+
+    @property
     def together(self) -> str:
-        """What several pages that cost anything promise together, in words; else empty."""
-        total = self.composition
-        if len(self.pages) < 2 or (total is not None and total.free):
-            return ""
-        promise = "nothing that can be added" if total is None else f"{total} ({self.strength})"
-        return f"its {len(self.pages):,} pages together: {promise}"
+        """What its pages promise together, in words; first, which of them are unprotected copies.
+
+        It ends with what is not protected on the others, so far as the certificates of pages tell.
+        """
+        total, copies = self._protected, self.copies
+        said = [f"{paged(copies)} carries no guarantee: UNPROTECTED COPY"] * (len(copies) == 1)
+        said += [f"{paged(copies)} carry no guarantee: UNPROTECTED COPIES"] * (len(copies) > 1)
+        count = len(self.pages) - len(copies)
+        if count:
+            promise = "nothing that can be added" if total is None else f"{total} ({strength(total)})"
+            other = "other " * bool(copies)
+            which = f"its {other}page" if count == 1 else f"its {count:,} {other}pages together"
+            said.append(f"{which}: {promise}")
+        return "; ".join([*said, *self._exposed()])
+
+    def _exposed(self) -> Iterator[str]:
+        """Yield how much of the pages is replaced, and what was not found, or not looked for."""
+        drawn = [page for page in self.pages if page.certificate.guarantees]
+        shares = [part for page in drawn if (part := _share(page.certificate)) is not None]
+        if shares:
+            low, high = (f"{part / 10:g}" for part in (min(shares), max(shares)))
+            yield f"{low if low == high else f'{low} to {high}'} % of a page is replaced"
+        missing: dict[str, list[int]] = {}
+        for page in drawn:
+            for text in page.certificate.missing:
+                missing.setdefault(text.partition(" ")[0], []).append(page.number)
+        yield from (f"no {kind} found on {paged(numbers)}" for kind, numbers in missing.items())
+        if drawn and not any(map(_whole_or_text, drawn)):
+            yield TEXT_STAYS
 
     @property
     def publishable(self) -> bool:
@@ -145,6 +184,31 @@ class DocumentCertificate:
             "publishable": self.publishable,
         }
         return sealed(data if self.signature is None else data | {"signature": self.signature.to_json()})
+
+
+def paged(numbers: Sequence[int]) -> str:
+    """Return the first of some pages by their numbers, and how many more there are.
+
+    >>> paged([2]), paged([2, 3, 5, 7, 11, 13])
+    ('page 2', 'pages 2, 3, 5, 7 and 2 more')
+    """
+    more = f" and {len(numbers) - MOST_NAMED:,} more" if len(numbers) > MOST_NAMED else ""
+    return f"page{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:MOST_NAMED]))}{more}"
+
+
+def _share(certificate: Certificate) -> int | None:
+    """Return how many of 1000 pixels of a page its regions have, at most, rounded down; None if unknown."""
+    output = certificate.output
+    if output is None:
+        return None
+    each = (r.box.w * r.box.h if r.masked is None else r.masked for r in certificate.regions)
+    return min(1000 * sum(each) // (output.width * output.height), 1000)
+
+
+def _whole_or_text(page: Page) -> bool:
+    """Whether text was looked for on a page, or all of it is replaced, or its regions were given."""
+    asked = [kind_of(text) for text in page.certificate.request]
+    return FACE not in asked or TEXT in asked or any(r.origin.fallback for r in page.certificate.regions)
 
 
 def page_name(number: int) -> str:
