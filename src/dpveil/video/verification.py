@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -24,8 +25,11 @@ from dpveil.release.verified import Verification
 from dpveil.release.words import bit_cautions, few_only, verdict
 from dpveil.video.certificate import FORMATS, VideoCertificate
 from dpveil.video.certificate_file import parse_certificate
+from dpveil.video.containers import container_of
+from dpveil.video.layout import strange
 from dpveil.video.library import pyav
 from dpveil.video.reading import open_clip
+from dpveil.video.source import Source
 from dpveil.video.units import most_frames
 from dpveil.video.words import VOICES, of_clip
 
@@ -168,6 +172,12 @@ def _problems(clip: Path, certificate: VideoCertificate) -> Iterator[str]:
 def _content_problems(clip: Path, certificate: VideoCertificate) -> Iterator[str]:
     """Yield in what a clip differs from what its certificate says of it, but for what its pictures show."""
     quote, event = certificate.quote, certificate.quote.event
+    with closing(Source(clip)) as source:
+        container_of(source)
+        matroska = MAGIC[certificate.output.format] == EBML
+        if problem := strange(source, matroska, quote.frames):
+            yield problem
+            return
     with open_clip(clip) as held:
         facts = held.facts
     size, rounded = f"{facts.width}×{facts.height}", ROUNDED.get(certificate.output.format, Fraction(0))
