@@ -39,8 +39,8 @@ GREY_RAMP: Final = b"".join(bytes((level, level, level, 0)) for level in range(2
 
 def bare(data: bytes, format: str, *, manifest: bool = False) -> bool:  # noqa: A002  the field's word
     """Return whether a file holds one picture and nothing else: no text, profile, thumbnail, second picture,
-    transparency or trailing byte. The stream of a PNG is inflated, and has to be its rows and nothing else; data
-    hidden in how it or another format is compressed, or in the levels, are not detected.
+    transparency or trailing byte. The stream of a PNG is inflated, and has to be its rows and
+    nothing else; data hidden in how it or another format is compressed, or in the levels, are not detected.
 
     `format` is a name of `FORMATS`; False for any other. With `manifest` the file must hold a C2PA manifest
     as well, made of the boxes that dpveil writes; what they say is not looked at.

@@ -17,7 +17,7 @@ KEPT: Final[dict[str, frozenset[str]]] = {
 }
 """The coded sound that each container takes, and that holds nothing but sound: Vorbis has comments."""
 WITHOUT: Final = "leave the sound out"
-SETUP: Final = {"flac": 34, "alac": 48, "aac": 64, "opus": 19 + 2 + 255}
+SETUP: Final = {"flac": 34, "alac": 60, "aac": 64, "opus": 19 + 2 + 255}
 """Most bytes of what a decoder of a codec needs to begin; others have none, or at most `USUAL_SETUP`."""
 USUAL_SETUP: Final = 16
 

@@ -13,7 +13,6 @@ import numpy as np
 from dpveil.video.containers import boxes, number
 from dpveil.video.source import Source
 
-MORE: Final = "the clip holds more than pictures and sound, or is not laid out as dpveil writes it: {}"
 INSIDE: Final = frozenset((b"moov", b"trak", b"mdia", b"minf", b"stbl", b"edts", b"dinf", b"udta"))
 BOXES: Final = {
     **{b"mvhd": 120, b"tkhd": 104, b"mdhd": 44, b"hdlr": 45, b"vmhd": 20, b"smhd": 16, b"dref": 28},
@@ -49,17 +48,13 @@ class Strange(Exception):
     """What in a file is not as dpveil writes it."""
 
 
-def strange(source: Source, matroska: bool, frames: int) -> str | None:
-    """Return what in a file is not as dpveil writes a clip of so many frames, in one line; None if nothing.
+def coded_frames(source: Source, matroska: bool) -> int:
+    """Return the number of coded frames in a file that has nothing but these and sound.
 
     Takes time by the number of parts, at most `MOST_ELEMENTS`, and memory by the size of the file's tables.
-    Raises `ClipError` for boxes that do not fit the file.
+    Raises `Strange` for any other layout than that of `join`, and `ClipError` for boxes that do not fit.
     """
-    try:
-        shown = _in_matroska(source) if matroska else _in_boxes(source)
-    except Strange as found:
-        return MORE.format(found)
-    return None if shown == frames else MORE.format(f"{shown:,} coded frames for {frames:,} that are shown")
+    return _in_matroska(source) if matroska else _in_boxes(source)
 
 
 def _in_boxes(source: Source) -> int:
