@@ -72,11 +72,11 @@ def filled(data):
     return data[:at] + SECRET[:60] + data[at + 60 :]
 
 
-def swollen(data):
+def swollen(data, padding=SECRET):
     """Return a Matroska file with padding at the end of its segment."""
     at = data.index(b"\x18\x53\x80\x67") + 4
     size = int.from_bytes(data[at + 1 : at + 8], "big")
-    more = void(len(SECRET)) + SECRET
+    more = void(len(padding)) + padding
     return data[: at + 1] + (size + len(more)).to_bytes(7, "big") + data[at + 8 :] + more
 
 
@@ -90,6 +90,8 @@ ADDED = {
     "behind": ("o.mkv", lambda data: data + SECRET),
     "void behind": ("o.webm", lambda data: data + void(len(SECRET)) + SECRET),
     "void within": ("o.mkv", swollen),
+    "long void": ("o.mkv", lambda data: swollen(data, bytes(4000))),
+    "short void behind": ("o.mkv", lambda data: data + void(9) + bytes(9)),
     "filled void": ("o.mkv", filled),
 }
 
