@@ -1,5 +1,7 @@
 """What `encode` writes is bare at every size; whatever else a file may hold is seen."""
 
+import struct
+import zlib
 from io import BytesIO
 
 import numpy as np
@@ -90,3 +92,25 @@ def test_strips_that_lie_on_one_another_hide_nothing():
     at = bytes(data).index(packed)
     data[at : at + 8] = struct.pack("<II", start[0], start[0])
     assert not bare(bytes(data), "tiff")
+
+
+def refilled(change):
+    """Return a PNG of grey levels whose stream is changed."""
+    stream = change(zlib.compress(b"\0" * 12 * 11))
+    header = b"IHDR" + struct.pack(">IIBBBBB", 11, 11, 8, 0, 0, 0, 0)
+    named = [header, b"IDAT" + stream, b"IEND"]
+    parts = [struct.pack(">I", len(part) - 4) + part + struct.pack(">I", zlib.crc32(part)) for part in named]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
+def test_the_stream_of_a_png_has_its_rows_and_no_more():
+    assert bare(refilled(bytes), "png")
+    wrong = (
+        lambda data: data + b"payload",
+        lambda data: zlib.compress(zlib.decompress(data) + b"payload"),
+        lambda data: zlib.compress(zlib.decompress(data)[:-1]),
+        lambda data: data[:-4],
+        lambda data: data[:9] + b"payload",
+        lambda data: zlib.compress(bytes(1 << 26)),
+    )
+    assert [bare(refilled(change), "png") for change in wrong] == [False] * 6

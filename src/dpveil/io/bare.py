@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+import zlib
 from collections.abc import Callable
 from typing import Final
 
@@ -28,6 +29,8 @@ STRIPS: Final = 273
 """The tag StripOffsets."""
 STRIP_BYTES: Final = 279
 """The tag StripByteCounts."""
+PIECE: Final = 1 << 20
+"""Bytes that are inflated at a time."""
 TIFF_PADDING: Final = 8
 """Most bytes of padding in the whole file."""
 GREY_RAMP: Final = b"".join(bytes((level, level, level, 0)) for level in range(256))
@@ -36,7 +39,8 @@ GREY_RAMP: Final = b"".join(bytes((level, level, level, 0)) for level in range(2
 
 def bare(data: bytes, format: str, *, manifest: bool = False) -> bool:  # noqa: A002  the field's word
     """Return whether a file holds one picture and nothing else: no text, profile, thumbnail, second picture,
-    transparency or trailing byte. Data hidden in the compressed stream or in the levels are not detected.
+    transparency or trailing byte. The stream of a PNG is inflated, and has to be its rows and
+    nothing else; data hidden in how it or another format is compressed, or in the levels, are not detected.
 
     `format` is a name of `FORMATS`; False for any other. With `manifest` the file must hold a C2PA manifest
     as well, made of the boxes that dpveil writes; what they say is not looked at.
@@ -61,7 +65,29 @@ def _png(data: bytes) -> bool:
     first, *middle, last = names
     plain = depth == 8 and colour in (0, 2) and not any(rest) and data[8:12] == b"\0\0\0\r"
     ends = (first, last) == (b"IHDR", b"IEND") and data[-12:-8] == bytes(4)
-    return plain and ends and {*middle} == {b"IDAT"} and at == len(data)
+    return plain and ends and {*middle} == {b"IDAT"} and at == len(data) and _is_filled(data, len(middle))
+
+
+def _is_filled(data: bytes, chunks: int) -> bool:
+    """Whether the one stream in the chunks of a PNG has all rows of its picture, and no byte more."""
+    width, height, _, colour = struct.unpack_from(">IIBB", data, 16)
+    left = height * (1 + width * (3 if colour else 1))
+    inflating, at = zlib.decompressobj(), SIGNED + 25
+    try:
+        for _ in range(chunks):
+            size = int.from_bytes(data[at : at + 4], "big")
+            part = data[at + 8 : at + 8 + size]
+            while part and not inflating.eof:
+                left -= len(inflating.decompress(part, min(PIECE, left + 1)))
+                if left < 0:
+                    return False
+                part = inflating.unconsumed_tail
+            if part:
+                return False
+            at += 12 + size
+    except zlib.error:
+        return False
+    return inflating.eof and not inflating.unused_data and left == 0
 
 
 def _jpeg(data: bytes) -> bool:

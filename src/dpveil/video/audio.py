@@ -17,6 +17,9 @@ KEPT: Final[dict[str, frozenset[str]]] = {
 }
 """The coded sound that each container takes, and that holds nothing but sound: Vorbis has comments."""
 WITHOUT: Final = "leave the sound out"
+SETUP: Final = {"flac": 34, "alac": 60, "aac": 64, "opus": 19 + 2 + 255}
+"""Most bytes of what a decoder of a codec needs to begin; others have none, or at most `USUAL_SETUP`."""
+USUAL_SETUP: Final = 16
 
 
 class Sound:
@@ -32,6 +35,11 @@ class Sound:
         if name not in KEPT[container]:
             raise self._source.refused(
                 f"its sound is in a format that {container} files do not take", WITHOUT
+            )
+        setup = len(stream.codec_context.extradata or b"")
+        if setup > SETUP.get(name, USUAL_SETUP):
+            raise self._source.refused(
+                f"{setup:,} bytes describe its sound, where more than sound may hide", WITHOUT
             )
         self._unit = stream.time_base
         self._shift = round(clip.facts.start * clip.facts.time_base / self._unit)

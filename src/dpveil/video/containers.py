@@ -5,7 +5,7 @@ FFmpeg's guess is never asked for: a playlist, or anything else that names other
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from dpveil.errors import ClipError
@@ -25,6 +25,8 @@ MOST_FRAMES: Final = 2_000_000
 """Most frames of a clip: 18 hours at 30 a second."""
 MOST_ENTRIES: Final = 50 * MOST_FRAMES
 """Most entries of a table of all tracks together: sound that is not compressed has one for each sample."""
+MOST_FRAGMENTED: Final = 4 * MOST_FRAMES
+"""Most samples of all fragments of a file together, of which FFmpeg keeps a list."""
 EARLY: Final = "the file ends early"
 COPY_AGAIN: Final = "copy it again from where it was made, or repair it by ffmpeg -i IN -c copy OUT.mp4"
 KINDS: Final = "save it as MP4, MOV, Matroska, WebM, AVI or MPEG"
@@ -63,25 +65,36 @@ def damaged(source: Source, what: str = "its structure is damaged") -> ClipError
 
 def _check_boxes(source: Source) -> None:
     """Check that the boxes fit the file and each other, and that no table lists more than the file has."""
-    found, entries = set(), 0
-    for count, (kind, start, end) in enumerate(_boxes(source, 0, source.size)):
+    found, entries, fragments, pictures, listed = set(), 0, 0, False, 0
+    for count, (kind, start, end) in enumerate(boxes(source, 0, source.size)):
         found.add(kind)
         if count > MOST_BOXES:
             raise damaged(source, f"it has more than {MOST_BOXES:,} boxes")
         if kind == b"cmov":
             raise source.refused("its list of frames is compressed", COPY_AGAIN)
-        if kind == b"stsz":
-            entries += _samples(source, start, end)
-        elif kind in (b"stts", b"ctts", b"stss", b"stsc", b"stco", b"co64", b"elst", b"trun"):
+        if kind == b"trak":
+            pictures, listed = False, 0
+        elif kind == b"hdlr":
+            pictures |= source.read(start + 8, 4) == b"vide"
+        elif kind == b"stsz":
+            listed = _samples(source, start, end)
+            entries += listed
+        elif kind == b"trun":
+            fragments += _check_table(source, kind, start, end)
+        elif kind in (b"stts", b"ctts", b"stss", b"stsc", b"stco", b"co64", b"elst"):
             _check_table(source, kind, start, end)
-    if entries > MOST_ENTRIES:
-        raise damaged(source, f"it lists {entries:,} samples")
+        if pictures and listed > MOST_FRAMES:
+            raise source.refused(f"it has more than {MOST_FRAMES:,} frames", "cut it into parts")
+        if entries > MOST_ENTRIES or fragments > min(source.size, MOST_FRAGMENTED):
+            raise damaged(source, f"it lists more than {max(entries, fragments) - 1:,} samples")
     if b"moov" not in found:
         raise early(source)
 
 
-def _boxes(source: Source, at: int, end: int, depth: int = 0) -> Iterator[tuple[bytes, int, int]]:
-    """Yield the type and the offsets of the body of each box, and of those within."""
+def boxes(
+    source: Source, at: int, end: int, inside: Collection[bytes] = CONTAINERS, depth: int = 0
+) -> Iterator[tuple[bytes, int, int]]:
+    """Yield the type and the offsets of the body of each box, and of those within boxes of types `inside`."""
     while at < end:
         head = source.read(at, 16)
         size, kind, body = int.from_bytes(head[:4], "big"), head[4:8], at + 8
@@ -96,10 +109,10 @@ def _boxes(source: Source, at: int, end: int, depth: int = 0) -> Iterator[tuple[
         if size > end - at:
             raise early(source) if depth == 0 else damaged(source)
         yield kind, body, at + size
-        if kind in CONTAINERS:
+        if kind in inside:
             if depth > len(CONTAINERS):
                 raise damaged(source)
-            yield from _boxes(source, body, at + size, depth + 1)
+            yield from boxes(source, body, at + size, inside, depth + 1)
         at += size
 
 
@@ -124,29 +137,30 @@ ENTRY: Final = {
 """Least bytes of an entry of a table."""
 
 
-def _check_table(source: Source, kind: bytes, start: int, end: int) -> None:
+def _check_table(source: Source, kind: bytes, start: int, end: int) -> int:
     head = source.read(start, 8)
     count = int.from_bytes(head[4:8], "big")
     least = max(ENTRY[kind], 4 * (int.from_bytes(head[1:4], "big") >> 8 & 15).bit_count())
     if len(head) < 8 or count * least > end - start or count > source.size:
         raise damaged(source, "a table of its index does not fit the file")
+    return count
 
 
 def _check_segment(source: Source, head: bytes) -> None:
     """Check that the Matroska segment, if it states its size, ends within the file (RFC 8794)."""
     at = 4
-    width, size = _number(head[at:])
+    width, size = number(head[at:])
     at += width + (size or 0)
     while True:
         begun = source.read(at, 12)
         if len(begun) < 12:
             raise early(source)
-        width, size = _number(begun[4:])
+        width, size = number(begun[4:])
         if begun[:4] == b"\x18\x53\x80\x67":
             break
         if begun[0] not in (0xEC, 0xBF):  # padding, or a checksum
             raise damaged(source)
-        width, size = _number(begun[1:])
+        width, size = number(begun[1:])
         at += 1 + width + (size or 0)
     if width == 0:
         raise damaged(source)
@@ -154,7 +168,7 @@ def _check_segment(source: Source, head: bytes) -> None:
         raise early(source)
 
 
-def _number(data: bytes) -> tuple[int, int | None]:
+def number(data: bytes) -> tuple[int, int | None]:
     """Return the width of a variable-size integer and its value; None if it says that it is unknown."""
     width = 9 - data[0].bit_length() if data else 9
     if width > 8 or len(data) < width:

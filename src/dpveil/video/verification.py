@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -24,8 +25,11 @@ from dpveil.release.verified import Verification
 from dpveil.release.words import bit_cautions, few_only, verdict
 from dpveil.video.certificate import FORMATS, VideoCertificate
 from dpveil.video.certificate_file import parse_certificate
+from dpveil.video.containers import container_of
+from dpveil.video.layout import Strange, coded_frames
 from dpveil.video.library import pyav
 from dpveil.video.reading import open_clip
+from dpveil.video.source import Source
 from dpveil.video.units import most_frames
 from dpveil.video.words import VOICES, of_clip
 
@@ -41,6 +45,7 @@ ROUNDED: Final = {"mkv": Fraction(1, 500), "webm": Fraction(1, 500)}
 """Seconds by which times may differ in formats that store milliseconds; others store exact times."""
 TICK: Final = Fraction(1, 10**6)
 UNREAD: Final = "only the clip's bytes are checked, as PyAV is not installed (pip install 'dpveil[video]')"
+MORE: Final = "the clip holds more than pictures and sound, or is not laid out as dpveil writes it: {}"
 SEEN: Final = "{} of {:,} stay visible, as the user chose"
 
 
@@ -168,6 +173,13 @@ def _problems(clip: Path, certificate: VideoCertificate) -> Iterator[str]:
 def _content_problems(clip: Path, certificate: VideoCertificate) -> Iterator[str]:
     """Yield in what a clip differs from what its certificate says of it, but for what its pictures show."""
     quote, event = certificate.quote, certificate.quote.event
+    with closing(Source(clip)) as source:
+        container_of(source)
+        try:
+            coded = coded_frames(source, MAGIC[certificate.output.format] == EBML)
+        except Strange as found:
+            yield MORE.format(found)
+            return
     with open_clip(clip) as held:
         facts = held.facts
     size, rounded = f"{facts.width}×{facts.height}", ROUNDED.get(certificate.output.format, Fraction(0))
@@ -179,6 +191,8 @@ def _content_problems(clip: Path, certificate: VideoCertificate) -> Iterator[str
         yield "an event can change more frames than the certificate says"
     if facts.audio != quote.audio:
         yield f"the clip has {'sound' if facts.audio else 'no sound'}, not as the certificate says"
+    if coded != facts.frames:
+        yield MORE.format(f"{coded:,} coded frames, of which {facts.frames:,} are shown")
     if facts.dropped:
         yield f"the clip holds more than pictures and sound: {', '.join(facts.dropped)}"
 

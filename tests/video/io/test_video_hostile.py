@@ -3,7 +3,7 @@
 import os
 import struct
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from fractions import Fraction
 
 import av
@@ -137,6 +137,28 @@ def test_samples_of_one_stated_size_are_counted_too(tmp_path):
     data[at : at + 8] = struct.pack(">II", 1, 2**30)
     (tmp_path / "a.mp4").write_bytes(data)
     assert "does not fit the file" in refusal(tmp_path / "a.mp4")
+
+
+def test_fragments_are_counted_together(tmp_path):
+    data = clip(tmp_path / "a.mp4").read_bytes()
+    for count, said in ((1, False), (3, True)):
+        run = struct.pack(">IIII", 16, int.from_bytes(b"trun", "big"), 0, len(data) // 2)
+        part = struct.pack(">I", 8 + len(run)) + b"traf" + run
+        (tmp_path / "b.mp4").write_bytes(data + (struct.pack(">I", 8 + len(part)) + b"moof" + part) * count)
+        with closing(Source(tmp_path / "b.mp4")) as source, suppress(ClipError):
+            containers.container_of(source)
+            assert not said
+        if said:
+            assert "samples" in refusal(tmp_path / "b.mp4")
+
+
+def test_listed_frames_are_limited(tmp_path, monkeypatch):
+    path = clip(tmp_path / "a.mp4", sound="aac")
+    monkeypatch.setattr(containers, "MOST_FRAMES", 7)
+    with open_clip(path) as found:
+        assert found.facts.frames == 7
+    monkeypatch.setattr(containers, "MOST_FRAMES", 6)
+    assert "more than 6 frames" in refusal(path)
 
 
 def test_boxes_within_boxes_without_end(tmp_path):
