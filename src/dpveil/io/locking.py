@@ -94,7 +94,9 @@ def alone(path: Path) -> Iterator[None]:
     finally:
         try:
             with suppress(OSError):
-                if os.path.samestat(os.fstat(handle), path.lstat()):  # else it is removed, or another's by now
+                if os.path.samestat(
+                    os.fstat(handle), path.lstat()
+                ):  # else it is removed, or another's by now
                     path.unlink()
         finally:
             os.close(handle)

@@ -98,7 +98,10 @@ def check_sound(clip: Clip, container: str) -> None:
     """Raise `ClipError` unless all packets of a clip's sound can be copied into such a file; writes none."""
     av = pyav()
     try:
-        with av.open(_Nowhere(), "w", format=container) as made, closing(Sound(clip, made, container)) as sound:
+        with (
+            av.open(_Nowhere(), "w", format=container) as made,
+            closing(Sound(clip, made, container)) as sound,
+        ):
             sound.until(None)
     except (av.error.FFmpegError, ValueError) as error:
         problem = f"its sound cannot be copied into {container} files: its times, or how it is coded"
