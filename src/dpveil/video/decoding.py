@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
-from dpveil.errors import ClipError
 from dpveil.video.containers import damaged
 from dpveil.video.library import pyav
 from dpveil.video.source import Source

@@ -95,7 +95,7 @@ def _timed(packets: Iterator[Any], facts: Facts, unit: Fraction) -> Iterator[Any
 
 
 def _shown(facts: Facts, unit: Fraction) -> Iterator[tuple[int, int]]:
-    """Yield when each frame is shown, and until when, in `unit`; raises `OutputError` if two begin at once."""
+    """Yield when each frame begins and ends, in `unit`; raises `OutputError` if two begin at once."""
     ticks, last = 0, -1
     for length, count in durations(facts):
         for _ in range(count):

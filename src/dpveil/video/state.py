@@ -186,7 +186,7 @@ def left_plan(out: Path, asked: str) -> str | None:
 def drop(out: Path, certificate: bytes) -> bool:
     """Delete what is left of the rendering of the release at `out`, which has this certificate.
 
-    Returns whether there is another rendering to `out`, begun and not finished, which is kept: it may be paid.
+    Returns whether there is another rendering to `out`, begun and not finished; it is kept.
     """
     folder = folder_of(out)
     if not folder.is_dir() or folder.is_symlink():

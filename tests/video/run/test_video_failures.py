@@ -4,14 +4,12 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import av
-import numpy as np
 import pytest
 
 pytest.importorskip("av")
@@ -227,6 +225,14 @@ def stopped(*_: Any, **__: Any) -> Any:
     raise KeyboardInterrupt
 
 
+def interrupted(place: Any, name: str, *given: Any, by: Any = stopped, **more: Any) -> None:
+    """Render with `by` in the place of a function that interrupts it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(place, name, by)
+        with pytest.raises(KeyboardInterrupt):
+            render(*given, **more)
+
+
 @pytest.mark.parametrize("when", ["rendering", "naming"])
 @pytest.mark.parametrize("room", [True, False])
 def test_what_goes_on_is_paid_again_if_the_ledger_lacks_its_debit(
@@ -241,12 +247,8 @@ def test_what_goes_on_is_paid_again_if_the_ledger_lacks_its_debit(
     shutil.copy2(base, backup)
     with Ledger(url) as ledger:
         ledger.set_limit("album", Limit("pure", epsilon=100))
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            if when == "rendering":
-                patch.setattr(rendering._Job, "render", stopped)
-            else:
-                patch.setattr(rendering, "place_together", stopped)
-            render(plan_of(clip), clip, out, ledger=ledger, subject="album")
+        place, name = (rendering._Job, "render") if when == "rendering" else (rendering, "place_together")
+        interrupted(place, name, plan_of(clip), clip, out, ledger=ledger, subject="album")
     for path in tmp_path.glob("budget.db-*"):
         path.unlink()
     shutil.copy2(backup, base)
@@ -269,9 +271,7 @@ def test_a_paid_rendering_is_kept_beside_the_release_that_it_was_to_replace(
     out = tmp_path / "private.mp4"
     paying: Any = {"ledger": ledger, "subject": "album"}
     render(plan_of(clip), clip, out, **paying)
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(rendering._Job, "render", stopped)
-        render(plan_of(clip), clip, out, replace=True, **paying)
+    interrupted(rendering._Job, "render", plan_of(clip), clip, out, replace=True, **paying)
     entry = again(Task(clip, out, out.name), plan_of(clip), paying)
     assert entry is not None
     assert entry.status == "skipped"
@@ -294,9 +294,7 @@ def test_one_that_is_killed_while_it_removes_its_state_is_finished(
         unlink(self, missing_ok=missing_ok)
 
     def once() -> None:
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(Path, "unlink", killed)
-            render(plan_of(clip), clip, out, **paying)
+        interrupted(Path, "unlink", plan_of(clip), clip, out, by=killed, **paying)
 
     once()
     before = out.read_bytes()
@@ -327,9 +325,7 @@ def test_a_damaged_state_is_one_line(
     clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, data: bytes
 ) -> None:
     out = tmp_path / "private.mp4"
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(rendering, "place_together", stopped)
-        render(plan_of(clip), clip, out)
+    interrupted(rendering, "place_together", plan_of(clip), clip, out)
     (folder_of(out) / name).write_bytes(data)
     with pytest.raises(OutputError, match="is damaged"):
         render(plan_of(clip), clip, out)
@@ -338,9 +334,7 @@ def test_a_damaged_state_is_one_line(
 
 def test_a_key_that_is_gone_is_noticed_before_it_is_paid(clip: Path, tmp_path: Path, ledger: Ledger) -> None:
     out = tmp_path / "private.mp4"
-    with suppress(KeyboardInterrupt), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rendering._Job, "begin", stopped)
-        render(plan_of(clip), clip, out, ledger=ledger, subject="album")
+    interrupted(rendering._Job, "begin", plan_of(clip), clip, out, ledger=ledger, subject="album")
     (folder_of(out) / "key").unlink()
     with pytest.raises(OutputError, match="is damaged"):
         render(plan_of(clip), clip, out, ledger=ledger, subject="album")
