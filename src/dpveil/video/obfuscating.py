@@ -16,7 +16,7 @@ from dpveil.batch.resume import ALONE, ARGUMENTS, taken
 from dpveil.batch.run import FORGOTTEN
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.task import Task
-from dpveil.core.notes import Aside
+from dpveil.core.notes import Aside, Unfinished
 from dpveil.core.numbers import Json
 from dpveil.core.origin import FACE
 from dpveil.errors import DPVeilError, OutputError, TooWeak
@@ -151,7 +151,7 @@ def _skipped(task: Task, stated: VideoCertificate) -> Entry:
         kept = drop(task.output, certificate_path(task.output).read_bytes())
     except OSError:  # it is being replaced
         kept = False
-    note = [LEFT.format(shown(task.output), shown(folder_of(task.output)))] * kept
+    note = [Unfinished(LEFT.format(shown(task.output), shown(folder_of(task.output))))] * kept
     return _entry(SKIPPED, task, stated, tuple(note))
 
 

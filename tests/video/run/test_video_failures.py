@@ -16,8 +16,9 @@ pytest.importorskip("av")
 
 from clips_made import FRAMES, HEIGHT, WIDTH, make_clip, make_plan, picture, track
 
-from dpveil.batch import Choices, Task
+from dpveil.batch import Choices, Report, Task
 from dpveil.cli import run
+from dpveil.cli.run_report import print_report
 from dpveil.errors import BudgetRefused, ClipError, DPVeilError, OutputError
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix, Fill
@@ -236,7 +237,7 @@ def interrupted(place: Any, name: str, *given: Any, by: Any = stopped, **more: A
 @pytest.mark.parametrize("when", ["rendering", "naming"])
 @pytest.mark.parametrize("room", [True, False])
 def test_what_goes_on_is_paid_again_if_the_ledger_lacks_its_debit(
-    clip: Path, tmp_path: Path, when: str, room: bool, monkeypatch: pytest.MonkeyPatch
+    clip: Path, tmp_path: Path, when: str, room: bool
 ) -> None:
     out, base, backup = tmp_path / "private.mp4", tmp_path / "budget.db", tmp_path / "backup.db"
     url = f"sqlite:///{base}"
@@ -262,11 +263,12 @@ def test_what_goes_on_is_paid_again_if_the_ledger_lacks_its_debit(
             with pytest.raises(BudgetRefused):
                 render(plan_of(clip), clip, out, ledger=ledger, subject="album")
             assert not out.exists()
-            assert folder_of(out).exists()
+            assert (folder_of(out) / "draws").exists()
+            assert when == "naming" or not list(folder_of(out).glob("0*.mp4"))
 
 
 def test_a_paid_rendering_is_kept_beside_the_release_that_it_was_to_replace(
-    clip: Path, tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    clip: Path, tmp_path: Path, ledger: Ledger, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "private.mp4"
     paying: Any = {"ledger": ledger, "subject": "album"}
@@ -277,13 +279,15 @@ def test_a_paid_rendering_is_kept_beside_the_release_that_it_was_to_replace(
     assert entry.status == "skipped"
     assert any("was begun and not finished, and is kept in " in str(note) for note in entry.warnings)
     assert (folder_of(out) / "draws").is_file()
+    print_report(Report(entries=[entry]), json=False)
+    assert "was begun and not finished, and is kept in " in capsys.readouterr().err
     assert render(plan_of(clip), clip, out, replace=True, **paying).resumed
     assert debits(ledger) == 2
 
 
 @pytest.mark.parametrize("at", ["draws", "00000000.mp4", "state.json"])
 def test_one_that_is_killed_while_it_removes_its_state_is_finished(
-    clip: Path, tmp_path: Path, ledger: Ledger, at: str, monkeypatch: pytest.MonkeyPatch
+    clip: Path, tmp_path: Path, ledger: Ledger, at: str
 ) -> None:
     out, unlink = tmp_path / "private.mp4", Path.unlink
     paying: Any = {"ledger": ledger, "subject": "album", "replace": True}
@@ -321,9 +325,7 @@ def test_a_state_that_cannot_be_removed_fails_no_release(
 
 
 @pytest.mark.parametrize(("name", "data"), [("certificate.json", b"{}"), ("joined.mp4", b"?")])
-def test_a_damaged_state_is_one_line(
-    clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, data: bytes
-) -> None:
+def test_a_damaged_state_is_one_line(clip: Path, tmp_path: Path, name: str, data: bytes) -> None:
     out = tmp_path / "private.mp4"
     interrupted(rendering, "place_together", plan_of(clip), clip, out)
     (folder_of(out) / name).write_bytes(data)
