@@ -20,7 +20,7 @@ from dpveil.batch.report import (
 )
 from dpveil.cli import exits, say
 from dpveil.core.guarantee import Guarantee, counted
-from dpveil.core.notes import Aside
+from dpveil.core.notes import Aside, Unfinished
 from dpveil.errors import BudgetRefused, DPVeilError, OutputError, PhotoError, TooWeak
 from dpveil.io.names import shown
 from dpveil.release.words import worth
@@ -83,6 +83,9 @@ def print_report(report: Report, json: bool) -> None:
     warn(report.released)
     if report.skipped:
         say.note(SKIPPED.format(photos=several([shown(entry.source) for entry in report.skipped])))
+    for text in (text for entry in report.skipped for text in entry.warnings):
+        if isinstance(text, Unfinished):
+            say.note(text)
     if lost := report.discarded:
         say.note(DISCARDED.format(photos=several([shown(entry.source) for entry in lost])))
     say.note(_counts(report))

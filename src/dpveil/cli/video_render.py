@@ -50,16 +50,20 @@ class Rendering:
         if paying.get("ledger") is not None:
             tell_cost("the clip", [plan.total], paying["ledger"], paying["subject"])
         if dry or self.preview is not None:
-            return self._show(plan, source)
+            return self._show(plan, source, paid=paying.get("ledger") is not None)
         return self._release(plan, source, paying)
 
-    def _show(self, plan: VideoPlan, source: Path) -> int:
+    def _show(self, plan: VideoPlan, source: Path, *, paid: bool) -> int:
+        from dpveil.video.encoders import container_for
+        from dpveil.video.possible import check_possible
         from dpveil.video.reading import open_clip
         from dpveil.video.rendering import check_same
         from dpveil.video.sheets import preview_sheet, write_sheet
 
         with open_clip(source) as opened:
             check_same(plan, opened.facts, source)
+            container = None if self.out is None else container_for(self.out)
+            check_possible(plan, opened, container, paid=paid)
             if self.preview is not None:
                 write_sheet(self.preview, preview_sheet(plan, opened), replace=self.force)
         if self.json:

@@ -36,6 +36,10 @@ class Aside(str):
     """A sentence for information, which is no warning."""
 
 
+class Unfinished(Aside):
+    """A sentence about what is kept beside a release that was skipped, which is told of these, too."""
+
+
 def told(notes: Iterable[str], options: Mapping[str, str]) -> tuple[str, ...]:
     """Return notes as `options`, such as {"protect": "--protect"}, write the settings that they name."""
     return tuple(note.told(options) if isinstance(note, Note) else note for note in notes)

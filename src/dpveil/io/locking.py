@@ -94,7 +94,8 @@ def alone(path: Path) -> Iterator[None]:
     finally:
         try:
             with suppress(OSError):
-                path.unlink()
+                if os.path.samestat(os.fstat(handle), path.lstat()):
+                    path.unlink()  # else it is removed, or another's by now
         finally:
             os.close(handle)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from fractions import Fraction
 from typing import Any, Final
 
+from dpveil.video.library import pyav
 from dpveil.video.reading import Clip
 from dpveil.video.streams import opened, told
 
@@ -62,8 +64,10 @@ class Sound:
     def _timed(self, stream: Any) -> Iterator[Any]:
         """Yield the packets of sound, timed from the first frame on.
 
-        In files that can say so, the last packet before it is kept, as decoders need one to begin with.
+        In files that can say so, the last packet before it is kept, as decoders need one to begin with. What
+        an edit list cuts out later is left out.
         """
+        begun = False
         with told(self._source, "its sound"):
             for packet in self._opened.demux(stream):
                 if not packet.size:
@@ -72,5 +76,41 @@ class Sound:
                     raise self._source.refused("its sound is damaged, or has no times", WITHOUT)
                 packet.pts, packet.dts = packet.pts - self._shift, packet.dts - self._shift
                 length = packet.duration or 0
+                if packet.is_discard and (begun or packet.pts >= 0):
+                    continue
+                begun |= not packet.is_discard
                 if packet.pts >= 0 or (self._before and packet.pts + 2 * length > 0):
                     yield packet
+
+
+class _Nowhere:
+    """A file that keeps nothing of what is written to it."""
+
+    def __init__(self) -> None:
+        self._at = self._size = 0
+
+    def write(self, data: bytes) -> int:
+        self._at += len(data)
+        self._size = max(self._size, self._at)
+        return len(data)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._at = offset + (0, self._at, self._size)[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+
+def check_sound(clip: Clip, container: str) -> None:
+    """Raise `ClipError` unless all packets of a clip's sound can be copied into such a file; writes none."""
+    av = pyav()
+    try:
+        with (
+            av.open(_Nowhere(), "w", format=container) as made,
+            closing(Sound(clip, made, container)) as sound,
+        ):
+            sound.until(None)
+    except (av.error.FFmpegError, ValueError) as error:
+        problem = f"its sound cannot be copied into {container} files: its times, or how it is coded"
+        raise clip.way.source.refused(problem, WITHOUT) from error

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
-from dpveil.errors import ClipError
 from dpveil.video.containers import damaged
 from dpveil.video.library import pyav
 from dpveil.video.source import Source
@@ -80,7 +79,8 @@ class Way:
                 with told(self.source, "its index"):
                     container.seek(near, stream=stream)
             clock = Clock(usual)
-            frames = self._as(look, stream, decoded(container, stream, self.source))
+            found = decoded(container, stream, self.source, numbered=near is None)
+            frames = self._as(look, stream, found)
             plain = ((frame.pts, frame) for frame in frames)
             for own, frame in _whole(frames, look, self.source) if look.fields else plain:
                 yield self.tick(clock, own), frame
@@ -92,30 +92,29 @@ class Way:
             yield frame
 
 
-def decoded(container: Any, stream: Any, source: Source) -> Iterator[Any]:
+def decoded(container: Any, stream: Any, source: Source, *, numbered: bool = True) -> Iterator[Any]:
     """Yield the frames of PyAV from where `container` is, in the order in which they are shown.
 
-    Raises `ClipError` for the first packet that is damaged or cannot be decoded.
+    Raises `ClipError` for the first packet that is damaged or cannot be decoded, with the frame's number if
+    that is `numbered`, as from the first one on.
     """
     count = 0
     packets = container.demux(stream)
     while True:
-        with told(source, f"frame {count}"):
+        name = f"frame {count}" if numbered else "a frame"
+        with told(source, name):
             packet = next(packets, None)
             if packet is None:
                 return
             if packet.is_corrupt:
-                raise _damaged(source, count)
+                raise damaged(source, f"{name} is damaged")
             frames = packet.decode()
         for frame in frames:
+            name = f"frame {count}" if numbered else "a frame"
             if frame.is_corrupt:
-                raise _damaged(source, count)
+                raise damaged(source, f"{name} is damaged")
             yield frame
             count += 1
-
-
-def _damaged(source: Source, count: int) -> ClipError:
-    return damaged(source, f"frame {count} is damaged")
 
 
 def _whole(frames: Iterator[Any], look: Look, source: Source) -> Iterator[tuple[int | None, Any]]:

@@ -23,6 +23,8 @@ from dpveil.video.times import durations
 from dpveil.video.writing import MOVIE, told_of, unit_of
 
 MILLISECOND: Final = Fraction(1, 1000)
+EXACT: Final = ("mp4", "mov")
+"""Containers that hold times exactly."""
 MESSAGES: Final = 6
 """The type of H.264's units that hold supplemental messages."""
 AGAIN: Final = "render the clip again"
@@ -47,7 +49,7 @@ def join(
     path = Path(out)
     with told_of(path), path.open("wb") as file:
         options = dict(MOVIE)
-        if container in ("mp4", "mov"):
+        if container in EXACT:
             options["movie_timescale"] = str(unit_of(facts).denominator)
         with pyav().open(file, "w", format=container, container_options=options) as made:
             _fill(made, [Path(segment) for segment in segments], facts, container, audio_from)
@@ -56,7 +58,7 @@ def join(
 
 
 def _fill(made: Any, segments: list[Path], facts: Facts, container: str, audio_from: Clip | None) -> None:
-    unit = unit_of(facts) if container in ("mp4", "mov") else MILLISECOND
+    unit = unit_of(facts) if container in EXACT else MILLISECOND
     packets = _timed(_packets(segments, facts), facts, unit)
     first = next(packets)
     try:
@@ -80,23 +82,36 @@ def _fill(made: Any, segments: list[Path], facts: Facts, container: str, audio_f
 
 def _timed(packets: Iterator[Any], facts: Facts, unit: Fraction) -> Iterator[Any]:
     """Yield all packets with the times of `facts`, in `unit`; raises `OutputError` for another number."""
-    lengths = (length for length, count in durations(facts) for _ in range(count))
-    ticks, last = 0, -1
-    for length in lengths:
+    for begun, ended in _shown(facts, unit):
         packet = next(packets, None)
         if packet is None:
             raise OutputError("the segments have fewer frames than the clip", hint=AGAIN)
-        begun = round(ticks * facts.time_base / unit)
-        ticks += length
         packet.pts = packet.dts = begun
-        packet.duration = round(ticks * facts.time_base / unit) - begun
+        packet.duration = ended - begun
         packet.time_base = unit
-        if begun <= last:
-            raise OutputError("two frames are less than a millisecond apart", hint="write an .mp4 file")
-        last = begun
         yield packet
     if next(packets, None) is not None:
         raise OutputError("the segments have more frames than the clip", hint=AGAIN)
+
+
+def _shown(facts: Facts, unit: Fraction) -> Iterator[tuple[int, int]]:
+    """Yield when each frame begins and ends, in `unit`; raises `OutputError` if two begin at once."""
+    ticks, last = 0, -1
+    for length, count in durations(facts):
+        for _ in range(count):
+            begun = round(ticks * facts.time_base / unit)
+            ticks += length
+            if begun <= last:
+                raise OutputError("two frames are less than a millisecond apart", hint="write an .mp4 file")
+            last = begun
+            yield begun, round(ticks * facts.time_base / unit)
+
+
+def check_times(facts: Facts, container: str) -> None:
+    """Raise `OutputError` if files in `container` do not hold the times of a clip."""
+    unit = unit_of(facts)  # segments are MP4 files, whatever they are joined to
+    for _ in _shown(facts, unit if container in EXACT else MILLISECOND):
+        pass
 
 
 def _packets(segments: list[Path], facts: Facts) -> Iterator[Any]:

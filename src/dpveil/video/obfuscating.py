@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from dpveil.accounting.meaning import at_least
@@ -14,22 +16,26 @@ from dpveil.batch.resume import ALONE, ARGUMENTS, taken
 from dpveil.batch.run import FORGOTTEN
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.task import Task
-from dpveil.core.notes import Aside
+from dpveil.core.notes import Aside, Unfinished
 from dpveil.core.numbers import Json
 from dpveil.core.origin import FACE
-from dpveil.errors import DPVeilError, TooWeak
+from dpveil.errors import DPVeilError, OutputError, TooWeak
 from dpveil.io import make_folder
 from dpveil.io.names import shown
+from dpveil.release.saving import certificate_path
 from dpveil.video.analyzing import Progress, analyze, nothing
 from dpveil.video.asked import HOLD, ONCE
 from dpveil.video.certificate import VideoCertificate
+from dpveil.video.encoders import container_for
 from dpveil.video.finished import finished
 from dpveil.video.path import FINE
 from dpveil.video.plan import VideoPlan
 from dpveil.video.plan_file import parse_plan
+from dpveil.video.possible import check_possible
+from dpveil.video.reading import open_clip
 from dpveil.video.rendering import render
 from dpveil.video.source import Source
-from dpveil.video.state import digest_of, drop, left_plan
+from dpveil.video.state import digest_of, drop, folder_of, left_plan
 
 USUAL: Final[Mapping[str, Json]] = {
     "over_time": ONCE,
@@ -40,6 +46,10 @@ USUAL: Final[Mapping[str, Json]] = {
     "event_times": 1,
 }
 """The settings of clips alone, as they are without options."""
+LEFT: Final = (
+    "a rendering to {} was begun and not finished, and is kept in {}: its own command goes on there, and what"
+    " was paid for it is lost if you remove that folder"
+)
 DROPPED: Final = "left out of the clip: {}"
 
 
@@ -64,13 +74,16 @@ class ClipRun:
         """
         choices, stamp = self.choices, task.stamp
         if not choices.force and (there := self._finished(task, stamp)) is not None:
-            drop(task.output)
-            return _entry(SKIPPED, task, there)
+            return _skipped(task, there)
+        if choices.force:
+            _check_ours(task.output)
         with closing(Source(task.source)) as source:
             clip = source.sha256()
         asked = digest_of({"settings": self.settings, "clip": clip, "more": str(dict(self.more))})
         plan = self._plan(task, asked, progress)
         if choices.dry:
+            with open_clip(task.source) as opened:
+                check_possible(plan, opened, container_for(task.output), paid=choices.ledger is not None)
             return _planned(task, plan)
         make_folder(task.output.parent)
         chosen = {"seed": choices.seed, "sign": choices.sign, "replace": choices.force}
@@ -131,8 +144,25 @@ def again(task: Task, plan: VideoPlan, paying: Mapping[str, Any]) -> Entry | Non
         return None
     if State.read(task.output.parent).replaced(stated.output.sha256, _stamp_of(plan)):
         raise taken(task.output)  # by another plan: its places are not in the certificate
-    drop(task.output)
-    return _entry(SKIPPED, task, stated)
+    return _skipped(task, stated)
+
+
+def _skipped(task: Task, stated: VideoCertificate) -> Entry:
+    """Return the entry of a release that is there, and drop what is left of making it, but nothing else."""
+    try:
+        kept = drop(task.output, certificate_path(task.output).read_bytes())
+    except OSError:  # it is being replaced
+        kept = False
+    note = [Unfinished(LEFT.format(shown(task.output), shown(folder_of(task.output))))] * kept
+    return _entry(SKIPPED, task, stated, tuple(note))
+
+
+def _check_ours(output: Path) -> None:
+    """Raise `OutputError` for a clip that is no release, which a name that was derived could hit."""
+    alone = os.path.lexists(output) and not os.path.lexists(certificate_path(output))
+    if alone and not folder_of(output).is_dir():
+        text = f"{shown(output)} has no certificate beside it, so it may be an original: it is not replaced"
+        raise OutputError(text, hint="choose another {out}, or remove it", arguments=ARGUMENTS)
 
 
 def _entry(status: str, task: Task, stated: VideoCertificate, notes: tuple[str, ...] = ()) -> Entry:

@@ -21,6 +21,9 @@ from dpveil.video.upright import Upright
 MAX_PIXELS: Final = 8192 * 4320
 """Default limit on the pixels of a frame: 8K. A clip needs memory for some dozens of frames."""
 
+DECODED: Final[set[str]] = set()
+"""SHA-256 of the clips of which this process has decoded every frame."""
+
 
 def open_clip(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Clip:
     """Open the clip in the file at `path`, and find its facts; use it as a context manager.
@@ -57,6 +60,14 @@ class Clip:
     ) -> None:
         self.close()
 
+    def check(self) -> None:
+        """Raise `ClipError` if the file was written to since it was opened."""
+        self.way.source.check()
+
+    def check_bytes(self) -> None:
+        """Raise `ClipError` unless the file's bytes are those of `facts`, and it was not written to."""
+        self.way.source.check_bytes(self.facts.sha256)
+
     def close(self) -> None:
         """Close the file."""
         self.way.source.close()
@@ -85,7 +96,9 @@ class Clip:
                 break
         if index != stop - 1:
             raise self._lies()
-        self.way.source.check()
+        self.check()
+        if start == 0 and stop == self.facts.frames:
+            DECODED.add(self.facts.sha256)
 
     def _from(self, start: int, times: list[int]) -> Iterator[tuple[int, Any]]:
         """Return times and pictures of the frames from `start` on."""

@@ -12,7 +12,7 @@ import errno
 import json
 import os
 from collections.abc import Iterable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -37,11 +37,12 @@ from dpveil.video.joining import join
 from dpveil.video.paying import Payer, Payment, check_payer
 from dpveil.video.plan import VideoPlan
 from dpveil.video.plan_file import to_text
+from dpveil.video.possible import check_possible
 from dpveil.video.reading import MAX_PIXELS, Clip, open_clip
 from dpveil.video.renderer import Renderer
 from dpveil.video.segments import spans
 from dpveil.video.stage import Stage
-from dpveil.video.state import CERTIFICATE, DRAWS, PLAN, State, sha256_of, state
+from dpveil.video.state import CERTIFICATE, DRAWS, PLAN, State, sha256_of, state, told
 from dpveil.video.writing import Writer
 
 RENDERING: Final = "rendering"
@@ -100,7 +101,7 @@ def render(
             try:
                 if asked is not None and not work.has(PLAN):
                     work.keep_plan(to_text(plan), asked)
-                if not work.has(CERTIFICATE):
+                if not work.has(CERTIFICATE) and job.named() is None:
                     job.begin(payment, replace=replace)
                     job.render()
                     job.join(sign)
@@ -110,7 +111,8 @@ def render(
                 if not work.has(DRAWS) and not payment.has_paid(plan, work.nonce):
                     work.remove()  # nothing is lost by that
                 raise
-            work.remove()
+            with suppress(OutputError):  # all is released: what is left is dropped by the next run
+                work.remove()
             return Rendered(target, certificate, work.resumed)
 
 
@@ -145,12 +147,22 @@ class _Job:
         return KeptBits(self.work.key, name)
 
     def begin(self, payment: Payment, *, replace: bool) -> None:
-        """Pay for every draw, then draw, if no process did; what was drawn is stored then."""
+        """Pay for every draw, then draw, if no process did; what was drawn is stored then.
+
+        Whatever can be known to fail does so before that. A ledger that lacks a debit gets it again.
+        """
         if not replace:
             _check_free(self.target)
-        if not self.work.has(DRAWS):
-            payment.pay(self.plan, self.work.nonce)
-            self.work.keep(DRAWS, self.stage.draw(self.clip, self.bits))
+        drawn = self.work.has(DRAWS)
+        if not drawn:
+            _ = self.work.key  # raises if it is gone
+            paid = payment.ledger is not None
+            check_possible(self.plan, self.clip, self.container, paid=paid, progress=self.progress)
+        payment.pay(self.plan, self.work.nonce)
+        if not drawn:
+            draws = self.stage.draw(self.clip, self.bits)
+            self.clip.check()
+            self.work.keep(DRAWS, draws)
         if not self.stage.each_frame:
             self.work.forget_key()
 
@@ -168,6 +180,7 @@ class _Job:
                 renderer.look(frame)
             for start, stop in parts[missing[0] :]:
                 self._segment(renderer, SEGMENT.format(start), islice(frames, stop - start))
+            next(frames, None)  # raises if there are more, or the file was written to
 
     def _segment(self, renderer: Renderer, name: str, frames: Iterable[Frame]) -> None:
         """Render the frames of one segment, while those before are encoded."""
@@ -177,6 +190,7 @@ class _Job:
             for frame in frames:
                 encoding.call(writer.write, Frame(frame.index, frame.time, renderer.frame(frame)))
                 self.progress(RENDERING, frame.index + 1, facts.frames)
+        self.clip.check()
         self.work.finish(name)
 
     def join(self, sign: SigningKey | None) -> None:
@@ -185,24 +199,47 @@ class _Job:
         segments = [self.work.path(SEGMENT.format(start)) for start, _ in spans(facts)]
         sound = self.clip if self.plan.keep_audio else None
         join(segments, part, facts, container=self.container, audio_from=sound)
+        self.clip.check_bytes()
         certificate = self._certificate(sha256_of(part))
         self.work.finish(self.joined)
-        text = (certificate if sign is None else certificate.signed(sign)).to_text()
-        self.work.keep(CERTIFICATE, text.encode(), mode=USUAL)
+        text = (certificate if sign is None else certificate.signed(sign)).to_text().encode()
+        self.work.note_release(text)
+        self.work.keep(CERTIFICATE, text, mode=USUAL)
+
+    def named(self) -> VideoCertificate | None:
+        """Return the certificate of this rendering's release if both files have their names."""
+        beside = certificate_path(self.target)
+        with told(beside):
+            text = beside.read_bytes() if beside.is_file() else b""
+        if not self.work.is_of(text) or not self.target.is_file():
+            return None
+        stated = self._stated(text)
+        return stated if sha256_of(self.target) == stated.output.sha256 else None
 
     def name(self, payment: Payment, *, replace: bool) -> VideoCertificate:
         """Give the certificate and the clip their names, unless a process before has done so."""
+        payment.pay(self.plan, self.work.nonce)
+        if (there := self.named()) is not None:
+            payment.note(self.plan, self.work.nonce, there.output.sha256)
+            return there
         beside, text = certificate_path(self.target), self.work.read(CERTIFICATE) or b""
-        stated = self._certificate(str(json.loads(text)["output"]["sha256"]))
-        ours = beside.is_file() and beside.read_bytes() == text
-        if ours and self.target.is_file() and sha256_of(self.target) == stated.output.sha256:
-            return stated
+        if not self.work.is_of(text):
+            raise self.work.damaged()
+        stated = self._stated(text)
+        if sha256_of(self.work.path(self.joined)) != stated.output.sha256:
+            raise self.work.damaged()
+        with told(beside):
+            ours = beside.is_file() and beside.read_bytes() == text
         place_together(
             [(self.work.path(CERTIFICATE), beside), (self.work.path(self.joined), self.target)],
             replace=replace or (ours and not os.path.lexists(self.target)),
             before=lambda: payment.note(self.plan, self.work.nonce, stated.output.sha256),
         )
         return stated
+
+    def _stated(self, text: bytes) -> VideoCertificate:
+        """Return the certificate that a text of `join` has, without its signature."""
+        return self._certificate(str(json.loads(text)["output"]["sha256"]))
 
     def _certificate(self, sha256: str) -> VideoCertificate:
         output = ClipOutput(sha256, FORMATS[self.target.suffix.lower()], self.clip.facts.seconds)

@@ -57,6 +57,12 @@ class Source:
         if self._stated() != self._state:
             raise self.refused(CHANGED, "wait until it is complete, and try again")
 
+    def check_bytes(self, sha256: str) -> None:
+        """Raise `ClipError` unless the file's bytes have this SHA-256, and it was not written to."""
+        if self.sha256() != sha256:
+            raise self.refused(CHANGED, "wait until it is complete, and try again")
+        self.check()
+
     def refused(self, problem: str, remedy: str = "") -> ClipError:
         """Return the error that this file has a `problem`."""
         return ClipError(f"cannot read {self.name}: {problem}", hint=remedy)
@@ -68,7 +74,7 @@ class Source:
 
     def _stated(self) -> tuple[int, ...]:
         found = os.fstat(self.handle)
-        return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+        return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 class View:

@@ -33,6 +33,8 @@ PLAN: Final = "plan.json"
 DRAWS: Final = "draws"
 CERTIFICATE: Final = "certificate.json"
 LOCK: Final = "lock"
+RELEASE: Final = "release"
+"""The field of a state with SHA-256 of the certificate that the rendering has got, once it has."""
 PART: Final = "part"
 MOST_BYTES: Final = 1 << 16
 """Most bytes of the state itself, which is short."""
@@ -67,13 +69,22 @@ class State:
         """The 32 bytes that key the draws; raises `OutputError` if they are gone or damaged."""
         key = self._read(KEY)
         if key is None or len(key) != 32:
-            raise self._damaged()
+            raise self.damaged()
         return key
 
     def forget_key(self) -> None:
         """Delete the key: all that it draws is stored."""
-        (self.folder / KEY).unlink(missing_ok=True)
-        flush_folder(self.folder)
+        with told(self.folder):
+            (self.folder / KEY).unlink(missing_ok=True)
+            flush_folder(self.folder)
+
+    def note_release(self, certificate: bytes) -> None:
+        """Store which release this becomes, until all of the state is removed."""
+        self.keep(STATE, _stated({**_found(self.folder), RELEASE: hashlib.sha256(certificate).hexdigest()}))
+
+    def is_of(self, certificate: bytes) -> bool:
+        """Whether this is the rendering of the release with this certificate."""
+        return _found(self.folder).get(RELEASE) == hashlib.sha256(certificate).hexdigest()
 
     @property
     def draws(self) -> bytes | None:
@@ -115,7 +126,7 @@ class State:
         return (self.folder / name).is_file()
 
     def remove(self) -> None:
-        """Delete everything, the key first: the rendering is finished, or dropped."""
+        """Delete everything, the key first and what it is of last: the rendering is finished, or dropped."""
         with told(self.folder):
             _clear(self.folder)
             (self.folder / LOCK).unlink(missing_ok=True)
@@ -129,10 +140,10 @@ class State:
             except FileNotFoundError:
                 return None
 
-    def _damaged(self) -> OutputError:
+    def damaged(self) -> OutputError:
+        """Return the error that a file of the state is damaged, or gone."""
         text = f"{shown(self.folder)} is damaged"
-        hint = "with {replace} the rendering begins anew, and what was paid for it is lost"
-        return OutputError(text, hint=hint, arguments={"replace": "replace=True"})
+        return OutputError(text, hint="remove it to begin anew; what was paid for it is lost then")
 
 
 @contextmanager
@@ -172,13 +183,22 @@ def left_plan(out: Path, asked: str) -> str | None:
         return None
 
 
-def drop(out: Path) -> None:
-    """Delete what is left of a rendering to `out` that is finished, unless a process still uses it."""
+def drop(out: Path, certificate: bytes) -> bool:
+    """Delete what is left of the rendering of the release at `out`, which has this certificate.
+
+    Returns whether there is another rendering to `out`, begun and not finished; it is kept.
+    """
     folder = folder_of(out)
     if not folder.is_dir() or folder.is_symlink():
-        return
-    with suppress(OSError, OutputError), state(out, {}, anew=True) as found:
-        found.remove()
+        return False
+    with suppress(OSError, OutputError):
+        _check_own(folder)
+        with alone(folder / LOCK):
+            found = State(folder, "", resumed=True)
+            if found.has(STATE) and not found.is_of(certificate):
+                return True
+            found.remove()
+    return False
 
 
 def digest_of(settings: Mapping[str, Any]) -> str:
@@ -199,7 +219,7 @@ def sha256_of(path: Path) -> str:
 
 def _begun(folder: Path, digest: str, out: Path, *, anew: bool) -> State:
     """Return the state in a folder that is locked, or a new one if there is none."""
-    there = _parsed(folder)
+    there = _found(folder) if (folder / STATE).is_file() else None
     if there is not None and there != {} and (there["digest"] == digest):
         return State(folder, there["nonce"], resumed=True)
     if there is not None and not anew:
@@ -210,24 +230,27 @@ def _begun(folder: Path, digest: str, out: Path, *, anew: bool) -> State:
         _clear(folder)
         nonce = secrets.token_hex(16)
         _write(folder, KEY, os.urandom(32))
-        text = json.dumps({"format": FORMAT, "digest": digest, "nonce": nonce})
-        _write(folder, STATE, text.encode())
+        _write(folder, STATE, _stated({"format": FORMAT, "digest": digest, "nonce": nonce}))
         flush_folder(folder.parent)
     return State(folder, nonce, resumed=False)
 
 
-def _parsed(folder: Path) -> dict[str, str] | None:
-    """Return what a state says; None if none was begun, and nothing of one that is damaged."""
+def _stated(fields: Mapping[str, str]) -> bytes:
+    return json.dumps(fields).encode()
+
+
+def _found(folder: Path) -> dict[str, str]:
+    """Return what a state says: nothing if none was begun, or if it is damaged."""
     try:
         with (folder / STATE).open("rb") as file:
             data = json.loads(file.read(MOST_BYTES))
-    except FileNotFoundError:
-        return None
     except (OSError, ValueError, RecursionError):
         return {}
     fields = ("format", "digest", "nonce")
     whole = isinstance(data, dict) and all(isinstance(data.get(name), str) for name in fields)
-    return {name: data[name] for name in fields} if whole and data["format"] == FORMAT else {}
+    if not whole or data["format"] != FORMAT:
+        return {}
+    return {name: data[name] for name in (*fields, RELEASE) if isinstance(data.get(name), str)}
 
 
 def _check_own(folder: Path) -> None:
@@ -256,12 +279,16 @@ def _write(folder: Path, name: str, contents: bytes, mode: int = OWN) -> None:
 
 
 def _clear(folder: Path) -> None:
-    """Delete all but the lock, first what would make a rendering go on, then the rest."""
-    for name in (STATE, KEY, DRAWS):
+    """Delete all but the lock: the key first, and last what the rendering is of.
+
+    One that is killed meanwhile leaves a state that is known, whose nonce was paid.
+    """
+    for name in (KEY, DRAWS):
         (folder / name).unlink(missing_ok=True)
     for path in folder.iterdir():
-        if path.name != LOCK:
+        if path.name not in (LOCK, STATE):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    (folder / STATE).unlink(missing_ok=True)
 
 
 @contextmanager

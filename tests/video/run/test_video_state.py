@@ -54,7 +54,7 @@ def test_a_link_in_its_place_is_refused(tmp_path: Path) -> None:
     folder_of(tmp_path / "private.mp4").symlink_to(elsewhere)
     with pytest.raises(OutputError, match="not a private folder"), state(tmp_path / "private.mp4", SETTINGS):
         pytest.fail("it was used")
-    drop(tmp_path / "private.mp4")
+    assert not drop(tmp_path / "private.mp4", b"")
     assert elsewhere.exists()
 
 
@@ -109,8 +109,13 @@ def test_what_is_left_of_a_finished_rendering_is_dropped(tmp_path: Path) -> None
     with state(out, SETTINGS) as made:
         made.keep("draws", b"drawn")
         (made.folder / "000000").mkdir()
-    drop(out)
-    drop(out)
+    assert drop(out, b"certificate")
+    with state(out, SETTINGS) as found:
+        assert found.draws == b"drawn"
+        found.note_release(b"certificate")
+    assert drop(out, b"that of another")
+    assert not drop(out, b"certificate")
+    assert not drop(out, b"certificate")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,0 +1,370 @@
+"""Renderings that fail: for reasons that are known before paying, by files that change, and half removed."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import av
+import pytest
+
+pytest.importorskip("av")
+
+from clips_made import FRAMES, HEIGHT, WIDTH, make_clip, make_plan, picture, track
+
+from dpveil.batch import Choices, Report, Task
+from dpveil.cli import run
+from dpveil.cli.run_report import print_report
+from dpveil.errors import BudgetRefused, ClipError, DPVeilError, OutputError
+from dpveil.ledger import Ledger, Limit
+from dpveil.mechanisms.pixel import DPPix, Fill
+from dpveil.release.asked import chosen
+from dpveil.video import reading, rendering
+from dpveil.video.audio import Sound
+from dpveil.video.obfuscating import ClipRun, again
+from dpveil.video.plan import VideoPlan
+from dpveil.video.reading import Clip, open_clip
+from dpveil.video.rendering import render
+from dpveil.video.source import Source
+from dpveil.video.state import folder_of, state
+from dpveil.video.verification import verify_clip
+
+METHOD = DPPix(epsilon=3, block=8, neighbourhood=4)
+
+
+@pytest.fixture
+def clip(tmp_path: Path) -> Path:
+    return make_clip(tmp_path / "clip.mp4")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger(f"sqlite:///{tmp_path / 'budget.db'}", create=True) as made:
+        made.set_limit("album", Limit("pure", epsilon=100))
+        yield made
+
+
+def plan_of(clip: Path, **more: Any) -> VideoPlan:
+    return make_plan(clip, METHOD, [track(1, 0)], **more)
+
+
+def debits(ledger: Ledger) -> int:
+    return sum(type(entry.event).__name__ == "Debit" for entry in ledger.history("album"))
+
+
+def raw(path: Path, shade: int) -> Path:
+    """Write a clip whose file has the same size, whatever it shows."""
+    with av.open(str(path), "w", format="avi") as made:
+        stream: Any = made.add_stream("rawvideo", rate=12)
+        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
+        for index in range(FRAMES):
+            frame = av.VideoFrame.from_ndarray(picture(index) // 2 + shade, format="rgb24")
+            frame.pts, frame.time_base = index, Fraction(1, 12)
+            made.mux(stream.encode(frame))
+        made.mux(stream.encode(None))
+    return path
+
+
+@pytest.mark.parametrize("seen", ["times", "bytes"])
+@pytest.mark.parametrize("at", [3, FRAMES])
+def test_a_clip_that_is_written_to_meanwhile_is_not_released(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seen: str, at: int
+) -> None:
+    """The bytes alone tell it where the file's times are forged."""
+    clip, other, out = raw(tmp_path / "a.avi", 0), raw(tmp_path / "b.avi", 90), tmp_path / "private.mp4"
+    assert clip.stat().st_size == other.stat().st_size
+    plan, before = plan_of(clip), clip.stat()
+    if seen == "bytes":
+        monkeypatch.setattr(Source, "check", lambda self: None)
+    else:
+        monkeypatch.setattr(Source, "check_bytes", lambda self, sha256: None)
+
+    def progress(stage: str, done: int, of: int) -> None:
+        if (stage, done) == ("rendering", at):
+            with clip.open("rb+") as file:
+                file.write(other.read_bytes())
+            os.utime(clip, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    with pytest.raises(ClipError, match="changed while it was read"):
+        render(plan, clip, out, progress=progress)
+    assert not out.exists()
+    assert not (folder_of(out) / "certificate.json").exists()
+    if seen == "times":
+        assert not list(folder_of(out).glob("0*.mp4"))
+
+
+def test_what_the_end_of_a_clip_tells_is_heard(clip: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    frames = Clip.frames
+
+    def one_more(self: Clip, *given: Any) -> Iterator[Any]:
+        yield from frames(self, *given)
+        if given[0] == 0 and len(given) == 1:
+            raise ClipError("there are more frames")
+
+    monkeypatch.setattr(Clip, "frames", one_more)
+    with pytest.raises(ClipError, match="there are more frames"):
+        render(plan_of(clip), clip, tmp_path / "private.mp4")
+    assert not (tmp_path / "private.mp4").exists()
+
+
+def near(path: Path) -> Path:
+    """Write a clip of which two frames are a third of a millisecond apart."""
+    unit = Fraction(1, 90_000)
+    with av.open(str(path), "w") as made:
+        stream: Any = made.add_stream("libx264", rate=25)
+        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
+        stream.codec_context.max_b_frames = 0
+        stream.codec_context.time_base = stream.time_base = unit
+        for index, time in enumerate([0, 3600, 3630, *range(7200, 7200 + 3600 * (FRAMES - 3), 3600)]):
+            frame = av.VideoFrame.from_ndarray(picture(index), format="rgb24")
+            frame.pts, frame.time_base = time, unit
+            made.mux(stream.encode(frame))
+        made.mux(stream.encode(None))
+    return path
+
+
+def damaged(path: Path, number: int) -> Path:
+    """Write a clip of which one frame cannot be decoded, which is not noticed when it is opened."""
+    data = bytearray(make_clip(path, number + 20).read_bytes())
+    with av.open(str(path)) as found:
+        packet = [packet for packet in found.demux(video=0) if packet.size][number]
+        start, size = packet.pos, packet.size
+    data[start + 4 : start + size] = bytes([255]) * (size - 4)
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("why", ["sound", "times", "frame", "encoder"])
+def test_what_must_fail_is_refused_before_it_is_paid(
+    tmp_path: Path, ledger: Ledger, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clip, out, more, words = tmp_path / "clip.mp4", tmp_path / "private.mkv", {}, "a millisecond apart"
+    if why == "sound":
+        make_clip(clip, sound=True)
+        out, more, words = tmp_path / "private.webm", {"keep_audio": True}, "webm files do not take"
+    elif why == "times":
+        near(clip)
+    elif why == "frame":
+        damaged(clip, 80)
+        words = "frame 80 "
+    else:
+        make_clip(clip)
+        monkeypatch.setattr("dpveil.video.encoders.is_installed", lambda name: False)
+        words = "cannot write matroska"
+    plan = plan_of(clip, **more)
+    with pytest.raises(DPVeilError, match=words):
+        render(plan, clip, out, ledger=ledger, subject="album")
+    assert debits(ledger) == 0
+    assert not folder_of(out).exists()
+
+
+@pytest.mark.parametrize("why", ["sound", "frame"])
+def test_a_dry_run_says_what_must_fail(
+    tmp_path: Path, ledger: Ledger, why: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if why == "sound":
+        make_clip(tmp_path / "clip.mp4", sound=True)
+    else:
+        damaged(tmp_path / "clip.mp4", 80)
+    words = "webm files do not take" if why == "sound" else "frame 80 "
+    method = ["--method", "dp-pix", "--epsilon", "2", "--block", "8", "--regions", "whole"]
+    method += ["--keep-audio"] * (why == "sound")
+    paying = ["--ledger", f"sqlite:///{tmp_path / 'budget.db'}", "--subject", "album", "--dry-run"]
+    assert run(["obfuscate", "clip.mp4", "--out", "p.webm", *method, *paying]) != 0
+    assert words in capsys.readouterr().err
+    assert run(["video", "analyze", "clip.mp4", "--out", "plan.json", *method]) == 0
+    assert run(["video", "render", "plan.json", "--out", "p.webm", *paying]) != 0
+    assert words in capsys.readouterr().err
+
+
+def test_what_this_process_has_decoded_is_not_decoded_again(
+    clip: Path, tmp_path: Path, ledger: Ledger
+) -> None:
+    def stages() -> set[str]:
+        told: set[str] = set()
+        out = tmp_path / "private.mp4"
+        more: Any = {"ledger": ledger, "subject": "album", "replace": True}
+        render(plan_of(clip), clip, out, progress=lambda stage, done, of: told.add(stage), **more)
+        return told
+
+    reading.DECODED.clear()
+    assert stages() == {"checking", "rendering"}
+    assert stages() == {"rendering"}
+    reading.DECODED.clear()
+    with open_clip(clip) as opened:
+        list(opened.frames(1))
+    assert stages() == {"checking", "rendering"}
+
+
+def test_sound_that_an_edit_list_cuts_out_is_left_out() -> None:
+    """The packet before the first frame is one of them, and decoders need it."""
+    times = [
+        (-2048, True),
+        (-1024, True),
+        (0, False),
+        (1024, False),
+        (512, True),
+        (1536, True),
+        (2048, False),
+    ]
+    packets = [
+        SimpleNamespace(size=9, pts=t, dts=t, duration=1024, is_corrupt=False, is_discard=cut)
+        for t, cut in times
+    ]
+    sound: Any = Sound.__new__(Sound)
+    sound._opened = SimpleNamespace(demux=lambda stream: iter(packets))
+    sound._source, sound._shift, sound._before = None, 0, True
+    assert [packet.dts for packet in sound._timed(None)] == [-1024, 0, 1024, 2048]
+
+
+def stopped(*_: Any, **__: Any) -> Any:
+    raise KeyboardInterrupt
+
+
+def interrupted(place: Any, name: str, *given: Any, by: Any = stopped, **more: Any) -> None:
+    """Render with `by` in the place of a function that interrupts it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(place, name, by)
+        with pytest.raises(KeyboardInterrupt):
+            render(*given, **more)
+
+
+@pytest.mark.parametrize("when", ["rendering", "naming"])
+@pytest.mark.parametrize("room", [True, False])
+def test_what_goes_on_is_paid_again_if_the_ledger_lacks_its_debit(
+    clip: Path, tmp_path: Path, when: str, room: bool
+) -> None:
+    out, base, backup = tmp_path / "private.mp4", tmp_path / "budget.db", tmp_path / "backup.db"
+    url = f"sqlite:///{base}"
+    with Ledger(url, create=True) as ledger:
+        ledger.set_limit("album", Limit("pure", epsilon=100 if room else 4))
+        if not room:
+            ledger.debit("album", plan_of(clip).entries[0].guarantee, "another")
+    shutil.copy2(base, backup)
+    with Ledger(url) as ledger:
+        ledger.set_limit("album", Limit("pure", epsilon=100))
+        place, name = (rendering._Job, "render") if when == "rendering" else (rendering, "place_together")
+        interrupted(place, name, plan_of(clip), clip, out, ledger=ledger, subject="album")
+    for path in tmp_path.glob("budget.db-*"):
+        path.unlink()
+    shutil.copy2(backup, base)
+    with Ledger(url) as ledger:
+        before = debits(ledger)
+        if room:
+            made = render(plan_of(clip), clip, out, ledger=ledger, subject="album")
+            assert (made.resumed, debits(ledger)) == (True, before + 1)
+            assert ledger.knows("album", made.certificate.output.sha256)
+        else:
+            with pytest.raises(BudgetRefused):
+                render(plan_of(clip), clip, out, ledger=ledger, subject="album")
+            assert not out.exists()
+            assert (folder_of(out) / "draws").exists()
+            assert when == "naming" or not list(folder_of(out).glob("0*.mp4"))
+
+
+def test_a_paid_rendering_is_kept_beside_the_release_that_it_was_to_replace(
+    clip: Path, tmp_path: Path, ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "private.mp4"
+    paying: Any = {"ledger": ledger, "subject": "album"}
+    render(plan_of(clip), clip, out, **paying)
+    interrupted(rendering._Job, "render", plan_of(clip), clip, out, replace=True, **paying)
+    entry = again(Task(clip, out, out.name), plan_of(clip), paying)
+    assert entry is not None
+    assert entry.status == "skipped"
+    assert any("was begun and not finished, and is kept in " in str(note) for note in entry.warnings)
+    assert (folder_of(out) / "draws").is_file()
+    print_report(Report(entries=[entry]), json=False)
+    assert "was begun and not finished, and is kept in " in capsys.readouterr().err
+    assert render(plan_of(clip), clip, out, replace=True, **paying).resumed
+    assert debits(ledger) == 2
+
+
+@pytest.mark.parametrize("at", ["draws", "00000000.mp4", "state.json"])
+def test_one_that_is_killed_while_it_removes_its_state_is_finished(
+    clip: Path, tmp_path: Path, ledger: Ledger, at: str
+) -> None:
+    out, unlink = tmp_path / "private.mp4", Path.unlink
+    paying: Any = {"ledger": ledger, "subject": "album", "replace": True}
+
+    def killed(self: Path, missing_ok: bool = False) -> None:
+        if self.name == at and self.exists():
+            raise KeyboardInterrupt
+        unlink(self, missing_ok=missing_ok)
+
+    def once() -> None:
+        interrupted(Path, "unlink", plan_of(clip), clip, out, by=killed, **paying)
+
+    once()
+    before = out.read_bytes()
+    assert not (folder_of(out) / "key").exists()
+    render(plan_of(clip), clip, out, **paying)
+    assert (out.read_bytes(), debits(ledger)) == (before, 1)
+    assert not folder_of(out).exists()
+    once()
+    entry = again(Task(clip, out, out.name), plan_of(clip), {"ledger": ledger, "subject": "album"})
+    assert entry is not None
+    assert not any("not finished" in str(note) for note in entry.warnings)
+    assert not folder_of(out).exists()
+
+
+def test_a_state_that_cannot_be_removed_fails_no_release(
+    clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: Path) -> None:
+        raise PermissionError(13, "no")
+
+    monkeypatch.setattr(Path, "rmdir", fail)
+    out = render(plan_of(clip), clip, tmp_path / "private.mp4").path
+    assert verify_clip(out).status == "consistent"
+
+
+@pytest.mark.parametrize(("name", "data"), [("certificate.json", b"{}"), ("joined.mp4", b"?")])
+def test_a_damaged_state_is_one_line(clip: Path, tmp_path: Path, name: str, data: bytes) -> None:
+    out = tmp_path / "private.mp4"
+    interrupted(rendering, "place_together", plan_of(clip), clip, out)
+    (folder_of(out) / name).write_bytes(data)
+    with pytest.raises(OutputError, match="is damaged"):
+        render(plan_of(clip), clip, out)
+    assert not out.exists()
+
+
+def test_a_key_that_is_gone_is_noticed_before_it_is_paid(clip: Path, tmp_path: Path, ledger: Ledger) -> None:
+    out = tmp_path / "private.mp4"
+    interrupted(rendering._Job, "begin", plan_of(clip), clip, out, ledger=ledger, subject="album")
+    (folder_of(out) / "key").unlink()
+    with pytest.raises(OutputError, match="is damaged"):
+        render(plan_of(clip), clip, out, ledger=ledger, subject="album")
+    assert debits(ledger) == 0
+    assert not folder_of(out).exists()
+    render(plan_of(clip), clip, out, ledger=ledger, subject="album")
+
+
+def test_the_lock_of_another_process_stays(tmp_path: Path) -> None:
+    """One ends; another begins between the removal of its folder and that of its lock; a third comes."""
+    out = tmp_path / "private.mp4"
+    one = state(out, {})
+    one.__enter__().remove()
+    with state(out, {}):
+        one.__exit__(None, None, None)
+        with pytest.raises(OutputError, match="another process"), state(out, {}):
+            pytest.fail("both have it")
+
+
+def test_a_clip_without_a_certificate_is_not_replaced(clip: Path, tmp_path: Path) -> None:
+    out = tmp_path / "a.mp4"
+    out.write_bytes(b"another original")
+    method, regions = chosen(Fill(), "0,8,16,16", {})
+    clips = ClipRun(choices=Choices(method=method, regions=regions, force=True))
+    with pytest.raises(OutputError, match="may be an original"):
+        clips.release(Task(clip, out, out.name))
+    assert out.read_bytes() == b"another original"
+    out.unlink()
+    for _ in range(2):
+        clips.release(Task(clip, out, out.name))
+    assert json.loads((tmp_path / "a.mp4.certificate.json").read_text())["output"]
