@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -40,6 +40,20 @@ class Path:
         self._rows.append((frame, left, top, right, bottom))
         if len(self._rows) > CHUNK:
             self._fix()
+
+    def widen(self, boxes: Mapping[int, tuple[Float[np.ndarray, " 4"], bool]]) -> None:
+        """Hold further places by their frames, where keys are not fixed; of those added, only by sure ones."""
+        known = {row[0]: np.array(row[1:]) for row in self._rows}
+        if not self._frames:
+            first = self._rows[0][0]
+            known |= {frame: box for frame, (box, _) in boxes.items() if frame < first}
+        for frame in [row[0] for row in self._rows[bool(self._frames) :]]:
+            box, sure = boxes.get(frame, (known[frame], False))
+            if sure:
+                known[frame] = np.concatenate(
+                    [np.minimum(known[frame][:2], box[:2]), np.maximum(known[frame][2:], box[2:])]
+                )
+        self._rows = [(frame, *map(float, known[frame])) for frame in sorted(known)]
 
     def turn(self, frame: int, roll: float, yaw: float) -> bool:
         """Take the roll and yaw of a head in a frame, in degrees, and return whether they are news."""
