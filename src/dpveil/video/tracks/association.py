@@ -37,14 +37,14 @@ def overlap(one: Boxes, two: Boxes) -> Float[np.ndarray, "n m"]:
     return np.asarray(shared / np.maximum(area[:, None] + areas - shared, 1e-9))
 
 
-def containment(one: Boxes, two: Boxes) -> Float[np.ndarray, "n m"]:
-    """Return the intersection over the smaller box of all pairs of boxes.
+def share(one: Boxes, two: Boxes) -> Float[np.ndarray, "n m"]:
+    """Return the share of each of the first boxes that each of the others holds.
 
-    >>> containment(np.array([[0.0, 0, 2, 2]]), np.array([[1.0, 0, 3, 2], [0, 0, 9, 9]])).tolist()
+    >>> share(np.array([[0.0, 0, 2, 2]]), np.array([[1.0, 0, 3, 2], [0, 0, 9, 9]])).tolist()
     [[0.5, 1.0]]
     """
-    shared, area, areas = _shared(one, two)
-    return np.asarray(shared / np.maximum(np.minimum(area[:, None], areas), 1e-9))
+    shared, area, _ = _shared(one, two)
+    return np.asarray(shared / np.maximum(area[:, None], 1e-9))
 
 
 def _shared(
@@ -108,7 +108,7 @@ def continuations(
     if not len(held) or not len(found):
         return []
     seen, seen_found = inside(held, width, height), inside(found, width, height)
-    shared = containment(seen, seen_found)
+    shared = np.maximum(share(seen, seen_found), share(seen_found, seen).T)
     size, sizes = (np.maximum(boxes[:, 2:] - boxes[:, :2], 1e-6) for boxes in (seen, seen_found))
     change = np.log(sizes[None] / size[:, None])
     grows, shrinks = (cut(boxes, width, height).reshape(-1, 2, 2).any(axis=1) for boxes in (before, found))

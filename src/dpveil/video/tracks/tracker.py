@@ -13,11 +13,11 @@ from dpveil.regions.finder import Seen
 from dpveil.video.facts import Facts, Frame
 from dpveil.video.tracks.association import (
     completed,
-    containment,
     continuations,
     inside,
     matches,
     overlap,
+    share,
 )
 from dpveil.video.tracks.looking import Sight
 from dpveil.video.tracks.memory import Memory, Moment
@@ -154,7 +154,7 @@ class Tracker:
             return
         boxes, there = (np.array([trace.box for trace in some]) for some in (missing, found))
         later = np.array([trace.begun for trace in found]) > [[trace.found.frame] for trace in missing]
-        shared = np.where(later, containment(inside(boxes, *self._size), there), 0).max(axis=1)
+        shared = np.where(later, share(inside(boxes, *self._size), there), 0).max(axis=1)
         for trace, alike, held in zip(missing, overlap(boxes, there).max(axis=1), shared, strict=True):
             trace.covered = trace.covered + 1 if trace.place.sure and held >= HELD else 0
             if alike > TAKEN or trace.covered >= COVERED:
