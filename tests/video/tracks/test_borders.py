@@ -87,6 +87,7 @@ def test_only_the_side_that_the_border_cuts_may_change():
     assert continuations(whole, whole, cut, *size) == [(0, 0)]
     inner = cut + [60, 0, 60, 0]
     assert continuations(inner, inner, whole + [58, 0, 58, 0], *size) == []
+    assert continuations(inner, inner, inner + [6, 0, 6, 0], *size) == []
     assert continuations(cut, cut, np.array([[2.0, 50, 40, 130]]), *size) == []
     assert continuations(cut, cut, whole + [9, 0, 9, 0], *size) == []
     assert continuations(whole[:0], whole[:0], cut, *size) == continuations(cut, cut, whole[:0], *size) == []
@@ -98,6 +99,8 @@ def test_boxes_are_completed_outside_of_the_picture_only():
     assert corner.tolist() == [220, -20, 260, 30]
     half = completed(np.array([220.0, 60, 240, 85]), known, WIDTH, HEIGHT)
     assert half.tolist() == [220, 60, 240, 85]
+    across = np.array([0.0, 60, 240, 85])
+    assert completed(across, np.array([-30.0, 60, 240, 85]), WIDTH, HEIGHT).tolist() == across.tolist()
     inner = np.array([100.0, 60, 110, 85])
     assert completed(inner, known, WIDTH, HEIGHT).tolist() == inner.tolist()
 
