@@ -147,7 +147,9 @@ def test_a_head_that_turns_back_abruptly_is_shown_at_the_middle_of_what_is_repla
     course = Course.of(keys, "head")
     frames = np.arange(0, 90.5, 0.5)
     poses = [(course.shown(f), course.outline(f)[0]) for f in frames]
-    shown, middle = np.array([[one.back(np.zeros((1, 2)))[0] for one in both] for both in poses]).swapaxes(0, 1)
+    shown, middle = np.array([[one.back(np.zeros((1, 2)))[0] for one in both] for both in poses]).swapaxes(
+        0, 1
+    )
     cell = PITCH * side(course.cells[0].scale)
     assert np.abs(shown - middle).max() < 0.75 * cell + NEAR * side(course.cells[0].scale)
     assert np.abs(np.diff(shown[:, 0], 2)).max() < 4.5

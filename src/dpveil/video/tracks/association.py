@@ -94,9 +94,7 @@ def completed(
     return whole
 
 
-def continuations(
-    held: Boxes, before: Boxes, found: Boxes, width: int, height: int
-) -> list[tuple[int, int]]:
+def continuations(held: Boxes, before: Boxes, found: Boxes, width: int, height: int) -> list[tuple[int, int]]:
     """Return pairs of a track and a detection of which the border cut one, each at most once.
 
     An object that enters or leaves the picture has a narrow box while it is half visible. So the side that is
