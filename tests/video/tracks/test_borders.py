@@ -1,4 +1,4 @@
-"""Objects that the picture's border cuts, and tracks of one object: no object has two, and none is dropped."""
+"""Objects that the border cuts, and tracks of one object: none has two, and none is dropped."""
 
 from dataclasses import replace
 
@@ -90,15 +90,19 @@ def test_two_at_the_border_keep_their_own_tracks():
 
 def test_only_the_side_that_the_border_cuts_may_change():
     size = WIDTH, HEIGHT
+
+    def right(boxes, by):
+        return boxes + np.array([by, 0, by, 0])
+
     cut, whole = np.array([[0.0, 50, 12, 90]]), np.array([[2.0, 50, 40, 92]])
     assert continuations(cut, cut, whole, *size) == [(0, 0)]
-    assert continuations(cut + [60, 0, 60, 0], cut, whole + [58, 0, 58, 0], *size) == [(0, 0)]
+    assert continuations(right(cut, 60), cut, right(whole, 58), *size) == [(0, 0)]
     assert continuations(whole, whole, cut, *size) == [(0, 0)]
-    inner = cut + [60, 0, 60, 0]
-    assert continuations(inner, inner, whole + [58, 0, 58, 0], *size) == []
-    assert continuations(inner, inner, inner + [6, 0, 6, 0], *size) == []
+    inner = right(cut, 60)
+    assert continuations(inner, inner, right(whole, 58), *size) == []
+    assert continuations(inner, inner, right(inner, 6), *size) == []
     assert continuations(cut, cut, np.array([[2.0, 50, 40, 130]]), *size) == []
-    assert continuations(cut, cut, whole + [9, 0, 9, 0], *size) == []
+    assert continuations(cut, cut, right(whole, 9), *size) == []
     assert continuations(whole[:0], whole[:0], cut, *size) == continuations(cut, cut, whole[:0], *size) == []
 
 

@@ -42,7 +42,7 @@ class Path:
             self._fix()
 
     def widen(self, boxes: Mapping[int, tuple[Float[np.ndarray, " 4"], bool]]) -> None:
-        """Hold further places by their frames, where keys are not fixed; of those added, only by sure ones."""
+        """Hold further places too where keys are not fixed: those before the first, and others if sure."""
         known = {row[0]: np.array(row[1:]) for row in self._rows}
         if not self._frames:
             first = self._rows[0][0]

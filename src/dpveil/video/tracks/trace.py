@@ -179,7 +179,7 @@ class Trace:
         return self.place.box + np.tile(self.motion * min(self.alone, AHEAD), 2)
 
     def left(self, width: int, height: int) -> bool:
-        """Whether the object is out of the picture, or what is seen of it on its way to be within `LEAVING`."""
+        """Whether the object is out of the picture, or what is seen of it will be within `LEAVING`."""
         box = self.last_sure.box
         seen = inside(box, width, height)
         centre = (seen[:2] + seen[2:]) / 2 + self.motion * LEAVING
