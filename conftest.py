@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -53,7 +54,29 @@ gc.disable()
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark most cases of the tests in `tests/slow.txt` as slow, and measure coverage where it is worth it."""
+    thin(items)
+    trace(items)
+
+
+def thin(items: list[pytest.Item]) -> None:
+    """Mark as slow all cases but each n-th of the tests in `tests/slow.txt`; with 0, all of them.
+
+    They take long, and one case finds what the others do, or nearly so; `make slow` runs all.
+    """
+    lines = (ROOT / "tests" / "slow.txt").read_text(encoding="utf-8").splitlines()
+    every = {test: int(count) for test, _, count in (line.partition(" ") for line in lines)}
+    met = Counter[str]()
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        if test in every and (every[test] == 0 or met[test] % every[test]):
+            item.add_marker("slow")
+        met[test] += 1
+
+
+def trace(items: list[pytest.Item]) -> None:
     """Measure coverage in the first case of each test only, and not in `tests/untraced.txt`.
 
     On Python 3.11 a tracer takes two to four times the time of plain Python, most of it in further cases of a

@@ -22,11 +22,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from dpveil.video.analyze import analyze
 
 from dpveil import Photo
 from dpveil.catalogue import build
 from dpveil.regions import Faces
+from dpveil.video.analyzing import analyze
 from dpveil.video.reading import open_clip
 from folder import _deface
 from timing import load_note, report

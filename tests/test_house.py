@@ -402,8 +402,11 @@ def test_pins_fit_together() -> None:
     clean(f"{name} needs {need}, not {pin}" for name, need, pin in met if pin and pin not in need.specifier)
 
 
-def test_every_test_that_is_not_traced_exists() -> None:
-    for test in (ROOT / "tests" / "untraced.txt").read_text(encoding="utf-8").split():
+def test_every_test_that_is_not_traced_or_slow_exists() -> None:
+    untraced, slow = (
+        (ROOT / "tests" / name).read_text(encoding="utf-8") for name in ("untraced.txt", "slow.txt")
+    )
+    for test in (*untraced.split(), *slow.split()[::2]):
         file, _, name = test.partition("::")
         assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8"), (
             f"{test} is gone: take its line out"

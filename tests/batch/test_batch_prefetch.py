@@ -11,7 +11,7 @@ import pytest
 
 from dpveil.batch import Choices, Task, release_all
 from dpveil.batch import run as batch
-from dpveil.batch import tasks as sources
+from dpveil.batch import task as sources
 from dpveil.batch.prefetch import ahead, prefetch
 from dpveil.core.photo import Photo
 from dpveil.errors import NoRegion, RegionError

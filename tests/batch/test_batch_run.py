@@ -13,7 +13,7 @@ from PIL import Image
 import dpveil
 from dpveil.batch import Choices, plan_tasks, release_all, write_manifest
 from dpveil.batch import run as batch
-from dpveil.batch import tasks as sources
+from dpveil.batch import task as sources
 from dpveil.batch.interrupts import uninterrupted
 from dpveil.cli.run_report import cost, exit_code, print_report
 from dpveil.core.certificate import canonical, checksum

@@ -109,7 +109,7 @@ def child(bases: list[bytes], first: int, last: int, seed: int, folder: Path, sa
     """Try damaged clips number `first` to `last`, and say how each ends, with the memory in use."""
     path = folder / f"{first}.clip"
     for number in range(first, last):
-        dice = random.Random(f"{seed} {number}")
+        dice = random.Random(f"{seed} {number}")  # noqa: S311
         path.write_bytes(damaged(dice.choice(bases), dice.choice(bases), dice))
         said.send(("begun", number, 0))
         try:
@@ -156,7 +156,7 @@ def watched(
                 findings.append(f"number {number}: {why}")
                 file = folder / f"{last - BATCH if last % BATCH == 0 else last}.clip"
                 print(findings[-1], file.name, flush=True)
-                dice = random.Random(f"{arguments.seed} {number}")
+                dice = random.Random(f"{arguments.seed} {number}")  # noqa: S311
                 arguments.keep.mkdir(exist_ok=True, parents=True)
                 kept = damaged(dice.choice(bases), dice.choice(bases), dice)
                 (arguments.keep / f"{number}.clip").write_bytes(kept)

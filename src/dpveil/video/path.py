@@ -42,6 +42,9 @@ ROLL: Final = 2 * math.pi / ROLLS
 NEAR: Final = 0.03
 """How far the middle of the head that is shown may be from the line between keys, in sides of its frame,
 where its motion changes."""
+SWING: Final = 0.3
+"""How near to the middle of its cells a roll is drawn, beside its bends (`calm`): a head that swings turns as
+far as its cells do, and is not held back at the end of every swing."""
 STEP: Final = 2
 """The scales of coarse cells are multiples of this."""
 
@@ -55,7 +58,7 @@ def cell_at(key: Key, protect: str, pose: str = FINE) -> Cell:
     its scale is rounded up to a multiple of `STEP`. Raises `RegionError` for a box that no head can have.
 
     >>> cell_at(Key(0, 300, 200, 90, 120), "head").numbers
-    (26, 0, 35, 24)
+    (25, 0, 41, 29)
     """
     fine = pose == FINE
     box = Box(key.x, key.y, key.w, key.h)
@@ -123,7 +126,7 @@ class Course:
         pitch, one = PITCH * self._sides, np.ones(len(self.cells))
         reach = np.array([one * math.log(1.25), one * ROLL, pitch, pitch]) / 2
         middle = np.array([np.log(self._sides), self._turns, *self._centres.T])
-        return calm(self.frames, middle, reach)
+        return calm(self.frames, middle, reach, (0.0, SWING, 0.0, 0.0))
 
     @cached_property
     def _bends(self) -> tuple[Series, Float64[np.ndarray, "4 m"]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -18,29 +19,33 @@ Series = Float64[np.ndarray, " n"]
 Lines = Float64[np.ndarray, "k n"]
 
 
-def calm(frames: Series, middle: Lines, reach: Lines) -> Lines:
+def calm(frames: Series, middle: Lines, reach: Lines, near: Sequence[float] | None = None) -> Lines:
     """Return lines of values at `frames`, each within `reach` of its `middle`, that bend the least.
 
-    A line that can be constant is. The others minimise the sum of squared bends, and a little of slopes, by
-    alternating directions (Boyd et al. 2011), with one factor of a banded matrix for all steps.
+    A line that can be constant is. The others minimise the sum of squared bends, a little of slopes, and if
+    given `near` times the squared distances from `middle`, for each line, by alternating directions (Boyd et
+    al. 2011), with one factor of a banded matrix for all steps.
     """
+    near = [0.0] * len(middle) if near is None else near
     low, high = middle - reach, middle + reach
     least, most = low.max(axis=1, keepdims=True), high.min(axis=1, keepdims=True)
     still = np.broadcast_to((least + most) / 2, middle.shape)
     if (least <= most).all():
         return np.array(still, np.float64)
-    lines = _bent(frames, middle, low, high)
+    lines = np.array([_bent(frames, *line) for line in zip(middle, low, high, near, strict=True)])
     return np.asarray(np.where(least <= most, still, lines))
 
 
-def _bent(frames: Series, middle: Lines, low: Lines, high: Lines) -> Lines:
-    """Return lines between `low` and `high` with the least bends; two frames at least."""
+def _bent(frames: Series, middle: Series, low: Series, high: Series, near: float) -> Series:
+    """Return a line between `low` and `high` with the least bends; two frames at least."""
     from scipy.linalg import cho_solve_banded, cholesky_banded
 
-    factor = cholesky_banded(_energy(np.diff(frames) / np.diff(frames).mean()), lower=True)
+    energy = _energy(np.diff(frames) / np.diff(frames).mean())
+    energy[0] += near
+    factor = cholesky_banded(energy, lower=True)
     line, missed = middle.copy(), np.zeros(middle.shape)
     for _ in range(ROUNDS):
-        smooth = cho_solve_banded((factor, True), PULL * (line - missed).T).T
+        smooth = cho_solve_banded((factor, True), PULL * (line - missed) + near * middle)
         line = np.clip(smooth + missed, low, high)
         missed += smooth - line
     return np.asarray(line)

@@ -103,6 +103,7 @@ def test_only_the_side_that_the_border_cuts_may_change():
     assert continuations(inner, inner, right(inner, 6), *size) == []
     assert continuations(cut, cut, np.array([[2.0, 50, 40, 130]]), *size) == []
     assert continuations(cut, cut, right(whole, 9), *size) == []
+    assert continuations(right(whole, 60), whole, right(cut, 62), *size) == []
     assert continuations(whole[:0], whole[:0], cut, *size) == continuations(cut, cut, whole[:0], *size) == []
 
 
@@ -152,7 +153,7 @@ def test_a_track_that_another_one_holds_for_long_is_the_same_object():
 
 def test_a_track_that_another_one_holds_for_a_moment_is_kept():
     def tells(n):
-        return of([inside_of(slow)] if n < 6 else [slow] if n <= 10 else [inside_of(slow), slow])(n)
+        return of([inside_of(slow)] if n < 6 else [slow] if n <= 15 else [inside_of(slow), slow])(n)
 
     assert len(tracked(40, [slow], tells, every=0.2).tracks) == 2
 

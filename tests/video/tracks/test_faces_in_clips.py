@@ -111,6 +111,15 @@ def test_the_roll_of_a_face_is_clockwise_and_its_yaw_towards_the_right(face, tur
     assert turn_of(smooth(HEIGHT, WIDTH, 9), box) is None
 
 
+@pytest.mark.skipif(find_spec("dlib") is None, reason="needs pip install dlib-bin")
+def test_a_face_that_is_upside_down_is_seen_where_that_is_expected(face):
+    image, box = next(frames(face, 170)), np.array(box_of_face(0))
+    roll, _ = turn_of(image, box, 160)
+    assert abs((roll - 170 + 180) % 360 - 180) < 6
+    straight, _ = turn_of(next(frames(face, 20)), box, 160)
+    assert abs(straight - 20) < 4
+
+
 def test_without_landmarks_turns_are_not_known(face, monkeypatch):
     def missing():
         raise UsageError("landmarks need dlib, which is not installed")

@@ -22,7 +22,7 @@ def edges(place):
 @pytest.mark.parametrize("place", [(60, 50, 40, 48), (47, 42, 40, 48), (54, 46, 42, 50), (53, 47, 38, 46)])
 def test_a_box_moves_and_grows_with_its_texture(place):
     before = 54, 48, 40, 48
-    moved, sure = follow(grey(before), grey(place), edges(before))
+    moved, sure, _ = follow(grey(before), grey(place), edges(before))
     assert sure.tolist() == [True]
     assert np.abs(moved - edges(place)).max() < 1.6
 
@@ -30,7 +30,7 @@ def test_a_box_moves_and_grows_with_its_texture(place):
 @pytest.mark.parametrize("motion", [(14, 0), (18, 4), (22, -6), (26, 8)])
 def test_small_objects_that_are_fast_are_followed(motion):
     before, after = (100, 60, 36, 44), (100 + motion[0], 60 + motion[1], 36, 44)
-    moved, sure = follow(grey(before, 0, 1000), grey(after, 0, 1000), edges(before))
+    moved, sure, _ = follow(grey(before, 0, 1000), grey(after, 0, 1000), edges(before))
     assert sure.tolist() == [True]
     assert np.abs(moved - edges(after)).max() < 1
 
@@ -42,7 +42,7 @@ def test_points_that_get_covered_do_not_count(share):
     drawn(image, after, 3)
     edge = round(94 + 48 * (1 - share))
     image[:, edge : edge + 60] = smooth(HEIGHT, 60, 77)
-    moved, sure = follow(grey(before, 3, 1000), small(image)[0], edges(before))
+    moved, sure, _ = follow(grey(before, 3, 1000), small(image)[0], edges(before))
     assert sure.tolist() == [True]
     assert np.abs(moved - edges(after)).max() < 1
 
@@ -50,7 +50,7 @@ def test_points_that_get_covered_do_not_count(share):
 def test_what_disappears_or_is_covered_is_not_followed():
     before = 54, 48, 40, 48
     for other in (grey(None), grey(before, seed=2), np.full((HEIGHT, WIDTH), 90, np.uint8)):
-        moved, sure = follow(grey(before), other, edges(before))
+        moved, sure, _ = follow(grey(before), other, edges(before))
         assert sure.tolist() == [False]
         assert (moved == edges(before)).all()
 
@@ -66,3 +66,18 @@ def test_large_frames_become_small_ones():
     assert max(picture.shape) == SIDE == pytest.approx(1920 * scale)
     assert small(np.zeros((90, 120, 3), np.uint8))[1] == 1
     assert small(np.zeros((1, 9000, 3), np.uint8))[0].shape == (1, SIDE)
+
+
+@pytest.mark.parametrize("turn", [-9, 3, 10])
+def test_a_box_stays_upright_and_tells_how_its_texture_was_turned(turn):
+    import cv2
+
+    before, middle = smooth(HEIGHT, WIDTH, 5, 8), (110.0, 80.0)
+    after = cv2.warpAffine(before, cv2.getRotationMatrix2D(middle, -turn, 1.0), (WIDTH, HEIGHT))
+    box = edges((86, 52, 48, 56))
+    moved, sure, turns = follow(small(before)[0], small(after)[0], box)
+    assert sure.tolist() == [True]
+    assert abs(turns[0] - turn) < 0.5
+    assert np.abs(moved - box).max() < 1
+    gone = follow(small(before)[0], np.full((HEIGHT, WIDTH), 90, np.uint8), box)
+    assert gone[2].tolist() == [0.0]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpveil.video.tracks.path import ANGLE, CHUNK, TOLERANCE, Path
+from dpveil.video.tracks.path import ANGLE, CHUNK, NEAR, SPUN, TOLERANCE, Path
 
 
 def held(keys, frame, box):
@@ -86,3 +86,35 @@ def test_turns_are_on_lines_and_wrap_around():
 
 def test_a_head_whose_turn_is_not_known_is_upright_and_has_no_yaw():
     assert {(key.roll, key.yaw) for key in path_of([(0, 0, 40, 40)] * 9).written()} == {(0, None)}
+
+
+def swung(frames, turns, drift=0.0):
+    """Return the keys of a head that swings by 100°, of which `turns` are known, and flow drifts."""
+    path, roll = Path(), lambda n: 100 * np.sin(n / 10)
+    for n in range(frames):
+        path.add(n, np.array([0, 0, 40, 40], np.float64), roll(n) + drift * n)
+        if n in turns:
+            path.turn(n, (roll(n) + 180) % 360 - 180, 0, roll(n) + drift * n)
+    keys = path.written()
+    told = np.interp(range(frames), [k.frame for k in keys], np.unwrap([k.roll for k in keys], period=360))
+    return np.abs(told - [roll(n) for n in range(frames)]).max(), len(keys)
+
+
+@pytest.mark.parametrize("count", [120, CHUNK + 200])
+def test_between_landmarks_heads_roll_as_they_were_followed(count):
+    off, keys = swung(count, range(10, count, 25))
+    assert off < NEAR[0] + SPUN + 1
+    assert keys < count / 3
+    off, _ = swung(count, range(10, count, 25), drift=0.4)
+    assert off < NEAR[0] + SPUN + 1 + 25 * 0.4
+    assert swung(count, [10])[0] < NEAR[0] + SPUN + 1
+
+
+def test_a_turn_that_was_followed_is_no_news_also_where_it_wraps_around():
+    path = Path()
+    assert path.roll(0) is None
+    assert path.turn(0, 170, 0, 0.0)
+    assert path.roll(30) == 200
+    assert not path.turn(5, -158, 0, 30.0)
+    assert path.roll(40) == 212
+    assert path.turn(9, -158, 0, 40.0)

@@ -109,9 +109,13 @@ def continuations(held: Boxes, before: Boxes, found: Boxes, width: int, height: 
     shared = np.maximum(share(seen, seen_found), share(seen_found, seen).T)
     size, sizes = (np.maximum(boxes[:, 2:] - boxes[:, :2], 1e-6) for boxes in (seen, seen_found))
     change = np.log(sizes[None] / size[:, None])
-    grows, shrinks = (cut(boxes, width, height).reshape(-1, 2, 2).any(axis=1) for boxes in (before, found))
-    fits = ((change <= math.log(SCALE)) | grows[:, None]) & ((change >= -math.log(SCALE)) | shrinks[None])
-    apart = ~(grows[:, None] | shrinks[None]).any(axis=2) | ~fits.all(axis=2) | (shared < SHARED)
+    sides = (cut(boxes, width, height) for boxes in (before, found))
+    grows, shrinks = (at[:, :2] | at[:, 2:] for at in sides)
+    most = np.where(grows, np.inf, math.log(SCALE))[:, None]
+    least = np.where(shrinks, -np.inf, -math.log(SCALE))[None]
+    fits = ((change <= most) & (change >= least)).all(axis=2)
+    at_border = (grows[:, None] | shrinks[None]).any(axis=2)
+    apart = ~at_border | ~fits | (shared < SHARED)
     cost = np.where(apart, FAR, 1 - shared)
     rows, columns = linear_sum_assignment(cost)
     return [(int(i), int(j)) for i, j in zip(rows, columns, strict=True) if cost[i, j] < FAR]
@@ -126,8 +130,6 @@ def matches(
     many seconds they were not followed. The cost is the distance of centres in sides of the box, and the
     change of size. With `narrow`, as for doubtful detections, the distance is at most half as large.
     """
-    from scipy.optimize import linear_sum_assignment
-
     if not len(held) or not len(found):
         return []
     reach = np.minimum(REACH + FASTER * alone, LONGEST)[:, None] * (0.5 if narrow else 1)
@@ -141,6 +143,12 @@ def matches(
         )
     )
     change = np.abs(np.log(sizes[None] / size[:, None])).max(axis=2)
-    cost = np.where((away <= reach) & (change <= math.log(SCALE)), away + change, FAR)
+    near = (away <= reach) & (change <= math.log(SCALE))
+    if max(near.sum(axis=0).max(), near.sum(axis=1).max()) <= 1:
+        return [(int(i), int(j)) for i, j in np.argwhere(near)]
+
+    from scipy.optimize import linear_sum_assignment  # takes half a second: where there is a choice alone
+
+    cost = np.where(near, away + change, FAR)
     rows, columns = linear_sum_assignment(cost)
     return [(int(i), int(j)) for i, j in zip(rows, columns, strict=True) if cost[i, j] < FAR]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
@@ -43,6 +44,9 @@ TEMPLATE: Final = 16
 ZOOM: Final = (0.9, 1.1)
 """Least and largest change of size between two frames."""
 
+Followed = tuple[Boxes, Sure, Float[np.ndarray, " n"]]
+"""Boxes, whether they are sure, and the degrees by which their contents were turned, clockwise."""
+
 
 def small(image: UInt8[np.ndarray, "h w 3"]) -> tuple[Small, float]:
     """Return a frame in grey with a longer side of at most `SIDE` pixels, and its scale."""
@@ -56,31 +60,33 @@ def small(image: UInt8[np.ndarray, "h w 3"]) -> tuple[Small, float]:
     return grey, scale
 
 
-def follow(before: Small, after: Small, boxes: Boxes) -> tuple[Boxes, Sure]:
-    """Return where boxes of one frame are in another, in its pixels, and which of them that is sure of.
+def follow(before: Small, after: Small, boxes: Boxes) -> Followed:
+    """Return where boxes of one frame are in another, in its pixels, which of them that is sure of, and how
+    their contents were turned.
 
     The others stay where they are. Points in a box are followed there and back (Kalal 2010: median flow), the
-    box moves by the median of those that come back, and grows by the median change of their distances. Where
+    box moves by the median of those that come back, grows by the median change of their distances from there,
+    and its contents are turned by the median change of their directions; boxes stay upright. Where
     few come back, as pyramids of flow blur small objects that are fast, they are followed again from where
     the contents of the box are most alike.
     """
-    moved, sure = _followed(before, after, boxes, np.zeros((len(boxes), 2)), LEVELS)
+    moved, sure, turns = _followed(before, after, boxes, np.zeros((len(boxes), 2)), LEVELS)
     retry = np.flatnonzero(~sure)
     guesses = [_alike(before, after, boxes[n]) for n in retry]
     known = [n for n, guess in zip(retry, guesses, strict=True) if guess is not None]
     if known:
         guess = np.array([one for one in guesses if one is not None])
-        moved[known], sure[known] = _followed(before, after, boxes[known], guess, 0)
-    return moved, sure
+        moved[known], sure[known], turns[known] = _followed(before, after, boxes[known], guess, 0)
+    return moved, sure, turns
 
 
 def _followed(
     before: Small, after: Small, boxes: Boxes, guess: Float[np.ndarray, "n 2"], levels: int
-) -> tuple[Boxes, Sure]:
+) -> Followed:
     """Return the same by flow alone, which starts at a `guess` of the motion."""
-    moved, sure = boxes.copy(), np.zeros(len(boxes), bool)
+    moved, sure, turns = boxes.copy(), np.zeros(len(boxes), bool), np.zeros(len(boxes))
     if not len(boxes):
-        return moved, sure
+        return moved, sure, turns
     start = _points(boxes, GRID)
     flat, first = (
         np.ascontiguousarray(points.reshape(-1, 1, 2), np.float32)
@@ -94,9 +100,9 @@ def _followed(
     good = (near & inside & one & two).reshape(len(boxes), -1)
     for n, (p, q, kept) in enumerate(zip(start, there.reshape(start.shape), good, strict=True)):
         if kept.sum() >= LEAST:
-            moved[n], sure[n] = _moved(boxes[n], p[kept], q[kept].astype(np.float64))
+            moved[n], sure[n], turns[n] = _moved(boxes[n], p[kept], q[kept].astype(np.float64))
     sure &= _correlation(before, after, boxes, moved) >= SAME
-    return np.where(sure[:, None], moved, boxes), sure
+    return np.where(sure[:, None], moved, boxes), sure, np.where(sure, turns, 0.0)
 
 
 def _flow(
@@ -171,17 +177,27 @@ def _within(box: Float[np.ndarray, " 4"], image: Small) -> Float[np.ndarray, " 4
 
 def _moved(
     box: Float[np.ndarray, " 4"], p: Float[np.ndarray, "k 2"], q: Float[np.ndarray, "k 2"]
-) -> tuple[Float[np.ndarray, " 4"], bool]:
-    """Return a box after its points `p` went to `q`, and whether most of them agree."""
+) -> tuple[Float[np.ndarray, " 4"], bool, float]:
+    """Return a box after its points `p` went to `q`, whether most of them agree, and how they turned."""
     size, middle = box[2:] - box[:2], (box[:2] + box[2:]) / 2
     was, now = np.median(p, axis=0), np.median(q, axis=0)
     radius = np.hypot(*(p - was).T)
     zoom = _zoom(radius, np.hypot(*(q - now).T))
-    centre = now + (middle - was) * zoom
-    apart = np.median(np.abs(q - now - (p - was) * zoom) / size, axis=0).max()
+    angle = _angle(p - was, q - now)
+    turn = zoom * np.array([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])
+    centre = now + (middle - was) @ turn
+    apart = np.median(np.abs(q - now - (p - was) @ turn) / size, axis=0).max()
     half = size * zoom / 2
     moved = np.concatenate([centre - half, centre + half])
-    return (moved, True) if apart <= APART and np.isfinite(moved).all() else (box, False)
+    agree = bool(apart <= APART and np.isfinite(moved).all())
+    return (moved, True, math.degrees(angle)) if agree else (box, False, 0.0)
+
+
+def _angle(before: Float[np.ndarray, "k 2"], after: Float[np.ndarray, "k 2"]) -> float:
+    """Return the median change of directions in radians, clockwise; half of the points are far enough."""
+    one, two = (part[:, 0] + 1j * part[:, 1] for part in (before, after))
+    far = np.abs(one) >= np.median(np.abs(one))
+    return float(np.median(np.angle((two * one.conj())[far])))
 
 
 def _zoom(before: Float[np.ndarray, " k"], after: Float[np.ndarray, " k"]) -> float:

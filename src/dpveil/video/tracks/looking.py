@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dpveil.core.origin import FACE
 from dpveil.core.photo import Photo
 from dpveil.regions.finder import Finder, Seen
 from dpveil.video.facts import Facts, Frame
+from dpveil.video.tracks.dark import lightened
 from dpveil.video.tracks.memory import Moment
 from dpveil.video.tracks.settings import TrackSettings
 from dpveil.video.tracks.shots import Shots
@@ -49,11 +51,18 @@ class Looker:
         if begins:
             self._due = self._before = None
         if self._is_due(now):
-            photo = Photo(frame.image)
-            seen = {name: finder.seen(photo) for name, finder in self.finders.items()}
+            seen = self._search(frame)
             self._due = now.seconds + self.every
         self._before = now.seconds
         return Sight(frame, now, begins, seen)
+
+    def _search(self, frame: Frame) -> dict[str, list[Seen]]:
+        """Return what every finder sees: of faces, in a brighter copy of a dark frame."""
+        photo, light = Photo(frame.image), Photo(lightened(frame.image))
+        return {
+            name: finder.seen(light if finder.kind == FACE else photo)
+            for name, finder in self.finders.items()
+        }
 
     def _is_due(self, now: Moment) -> bool:
         """Whether the next search is nearer to this frame than to the next one, if that comes as soon.

@@ -18,6 +18,9 @@ from dpveil.video.tracks.trace import Edges, Place, outside
 MOST: Final = 120
 """The most frames that are remembered besides the newest: 30 MB. At high rates, some are left out."""
 
+Step = tuple[Edges, bool, float]
+"""Where a box is, whether that is sure, and by how many degrees its contents were turned, clockwise."""
+
 
 @dataclass(frozen=True, eq=False)
 class Moment:
@@ -61,9 +64,9 @@ class Memory:
         self._moments.clear()
         self.newest = None
 
-    def forwards(self, now: Moment, boxes: Sequence[Edges]) -> list[tuple[Edges, bool]]:
-        """Return where boxes of the newest frame are in the next one, and whether that is sure."""
-        return [(box, False) for box in boxes] if self.newest is None else _step(self.newest, now, boxes)
+    def forwards(self, now: Moment, boxes: Sequence[Edges]) -> list[Step]:
+        """Return where boxes of the newest frame are in the next one."""
+        return [(box, False, 0.0) for box in boxes] if self.newest is None else _step(self.newest, now, boxes)
 
     def backwards(self, now: Moment, boxes: Sequence[Edges]) -> list[list[Place]]:
         """Return where boxes of the next frame were in those that are remembered, the earliest first.
@@ -72,26 +75,28 @@ class Memory:
         """
         places: list[list[Place]] = [[] for _ in boxes]
         newest, sure, inside = list(boxes), [True] * len(boxes), [True] * len(boxes)
+        turned = [0.0] * len(boxes)
         later = now
         for moment in (*([] if self.newest is None else [self.newest]), *reversed(self._moments)):
             if now.seconds - moment.seconds > self._back:
                 break
             asked = [n for n in range(len(boxes)) if sure[n] and inside[n]]
             moved = _step(later, moment, [newest[n] for n in asked])
-            for n, (box, known) in zip(asked, moved, strict=True):
+            for n, (box, known, turn) in zip(asked, moved, strict=True):
                 newest[n], sure[n] = box, known
+                turned[n] += turn
                 inside[n] = not outside(box, *self._size)
             for n in range(len(boxes)):
                 if inside[n]:
-                    places[n].append(Place(moment.frame, moment.seconds, newest[n], sure[n]))
+                    places[n].append(Place(moment.frame, moment.seconds, newest[n], sure[n], turned[n]))
             later = moment
         return [one[::-1] for one in places]
 
 
-def _step(before: Moment, after: Moment, boxes: Sequence[Edges]) -> list[tuple[Edges, bool]]:
-    """Return where boxes of one frame are in another, in pixels of the clip, and which of them are sure."""
+def _step(before: Moment, after: Moment, boxes: Sequence[Edges]) -> list[Step]:
+    """Return where boxes of one frame are in another, in pixels of the clip."""
     if not boxes:
         return []
     scaled = np.array(boxes).reshape(-1, 4) * before.scale
-    moved, sure = follow(before.grey, after.grey, scaled)
-    return [(box / before.scale, bool(known)) for box, known in zip(moved, sure, strict=True)]
+    rows = zip(*follow(before.grey, after.grey, scaled), strict=True)
+    return [(box / before.scale, bool(known), float(turn)) for box, known, turn in rows]

@@ -14,7 +14,11 @@ from dpveil.video.track import Key
 
 TOLERANCE: Final = 0.06
 """How far edges may be from straight lines between keys, relative to the box; boxes at keys grow by that."""
+SPUN: Final = 1.0
+"""How far turns that were followed may be from straight lines, in degrees."""
 ANGLE: Final = 7.0
+"""How far roll or yaw are from what was expected if they are news, in degrees."""
+NEAR: Final = (3.0, 7.0)
 """How far roll and yaw may be from straight lines, in degrees; what is shown is rounded to 15° and 20°."""
 CHUNK: Final = 512
 """Frames after which keys are fixed, so that a long path takes little memory."""
@@ -22,6 +26,8 @@ OUTWARD: Final = np.array([-1.0, -1.0, 1.0, 1.0])
 
 Row = tuple[int, float, float, float, float]
 """A frame, and left, top, right and bottom in pixels."""
+Turn = tuple[int, float, float, float]
+"""A frame, roll and yaw in degrees, and how far the head was turned since it was first found."""
 
 
 class Path:
@@ -32,38 +38,47 @@ class Path:
         self._frames: list[int] = []
         self._boxes: list[np.ndarray] = []
         self._grown: list[np.ndarray] = []
-        self._turns: list[tuple[int, float, float]] = []
+        self._turns: list[Turn] = []
+        self._spins: list[tuple[int, float]] = []
 
-    def add(self, frame: int, box: Float[np.ndarray, " 4"]) -> None:
-        """Take the place in the next frame: left, top, right and bottom."""
-        left, top, right, bottom = map(float, box)
-        self._rows.append((frame, left, top, right, bottom))
+    def add(self, frame: int, box: Float[np.ndarray, " 4"], turned: float = 0.0) -> None:
+        """Take the place in the next frame: left, top, right and bottom.
+
+        The object was `turned` by so many degrees, clockwise, since any one time.
+        """
+        self._rows.append(_row(frame, box))
+        self._spins.append((frame, turned))
         if len(self._rows) > CHUNK:
             self._fix()
 
     def widen(self, boxes: Mapping[int, tuple[Float[np.ndarray, " 4"], bool]]) -> None:
         """Hold further places too where keys are not fixed: those before the first, and others if sure."""
-        known = {row[0]: np.array(row[1:]) for row in self._rows}
+        fixed, rows = self._rows[: bool(self._frames)], self._rows[bool(self._frames) :]
+        held = []
+        for frame, *sides in rows:
+            box, sure = boxes.get(frame, (np.array(sides), False))
+            other = (box if sure else np.array(sides)) * OUTWARD
+            held.append(_row(frame, np.maximum(np.array(sides) * OUTWARD, other) * OUTWARD))
         if not self._frames:
-            first = self._rows[0][0]
-            known |= {frame: box for frame, (box, _) in boxes.items() if frame < first}
-        for frame in [row[0] for row in self._rows[bool(self._frames) :]]:
-            box, sure = boxes.get(frame, (known[frame], False))
-            if sure:
-                known[frame] = np.concatenate(
-                    [np.minimum(known[frame][:2], box[:2]), np.maximum(known[frame][2:], box[2:])]
-                )
-        self._rows = [(frame, *map(float, known[frame])) for frame in sorted(known)]
+            first = rows[0][0]
+            fixed = [_row(frame, boxes[frame][0]) for frame in sorted(boxes) if frame < first]
+        self._rows = fixed + held
 
-    def turn(self, frame: int, roll: float, yaw: float) -> bool:
-        """Take the roll and yaw of a head in a frame, in degrees, and return whether they are news."""
-        news = True
-        if self._turns:
-            _, before, side = self._turns[-1]
-            roll = before + (roll - before + 180) % 360 - 180
-            news = max(abs(roll - before), abs(yaw - side)) > ANGLE
-        self._turns.append((frame, roll, yaw))
+    def turn(self, frame: int, roll: float, yaw: float, turned: float = 0.0) -> bool:
+        """Take the roll and yaw of a head in a frame, in degrees, and return whether they are news.
+
+        It was `turned` as in `add`, which tells the roll from the one before.
+        """
+        news, expected = True, self.roll(turned)
+        if expected is not None:
+            roll = expected + (roll - expected + 180) % 360 - 180
+            news = max(abs(roll - expected), abs(yaw - self._turns[-1][2])) > ANGLE
+        self._turns.append((frame, roll, yaw, turned))
         return news
+
+    def roll(self, turned: float) -> float | None:
+        """Return the roll to expect of a head that was `turned` since the last one; None before any."""
+        return self._turns[-1][1] + turned - self._turns[-1][3] if self._turns else None
 
     def __len__(self) -> int:
         """Return the number of keys that are fixed."""
@@ -73,7 +88,7 @@ class Path:
         """Return the keys; on the straight lines between them, boxes hold every place that was added."""
         self._fix()
         first, last = self._frames[0], self._frames[-1]
-        turns = _thinned(self._turns)
+        turns = _followed(self._turns, self._spins)
         frames = sorted({*self._frames, *(turn[0] for turn in turns if first < turn[0] < last)})
         grown = np.array(self._boxes) + np.array(self._grown) * OUTWARD
         boxes = _between(frames, self._frames, grown)
@@ -85,6 +100,9 @@ class Path:
         rows = np.array(self._rows)
         if len(rows) < 2 and self._frames:
             return
+        spins = np.array(self._spins)
+        near = np.full((len(spins), 1), SPUN)
+        self._spins = [self._spins[n] for n in simplified(spins[:, 0], spins[:, 1:], near)]
         frames, boxes = rows[:, 0], rows[:, 1:]
         size = np.tile(boxes[:, 2:] - boxes[:, :2], 2)
         chosen = simplified(frames, boxes, TOLERANCE * size)
@@ -100,6 +118,11 @@ class Path:
         self._boxes += [boxes[i] for i in chosen]
         self._grown += list(grown)
         self._rows = self._rows[-1:]
+
+
+def _row(frame: int, box: Float[np.ndarray, " 4"]) -> Row:
+    left, top, right, bottom = map(float, box)
+    return frame, left, top, right, bottom
 
 
 def simplified(
@@ -142,13 +165,20 @@ def _between(
     return np.stack([np.interp(frames, known, column) for column in values.T], axis=1)
 
 
-def _thinned(turns: list[tuple[int, float, float]]) -> list[tuple[int, float, float]]:
-    """Return the turns of a head that straight lines between them do not tell."""
-    if len(turns) < 3:
-        return turns
-    rows = np.array(turns)
-    chosen = simplified(rows[:, 0], rows[:, 1:], np.full((len(rows), 2), ANGLE))
-    return [turns[n] for n in chosen]
+def _followed(turns: list[Turn], spins: list[tuple[int, float]]) -> list[tuple[int, float, float]]:
+    """Return frames with roll and yaw, which straight lines between others do not tell.
+
+    Between two `turns`, the roll changes as the head was turned, and what that missed is spread evenly.
+    """
+    if not turns:
+        return []
+    known, rolls, yaws, turned = np.array(turns).T
+    seen, spun = np.array(spins).T
+    frames = np.union1d(known, seen)
+    rolled = np.interp(frames, seen, spun) + np.interp(frames, known, rolls - turned)
+    rows = np.stack([rolled, np.interp(frames, known, yaws)], axis=1)
+    chosen = simplified(frames, rows, np.broadcast_to(NEAR, rows.shape))
+    return [(int(frames[n]), float(rows[n, 0]), float(rows[n, 1])) for n in chosen]
 
 
 def _key(frame: int, box: Float[np.ndarray, " 4"], turn: Float[np.ndarray, " 2"] | None) -> Key:

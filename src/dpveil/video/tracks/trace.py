@@ -12,7 +12,7 @@ from jaxtyping import Float, UInt8
 
 from dpveil.video.track import Key
 from dpveil.video.tracks.association import inside
-from dpveil.video.tracks.path import Path
+from dpveil.video.tracks.path import ANGLE, Path
 
 Edges = Float[np.ndarray, " 4"]
 """Left, top, right and bottom, in pixels of the frame."""
@@ -23,18 +23,24 @@ AHEAD: Final = 0.4
 """Seconds for which the motion of an object that is not followed is taken to go on."""
 TURN_WAITS: Final = (Fraction(2, 5), Fraction(2))
 """Shortest and longest time in seconds between two searches for landmarks in one track."""
+TURN_LASTS: Final = Fraction(3)
+"""Seconds for which a head is taken to be turned as its points are, after landmarks were found."""
 RECENT: Final = 0.5
 """Share of the newest motion in that of a trace."""
 
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Where an object was in a frame, and whether it was found or followed there."""
+    """Where an object was in a frame, and whether it was found or followed there.
+
+    It was `turned` by so many degrees, clockwise, since it was first found.
+    """
 
     frame: int
     seconds: Fraction
     box: Edges
     sure: bool
+    turned: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,6 +83,9 @@ class Trace:
     """When its turn is looked for again, and how long after the last time that is."""
     covered: int = 0
     """In how many searches in a row another track was found in its place."""
+    turn_asked: float = 0.0
+    turn_known: Fraction | None = None
+    """How far it was turned when its turn was looked for last, and when it was last found."""
     path: Path = field(default_factory=Path)
     loose: list[Place] = field(default_factory=list)
     """Places since the last detection, which the next one corrects."""
@@ -86,16 +95,21 @@ class Trace:
         """Return a trace found in `place`, which was followed backwards through places `before`, in order."""
         trace = cls(kind, finder, place, place, place.frame, score, newest_score=score or 0.0)
         for one in (*before, place):
-            trace.path.add(one.frame, one.box)
+            trace.path.add(one.frame, one.box, one.turned)
         followed = [one for one in before if one.sure]
         if followed:
             trace._move(followed[0], place)
         return trace
 
-    def follow(self, frame: int, seconds: Fraction, box: Edges, *, sure: bool) -> None:
-        """Take the place in the next frame; from the first unsure one on, it stays until found again."""
+    def follow(self, frame: int, seconds: Fraction, box: Edges, turn: float = 0.0, *, sure: bool) -> None:
+        """Take the place in the next frame; from the first unsure one on, it stays until found again.
+
+        It was turned by a `turn` in degrees, which counts for `TURN_LASTS` after landmarks were found.
+        """
         sure = sure and self.place.sure
-        self.place = Place(frame, seconds, box if sure else self.place.box, sure)
+        counts = sure and self.turn_known is not None and seconds - self.turn_known <= TURN_LASTS
+        turned = self.place.turned + (turn if counts else 0.0)
+        self.place = Place(frame, seconds, box if sure else self.place.box, sure, turned)
         self.loose.append(self.place)
 
     def find(self, box: Edges, score: float | None, before: Sequence[Place] = ()) -> None:
@@ -103,9 +117,9 @@ class Trace:
 
         It was followed backwards through places `before`, in order.
         """
-        here = Place(self.place.frame, self.place.seconds, box, True)
+        here = Place(self.place.frame, self.place.seconds, box, True, self.place.turned)
         for place, corrected in zip(self.loose, self._corrected(box, before), strict=True):
-            self.path.add(place.frame, corrected)
+            self.path.add(place.frame, corrected, place.turned)
         self._move(self.found, here)
         self.loose, self.place, self.found = [], here, here
         self.score = score if self.score is None else max(self.score, score or 0.0)
@@ -120,15 +134,28 @@ class Trace:
         """Take a thumbnail of the last detection."""
         self.thumbnail, self.best_shown = picture, self.newest_score
 
-    def turn(self, seconds: Fraction, turn: tuple[float, float] | None) -> None:
+    def turn(self, turn: tuple[float, float] | None) -> None:
         """Take roll and yaw of a head in the newest frame, None if they are not sure.
 
-        The longer they stay the same, the longer it takes until they are looked for again.
+        The longer they are as expected, the longer it takes until they are looked for again.
         """
-        news = turn is not None and self.path.turn(self.found.frame, *turn)
+        news = turn is not None and self.path.turn(self.found.frame, *turn, self.place.turned)
+        if turn is not None:
+            self.turn_known = self.place.seconds
         shortest, longest = TURN_WAITS
         self.turn_wait = shortest if news else min(2 * self.turn_wait, longest)
-        self.turn_due = seconds + self.turn_wait
+        self.turn_due = self.place.seconds + self.turn_wait
+        self.turn_asked = self.place.turned
+
+    @property
+    def turn_is_due(self) -> bool:
+        """Whether to look for roll and yaw: it is time, or the head was turned since."""
+        return self.place.seconds >= self.turn_due or abs(self.place.turned - self.turn_asked) > ANGLE
+
+    @property
+    def roll(self) -> float | None:
+        """The roll of a head in degrees, as it was turned since its landmarks; None before any."""
+        return self.path.roll(self.place.turned)
 
     def _corrected(self, box: Edges, before: Sequence[Place]) -> list[Edges]:
         """Return the boxes since the last detection, so that they end in `box`.
@@ -194,7 +221,7 @@ class Trace:
         until = None if end in ("cut", "end") else sure.seconds + margin
         for place in self.loose:
             if until is None or place.seconds <= until:
-                self.path.add(place.frame, place.box)
+                self.path.add(place.frame, place.box, place.turned)
         return Closed(
             kind=self.kind,
             finder=self.finder,

@@ -62,8 +62,8 @@ class Tracker:
             self._cut(now.frame)
         if self._live:
             moved = self._memory.forwards(now, [trace.box for trace in self._live])
-            for trace, (box, sure) in zip(self._live, moved, strict=True):
-                trace.follow(now.frame, now.seconds, box, sure=sure)
+            for trace, (box, sure, turn) in zip(self._live, moved, strict=True):
+                trace.follow(now.frame, now.seconds, box, turn, sure=sure)
         if sight.seen is not None:
             self._find(sight.seen, sight.frame, now)
         self._drop(now)
@@ -178,8 +178,8 @@ class Tracker:
                 continue
             if trace.best_shown < trace.newest_score:
                 trace.show(_thumbnail(frame, trace.box))
-            if trace.kind == FACE and now.seconds >= trace.turn_due:
-                trace.turn(now.seconds, turn_of(frame.image, trace.box))
+            if trace.kind == FACE and trace.turn_is_due:
+                trace.turn(turn_of(frame.image, trace.box, trace.roll))
 
     def _drop(self, now: Moment) -> None:
         """Close the tracks of what left the picture or was not found for too long."""

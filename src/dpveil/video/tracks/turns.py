@@ -21,22 +21,28 @@ LEAST: Final = 40
 """Height in pixels of faces in which landmarks are looked for."""
 
 
-def turn_of(image: UInt8[np.ndarray, "h w 3"], box: Float[np.ndarray, " 4"]) -> tuple[float, float] | None:
+def turn_of(
+    image: UInt8[np.ndarray, "h w 3"], box: Float[np.ndarray, " 4"], roll: float | None = None
+) -> tuple[float, float] | None:
     """Return roll and yaw in degrees of the face in a box (left, top, right, bottom), as in `Key`.
 
-    None if landmarks are not installed or not sure, and for small faces.
+    It is looked for with a `roll` in degrees where one is expected, and upright. None if landmarks are not
+    installed or not sure, and for small faces.
     """
     asked = _installed()
     left, top, right, bottom = (round(float(value)) for value in box)
     if asked is None or bottom - top < LEAST or right <= left:
         return None
-    try:
-        found = check(asked.near(image, Box(left, top, right - left, bottom - top)))
-        own = of_points(found.points, Frame().points())
-        yaw = pose_of(replace(found, points=own.to(found.points))).yaw
-    except RegionError:
-        return None
-    return math.degrees(-own.angle), math.degrees(yaw)
+    there = Box(left, top, right - left, bottom - top)
+    for angle in (0.0,) if roll is None else (-math.radians(roll), 0.0):
+        try:
+            found = check(asked.near(image, there, angle))
+            own = of_points(found.points, Frame().points())
+            yaw = pose_of(replace(found, points=own.to(found.points))).yaw
+        except RegionError:
+            continue
+        return math.degrees(-own.angle), math.degrees(yaw)
+    return None
 
 
 @lru_cache(maxsize=1)
