@@ -39,6 +39,9 @@ POSES: Final = (FINE, COARSE)
 """What is told of how a head is held: roll and yaw by its keys, or nothing, and less of its size."""
 ROLL: Final = 2 * math.pi / ROLLS
 """Radians from one roll of a cell to the next."""
+NEAR: Final = 0.03
+"""How far the middle of the head that is shown may be from the line between keys, in sides of its frame,
+where its motion changes."""
 SWING: Final = 0.3
 """How near to the middle of its cells a roll is drawn, beside its bends (`calm`): a head that swings turns as
 far as its cells do, and is not held back at the end of every swing."""
@@ -126,13 +129,31 @@ class Course:
         return calm(self.frames, middle, reach, (0.0, SWING, 0.0, 0.0))
 
     @cached_property
+    def _bends(self) -> tuple[Series, Float64[np.ndarray, "4 m"]]:
+        """Frames, and the calm course there: at keys, and from where on it is straight to the next key.
+
+        Where the head changes its motion so abruptly that a curve over the whole time to the next key would
+        be farther than `NEAR` from the line, it only bends for so long that it is not. A curve of n frames
+        is at most n · 4/27 changes of motion away from the line (Hermite's cubic that begins at rest).
+        """
+        moves = np.diff(self._calm[2:], axis=1) / np.diff(self.frames)
+        change = np.hypot(*np.diff(moves, axis=1, prepend=moves[:, :1], append=moves[:, -1:]))
+        bend = np.maximum(1.0, NEAR * self._sides * 27 / 4 / np.maximum(change, 1e-9))
+        half = np.diff(self.frames) / 2
+        after = (self.frames[:-1] + bend[:-1])[bend[:-1] < half]
+        before = (self.frames[1:] - bend[1:])[bend[1:] < half]
+        at = np.unique(np.concatenate([self.frames, after, before]))
+        return at, np.stack([np.interp(at, self.frames, line) for line in self._calm])
+
+    @cached_property
     def _between(self) -> Callable[[float], Series]:
         """That course between its keys, smooth and within their values (Fritsch & Carlson 1980)."""
         from scipy.interpolate import PchipInterpolator
 
         if len(self.frames) < 2:
             return lambda _: self._calm[:, 0]
-        found: Callable[[float], Series] = PchipInterpolator(self.frames, self._calm, axis=1)
+        frames, lines = self._bends
+        found: Callable[[float], Series] = PchipInterpolator(frames, lines, axis=1)
         return found
 
     def shown(self, frame: float) -> Similarity:

@@ -16,7 +16,7 @@ from dpveil.faces.geometry.head import outline
 from dpveil.faces.geometry.head_frame import HEAD, MIDDLE
 from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.video.outline import around
-from dpveil.video.path import COARSE, Course, cell_at
+from dpveil.video.path import COARSE, NEAR, Course, cell_at
 from dpveil.video.places import BoxCourse
 from dpveil.video.smooth import PULL, SLOPE, _energy, calm
 from dpveil.video.track import Key
@@ -140,6 +140,19 @@ def test_courses_go_through_bends_without_going_too_far() -> None:
     assert along.max() - along[-1] < 1.2 * PITCH * side(course.cells[0].scale)
     assert (along[:8] == along[0]).all()
     assert np.abs(np.diff(along[10:], 2)).max() < 5
+
+
+def test_a_head_that_turns_back_abruptly_is_shown_at_the_middle_of_what_is_replaced() -> None:
+    keys = [Key(0, 100, 100, 60, 80), Key(30, 340, 100, 60, 80), Key(90, 40, 100, 60, 80)]
+    course = Course.of(keys, "head")
+    frames = np.arange(0, 90.5, 0.5)
+    poses = [(course.shown(f), course.outline(f)[0]) for f in frames]
+    shown, middle = np.array([[one.back(np.zeros((1, 2)))[0] for one in both] for both in poses]).swapaxes(
+        0, 1
+    )
+    cell = PITCH * side(course.cells[0].scale)
+    assert np.abs(shown - middle).max() < 0.75 * cell + NEAR * side(course.cells[0].scale)
+    assert np.abs(np.diff(shown[:, 0], 2)).max() < 4.5
 
 
 def test_a_turn_of_the_roll_goes_the_short_way() -> None:

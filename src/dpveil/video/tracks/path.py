@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -46,11 +46,23 @@ class Path:
 
         The object was `turned` by so many degrees, clockwise, since any one time.
         """
-        left, top, right, bottom = map(float, box)
-        self._rows.append((frame, left, top, right, bottom))
+        self._rows.append(_row(frame, box))
         self._spins.append((frame, turned))
         if len(self._rows) > CHUNK:
             self._fix()
+
+    def widen(self, boxes: Mapping[int, tuple[Float[np.ndarray, " 4"], bool]]) -> None:
+        """Hold further places too where keys are not fixed: those before the first, and others if sure."""
+        fixed, rows = self._rows[: bool(self._frames)], self._rows[bool(self._frames) :]
+        held = []
+        for frame, *sides in rows:
+            box, sure = boxes.get(frame, (np.array(sides), False))
+            other = (box if sure else np.array(sides)) * OUTWARD
+            held.append(_row(frame, np.maximum(np.array(sides) * OUTWARD, other) * OUTWARD))
+        if not self._frames:
+            first = rows[0][0]
+            fixed = [_row(frame, boxes[frame][0]) for frame in sorted(boxes) if frame < first]
+        self._rows = fixed + held
 
     def turn(self, frame: int, roll: float, yaw: float, turned: float = 0.0) -> bool:
         """Take the roll and yaw of a head in a frame, in degrees, and return whether they are news.
@@ -106,6 +118,11 @@ class Path:
         self._boxes += [boxes[i] for i in chosen]
         self._grown += list(grown)
         self._rows = self._rows[-1:]
+
+
+def _row(frame: int, box: Float[np.ndarray, " 4"]) -> Row:
+    left, top, right, bottom = map(float, box)
+    return frame, left, top, right, bottom
 
 
 def simplified(

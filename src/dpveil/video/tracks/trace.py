@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from dpveil.video.track import Key
+from dpveil.video.tracks.association import inside
 from dpveil.video.tracks.path import ANGLE, Path
 
 Edges = Float[np.ndarray, " 4"]
@@ -80,6 +81,8 @@ class Trace:
     turn_due: Fraction = Fraction(0)
     turn_wait: Fraction = TURN_WAITS[0]
     """When its turn is looked for again, and how long after the last time that is."""
+    covered: int = 0
+    """In how many searches in a row another track was found in its place."""
     turn_asked: float = 0.0
     turn_known: Fraction | None = None
     """How far it was turned when its turn was looked for last, and when it was last found."""
@@ -121,6 +124,11 @@ class Trace:
         self.loose, self.place, self.found = [], here, here
         self.score = score if self.score is None else max(self.score, score or 0.0)
         self.newest_score = score or 0.0
+
+    def continue_at_border(self, box: Edges, score: float | None, before: Sequence[Place]) -> None:
+        """Take a detection that the border cut less, as `find` does, and where it was before that too."""
+        self.find(box, score, before)
+        self.path.widen({place.frame: (place.box, place.sure) for place in before})
 
     def show(self, picture: UInt8[np.ndarray, "h w 3"] | None) -> None:
         """Take a thumbnail of the last detection."""
@@ -198,9 +206,10 @@ class Trace:
         return self.place.box + np.tile(self.motion * min(self.alone, AHEAD), 2)
 
     def left(self, width: int, height: int) -> bool:
-        """Whether the object is out of the picture, or on its way to be within `LEAVING`."""
+        """Whether the object is out of the picture, or what is seen of it will be within `LEAVING`."""
         box = self.last_sure.box
-        centre = (box[:2] + box[2:]) / 2 + self.motion * LEAVING
+        seen = inside(box, width, height)
+        centre = (seen[:2] + seen[2:]) / 2 + self.motion * LEAVING
         return outside(box, width, height) or not ((centre >= 0) & (centre <= (width, height))).all()
 
     def close(self, end: str, margin: Fraction, *, taken: bool = False) -> Closed:

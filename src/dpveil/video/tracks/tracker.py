@@ -11,7 +11,14 @@ from dpveil.core.origin import FACE
 from dpveil.errors import RegionError
 from dpveil.regions.finder import Seen
 from dpveil.video.facts import Facts, Frame
-from dpveil.video.tracks.association import matches, overlap
+from dpveil.video.tracks.association import (
+    completed,
+    continuations,
+    inside,
+    matches,
+    overlap,
+    share,
+)
 from dpveil.video.tracks.looking import Sight
 from dpveil.video.tracks.memory import Memory, Moment
 from dpveil.video.tracks.settings import TrackSettings
@@ -24,6 +31,9 @@ MOST_KEYS: Final = 200_000
 MANY: Final = "give higher thresholds, cut the clip, or protect the whole of it: choose whole for {regions}"
 TAKEN: Final = 0.5
 """Intersection over union with a track that was found, from which one that was not is the same object."""
+HELD: Final = 0.8
+COVERED: Final = 3
+"""Share of a box that another one holds, and searches in a row, from which both are the same object."""
 THUMBNAIL: Final = 96
 """Longer side of thumbnails in pixels."""
 AROUND: Final = 0.3
@@ -38,6 +48,7 @@ class Tracker:
 
     def __init__(self, facts: Facts, settings: TrackSettings) -> None:
         self.facts, self.settings = facts, settings
+        self._size = facts.width, facts.height
         self.closed: list[Closed] = []
         self.cuts: list[int] = []
         self.searched = 0
@@ -91,8 +102,10 @@ class Tracker:
         Source: ByteTrack (arXiv 2110.06864).
         """
         new = self._match(traces, [one for one in found if one.sure], now)
-        rest = [trace for trace in traces if trace.found.frame != now.frame]
-        self._match(rest, [one for one in found if not one.sure], now, narrow=True)
+        new = self._continue(_missing(traces, now), new, now)
+        doubtful = [one for one in found if not one.sure]
+        doubtful = self._match(_missing(traces, now), doubtful, now, narrow=True)
+        self._continue(_missing(traces, now), doubtful, now)
         self._give_up_taken(traces, now)
         return new
 
@@ -111,19 +124,40 @@ class Tracker:
         again = [(i, j) for i, j in pairs if not traces[i].place.sure]
         before = dict(zip(again, self._memory.backwards(now, [boxes[j] for _, j in again]), strict=True))
         for i, j in pairs:
-            traces[i].find(boxes[j], found[j].score, before.get((i, j), []))
+            box = completed(boxes[j], held[i], *self._size)
+            traces[i].find(box, found[j].score, before.get((i, j), []))
+        taken = {j for _, j in pairs}
+        return [one for j, one in enumerate(found) if j not in taken]
+
+    def _continue(self, traces: list[Trace], found: list[Seen], now: Moment) -> list[Seen]:
+        """Give detections to tracks that the border cut, or that it cuts now, and return those of none."""
+        boxes = np.array([_edges(one) for one in found]).reshape(-1, 4)
+        held = np.array([trace.box for trace in traces]).reshape(-1, 4)
+        last = np.array([trace.found.box for trace in traces]).reshape(-1, 4)
+        pairs = continuations(held, last, boxes, *self._size)
+        before = self._memory.backwards(now, [boxes[j] for _, j in pairs])
+        for (i, j), places in zip(pairs, before, strict=True):
+            box = completed(boxes[j], held[i], *self._size)
+            traces[i].continue_at_border(box, found[j].score, places)
         taken = {j for _, j in pairs}
         return [one for j, one in enumerate(found) if j not in taken]
 
     def _give_up_taken(self, traces: list[Trace], now: Moment) -> None:
-        """Close tracks that were not found, where another one was."""
+        """Close tracks that were not found, where another one was.
+
+        That is one whose box is alike, or one that was only found after this one, and holds where this one
+        was followed to in `COVERED` searches.
+        """
         found = [trace for trace in traces if trace.found.frame == now.frame]
-        missing = [trace for trace in traces if trace.found.frame != now.frame]
+        missing = _missing(traces, now)
         if not found or not missing:
             return
-        alike = overlap(*(np.array([trace.box for trace in some]) for some in (missing, found)))
-        for trace, best in zip(missing, alike.max(axis=1), strict=True):
-            if best > TAKEN:
+        boxes, there = (np.array([trace.box for trace in some]) for some in (missing, found))
+        later = np.array([trace.begun for trace in found]) > [[trace.found.frame] for trace in missing]
+        shared = np.where(later, share(inside(boxes, *self._size), there), 0).max(axis=1)
+        for trace, alike, held in zip(missing, overlap(boxes, there).max(axis=1), shared, strict=True):
+            trace.covered = trace.covered + 1 if trace.place.sure and held >= HELD else 0
+            if alike > TAKEN or trace.covered >= COVERED:
                 self._close(trace, "lost", taken=True)
                 self._live.remove(trace)
 
@@ -165,6 +199,11 @@ class Tracker:
         """Raise `RegionError` if there are too many keys, of tracks that are closed or go on."""
         if self._keys + sum(len(trace.path) for trace in self._live) > MOST_KEYS:
             raise _too_many(f"the tracks of the clip have more than {MOST_KEYS:,} keys")
+
+
+def _missing(traces: list[Trace], now: Moment) -> list[Trace]:
+    """Return the tracks that were not found in this frame."""
+    return [trace for trace in traces if trace.found.frame != now.frame]
 
 
 def _edges(one: Seen) -> Edges:
