@@ -137,7 +137,8 @@ def test_a_plan_is_written_changed_and_rendered(
     told = document(out)
     assert code == 0
     assert [track["kind"] for track in told["tracks"]] == ["box"]
-    assert told["units"]["event"]["times"] == 1
+    assert told["units"]["event"] is None
+    assert "about few pixels" in told["units"]["no_event"]
     assert told["frames"] == FRAMES
     assert (tmp_path / "plan.json").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "tracks.png").stat().st_mode & 0o777 == 0o600
@@ -265,6 +266,22 @@ def test_without_pyav_there_is_a_hint(shell: Shell, clip: Path, monkeypatch: pyt
 def clock(*times: float) -> Callable[[], float]:
     left = iter(times)
     return lambda: next(left)
+
+
+@pytest.mark.parametrize("choice", [{"visible": True}, {"person": 1}])
+def test_a_release_with_choices_that_a_run_does_not_have_is_none_of_it(
+    shell: Shell, clip: Path, tmp_path: Path, choice: dict[str, Any]
+) -> None:
+    """A plan left one of two boxes as it is: `obfuscate` would replace both, and must not pass that over."""
+    boxes = ("--method", "fill", "--regions", "0,8,16,16", "--regions", "20,8,16,16")
+    assert shell("video", "analyze", "clip.mp4", "--out", "plan.json", *boxes)[0] == 0
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    plan["tracks"][1] |= choice
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    assert shell("video", "render", "plan.json", "--out", "private.mp4")[0] == 0
+    code, _, err = shell("obfuscate", "clip.mp4", "--out", "private.mp4", *boxes)
+    assert code == 1
+    assert "exists and is not a release with these settings" in err
 
 
 def test_progress_is_an_object_a_second(capsys: pytest.CaptureFixture[str]) -> None:

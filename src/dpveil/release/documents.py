@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final
 
-from dpveil.accounting.compose import compose
+from dpveil.accounting.compose import compose, union
 from dpveil.accounting.meaning import strength
 from dpveil.core.certificate import MOST_DIGITS, PUBLISHABLE, Certificate, canonical, sealed, this_tool
 from dpveil.core.certificate_text import parse_certificate
@@ -78,6 +78,8 @@ class DocumentCertificate:
     def composition(self) -> Guarantee | None:
         """The sum over the pages, in the weakest of their relations; None if one has none, or none is known.
 
+        Pages that are independent of what they cover add nothing, whatever the others' kind.
+
         Neighbours are documents of as many pages, of the same sizes, each a neighbour of the other one's.
         """
         totals = [page.certificate.composition for page in self.pages]
@@ -85,10 +87,11 @@ class DocumentCertificate:
         if len(known) < len(totals) or not known:
             return None
         try:
-            total = compose(known)
+            total = compose([each for each in known if not each.free] or known)
         except UnsupportedRelation:
             return None
-        return replace(total, scope=Scope(COVERS.format(len(known)), (COUNT, *total.scope.in_the_clear)))
+        shown = union(*(each.scope for each in known)).in_the_clear
+        return replace(total, scope=Scope(COVERS.format(len(known)), (COUNT, *shown)))
 
     @cached_property
     def strength(self) -> str | None:

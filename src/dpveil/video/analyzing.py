@@ -15,6 +15,7 @@ from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec
 from dpveil.regions.faces import Faces
+from dpveil.regions.masks import GivenMask, GivenRegion
 from dpveil.release.asked import chosen
 from dpveil.video.asked import ON_LOST
 from dpveil.video.facts import Facts
@@ -102,6 +103,10 @@ def tracked(
             problem = "numbers the faces of a photo, not those of a clip"
             hint = "see the numbers of tracks with dpveil video analyze, and keep some"
             raise InvalidParameter("only" if finder.only else "exclude", None, problem, hint=hint)
+        ready = finder.region.mask if isinstance(finder, GivenRegion) else None
+        if isinstance(finder, GivenMask) or ready is not None:
+            hint = "give boxes, such as 40,52,112,112, or whole"
+            raise InvalidParameter("regions", None, "are a mask, and masks are for photos", hint=hint)
         finder.prepare()
 
     def step(done: int) -> None:
@@ -127,7 +132,7 @@ def _given(clip: Clip, finders: Sequence[Finder]) -> tuple[Track, ...]:
     cut, so that each is drawn once.
     """
     facts = clip.facts
-    fixed = [finder for finder in finders if not finder.data_dependent]
+    fixed = {finder.description: finder for finder in finders if not finder.data_dependent}.values()
     if not fixed:
         return ()
     (first,) = clip.frames(0, 1)

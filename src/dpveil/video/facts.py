@@ -17,7 +17,8 @@ class Facts:
     `sha256` is that of the file's bytes, private as the clip. `time_base` is the unit of times in seconds.
     `start` is the time of the first frame in that unit, and `steps` are pairs (difference, count): the next
     `count` frames come so much later than the one before. `audio` says whether there is sound. `dropped`
-    names in words what a release leaves out of the file, such as "2 subtitle streams".
+    names in words what a release leaves out of the file, such as "2 subtitle streams". `fields` says that
+    frames consist of two fields each (interlaced), which are made whole from the frames beside them.
     """
 
     sha256: str
@@ -30,6 +31,7 @@ class Facts:
     steps: tuple[tuple[int, int], ...]
     audio: bool
     dropped: tuple[str, ...] = ()
+    fields: bool = False
 
     @property
     def frames(self) -> int:

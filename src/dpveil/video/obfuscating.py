@@ -102,6 +102,8 @@ class ClipRun:
         stated = finished(output, self.settings, sign=choices.sign, **payer)  # type: ignore[arg-type]
         if stated is None:
             return None
+        if any(track.visible or track.person is not None for track in stated.quote.tracks):
+            raise taken(output)  # a plan with choices that a run does not have
         if State.read(output.parent).replaced(stated.output.sha256, stamp):
             text = f"{shown(task.source)} was replaced or changed since {shown(output)} was released from it"
             raise DPVeilError(text, hint=f"{ALONE}, which costs again", arguments=ARGUMENTS)

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.accounting.meaning import at_least, check_strength_name
-from dpveil.core.covered import Covered
+from dpveil.core.covered import VECTORS, Covered
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.numbers import Json, exact, to_json
 from dpveil.core.parameters import check_count
@@ -31,6 +31,7 @@ from dpveil.video.places import Scene
 from dpveil.video.plan_checks import (
     MOST_TRACKS,
     check_cuts,
+    check_event,
     check_facts,
     check_name,
     check_text,
@@ -101,6 +102,8 @@ class VideoPlan:
             object.__setattr__(self, "event_seconds", exact(self.event_seconds, "event_seconds"))
         object.__setattr__(self, "tracks", tuple(sorted(self.tracks, key=lambda track: track.number)))
         _ = self.quote.total  # raises what cannot be promised
+        if not self.quote.no_event:
+            check_event(self.tracks, self.request)
 
     def __repr__(self) -> str:
         """Return the method and the guarantee only: a representation ends up in logs."""
@@ -216,18 +219,22 @@ class VideoPlan:
         A clip is the bytes of its file. Costs of several releases add up to a promise about what all of them
         cover, so all that decides that counts: the replaced tracks with their keys, the shape that the method
         replaces, the grid of the pose, and whether the sound is kept. It is the same for all debits of a
-        plan, as a person's draw is shown beside what the others' regions hide.
+        plan, as a person's draw is shown beside what the others' regions hide. Where singular vectors are in
+        the clear, their rasters count as well, as in `Covered.of`.
         """
         names = ("protect", "placing")
-        hidden = sorted((t for t in self.tracks if not t.visible), key=lambda t: (t.kind, t.keys[0].frame))
+        hidden = [[t.kind, *map(_place, t.keys)] for t in self.tracks if not t.visible]
         shape: Json = [str(getattr(self.method, name, "")) for name in names]
         data: Json = {
             "faces": draws_faces(self.method),
             "shape": shape,
             "pose": self.pose,
             "audio": self.keep_audio,
-            "tracks": [[track.kind, *map(_place, track.keys)] for track in hidden],
+            "tracks": sorted(hidden, key=json.dumps),
         }
+        if any(guarantee.relation.name == VECTORS for guarantee in self.guarantees):
+            read = sorted([draw.key.frame, str(draw.raster)] for draw in self._made)
+            data["drawn"] = [self.over_time, *read]
         text = json.dumps(data, sort_keys=True).encode()
         return Covered(_digest(b"clip\0" + bytes.fromhex(self.facts.sha256)), _digest(b"tracks\0" + text))
 

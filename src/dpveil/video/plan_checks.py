@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from dpveil.core.origin import KIND
+from dpveil.core.origin import KIND, WHOLE
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.io import MAX_PIXELS
 from dpveil.io.names import quoted
+from dpveil.regions.boxes import asked_box
 from dpveil.video.facts import Facts
 from dpveil.video.track import ENDS, Track
 
@@ -106,6 +107,19 @@ def check_tracks(tracks: Sequence[Track], frames: int) -> None:
     if all(track.visible for track in tracks):
         problem = "no track is replaced" if tracks else "there is no track"
         raise RegionError(f"{problem}, so that the clip would be copied", hint="let one not be visible")
+
+
+def check_event(tracks: Sequence[Track], request: Sequence[str]) -> None:
+    """Raise `InvalidParameter` unless every track is the whole picture or stays where the `request` names it.
+
+    An event is promised about regions that no pixel moves; every part of `request` is "whole" or a box.
+    """
+    boxes = [asked_box(each).box for each in request if each != WHOLE]
+    named = [{(box.x, box.y, box.w, box.h)} for box in boxes]
+    for track in tracks:
+        if track.kind != WHOLE and {(key.x, key.y, key.w, key.h) for key in track.keys} not in named:
+            problem = f"is for boxes that stay where the request names them, and track {track.number} is none"
+            raise refused("event_seconds", None, problem, "leave it out, or name that box in the request")
 
 
 def _check_track(track: Track, frames: int, where: str) -> None:

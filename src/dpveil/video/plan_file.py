@@ -38,7 +38,7 @@ BY_HAND: Final = {"face": "faces by hand", "text": "text by hand", "plate": "pla
 OTHERS: Final = "detected by hand"
 """That of other kinds, which methods that draw faces cover."""
 LEFT: Final = "left"
-CLIP: Final = "name sha256 format codec width height time_base start steps audio dropped"
+CLIP: Final = "name sha256 format codec width height time_base start steps audio dropped fields"
 PLAN: Final = (
     "schema clip analyzed method parameters request post_processing over_time pose keep_audio event_seconds"
     " event_times cuts tracks"
@@ -91,7 +91,7 @@ def parse_plan(text: str) -> VideoPlan:
 def _plan(data: Mapping[str, Any]) -> VideoPlan:
     if data["schema"] != SCHEMA:
         raise refused("schema", data["schema"], "is not one of a plan", f"this version reads {SCHEMA}")
-    clip = _object(data["clip"], "clip", CLIP, {*CLIP.split()} - {"dropped"})
+    clip = _object(data["clip"], "clip", CLIP, {*CLIP.split()} - {"dropped", "fields"})
     chosen = {n: data[n] for n in ("over_time", "pose", "event_times") if n in data}
     chosen |= _object(data.get("analyzed", {}), "analyzed", " ".join(ANALYZED), set())
     if "keep_audio" in data:
@@ -134,6 +134,7 @@ def _facts(clip: Mapping[str, Any]) -> Facts:
         steps=tuple((step[0], step[1]) for step in steps),
         audio=_flag(clip["audio"], "audio"),
         dropped=tuple(check_text(each, f"dropped[{at}]") for at, each in enumerate(dropped)),
+        fields=_flag(clip.get("fields", False), "fields"),
     )
 
 

@@ -33,6 +33,7 @@ def text_of(
         "steps": [list(step) for step in facts.steps],
         "audio": facts.audio,
         "dropped": list(facts.dropped),
+        "fields": facts.fields,
     }
     listed: list[Json] = [
         {

@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import Any, Final
 
 from dpveil.accounting.meaning import NONE, strength
-from dpveil.core.guarantee import Guarantee, Scope
+from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, to_json
-from dpveil.core.origin import FACE, WHOLE, Origin
+from dpveil.core.origin import BOX, FACE, OBJECT, WHOLE, Origin
 from dpveil.core.region import Box, RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method
@@ -32,6 +32,8 @@ MOST_NAMED: Final = 20
 """Most draws that the scope of a total names."""
 MOST_SIZES: Final = 2
 """Most sizes of rasters for which the warning of pure noise is computed, as each may take seconds."""
+ANY: Final = Relation("any-image")
+"""The relation of promises about events, which change any number of pixels."""
 HEAD: Final = RegionRecord(Box(0, 0, 1, 1), Origin(FACE, "faces", number=1, found=True, cell=(0, 0, 0, 0)))
 """A face, of which a method is asked what its place shows."""
 
@@ -184,9 +186,9 @@ class ClipQuote:
     def about_event(self) -> Guarantee | None:
         """What the event costs; None where regions follow from pixels, or nobody asked for one.
 
-        An event changes at most so many frames, in the regions of all tracks. In a split every track adds its
-        share for each of these frames, also linked ones; a single draw costs all of it, however few of its
-        frames are changed.
+        An event changes so many frames, in the regions of all tracks; if it changes more, the total holds. In
+        a split every track adds its share for each of these frames, also linked ones; a single draw costs all
+        of it, however few of its frames are changed.
         """
         if self.event is None or self.no_event:
             return None
@@ -204,6 +206,8 @@ class ClipQuote:
             return words.NOT_ASKED
         if not all(map(_given, self.request)) or any(track.kind not in FIXED for track in self.tracks):
             return words.BY_PIXELS
+        if not self.total.relation.implies(ANY):
+            return words.FEW
         always = all(not t.visible and (t.first, t.last) == (0, self.frames - 1) for t in self.tracks)
         return "" if always else words.NOT_ALWAYS
 
@@ -239,7 +243,8 @@ class ClipQuote:
         always = any(t.kind == WHOLE and (t.first, t.last) == (0, self.frames - 1) for t in replaced)
         beside: tuple[str, ...] = ()
         if found:
-            beside = (words.PLACES, words.COUNT, words.MOTION, words.MISSED)
+            own = any(track.kind in (BOX, OBJECT) for track in replaced)
+            beside = (words.PLACES, *(words.NOT_ROUNDED,) * own, words.COUNT, words.MOTION, words.MISSED)
         if not found and not always:
             beside = (words.GIVEN, words.OUTSIDE)
         if not found and not all(map(_given, self.request)):

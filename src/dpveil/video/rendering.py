@@ -104,6 +104,7 @@ def render(
                     job.begin(payment, replace=replace)
                     job.render()
                     job.join(sign)
+                work.forget_key()  # before the release has its name
                 certificate = job.name(payment, replace=replace)
             except DPVeilError:
                 if not work.has(DRAWS) and not payment.has_paid(plan, work.nonce):

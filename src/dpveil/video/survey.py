@@ -53,13 +53,14 @@ def survey(way: Way) -> Survey:
             stated, clean, fields = _by_decoding(way, usual)
         look = replace(head[0][0], fields=fields)
         upright = Upright(look, way.source, way.most)
-        facts = _facts(way, container, stream, stated, upright, look.hdr)
+        facts = _facts(way, container, stream, stated, upright, look)
     way.source.check()
     return Survey(facts, look, usual, clean)
 
 
-def _facts(way: Way, container: Any, stream: Any, times: list[int], upright: Upright, hdr: str) -> Facts:
+def _facts(way: Way, container: Any, stream: Any, times: list[int], upright: Upright, look: Look) -> Facts:
     start, steps = runs(times)
+    bright = (f"brightness above white ({look.hdr})",) if look.hdr else ()
     return Facts(
         sha256=way.source.sha256(),
         format=NAMES[way.demuxer],
@@ -70,7 +71,8 @@ def _facts(way: Way, container: Any, stream: Any, times: list[int], upright: Upr
         start=start,
         steps=steps,
         audio=bool(container.streams.audio),
-        dropped=(*dropped(container, stream), *([f"brightness above white ({hdr})"] if hdr else [])),
+        dropped=(*dropped(container, stream), *bright),
+        fields=look.fields,
     )
 
 

@@ -14,6 +14,8 @@ from dpveil.video.facts import Facts
 
 AROUND: Final = 2
 """Frames that an event may change beside those within its time: the one before it and the one after."""
+FIELDS: Final = 2
+"""Frames more where fields are made whole, each from the frame before it and the one after as well."""
 LONGEST: Final = Fraction(10**6)
 """The longest event, in seconds."""
 
@@ -54,7 +56,9 @@ def most_frames(facts: Facts, seconds: Fraction) -> int:
     The light of a frame is gathered around its time: later than the time of the frame before it, and before
     that of the next one, whatever the camera. So something within [s, s + ρ] is in no frame but those with a
     time in there, the last one before, and the first one after. That is exact arithmetic over all s: it is
-    enough to begin at the time of a frame, as moving s up to the next such time loses no frame within.
+    enough to begin at the time of a frame, as moving s up to the next such time loses no frame within. Frames
+    made of fields read those beside them (`FIELDS`). What a codec, or whoever edited the clip, carried from
+    frame to frame is not known here.
 
     >>> one = dict(sha256="", format="mp4", codec="h264", width=8, height=8, audio=False)
     >>> clip = Facts(**one, time_base=Fraction(1, 25), start=0, steps=((1, 1499),))
@@ -70,4 +74,4 @@ def most_frames(facts: Facts, seconds: Fraction) -> int:
             first = next(behind)
             inside -= 1
         most = max(most, inside)
-    return min(facts.frames, most + AROUND)
+    return min(facts.frames, most + AROUND + FIELDS * facts.fields)

@@ -15,7 +15,7 @@ WORDING: Final = 1
 SAME: Final = "which follow from the clip's pixels: the guarantee compares clips in which the same is found"
 SIZE: Final = "the clip's size in pixels, its number of frames and the time of each"
 PLACES: Final = f"where each region is in every frame, rounded to a public grid, {SAME}"
-COUNT: Final = f"how many tracks there are, of what, and when each of them begins and ends, {SAME}"
+COUNT: Final = f"how many tracks there are, of what, when each of them begins and ends, and why, {SAME}"
 MOTION: Final = (
     "motion: how heads and whatever else is replaced move over time, and with it gait and gestures, which may"
     " identify people"
@@ -26,10 +26,12 @@ MISSED: Final = (
     " which it was missed"
 )
 GIVEN: Final = "position and size of the regions"
+NOT_ROUNDED: Final = "position and size of the regions that the user gave, in every frame and not rounded"
 OUTSIDE: Final = "everything outside of the regions"
 NOTHING: Final = "that nothing was found: the guarantee compares clips in which nothing is"
 TRACES: Final = (
-    "traces of what is replaced that a lossy video format left in pixels around a region and in other frames"
+    "traces of what is replaced that a lossy video format, or making the fields of interlaced video whole,"
+    " left in pixels around a region and in other frames"
 )
 SOUND: Final = "the sound, with every voice in it"
 VOICES: Final = "VOICES ARE IN THE CLEAR: the sound is kept as it is, and a voice may identify a person"
@@ -51,8 +53,10 @@ ONE_PERSON: Final = (
     " more than the total"
 )
 EVENT: Final = (
-    "what an event of at most {seconds} s changes within the regions, if it happens {times}: in at most"
-    " {frames} of the clip's decoded frames, whether anything was detected there or not"
+    "what an event of at most {seconds} s changes within the regions, whether anything was detected there or"
+    " not, if it happens {times} and changes at most {frames} of the clip's decoded frames; a lossy original,"
+    " or one that blends or repeats frames, may carry it into more of them, up to all, and then the total"
+    " holds"
 )
 UNLINKED: Final = (
     "tracks are not linked: each of them is drawn and costs for itself, also where a person returns; link the"
@@ -60,6 +64,7 @@ UNLINKED: Final = (
 )
 NOT_ASKED: Final = "it was not asked for"
 BY_PIXELS: Final = "the regions follow from what was found in the clip"
+FEW: Final = "the method's promise is about few pixels alone, or in another way not about all of them"
 NOT_ALWAYS: Final = "a region does not last from the first frame to the last, or stays visible"
 
 

@@ -34,6 +34,7 @@ from dpveil.video.verification import is_clip, verify_clip
 from dpveil.video.writing import Writer
 
 NEAR = DPPix(epsilon=1, block=16, neighbourhood=16)
+ALL = DPPix(epsilon=1, block=16)
 pytest.importorskip("av")
 
 
@@ -54,7 +55,7 @@ CLIP = clip_bytes()
 EVENT: Any = {"request": ("whole",), "over_time": "split", "event_seconds": 1}
 PLANS = {
     "free": plan(Attributes(), face(1, person=1), face(2, Key(9, 300, 9, 60, 80), person=1), face(3)),
-    "split": plan(NEAR, whole(), **EVENT),
+    "split": plan(ALL, whole(), **EVENT),
     "mean": plan(NEAR, box(), over_time="mean", request=("32,40,64,48",), keep_audio=True),
     "visible": plan(DPPix(epsilon=30, block=16), face(1), face(2, visible=True)),
     "heuristic": plan(Blur(sigma=8), face(1)),

@@ -14,7 +14,7 @@ from tests.video.plan.made import box, face, facts, plan, whole
 from dpveil.errors import DPVeilError, InvalidParameter, RegionError, RegionsDiffer, UnknownName, UsageError
 from dpveil.faces.attributes import Attributes
 from dpveil.ledger import Ledger, Limit
-from dpveil.mechanisms.pixel import DPPix
+from dpveil.mechanisms.pixel import DPSVD, DPPix
 from dpveil.postprocessing import parse
 from dpveil.video import plan_checks, plan_file
 from dpveil.video.plan_file import parse_plan, read_plan, to_text
@@ -43,6 +43,7 @@ def edited(change: Any, method: Any = NEAR) -> Any:
             NEAR, whole(), request=("whole",), over_time="split", event_seconds=Fraction(1, 3), event_times=2
         ),
         plan(NEAR, box(), request=("32,40,64,48",), over_time="mean"),
+        plan(NEAR, face(1), facts=facts(fields=True)),
         plan(NEAR, face(1, person=3), facts=facts(1, steps=(), audio=False, dropped=("2 streams of data",))),
     ],
 )
@@ -113,6 +114,7 @@ EDITS: list[tuple[Any, str]] = [
     (lambda d: d["clip"].update(time_base="0"), "time_base = '0' is out of range"),
     (lambda d: d["clip"].update(time_base="1e-900"), "time_base"),
     (lambda d: d["clip"].update(audio=1), "audio = 1 is neither true nor false"),
+    (lambda d: d["clip"].update(fields=1), "fields = 1 is neither true nor false"),
     (lambda d: d.update(keep_audio="yes"), "keep_audio = 'yes' is neither true nor false"),
     (lambda d: d.update(over_time="twice"), "over_time = 'twice' is unknown: one of once, mean, split"),
     (lambda d: d.update(over_time=["once"]), "over_time"),
@@ -270,6 +272,24 @@ def test_a_ledger_is_debited_once_for_each_person(tmp_path):
             ledger.debit("album", other.total, "third", covered=other.covered)
     elsewhere = plan(NEAR, face(1), facts=facts(sha256="cd" * 32))
     ledger.debit("album", elsewhere.total, "fourth", covered=elsewhere.covered)
+
+
+def test_what_is_covered_does_not_follow_from_numbers():
+    one, other = Key(3, 100, 100, 60, 80), Key(3, 300, 9, 60, 80, 4, -20)
+    made = plan(NEAR, face(1, one), face(2, other), face(3, Key(3, 200, 9, 60, 80)))
+    again = plan(NEAR, face(7, Key(3, 200, 9, 60, 80)), face(8, one), face(9, other))
+    assert made.covered == again.covered
+    assert made.covered != plan(NEAR, face(1, one), face(2, other)).covered
+
+
+def test_where_singular_vectors_show_what_they_are_of_counts():
+    vectors, track = DPSVD(epsilon=1, rank=2), face(1, Key(0, 100, 100, 60, 80), person=1)
+    wider = face(2, Key(9, 300, 9, 90, 120), person=1)
+    alone = [replace(one, person=None) for one in (track, wider)]
+    assert plan(vectors, track, wider).covered != plan(vectors, *alone).covered
+    assert plan(NEAR, track, wider).covered == plan(NEAR, *alone).covered
+    once, mean = (plan(vectors, box(), request=("32,40,64,48",), over_time=mode) for mode in ("once", "mean"))
+    assert once.covered != mean.covered
 
 
 def test_unknown_methods_suggest_a_name():

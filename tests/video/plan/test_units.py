@@ -10,11 +10,12 @@ from tests.video.plan.made import box, face, facts, plan, whole
 
 from dpveil.errors import InvalidParameter, NoiseError, TooWeak
 from dpveil.faces.attributes import Attributes
-from dpveil.mechanisms.pixel import DPPix
+from dpveil.mechanisms.pixel import DPSVD, DPPix, Fill
 from dpveil.video.track import Key
 from dpveil.video.units import Event, most_frames
 
 NEAR = DPPix(epsilon=1, block=16, neighbourhood=16)
+ALL = DPPix(epsilon=1, block=16)
 
 
 def by_hand(times: list[Fraction], seconds: Fraction) -> int:
@@ -54,21 +55,21 @@ def test_frames_around_an_event_count():
 def test_an_event_costs_its_share_of_a_split():
     minute = facts(1500)
     asked = {"facts": minute, "request": ("whole",), "event_seconds": Fraction(1)}
-    split = plan(NEAR, whole(1500), over_time="split", **asked)
+    split = plan(ALL, whole(1500), over_time="split", **asked)
     assert split.quote.about_event.epsilon == Fraction(28, 1500)
-    twice = plan(NEAR, whole(1500), over_time="split", event_times=2, **asked)
+    twice = plan(ALL, whole(1500), over_time="split", event_times=2, **asked)
     assert twice.quote.about_event.epsilon == Fraction(56, 1500)
-    often = plan(NEAR, whole(1500), over_time="split", event_times=100, **asked)
+    often = plan(ALL, whole(1500), over_time="split", event_times=100, **asked)
     assert often.quote.about_event.epsilon == often.total.epsilon == 1
-    assert "up to 100 times: in at most 1,500" in often.quote.about_event.scope.covers
+    assert "up to 100 times and changes at most 1,500" in often.quote.about_event.scope.covers
     for mode in ("once", "mean"):
-        assert plan(NEAR, whole(1500), over_time=mode, **asked).quote.about_event.epsilon == 1
+        assert plan(ALL, whole(1500), over_time=mode, **asked).quote.about_event.epsilon == 1
 
 
 def test_an_event_in_two_boxes_costs_in_both():
     boxes = [box(1), box(2, x=200)]
     asked = {"request": ("32,40,64,48", "200,40,64,48"), "event_seconds": Fraction(1, 25)}
-    split = plan(NEAR, *boxes, over_time="split", **asked)
+    split = plan(ALL, *boxes, over_time="split", **asked)
     assert split.quote.about_event.epsilon == 2 * Fraction(4, 100)
     assert split.units["event"]["guarantee"]["epsilon"] == 0.08
     assert split.units["event"]["frames"] == 4
@@ -77,11 +78,11 @@ def test_an_event_in_two_boxes_costs_in_both():
 def test_an_event_changes_linked_boxes_at_the_same_time():
     boxes = [box(1, person=1), box(2, x=200, person=1)]
     asked = {"request": ("32,40,64,48", "object:200,40,64,48"), "event_seconds": Fraction(1, 25)}
-    split = plan(NEAR, *boxes, over_time="split", **asked)
+    split = plan(ALL, *boxes, over_time="split", **asked)
     assert split.draws[0].frames == 200
     assert split.quote.about_event.epsilon == Fraction(2 * 4, 200)
     assert split.quote.about_track.epsilon == Fraction(1, 2)
-    long = plan(NEAR, *boxes, over_time="split", **{**asked, "event_seconds": 60})
+    long = plan(ALL, *boxes, over_time="split", **{**asked, "event_seconds": 60})
     assert long.quote.about_event.epsilon == 1
 
 
@@ -96,10 +97,64 @@ def test_an_event_changes_linked_boxes_at_the_same_time():
     ],
 )
 def test_events_are_only_of_regions_that_no_pixel_chose(tracks, request_, reason):
-    made = plan(NEAR, *tracks, request=request_, event_seconds=Fraction(1))
+    made = plan(ALL, *tracks, request=request_, event_seconds=Fraction(1))
     assert made.quote.about_event is None
     assert made.units["event"] is None
     assert reason in made.units["no_event"]
+
+
+def test_an_event_is_a_condition_on_decoded_frames():
+    """A lossy original may carry it into all frames, so that only a condition is true of real clips."""
+    made = plan(ALL, whole(), request=("whole",), over_time="split", event_seconds=1)
+    covered = made.quote.about_event.scope.covers
+    assert "if it happens once and changes at most 28 of the clip's decoded frames; a lossy original" in covered
+    assert "blends or repeats frames" in covered
+    assert covered.endswith("up to all, and then the total holds")
+
+
+def test_frames_made_of_fields_read_those_beside_them():
+    clip = facts(1500, fields=True)
+    assert most_frames(clip, Fraction(1)) == 26 + 4
+    assert most_frames(clip, Fraction(1000)) == 1500
+    made = plan(ALL, whole(), facts=facts(fields=True), request=("whole",), event_seconds=1)
+    assert made.event.frames == 30
+
+
+@pytest.mark.parametrize(
+    "method", [NEAR, DPPix(epsilon=1, block=16, neighbourhood=1), DPSVD(epsilon=1, rank=2)]
+)
+def test_events_are_not_of_methods_that_promise_about_few_pixels(method):
+    """An event changes any pixels of the regions, whatever the relation of the promise is."""
+    made = plan(method, whole(), request=("whole",), event_seconds=1)
+    assert made.units["event"] is None
+    assert "few pixels" in made.units["no_event"]
+    assert made.total.relation.name != "any-image"
+    for free in (Fill(), Attributes()):
+        assert plan(free, whole(), request=("whole",), event_seconds=1).units["event"] is not None
+
+
+@pytest.mark.parametrize(
+    ("key", "request_"),
+    [
+        (Key(99, 33, 40, 64, 48), ("32,40,64,48",)),
+        (Key(99, 32, 40, 64, 50), ("32,40,64,48",)),
+        (Key(99, 32, 40, 64, 48), ("32,40,64,50", "whole")),
+        (Key(99, 32, 40, 64, 48), ("whole",)),
+    ],
+)
+def test_events_are_only_of_boxes_that_stay_where_they_were_named(key, request_):
+    """A box that was moved may follow what the clip shows, as one that flow moved did."""
+    track = face(2, Key(0, 32, 40, 64, 48), key, kind="box", finder="32,40,64,48")
+    with pytest.raises(InvalidParameter, match="event_seconds is for boxes that stay .* track 2 is none"):
+        plan(ALL, whole(), track, request=request_, event_seconds=1)
+    assert plan(ALL, whole(), track, request=request_).units["event"] is None
+
+
+def test_boxes_beside_what_was_found_are_not_called_rounded():
+    named = "position and size of the regions that the user gave, in every frame and not rounded"
+    assert named in plan(NEAR, face(1), box(2), request=("faces", "32,40,64,48")).in_the_clear
+    assert named not in plan(NEAR, face(1)).in_the_clear
+    assert named not in plan(NEAR, box(), request=("32,40,64,48",)).in_the_clear
 
 
 def test_an_event_nobody_asked_for():
@@ -139,6 +194,8 @@ def test_faces_of_nobody_cost_nothing_and_say_what_is_in_the_clear():
         "tracks 1 and 2 show one person, as the user says",
         "tilted and turned",
         "lossy video format",
+        "fields of interlaced video",
+        "begins and ends, and why",
     ):
         assert part in told
     assert any("VOICES" in text for text in made.warnings)

@@ -3,17 +3,22 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("av")
 
+import av
 from clips_made import FRAMES, HEIGHT, WIDTH, make_clip
 
 from dpveil.errors import InvalidParameter, NoRegion, TooWeak, UsageError
+from dpveil.core.region import Box, Region
+from dpveil.mechanisms.pixel import DPPix, Fill
 from dpveil.regions import Finder
 from dpveil.regions.finder import Seen
 from dpveil.video import analyze
 from dpveil.video.facts import Facts
+from dpveil.video.reading import open_clip
 from dpveil.video.segments import moments, picked, spans
 from dpveil.video.track import Key
 
@@ -50,6 +55,64 @@ def test_what_a_user_names_is_drawn_once_whatever_is_cut(clip: Path, regions: An
 def test_the_box_is_where_it_was_named(clip: Path) -> None:
     (track,) = analyze(clip, regions="8,8,16,16", **METHOD).tracks
     assert track.keys == (Key(0, 8, 8, 16, 16), Key(FRAMES - 1, 8, 8, 16, 16))
+
+
+def test_a_box_stays_where_it_was_named_whatever_passes_it(tmp_path: Path) -> None:
+    """What moves in the box would take it along if it were followed: every frame hides all of it."""
+    plan = analyze(make_clip(tmp_path / "moves.mp4"), Fill(), regions="4,8,16,16")
+    for frame in range(FRAMES):
+        assert plan.scene.hidden(plan.scene.spots(frame))[8:24, 4:20].all()
+
+
+def test_a_box_that_is_named_twice_is_drawn_once(clip: Path) -> None:
+    assert len(analyze(clip, regions=["8,8,16,16", "8,8,16,16"], **METHOD).draws) == 1
+
+
+MASKED = np.zeros((HEIGHT, WIDTH), np.bool_)
+MASKED[4:8, 3:9] = True
+
+
+@pytest.mark.parametrize("regions", [MASKED, Region(Box(0, 0, WIDTH, HEIGHT), MASKED)])
+def test_masks_are_refused_in_one_line(clip: Path, regions: Any) -> None:
+    with pytest.raises(InvalidParameter, match="regions are a mask, and masks are for photos: give boxes"):
+        analyze(clip, regions=regions, **METHOD)
+    assert len(analyze(clip, regions=Region(Box(3, 4, 6, 4)), **METHOD).draws) == 1
+
+
+def interlaced(path: Path, changed: frozenset[int]) -> Path:
+    """Write 20 frames of two fields each, without loss; those that are `changed` show noise."""
+    with av.open(str(path), "w") as made:
+        stream: Any = made.add_stream("libx264", rate=25)
+        stream.width, stream.height, stream.pix_fmt = 64, 64, "yuv420p"
+        stream.options = {"qp": "0", "preset": "ultrafast", "x264-params": "tff=1:g=1"}
+        y, x = np.mgrid[:64, :64]
+        for index in range(20):
+            grey = (3 * x + 2 * y + 7 * index) % 256
+            if index in changed:
+                grey = np.random.default_rng(index).integers(0, 256, (64, 64))
+            levels = np.repeat(grey[..., None].astype(np.uint8), 3, axis=2)
+            frame = av.VideoFrame.from_ndarray(levels, format="rgb24")
+            frame.pts = index
+            made.mux(stream.encode(frame))
+        made.mux(stream.encode(None))
+    return path
+
+
+def test_an_event_in_frames_of_fields_changes_no_more_than_is_counted(tmp_path: Path) -> None:
+    """Frames 9 to 11 can see an event at the time of frame 10, and frames 8 and 12 are made of those."""
+    one = interlaced(tmp_path / "a.mkv", frozenset())
+    other = interlaced(tmp_path / "b.mkv", frozenset({9, 10, 11}))
+    with open_clip(one) as first, open_clip(other) as second:
+        assert first.facts.fields
+        pairs = zip(first.frames(), second.frames(), strict=True)
+        changed = [a.index for a, b in pairs if (a.image != b.image).any()]
+    assert changed == [8, 9, 10, 11, 12]
+    method = DPPix(epsilon=1, block=16)
+    plan = analyze(one, method, regions="whole", over_time="split", event_seconds="1/1000")
+    assert plan.event is not None
+    assert plan.event.frames == len(changed)
+    assert plan.quote.about_event is not None
+    assert plan.quote.about_event.epsilon == plan.draws[0].method.epsilon * len(changed)  # type: ignore[attr-defined]
 
 
 def test_what_is_found_ends_at_a_cut_and_stands_beside_what_is_named(clip: Path) -> None:

@@ -117,6 +117,26 @@ def test_another_clip_and_a_plan_with_other_facts_are_refused(clip: Path, tmp_pa
     assert sorted(path.name for path in tmp_path.iterdir()) == ["clip.mp4", "other.mp4"]
 
 
+def test_no_release_has_its_name_while_the_key_of_its_draws_exists(
+    clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A split needs the key to the last frame: whoever finds it beside the release subtracts all noise."""
+    out, plan = tmp_path / "a.mp4", two(clip, over_time="split")
+    place, keys = rendering.place_together, []
+
+    def placed(*given: Any, **more: Any) -> None:
+        keys.append((folder_of(out) / "key").exists())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(rendering, "place_together", placed)
+    with pytest.raises(KeyboardInterrupt):
+        render(plan, clip, out)
+    assert keys == [False]
+    monkeypatch.setattr(rendering, "place_together", place)
+    assert render(plan, clip, out).resumed
+    assert verify_clip(out).status == "consistent"
+
+
 def test_what_exists_stays_unless_it_is_to_be_replaced(clip: Path, tmp_path: Path) -> None:
     out = tmp_path / "private.mp4"
     out.write_bytes(b"mine")
