@@ -26,11 +26,9 @@ HEADS: Final = ((0, b"\x1aE\xdf\xa3"), (8, b"AVI "), (0, b"\x00\x00\x01\xba"))
 """Offset and bytes at the start of Matroska, AVI and MPEG files; those of MP4 are told from pictures."""
 BRANDS: Final = (b"isom", b"iso2", b"iso4", b"iso5", b"iso6", b"mp41", b"mp42", b"avc1", b"M4V ", b"qt  ")
 """Brands of MP4 and MOV files that are clips, where those of HEIC and AVIF are pictures."""
-CLEAR: Final = (
-    "of each clip {cost}; in the clear: all that was not replaced, including frames in which somebody was"
-    " missed, and place, size, turn and motion of what was, which may identify people by their gait{sound}"
-)
-SOUND: Final = ", and the sound, with voices"
+CLEAR: Final = "of each clip {cost}; in the clear: {shown}"
+OPTIONS: Final = {"over_time": "--over-time"}
+"""The options that notes about clips name."""
 KEPT: Final = "{}: what is rendered is kept: the same command goes on there, and pays nothing twice"
 OTHER_NAME: Final = "{out} {name}: a clip is released as a clip"
 
@@ -147,12 +145,13 @@ def release_clips(
                 report.fail(task, Untried(INTERRUPTED), tried=False)
                 report.stopped = INTERRUPTED
                 say.note(KEPT.format(shown(task.source)))
-    _tell(report, [task.source for task in clips], sound="--keep-audio" in options.given)
+    _tell(report, [task.source for task in clips])
 
 
-def _tell(report: Report, clips: Sequence[Path], *, sound: bool) -> None:
-    """Say what is promised of the clip with most regions, and what is in the clear, as for photos."""
+def _tell(report: Report, clips: Sequence[Path]) -> None:
+    """Say what is promised of the clip with most regions, and what is in the clear of any, as for photos."""
     from dpveil.cli.run_report import cost
+    from dpveil.video.told import clear
 
     promises = [
         entry.promise
@@ -162,11 +161,16 @@ def _tell(report: Report, clips: Sequence[Path], *, sound: bool) -> None:
     if promises:
         worst = max(promises, key=lambda promise: len(promise.guarantees))
         said = "would be promised" if report.dry else "promised"
-        say.note(f"{said} " + CLEAR.format(cost=cost(worst), sound=SOUND * sound))
+        totals = [promise.total for promise in promises if promise.total is not None]
+        shown = clear([text for total in totals for text in total.scope.in_the_clear])
+        say.note(f"{said} " + CLEAR.format(cost=cost(worst), shown=shown))
 
 
 def _release(run: ClipRun, task: Task, report: Report, progress: Progress) -> None:
+    from dpveil.core.notes import told
+
     try:
-        report.entries.append(run.release(task, progress))
+        entry = run.release(task, progress)
+        report.entries.append(replace(entry, warnings=told(entry.warnings, OPTIONS)))
     except Exception as error:  # noqa: BLE001  one clip must not stop the rest, and nothing was written
         report.fail(task, error)

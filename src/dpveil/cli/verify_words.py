@@ -31,3 +31,15 @@ def standing(result: Verification, least: str | None) -> str:
     why = f" ({', '.join(against)})" if against else ""
     grade = f"{worth(stated.composition, str(stated.strength))}: " if stated.composition.formal else ""
     return grade + (f"publishable (at least {standard})" if result.publishable else f"not publishable{why}")
+
+
+def block(result: Verification) -> tuple[str, ...]:
+    """Return what is said of a clip, a line for each question, recomputed from data; empty for photos."""
+    from dpveil.io.names import quoted
+    from dpveil.video.certificate import VideoCertificate
+    from dpveil.video.told import lines
+
+    stated = result.certificate
+    if not isinstance(stated, VideoCertificate) or result.status != "consistent":
+        return ()
+    return tuple(map(quoted, lines(stated.quote)))

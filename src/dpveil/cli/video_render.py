@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,14 +34,18 @@ class Rendering:
     force: bool
     quiet: bool
     json: bool
+    chosen: Mapping[str, Any]
+    """Tracks to `keep` and to `link` beside those of the plan, as arguments of `arranged`."""
 
     def run(self, paying: Mapping[str, Any], *, at_least: str | None, dry: bool) -> int:
         """Do what is asked, and return the exit code; `paying` are arguments of `video.render`."""
+        from dpveil.video.analyzing import arranged
         from dpveil.video.plan_file import read_plan
 
         if self.out is None and not dry and self.preview is None:
             raise UsageError("there is no name for the release", hint="add --out private.mp4, or --preview")
         plan = read_plan(self.plan_file)
+        plan = replace(plan, tracks=arranged(plan.tracks, **self.chosen)) if self.chosen else plan
         plan.check_strength(at_least)
         source = self.clip or self.plan_file.with_name(plan.clip)
         check_apart_from(
@@ -50,14 +54,17 @@ class Rendering:
         if paying.get("ledger") is not None:
             tell_cost("the clip", [plan.total], paying["ledger"], paying["subject"])
         if dry or self.preview is not None:
-            return self._show(plan, source)
+            return self._show(plan, source, paying)
         return self._release(plan, source, paying)
 
-    def _show(self, plan: VideoPlan, source: Path) -> int:
+    def _show(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any]) -> int:
+        from dpveil.video.paying import Payment
         from dpveil.video.reading import open_clip
         from dpveil.video.rendering import check_same
         from dpveil.video.sheets import preview_sheet, write_sheet
 
+        payer = {name: paying.get(name) for name in ("ledger", "subject")}
+        Payment(**payer, other_regions=bool(paying.get("other_regions"))).check(plan)
         with open_clip(source) as opened:
             check_same(plan, opened.facts, source)
             if self.preview is not None:

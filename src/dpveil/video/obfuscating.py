@@ -20,11 +20,13 @@ from dpveil.core.origin import FACE
 from dpveil.errors import DPVeilError, TooWeak
 from dpveil.io import make_folder
 from dpveil.io.names import shown
+from dpveil.video import told
 from dpveil.video.analyzing import Progress, analyze, nothing
 from dpveil.video.asked import HOLD, ONCE
 from dpveil.video.certificate import VideoCertificate
 from dpveil.video.finished import finished
 from dpveil.video.path import FINE
+from dpveil.video.paying import Payment
 from dpveil.video.plan import VideoPlan
 from dpveil.video.plan_file import parse_plan
 from dpveil.video.rendering import render
@@ -71,6 +73,7 @@ class ClipRun:
         asked = digest_of({"settings": self.settings, "clip": clip, "more": str(dict(self.more))})
         plan = self._plan(task, asked, progress)
         if choices.dry:
+            Payment(**choices.paying).check(plan)
             return _planned(task, plan)
         make_folder(task.output.parent)
         chosen = {"seed": choices.seed, "sign": choices.sign, "replace": choices.force}
@@ -153,8 +156,10 @@ def _about(plan: VideoPlan) -> tuple[str, ...]:
     """Return what the owner of a clip has to know, which no certificate has."""
     more = [text for text in plan.warnings if text not in plan.quote.warnings]
     remark = [Aside(plan.remark)] if plan.remark else []
-    dropped = [Aside(DROPPED.format(", ".join(plan.facts.dropped)))] if plan.facts.dropped else []
-    return (*more, *remark, *dropped)
+    happens = [Aside(text) for text in (told.event(plan.quote),) if text]
+    out = plan.left_out
+    dropped = [Aside(DROPPED.format(", ".join(out)))] if out else []
+    return (*more, *remark, *happens, *dropped)
 
 
 def _stamp_of(plan: VideoPlan) -> Stamp:
