@@ -68,6 +68,7 @@ def planned_clips(
     from dpveil.io.folders import is_folder
     from dpveil.io.writing import refusal
 
+    _check_name(inputs, out)
     if _is_one(inputs, out):
         if not is_folder(out.parent):
             raise refusal(out, FileNotFoundError(ENOENT, ""))
@@ -83,6 +84,7 @@ def planned_clips(
     if clips:
         checked(every, [task.source for task in every])
     options.check_clips(bool(clips))
+    options.settings()
     return every, photos, clips
 
 
@@ -94,12 +96,27 @@ def _is_one(inputs: Sequence[Path], out: Path) -> bool:
     return named and len(inputs) == 1 and not is_folder(inputs[0]) and is_clip(inputs[0])
 
 
+def _check_name(inputs: Sequence[Path], out: Path) -> None:
+    """Raise `UsageError` for one clip that is to be released to a file in a format that is none of clips."""
+    from dpveil.io.folders import is_folder
+
+    named = out.suffix and not isinstance(out, Url) and not is_folder(out)
+    if named and out.suffix.lower() not in WRITTEN and len(inputs) == 1 and is_clip(inputs[0]):
+        raise _misnamed(out)
+
+
+def _misnamed(out: Path) -> UsageError:
+    from dpveil.io.names import shown
+
+    hint = f"end the name in one of {', '.join(WRITTEN)}, or name a folder"
+    return UsageError(OTHER_NAME.format(out="--out", name=shown(out)), hint=hint)
+
+
 def _check(clip: Task, out: Path, names: str) -> None:
     from dpveil.io.names import shown
 
     if clip.output == out:
-        hint = f"end the name in one of {', '.join(WRITTEN)}, or name a folder"
-        raise UsageError(OTHER_NAME.format(out="--out", name=shown(out)), hint=hint)
+        raise _misnamed(out)
     if names != "keep":
         text = f"{shown(clip.source)} is a clip, and clips keep their names"
         raise UsageError(text, hint="leave out --names")

@@ -132,7 +132,8 @@ def render_command(
     ] = None,
     sheet: Sheet = None,
     keep: Annotated[
-        Text, typer.Option(metavar="N,N", help="Also leave these tracks as they are; the plan stays as it is.")
+        Text,
+        typer.Option(metavar="N,N", help="Also leave these tracks as they are; the plan stays as it is."),
     ] = None,
     link: Annotated[
         list[str] | None,

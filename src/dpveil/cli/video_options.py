@@ -42,6 +42,18 @@ COMMON: Final[Mapping[str, Any]] = {
         bool,
         typer.Option("--keep-audio", help="Of clips: keep the sound, which tells who speaks; else dropped."),
     ],
+    "event_seconds": Annotated[
+        Text,
+        typer.Option(
+            metavar="SECONDS",
+            help="Of clips: also promise this of any event that lasts so long at most, found or not; for regions that"
+            " you name yourself.",
+        ),
+    ],
+    "event_times": Annotated[
+        int | None,
+        typer.Option(metavar="K", min=1, help="Of clips: how often the event happens at most.  [default: 1]"),
+    ],
 }
 """What every command that takes clips has."""
 PLANNING: Final[Mapping[str, Any]] = {
@@ -67,18 +79,6 @@ PLANNING: Final[Mapping[str, Any]] = {
         list[str] | None,
         typer.Option(metavar="N,N", help="These tracks are one person, as you say; repeatable."),
     ],
-    "event_seconds": Annotated[
-        Text,
-        typer.Option(
-            metavar="SECONDS",
-            help="Also promise this of any event that lasts so long at most, found or not; for regions that"
-            " you name yourself.",
-        ),
-    ],
-    "event_times": Annotated[
-        int | None,
-        typer.Option(metavar="K", min=1, help="How often the event happens at most.  [default: 1]"),
-    ],
 }
 """What a command has besides that plans a clip."""
 
@@ -102,7 +102,16 @@ class ClipOptions:
 
     def settings(self) -> dict[str, Any]:
         """Return the values as arguments of `video.analyze`; raises `InvalidParameter`."""
+        from dpveil.core.numbers import exact
+        from dpveil.video.asked import ON_LOST, OVER_TIME, check_word
+        from dpveil.video.path import POSES
+
         values = dict(self.values)
+        for name, known in {"over_time": OVER_TIME, "pose": POSES, "on_lost": ON_LOST}.items():
+            if name in values:
+                check_word(name, values[name], known)
+        if "event_seconds" in values:
+            values["event_seconds"] = exact(values["event_seconds"], "event_seconds")
         mouth = values.pop("mouth", "still")
         if mouth != "still":
             raise InvalidParameter("mouth", mouth, "is unknown", hint="write still, which costs nothing")

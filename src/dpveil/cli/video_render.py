@@ -13,7 +13,8 @@ from dpveil.cli.run_report import exit_code, print_report
 from dpveil.cli.stopping import stopping
 from dpveil.cli.video_progress import frames_bar
 from dpveil.cli.video_words import check_apart_from, plan_document, tell_plan, tell_private
-from dpveil.errors import UsageError
+from dpveil.errors import ClipError, UsageError
+from dpveil.io.names import shown
 
 if TYPE_CHECKING:
     from dpveil.batch.report import Entry
@@ -48,6 +49,8 @@ class Rendering:
         plan = replace(plan, tracks=arranged(plan.tracks, **self.chosen)) if self.chosen else plan
         plan.check_strength(at_least)
         source = self.clip or self.plan_file.with_name(plan.clip)
+        if self.clip is None and not source.exists():
+            raise ClipError(f"there is no {shown(source)}, beside the plan", hint="name the clip with --clip")
         check_apart_from(
             [source, self.plan_file], {"--sheet": self.sheet, "--preview": self.preview}, replace=self.force
         )

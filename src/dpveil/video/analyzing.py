@@ -179,8 +179,10 @@ def arranged(
         raise InvalidParameter("link", twice, "is linked twice", hint=hint)
     used = max((track.person or 0 for track in tracks), default=0)
     for person, group in zip(count(used + 1), link, strict=False):
-        for number in group:
-            known[number] = replace(known[number], person=person)
+        people = {known[number].person for number in group} - {None}
+        for number, track in known.items():
+            if number in group or track.person in people:
+                known[number] = replace(track, person=person)
     for number in keep:
         known[number] = replace(known[number], visible=True)
     return tuple(known.values())

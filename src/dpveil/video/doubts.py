@@ -98,7 +98,9 @@ class Doubts:
                 seconds = self._seconds[key.frame] - self._seconds[before.frame]
                 moved = max(abs(a - b) for a, b in zip(_edges(before), _edges(key), strict=True))
                 size = min(max(each.w, each.h) for each in (before, key))
-                if moved > size * max(1.0, FASTEST * seconds) and not (self._beyond(before) or self._beyond(key)):
+                if moved > size * max(1.0, FASTEST * seconds) and not (
+                    self._beyond(before) or self._beyond(key)
+                ):
                     yield f"{self._place(track, key)}, by {moved} pixels"
 
     def _lost(self) -> Iterator[str]:

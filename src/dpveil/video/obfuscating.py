@@ -15,7 +15,7 @@ from dpveil.batch.run import FORGOTTEN
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.task import Task
 from dpveil.core.notes import Aside
-from dpveil.core.numbers import Json
+from dpveil.core.numbers import Json, exact, to_json
 from dpveil.core.origin import FACE
 from dpveil.errors import DPVeilError, TooWeak
 from dpveil.io import make_folder
@@ -56,7 +56,10 @@ class ClipRun:
     def settings(self) -> dict[str, Json]:
         """The settings as a certificate states them (`VideoPlan.settings`)."""
         chosen = {name: value for name, value in self.choices.settings.items() if name != "bits"}
-        return {**chosen, **USUAL, **{name: value for name, value in self.more.items() if name in USUAL}}
+        own = {name: value for name, value in self.more.items() if name in USUAL}
+        if "event_seconds" in own:
+            own["event_seconds"] = to_json(exact(own["event_seconds"], "event_seconds"))
+        return {**chosen, **USUAL, **own}
 
     def release(self, task: Task, progress: Progress = nothing) -> Entry:
         """Release one clip, or only plan it in a dry run; return its entry in the report.

@@ -197,7 +197,8 @@ class VideoPlan:
     @cached_property
     def doubts(self) -> tuple[str, ...]:
         """What its owner has to look at before a release, which no certificate has."""
-        given = Doubts(self.tracks, self.cuts, self.facts, self.over_time, divides(self.method), self.found)
+        splits = divides(self.method) and not self.total.free
+        given = Doubts(self.tracks, self.cuts, self.facts, self.over_time, splits, self.found)
         return given.sentences()
 
     @property

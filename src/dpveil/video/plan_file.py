@@ -59,7 +59,8 @@ def read_plan(path: str | Path) -> VideoPlan:
     try:
         text = received(file, MOST_BYTES).decode()
     except Refused as refusal:
-        raise InvalidParameter("plan", shown(file), refusal.problem, hint=refusal.remedy) from refusal
+        hint = refusal.remedy if file.exists() else "make one with dpveil video analyze"
+        raise InvalidParameter("plan", shown(file), refusal.problem, hint=hint) from refusal
     except UnicodeDecodeError as error:
         raise InvalidParameter("plan", shown(file), "is not UTF-8 text", hint=AGAIN) from error
     return parse_plan(text)

@@ -57,7 +57,7 @@ def lines(quote: ClipQuote) -> tuple[str, ...]:
         "events": event(quote),
         "in the clear": clear(quote.in_the_clear),
     }
-    return tuple(f"{name + ':':<14}{text}" for name, text in told.items() if text)
+    return tuple(f"{name}: {text}" for name, text in told.items() if text)
 
 
 def _of_kind(tracks: Sequence[TrackRecord], kind: str) -> str:
