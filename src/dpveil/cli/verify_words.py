@@ -36,10 +36,10 @@ def standing(result: Verification, least: str | None) -> str:
 def block(result: Verification) -> tuple[str, ...]:
     """Return what is said of a clip, a line for each question, recomputed from data; empty for photos."""
     from dpveil.io.names import quoted
-    from dpveil.video.certificate import VideoCertificate
     from dpveil.video.told import lines
+    from dpveil.video.verification import ClipVerification
 
-    stated = result.certificate
-    if not isinstance(stated, VideoCertificate) or result.status != "consistent":
+    if not isinstance(result, ClipVerification) or result.certificate is None:
         return ()
-    return tuple(map(quoted, lines(stated.quote)))
+    sound = result.status == "consistent"
+    return tuple(map(quoted, lines(result.certificate.quote))) if sound else ()

@@ -1,4 +1,4 @@
-"""What is said of a clip and its certificate beside the certificate's own sentences: a line for each question."""
+"""What is said of a clip beside the sentences of its certificate: a line for each question."""
 
 from __future__ import annotations
 
