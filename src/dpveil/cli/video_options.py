@@ -46,8 +46,8 @@ COMMON: Final[Mapping[str, Any]] = {
         Text,
         typer.Option(
             metavar="SECONDS",
-            help="Of clips: also promise this of any event that lasts so long at most, found or not; for regions"
-            " that you name yourself.",
+            help="Of clips: also promise this of any event that lasts so long at most, found or not; for"
+            " regions that you name yourself.",
         ),
     ],
     "event_times": Annotated[

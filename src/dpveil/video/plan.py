@@ -59,8 +59,8 @@ class VideoPlan:
     `clip` is the name of its file, without a folder. `cuts` are the first frames of shots but the first.
     `request` describes the finders, as in a certificate. `over_time`, `pose` and `on_lost` are words of
     `asked`. `event_seconds` and `event_times` ask for a promise about events, if not None. `found` is how
-    many tracks analysis found, if it is known. `thumbnails` are pictures of tracks by number, originals for the
-    owner's eyes. It is the owner's: it tells what the clip shows. Raises `InvalidParameter` for what cannot
+    many tracks analysis found, if it is known. `thumbnails` are pictures of tracks by number, originals for
+    the owner's eyes. It is the owner's: it tells what the clip shows. Raises `InvalidParameter` for what cannot
     be, and `RegionError` if nothing would be replaced.
     """
 
