@@ -312,18 +312,19 @@ def test_certificates_are_what_follows_from_their_pages(scan: Path) -> None:
 
 def test_pages_that_cost_nothing_add_nothing_to_a_metric_promise(scan: Path) -> None:
     """0-DP and a metric guarantee have no rule of their own, and their sum is the metric one."""
-    parts = {"free.pdf": Fill(), "metric.pdf": DPSVD(epsilon=1, rank=2)}
-    for name, method in parts.items():
-        released(scan, Path(name), method=method, regions=[parse("whole")])
+    parts = {"free.pdf": (Fill(), "2,2,4,4"), "metric.pdf": (DPSVD(epsilon=1, rank=2), "whole")}
+    for name, (method, regions) in parts.items():
+        released(scan, Path(name), method=method, regions=[parse(regions)])
     free, metric = (parse_document(Path(f"{name}.certificate.json").read_text()) for name in parts)
     both = replace(metric, pages=(free.pages[0], metric.pages[1]))
     alone = metric.pages[1].certificate.composition
     assert both.composition is not None
     assert alone is not None
+    assert free.composition is not None
     assert str(both.composition) == str(alone)
     assert both.composition.scope.covers == "what is covered in 2 pages, each as its certificate says"
     assert set(alone.scope.in_the_clear) < set(both.composition.scope.in_the_clear)
-    assert free.composition is not None
+    assert set(free.composition.scope.in_the_clear) < set(both.composition.scope.in_the_clear)
     assert free.composition.free
     assert parse_document(both.to_text()) == both
 

@@ -238,9 +238,9 @@ class VideoPlan:
         the clear, their rasters count as well, as in `Covered.of`.
         """
         names = ("protect", "placing")
-        hidden = [[t.kind, *map(_place, t.keys)] for t in self.tracks if not t.visible]
+        hidden: list[Json] = [[t.kind, *map(_place, t.keys)] for t in self.tracks if not t.visible]
         shape: Json = [str(getattr(self.method, name, "")) for name in names]
-        data: Json = {
+        data: dict[str, Json] = {
             "faces": draws_faces(self.method),
             "shape": shape,
             "pose": self.pose,
@@ -248,8 +248,8 @@ class VideoPlan:
             "tracks": sorted(hidden, key=json.dumps),
         }
         if any(guarantee.relation.name == VECTORS for guarantee in self.guarantees):
-            read = sorted([draw.key.frame, str(draw.raster)] for draw in self._made)
-            data["drawn"] = [self.over_time, *read]
+            read: list[Json] = [[draw.key.frame, str(draw.raster)] for draw in self._made]
+            data["drawn"] = [self.over_time, *sorted(read, key=json.dumps)]
         text = json.dumps(data, sort_keys=True).encode()
         return Covered(_digest(b"clip\0" + bytes.fromhex(self.facts.sha256)), _digest(b"tracks\0" + text))
 

@@ -11,8 +11,8 @@ pytest.importorskip("av")
 import av
 from clips_made import FRAMES, HEIGHT, WIDTH, make_clip
 
-from dpveil.errors import InvalidParameter, NoRegion, TooWeak, UsageError
 from dpveil.core.region import Box, Region
+from dpveil.errors import InvalidParameter, NoRegion, TooWeak, UsageError
 from dpveil.mechanisms.pixel import DPPix, Fill
 from dpveil.regions import Finder
 from dpveil.regions.finder import Seen
