@@ -60,8 +60,8 @@ class VideoPlan:
     `request` describes the finders, as in a certificate. `over_time`, `pose` and `on_lost` are words of
     `asked`. `event_seconds` and `event_times` ask for a promise about events, if not None. `found` is how
     many tracks analysis found, if it is known. `thumbnails` are pictures of tracks by number, originals for
-    the owner's eyes. It is the owner's: it tells what the clip shows. Raises `InvalidParameter` for what cannot
-    be, and `RegionError` if nothing would be replaced.
+    the owner's eyes. It is the owner's: it tells what the clip shows. Raises `InvalidParameter` for what
+    cannot be, and `RegionError` if nothing would be replaced.
     """
 
     clip: str
