@@ -26,11 +26,9 @@ HEADS: Final = ((0, b"\x1aE\xdf\xa3"), (8, b"AVI "), (0, b"\x00\x00\x01\xba"))
 """Offset and bytes at the start of Matroska, AVI and MPEG files; those of MP4 are told from pictures."""
 BRANDS: Final = (b"isom", b"iso2", b"iso4", b"iso5", b"iso6", b"mp41", b"mp42", b"avc1", b"M4V ", b"qt  ")
 """Brands of MP4 and MOV files that are clips, where those of HEIC and AVIF are pictures."""
-CLEAR: Final = (
-    "of each clip {cost}; in the clear: all that was not replaced, including frames in which somebody was"
-    " missed, and place, size, turn and motion of what was, which may identify people by their gait{sound}"
-)
-SOUND: Final = ", and the sound, with voices"
+CLEAR: Final = "of each clip {cost}; in the clear: {shown}"
+OPTIONS: Final = {"over_time": "--over-time"}
+"""The options that notes about clips name."""
 KEPT: Final = "{}: what is rendered is kept: the same command goes on there, and pays nothing twice"
 OTHER_NAME: Final = "{out} {name}: a clip is released as a clip"
 
@@ -70,6 +68,7 @@ def planned_clips(
     from dpveil.io.folders import is_folder
     from dpveil.io.writing import refusal
 
+    _check_name(inputs, out)
     if _is_one(inputs, out):
         if not is_folder(out.parent):
             raise refusal(out, FileNotFoundError(ENOENT, ""))
@@ -85,6 +84,7 @@ def planned_clips(
     if clips:
         checked(every, [task.source for task in every])
     options.check_clips(bool(clips))
+    options.settings()
     return every, photos, clips
 
 
@@ -96,12 +96,27 @@ def _is_one(inputs: Sequence[Path], out: Path) -> bool:
     return named and len(inputs) == 1 and not is_folder(inputs[0]) and is_clip(inputs[0])
 
 
+def _check_name(inputs: Sequence[Path], out: Path) -> None:
+    """Raise `UsageError` for one clip that is to be released to a file in a format that is none of clips."""
+    from dpveil.io.folders import is_folder
+
+    named = out.suffix and not isinstance(out, Url) and not is_folder(out)
+    if named and out.suffix.lower() not in WRITTEN and len(inputs) == 1 and is_clip(inputs[0]):
+        raise _misnamed(out)
+
+
+def _misnamed(out: Path) -> UsageError:
+    from dpveil.io.names import shown
+
+    hint = f"end the name in one of {', '.join(WRITTEN)}, or name a folder"
+    return UsageError(OTHER_NAME.format(out="--out", name=shown(out)), hint=hint)
+
+
 def _check(clip: Task, out: Path, names: str) -> None:
     from dpveil.io.names import shown
 
     if clip.output == out:
-        hint = f"end the name in one of {', '.join(WRITTEN)}, or name a folder"
-        raise UsageError(OTHER_NAME.format(out="--out", name=shown(out)), hint=hint)
+        raise _misnamed(out)
     if names != "keep":
         text = f"{shown(clip.source)} is a clip, and clips keep their names"
         raise UsageError(text, hint="leave out --names")
@@ -147,12 +162,13 @@ def release_clips(
                 report.fail(task, Untried(INTERRUPTED), tried=False)
                 report.stopped = INTERRUPTED
                 say.note(KEPT.format(shown(task.source)))
-    _tell(report, [task.source for task in clips], sound="--keep-audio" in options.given)
+    _tell(report, [task.source for task in clips])
 
 
-def _tell(report: Report, clips: Sequence[Path], *, sound: bool) -> None:
-    """Say what is promised of the clip with most regions, and what is in the clear, as for photos."""
+def _tell(report: Report, clips: Sequence[Path]) -> None:
+    """Say what is promised of the clip with most regions, and what is in the clear of any, as for photos."""
     from dpveil.cli.run_report import cost
+    from dpveil.video.told import clear
 
     promises = [
         entry.promise
@@ -162,11 +178,16 @@ def _tell(report: Report, clips: Sequence[Path], *, sound: bool) -> None:
     if promises:
         worst = max(promises, key=lambda promise: len(promise.guarantees))
         said = "would be promised" if report.dry else "promised"
-        say.note(f"{said} " + CLEAR.format(cost=cost(worst), sound=SOUND * sound))
+        totals = [promise.total for promise in promises if promise.total is not None]
+        shown = clear([text for total in totals for text in total.scope.in_the_clear])
+        say.note(f"{said} " + CLEAR.format(cost=cost(worst), shown=shown))
 
 
 def _release(run: ClipRun, task: Task, report: Report, progress: Progress) -> None:
+    from dpveil.core.notes import told
+
     try:
-        report.entries.append(run.release(task, progress))
+        entry = run.release(task, progress)
+        report.entries.append(replace(entry, warnings=told(entry.warnings, OPTIONS)))
     except Exception as error:  # noqa: BLE001  one clip must not stop the rest, and nothing was written
         report.fail(task, error)

@@ -121,11 +121,11 @@ def vouched(trusted: Sequence[PublicKey] | None) -> str:
 class _Lines:
     """Prints a line for each file, and few for what lies in a file of many, or has no certificate."""
 
-    def __init__(self, outputs: Iterable[Path], least: str | None, *, silent: bool) -> None:
+    def __init__(self, outputs: Collection[Path], least: str | None, *, silent: bool) -> None:
         from dpveil.cli.verify_folded import Bare
         from dpveil.cli.verify_inside import Folded
 
-        self._least, self._silent = least, silent
+        self._least, self._silent, self._named = least, silent, frozenset(outputs)
         self._inside, self._bare = Folded("consistent    "), Bare(outputs)
 
     def add(self, result: Verification) -> None:
@@ -138,11 +138,21 @@ class _Lines:
             self._inside.end()
             if not self._bare.keeps(result):
                 say.answer(_line(result, self._least))
+                self._block(result)
         elif result.sound:
             self._inside.good(result.inside, alike(result, self._least), result.together)
         else:
             broken = result.status not in ("consistent", "unprotected")
             self._inside.bad(result.inside, _line(result, self._least), broken=broken)
+
+    def _block(self, result: Verification) -> None:
+        """Print what the certificate of a clip says of it, if that one was named."""
+        from dpveil.cli.verify_words import block
+        from dpveil.release.saving import certificate_path
+
+        if not self._named.isdisjoint((result.path, certificate_path(result.path))):
+            for line in block(result):
+                say.answer(f"  {line}")
 
     def end(self) -> None:
         """Print what is left to say."""

@@ -43,3 +43,15 @@ def standing(result: Verification, least: str | None) -> str:
     why = f" ({', '.join(against)})" if against else ""
     grade = f"{worth(stated.composition, str(stated.strength))}: " if stated.composition.formal else ""
     return grade + (f"publishable (at least {standard})" if result.publishable else f"not publishable{why}")
+
+
+def block(result: Verification) -> tuple[str, ...]:
+    """Return what is said of a clip, a line for each question, recomputed from data; empty for photos."""
+    from dpveil.io.names import quoted
+    from dpveil.video.told import lines
+    from dpveil.video.verification import ClipVerification
+
+    if not isinstance(result, ClipVerification) or result.certificate is None:
+        return ()
+    sound = result.status == "consistent"
+    return tuple(map(quoted, lines(result.certificate.quote))) if sound else ()

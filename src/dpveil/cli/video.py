@@ -82,6 +82,7 @@ def analyze_command(
     Nothing is drawn and nothing is paid. Plan and sheet tell of the original: keep them as private as the
     clip.
     """
+    from dpveil.cli.clips import OPTIONS
     from dpveil.cli.video_words import check_apart_from, plan_document, tell_plan, tell_written
     from dpveil.io import write_together
     from dpveil.video.analyzing import analyze
@@ -107,7 +108,7 @@ def analyze_command(
                 write_sheet(sheet, track_sheet(plan, opened), replace=force)
     if json:
         say.document(plan_document(plan, out, sheet))
-    tell_plan(plan, say.note if json else say.answer)
+    tell_plan(plan, say.note if json else say.answer, OPTIONS)
     tell_written(out, sheet)
     return exits.DONE
 
@@ -130,6 +131,14 @@ def render_command(
         ),
     ] = None,
     sheet: Sheet = None,
+    keep: Annotated[
+        Text,
+        typer.Option(metavar="N,N", help="Also leave these tracks as they are; the plan stays as it is."),
+    ] = None,
+    link: Annotated[
+        list[str] | None,
+        typer.Option(metavar="N,N", help="Also take these tracks as one person; repeatable."),
+    ] = None,
     at_least: AtLeast = None,
     sign: Annotated[
         Path | None,
@@ -167,6 +176,8 @@ def render_command(
     """
     from dpveil.cli.video_render import Rendering
 
+    given = {"keep": keep, "link": link}
+    chosen = ClipOptions({name: value for name, value in given.items() if value}).settings()
     rendering = Rendering(
         plan_file=plan_file,
         clip=clip,
@@ -176,6 +187,7 @@ def render_command(
         force=force,
         quiet=quiet,
         json=json,
+        chosen=chosen,
     )
     payer = paying(ledger, subject, other_regions, seed, (plan_file, sheet, preview, out, clip))
     key = None if sign is None else opened(sign)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Annotated, Any, Final
@@ -42,6 +42,18 @@ COMMON: Final[Mapping[str, Any]] = {
         bool,
         typer.Option("--keep-audio", help="Of clips: keep the sound, which tells who speaks; else dropped."),
     ],
+    "event_seconds": Annotated[
+        Text,
+        typer.Option(
+            metavar="SECONDS",
+            help="Of clips: also promise this of any event that lasts so long at most, found or not; for"
+            " regions that you name yourself.",
+        ),
+    ],
+    "event_times": Annotated[
+        int | None,
+        typer.Option(metavar="K", min=1, help="Of clips: how often the event happens at most.  [default: 1]"),
+    ],
 }
 """What every command that takes clips has."""
 PLANNING: Final[Mapping[str, Any]] = {
@@ -67,18 +79,6 @@ PLANNING: Final[Mapping[str, Any]] = {
         list[str] | None,
         typer.Option(metavar="N,N", help="These tracks are one person, as you say; repeatable."),
     ],
-    "event_seconds": Annotated[
-        Text,
-        typer.Option(
-            metavar="SECONDS",
-            help="Also promise this of any event that lasts so long at most, found or not; for regions that"
-            " you name yourself.",
-        ),
-    ],
-    "event_times": Annotated[
-        int | None,
-        typer.Option(metavar="K", min=1, help="How often the event happens at most.  [default: 1]"),
-    ],
 }
 """What a command has besides that plans a clip."""
 
@@ -102,7 +102,16 @@ class ClipOptions:
 
     def settings(self) -> dict[str, Any]:
         """Return the values as arguments of `video.analyze`; raises `InvalidParameter`."""
+        from dpveil.core.numbers import exact
+        from dpveil.video.asked import ON_LOST, OVER_TIME, check_word
+        from dpveil.video.path import POSES
+
         values = dict(self.values)
+        for name, known in {"over_time": OVER_TIME, "pose": POSES, "on_lost": ON_LOST}.items():
+            if name in values:
+                check_word(name, values[name], known)
+        if "event_seconds" in values:
+            values["event_seconds"] = exact(values["event_seconds"], "event_seconds")
         mouth = values.pop("mouth", "still")
         if mouth != "still":
             raise InvalidParameter("mouth", mouth, "is unknown", hint="write still, which costs nothing")
@@ -110,6 +119,7 @@ class ClipOptions:
             values["keep"] = numbers(values["keep"], "keep")
         if "link" in values:
             values["link"] = [numbers(text, "link", fewest=2) for text in values["link"]]
+            check_linked(number for group in values["link"] for number in group)
         return values
 
 
@@ -129,6 +139,16 @@ def numbers(text: str, option: str, *, fewest: int = 1) -> tuple[int, ...]:
     if len(found) < fewest:
         raise InvalidParameter(option, text, f"names fewer than {fewest} tracks", hint="such as 1,4")
     return found
+
+
+def check_linked(linked: Iterable[int]) -> None:
+    """Raise `InvalidParameter` if a track is in two groups of --link, before a clip is analyzed."""
+    seen: set[int] = set()
+    for number in linked:
+        if number in seen:
+            hint = "name all tracks of one person together"
+            raise InvalidParameter("link", number, "is linked twice", hint=hint)
+        seen.add(number)
 
 
 def takes_clips(command: Callable[..., int], *, planning: bool = False) -> Callable[..., int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +13,8 @@ from dpveil.cli.run_report import exit_code, print_report
 from dpveil.cli.stopping import stopping
 from dpveil.cli.video_progress import frames_bar
 from dpveil.cli.video_words import check_apart_from, plan_document, tell_plan, tell_private
-from dpveil.errors import UsageError
+from dpveil.errors import ClipError, UsageError
+from dpveil.io.names import shown
 
 if TYPE_CHECKING:
     from dpveil.batch.report import Entry
@@ -34,36 +35,45 @@ class Rendering:
     force: bool
     quiet: bool
     json: bool
+    chosen: Mapping[str, Any]
+    """Tracks to `keep` and to `link` beside those of the plan, as arguments of `arranged`."""
 
     def run(self, paying: Mapping[str, Any], *, at_least: str | None, dry: bool) -> int:
         """Do what is asked, and return the exit code; `paying` are arguments of `video.render`."""
+        from dpveil.video.analyzing import arranged
         from dpveil.video.plan_file import read_plan
 
         if self.out is None and not dry and self.preview is None:
             raise UsageError("there is no name for the release", hint="add --out private.mp4, or --preview")
         plan = read_plan(self.plan_file)
+        plan = replace(plan, tracks=arranged(plan.tracks, **self.chosen)) if self.chosen else plan
         plan.check_strength(at_least)
         source = self.clip or self.plan_file.with_name(plan.clip)
+        if self.clip is None and not source.exists():
+            raise ClipError(f"there is no {shown(source)}, beside the plan", hint="name the clip with --clip")
         check_apart_from(
             [source, self.plan_file], {"--sheet": self.sheet, "--preview": self.preview}, replace=self.force
         )
         if paying.get("ledger") is not None:
             tell_cost("the clip", [plan.total], paying["ledger"], paying["subject"])
         if dry or self.preview is not None:
-            return self._show(plan, source, paid=paying.get("ledger") is not None)
+            return self._show(plan, source, paying)
         return self._release(plan, source, paying)
 
-    def _show(self, plan: VideoPlan, source: Path, *, paid: bool) -> int:
+    def _show(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any]) -> int:
         from dpveil.video.encoders import container_for
+        from dpveil.video.paying import Payment
         from dpveil.video.possible import check_possible
         from dpveil.video.reading import open_clip
         from dpveil.video.rendering import check_same
         from dpveil.video.sheets import preview_sheet, write_sheet
 
+        payer = {name: paying.get(name) for name in ("ledger", "subject")}
+        Payment(**payer, other_regions=bool(paying.get("other_regions"))).check(plan)
         with open_clip(source) as opened:
             check_same(plan, opened.facts, source)
             container = None if self.out is None else container_for(self.out)
-            check_possible(plan, opened, container, paid=paid)
+            check_possible(plan, opened, container, paid=paying.get("ledger") is not None)
             if self.preview is not None:
                 write_sheet(self.preview, preview_sheet(plan, opened), replace=self.force)
         if self.json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dpveil.cli import say
@@ -37,6 +38,8 @@ def check_apart_from(sources: Sequence[Path], written: Mapping[str, Path | None]
 
 def plan_document(plan: VideoPlan, path: Path, sheet: Path | None) -> dict[str, Any]:
     """Return the JSON document about a plan."""
+    from dpveil.video.told import draws
+
     return {
         "plan": str(path),
         "sheet": None if sheet is None else str(sheet),
@@ -44,7 +47,7 @@ def plan_document(plan: VideoPlan, path: Path, sheet: Path | None) -> dict[str, 
         "seconds": float(plan.facts.seconds),
         "cuts": list(plan.cuts),
         "tracks": [_track(track) for track in plan.tracks],
-        "draws": len(plan.draws),
+        "draws": draws(plan.quote),
         "guarantee": plan.total.to_json(),
         "guarantees": [guarantee.to_json() for guarantee in plan.guarantees],
         "strength": plan.strength,
@@ -55,14 +58,18 @@ def plan_document(plan: VideoPlan, path: Path, sheet: Path | None) -> dict[str, 
     }
 
 
-def tell_plan(plan: VideoPlan, tell: Callable[[str], None]) -> None:
-    """Say what a plan replaces, what it costs, and all that warns of it."""
+def tell_plan(
+    plan: VideoPlan, tell: Callable[[str], None], options: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Say what a plan replaces, what it costs, and all that warns of it; `options` are as in `notes.told`."""
+    from dpveil.core.notes import told
+
     for line in _lines(plan):
         tell(line)
-    for text in plan.warnings:
+    for text in told(plan.warnings, options):
         say.note(f"warning: {text}")
-    if plan.facts.dropped:
-        say.note(f"left out of the release: {', '.join(plan.facts.dropped)}")
+    if plan.left_out:
+        say.note(f"left out of the release: {', '.join(plan.left_out)}")
 
 
 def tell_written(plan: Path, sheet: Path | None) -> None:
@@ -78,20 +85,20 @@ def tell_private(sheet: Path) -> None:
 
 
 def _lines(plan: VideoPlan) -> Iterator[str]:
-    from dpveil.video.sheet import clock
-    from dpveil.video.sheets import ENDED, times_of
+    from dpveil.video import told
+    from dpveil.video.sheets import ended, times_of
+    from dpveil.video.times import clock
 
     seconds = times_of(plan.facts)
     for track in plan.tracks:
         first, last = clock(seconds[track.first]), clock(seconds[track.last])
         score = "" if track.score is None else f", score {track.score:.2f}"
         person = "" if track.person is None else f", person {track.person}"
-        end = f", {ENDED[track.end]}" + ", stays as it is" * track.visible
+        end = f", {ended(track)}" + ", stays as it is" * track.visible
         yield f"track {track.number}: {track.kind}, {first} to {last}{score}{person}{end}"
     length = f"{counted(plan.facts.frames, 'frame')}, {clock(float(plan.facts.seconds))}"
-    yield f"{length}: {counted(len(plan.draws), 'draw')}, {plan.total} ({plan.strength})"
-    if plan.remark:
-        yield plan.remark
+    yield f"{length}: {counted(told.draws(plan.quote), 'draw')}, {plan.total} ({plan.strength})"
+    yield from filter(None, (told.event(plan.quote), plan.remark))
 
 
 def _track(track: Track) -> dict[str, Any]:

@@ -78,6 +78,7 @@ def analyze(
             keep_audio=keep_audio,
             post_processing=tuple(parse_all(post_processing)),
             event_seconds=event_seconds,  # type: ignore[arg-type]
+            found=len(found.tracks),
             thumbnails=found.thumbnails,
             **{name: value for name, value in choices.items() if value is not None},
         )
@@ -176,9 +177,12 @@ def arranged(
         twice = next(number for number in linked if linked.count(number) > 1)
         hint = "name all tracks of one person together"
         raise InvalidParameter("link", twice, "is linked twice", hint=hint)
-    for person, group in zip(count(1), link, strict=False):
-        for number in group:
-            known[number] = replace(known[number], person=person)
+    used = max((track.person or 0 for track in tracks), default=0)
+    for person, group in zip(count(used + 1), link, strict=False):
+        people = {known[number].person for number in group} - {None}
+        for number, track in known.items():
+            if number in group or track.person in people:
+                known[number] = replace(track, person=person)
     for number in keep:
         known[number] = replace(known[number], visible=True)
     return tuple(known.values())

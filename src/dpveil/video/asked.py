@@ -42,6 +42,11 @@ def draws_faces(method: Method) -> bool:
     return isinstance(method, FaceMethod)
 
 
+def divides(method: Method) -> bool:
+    """Whether the budget of a method can be divided over frames; one that costs nothing has none."""
+    return isinstance(method, Fill) or (isinstance(method, BudgetedMethod) and method.kind in SHARED)
+
+
 def check_mode(method: Method, over_time: str) -> None:
     """Raise `InvalidParameter` unless a method takes this mode of `OVER_TIME`.
 
@@ -54,7 +59,7 @@ def check_mode(method: Method, over_time: str) -> None:
     if draws_faces(method):
         problem = f"is for methods that change pixels, and {method.name} draws faces"
         raise InvalidParameter("over_time", over_time, problem, hint="leave it at once")
-    if over_time == SPLIT and not (isinstance(method, BudgetedMethod) and method.kind in SHARED):
+    if over_time == SPLIT and not divides(method):
         problem = f"does not divide the {method.kind} guarantee of {method.name}"
         hint = "take once, or a method with epsilon alone or rho, such as dp-pix"
         raise InvalidParameter("over_time", over_time, problem, hint=hint)

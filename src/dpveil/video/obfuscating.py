@@ -17,18 +17,20 @@ from dpveil.batch.run import FORGOTTEN
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.task import Task
 from dpveil.core.notes import Aside, Unfinished
-from dpveil.core.numbers import Json
+from dpveil.core.numbers import Json, exact, to_json
 from dpveil.core.origin import FACE
 from dpveil.errors import DPVeilError, OutputError, TooWeak
 from dpveil.io import make_folder
 from dpveil.io.names import shown
 from dpveil.release.saving import certificate_path
+from dpveil.video import told
 from dpveil.video.analyzing import Progress, analyze, nothing
 from dpveil.video.asked import HOLD, ONCE
 from dpveil.video.certificate import VideoCertificate
 from dpveil.video.encoders import container_for
 from dpveil.video.finished import finished
 from dpveil.video.path import FINE
+from dpveil.video.paying import Payment
 from dpveil.video.plan import VideoPlan
 from dpveil.video.plan_file import parse_plan
 from dpveil.video.possible import check_possible
@@ -64,7 +66,10 @@ class ClipRun:
     def settings(self) -> dict[str, Json]:
         """The settings as a certificate states them (`VideoPlan.settings`)."""
         chosen = {name: value for name, value in self.choices.settings.items() if name != "bits"}
-        return {**chosen, **USUAL, **{name: value for name, value in self.more.items() if name in USUAL}}
+        own = {name: value for name, value in self.more.items() if name in USUAL}
+        if "event_seconds" in own:
+            own["event_seconds"] = to_json(exact(own["event_seconds"], "event_seconds"))
+        return {**chosen, **USUAL, **own}
 
     def release(self, task: Task, progress: Progress = nothing) -> Entry:
         """Release one clip, or only plan it in a dry run; return its entry in the report.
@@ -84,6 +89,7 @@ class ClipRun:
         if choices.dry:
             with open_clip(task.source) as opened:
                 check_possible(plan, opened, container_for(task.output), paid=choices.ledger is not None)
+            Payment(**choices.paying).check(plan)
             return _planned(task, plan)
         make_folder(task.output.parent)
         chosen = {"seed": choices.seed, "sign": choices.sign, "replace": choices.force}
@@ -183,8 +189,10 @@ def _about(plan: VideoPlan) -> tuple[str, ...]:
     """Return what the owner of a clip has to know, which no certificate has."""
     more = [text for text in plan.warnings if text not in plan.quote.warnings]
     remark = [Aside(plan.remark)] if plan.remark else []
-    dropped = [Aside(DROPPED.format(", ".join(plan.facts.dropped)))] if plan.facts.dropped else []
-    return (*more, *remark, *dropped)
+    happens = [Aside(text) for text in (told.event(plan.quote),) if text]
+    out = plan.left_out
+    dropped = [Aside(DROPPED.format(", ".join(out)))] if out else []
+    return (*more, *remark, *happens, *dropped)
 
 
 def _stamp_of(plan: VideoPlan) -> Stamp:

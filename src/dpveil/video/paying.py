@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
 from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee
-from dpveil.errors import InvalidParameter
+from dpveil.errors import InvalidParameter, RegionsDiffer
 from dpveil.video.plan import VideoPlan
 
 
@@ -45,6 +46,9 @@ class Payer(Protocol):
     def check_room(self, subject: str, guarantees: Iterable[Guarantee]) -> None:
         """Raise unless all of these would fit together."""
 
+    def check_regions(self, covered: Covered) -> None:
+        """Raise `RegionsDiffer` if earlier debits of this clip cover something else."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Payment:
@@ -54,6 +58,13 @@ class Payment:
     subject: str | None
     other_regions: bool
 
+    def check(self, plan: VideoPlan) -> None:
+        """Raise `RegionsDiffer` if the ledger would refuse a plan for earlier releases of its clip."""
+        if self.ledger is None or self.other_regions:
+            return
+        with _of_clips():
+            self.ledger.check_regions(plan.covered)
+
     def pay(self, plan: VideoPlan, nonce: str) -> None:
         """Debit every draw once, whatever process did so; raises `BudgetRefused` and `LedgerError`."""
         if self.ledger is None or self.subject is None:
@@ -61,13 +72,14 @@ class Payment:
         due = [entry for entry in plan.entries if self._debit(nonce, entry.suffix) is None]
         self.ledger.check_room(self.subject, [entry.guarantee for entry in due])
         for entry in due:
-            self.ledger.debit(
-                self.subject,
-                entry.guarantee,
-                _unit(nonce, entry.suffix),
-                covered=entry.covered,
-                other_regions=self.other_regions,
-            )
+            with _of_clips():
+                self.ledger.debit(
+                    self.subject,
+                    entry.guarantee,
+                    _unit(nonce, entry.suffix),
+                    covered=entry.covered,
+                    other_regions=self.other_regions,
+                )
 
     def note(self, plan: VideoPlan, nonce: str, sha256: str) -> None:
         """Let the ledger know the file before it gets its name."""
@@ -103,6 +115,16 @@ def check_payer(ledger: Payer | None, subject: str | None, seed: int | None, *, 
     if seed is not None:
         problem = "is reproducible, and no budget pays for that"
         raise InvalidParameter("seed", seed, problem, hint="leave out the seed, or the ledger")
+
+
+@contextmanager
+def _of_clips() -> Iterator[None]:
+    """Let errors of a ledger, which are about photos, be about clips."""
+    try:
+        yield
+    except RegionsDiffer as error:
+        error.rename("photo", "clip")
+        raise
 
 
 def _unit(nonce: str, suffix: str) -> str:

@@ -22,9 +22,10 @@ from dpveil.errors import InvalidParameter, TooWeak
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step
 from dpveil.video import words
-from dpveil.video.asked import HOLD, ON_LOST, ONCE, OVER_TIME, check_word, draws_faces
+from dpveil.video.asked import HOLD, ON_LOST, ONCE, OVER_TIME, check_word, divides, draws_faces
 from dpveil.video.budget import CROP, Draw, draws_of, size_of
 from dpveil.video.certificate import ClipOutput, VideoCertificate
+from dpveil.video.doubts import Doubts
 from dpveil.video.facts import Facts
 from dpveil.video.path import FINE, POSES
 from dpveil.video.places import Scene
@@ -57,9 +58,10 @@ class VideoPlan:
 
     `clip` is the name of its file, without a folder. `cuts` are the first frames of shots but the first.
     `request` describes the finders, as in a certificate. `over_time`, `pose` and `on_lost` are words of
-    `asked`. `event_seconds` and `event_times` ask for a promise about events, if not None. `thumbnails` are
-    pictures of tracks by number, originals for the owner's eyes. It is the owner's: it tells what the clip
-    shows. Raises `InvalidParameter` for what cannot be, and `RegionError` if nothing would be replaced.
+    `asked`. `event_seconds` and `event_times` ask for a promise about events, if not None. `found` is how
+    many tracks analysis found, if it is known. `thumbnails` are pictures of tracks by number, originals for
+    the owner's eyes. It is the owner's: it tells what the clip shows. Raises `InvalidParameter` for what
+    cannot be, and `RegionError` if nothing would be replaced.
     """
 
     clip: str
@@ -75,6 +77,7 @@ class VideoPlan:
     post_processing: tuple[Step, ...] = ()
     event_seconds: Fraction | None = None
     event_times: int = 1
+    found: int | None = None
     thumbnails: Mapping[int, UInt8[np.ndarray, "h w 3"]] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -190,7 +193,14 @@ class VideoPlan:
         """All that is to be known before a release, except about the bit source."""
         linked = {track.person for track in self.tracks} != {None}
         alone = (words.UNLINKED,) * (len(self.draws) > 1 and not linked and not self.total.free)
-        return (*self.quote.warnings, *self.method.notes, *alone)
+        return (*self.quote.warnings, *self.doubts, *self.method.notes, *alone)
+
+    @cached_property
+    def doubts(self) -> tuple[str, ...]:
+        """What its owner has to look at before a release, which no certificate has."""
+        splits = divides(self.method) and not self.total.free
+        given = Doubts(self.tracks, self.cuts, self.facts, self.over_time, splits, self.found)
+        return given.sentences()
 
     @property
     def in_the_clear(self) -> tuple[str, ...]:
@@ -203,6 +213,11 @@ class VideoPlan:
         frames = sum(draw.frames for draw in self.draws if not draw.guarantee.free)
         return "" if self.total.free else words.without_sharing(self.per_frame, frames)
 
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What of the clip's file is not in a release, in words."""
+        return (*self.facts.dropped, *(("the sound",) * (self.facts.audio and not self.keep_audio)))
+
     @cached_property
     def sha256(self) -> str:
         """The SHA-256 of the plan's canonical text: plans that render the same have the same."""
@@ -210,7 +225,7 @@ class VideoPlan:
 
     def to_text(self) -> str:
         """Return the canonical text, without thumbnails, which `plan_file.parse_plan` reads."""
-        return text_of(self.clip, self.facts, self.settings, self.cuts, self.tracks)
+        return text_of(self.clip, self.facts, self.settings, self.cuts, self.tracks, self.found)
 
     @cached_property
     def covered(self) -> Covered:

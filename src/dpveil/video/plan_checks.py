@@ -106,7 +106,8 @@ def check_tracks(tracks: Sequence[Track], frames: int) -> None:
         raise refused("tracks", None, f"have more than {MOST_KEYS:,} keys", "remove some, or cut the clip")
     if all(track.visible for track in tracks):
         problem = "no track is replaced" if tracks else "there is no track"
-        raise RegionError(f"{problem}, so that the clip would be copied", hint="let one not be visible")
+        hint = "let one not be visible" if tracks else "add one, or analyze the clip again"
+        raise RegionError(f"{problem}, so that the clip would be copied", hint=hint)
 
 
 def check_event(tracks: Sequence[Track], request: Sequence[str]) -> None:

@@ -27,8 +27,8 @@ from dpveil.postprocessing import stated as stated_step
 from dpveil.video.asked import FIXED
 from dpveil.video.facts import Facts
 from dpveil.video.plan import VideoPlan
-from dpveil.video.plan_checks import MOST_TRACKS, check_text, refused
-from dpveil.video.plan_text import ANALYZED, SCHEMA
+from dpveil.video.plan_checks import MOST_TRACKS, check_text, refused, whole
+from dpveil.video.plan_text import ANALYZED, FOUND, SCHEMA
 from dpveil.video.track import Key, Track
 
 MOST_BYTES: Final = 1 << 25
@@ -59,7 +59,8 @@ def read_plan(path: str | Path) -> VideoPlan:
     try:
         text = received(file, MOST_BYTES).decode()
     except Refused as refusal:
-        raise InvalidParameter("plan", shown(file), refusal.problem, hint=refusal.remedy) from refusal
+        hint = refusal.remedy if file.exists() else "make one with dpveil video analyze"
+        raise InvalidParameter("plan", shown(file), refusal.problem, hint=hint) from refusal
     except UnicodeDecodeError as error:
         raise InvalidParameter("plan", shown(file), "is not UTF-8 text", hint=AGAIN) from error
     return parse_plan(text)
@@ -82,7 +83,7 @@ def parse_plan(text: str) -> VideoPlan:
         raise
     except json.JSONDecodeError as error:
         problem = f"is not JSON: {error.msg} in line {error.lineno}, column {error.colno}"
-        raise InvalidParameter("plan", None, problem, hint=AGAIN) from error
+        raise InvalidParameter("plan", None, problem, hint=f"mend it there, or {AGAIN}") from error
     except (ValueError, TypeError, RecursionError, MemoryError, OverflowError) as error:
         problem = "is not the JSON of a plan"
         raise InvalidParameter("plan", None, problem, hint=AGAIN) from error
@@ -93,7 +94,9 @@ def _plan(data: Mapping[str, Any]) -> VideoPlan:
         raise refused("schema", data["schema"], "is not one of a plan", f"this version reads {SCHEMA}")
     clip = _object(data["clip"], "clip", CLIP, {*CLIP.split()} - {"dropped", "fields"})
     chosen = {n: data[n] for n in ("over_time", "pose", "event_times") if n in data}
-    chosen |= _object(data.get("analyzed", {}), "analyzed", " ".join(ANALYZED), set())
+    analyzed = _object(data.get("analyzed", {}), "analyzed", " ".join((*ANALYZED, FOUND)), set())
+    found = whole(analyzed.pop(FOUND), f"analyzed.{FOUND}", 0, MOST_TRACKS) if FOUND in analyzed else None
+    chosen |= analyzed
     if "keep_audio" in data:
         chosen["keep_audio"] = _flag(data["keep_audio"], "keep_audio")
     seconds = data.get("event_seconds")
@@ -111,6 +114,7 @@ def _plan(data: Mapping[str, Any]) -> VideoPlan:
         request=tuple(_list(data.get("request", []), "request")),
         post_processing=tuple(map(stated_step, texts)),
         event_seconds=None if seconds is None else exact(seconds, "event_seconds"),
+        found=found,
         **chosen,
     )
 

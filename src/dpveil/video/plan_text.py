@@ -13,14 +13,21 @@ from dpveil.video.track import Track
 SCHEMA: Final = "dpveil.video-plan/1"
 ANALYZED: Final = ("on_lost",)
 """Settings with which the tracks were searched: changed ones need another analysis."""
+FOUND: Final = "tracks"
+"""Beside them, how many tracks were found: some may be gone from the plan since."""
 WIDTH: Final = 100
 """Objects and lists that fit into so many characters are written in one line."""
 
 
 def text_of(
-    clip: str, facts: Facts, settings: Mapping[str, Json], cuts: Sequence[int], tracks: Sequence[Track]
+    clip: str,
+    facts: Facts,
+    settings: Mapping[str, Json],
+    cuts: Sequence[int],
+    tracks: Sequence[Track],
+    found: int | None,
 ) -> str:
-    """Return the text of the plan of a clip with this name, for these settings."""
+    """Return the text of the plan of a clip with this name, for these settings; `found` tracks were found."""
     about: dict[str, Json] = {
         "name": clip,
         "sha256": facts.sha256,
@@ -50,6 +57,7 @@ def text_of(
     ]
     chosen = {name: value for name, value in settings.items() if name not in ANALYZED}
     analyzed: dict[str, Json] = {name: settings[name] for name in ANALYZED}
+    analyzed |= {} if found is None else {FOUND: found}
     data: dict[str, Json] = {"schema": SCHEMA, "clip": about, "analyzed": analyzed, **chosen}
     data |= {"cuts": list(cuts), "tracks": listed}
     return _written(data, "\n") + "\n"

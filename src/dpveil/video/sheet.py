@@ -5,7 +5,6 @@ Both show the original, and are as private as the clip.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -13,6 +12,8 @@ from typing import Final
 import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, ImageDraw, ImageFont
+
+from dpveil.video.times import clock
 
 PRIVATE: Final = "NOT FOR PUBLICATION: shows the original, for the eyes of whoever holds the clip"
 MOST_ROWS: Final = 100
@@ -62,19 +63,6 @@ class Moment:
 
     seconds: float
     pictures: tuple[Levels, ...]
-
-
-def clock(seconds: float) -> str:
-    """Return a time of a clip as minutes and seconds, rounded down to hundredths.
-
-    >>> clock(61.259), clock(3601)
-    ('1:01.25', '1:00:01.00')
-    """
-    hundredths = math.floor(round(seconds * 100, 3))
-    minutes, rest = divmod(hundredths, 6000)
-    hours, minutes = divmod(minutes, 60)
-    start = f"{hours}:{minutes:02d}" if hours else f"{minutes}"
-    return f"{start}:{rest // 100:02d}.{rest % 100:02d}"
 
 
 def draw_tracks(title: str, seconds: float, cuts: Sequence[float], rows: Sequence[Row]) -> Levels:

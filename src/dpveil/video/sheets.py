@@ -11,11 +11,13 @@ from jaxtyping import UInt8
 
 from dpveil.core.guarantee import counted
 from dpveil.core.origin import WHOLE
+from dpveil.video.doubts import followed
 from dpveil.video.facts import Facts, Frame
 from dpveil.video.plan import VideoPlan
 from dpveil.video.reading import Clip, open_clip
 from dpveil.video.segments import moments, picked
-from dpveil.video.sheet import MOST_ROWS, Moment, Row, clock, draw_moments, draw_tracks
+from dpveil.video.sheet import MOST_ROWS, Moment, Row, draw_moments, draw_tracks
+from dpveil.video.times import clock
 from dpveil.video.track import Key, Track
 
 Levels = UInt8[np.ndarray, "h w 3"]
@@ -31,6 +33,8 @@ ENDED: Final = {
     "lost": "LOST: look there",
 }
 """How tracks end, in words."""
+BY_HAND: Final = "by hand"
+"""How the finder of a track ends that a user added."""
 GREY: Final = 128
 
 
@@ -91,13 +95,20 @@ def times_of(facts: Facts) -> list[float]:
     return [float((time - facts.start) * facts.time_base) for time in facts.times]
 
 
+def ended(track: Track) -> str:
+    """Return how a track ends, in words; of one that a user added, that it is so."""
+    added = track.finder.endswith(BY_HAND) or (track.finder == track.kind != WHOLE)
+    return "added by hand" if added else ENDED[track.end]
+
+
 def _spans(plan: VideoPlan) -> list[tuple[int, int]]:
     return [(track.first, track.last) for track in plan.tracks if not track.visible]
 
 
 def _thirds(track: Track) -> Iterator[int]:
-    """Yield the first frame of a track, a middle one, and the last, each once."""
-    yield from dict.fromkeys((track.first, (track.first + track.last) // 2, track.last))
+    """Yield the first frame in which a track is followed, a middle one, and the last, each once."""
+    first, last = followed(track)
+    yield from dict.fromkeys((first, (first + last) // 2, last))
 
 
 def _row(track: Track, seconds: list[float], pictures: dict[tuple[int, int], Levels]) -> Row:
@@ -108,7 +119,7 @@ def _row(track: Track, seconds: list[float], pictures: dict[tuple[int, int], Lev
     words = (
         f"{track.kind}, {clock(first)} to {clock(last)}",
         f"{counted(track.last - track.first + 1, 'frame')}{person}",
-        f"{score}{ENDED[track.end]}",
+        f"{score}{ended(track)}",
         state,
     )
     shown = tuple((seconds[frame], pictures[track.number, frame]) for frame in _thirds(track))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from dpveil.video.facts import Facts
@@ -67,3 +68,16 @@ def durations(facts: Facts) -> Sequence[tuple[int, int]]:
     second = max(1, round(1 / facts.time_base))
     last = min(facts.steps[-1][0], second) if facts.steps else max(1, second // 25)
     return (*facts.steps, (last, 1))
+
+
+def clock(seconds: float) -> str:
+    """Return a time of a clip as minutes and seconds, rounded down to hundredths.
+
+    >>> clock(61.259), clock(3601)
+    ('1:01.25', '1:00:01.00')
+    """
+    hundredths = math.floor(round(seconds * 100, 3))
+    minutes, rest = divmod(hundredths, 6000)
+    hours, minutes = divmod(minutes, 60)
+    start = f"{hours}:{minutes:02d}" if hours else f"{minutes}"
+    return f"{start}:{rest // 100:02d}.{rest % 100:02d}"

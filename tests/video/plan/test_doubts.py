@@ -1,0 +1,127 @@
+"""What a plan's owner is told to look at: slips in a plan, tracks that were lost, and what is not moving."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from made import WIDTH, box, face, facts, plan, whole
+
+from dpveil.mechanisms.pixel import DPPix
+from dpveil.mechanisms.pixel.fill import Fill
+from dpveil.video import told
+from dpveil.video.doubts import MOST, followed
+from dpveil.video.plan import VideoPlan
+from dpveil.video.plan_file import parse_plan
+from dpveil.video.track import Key, Track
+
+PLAIN = (Key(0, 100, 100, 60, 80), Key(20, 180, 100, 60, 80), Key(40, 260, 100, 60, 80))
+HELD = (*PLAIN, Key(90, 260, 100, 60, 80))
+NOISE: Any = DPPix(epsilon=2, block=16, neighbourhood=16)
+
+
+def doubts(*tracks: Track, **more: Any) -> tuple[str, ...]:
+    return plan(Fill(), *tracks, **more).doubts
+
+
+def moved(x: int, frame: int = 20) -> Track:
+    return face(1, *(replace(key, x=x) if key.frame == frame else key for key in PLAIN))
+
+
+def test_a_plain_plan_has_none() -> None:
+    assert doubts(face(1, *PLAIN), box(2), cuts=(60,), found=2) == ()
+    assert doubts(replace(box(1), end="left"), cuts=(60,)) == ()  # boxes go on over cuts
+
+
+def test_a_slip_out_of_the_picture_is_told_alone() -> None:
+    (text,) = doubts(moved(1800))
+    assert text.startswith("outside of the picture")
+    assert "track 1 at 0:00.80 (frame 20), with x = 1800" in text
+    assert doubts(moved(WIDTH, frame=40))[0].startswith("outside")
+    assert not any("outside" in text for text in doubts(moved(WIDTH - 1)))
+    assert doubts(moved(-60))[0].startswith("outside")
+
+
+def test_a_leap_within_the_picture_is_told() -> None:
+    (text,) = doubts(moved(580))
+    assert text.startswith("leaps")
+    assert "frame 20" in text
+    assert "by 480 pixels" in text
+    near = face(1, Key(0, 100, 100, 60, 80), Key(1, 181, 100, 60, 80))
+    assert doubts(near)  # more than its size, from one frame to the next
+    assert not doubts(face(1, Key(0, 100, 100, 60, 80), Key(1, 180, 100, 60, 80)))
+    assert doubts(face(1, Key(0, 100, 100, 60, 80), Key(2, 100, 100, 60, 200)))  # it grows
+
+
+def test_numbers_that_are_gone_are_told_also_after_a_round_trip() -> None:
+    made = plan(Fill(), face(1, *PLAIN), face(3, *PLAIN), found=4)
+    for each in (made, parse_plan(made.to_text())):
+        assert [text for text in each.doubts if text.endswith("tracks 2, 4")]
+    assert not plan(Fill(), face(1, *PLAIN), face(3, *PLAIN)).doubts
+    assert '"tracks": 4' in made.to_text().partition('"cuts"')[0]
+
+
+def test_lost_and_unsure_tracks_are_told_with_the_time_to_look_at() -> None:
+    (text,) = doubts(face(1, *HELD, end="lost"))
+    assert text == "lost: look at 0:01.60 (track 1, held)"
+    assert doubts(face(1, *PLAIN, end="lost")) == ("lost: look at 0:01.60 (track 1)",)
+    assert not doubts(face(1, *HELD, end="lost", visible=True), box(2))
+    (text,) = doubts(face(1, *PLAIN, score=0.25))
+    assert "0.25" in text
+
+
+def test_many_places_are_counted() -> None:
+    (text,) = doubts(*(face(n, *PLAIN, end="lost") for n in range(1, MOST + 3)))
+    assert text.endswith("and 2 more")
+
+
+def test_tracks_over_a_cut_and_linked_ones_at_once_are_told() -> None:
+    assert "track 1 at 0:00.40 (frame 10)" in doubts(face(1, *PLAIN), cuts=(10,))[0]
+    assert not doubts(face(1, *PLAIN), cuts=(41,))
+    pair = face(1, *PLAIN, person=1), face(2, *PLAIN, person=1)
+    assert "tracks 1 and 2 from 0:00.00 on" in doubts(*pair)[0]
+    after = face(2, Key(35, 100, 100, 60, 80), Key(90, 100, 100, 60, 80), person=1)
+    assert not doubts(pair[0], after)  # together for 0.2 s
+    assert not any("linked" in text for text in doubts(face(1, *HELD, end="lost", person=1), after))
+
+
+def test_a_release_of_one_picture_is_told() -> None:
+    def still(**more: Any) -> VideoPlan:
+        return plan(NOISE, whole(), request=("whole",), **more)
+
+    (text,) = still().doubts
+    assert "one picture, shown for 3.96 s" in text
+    assert 'over_time="split"' in text
+    assert told.draws(still().quote) == 1
+    assert not still(over_time="split").doubts
+    assert told.draws(still(over_time="split").quote) == 100
+    assert still().doubts[0] in still().warnings
+    assert not plan(NOISE, whole(1), facts=facts(1), request=("whole",)).doubts
+
+
+def test_where_a_track_is_followed_leaves_out_where_it_is_held() -> None:
+    assert followed(face(1, *HELD, end="lost")) == (0, 40)
+    assert followed(face(1, *HELD)) == (0, 90)
+    assert followed(face(1, Key(0, *(20, 100, 60, 80)), Key(9, 20, 100, 60, 80), *PLAIN[1:])) == (9, 40)
+    assert followed(box(1)) == (0, 99)
+
+
+@pytest.mark.parametrize(("times", "words"), [(1, "once"), (2, "twice"), (3, "up to 3 times")])
+def test_an_event_is_one_line(times: int, words: str) -> None:
+    made = plan(Fill(), box(), request=("32,40,64,48",), event_seconds=1, event_times=times)
+    text = told.event(made.quote)
+    assert text.startswith(f"any event of at most 1 s, {words}: 0-DP")
+    assert text.endswith(f"if it changes at most {made.quote.event.changed(100)} decoded frames")  # type: ignore[union-attr]
+    assert told.event(plan(Fill(), box(), request=("32,40,64,48",)).quote) == ""
+    assert "nothing is promised" in told.event(plan(Fill(), face(1, *PLAIN), event_seconds=1).quote)
+
+
+def test_a_certificate_is_told_in_lines() -> None:
+    made = plan(Fill(), face(1, *HELD, end="lost"), face(2, *PLAIN, visible=True), keep_audio=True)
+    text = "\n".join(told.lines(made.quote))
+    for words in ("one face track, by fill", "track 2, as the user", "track 1 until frame 90", "every voice"):
+        assert words in text
+    assert "gait" in text
+    assert "the guarantee compares" not in text
+    assert "gait" not in "\n".join(told.lines(plan(Fill(), whole(), request=("whole",)).quote))
