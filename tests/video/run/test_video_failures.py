@@ -132,7 +132,7 @@ def damaged(path: Path, number: int) -> Path:
     data = bytearray(make_clip(path, number + 20).read_bytes())
     with av.open(str(path)) as found:
         packet = [packet for packet in found.demux(video=0) if packet.size][number]
-        start, size = packet.pos, packet.size
+        start, size = packet.pos or 0, packet.size
     data[start + 4 : start + size] = bytes([255]) * (size - 4)
     path.write_bytes(data)
     return path
