@@ -34,7 +34,10 @@ TRACES: Final = (
     " left in pixels around a region and in other frames"
 )
 SOUND: Final = "the sound, with every voice in it"
-VOICES: Final = "VOICES ARE IN THE CLEAR: the sound is kept as it is, and a voice may identify a person"
+VOICES: Final = (
+    "VOICES ARE IN THE CLEAR: the sound is kept as it is, with any bytes in it that are not heard, and"
+    " a voice may identify a person"
+)
 VISIBLE: Final = "{} as it is in every frame, as the user chose"
 LINKED: Final = "that {} show one person, as the user says: nothing checks it"
 ACCOUNTANT: Final = "basic composition in exact rationals"
