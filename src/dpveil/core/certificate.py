@@ -39,8 +39,6 @@ MANIFEST: Final = "c2pa"
 """The kind of manifest that may be part of a picture's file."""
 CHANNELS: Final = (1, 3)
 """Numbers of channels of grey and colour photos."""
-MOST_DIGITS: Final = 32
-"""Longest JSON number in characters: dpveil writes integers up to 2^53 and shortest decimals of floats."""
 UNSEALED: Final = ("checksum", "signature")
 """Members of a certificate that its checksum is not of."""
 LINE: Final = "\n  "

@@ -13,7 +13,6 @@ from dataclasses import fields
 from typing import Any, Final, cast
 
 from dpveil.core.certificate import (
-    MOST_DIGITS,
     MOST_WORDING,
     SCHEMA,
     Certificate,
@@ -27,6 +26,7 @@ from dpveil.core.origin import FACE, KIND, WHOLE, Origin
 from dpveil.core.photo import ESCAPING
 from dpveil.core.region import Box, RegionRecord
 from dpveil.core.signature import Signature
+from dpveil.core.stated_json import loads
 from dpveil.errors import INTACT, CertificateError, DPVeilError, InvalidParameter
 
 FORMER: Final = "dpveil.certificate/1"
@@ -49,7 +49,7 @@ def parse_certificate(text: str) -> Certificate:
     nesting deeper than the schema's. Callers that read a file limit it to MOST_BYTES.
     """
     try:
-        data = _object(json.loads(text, parse_int=_int, parse_float=_float, parse_constant=_refuse_constant))
+        data = _object(loads(text))
         read = READERS.get(_text(data["schema"]))
         if read is None:
             hint = f"this version reads {' and '.join(READERS)}; a newer one may read it"
@@ -242,24 +242,6 @@ def _guarantee(data: Any) -> Guarantee:
         scope=Scope(_text(scope["covers"]), _texts(scope["in_the_clear"])),
         **numbers,
     )
-
-
-def _int(digits: str) -> int:
-    return int(_short(digits))
-
-
-def _float(digits: str) -> float:
-    return float(_short(digits))
-
-
-def _short(digits: str) -> str:
-    if len(digits) > MOST_DIGITS:
-        raise ValueError(f"a number of {len(digits)} digits")
-    return digits
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a number")
 
 
 def _whole(value: object) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,12 +10,13 @@ from typing import Any, Final
 
 from dpveil.accounting.compose import compose, union
 from dpveil.accounting.meaning import strength
-from dpveil.core.certificate import MOST_DIGITS, PUBLISHABLE, Certificate, canonical, sealed, this_tool
+from dpveil.core.certificate import PUBLISHABLE, Certificate, canonical, sealed, this_tool
 from dpveil.core.certificate_text import parse_certificate
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.numbers import Json
 from dpveil.core.origin import FACE, TEXT
 from dpveil.core.signature import Signature
+from dpveil.core.stated_json import loads
 from dpveil.errors import INTACT, CertificateError, DPVeilError, UnsupportedRelation
 from dpveil.io.pdf_written import DPI, Sheet
 from dpveil.release.keys import PublicKey, SigningKey
@@ -231,7 +231,7 @@ def parse_document(text: str) -> DocumentCertificate:
     What it says of its pages together is computed again. Raises `CertificateError` for any other text.
     """
     try:
-        found = _document(json.loads(text, parse_int=_int, parse_float=_float, parse_constant=_float))
+        found = _document(loads(text))
         again = found.to_text()
     except CertificateError:
         raise
@@ -273,15 +273,3 @@ def _document(data: dict[str, Any]) -> DocumentCertificate:
 
 def _counts(number: object) -> bool:
     return type(number) is int and 0 < number < 1 << 53
-
-
-def _int(digits: str) -> int:
-    if len(digits) > MOST_DIGITS:
-        raise ValueError("a long number")
-    return int(digits)
-
-
-def _float(digits: str) -> float:
-    if len(digits) > MOST_DIGITS or digits in ("NaN", "Infinity", "-Infinity"):
-        raise ValueError("no number")
-    return float(digits)

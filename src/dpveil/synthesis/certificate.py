@@ -7,15 +7,15 @@ again and compares the texts.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dpveil.accounting.meaning import strength
-from dpveil.core.certificate import MOST_DIGITS, PUBLISHABLE, SEEDED, canonical, checksum, this_tool
+from dpveil.core.certificate import PUBLISHABLE, SEEDED, canonical, checksum, this_tool
 from dpveil.core.numbers import Json
+from dpveil.core.stated_json import loads
 from dpveil.errors import INTACT, CertificateError, DPVeilError
 from dpveil.noise.bits import SECURE
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
@@ -97,7 +97,7 @@ def parse(text: str) -> SetCertificate:
     Nothing that it names is opened.
     """
     try:
-        data = json.loads(text, parse_int=_int, parse_float=_float)
+        data = loads(text)
         if data["schema"] != SCHEMA:
             hint = f"this version reads {SCHEMA}"
             raise CertificateError("the certificate has another schema", hint=hint)
@@ -142,17 +142,3 @@ def _one_of(value: Any, known: tuple[str, ...]) -> str:
     if value not in known:
         raise ValueError("an unknown word")
     return str(value)
-
-
-def _int(digits: str) -> int:
-    return int(_short(digits))
-
-
-def _float(digits: str) -> float:
-    return float(_short(digits))
-
-
-def _short(digits: str) -> str:
-    if len(digits) > MOST_DIGITS:
-        raise ValueError("a number of too many digits")
-    return digits

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from dpveil.catalogue import stated
-from dpveil.core.certificate import MOST_DIGITS
 from dpveil.core.guarantee import counted
 from dpveil.core.numbers import exact
 from dpveil.core.origin import FACE, KIND, WHOLE
 from dpveil.core.parameters import CEILING
 from dpveil.core.signature import Signature
+from dpveil.core.stated_json import loads
 from dpveil.errors import INTACT, CertificateError, DPVeilError, MissingPlugin
 from dpveil.io import MAX_PIXELS
 from dpveil.postprocessing import stated as stated_step
@@ -36,7 +35,7 @@ def parse_certificate(text: str) -> VideoCertificate:
     Nothing that it names is opened. Guarantees are computed again from method, parameters, tracks and sizes.
     """
     try:
-        data = json.loads(text, parse_int=_int, parse_float=_float, parse_constant=_refuse)
+        data = loads(text)
         if data["schema"] != SCHEMA:
             problem = "the certificate has another schema than that of a clip"
             raise CertificateError(problem, hint=f"this version reads {SCHEMA}")
@@ -148,21 +147,3 @@ def _event(data: Mapping[str, Any], frames: int) -> Event:
     return Event(
         seconds, whole(data["times"], "times", 1, CEILING), whole(data["frames"], "frames", 1, frames)
     )
-
-
-def _int(digits: str) -> int:
-    return int(_short(digits))
-
-
-def _float(digits: str) -> float:
-    return float(_short(digits))
-
-
-def _short(digits: str) -> str:
-    if len(digits) > MOST_DIGITS:
-        raise ValueError("a number of too many digits")
-    return digits
-
-
-def _refuse(name: str) -> None:
-    raise ValueError(f"{name} is not a number")

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpveil.catalogue import build
-from dpveil.core.certificate import MOST_DIGITS
 from dpveil.core.numbers import exact
 from dpveil.core.parameters import Parameter
 from dpveil.core.registry import METHODS
+from dpveil.core.stated_json import NotANumber, loads
 from dpveil.errors import DPVeilError, InvalidParameter, UnknownName, meant
 from dpveil.io import received
 from dpveil.io.names import check_path, quoted, shown
@@ -75,12 +75,12 @@ def parse_plan(text: str) -> VideoPlan:
     Raises errors of `dpveil.errors`, one line each, that name the field and its value.
     """
     try:
-        data = json.loads(
-            text, parse_int=_int, parse_float=_float, parse_constant=_none_of, object_pairs_hook=_once
-        )
+        data = loads(text, pairs=_once)
         return _plan(_object(data, "plan", PLAN, NEEDED))
     except DPVeilError:
         raise
+    except NotANumber as error:
+        raise refused("number", error.text, error.problem) from error
     except json.JSONDecodeError as error:
         problem = f"is not JSON: {error.msg} in line {error.lineno}, column {error.colno}"
         raise InvalidParameter("plan", None, problem, hint=f"mend it there, or {AGAIN}") from error
@@ -205,21 +205,3 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise refused(quoted(name)[:60], value, "is given twice in one object", "leave one out")
         data[name] = value
     return data
-
-
-def _int(digits: str) -> int:
-    return int(_short(digits))
-
-
-def _float(digits: str) -> float:
-    return float(_short(digits))
-
-
-def _short(digits: str) -> str:
-    if len(digits) > MOST_DIGITS:
-        raise refused("number", f"{digits[:20]}…", "has too many digits")
-    return digits
-
-
-def _none_of(name: str) -> None:
-    raise refused("number", name, "is not a number")
