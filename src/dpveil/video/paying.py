@@ -10,32 +10,15 @@ from typing import Protocol
 from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee
 from dpveil.errors import InvalidParameter, RegionsDiffer
+from dpveil.release.payment import Budget
+from dpveil.release.payment import Payment as Debit
 from dpveil.video.plan import VideoPlan
 
 
-class Debit(Protocol):
-    """A debit, as `dpveil.ledger.Reservation`."""
-
-    def stored(self, sha256: str) -> None:
-        """Note the SHA-256 of a file of the release, before that file gets its name."""
-
-
-class Payer(Protocol):
+class Payer(Budget, Protocol):
     """What pays for clips, as `dpveil.ledger.Ledger`."""
 
     name: str
-
-    def debit(
-        self,
-        subject: str,
-        guarantee: Guarantee,
-        key: str | bytes,
-        *,
-        again: bool = False,
-        covered: Covered | None = None,
-        other_regions: bool = False,
-    ) -> Debit:
-        """Debit a draw for good."""
 
     def unfinished(self, subject: str, key: str | bytes) -> Debit | None:
         """Return the debit of this key, if there is one."""
