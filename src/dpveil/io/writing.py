@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import secrets
 import shutil
@@ -270,6 +271,12 @@ def _copy_or_move(target: Path, kept: Path) -> None:
         shutil.copy2(target, kept, follow_symlinks=False)
     except PermissionError:
         target.replace(kept)
+
+
+def sha256_of(path: Path) -> str:
+    """Return SHA-256 of a file, in hexadecimal; raises `OSError`."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def flush_folder(folder: Path) -> None:

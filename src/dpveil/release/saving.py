@@ -29,6 +29,7 @@ from dpveil.io import (
     write_together,
 )
 from dpveil.io.names import check_path, shown
+from dpveil.io.writing import sha256_of
 from dpveil.mechanisms.placement import Image, Pose
 from dpveil.release.keys import SigningKey, signing_key
 from dpveil.release.pair import parsed
@@ -268,7 +269,7 @@ def _finish(folder: Path, found: Sequence[Path]) -> None:
     pixels = max((output.width * output.height for _, output in without.values()), default=0)
     for path in _plain(found) if without else ():
         if path.lstat().st_size <= most_bytes(min(pixels, MAX_PIXELS)):
-            image, _ = without.pop(_hash(path), (None, None))
+            image, _ = without.pop(sha256_of(path), (None, None))
             if image is not None:
                 path.replace(image)
 
@@ -282,11 +283,6 @@ def _without_image(folder: Path) -> Iterator[tuple[Path, Output]]:
             output = read_certificate(image).output
             if output is not None:
                 yield image, output
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _plain(paths: Iterable[Path]) -> Iterator[Path]:

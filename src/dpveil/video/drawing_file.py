@@ -1,13 +1,18 @@
-"""What was drawn and painted as bytes, to go on after a run was ended; hostile when it is read back."""
+"""What was drawn and painted in a file, to go on after a run was ended; hostile when it is read back.
+
+After the format come the pictures, then facts as JSON, then the length of these. Heads are read when they
+are shown, so that memory does not grow with the number of tracks.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 
@@ -20,75 +25,123 @@ from dpveil.faces.geometry.spectacles import STYLES
 from dpveil.mechanisms.placement import Step
 from dpveil.video.drawing import Drawn
 from dpveil.video.layer import Layer
+from dpveil.video.pictures import Picture, get, put
 
-FORMAT: Final = b"dpveil.video-draws/1\n"
+FORMAT: Final = b"dpveil.video-draws/2\n"
 MOST_FACTS: Final = 1 << 26
 """Most bytes of what is not pixels."""
-MOST_SIDE: Final = 1 << 14
-"""Largest side of a picture, in pixels."""
 DAMAGED: Final = "what was drawn for the clip is damaged"
 AGAIN: Final = "begin anew with {replace}, which draws and pays again"
 
-Draws = Mapping[int, Drawn]
-Layers = Mapping[int, Mapping[int | None, Layer]]
+Heads = Mapping[int | None, Layer]
+"""The heads of a track by their classes of yaw."""
+Put = Callable[[Picture], list[int]]
+Get = Callable[[Sequence[int]], Picture]
 
 
-def to_bytes(draws: Draws, layers: Layers) -> bytes:
-    """Return draws by the numbers of their subjects, and heads by track and class of yaw, as bytes."""
-    pictures: list[np.ndarray] = []
-    told = [{"subject": number, **_told(drawn, pictures)} for number, drawn in sorted(draws.items())]
-    heads = [
-        {"track": track, "yaw": yaw, **layer.facts(), "picture": _put(layer.picture, pictures)}
-        for track, own in sorted(layers.items())
+@dataclass(frozen=True)
+class StoredHeads(Mapping[int | None, Layer]):
+    """The heads of a track in an open file; each is read whenever it is asked for."""
+
+    told: Mapping[int | None, Mapping[str, Any]]
+    file: BinaryIO
+
+    def __getitem__(self, yaw: int | None) -> Layer:
+        """Return a head; raises `DataError` if it is damaged."""
+        with _damaged():
+            one = self.told[yaw]
+            return Layer.of(get(one["picture"], self.file), one)
+
+    def __contains__(self, yaw: object) -> bool:
+        return yaw in self.told
+
+    def __iter__(self) -> Iterator[int | None]:
+        return iter(self.told)
+
+    def __len__(self) -> int:
+        return len(self.told)
+
+
+def write(file: BinaryIO, draws: Mapping[int, Drawn], heads: Iterable[tuple[int, Heads]]) -> None:
+    """Write draws by the numbers of their subjects, and heads by tracks, which are taken one by one."""
+
+    def stored(picture: Picture) -> list[int]:
+        return put(picture, file)
+
+    file.write(FORMAT)
+    told = [{"subject": number, **_told(drawn, stored)} for number, drawn in sorted(draws.items())]
+    shown = [
+        {"track": track, "yaw": yaw, **layer.facts(), "picture": stored(layer.picture)}
+        for track, own in heads
         for yaw, layer in own.items()
     ]
-    shapes = [list(one.shape) for one in pictures]
-    facts = json.dumps({"draws": told, "heads": heads, "pictures": shapes}).encode()
-    size = len(facts).to_bytes(8, "big")
-    return b"".join([FORMAT, size, facts, *(one.tobytes() for one in pictures)])
+    facts = json.dumps({"draws": told, "heads": shown}).encode()
+    file.write(facts)
+    file.write(len(facts).to_bytes(8, "big"))
 
 
-def from_bytes(
-    data: bytes, steps: Sequence[Step] = ()
-) -> tuple[dict[int, Drawn], dict[int, dict[int | None, Layer]]]:
-    """Return what `to_bytes` was given; `steps` follow the drawing of figures. Raises `DataError`."""
-    try:
-        facts, pictures = _parted(data)
-        draws = {int(one["subject"]): _drawn(one, pictures, tuple(steps)) for one in facts["draws"]}
-        layers: dict[int, dict[int | None, Layer]] = {}
+def read(file: BinaryIO, steps: Sequence[Step] = ()) -> tuple[dict[int, Drawn], dict[int, Heads]]:
+    """Return what `write` was given; `steps` follow the drawing of figures. Raises `DataError`.
+
+    The file has to stay open as long as heads are read from it.
+    """
+
+    def found(place: Sequence[int]) -> Picture:
+        return get(place, file)
+
+    with _damaged():
+        facts = _facts(file)
+        draws = {int(one["subject"]): _drawn(one, found, tuple(steps)) for one in facts["draws"]}
+        told: dict[int, dict[int | None, Mapping[str, Any]]] = {}
         for one in facts["heads"]:
             yaw = None if one["yaw"] is None else int(one["yaw"])
-            layers.setdefault(int(one["track"]), {})[yaw] = Layer.of(pictures[one["picture"]], one)
+            told.setdefault(int(one["track"]), {})[yaw] = one
+        return draws, {track: StoredHeads(own, file) for track, own in told.items()}
+
+
+@contextmanager
+def _damaged() -> Iterator[None]:
+    """Turn what a hostile file raises into `DataError`."""
+    try:
+        yield
     except (KeyError, IndexError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise DataError(DAMAGED, hint=AGAIN, arguments={"replace": "replace=True"}) from error
-    return draws, layers
 
 
-def _put(picture: np.ndarray, pictures: list[np.ndarray]) -> int:
-    """Keep a picture; return its place among all."""
-    pictures.append(np.ascontiguousarray(picture, np.uint8))
-    return len(pictures) - 1
+def _facts(file: BinaryIO) -> Mapping[str, Any]:
+    """Return the facts of a file."""
+    rest = file.seek(0, 2) - len(FORMAT) - 8
+    file.seek(0)
+    if rest < 0 or file.read(len(FORMAT)) != FORMAT:
+        raise ValueError("format")
+    file.seek(-8, 2)
+    size = int.from_bytes(file.read(8), "big")
+    if size > min(MOST_FACTS, rest):
+        raise ValueError("facts")
+    file.seek(-8 - size, 2)
+    facts: Mapping[str, Any] = json.loads(file.read(size))
+    return facts
 
 
-def _told(drawn: Drawn, pictures: list[np.ndarray]) -> dict[str, Any]:
+def _told(drawn: Drawn, stored: Put) -> dict[str, Any]:
     """Return a draw as JSON, with its pictures by their places."""
     face = drawn.face
     if face is None:
-        return {} if drawn.raster is None else {"raster": _put(drawn.raster, pictures)}
+        return {} if drawn.raster is None else {"raster": stored(drawn.raster)}
     if isinstance(face, Dressed):
-        return {"crop": _put(face.face, pictures), "style": face.style}
+        return {"crop": stored(face.face), "style": face.style}
     if isinstance(face, DrawnHead):
         person = {field.name: getattr(face.person, field.name) for field in fields(Person)}
         return {"person": person | {"measures": dict(face.person.measures)}}
-    return {"crop": _put(np.asarray(face), pictures)}
+    return {"crop": stored(np.asarray(face))}
 
 
-def _drawn(told: Mapping[str, Any], pictures: Sequence[np.ndarray], steps: tuple[Step, ...]) -> Drawn:
+def _drawn(told: Mapping[str, Any], found: Get, steps: tuple[Step, ...]) -> Drawn:
     """Return a draw; raises a built-in error for one that none can be."""
     if "person" in told:
         return Drawn(face=DrawnHead(_person(dict(told["person"])), steps))
     if "crop" in told:
-        crop = pictures[told["crop"]]
+        crop = found(told["crop"])
         if crop.shape[0] != crop.shape[1] or crop.shape[2] != 3:
             raise ValueError("crop")
         if "style" not in told:
@@ -96,9 +149,10 @@ def _drawn(told: Mapping[str, Any], pictures: Sequence[np.ndarray], steps: tuple
         if told["style"] not in STYLES:
             raise ValueError("style")
         return Drawn(face=Dressed(crop, told["style"]))
-    if "raster" in told and pictures[told["raster"]].shape[2] == 3:
-        return Drawn(raster=pictures[told["raster"]])
-    raise ValueError("draw")
+    raster = found(told["raster"])
+    if raster.shape[2] != 3:
+        raise ValueError("raster")
+    return Drawn(raster=raster)
 
 
 def _person(told: dict[str, Any]) -> Person:
@@ -124,22 +178,3 @@ def _values(trait: str) -> set[str]:
         for key, value in table.items():
             found |= {*value} if isinstance(value, Mapping) else {key}
     return found | ({*traits.GROWN} if trait == "beard" else set())
-
-
-def _parted(data: bytes) -> tuple[Mapping[str, Any], list[np.ndarray]]:
-    """Return the facts and the pictures of a file; nothing larger than the file is made."""
-    start = len(FORMAT) + 8
-    size = int.from_bytes(data[len(FORMAT) : start], "big")
-    if not data.startswith(FORMAT) or size > min(MOST_FACTS, len(data) - start):
-        raise ValueError("format")
-    facts = json.loads(data[start : start + size])
-    at, pictures = start + size, []
-    for height, width, channels in facts["pictures"]:
-        if not (0 < height <= MOST_SIDE and 0 < width <= MOST_SIDE and channels in (3, 4)):
-            raise ValueError("picture")
-        count = height * width * channels
-        pictures.append(np.frombuffer(data, np.uint8, count, at).reshape(height, width, channels))
-        at += count
-    if at != len(data):
-        raise ValueError("length")
-    return facts, pictures

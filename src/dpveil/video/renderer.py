@@ -31,7 +31,8 @@ Own = Callable[[Subject, Track, Frame], Image]
 class Renderer:
     """Replaces the regions of frames, in their order, by what was drawn and painted.
 
-    `draws` are those of `subjects`, by their numbers, and `layers` the heads of tracks, by theirs (`paint`).
+    `draws` are those of `subjects`, by their numbers, and `layers` the heads of tracks, by theirs (`paint`):
+    each is taken from there when it is shown, and held as long as its track is present.
     `own` draws a frame's raster of subjects without a draw. A frame that is returned is a function of its
     pixels outside what is replaced, those of the `memory` frames before it, the cells of keys, `draws` and
     `layers`; a renderer that begins later has to see these frames first (`look`).
@@ -51,6 +52,7 @@ class Renderer:
         for track in scene.tracks:
             self._check(track.number)
         self._lights: dict[int, deque[tuple[int, Light]]] = {}
+        self._held: dict[int, dict[int | None, Layer]] = {}
 
     def _check(self, number: int) -> None:
         """Raise `InvalidParameter` unless there is something to show for a track."""
@@ -99,6 +101,7 @@ class Renderer:
         """Take the light of heads in a frame."""
         present = {spot.track.number for spot in spots}
         self._lights = {number: seen for number, seen in self._lights.items() if number in present}
+        self._held = {number: held for number, held in self._held.items() if number in present}
         for spot in spots:
             if spot.head is not None:
                 seen = self._lights.setdefault(spot.track.number, deque(maxlen=self.memory + 1))
@@ -118,8 +121,10 @@ class Renderer:
     def _shown(self, spot: Spot, region: Region, head: Similarity, index: int) -> Shown:
         """Return a head as it is shown in a frame."""
         number = spot.track.number
-        course, layers = self.scene.course(spot.track), self.layers[number]
-        faces = [(None, 1.0)] if None in layers else course.faces(index, self.scene.fade)
+        course, stored = self.scene.course(spot.track), self.layers[number]
+        faces = [(None, 1.0)] if None in stored else course.faces(index, self.scene.fade)
+        layers = self._held.setdefault(number, {})
+        layers.update({yaw: stored[yaw] for yaw, _ in faces if yaw not in layers})
         lights = [light for _, light in self._lights[number]]
         shown = []
         for yaw, share in faces:

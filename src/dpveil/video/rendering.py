@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +24,7 @@ from dpveil.errors import ClipError, DPVeilError, OutputError
 from dpveil.io import place_together
 from dpveil.io.folders import identity
 from dpveil.io.names import check_path, shown
-from dpveil.io.writing import USUAL, refusal
+from dpveil.io.writing import USUAL, refusal, sha256_of
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, KeptBits, SeededBits
 from dpveil.release.keys import SigningKey
 from dpveil.release.saving import certificate_path, tidy
@@ -42,7 +42,7 @@ from dpveil.video.reading import MAX_PIXELS, Clip, open_clip
 from dpveil.video.renderer import Renderer
 from dpveil.video.segments import spans
 from dpveil.video.stage import Stage
-from dpveil.video.state import CERTIFICATE, DRAWS, PLAN, State, sha256_of, state, told
+from dpveil.video.state import CERTIFICATE, DRAWS, PLAN, State, state, told
 from dpveil.video.writing import Writer
 
 RENDERING: Final = "rendering"
@@ -160,25 +160,28 @@ class _Job:
             check_possible(self.plan, self.clip, self.container, paid=paid, progress=self.progress)
         payment.pay(self.plan, self.work.nonce)
         if not drawn:
-            draws = self.stage.draw(self.clip, self.bits)
-            self.clip.check()
-            self.work.keep(DRAWS, draws)
+            with self.work.new(DRAWS) as file:
+                self.stage.draw(self.clip, self.bits, file)
+                self.clip.check()
         if not self.stage.each_frame:
             self.work.forget_key()
 
     def render(self) -> None:
         """Render the segments that are not there; each has its name once it is whole."""
-        facts, parts, drawn = self.clip.facts, spans(self.clip.facts), self.work.draws
-        missing = [n for n, part in enumerate(parts) if not self.work.has(SEGMENT.format(part[0]))]
-        if not missing or drawn is None:
-            return
-        renderer = self.stage.renderer(drawn, self.bits)
-        first = parts[missing[0]][0]
+        parts = spans(self.clip.facts)
+        missing = [part for part in parts if not self.work.has(SEGMENT.format(part[0]))]
+        if missing:
+            with self.work.opened(DRAWS) as drawn:
+                self._segments(self.stage.renderer(drawn, self.bits), parts[parts.index(missing[0]) :])
+
+    def _segments(self, renderer: Renderer, parts: Sequence[tuple[int, int]]) -> None:
+        """Render segments that follow each other to the end of the clip."""
+        facts, first = self.clip.facts, parts[0][0]
         self.progress(RENDERING, first, facts.frames)
         with closing(ahead(self.clip.frames(max(0, first - renderer.memory)), room_for(facts))) as frames:
             for frame in islice(frames, min(first, renderer.memory)):
                 renderer.look(frame)
-            for start, stop in parts[missing[0] :]:
+            for start, stop in parts:
                 self._segment(renderer, SEGMENT.format(start), islice(frames, stop - start))
             next(frames, None)  # raises if there are more, or the file was written to
 
@@ -200,7 +203,7 @@ class _Job:
         sound = self.clip if self.plan.keep_audio else None
         join(segments, part, facts, container=self.container, audio_from=sound)
         self.clip.check_bytes()
-        certificate = self._certificate(sha256_of(part))
+        certificate = self._certificate(_hash(part))
         self.work.finish(self.joined)
         text = (certificate if sign is None else certificate.signed(sign)).to_text().encode()
         self.work.note_release(text)
@@ -214,7 +217,7 @@ class _Job:
         if not self.work.is_of(text) or not self.target.is_file():
             return None
         stated = self._stated(text)
-        return stated if sha256_of(self.target) == stated.output.sha256 else None
+        return stated if _hash(self.target) == stated.output.sha256 else None
 
     def name(self, payment: Payment, *, replace: bool) -> VideoCertificate:
         """Give the certificate and the clip their names, unless a process before has done so."""
@@ -226,7 +229,7 @@ class _Job:
         if not self.work.is_of(text):
             raise self.work.damaged()
         stated = self._stated(text)
-        if sha256_of(self.work.path(self.joined)) != stated.output.sha256:
+        if _hash(self.work.path(self.joined)) != stated.output.sha256:
             raise self.work.damaged()
         with told(beside):
             ours = beside.is_file() and beside.read_bytes() == text
@@ -254,6 +257,11 @@ def check_same(plan: VideoPlan, facts: Facts, clip: Path) -> None:
     if plan.facts != facts:
         text = f"the plan does not tell the size, times and streams of {shown(clip)} as they are"
         raise ClipError(text, hint="analyze the clip again, and change nothing of `clip` in the plan")
+
+
+def _hash(path: Path) -> str:
+    with told(path):
+        return sha256_of(path)
 
 
 def _check_out(target: Path, clip: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import BinaryIO, Final
 
 import numpy as np
 from jaxtyping import UInt8
@@ -13,9 +13,8 @@ from jaxtyping import UInt8
 from dpveil.noise.bits import BitSource
 from dpveil.video.asked import MEAN, SPLIT
 from dpveil.video.drawing import Drawn, Mean, covered, draw, draw_frame, draw_mean
-from dpveil.video.drawing_file import from_bytes, to_bytes
+from dpveil.video.drawing_file import Heads, read, write
 from dpveil.video.facts import Frame
-from dpveil.video.layer import Layer
 from dpveil.video.places import Scene, Subject
 from dpveil.video.plan import VideoPlan
 from dpveil.video.reading import Clip
@@ -52,20 +51,23 @@ class Stage:
         """Whether every frame is drawn on its own, so that the bits are needed to the end."""
         return self.plan.over_time == SPLIT and not self.scene.faces
 
-    def draw(self, clip: Clip, bits: Bits) -> bytes:
-        """Draw everybody once, and return that as bytes, which `renderer` reads.
+    def draw(self, clip: Clip, bits: Bits, file: BinaryIO) -> None:
+        """Draw everybody once, and write that to a file, which `renderer` reads.
 
-        With the same clip and `bits`, they are the same bytes. Nothing is drawn here if `each_frame` is.
+        With the same clip and `bits`, it is the same file. Nothing is drawn here if `each_frame` is.
         """
         draws = dict[int, Drawn]()
         if not self.each_frame:
             make = self._means if self.plan.over_time == MEAN and not self.scene.faces else self._once
             draws = make(clip, bits)
-        return to_bytes(draws, self._painted(clip, draws))
+        write(file, draws, self._painted(clip, draws))
 
-    def renderer(self, drawn: bytes, bits: Bits | None) -> Renderer:
-        """Return what renders frames from these bytes; `bits` are needed if `each_frame` is drawn."""
-        draws, layers = from_bytes(drawn, self.plan.post_processing)
+    def renderer(self, drawn: BinaryIO, bits: Bits | None) -> Renderer:
+        """Return what renders frames from a file of `draw`, which stays open meanwhile.
+
+        `bits` are needed if `each_frame` is drawn.
+        """
+        draws, layers = read(drawn, self.plan.post_processing)
         own = None if bits is None or not self.each_frame else self._own(bits)
         return Renderer(self.scene, self.subjects, draws, layers, own)
 
@@ -88,8 +90,8 @@ class Stage:
                     means[subject.number].add(frame.image)
         return {s.number: draw_mean(self.scene, means[s.number], bits(self._name(s))) for s in self.subjects}
 
-    def _painted(self, clip: Clip, draws: Mapping[int, Drawn]) -> dict[int, dict[int | None, Layer]]:
-        """Return the heads of all faces; reads pixels outside of what is replaced alone."""
+    def _painted(self, clip: Clip, draws: Mapping[int, Drawn]) -> Iterator[tuple[int, Heads]]:
+        """Yield the heads of each face; reads pixels outside of what is replaced alone."""
         scene = self.scene
         faces = {
             track.number: (subject.number, track)
@@ -98,11 +100,9 @@ class Stage:
             if scene.shows_face(track)
         }
         frames = {number: scene.painted_at(track).frame for number, (_, track) in faces.items()}
-        layers = {}
         for number, frame in _at(clip, frames):
             subject, track = faces[number]
-            layers[number] = paint(scene, draws[subject], track, frame.image)
-        return layers
+            yield number, paint(scene, draws[subject], track, frame.image)
 
     def _own(self, bits: Bits) -> Callable[[Subject, Track, Frame], UInt8[np.ndarray, "h w 3"]]:
         """Return what draws one frame, by a part of the budget; the same again for the same bits."""

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from dpveil.errors import OutputError
 from dpveil.io.locking import alone
@@ -67,7 +67,7 @@ class State:
     @property
     def key(self) -> bytes:
         """The 32 bytes that key the draws; raises `OutputError` if they are gone or damaged."""
-        key = self._read(KEY)
+        key = self.read(KEY)
         if key is None or len(key) != 32:
             raise self.damaged()
         return key
@@ -80,21 +80,31 @@ class State:
 
     def note_release(self, certificate: bytes) -> None:
         """Store which release this becomes, until all of the state is removed."""
-        self.keep(STATE, _stated({**_found(self.folder), RELEASE: hashlib.sha256(certificate).hexdigest()}))
+        digest = hashlib.sha256(certificate).hexdigest()
+        self.keep(STATE, json.dumps(_found(self.folder) | {RELEASE: digest}).encode())
 
     def is_of(self, certificate: bytes) -> bool:
         """Whether this is the rendering of the release with this certificate."""
         return _found(self.folder).get(RELEASE) == hashlib.sha256(certificate).hexdigest()
 
-    @property
-    def draws(self) -> bytes | None:
-        """What was drawn; None if it is not stored yet."""
-        return self._read(DRAWS)
+    @contextmanager
+    def new(self, name: str, *, mode: int = OWN) -> Iterator[BinaryIO]:
+        """Write a file that is stored at the end, durably, unless an error comes. Raises `OutputError`."""
+        with told(self.folder), _new(self.folder, name, mode) as file:
+            yield file
 
     def keep(self, name: str, contents: bytes, *, mode: int = OWN) -> None:
-        """Store a file of the state; on return it survives a loss of power. Raises `OutputError`."""
+        """Store a file as `new` does."""
+        with self.new(name, mode=mode) as file:
+            file.write(contents)
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[BinaryIO]:
+        """Open a file of the state; raises `OutputError` if it is gone."""
         with told(self.folder):
-            _write(self.folder, name, contents, mode)
+            file = (self.folder / name).open("rb")
+        with file:
+            yield file
 
     def keep_plan(self, plan: str, asked: str) -> None:
         """Store the text of a plan with what was asked, so that another process need not plan again."""
@@ -102,7 +112,11 @@ class State:
 
     def read(self, name: str) -> bytes | None:
         """Return a file of the state; None if it is not stored yet."""
-        return self._read(name)
+        with told(self.folder):
+            try:
+                return (self.folder / name).read_bytes()
+            except FileNotFoundError:
+                return None
 
     def path(self, name: str) -> Path:
         """Return the place of a file of the state."""
@@ -132,13 +146,6 @@ class State:
             (self.folder / LOCK).unlink(missing_ok=True)
             self.folder.rmdir()
             flush_folder(self.folder.parent)
-
-    def _read(self, name: str) -> bytes | None:
-        with told(self.folder):
-            try:
-                return (self.folder / name).read_bytes()
-            except FileNotFoundError:
-                return None
 
     def damaged(self) -> OutputError:
         """Return the error that a file of the state is damaged, or gone."""
@@ -211,12 +218,6 @@ def digest_of(settings: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def sha256_of(path: Path) -> str:
-    """Return SHA-256 of a file, in hexadecimal; raises `OutputError`."""
-    with told(path), path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _begun(folder: Path, digest: str, out: Path, *, anew: bool) -> State:
     """Return the state in a folder that is locked, or a new one if there is none."""
     there = _found(folder) if (folder / STATE).is_file() else None
@@ -229,14 +230,12 @@ def _begun(folder: Path, digest: str, out: Path, *, anew: bool) -> State:
     with told(folder):
         _clear(folder)
         nonce = secrets.token_hex(16)
-        _write(folder, KEY, os.urandom(32))
-        _write(folder, STATE, _stated({"format": FORMAT, "digest": digest, "nonce": nonce}))
+        with _new(folder, KEY) as file:
+            file.write(os.urandom(32))
+        with _new(folder, STATE) as file:
+            file.write(json.dumps({"format": FORMAT, "digest": digest, "nonce": nonce}).encode())
         flush_folder(folder.parent)
     return State(folder, nonce, resumed=False)
-
-
-def _stated(fields: Mapping[str, str]) -> bytes:
-    return json.dumps(fields).encode()
 
 
 def _found(folder: Path) -> dict[str, str]:
@@ -266,12 +265,13 @@ def _check_own(folder: Path) -> None:
         raise OutputError(text, hint="remove it, or choose another name for the output")
 
 
-def _write(folder: Path, name: str, contents: bytes, mode: int = OWN) -> None:
+@contextmanager
+def _new(folder: Path, name: str, mode: int = OWN) -> Iterator[BinaryIO]:
     part = folder / f"{PART}-{name}"
     part.unlink(missing_ok=True)
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     with os.fdopen(handle, "wb") as file:
-        file.write(contents)
+        yield file
         file.flush()
         os.fsync(file.fileno())
     part.replace(folder / name)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import tracemalloc
+import zlib
 from dataclasses import replace
 from fractions import Fraction
+from io import BytesIO
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +23,10 @@ from dpveil.mechanisms.pixel import DPPix, DPPixGaussian, Fill, MSEExponential
 from dpveil.noise.bits import SeededBits
 from dpveil.postprocessing import parse_all
 from dpveil.video.drawing import Drawn, Mean, covered, divided, draw, draw_frame, draw_mean
-from dpveil.video.drawing_file import from_bytes, to_bytes
+from dpveil.video.drawing_file import Heads, read, write
 from dpveil.video.layer import Layer
 from dpveil.video.light import Light
+from dpveil.video.pictures import get
 from dpveil.video.places import Subject
 from dpveil.video.track import Key, Track
 
@@ -155,11 +161,23 @@ def draws() -> dict[int, Drawn]:
     }
 
 
-def test_what_was_drawn_is_kept_as_bytes() -> None:
+def written(draws: dict[int, Drawn], heads: dict[int, Heads]) -> BytesIO:
+    file = BytesIO()
+    write(file, draws, heads.items())
+    return file
+
+
+def read_all(data: bytes) -> None:
+    _, layers = read(BytesIO(data))
+    for own in layers.values():
+        _ = [*own.values()]
+
+
+def test_what_was_drawn_is_kept_in_a_file() -> None:
     steps = tuple(parse_all(("median:3",)))
-    data = to_bytes(draws(), {3: {None: layer()}, 4: {0: layer(), -2: layer()}})
-    found, layers = from_bytes(data, steps)
-    assert to_bytes(found, layers) == data
+    file = written(draws(), {3: {None: layer()}, 4: {0: layer(), -2: layer()}})
+    found, layers = read(file, steps)
+    assert written(found, layers).getvalue() == file.getvalue()
     assert {*found} == {1, 2, 5, 7, 8}
     head = found[5].face
     assert isinstance(head, DrawnHead)
@@ -168,6 +186,7 @@ def test_what_was_drawn_is_kept_as_bytes() -> None:
     assert isinstance(found[2].face, Dressed)
     assert found[2].face.style == "round"
     assert {*layers[4]} == {0, -2}
+    assert (None in layers[3], 0 in layers[3]) == (True, False)
     assert (layers[4][-2].picture == layer().picture).all()
     assert layers[3][None].light == Light(None, 90.0)
 
@@ -179,27 +198,65 @@ def test_every_person_that_can_be_drawn_comes_back() -> None:
             if seed % 2
             else {1: Drawn(face=DrawnHead(person_of(SeededBits(seed), {"beard": "yes", "age": "75+"})))}
         )
-        assert to_bytes(from_bytes(to_bytes(one, {}))[0], {}) == to_bytes(one, {})
+        file = written(one, {})
+        assert written(read(file)[0], {}).getvalue() == file.getvalue()
 
 
 def test_damaged_draws_are_refused_in_one_line() -> None:
-    data, rng = to_bytes(draws(), {3: {None: layer()}}), np.random.default_rng(7)
-    facts = len(b"dpveil.video-draws/1\n") + 8 + int.from_bytes(data[21:29], "big")
+    data, rng = written(draws(), {3: {None: layer()}}).getvalue(), np.random.default_rng(7)
+    size = int.from_bytes(data[-8:], "big")
     refused = 0
     for _ in range(400):
         wrong = bytearray(data)
-        wrong[int(rng.integers(0, facts))] ^= 1 << int(rng.integers(0, 8))
+        wrong[-1 - int(rng.integers(0, size + 8))] ^= 1 << int(rng.integers(0, 8))
         try:
-            from_bytes(bytes(wrong))
+            read_all(bytes(wrong))
         except DataError:
             refused += 1
     assert refused > 200
-    huge = data.replace(b"[128, 128, 3]", b"[99999999999, 128, 3]")
     nobody = data.replace(b'"male"', b'"mule"').replace(b'"female"', b'"femule"')
     assert nobody != data
-    for wrong in (b"", nobody, data[:40], data[:-1], data + b"x", huge, data.replace(b'"round"', b'"../x"')):
+    for wrong in (b"", nobody, data[:40], data[:-1], data + b"x", data.replace(b'"round"', b'"../x"')):
         with pytest.raises(DataError, match="damaged"):
-            from_bytes(bytes(wrong))
+            read_all(wrong)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda at, size, h, w, c: [at, size, 99999999999, w, c],
+        lambda at, size, h, w, c: [at, size, h + 1, w, c],
+        lambda at, size, h, w, c: [at, size, h - 1, w, c],
+        lambda at, size, h, w, c: [at, size - 1, h, w, c],
+        lambda at, size, h, w, c: [at, size + 1, h, w, c],
+        lambda at, size, h, w, c: [at, -1, h, w, c],
+        lambda at, size, h, w, c: [-1, size, h, w, c],
+        lambda at, size, h, w, c: [at, 1 << 62, h, w, c],
+        lambda at, size, h, w, c: [1 << 62, size, h, w, c],
+        lambda at, size, h, w, c: [at, size, h, w, 2],
+        lambda at, size, h, w, c: [at, size, h, w],
+        lambda at, size, h, w, c: [at, size, h, w, 3],
+        lambda at, size, h, w, c: "picture",
+    ],
+)
+def test_a_picture_is_read_where_it_lies_and_whole_or_not_at_all(change: Any) -> None:
+    data = written({}, {3: {None: layer()}}).getvalue()
+    size = int.from_bytes(data[-8:], "big")
+    facts = json.loads(data[-8 - size : -8])
+    facts["heads"][0]["picture"] = change(*facts["heads"][0]["picture"])
+    text = json.dumps(facts).encode()
+    with pytest.raises(DataError, match="damaged"):
+        read_all(data[: -8 - size] + text + len(text).to_bytes(8, "big"))
+
+
+def test_a_picture_that_inflates_without_end_is_not_made() -> None:
+    bomb = BytesIO(zlib.compress(bytes(1 << 28), 9))
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="data"):
+        get([0, len(bomb.getvalue()), 64, 64, 4], bomb)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 22
 
 
 def test_a_subject_knows_the_track_of_its_key() -> None:

@@ -20,14 +20,19 @@ def test_a_state_goes_on_with_its_key_and_its_nonce(tmp_path: Path) -> None:
         first.keep("draws", b"drawn")
     assert not first.resumed
     with state(out, SETTINGS) as second:
-        assert (second.resumed, second.key, second.nonce, second.draws) == (True, key, nonce, b"drawn")
+        assert (second.resumed, second.key, second.nonce, second.read("draws")) == (
+            True,
+            key,
+            nonce,
+            b"drawn",
+        )
         second.forget_key()
         with pytest.raises(OutputError, match="damaged"):
             _ = second.key
         second.remove()
     assert list(tmp_path.iterdir()) == []
     with state(out, SETTINGS) as third:
-        assert (third.resumed, third.draws) == (False, None)
+        assert (third.resumed, third.read("draws")) == (False, None)
         assert (third.key == key, third.nonce == nonce) == (False, False)
 
 
@@ -111,7 +116,7 @@ def test_what_is_left_of_a_finished_rendering_is_dropped(tmp_path: Path) -> None
         (made.folder / "000000").mkdir()
     assert drop(out, b"certificate")
     with state(out, SETTINGS) as found:
-        assert found.draws == b"drawn"
+        assert found.read("draws") == b"drawn"
         found.note_release(b"certificate")
     assert drop(out, b"that of another")
     assert not drop(out, b"certificate")
