@@ -60,8 +60,8 @@ def _continued(levels: Levels, share: Float32[np.ndarray, "h w"]) -> Levels:
     sums, part = cv2.pyrDown(levels * share[..., None]), cv2.pyrDown(share)
     coarse = _continued(sums / np.maximum(part, 1e-6)[..., None], np.minimum(4 * part, 1))
     smooth = cv2.pyrUp(coarse, dstsize=share.shape[::-1])
+    shares = cv2.merge([share] * 3)  # numpy takes longer where it repeats values over channels
+    fixed, free = shares * levels, 1 - shares
     for _ in range(ROUNDS):
-        smooth = cv2.blur(
-            smooth + share[..., None] * (levels - smooth), (3, 3), borderType=cv2.BORDER_REPLICATE
-        )
-    return np.asarray(smooth + share[..., None] * (levels - smooth), np.float32)
+        smooth = cv2.blur(fixed + free * smooth, (3, 3), borderType=cv2.BORDER_REPLICATE)
+    return np.asarray(fixed + free * smooth, np.float32)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Self
 
 import numpy as np
-from jaxtyping import Bool, UInt8
+from jaxtyping import Bool, Float64, UInt8
 
 from dpveil.faces.geometry.align import Similarity
 
@@ -48,23 +49,17 @@ class Light:
         cls, outside: UInt8[np.ndarray, "H W 3"], hidden: Bool[np.ndarray, "H W"], head: Similarity
     ) -> Self:
         """Return the light in a picture; no pixel that is `hidden` is read."""
-        half, top, bottom = BELOW
-        x, y = np.meshgrid(np.linspace(0.5 - half, 0.5 + half, 24), np.linspace(top, bottom, 10))
-        at = np.rint(head.back(np.stack([x.ravel(), y.ravel()], axis=1) - 0.5)).astype(int)
+        worn = _worn()
+        at = np.rint(head.back(worn)).astype(int)
         at = at[(at >= 0).all(axis=1) & (at < hidden.shape[::-1]).all(axis=1)]
         at = at[~hidden[at[:, 1], at[:, 0]]]
-        enough = len(at) >= ENOUGH * x.size
+        enough = len(at) >= ENOUGH * len(worn)
         below = float(outside[at[:, 1], at[:, 0]].mean()) if enough else None
         return cls(below, brightness(outside, hidden))
 
     def change(self, other: Light) -> float:
         """Return the logarithm of the factor from this light to another one."""
-        least, most = MOST
-        darker = min(0.0, math.log((other.picture + DARK) / (self.picture + DARK)) + FREE)
-        if self.below is None or other.below is None:
-            return max(least, darker)
-        worn = math.log((other.below + DARK) / (self.below + DARK))
-        return min(most, max(least, math.copysign(max(0.0, abs(worn) - STEADY), worn)))
+        return _change(self, other)
 
     def facts(self) -> dict[str, Any]:
         """Return the light as JSON."""
@@ -78,6 +73,24 @@ class Light:
         if not all(0 <= level <= 255 for level in (picture, below or 0.0)):
             raise ValueError("light")
         return cls(below, picture)
+
+
+@lru_cache(maxsize=4096)  # asked for again in every frame of `SECONDS`
+def _change(before: Light, after: Light) -> float:
+    least, most = MOST
+    darker = min(0.0, math.log((after.picture + DARK) / (before.picture + DARK)) + FREE)
+    if before.below is None or after.below is None:
+        return max(least, darker)
+    worn = math.log((after.below + DARK) / (before.below + DARK))
+    return min(most, max(least, math.copysign(max(0.0, abs(worn) - STEADY), worn)))
+
+
+@lru_cache(maxsize=1)
+def _worn() -> Float64[np.ndarray, "n 2"]:
+    """Return where what is worn is looked at, in a head's frame with a side of 1."""
+    half, top, bottom = BELOW
+    x, y = np.meshgrid(np.linspace(0.5 - half, 0.5 + half, 24), np.linspace(top, bottom, 10))
+    return np.stack([x.ravel(), y.ravel()], axis=1) - 0.5
 
 
 def brightness(outside: UInt8[np.ndarray, "H W 3"], hidden: Bool[np.ndarray, "H W"]) -> float:

@@ -7,7 +7,7 @@ from moving_world import Knowing, clip, facts, of, smooth
 from dpveil.core.origin import FACE
 from dpveil.regions.finder import Seen
 from dpveil.video.tracks import find_tracks
-from dpveil.video.tracks.dark import BRIGHT, DARK, LEAST, LIGHT, lightened
+from dpveil.video.tracks.dark import DARK, LAMPS, LEAST, LIGHT, lightened
 
 
 def dark(share, noise=0.0):
@@ -17,8 +17,8 @@ def dark(share, noise=0.0):
 
 def test_dark_frames_get_brighter_and_less_noisy():
     light, noisy = lightened(dark(0.08)), lightened(dark(0.08, noise=5))
-    assert abs(np.percentile(noisy, BRIGHT) - LIGHT) < 12
-    own = dark(0.08, noise=5).astype(float) * LIGHT / np.percentile(dark(0.08), BRIGHT)
+    assert abs(np.percentile(noisy, 100 - LAMPS) - LIGHT) < 12
+    own = dark(0.08, noise=5).astype(float) * LIGHT / np.percentile(dark(0.08), 100 - LAMPS)
     assert np.abs(noisy.astype(float) - light).mean() < 0.6 * np.abs(own - light).mean()
     assert np.corrcoef(light.ravel(), dark(1).ravel())[0, 1] > 0.95
 

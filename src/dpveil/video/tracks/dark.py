@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 from jaxtyping import UInt8
 
-BRIGHT: Final = 99
-"""Percentile of levels that is taken as the brightest, as a few lamps are brighter."""
+LAMPS: Final = 1
+"""Percentage of levels that do not count for the brightest, as a few lamps are brighter."""
 DARK: Final = 32
 """A frame whose brightest level is below this is dark. From there on, detectors miss faces in noise."""
 LEAST: Final = 8
@@ -28,9 +28,10 @@ def lightened(image: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "h w 3"]:
     import cv2
 
     step = max(1, min(image.shape[:2]) // 256)
-    if np.percentile(image[::step, ::step], BRIGHT) >= DARK:
+    few = image[::step, ::step]
+    if 100 * np.count_nonzero(few >= DARK) >= LAMPS * few.size:
         return image
     smooth = cv2.GaussianBlur(image, (0, 0), NOISE)
-    brightest = max(LEAST, float(np.percentile(smooth, BRIGHT)))
+    brightest = max(LEAST, float(np.percentile(smooth, 100 - LAMPS)))
     levels = np.clip(np.arange(256) * LIGHT / brightest, 0, 255).astype(np.uint8)
     return np.asarray(cv2.LUT(smooth, levels), np.uint8)

@@ -180,28 +180,34 @@ def _moved(
 ) -> tuple[Float[np.ndarray, " 4"], bool, float]:
     """Return a box after its points `p` went to `q`, whether most of them agree, and how they turned."""
     size, middle = box[2:] - box[:2], (box[:2] + box[2:]) / 2
-    was, now = np.median(p, axis=0), np.median(q, axis=0)
+    was, now = _median(p), _median(q)
     radius = np.hypot(*(p - was).T)
     zoom = _zoom(radius, np.hypot(*(q - now).T))
     angle = _angle(p - was, q - now)
     turn = zoom * np.array([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])
     centre = now + (middle - was) @ turn
-    apart = np.median(np.abs(q - now - (p - was) @ turn) / size, axis=0).max()
+    apart = _median(np.abs(q - now - (p - was) @ turn) / size).max()
     half = size * zoom / 2
     moved = np.concatenate([centre - half, centre + half])
     agree = bool(apart <= APART and np.isfinite(moved).all())
     return (moved, True, math.degrees(angle)) if agree else (box, False, 0.0)
 
 
+def _median(values: Float[np.ndarray, "k *n"]) -> Float[np.ndarray, "*n"]:
+    """Return the median over the first axis, as numpy does, which takes ten times as long for few values."""
+    order, half = np.sort(values, axis=0), (len(values) - 1) // 2
+    return np.asarray((order[half] + order[len(values) // 2]) / 2)
+
+
 def _angle(before: Float[np.ndarray, "k 2"], after: Float[np.ndarray, "k 2"]) -> float:
     """Return the median change of directions in radians, clockwise; half of the points are far enough."""
     one, two = (part[:, 0] + 1j * part[:, 1] for part in (before, after))
-    far = np.abs(one) >= np.median(np.abs(one))
-    return float(np.median(np.angle((two * one.conj())[far])))
+    far = np.abs(one) >= _median(np.abs(one))
+    return float(_median(np.angle((two * one.conj())[far])))
 
 
 def _zoom(before: Float[np.ndarray, " k"], after: Float[np.ndarray, " k"]) -> float:
     """Return the median change of distances, within `ZOOM`."""
     far = before > 0
-    ratio = float(np.median(after[far] / before[far])) if far.any() else 1.0
+    ratio = float(_median(after[far] / before[far])) if far.any() else 1.0
     return min(max(ratio, ZOOM[0]), ZOOM[1])
