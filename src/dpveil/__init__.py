@@ -1,4 +1,4 @@
-"""dpveil: provably private photos, each with a certificate that states the guarantee.
+"""dpveil: provably private photos and clips, each with a certificate that states the guarantee.
 
 >>> import numpy, dpveil
 >>> release = dpveil.obfuscate(numpy.zeros((8, 8), numpy.uint8), "dp-pix", epsilon=1, block=8)
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from dpveil.release.pipeline import obfuscate
     from dpveil.release.plan import Plan, plan
     from dpveil.release.saving import Release
-    from dpveil.release.verification import verify
     from dpveil.release.verified import Verification
+    from dpveil.verifying import verify, verify_each
 
     __version__: str
 
@@ -56,6 +56,7 @@ __all__ = [
     "plan",
     "read",
     "verify",
+    "verify_each",
 ]
 
 _load, _ = lazy(
@@ -78,14 +79,15 @@ _load, _ = lazy(
     SecureBits="noise.bits",
     SeededBits="noise.bits",
     SigningKey="release.keys",
-    Verification="release.verification",
+    Verification="release.verified",
     methods="catalogue",
     obfuscate="release.pipeline",
     plan="release.plan",
     read="io",
-    verify="release.verification",
+    verify="verifying",
+    verify_each="verifying",
 )
-_MODULES: Final = ("audit", "datasets", "numbers", "scale")
+_MODULES: Final = ("audit", "datasets", "numbers", "scale", "video")
 """Modules that are loaded when accessed as attributes."""
 
 

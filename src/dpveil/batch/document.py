@@ -24,7 +24,7 @@ from dpveil.io.folders import is_link
 from dpveil.io.names import quoted, shown
 from dpveil.io.pdf_written import pieces, png_of, stream_of
 from dpveil.io.received import opened
-from dpveil.io.refused import COPY_AGAIN, Refused
+from dpveil.io.refused import COPY_AGAIN, LINK, Refused
 from dpveil.io.writing import flush_folder
 from dpveil.release.documents import MOST_BYTES, DocumentCertificate, Page, parse_document
 from dpveil.release.keys import PublicKey, SigningKey, trusted_keys
@@ -35,7 +35,6 @@ from dpveil.release.verified import Verification
 
 ALTERED: Final = ("was changed after its release, or is not the one of its certificate", COPY_AGAIN)
 MORE: Final = ("holds more than the pictures of its pages, or is not as dpveil writes it", COPY_AGAIN)
-LINK: Final = "is a symbolic link, and links are not followed"
 ABSENT: Final = "the file does not exist"
 BARE: Final = "it has no certificate"
 GONE: Final = "the document is missing"

@@ -16,13 +16,12 @@ from dpveil.errors import UnknownName
 from dpveil.io import MAX_PIXELS, is_present
 from dpveil.io.folders import is_link
 from dpveil.io.received import opened
-from dpveil.io.refused import Refused, Unread
+from dpveil.io.refused import COPY, LINK, Refused, Unread
 from dpveil.release.keys import trusted_keys
 from dpveil.release.pair import Pair
 from dpveil.release.verification import Trusted, verify_pair
 from dpveil.release.verified import Verification
 
-LINK: Final = "is a symbolic link, and links are not followed"
 ABSENT: Final = "the file does not exist"
 BARE: Final = "it has no certificate"
 IMAGE: Final = "the image is missing"
@@ -75,7 +74,7 @@ def holds_many(path: Path) -> bool:
 
 def _held(path: Path, kind: Archive) -> Iterator[Held]:
     if is_link(path):
-        raise Refused(LINK, "copy the file that it leads to")
+        raise Refused(LINK, COPY)
     if not is_present(path):
         return
     with opened(path) as (file, status):

@@ -9,11 +9,11 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-import dpveil
 from dpveil.attacks.base import Attack
 from dpveil.bench.bounds import ANY, THESE
 from dpveil.bench.data import MOST_PEOPLE, PEOPLE, SPLITS, Dataset
@@ -122,7 +122,7 @@ def depends_on(
         "attack_settings": settings_of(attack),
         "seed": seed,
         "measures": list(measures),
-        "version": dpveil.__version__,
+        "version": version("dpveil"),
         "code_sha256": code_digest(),
         "weights_sha256": weights_digest(),
         "plugins": {**_plugin(setting.method), **_plugin(attack)},
@@ -154,7 +154,7 @@ def key_of(of: Mapping[str, Json]) -> str:
 @cache
 def code_digest() -> str:
     """Return the SHA-256 of dpveil's Python files, names and contents."""
-    root, whole = Path(dpveil.__file__).parent, hashlib.sha256()
+    root, whole = Path(__file__).parents[1], hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         held = hashlib.sha256(path.read_bytes()).hexdigest()
         whole.update(f"{path.relative_to(root).as_posix()} {held}\n".encode())

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import dpveil
 from dpveil.bench import beside
 from dpveil.bench.cells import MOST_BYTES, Cell, code_digest
 from dpveil.bench.report import page
 from dpveil.bench.table import COLUMNS, UTILITY, Row, rows, to_csv, utility
 from dpveil.bench.times import COLUMNS as COLUMNS_OF_TIMES
+from dpveil.core.certificate import this_tool
 from dpveil.core.numbers import Json
 from dpveil.errors import DataError, OutputError
 from dpveil.io import is_present, make_folder, received, write_together
@@ -132,7 +132,7 @@ def provenance(cells: Sequence[Cell], command: str, notes: Sequence[str]) -> dic
     return {
         "format": FORMAT,
         FINISHED: True,
-        "tool": f"dpveil {dpveil.__version__}",
+        "tool": this_tool(),
         "code_sha256": code_digest(),
         "command": command,
         "python": platform.python_version(),

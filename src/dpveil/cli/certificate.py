@@ -45,12 +45,17 @@ def export_command(
     fill. Exit code 1: the release does not verify, has no formal guarantee, or nobody of --trust signed it.
     """
     from dpveil.cli.verify import UNTRUSTED_HINT, vouched
+    from dpveil.io.names import shown
     from dpveil.release.deployment import TO_FILL, deployment
     from dpveil.release.keys import trusted_keys
     from dpveil.release.verification import verify
+    from dpveil.video.verification import is_clip
 
     if not registry:
         raise UsageError("there is no form to write it in", hint="add --registry")
+    if is_clip(release):
+        hint = "its own certificate is JSON, too, and states everything"
+        raise UsageError(f"{shown(release)} is a clip, and only photos have that form", hint=hint)
     trusted = trusted_keys(trust or None)
     found = verify(release, trust=trusted)
     if found.certificate is None or found.problems:

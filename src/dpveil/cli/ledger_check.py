@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -17,9 +18,12 @@ from dpveil.errors import DPVeilError, PhotoError
 if TYPE_CHECKING:
     from dpveil.core.guarantee import Guarantee
     from dpveil.ledger import Ledger
+    from dpveil.release.verified import Verification
 
-MOST_BYTES: Final = 1 << 30
-"""Largest released file that is looked up, in bytes."""
+PIECE: Final = 1 << 20
+"""Bytes that are hashed at a time."""
+Promise = tuple[Sequence["Guarantee"], str]
+"""What a release costs, draw by draw, and why it is not what its certificate describes."""
 UNPAID: Final = "do not publish it"
 NOBODY: Final = "nobody paid for it from this ledger"
 UNPROTECTED: Final = "it is an unprotected copy"
@@ -29,9 +33,7 @@ def check_command(
     ledger: Url,
     releases: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="[RELEASE]...", help="Released images, shards, data sets, or folders of them."
-        ),
+        typer.Argument(metavar="[RELEASE]...", help="Released files, data sets, or folders of them."),
     ] = None,
     head: Annotated[
         Text, typer.Option(metavar="NUMBER:SHA256", help="A head that was kept: finds older copies.")
@@ -138,19 +140,18 @@ def _looked_up(ledger: Ledger, path: Path, problem: str) -> Iterator[dict[str, A
         return
     for found in verify_inside(path):
         told = {"output": str(found.path), "inside": str(path)}
-        stated = found.certificate
-        promise = None if stated is None or found.status != "consistent" else stated.composition
-        if promise is None:
-            why = next(iter(found.problems), UNPROTECTED)
-            yield told | {"error": why, "hint": UNPAID}
+        _, problem = _of_release(found)
+        if problem:
+            yield told | {"error": problem, "hint": UNPAID}
         else:
-            yield told | _paid(ledger, found.sha256, partial(_known, promise), NOBODY)
+            yield told | _paid(ledger, found.sha256, partial(_of_release, found), NOBODY)
 
 
 def _of_file(ledger: Ledger, path: Path, problem: str) -> dict[str, Any]:
     """Return who paid for a file, by its own hash, or why it is not as it was paid for."""
-    from dpveil.cli.verify_set import of_a_set
+    from dpveil.cli.verify_set import is_set, of_a_set
     from dpveil.io.refused import Refused
+    from dpveil.verifying import verify
 
     told: dict[str, Any] = {"output": str(path)}
     if problem:
@@ -159,27 +160,31 @@ def _of_file(ledger: Ledger, path: Path, problem: str) -> dict[str, Any]:
         digest = digest_of(path)
     except Refused as refusal:
         return told | {"error": f"the file {refusal.problem}", "hint": refusal.remedy}
-    return told | _paid(ledger, digest, partial(_promise, path), of_a_set(path) or NOBODY)
+
+    def promised() -> Promise:
+        return _of_set(path) if is_set(path) else _of_release(verify(path))
+
+    return told | _paid(ledger, digest, promised, of_a_set(path) or NOBODY)
 
 
-def _paid(
-    ledger: Ledger, digest: str, stated_by: Callable[[], tuple[Guarantee | None, str]], unpaid: str
-) -> dict[str, Any]:
+def _paid(ledger: Ledger, digest: str, promised: Callable[[], Promise], unpaid: str) -> dict[str, Any]:
     """Return who paid for a release by its hash, or why it is not as it was paid for."""
     from dpveil.ledger.rules import priced
 
     paid = ledger.paid_for(digest)
-    told: dict[str, Any] = {"sha256": digest, "paid_by": [each.subject for each in paid]}
+    subjects = list(dict.fromkeys(each.subject for each in paid))
+    told: dict[str, Any] = {"sha256": digest, "paid_by": subjects}
     if not paid:
         return told | {"error": unpaid, "hint": UNPAID}
-    promise, problem = stated_by()
+    promise, problem = promised()
     if problem:
         return told | {"error": f"it was paid for, but {problem}", "hint": UNPAID}
     try:
-        stated = priced(promise)
+        stated = Counter(map(priced, promise))
     except DPVeilError as error:
         return told | {"error": error.message, "hint": error.hint}
-    if all(each.cost != stated for each in paid):  # several may have drawn the very same file
+    # one may have paid for several draws of the very same file
+    if not any(stated <= Counter(each.cost for each in paid if each.subject == one) for one in subjects):
         return told | {"error": "its certificate states another amount than was paid", "hint": UNPAID}
     return told
 
@@ -192,10 +197,19 @@ def digest_of(release: Path) -> str:
     from hashlib import sha256
 
     from dpveil.cli.verify_set import is_set
-    from dpveil.io import received
+    from dpveil.io.folders import is_link
+    from dpveil.io.received import opened
+    from dpveil.io.refused import COPY, LINK, Refused
     from dpveil.synthesis.names import NAME
 
-    return sha256(received(release / NAME if is_set(release) else release, MOST_BYTES)).hexdigest()
+    path = release / NAME if is_set(release) else release
+    if is_link(path):
+        raise Refused(LINK, COPY)
+    digest = sha256()
+    with opened(path) as (file, _):
+        while part := file.read(PIECE):
+            digest.update(part)
+    return digest.hexdigest()
 
 
 def paying_for(ledger: Ledger, release: Path) -> set[int]:
@@ -215,21 +229,15 @@ def paying_for(ledger: Ledger, release: Path) -> set[int]:
     return {each.entry for each in ledger.paid_for(digest)}
 
 
-def _known(promise: Guarantee) -> tuple[Guarantee, str]:
-    return promise, ""
-
-
-def _promise(release: Path) -> tuple[Guarantee | None, str]:
-    """Return what a release or a data set promises, or why it is not what its certificate describes."""
+def _of_set(release: Path) -> Promise:
     from dpveil.cli import verify_set
-    from dpveil.release.verification import verify
 
-    if verify_set.is_set(release):
-        made = verify_set.verified(release)
-        stated = None if made.certificate is None else made.certificate.plan.guarantee
-        return stated, "; ".join(made.problems)
-    found = verify(release)
-    promise = None if found.certificate is None else found.certificate.composition
-    if found.status == "consistent" and promise is not None:
-        return promise, ""
-    return None, next(iter(found.problems), UNPROTECTED)
+    made = verify_set.verified(release)
+    stated = None if made.certificate is None else made.certificate.plan.guarantee
+    return [stated] if stated is not None else [], "; ".join(made.problems)
+
+
+def _of_release(found: Verification) -> Promise:
+    if found.status == "consistent" and found.costs:
+        return found.costs, ""
+    return [], next(iter(found.problems), UNPROTECTED)

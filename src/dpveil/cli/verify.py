@@ -179,13 +179,10 @@ def results(
 
     Of a WebDataset shard, Parquet file or PDF, it is that of everything in it.
     """
-    from dpveil.batch import holds_many, verify_inside
-    from dpveil.batch.pages import PDF
     from dpveil.cli.verify_set import of_a_set
     from dpveil.release.saving import image_path
-    from dpveil.release.verification import verify
     from dpveil.release.verified import Verification
-    from dpveil.video.verification import is_clip, verify_clip
+    from dpveil.verifying import verify_each
 
     seen: set[Path] = set()
     for path, problem in targets(outputs, sets):
@@ -193,18 +190,11 @@ def results(
         if image in seen:
             continue
         seen.add(image)
-        whole = image if image.suffix.lower() == PDF else path
-        if holds_many(whole) and not problem:
-            yield from verify_inside(whole, max_pixels=max_pixels, at_least=least, trust=trusted)
-        else:
-            asked: Any = {"at_least": least, "trust": trusted}
-            if problem:
-                found = Verification(image, "inconsistent", (problem,))
-            elif is_clip(path):
-                found = verify_clip(path, **asked)
-            else:
-                found = verify(path, max_pixels=max_pixels, **asked)
-            whose = of_a_set(image) if found.status == "missing" else ""
+        if problem:
+            yield Verification(image, "inconsistent", (problem,))
+            continue
+        for found in verify_each(path, max_pixels=max_pixels, at_least=least, trust=trusted):
+            whose = of_a_set(image) if found.status == "missing" and found.inside is None else ""
             yield Verification(image, "missing", (whose,)) if whose else found
 
 

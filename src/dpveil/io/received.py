@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dpveil.core.urls import Status, Url
-from dpveil.io.refused import COPY_AGAIN, Refused
+from dpveil.io.refused import COPY, COPY_AGAIN, LINK, Refused
 from dpveil.io.urls import opened_url, seen
 
 
@@ -72,7 +72,7 @@ def is_present(path: Path) -> bool:
 
 def _check(status: os.stat_result, most: int) -> None:
     if stat.S_ISLNK(status.st_mode):
-        raise Refused("is a symbolic link, and links are not followed", "copy the file that it leads to")
+        raise Refused(LINK, COPY)
     if not stat.S_ISREG(status.st_mode):
         raise Refused("is not a regular file", COPY_AGAIN)
     if status.st_size > most:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+LINK: Final = "is a symbolic link, and links are not followed"
+COPY: Final = "copy the file that it leads to"
 COPY_AGAIN: Final = "get an intact copy"
 LIMIT: Final = {"max_pixels": "max_pixels"}
 """The arguments of a remedy that names the limit on pixels."""

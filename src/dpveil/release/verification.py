@@ -60,13 +60,7 @@ def verify(
 ) -> Verification:
     """Return whether the image file at `path`, which may also name its certificate, fits its certificate.
 
-    Recomputes the file's hash, format and size, every guarantee from the method, its parameters and the
-    sizes of the regions, and their composition; what a fill covers must have its level. Only the two files
-    are opened, whatever the certificate names, and neither may be a link. Problems of the files are never
-    raised but listed in the result, at most 20, one printable line each. If `at_least` (strong, moderate or
-    weak) is given, a release that is weaker or may not be published is `refused`. If `trust` names public
-    keys, or their files, a release that none of them signed is `untrusted`. Raises `InvalidParameter` and
-    `UnknownName` for its arguments. Source: docs, "Certificate".
+    That is `dpveil.verify` of a photo.
     """
     given = Path(check_path(path, "give the name of a released image"))
     wanted = asked(at_least, trust)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from dpveil.core.certificate import Certificate
+from dpveil.core.guarantee import Guarantee
 from dpveil.noise.bits import SECURE, UNKNOWN
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
 from dpveil.release.origins import stays
@@ -61,6 +62,12 @@ class Verification:
         """The SHA-256 of the image file, as its certificate states it; empty unless that is so."""
         stated = None if self.certificate is None else self.certificate.output
         return "" if stated is None or self.status not in ("consistent", "unprotected") else stated.sha256
+
+    @property
+    def costs(self) -> tuple[Guarantee, ...]:
+        """What the release costs, draw by draw, as its certificate states it; empty if nothing was drawn."""
+        stated = None if self.certificate is None else self.certificate.composition
+        return () if stated is None else (stated,)
 
     @property
     def publishable(self) -> bool:

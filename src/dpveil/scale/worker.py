@@ -9,10 +9,10 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-import dpveil
 from dpveil.batch.private import check_apart
 from dpveil.batch.report import RELEASED
 from dpveil.core.parameters import check_count
@@ -85,7 +85,7 @@ class Setup:
         return cls(
             store=str(cache.folder),
             fingerprint=cache.fingerprint,
-            version=dpveil.__version__,
+            version=version("dpveil"),
             machine=this_machine(),
             run=f"{time.time_ns():020d}-{secrets.token_hex(4)}",
             files=files,
@@ -112,8 +112,8 @@ class Setup:
         `OutputError` unless the folder is the run's store: on a machine that lacks it, every photo would be
         drawn again.
         """
-        if dpveil.__version__ != self.version:
-            problem = f"a machine has dpveil {dpveil.__version__}, and the run {self.version}"
+        if version("dpveil") != self.version:
+            problem = f"a machine has dpveil {version('dpveil')}, and the run {self.version}"
             raise UsageError(problem, hint="install one version on all of them")
         if self.has_file_ledger and this_machine() != self.machine:
             raise UsageError("a SQLite ledger is for one machine, and this is another", hint=POSTGRES)

@@ -8,10 +8,10 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from dpveil import __version__
 from dpveil.assets.store import SUFFIX, Stored, card_path
 from dpveil.core.numbers import Json
 from dpveil.errors import DPVeilError, InvalidParameter
@@ -47,7 +47,7 @@ class Order:
 
     def settings(self) -> dict[str, Json]:
         """Return the settings that determine the model together with the images and the seed."""
-        return {"dpveil": __version__}
+        return {"dpveil": version("dpveil")}
 
     def check(self) -> None:
         """Raise `InvalidParameter` or `OutputError` if `out` cannot be written, before anything is read."""

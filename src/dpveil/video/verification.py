@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dpveil.core.certificate import MOST_BYTES
-from dpveil.core.guarantee import counted
+from dpveil.core.guarantee import Guarantee, counted
 from dpveil.errors import INTACT, ClipError, DPVeilError, UsageError
 from dpveil.io import is_present, received
 from dpveil.io.names import check_path, quoted
 from dpveil.io.received import opened
-from dpveil.io.refused import Refused
+from dpveil.io.refused import LINK, Refused
 from dpveil.release.keys import PublicKey
 from dpveil.release.saving import certificate_path, image_path
 from dpveil.release.trust import judged
@@ -58,6 +58,11 @@ class ClipVerification(Verification):
 
     certificate: VideoCertificate | None = None  # type: ignore[assignment]
     unread: bool = False
+
+    @property
+    def costs(self) -> tuple[Guarantee, ...]:
+        """What the clip costs, draw by draw."""
+        return () if self.certificate is None else self.certificate.quote.guarantees
 
     @property
     def objections(self) -> tuple[str, ...]:
@@ -152,7 +157,7 @@ def _problems(clip: Path, certificate: VideoCertificate) -> Iterator[str]:
         if not is_present(clip):
             raise Refused("is missing", INTACT)
         if clip.is_symlink():
-            raise Refused("is a symbolic link, and links are not followed", INTACT)
+            raise Refused(LINK, INTACT)
         with opened(clip) as (file, _):
             digest, head = _hash(file)
     except Refused as refusal:

@@ -193,7 +193,7 @@ def _moved(
     return (moved, True, math.degrees(angle)) if agree else (box, False, 0.0)
 
 
-def _median(values: Float[np.ndarray, "k ..."]) -> Float[np.ndarray, "..."]:
+def _median(values: Float[np.ndarray, "k ..."]) -> Float[np.ndarray, ...]:
     """Return the median over the first axis, as numpy does, which takes ten times as long for few values."""
     order, half = np.sort(values, axis=0), (len(values) - 1) // 2
     return np.asarray((order[half] + order[len(values) // 2]) / 2)
