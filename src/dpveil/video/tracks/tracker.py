@@ -11,6 +11,7 @@ from dpveil.core.origin import FACE
 from dpveil.errors import RegionError
 from dpveil.regions.finder import Seen
 from dpveil.video.facts import Facts, Frame
+from dpveil.video.track import LOST
 from dpveil.video.tracks.association import (
     completed,
     continuations,
@@ -32,8 +33,7 @@ MANY: Final = "give higher thresholds, cut the clip, or protect the whole of it:
 TAKEN: Final = 0.5
 """Intersection over union with a track that was found, from which one that was not is the same object."""
 HELD: Final = 0.8
-COVERED: Final = 3
-"""Share of a box that another one holds, and searches in a row, from which both are the same object."""
+"""Share of a box that another one holds in searches in a row, from which both are the same object."""
 THUMBNAIL: Final = 96
 """Longer side of thumbnails in pixels."""
 AROUND: Final = 0.3
@@ -106,7 +106,7 @@ class Tracker:
         doubtful = [one for one in found if not one.sure]
         doubtful = self._match(_missing(traces, now), doubtful, now, narrow=True)
         self._continue(_missing(traces, now), doubtful, now)
-        self._give_up_taken(traces, now)
+        self._cover(traces, now)
         return new
 
     def _match(
@@ -114,14 +114,14 @@ class Tracker:
     ) -> list[Seen]:
         """Give detections to tracks, and return those that are of none.
 
-        Tracks that were lost on the way are followed backwards from there.
+        Tracks that were lost on the way, or in the place of another one, are followed backwards from there.
         """
         boxes = np.array([_edges(one) for one in found]).reshape(-1, 4)
         held = np.array([trace.box for trace in traces]).reshape(-1, 4)
         ahead = np.array([trace.ahead for trace in traces]).reshape(-1, 4)
         alone = np.array([trace.alone for trace in traces])
         pairs = matches(held, ahead, alone, boxes, narrow)
-        again = [(i, j) for i, j in pairs if not traces[i].place.sure]
+        again = [(i, j) for i, j in pairs if traces[i].covered or not traces[i].place.sure]
         before = dict(zip(again, self._memory.backwards(now, [boxes[j] for _, j in again]), strict=True))
         for i, j in pairs:
             box = completed(boxes[j], held[i], *self._size)
@@ -134,7 +134,8 @@ class Tracker:
         boxes = np.array([_edges(one) for one in found]).reshape(-1, 4)
         held = np.array([trace.box for trace in traces]).reshape(-1, 4)
         last = np.array([trace.found.box for trace in traces]).reshape(-1, 4)
-        pairs = continuations(held, last, boxes, *self._size)
+        followed = np.array([trace.place.sure for trace in traces], bool)
+        pairs = continuations(held, last, boxes, followed, *self._size)
         before = self._memory.backwards(now, [boxes[j] for _, j in pairs])
         for (i, j), places in zip(pairs, before, strict=True):
             box = completed(boxes[j], held[i], *self._size)
@@ -142,24 +143,32 @@ class Tracker:
         taken = {j for _, j in pairs}
         return [one for j, one in enumerate(found) if j not in taken]
 
-    def _give_up_taken(self, traces: list[Trace], now: Moment) -> None:
-        """Close tracks that were not found, where another one was.
+    def _cover(self, traces: list[Trace], now: Moment) -> None:
+        """Take which tracks that were not found are in the place of others.
 
-        That is one whose box is alike, or one that was only found after this one, and holds where this one
-        was followed to in `COVERED` searches.
+        One that was only found after a track, and whose box is alike or holds where that was followed to, may
+        be the same object. The track is followed on, as it may be another one that comes out again. One that
+        was found beside it before is another object, which hides it.
         """
-        found = [trace for trace in traces if trace.found.frame == now.frame]
         missing = _missing(traces, now)
-        if not found or not missing:
+        if not missing:
             return
-        boxes, there = (np.array([trace.box for trace in some]) for some in (missing, found))
-        later = np.array([trace.begun for trace in found]) > [[trace.found.frame] for trace in missing]
-        shared = np.where(later, share(inside(boxes, *self._size), there), 0).max(axis=1)
-        for trace, alike, held in zip(missing, overlap(boxes, there).max(axis=1), shared, strict=True):
-            trace.covered = trace.covered + 1 if trace.place.sure and held >= HELD else 0
-            if alike > TAKEN or trace.covered >= COVERED:
-                self._close(trace, "lost", taken=True)
+        boxes, there = (np.array([trace.box for trace in some]) for some in (missing, traces))
+        found = np.array([trace.found.frame == now.frame for trace in traces])
+        later = np.array([trace.begun for trace in traces]) > [[trace.found.frame] for trace in missing]
+        followed = np.array([[trace.place.sure] for trace in missing])
+        alike = overlap(boxes, there) > TAKEN
+        same = later & (alike | (followed & (share(inside(boxes, *self._size), there) >= HELD)))
+        for n, trace in enumerate(missing):
+            if trace.merged:
+                self._close(trace, LOST)
                 self._live.remove(trace)
+            elif (same[n] & found).any():
+                trace.cover(at_once=bool((same[n] & alike[n] & found).any()))
+            elif not same[n].any():
+                trace.uncover()
+                if (alike[n] & found).any():
+                    trace.hide()
 
     def _begin(self, finder: str, found: list[Seen], now: Moment) -> None:
         """Begin tracks, each of which is followed backwards."""
@@ -185,13 +194,13 @@ class Tracker:
         """Close the tracks of what left the picture or was not found for too long."""
         for trace in list(self._live):
             gone = outside(trace.box, self.facts.width, self.facts.height)
-            if gone or now.seconds - trace.found.seconds > self.settings.gap:
+            if gone or now.seconds - trace.waits_since > self.settings.gap:
                 left = trace.left(self.facts.width, self.facts.height)
-                self._close(trace, "left" if left else "lost")
+                self._close(trace, "left" if left else LOST)
                 self._live.remove(trace)
 
-    def _close(self, trace: Trace, end: str, *, taken: bool = False) -> None:
-        closed = trace.close(end, self.settings.margin, taken=taken)
+    def _close(self, trace: Trace, end: str) -> None:
+        closed = trace.close(end, self.settings.margin)
         self.closed.append(closed)
         self._keys += len(closed.keys)
 
