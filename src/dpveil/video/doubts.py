@@ -17,7 +17,7 @@ from dpveil.release.words import UNSURE
 from dpveil.video.asked import FIXED, SPLIT
 from dpveil.video.facts import Facts
 from dpveil.video.times import clock
-from dpveil.video.track import Key, Track
+from dpveil.video.track import LOST, MERGED, Key, Track
 
 MOST: Final = 4
 """Most places that one sentence names."""
@@ -25,7 +25,10 @@ FASTEST: Final = 4.0
 """Times its own size that something moves or grows in a second at most; between two keys, it may once."""
 TOGETHER: Final = 1.0
 """Seconds for which two tracks of one person may be seen at the same time, as each is held for a while."""
-LOST: Final = "lost: look at {}"
+GIVEN_UP: Final = "lost: look at {}"
+SAME: Final = (
+    "taken as one with another track that was found in their place, so that anybody else there shows: look at {}"
+)
 LOW: Final = "unsure, with a score below {}: look at {}"
 OUTSIDE: Final = "outside of the picture, where nothing is replaced: {}"
 LEAPS: Final = "leaps between two keys of a track, as by a slip in the plan: {}"
@@ -56,7 +59,8 @@ class Doubts:
             (GONE, self._gone),
             (OUTSIDE, self._outside),
             (LEAPS, self._leaps),
-            (LOST, self._lost),
+            (GIVEN_UP, self._lost),
+            (SAME, self._merged),
             (BOTH, self._both),
             (CUT, self._over_cuts),
             (LOW.replace("{}", f"{UNSURE}", 1), self._low),
@@ -104,9 +108,14 @@ class Doubts:
                     yield f"{self._place(track, key)}, by {moved} pixels"
 
     def _lost(self) -> Iterator[str]:
-        lost = [(followed(track)[1], track) for track in self._replaced if track.end == "lost"]
+        lost = [(followed(track)[1], track) for track in self._replaced if track.end == LOST]
         for last, track in sorted(lost, key=lambda each: each[0]):
             yield f"{self._time(last)} (track {track.number}{', held' if last < track.last else ''})"
+
+    def _merged(self) -> Iterator[str]:
+        merged = [track for track in self._replaced if track.end == MERGED]
+        for track in sorted(merged, key=lambda each: each.last):
+            yield f"{self._time(track.last)} (track {track.number})"
 
     def _both(self) -> Iterator[str]:
         for one, other in combinations(self._replaced, 2):
@@ -154,7 +163,7 @@ def followed(track: Track) -> tuple[int, int]:
     first, last = track.first, track.last
     if track.kind in FIXED or len(keys) == 1:
         return first, last
-    if track.end == "lost" and _edges(keys[-2]) == _edges(keys[-1]):
+    if track.end == LOST and _edges(keys[-2]) == _edges(keys[-1]):
         last = keys[-2].frame
     if len(keys) > 2 and _edges(keys[0]) == _edges(keys[1]):
         first = keys[1].frame

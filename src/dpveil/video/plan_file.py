@@ -27,9 +27,9 @@ from dpveil.postprocessing import stated as stated_step
 from dpveil.video.asked import FIXED
 from dpveil.video.facts import Facts
 from dpveil.video.plan import VideoPlan
-from dpveil.video.plan_checks import MOST_TRACKS, check_text, refused, whole
+from dpveil.video.plan_checks import MOST_TRACKS, check_lost, check_text, refused, whole
 from dpveil.video.plan_text import ANALYZED, FOUND, SCHEMA
-from dpveil.video.track import Key, Track
+from dpveil.video.track import LOST, Key, Track
 
 MOST_BYTES: Final = 1 << 25
 HASH: Final = re.compile(r"[0-9a-f]{64}")
@@ -105,7 +105,7 @@ def _plan(data: Mapping[str, Any]) -> VideoPlan:
     listed = _list(data["tracks"], "tracks")
     if len(listed) > MOST_TRACKS:
         raise refused("tracks", len(listed), "are too many", f"at most {MOST_TRACKS:,}")
-    return VideoPlan(
+    plan = VideoPlan(
         clip=clip["name"],
         facts=_facts(clip),
         method=_method(data["method"], data.get("parameters", {})),
@@ -117,6 +117,9 @@ def _plan(data: Mapping[str, Any]) -> VideoPlan:
         found=found,
         **chosen,
     )
+    lost = [track.number for track in plan.tracks if track.end == LOST and not track.visible]
+    check_lost(plan.on_lost, lost)
+    return plan
 
 
 def _facts(clip: Mapping[str, Any]) -> Facts:

@@ -9,6 +9,7 @@ from dpveil.core.guarantee import counted
 from dpveil.core.numbers import to_json
 from dpveil.video import words
 from dpveil.video.asked import SPLIT
+from dpveil.video.track import LOST
 
 if TYPE_CHECKING:
     from dpveil.video.quote import ClipQuote, TrackRecord
@@ -46,7 +47,7 @@ def lines(quote: ClipQuote) -> tuple[str, ...]:
     """Return what a certificate says of a clip, for people: a line for each question."""
     replaced = [track for group in quote.persons for track in group]
     kept = [track for track in quote.tracks if track.visible]
-    lost = [track for track in replaced if track.end == "lost"]
+    lost = [track for track in replaced if track.end == LOST]
     kinds = dict.fromkeys(track.kind for track in replaced)
     numbers = ", ".join(_of_kind(replaced, kind) for kind in kinds)
     told = {
