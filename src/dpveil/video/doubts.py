@@ -26,9 +26,7 @@ FASTEST: Final = 4.0
 TOGETHER: Final = 1.0
 """Seconds for which two tracks of one person may be seen at the same time, as each is held for a while."""
 GIVEN_UP: Final = "lost: look at {}"
-SAME: Final = (
-    "taken as one with another track that was found in their place, so that anybody else there shows: look at {}"
-)
+SAME: Final = "taken as one with another track, so that anybody else who was there shows: look at {}"
 LOW: Final = "unsure, with a score below {}: look at {}"
 OUTSIDE: Final = "outside of the picture, where nothing is replaced: {}"
 LEAPS: Final = "leaps between two keys of a track, as by a slip in the plan: {}"

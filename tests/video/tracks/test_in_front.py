@@ -159,7 +159,7 @@ def test_sides_that_no_border_cut_agree_where_the_track_was_followed():
     nearer = np.array([[214.0, 58, 240, 110]])
     assert continuations(held, held, nearer, known, *size) == [(0, 0)]
     cut = np.array([[226.0, 60, 240, 110]])
-    assert continuations(held + [20, 0, 20, 0], cut, narrow, known, *size) == [(0, 0)]
+    assert continuations(held + np.array([20.0, 0, 20, 0]), cut, narrow, known, *size) == [(0, 0)]
     assert continuations(np.array([[226.0, 90, 240, 140]]), cut, narrow, known, *size) == []
 
 

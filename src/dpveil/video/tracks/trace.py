@@ -81,8 +81,10 @@ class Trace:
     turn_due: Fraction = Fraction(0)
     turn_wait: Fraction = TURN_WAITS[0]
     """When its turn is looked for again, and how long after the last time that is."""
+    doubles: list[Trace] = field(default_factory=list)
+    """Tracks that were first found in its place since its last detection: it may be the same object."""
     covered: int = 0
-    """In how many searches in a row another track was found in its place, which may be the same object."""
+    """In how many searches in a row one of these was found in its place."""
     covered_at: Fraction = Fraction(-1)
     merges: Fraction | None = None
     """When the last of them was, and when they came to be `COVERED`."""
@@ -126,6 +128,7 @@ class Trace:
         if self.covered:
             self._widen(before)
         self.uncover()
+        self.doubles = []
         self._move(self.found, here)
         self.loose, self.place, self.found = [], here, here
         self.score = score if self.score is None else max(self.score, score or 0.0)
@@ -140,10 +143,10 @@ class Trace:
         self.path.widen({place.frame: (place.box, place.sure) for place in before})
 
     def cover(self, *, at_once: bool) -> None:
-        """Take that another track was found here in this search, which may be the same object.
+        """Take that one of the `doubles` was found here in this search.
 
-        `at_once` says that one search is enough for that. While it goes on, the places in between are
-        forgotten, so that this takes little memory.
+        `at_once` says that one search is enough to be the same object. While it goes on, the places in between
+        are forgotten, so that this takes little memory.
         """
         self.covered = max(self.covered + 1, COVERED * at_once)
         self.covered_at = self.place.seconds

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
+from jaxtyping import Bool
 
 from dpveil.core.origin import FACE
 from dpveil.errors import RegionError
@@ -34,6 +35,7 @@ TAKEN: Final = 0.5
 """Intersection over union with a track that was found, from which one that was not is the same object."""
 HELD: Final = 0.8
 """Share of a box that another one holds in searches in a row, from which both are the same object."""
+Pairs = Bool[np.ndarray, "n m"]
 THUMBNAIL: Final = 96
 """Longer side of thumbnails in pixels."""
 AROUND: Final = 0.3
@@ -92,7 +94,7 @@ class Tracker:
             for kind in sorted({one.kind for one in found} | {trace.kind for trace in own}):
                 traces = [trace for trace in own if trace.kind == kind]
                 new = self._assign(traces, [one for one in found if one.kind == kind], now)
-                self._begin(finder, new, now)
+                self._begin(finder, new, _missing(traces, now), now)
         self._show_and_turn(frame, now)
         self._check_keys()
 
@@ -144,34 +146,45 @@ class Tracker:
         return [one for j, one in enumerate(found) if j not in taken]
 
     def _cover(self, traces: list[Trace], now: Moment) -> None:
-        """Take which tracks that were not found are in the place of others.
+        """Take which tracks that were not found are in the place of others that were.
 
-        One that was only found after a track, and whose box is alike or holds where that was followed to, may
-        be the same object. The track is followed on, as it may be another one that comes out again. One that
-        was found beside it before is another object, which hides it.
+        One may be the same object as its `doubles`. It is followed on, as it may come out of their place
+        again. Any other one with a box alike is in front of it.
         """
         missing = _missing(traces, now)
         if not missing:
             return
-        boxes, there = (np.array([trace.box for trace in some]) for some in (missing, traces))
+        alike, there = self._places(missing, traces)
         found = np.array([trace.found.frame == now.frame for trace in traces])
-        later = np.array([trace.begun for trace in traces]) > [[trace.found.frame] for trace in missing]
-        followed = np.array([[trace.place.sure] for trace in missing])
-        alike = overlap(boxes, there) > TAKEN
-        same = later & (alike | (followed & (share(inside(boxes, *self._size), there) >= HELD)))
         for n, trace in enumerate(missing):
+            same = there[n] & [other in trace.doubles for other in traces]
             if trace.merged:
                 self._close(trace, LOST)
                 self._live.remove(trace)
-            elif (same[n] & found).any():
-                trace.cover(at_once=bool((same[n] & alike[n] & found).any()))
-            elif not same[n].any():
+            elif (same & found).any():
+                trace.cover(at_once=bool((same & alike[n] & found).any()))
+            elif not same.any():
                 trace.uncover()
                 if (alike[n] & found).any():
                     trace.hide()
 
-    def _begin(self, finder: str, found: list[Seen], now: Moment) -> None:
-        """Begin tracks, each of which is followed backwards."""
+    def _places(self, some: list[Trace], others: list[Trace]) -> tuple[Pairs, Pairs]:
+        """Return for which pairs boxes are alike, and for which the first one is in the other one's place.
+
+        That is so if boxes are alike, or the other one holds where the first one was followed to.
+        """
+        boxes, there = (np.array([trace.box for trace in each]) for each in (some, others))
+        alike = overlap(boxes, there) > TAKEN
+        followed = np.array([[trace.place.sure] for trace in some])
+        return alike, alike | (followed & (share(inside(boxes, *self._size), there) >= HELD))
+
+    def _begin(self, finder: str, found: list[Seen], missing: list[Trace], now: Moment) -> None:
+        """Begin tracks, each of which is followed backwards.
+
+        One that is first found in the place of a track that is missing may be the same object.
+        """
+        if not found:
+            return
         if len(self.closed) + len(self._live) + len(found) > MOST_TRACKS:
             when = f"frame {now.frame} ({float(now.seconds):.2f} s)"
             raise _too_many(f"the clip has more than {MOST_TRACKS:,} tracks up to {when}")
@@ -179,6 +192,10 @@ class Tracker:
         for one, box, before in zip(found, boxes, self._memory.backwards(now, boxes), strict=True):
             place = Place(now.frame, now.seconds, box, True)
             self._live.append(Trace.begin(one.kind, finder, place, before, one.score))
+        if missing:
+            begun = self._live[-len(found) :]
+            for trace, there in zip(missing, self._places(missing, begun)[1], strict=True):
+                trace.doubles += [other for other, same in zip(begun, there, strict=True) if same]
 
     def _show_and_turn(self, frame: Frame, now: Moment) -> None:
         """Keep pictures of what was found in this frame, and look for the roll and yaw of faces."""
