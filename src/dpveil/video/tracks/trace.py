@@ -145,8 +145,8 @@ class Trace:
     def cover(self, *, at_once: bool) -> None:
         """Take that one of the `doubles` was found here in this search.
 
-        `at_once` says that one search is enough to be the same object. While it goes on, the places in between
-        are forgotten, so that this takes little memory.
+        `at_once` says that one search is enough for that. While it goes on, the places in between are
+        forgotten, so that this takes little memory.
         """
         self.covered = max(self.covered + 1, COVERED * at_once)
         self.covered_at = self.place.seconds
