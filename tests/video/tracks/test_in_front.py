@@ -80,8 +80,33 @@ def test_where_flow_loses_it_there_it_is_the_same_object():
 
 def test_searches_count_in_a_row():
     walk = comes_out(200)
-    found = tracked(58, [large, walk], tells(walk, [40]))
-    assert [track.end for track in found.tracks] == ["end", "end"]
+    for again, count in ((range(40, 58), 58), ([40], 53), (range(45, 58), 58)):
+        found = tracked(count, [large, walk], tells(walk, again))
+        assert [track.end for track in found.tracks] == ["end", "end"]
+
+
+def test_both_are_lost_as_one_where_none_is_found_any_more():
+    def seen(n):
+        return tells(part)(n) if n < 62 else []
+
+    found = tracked(200, [large], seen, gap=1)
+    assert [(track.last, track.end) for track in found.tracks] == [(40, "merged"), (199, "lost")]
+
+
+def test_who_was_hidden_before_another_one_passed_there_is_lost():
+    def walk(n):
+        return 100 + 5 * max(n - 30, 0), 58, 36, 82
+
+    def seen(n):
+        return of([still])(n) if n < 20 else of([walk])(n) if n >= 25 else []
+
+    def fog(n, image):
+        if 16 <= n < 25:
+            image[40:120, 80:160] = np.random.default_rng(n).integers(0, 256, (80, 80, 3), np.uint8)
+
+    walks = [still, lambda n: walk(n) if n >= 25 else None]
+    with pytest.raises(RegionError, match="is lost after frame 15"):
+        tracked(80, walks, seen, over=fog, gap=1, on_lost="refuse")
 
 
 def test_what_is_known_of_it_does_not_grow(monkeypatch):
@@ -158,6 +183,9 @@ def test_sides_that_no_border_cut_agree_where_the_track_was_followed():
     assert continuations(held, held, narrow, lost, *size) == [(0, 0)]
     nearer = np.array([[214.0, 58, 240, 110]])
     assert continuations(held, held, nearer, known, *size) == [(0, 0)]
+    half, full = np.array([[226.0, 60, 240, 110]]), np.array([[196.0, 60, 236, 110]])
+    assert continuations(half - np.array([30.0, 0, 30, 0]), half, full, known, *size) == [(0, 0)]
+    assert continuations(full + np.array([28.0, 0, 28, 0]), full, half, known, *size) == [(0, 0)]
     cut = np.array([[226.0, 60, 240, 110]])
     assert continuations(held + np.array([20.0, 0, 20, 0]), cut, narrow, known, *size) == [(0, 0)]
     assert continuations(np.array([[226.0, 90, 240, 140]]), cut, narrow, known, *size) == []
@@ -184,7 +212,7 @@ def test_what_is_found_there_while_it_is_held_is_not_lost():
         return of([still])(n) if n < 30 else [Seen("object", (95, 10, 44, 94), 0.9)] if n >= 32 else []
 
     def goes(n):
-        return still(n) if n < 29 else None
+        return still(n) if n < 30 else None
 
     found = tracked(90, [goes], grows, gap=0.12, margin=0.12, every=0.04, on_lost="refuse")
     assert [track.end for track in found.tracks] == ["merged", "end"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
 
@@ -125,8 +125,6 @@ class Trace:
         here = Place(self.place.frame, self.place.seconds, box, True, self.place.turned)
         for place, corrected in zip(self.loose, self._corrected(box, before), strict=True):
             self.path.add(place.frame, corrected, place.turned)
-        if self.covered:
-            self._widen(before)
         self.uncover()
         self.doubles = []
         self._move(self.found, here)
@@ -137,9 +135,6 @@ class Trace:
     def continue_at_border(self, box: Edges, score: float | None, before: Sequence[Place]) -> None:
         """Take a detection that the border cut less, as `find` does, and where it was before that too."""
         self.find(box, score, before)
-        self._widen(before)
-
-    def _widen(self, before: Sequence[Place]) -> None:
         self.path.widen({place.frame: (place.box, place.sure) for place in before})
 
     def cover(self, *, at_once: bool) -> None:
@@ -160,10 +155,6 @@ class Trace:
     def uncover(self) -> None:
         """Take that no other track is here any more, so that this one is of an object of its own."""
         self.covered, self.merges = 0, None
-
-    def hide(self) -> None:
-        """Take that another object is in front of this one, so that its place is not known any more."""
-        self.place = self.loose[-1] = replace(self.place, sure=False)
 
     @property
     def waits_since(self) -> Fraction:

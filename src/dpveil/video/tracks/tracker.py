@@ -116,14 +116,14 @@ class Tracker:
     ) -> list[Seen]:
         """Give detections to tracks, and return those that are of none.
 
-        Tracks that were lost on the way, or in the place of another one, are followed backwards from there.
+        Tracks that were lost on the way are followed backwards from there.
         """
         boxes = np.array([_edges(one) for one in found]).reshape(-1, 4)
         held = np.array([trace.box for trace in traces]).reshape(-1, 4)
         ahead = np.array([trace.ahead for trace in traces]).reshape(-1, 4)
         alone = np.array([trace.alone for trace in traces])
         pairs = matches(held, ahead, alone, boxes, narrow)
-        again = [(i, j) for i, j in pairs if traces[i].covered or not traces[i].place.sure]
+        again = [(i, j) for i, j in pairs if not traces[i].place.sure]
         before = dict(zip(again, self._memory.backwards(now, [boxes[j] for _, j in again]), strict=True))
         for i, j in pairs:
             box = completed(boxes[j], held[i], *self._size)
@@ -149,7 +149,7 @@ class Tracker:
         """Take which tracks that were not found are in the place of others that were.
 
         One may be the same object as its `doubles`. It is followed on, as it may come out of their place
-        again. Any other one with a box alike is in front of it.
+        again.
         """
         missing = _missing(traces, now)
         if not missing:
@@ -165,8 +165,6 @@ class Tracker:
                 trace.cover(at_once=bool((same & alike[n] & found).any()))
             elif not same.any():
                 trace.uncover()
-                if (alike[n] & found).any():
-                    trace.hide()
 
     def _places(self, some: list[Trace], others: list[Trace]) -> tuple[Pairs, Pairs]:
         """Return for which pairs boxes are alike, and for which the first one is in the other one's place.
