@@ -23,7 +23,18 @@ from dpveil.release.whole import about_all
 from dpveil.release.words import CHOSEN, few_only, pure_noise, verdict
 from dpveil.video import words
 from dpveil.video.asked import FIXED, ONCE, SPLIT, check_mode
-from dpveil.video.budget import CHANNELS, CROP, length, name_of, per_draw, persons, size_of, times, total_of
+from dpveil.video.budget import (
+    CHANNELS,
+    CROP,
+    length,
+    name_of,
+    per_draw,
+    persons,
+    size_of,
+    times,
+    together,
+    total_of,
+)
 from dpveil.video.path import FINE
 from dpveil.video.track import Track
 from dpveil.video.units import Event
@@ -169,11 +180,13 @@ class ClipQuote:
 
     @cached_property
     def about_track(self) -> Guarantee:
-        """The most that any one track costs: its share of the frames in a split, else its person's draw."""
+        """The most that any one track costs: all shares that are drawn while it is seen in a split, else its
+        person's draw.
+        """
         costs = [
-            self._for_frames(index, length([track]))
+            self._for_frames(index, frames)
             for index, group in enumerate(self.persons)
-            for track in group
+            for frames in {*together(group)}
         ]
         return replace(_largest(costs, self.total), scope=Scope(words.ONE_TRACK))
 
@@ -209,7 +222,12 @@ class ClipQuote:
         if not self.total.relation.implies(ANY):
             return words.FEW
         always = all(not t.visible and (t.first, t.last) == (0, self.frames - 1) for t in self.tracks)
-        return "" if always else words.NOT_ALWAYS
+        if not always:
+            return words.NOT_ALWAYS
+        boxes = [asked_box(each).box for each in self.request if each != WHOLE]
+        named = {(box.w, box.h) for box in boxes} | ({None} if boxes else set())
+        parts = zip(self.persons, self.sizes, strict=True)
+        return "" if all(g[0].kind == WHOLE or size in named for g, size in parts) else words.NOT_NAMED
 
     @property
     def _sizes(self) -> list[Size | None]:
@@ -238,17 +256,19 @@ class ClipQuote:
 
     @property
     def _clip_shows(self) -> tuple[str, ...]:
-        replaced = [track for group in self.persons for track in group]
         found = any(track.kind not in FIXED for track in self.tracks)
-        always = any(t.kind == WHOLE and (t.first, t.last) == (0, self.frames - 1) for t in replaced)
-        beside: tuple[str, ...] = ()
-        if found:
+        searched = found or not all(map(_given, self.request))
+        replaced = [track for group in self.persons for track in group]
+        throughout = [t.kind == WHOLE and (t.first, t.last) == (0, self.frames - 1) for t in replaced]
+        always = any(throughout)
+        if all(throughout) and len(replaced) == len(self.tracks):
+            beside: tuple[str, ...] = (words.NOTHING,) * searched
+        elif searched:
             own = any(track.kind in (BOX, OBJECT) for track in replaced)
-            beside = (words.PLACES, *(words.NOT_ROUNDED,) * own, words.COUNT, words.MOTION, words.MISSED)
-        if not found and not always:
-            beside = (words.GIVEN, words.OUTSIDE)
-        if not found and not all(map(_given, self.request)):
-            beside = (words.NOTHING, *beside)
+            beside = (*(words.PLACES,) * found, *(words.NOT_ROUNDED,) * own, words.COUNT, words.MOTION)
+            beside = (*beside, words.MISSED)
+        else:
+            beside = (words.GIVEN, *(words.OUTSIDE,) * (not always))
         traces = () if always and not found else (words.TRACES,)
         seen = words.visible(track.number for track in self.tracks if track.visible)
         linked = words.linked([t.number for t in group] for group in self.persons if len(group) > 1)

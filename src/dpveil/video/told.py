@@ -46,13 +46,13 @@ def lines(quote: ClipQuote) -> tuple[str, ...]:
     """Return what a certificate says of a clip, for people: a line for each question."""
     replaced = [track for group in quote.persons for track in group]
     kept = [track for track in quote.tracks if track.visible]
-    lost = [track for track in replaced if track.end == "lost"]
+    lost = [f"track {track.number}, held to frame {track.last}" for track in replaced if track.end == "lost"]
     kinds = dict.fromkeys(track.kind for track in replaced)
     numbers = ", ".join(_of_kind(replaced, kind) for kind in kinds)
     told = {
         "replaced": f"{numbers}, by {quote.method.name}: {counted(draws(quote), 'draw')} ({quote.over_time})",
         "kept": _numbers(kept) or "no track",
-        "lost": ", ".join(f"track {one.number} until frame {one.last}" for one in lost) or "no track",
+        "lost": "; ".join(lost) or "no track",
         "sound": "kept, with every voice" if quote.audio else "none",
         "events": event(quote),
         "in the clear": clear(quote.in_the_clear),

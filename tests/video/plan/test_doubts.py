@@ -120,7 +120,12 @@ def test_an_event_is_one_line(times: int, words: str) -> None:
 def test_a_certificate_is_told_in_lines() -> None:
     made = plan(Fill(), face(1, *HELD, end="lost"), face(2, *PLAIN, visible=True), keep_audio=True)
     text = "\n".join(told.lines(made.quote))
-    for words in ("one face track, by fill", "track 2, as the user", "track 1 until frame 90", "every voice"):
+    for words in (
+        "one face track, by fill",
+        "track 2, as the user",
+        "track 1, held to frame 90",
+        "every voice",
+    ):
         assert words in text
     assert "gait" in text
     assert "the guarantee compares" not in text
