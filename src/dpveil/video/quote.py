@@ -13,7 +13,7 @@ from typing import Any, Final
 from dpveil.accounting.meaning import NONE, strength
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, to_json
-from dpveil.core.origin import BOX, FACE, OBJECT, WHOLE, Origin
+from dpveil.core.origin import FACE, WHOLE, Origin
 from dpveil.core.region import Box, RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method
@@ -35,6 +35,7 @@ from dpveil.video.budget import (
     together,
     total_of,
 )
+from dpveil.video.clear import clip_shows, is_given
 from dpveil.video.path import FINE
 from dpveil.video.track import Track
 from dpveil.video.units import Event
@@ -125,7 +126,7 @@ class ClipQuote:
         covered = "; ".join(each.scope.covers for each in self.guarantees[:MOST_NAMED])
         more = len(self.guarantees) - MOST_NAMED
         covered += f"; and {more:,} more" if more > 0 else ""
-        return replace(total_of(self.guarantees), scope=Scope(covered, (*self._clip_shows, *shown)))
+        return replace(total_of(self.guarantees), scope=Scope(covered, (*clip_shows(self), *shown)))
 
     @property
     def strength(self) -> str:
@@ -217,7 +218,7 @@ class ClipQuote:
         """Why there is no promise about events; empty if there is one."""
         if self.event is None:
             return words.NOT_ASKED
-        if not all(map(_given, self.request)) or any(track.kind not in FIXED for track in self.tracks):
+        if not all(map(is_given, self.request)) or any(track.kind not in FIXED for track in self.tracks):
             return words.BY_PIXELS
         if not self.total.relation.implies(ANY):
             return words.FEW
@@ -254,26 +255,6 @@ class ClipQuote:
         covered = words.covers(name_of(group), group[0].kind, length(group), size, self.over_time)
         return replace(cost, scope=Scope(covered, tuple(shown)))
 
-    @property
-    def _clip_shows(self) -> tuple[str, ...]:
-        found = any(track.kind not in FIXED for track in self.tracks)
-        searched = found or not all(map(_given, self.request))
-        replaced = [track for group in self.persons for track in group]
-        throughout = [t.kind == WHOLE and (t.first, t.last) == (0, self.frames - 1) for t in replaced]
-        always = any(throughout)
-        if all(throughout) and len(replaced) == len(self.tracks):
-            beside: tuple[str, ...] = (words.NOTHING,) * searched
-        elif searched:
-            own = any(track.kind in (BOX, OBJECT) for track in replaced)
-            beside = (*(words.PLACES,) * found, *(words.NOT_ROUNDED,) * own, words.COUNT, words.MOTION)
-            beside = (*beside, words.MISSED)
-        else:
-            beside = (words.GIVEN, *(words.OUTSIDE,) * (not always))
-        traces = () if always and not found else (words.TRACES,)
-        seen = words.visible(track.number for track in self.tracks if track.visible)
-        linked = words.linked([t.number for t in group] for group in self.persons if len(group) > 1)
-        return (words.SIZE, *beside, *traces, *seen, *linked, *((words.SOUND,) * self.audio))
-
     @cached_property
     def _few_only(self) -> bool:
         """Whether the guarantee is for few pixels, and practically none for all pixels of a region."""
@@ -287,14 +268,6 @@ class ClipQuote:
         about = about_all(method, method.guarantee(**size), size)
         frames = length(group) if self.over_time == SPLIT else 1
         return about is not None and strength(times(about, frames)) == NONE
-
-
-def _given(request: str) -> bool:
-    """Whether a requested region is the whole picture or a user's box, which no pixel changes."""
-    try:
-        return request == WHOLE or asked_box(request) is not None
-    except InvalidParameter:
-        return False
 
 
 def _largest(costs: Sequence[Guarantee], total: Guarantee) -> Guarantee:
