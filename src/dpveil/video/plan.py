@@ -233,12 +233,13 @@ class VideoPlan:
 
         A clip is the bytes of its file. Costs of several releases add up to a promise about what all of them
         cover, so all that decides that counts: the replaced tracks with their keys, the shape that the method
-        replaces, the grid of the pose, and whether the sound is kept. It is the same for all debits of a
-        plan, as a person's draw is shown beside what the others' regions hide. Where singular vectors are in
-        the clear, their rasters count as well, as in `Covered.of`.
+        replaces, also whether a face is shown there, the grid of the pose, and whether the sound is kept. It
+        is the same for all debits of a plan, as a draw is shown beside what the others' regions hide. Where
+        singular vectors are in the clear, their rasters count as well, as in `Covered.of`.
         """
         names = ("protect", "placing")
-        hidden: list[Json] = [[t.kind, *map(_place, t.keys)] for t in self.tracks if not t.visible]
+        scene = self.scene
+        hidden: list[Json] = [[t.kind, scene.shows_face(t), *map(_place, t.keys)] for t in scene.tracks]
         shape: Json = [str(getattr(self.method, name, "")) for name in names]
         data: dict[str, Json] = {
             "faces": draws_faces(self.method),
