@@ -42,7 +42,7 @@ NONE_BUT_KEPT: Final = (
     "these and faces that were missed stay visible",
 )
 """The same of a request that keeps faces, and may have found these."""
-NONE_OF: Final = ("nothing was found of {}", "what was missed stays visible")
+NONE_OF: Final = ("nothing was found for {}", "what was missed stays visible")
 """The same of any other request."""
 SAME_RESULT: Final = "the guarantee compares photos with the same result"
 PASSED_SINCE: Final = 12

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from dpveil.core.guarantee import counted
 from dpveil.core.numbers import to_json
+from dpveil.core.origin import FACE, PLATE, TEXT
+from dpveil.release.found import passed_notes
+from dpveil.release.origins import kind_of
 from dpveil.video import words
-from dpveil.video.asked import SPLIT
+from dpveil.video.asked import FIXED, SPLIT
 
 if TYPE_CHECKING:
     from dpveil.video.quote import ClipQuote, TrackRecord
@@ -48,10 +51,14 @@ def lines(quote: ClipQuote) -> tuple[str, ...]:
     kept = [track for track in quote.tracks if track.visible]
     lost = [track for track in replaced if track.end == "lost"]
     kinds = dict.fromkeys(track.kind for track in replaced)
+    found = {track.kind for track in quote.tracks}
+    looked = {FACE, TEXT, PLATE} if found - {*FIXED} else set()  # else a whole clip is replaced, or boxes
+    unfound = [text for text in quote.request if kind_of(text) in looked - found]
     numbers = ", ".join(_of_kind(replaced, kind) for kind in kinds)
     told = {
         "replaced": f"{numbers}, by {quote.method.name}: {counted(draws(quote), 'draw')} ({quote.over_time})",
         "kept": _numbers(kept) or "no track",
+        "not found": "; ".join(passed_notes(unfound)),
         "lost": ", ".join(f"track {one.number} until frame {one.last}" for one in lost) or "no track",
         "sound": "kept, with every voice" if quote.audio else "none",
         "events": event(quote),
