@@ -64,12 +64,6 @@ class DPVeilError(Exception):
         self._forms = (self._forms[0].replace(old, new), self._forms[1].replace(old, new))
         self.message, self.hint = self._filled(self.arguments)
 
-    def also(self, hint: str, arguments: Mapping[str, str]) -> None:
-        """Add a further remedy, which may name these arguments."""
-        self._forms = (self._forms[0], "; ".join(filter(None, [self._forms[1], hint])))
-        self.arguments |= arguments
-        self.message, self.hint = self._filled(self.arguments)
-
     def told(self, options: Mapping[str, str]) -> tuple[str, str]:
         """Return message and hint with arguments written as `options`, such as {"replace": "--force"}.
 

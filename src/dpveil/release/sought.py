@@ -9,7 +9,7 @@ from typing import Final
 from dpveil.core.certificate import MOST_REGIONS, OTHERS
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
-from dpveil.errors import RegionError
+from dpveil.errors import NoRegion, RegionError
 from dpveil.regions import Finder, search
 from dpveil.regions.numbering import Order
 from dpveil.regions.spec import last_of, passes_over
@@ -41,9 +41,7 @@ class Sought:
         if missing and not passed:
             if last is None:
                 error = next(iter(errors.values()))
-                if found:
-                    error.also(ALONE, {"if_none": "if_none"})
-                raise error
+                raise _with_others(error) if found else error
             if last == "whole":
                 return cls((Region.whole(photo, fallback=True),))
         if max(len(found), len(finders)) > MOST_REGIONS:
@@ -52,3 +50,10 @@ class Sought:
                 hint="protect a larger one around them, or whole",
             )
         return cls(found, passed=passed) if passed else cls(found, missing)
+
+
+def _with_others(error: NoRegion) -> NoRegion:
+    """Return the error with a further remedy."""
+    message, hint = error.told({name: f"{{{name}}}" for name in error.arguments})
+    arguments = {"if_none": "if_none", **error.arguments}
+    return NoRegion(message, hint="; ".join(filter(None, [hint, ALONE])), arguments=arguments)
