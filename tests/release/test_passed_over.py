@@ -79,10 +79,13 @@ def test_all_that_is_found_is_released_as_ever() -> None:
 
 
 def test_where_nothing_is_found_the_photo_is_refused_whole_or_copied() -> None:
-    for way in (None, OTHERS):
-        with pytest.raises(NoRegion, match="nothing of faces") as refusal:
-            made(FACES, TEXT, if_none=way)
-        assert refusal.value.hint == "look", "the others found nothing either"
+    for asked, told in ((None, "look"), (OTHERS, "protect the whole photo: if_none others+whole")):
+        with pytest.raises(NoRegion, match="nothing of faces was found") as refusal:
+            made(FACES, TEXT, if_none=asked)
+        assert refusal.value.hint.endswith(told)
+        assert ("nothing of text was found" in refusal.value.message) == (asked == OTHERS)
+    with pytest.raises(NoRegion, match="nothing of faces was found: look"):
+        made(FACES)
     whole, copy = (made(FACES, TEXT, if_none=f"{OTHERS}+{last}").certificate for last in ("whole", "copy"))
     assert (whole.regions[0].origin.fallback, whole.missing, whole.if_none) == (True, (), None)
     assert (copy.guarantees, copy.missing, copy.publishable, copy.if_none) == (

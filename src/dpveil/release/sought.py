@@ -12,10 +12,12 @@ from dpveil.core.region import Region
 from dpveil.errors import NoRegion, RegionError
 from dpveil.regions import Finder, search
 from dpveil.regions.numbering import Order
-from dpveil.regions.spec import last_of, passes_over
+from dpveil.regions.spec import JOIN, last_of, passes_over
 
 ALONE: Final = f"or replace what else is found alone: {{if_none}} {OTHERS}"
 """The further remedy where one request finds nothing and another one does."""
+NOTHING: Final = f"give a box with {{regions}}, or protect the whole photo: {{if_none}} {OTHERS}{JOIN}whole"
+"""The remedy where no request finds anything, and one that does would be enough."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,7 @@ class Sought:
         passed = missing if found and passes_over(if_none) else ()
         if missing and not passed:
             if last is None:
-                error = next(iter(errors.values()))
-                raise _with_others(error) if found else error
+                raise _refusal([*errors.values()], bool(found), passes_over(if_none))
             if last == "whole":
                 return cls((Region.whole(photo, fallback=True),))
         if max(len(found), len(finders)) > MOST_REGIONS:
@@ -52,8 +53,14 @@ class Sought:
         return cls(found, passed=passed) if passed else cls(found, missing)
 
 
-def _with_others(error: NoRegion) -> NoRegion:
-    """Return the error with a further remedy."""
+def _refusal(errors: Sequence[NoRegion], found: bool, passing: bool) -> NoRegion:
+    """Return the first error, with a further remedy if something else was `found`; or all, if `passing`."""
+    error, *more = errors
+    if passing and more:
+        message = ", and ".join(dict.fromkeys(each.message for each in errors))
+        return NoRegion(message, hint=NOTHING, arguments={name: name for name in ("regions", "if_none")})
+    if not found:
+        return error
     message, hint = error.told({name: f"{{{name}}}" for name in error.arguments})
     arguments = {"if_none": "if_none", **error.arguments}
     return NoRegion(message, hint="; ".join(filter(None, [hint, ALONE])), arguments=arguments)

@@ -247,8 +247,13 @@ def _promise_problems(certificate: Certificate, output: Output) -> Iterator[str]
     if certificate.in_these_words:
         yield from place_problems(certificate, output, method)
     size = {"width": output.width, "height": output.height, "channels": output.channels}
-    told = {"wording": certificate.wording, "passed": certificate.passed_over}
-    quote = Quote(method, certificate.regions, **size, **told)
+    quote = Quote(
+        method,
+        certificate.regions,
+        **size,
+        wording=certificate.wording,
+        passed=certificate.passed_over,
+    )
     for record, told, due in zip(certificate.regions, certificate.guarantees, quote.guarantees, strict=True):
         if not _agree(told, due, certificate):
             yield _difference(record.label, told, due)
