@@ -37,7 +37,7 @@ def test_a_clip_is_released_verified_and_skipped(shell: Shell, clip: Path, tmp_p
     call = ("obfuscate", "clip.mp4", "--out", "private.mp4", *METHOD, *BOX)
     code, out, err = shell(*call)
     assert (code, out) == (0, f"clip.mp4 -> private.mp4  {COST}\n")
-    assert "promised of each clip 2-DP" in err
+    assert "promised: 2-DP" in err
     assert "in the clear: the clip's size in pixels" in err
     assert "gait" not in err
     assert shell("verify", "private.mp4")[0] == 0
@@ -375,7 +375,7 @@ def test_a_lost_track_and_the_sound_are_told(shell: Shell, tmp_path: Path) -> No
     code, _, err = shell("video", "render", "plan.json", "--out", "p.mp4", "--json")
     assert (code, "lost: look at" in err) == (0, True)
     assert "left out of the clip" in err
-    assert "track 1 until frame 35" in shell("verify", "p.mp4")[1]
+    assert "track 1, held to frame 35" in shell("verify", "p.mp4")[1]
 
 
 @pytest.mark.parametrize(

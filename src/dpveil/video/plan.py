@@ -105,7 +105,7 @@ class VideoPlan:
             object.__setattr__(self, "event_seconds", exact(self.event_seconds, "event_seconds"))
         object.__setattr__(self, "tracks", tuple(sorted(self.tracks, key=lambda track: track.number)))
         _ = self.quote.total  # raises what cannot be promised
-        if not self.quote.no_event:
+        if self.quote.no_event in ("", words.NOT_NAMED):
             check_event(self.tracks, self.request)
 
     def __repr__(self) -> str:
@@ -210,8 +210,8 @@ class VideoPlan:
     @property
     def remark(self) -> str:
         """What drawing each frame at the full price would have cost, in words; empty if nothing costs."""
-        frames = sum(draw.frames for draw in self.draws if not draw.guarantee.free)
-        return "" if self.total.free else words.without_sharing(self.per_frame, frames)
+        draws = sum(draw.frames for draw in self.draws if not draw.guarantee.free)
+        return "" if self.total.free else words.without_sharing(self.per_frame, draws)
 
     @property
     def left_out(self) -> tuple[str, ...]:
