@@ -590,7 +590,7 @@ class Light(Finder):
 def test_a_document_says_which_pages_are_copies(scan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = released(scan, regions=[Light()])
     assert (counts(report), len(report.no_region)) == ((2, 0, 0), 1)
-    assert "with if_none copy, what is found on each page is replaced" in report.notes[0]
+    assert "with if_none others, what is found on each page is replaced" in report.notes[0]
     assert not OUT.exists()
     report = released(scan, regions=[Light()], if_none="copy")
     together = (
@@ -606,6 +606,37 @@ def test_a_document_says_which_pages_are_copies(scan: Path, capsys: pytest.Captu
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("UNPROTECTED   private.pdf, page 1  it is a copy of the original")
     assert lines[1] == f"              private.pdf  {together}"
+
+
+class Dark(Light):
+    """Finds the first pixel of a page that is dark."""
+
+    description = "shadows"
+
+    def __call__(self, photo: Photo) -> list[Region]:
+        if photo.image.min() > 120:
+            raise NoRegion("nothing dark was found", hint="none")
+        return [Region(Box(4, 4, 4, 4), origin=Origin("shadow", "shadows", number=1, found=True))]
+
+
+def test_a_document_of_pages_that_pass_over_what_they_lack_is_publishable(
+    scan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The pages have levels 50, 100 and 150: dark, both, and light."""
+    both = {"regions": [Light(), Dark()]}
+    assert len(released(scan, **both).no_region) == 2
+    assert not OUT.exists()
+    report = released(scan, **both, if_none="others")
+    assert (counts(report), len(report.no_region)) == ((2, 1, 0), 0), "page 2 waited"
+    assert report.wrote[0].endswith("; no lights found on page 1; no shadows found on page 3")
+    stated = parse_document(BESIDE.read_text())
+    assert (stated.copies, stated.publishable, stated.strength) == ([], True, "strong")
+    assert [page.certificate.passed_over for page in stated.pages] == [("lights",), (), ("shadows",)]
+    assert statuses(at_least="strong") == ["consistent"] * 3
+    assert run(["verify", str(OUT), "--at-least", "strong"]) == 0
+    assert "that nothing" not in capsys.readouterr().err
+    assert counts(released(scan, **both, if_none="others")) == (0, 3, 0), "a rerun skips what is finished"
+    assert counts(released(scan, **both, if_none="copy"))[0] == 0
 
 
 def test_what_was_not_looked_for_and_not_found_is_said(scan: Path) -> None:

@@ -261,6 +261,40 @@ def test_what_to_do_without_a_region_can_be_chosen(photos, if_none, status):
     assert (cost(report.released[1].promise) == "UNPROTECTED COPY") == (if_none == "copy")
 
 
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [("others", "others+whole"), ("others+copy", "others"), ("others", None), ("others", "copy")],
+)
+def test_a_part_that_was_passed_over_is_kept_by_runs_that_pass_it_over(photos, first, again):
+    regions = [NobodyIn(9), parse("0,0,4,4")]
+    assert len(release_all(photos(), choices(regions=regions, if_none=first)).released) == 3
+    stated = dpveil.verify("out/b.png")
+    assert (stated.publishable, stated.certificate.passed_over) == (True, ("someone",))
+    report = release_all(photos(), choices(regions=regions, if_none=again, at_least="weak"))
+    kept = again is not None and again.startswith("others")
+    assert names(report.skipped) == (["a.png", "b.png", "c.png"] if kept else ["a.png", "c.png"])
+    assert names(report.failed) == ([] if kept else ["b.png"])
+
+
+@pytest.mark.parametrize("last", ["whole", "copy"])
+def test_what_was_made_where_nothing_was_found_is_kept_by_runs_that_make_it(photos, last):
+    def run(if_none):
+        return release_all(photos(), choices(regions=[NobodyIn(9)], if_none=if_none))
+
+    assert len(run(f"others+{last}").released) == 3
+    assert len(run(last).skipped) == len(run(f"others+{last}").skipped) == 3
+    for other in (None, "others", "copy" if last == "whole" else "whole"):
+        assert names(run(other).failed) == ["b.png"]
+
+
+def test_a_copy_of_a_part_is_none_that_was_passed_over(photos):
+    regions = [NobodyIn(9), parse("0,0,4,4")]
+    release_all(photos(), choices(regions=regions, if_none="copy"))
+    for other in ("others", "others+copy", "others+whole"):
+        report = release_all(photos(), choices(regions=regions, if_none=other))
+        assert names(report.failed) == ["b.png"]
+
+
 def test_a_seed_gives_every_photo_its_own_noise_and_the_same_again(photos, monkeypatch):
     flat = np.full((8, 8, 3), 100, np.uint8)
     for name in "abc":

@@ -133,8 +133,8 @@ def test_help_and_version_import_nothing_heavy():
         ((*GOOD, "--regions", "0,0,0,4"), "is empty"),
         ((*GOOD, "--regions", "nowhere"), "unknown regions 'nowhere'"),
         ((*GOOD, "--regions", "fcaes"), "unknown regions 'fcaes': did you mean faces? choose whole, faces"),
-        ((*GOOD, "--if-none", "maybe"), "--if-none maybe is unknown: write whole or copy, or leave it out"),
-        ((*GOOD, "--if-none", "cpoy"), "--if-none cpoy is unknown: did you mean copy? write whole or copy"),
+        ((*GOOD, "--if-none", "maybe"), "--if-none maybe is unknown: write whole, copy, others, "),
+        ((*GOOD, "--if-none", "cpoy"), "--if-none cpoy is unknown: did you mean copy? write whole, "),
         ((*GOOD, "--names", "nummber"), "--names nummber is unknown: did you mean number? write keep or"),
         (
             ("--inpainting", "tella"),

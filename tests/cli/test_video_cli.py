@@ -37,7 +37,7 @@ def test_a_clip_is_released_verified_and_skipped(shell: Shell, clip: Path, tmp_p
     call = ("obfuscate", "clip.mp4", "--out", "private.mp4", *METHOD, *BOX)
     code, out, err = shell(*call)
     assert (code, out) == (0, f"clip.mp4 -> private.mp4  {COST}\n")
-    assert "promised of each clip 2-DP" in err
+    assert "promised: 2-DP" in err
     assert "in the clear: the clip's size in pixels" in err
     assert "gait" not in err
     assert shell("verify", "private.mp4")[0] == 0
@@ -281,7 +281,59 @@ def test_a_release_with_choices_that_a_run_does_not_have_is_none_of_it(
     assert shell("video", "render", "plan.json", "--out", "private.mp4")[0] == 0
     code, _, err = shell("obfuscate", "clip.mp4", "--out", "private.mp4", *boxes)
     assert code == 1
-    assert "exists and is not a release with these settings" in err
+    assert "of other tracks or places than this run finds" in err
+
+
+BOXES = ("--method", "fill", "--regions", "0,8,16,16", "--regions", "20,8,16,16")
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+@pytest.mark.parametrize("change", ["none", "first removed", "last removed", "added", "moved"])
+def test_a_run_skips_only_what_has_the_tracks_that_it_would_find(
+    shell: Shell, clip: Path, tmp_path: Path, change: str, remembered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert shell("video", "analyze", "clip.mp4", "--out", "plan.json", *BOXES)[0] == 0
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    tracks = plan["tracks"]
+    if change.endswith("removed"):
+        del tracks[0 if change == "first removed" else 1]
+    elif change == "added":
+        tracks.append({**tracks[0], "number": 3})
+    elif change == "moved":
+        tracks[0]["keys"][1]["x"] += 2
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    assert shell("video", "render", "plan.json", "--out", "private.mp4")[0] == 0
+    if not remembered:
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "forgotten"))
+    code, out, err = shell("obfuscate", "clip.mp4", "--out", "private.mp4", *BOXES, "--json")
+    if change == "none" or (change == "moved" and not remembered):  # certificates have no places
+        assert (code, len(document(out)["skipped"])) == (0, 1), err
+    else:
+        assert code == 1
+        assert "private.mp4 is a release with these settings, of other tracks or places than this run" in out
+        assert "leave out the clip to keep it" in out
+
+
+def test_a_question_that_was_asked_is_known_again_without_an_analysis(
+    shell: Shell, clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dpveil.video import obfuscating
+
+    made: list[Any] = []
+    analyze = obfuscating.analyze
+    monkeypatch.setattr(
+        obfuscating, "analyze", lambda *given, **more: made.append(0) or analyze(*given, **more)
+    )
+    call = ("obfuscate", "clip.mp4", "--out", "private.mp4", *BOXES)
+    found = []
+    for more in ((), (), ("--if-none", "whole"), ("--if-none", "whole"), ()):
+        assert shell(*call, *more)[0] == 0
+        found.append(len(made))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "forgotten"))
+    for more in (("--dry-run",), (), ()):
+        assert shell(*call, *more)[0] == 0
+        found.append(len(made))
+    assert found == [1, 1, 2, 2, 2, 3, 4, 4]
 
 
 def test_progress_is_an_object_a_second(capsys: pytest.CaptureFixture[str]) -> None:
@@ -375,7 +427,7 @@ def test_a_lost_track_and_the_sound_are_told(shell: Shell, tmp_path: Path) -> No
     code, _, err = shell("video", "render", "plan.json", "--out", "p.mp4", "--json")
     assert (code, "lost: look at" in err) == (0, True)
     assert "left out of the clip" in err
-    assert "track 1 until frame 35" in shell("verify", "p.mp4")[1]
+    assert "track 1, held to frame 35" in shell("verify", "p.mp4")[1]
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,7 @@ SENTENCES = {
     9: "6498b45151be2fc5d8f84336f3ebfca6faea7bba35595919d7a21e6549ea0842",
     10: "0ba1480c4f509afb282fe25b9db7bbecbb6b9ae6cc99885ba142a9f0e9ebc412",
     11: "0ba1480c4f509afb282fe25b9db7bbecbb6b9ae6cc99885ba142a9f0e9ebc412",
+    12: "6bcd657df57801fc5b0609a6f7f7147cfbf4449c3ff60dc4743d270d02d8a5fc",
 }
 """Version of the wording to the SHA-256 of all sentences about these quotes."""
 SINCE_3 = [DPPix(epsilon=2, block=4, neighbourhood=1), DPPix(epsilon=2, block=4, neighbourhood=16)]
@@ -69,6 +70,8 @@ SINCE_6 = [
 """Methods whose releases have a sentence since wording 6."""
 BESIDE_A_KEPT_FACE = Origin("face", "faces except=1", number=2, found=True, outlined=True)
 """An origin of which certificates say since wording 9 that the kept face's box is in the clear."""
+PASSED = ["faces", "faces except=2", "text margin=0", "plates", "everything {else}"]
+"""Requests of which nothing may be found since wording 12."""
 
 
 def sentences(wording: int) -> list[str]:
@@ -83,6 +86,9 @@ def sentences(wording: int) -> list[str]:
         quote = Quote(method, (one, one), width=90, height=60, channels=3, wording=wording)
         scope = quote.guarantees[0].scope
         told += [scope.covers, *scope.in_the_clear, *quote.warnings(), quote.accountant]
+    for request in PASSED * (wording > 11):
+        quote = Quote(METHODS[0], (one,), width=90, height=60, channels=3, wording=wording, passed=(request,))
+        told += quote.guarantees[0].scope.in_the_clear
     return told
 
 

@@ -16,6 +16,7 @@ from service_client import SETTINGS, photo, upload
 
 import dpveil
 from dpveil.core.certificate_text import parse_certificate
+from dpveil.regions.spec import IF_NONE
 
 
 def test_a_release_is_certified_and_verifies(client: Any, tmp_path: Any) -> None:
@@ -196,6 +197,30 @@ def test_a_copy_is_only_made_if_asked_for_and_says_so(client: Any) -> None:
     copied = client.post("/v1/releases", files=upload(blank.getvalue(), search, if_none="copy")).json()
     assert copied["certificate"]["publishable"] is False
     assert copied["certificate"]["composition"] is None
+
+
+def test_what_is_not_found_may_be_passed_over(client: Any) -> None:
+    search = {
+        "method": "dp-pix",
+        "epsilon": 1,
+        "block": 8,
+        "regions": ["faces", "8,8,16,16"],
+        "detector": "dlib",
+    }
+    blank = io.BytesIO()
+    Image.new("RGB", (80, 80)).save(blank, "PNG")
+    assert "if_none others" in client.post("/v1/releases", files=upload(blank.getvalue(), search)).text
+    passed = client.post("/v1/releases", files=upload(blank.getvalue(), search, if_none="others"))
+    told = passed.json()["certificate"]
+    assert (told["if_none"], told["missing"][0].split()[0], told["publishable"]) == ("others", "faces", True)
+    assert any(
+        text.startswith("that no face was found") for text in told["composition"]["scope"]["in_the_clear"]
+    )
+
+
+def test_the_table_for_programs_lists_what_may_be_asked_if_nothing_is_found(client: Any) -> None:
+    schema, *_ = re.findall(r'"if_none": ?{"enum": ?(\[[^]]*\])', client.get("/openapi.json").text)
+    assert tuple(json.loads(schema)) == IF_NONE
 
 
 def test_health_and_figures_name_nobody(client: Any) -> None:

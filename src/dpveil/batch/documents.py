@@ -24,7 +24,8 @@ from dpveil.release.saving import certificate_path
 
 ALL_OR_NONE: Final = "{} is not written, as {} was not released: a document is all of its pages, or none"
 COPIES: Final = (
-    "; with {} copy, what is found on each page is replaced, and a page with nothing is an unprotected copy"
+    "; with {0} others, what is found on each page is replaced; where nothing is, {0} others+whole replaces"
+    " the whole page, and {0} others+copy leaves it as an unprotected copy"
 )
 WAITS: Final = "; what is done waits in {} (keep it) for another run"
 

@@ -15,6 +15,7 @@ from dpveil.core.certificate import Certificate
 from dpveil.errors import CertificateError, DPVeilError, TooWeak
 from dpveil.io import sole_writer
 from dpveil.io.names import shown
+from dpveil.regions.spec import last_of, passes_over
 from dpveil.release.saving import certificate_path, read_certificate, tidy
 from dpveil.release.verification import verify
 
@@ -62,12 +63,12 @@ def finished(
             hint="leave out {at_least}, or use that version of dpveil",
             arguments=ARGUMENTS,
         )
-    if not at_least(certificate.strength, choices.at_least) or certificate.missing:
+    if not at_least(certificate.strength, choices.at_least) or certificate.exposed:
         raise TooWeak(
             asked=choices.at_least,
             strength=certificate.strength,
             total=certificate.composition,
-            missing=certificate.missing,
+            missing=certificate.exposed,
         )
     return place
 
@@ -118,9 +119,14 @@ def _same(output: Path, choices: Choices) -> Certificate | None:
         return None
     if found.status == "unprotected":  # a copy that an earlier run was allowed to make
         asked = list(stated.request) == choices.settings["request"]
-        return _signed(output, stated, choices) if choices.if_none == "copy" and asked else None
-    allowed = {"copy": stated.missing, "whole": [r for r in stated.regions if r.origin.fallback]}
-    if any(used and choices.if_none != way for way, used in allowed.items()):
+        return _signed(output, stated, choices) if last_of(choices.if_none) == "copy" and asked else None
+    whole = any(region.origin.fallback for region in stated.regions)
+    ways = (
+        (stated.exposed, choices.if_none == "copy"),
+        (stated.passed_over, passes_over(choices.if_none)),
+        (whole, last_of(choices.if_none) == "whole"),
+    )
+    if any(used and not allowed for used, allowed in ways):
         return None  # regions were missing then, which this run would refuse
     alike = found.status == "consistent" and stated.settings == choices.settings
     return _signed(output, stated, choices) if alike else None

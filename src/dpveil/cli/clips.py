@@ -26,7 +26,7 @@ HEADS: Final = ((0, b"\x1aE\xdf\xa3"), (8, b"AVI "), (0, b"\x00\x00\x01\xba"))
 """Offset and bytes at the start of Matroska, AVI and MPEG files; those of MP4 are told from pictures."""
 BRANDS: Final = (b"isom", b"iso2", b"iso4", b"iso5", b"iso6", b"mp41", b"mp42", b"avc1", b"M4V ", b"qt  ")
 """Brands of MP4 and MOV files that are clips, where those of HEIC and AVIF are pictures."""
-CLEAR: Final = "of each clip {cost}; in the clear: {shown}"
+CLEAR: Final = "{said}: {cost}; in the clear: {shown}"
 OPTIONS: Final = {"over_time": "--over-time"}
 """The options that notes about clips name."""
 KEPT: Final = "{}: what is rendered is kept: the same command goes on there, and pays nothing twice"
@@ -166,8 +166,8 @@ def release_clips(
 
 
 def _tell(report: Report, clips: Sequence[Path]) -> None:
-    """Say what is promised of the clip with most regions, and what is in the clear of any, as for photos."""
-    from dpveil.cli.run_report import cost
+    """Say what is promised of the clip that costs most, and what is in the clear of any, as for photos."""
+    from dpveil.cli.usual import cost_of
     from dpveil.video.told import clear
 
     promises = [
@@ -176,11 +176,10 @@ def _tell(report: Report, clips: Sequence[Path]) -> None:
         if entry.promise is not None and entry.source in clips
     ]
     if promises:
-        worst = max(promises, key=lambda promise: len(promise.guarantees))
         said = "would be promised" if report.dry else "promised"
         totals = [promise.total for promise in promises if promise.total is not None]
         shown = clear([text for total in totals for text in total.scope.in_the_clear])
-        say.note(f"{said} " + CLEAR.format(cost=cost(worst), shown=shown))
+        say.note(CLEAR.format(said=said, cost=cost_of(promises, "clips"), shown=shown))
 
 
 def _release(run: ClipRun, task: Task, report: Report, progress: Progress) -> None:

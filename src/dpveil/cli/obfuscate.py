@@ -55,9 +55,10 @@ def obfuscate_command(
     if_none: Annotated[
         Text,
         typer.Option(
-            metavar="whole|copy",
-            help="If no region is found, replace the whole photo (by one large face, if --method replaces"
-            " faces), or copy it unprotected; default: refuse.",
+            metavar="others|whole|copy",
+            help="If a region is not found, replace the whole photo (by one large face, if --method replaces"
+            " faces), or copy it unprotected; or, with others, replace what other --regions found, and if"
+            " nothing was found, refuse, or do as others+whole or others+copy say. Default: refuse.",
         ),
     ] = None,
     clip: ClipOptions = NO_CLIPS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.cli import say
@@ -23,7 +24,7 @@ FACES: Final = (
     "all that was not replaced, including faces that were not found or not chosen, and the {} of each face"
 )
 """What `Plan.in_the_clear` says of faces, in short."""
-WORST: Final = "in the worst of {} photos, "
+WORST: Final = "in the worst of {} {}, "
 UNSURE: Final = (
     "unsure: {replaced} {faces} with a score below {least}, in {photos}: {look} {them}, {one}, and"
     " --threshold {least} leaves all of them as they are{paid}"
@@ -51,23 +52,46 @@ KEEP: Final = "to keep gender or age, add --attributes {choices}, in {photo}, of
 
 
 def tell(method: Method, promises: Sequence[Promise], promised: str = "promised") -> None:
-    """Print what releases have `promised` and leave in the clear, for the one with most faces or regions.
+    """Print what releases have `promised` and leave in the clear, for the one that costs most.
 
     Prints nothing if all are copies.
     """
-    from dpveil.cli.run_report import cost
-
-    kept = [promise for promise in promises if promise.total is not None]
-    worst = max(kept, key=lambda promise: (promise.faces, len(promise.guarantees)), default=None)
+    worst = dearest(promises)
     if worst is None or worst.total is None:
         return
     drawn, total = worst.faces and method.regions == "faces", worst.total
-    told = f"{WORST.format(len(kept)) if len(kept) > 1 else ''}{cost(worst)}" if total.formal else "nothing"
+    told = cost_of(promises, "photos") if total.formal else "nothing"
     if drawn and total.free:
         told = BLIND.format(_number(total, str(worst.strength)))
     clear = FACES.format("place, size and turn" if drawn else "place and size")
     seen = clear if worst.faces else "; ".join(total.scope.in_the_clear)
     say.note(PROMISED.format(promised=promised, cost=told, clear=seen))
+
+
+def dearest(promises: Sequence[Promise]) -> Promise | None:
+    """Return the promise of the release that costs most, of equal ones that with most faces or regions.
+
+    One without a formal guarantee costs more than any other. Copies do not count.
+    """
+    kept = [promise for promise in promises if promise.total is not None]
+
+    def amount(promise: Promise) -> tuple[Any, ...]:
+        total: Any = promise.total
+        paid = tuple(getattr(total, name) or 0 for name in ("epsilon", "rho", "delta"))
+        reach = inf if total.kind == "metric" and total.diameter is None else total.diameter or 0
+        return (not total.formal, *paid, reach, promise.faces, len(promise.guarantees))
+
+    return max(kept, key=amount, default=None)
+
+
+def cost_of(promises: Sequence[Promise], what: str) -> str:
+    """Return in words what the one costs that costs most of these releases, which are photos or clips."""
+    from dpveil.cli.run_report import cost
+
+    worst, many = dearest(promises), sum(promise.total is not None for promise in promises)
+    if worst is None:
+        return ""
+    return f"{WORST.format(many, what) if many > 1 else ''}{cost(worst)}"
 
 
 @dataclass
@@ -137,7 +161,7 @@ def tell_costs(method: Method, faces: int, *, of: int = 1) -> None:
         return
     quotes = {kept: _quote(replace(changed, attributes=kept), faces) for kept in KEPT}
     choices = " or ".join(f"{kept} for {_number(q.total, q.strength)}" for kept, q in quotes.items())
-    photo = "a photo" if of == 1 else WORST.format(of).removeprefix("in ").removesuffix(", ")
+    photo = "a photo" if of == 1 else WORST.format(of, "photos").removeprefix("in ").removesuffix(", ")
     told = f"{counted(faces, 'face')} {'is' if faces == 1 else 'are'}"
     say.note(KEEP.format(choices=choices, photo=photo, faces=told))
 

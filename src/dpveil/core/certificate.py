@@ -18,14 +18,16 @@ from dpveil.core.signature import Signature
 from dpveil.errors import CertificateError
 
 SCHEMA: Final = "dpveil.certificate/2"
-WORDING: Final = 11
+WORDING: Final = 12
 """The version of the sentences in certificates; raise it whenever one of them changes."""
-WORDINGS: Final = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
+WORDINGS: Final = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
 """Versions of the sentences that this program can write, so that `verify` can compare them."""
 MOST_WORDING: Final = 10**6
 """Versions of sentences are below this."""
 WROTE: Final = {"dpveil 0.1.0": WORDINGS}
 """The wordings in which each version wrote; this one, which is not released yet, has written several."""
+OTHERS: Final = "others"
+"""The `if_none` by which what one finder does not find is passed over where another finds something."""
 UNPROTECTED: Final = "UNPROTECTED: this is a copy of the original and carries no guarantee"
 SEEDED: Final = "NOT FOR PUBLICATION: made with a seeded bit source, so whoever guesses the seed undoes it"
 
@@ -137,6 +139,7 @@ class Certificate:
     for the photo (None for a copy) and `strength` its rating: strong, moderate, weak, "practically none", or
     None for a copy. `request` lists the regions as the user asked for them, `missing` those of them that were
     not found and stay in the clear, `post_processing` the steps applied after the draw in each region.
+    `if_none` is `OTHERS` if what is missing was to be passed over, and else None.
     `output` is None until the release is saved. `schema` is that of the file it was read from. `signature` is
     None for one that is not signed, which detects inconsistency, not forgery. Source: docs, "Certificate".
     """
@@ -151,6 +154,7 @@ class Certificate:
     accountant: str
     bits: str
     missing: tuple[str, ...] = ()
+    if_none: str | None = None
     post_processing: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     output: Output | None = None
@@ -163,6 +167,8 @@ class Certificate:
         object.__setattr__(self, "tool", self.tool or this_tool())
         if len(self.guarantees) != len(self.regions):
             raise CertificateError("guarantees and regions differ in number")
+        if self.if_none not in (None, OTHERS):
+            raise CertificateError("the certificate is malformed: no release is made if_none so")
         if max(map(len, (self.regions, self.request, self.missing, self.post_processing))) > MOST_REGIONS:
             raise CertificateError(
                 f"there are more than {MOST_REGIONS:,} regions or steps",
@@ -177,6 +183,16 @@ class Certificate:
         return f"Certificate({self.method}, {regions}, {self.composition}: {self.strength})"
 
     @property
+    def passed_over(self) -> tuple[str, ...]:
+        """The requests of which nothing was found, where that is what the user allowed (`OTHERS`)."""
+        return () if self.if_none is None else self.missing
+
+    @property
+    def exposed(self) -> tuple[str, ...]:
+        """The requests of which nothing was found, where every one was to be."""
+        return self.missing if self.if_none is None else ()
+
+    @property
     def publishable(self) -> bool:
         """Whether there are no `objections` to publishing the release."""
         return not self.objections
@@ -186,7 +202,7 @@ class Certificate:
         """Why the release should not be published, in a few words each; empty if it may be.
 
         Publishing requires secure bits, a formal composed guarantee that is at least weak, and that every
-        requested region was found.
+        requested region was found or passed over.
         """
         formal = bool(self.guarantees) and self.composition is not None and self.composition.formal
         reasons = {
@@ -195,7 +211,7 @@ class Certificate:
             "seeded bits": self.bits == "seeded",
             "no noise was drawn": self.bits == "none",
             "unknown bits": self.bits not in ("secure", "seeded", "none"),
-            "something that was asked for is in the clear": bool(self.missing),
+            "something that was asked for is in the clear": bool(self.exposed),
         }
         return tuple(reason for reason, holds in reasons.items() if holds)
 
@@ -229,6 +245,7 @@ class Certificate:
     def unsealed(self) -> dict[str, Json]:
         """Return the JSON object without its checksum."""
         signed = {} if self.signature is None else {"signature": self.signature.to_json()}
+        passing = {} if self.if_none is None else {"if_none": self.if_none}
         data: dict[str, Json] = {
             "schema": SCHEMA,
             "tool": self.tool,
@@ -244,7 +261,7 @@ class Certificate:
             "warnings": list(self.warnings),
             "output": None if self.output is None else self.output.to_json(),
         }
-        return data | signed
+        return data | passing | signed
 
     def to_text(self) -> str:
         """Return the certificate's canonical text (`canonical`)."""

@@ -105,6 +105,7 @@ def _present(data: dict[str, Any]) -> tuple[Certificate, dict[str, Json]]:
         regions=tuple(_record(entry) for entry in _list(data["regions"])),
         strength=None if data["strength"] is None else _text(data["strength"]),
         missing=_texts(data["missing"]),
+        if_none=_text(data["if_none"]) if "if_none" in data else None,
         wording=_whole(data["wording"]),
         signature=None if "signature" not in data else _signature(_object(data["signature"])),
     )

@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from dpveil.core.certificate import OTHERS
 from dpveil.core.origin import WHOLE
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, check_inside
@@ -32,8 +33,12 @@ JOIN: Final = "+"
 """Between the names of several finders."""
 DETECTED: Final = "detected"
 """What a detector of the user's finds: its file has to be named, so that it is in no table."""
-IF_NONE: Final = ("whole", "copy")
+LAST: Final = ("whole", "copy")
 """If a requested region is not found: protect the whole photo, or leave it in the clear; or else refuse."""
+IF_NONE: Final = (*LAST, OTHERS, *(f"{OTHERS}{JOIN}{last}" for last in LAST))
+"""What is asked if a region is not found: one of `LAST`; or to pass it over if another one is found, and if
+none is, one of `LAST`, or else refuse.
+"""
 
 
 def parse(spec: object) -> Finder:
@@ -135,9 +140,28 @@ def search(
 def check_if_none(value: str | None) -> str | None:
     """Return `value` if it is None or one of `IF_NONE`. Raises `InvalidParameter`."""
     if value not in (None, *IF_NONE):
-        hint = f"{meant(str(value), IF_NONE)}write whole or copy, or leave it out to refuse"
+        listed = f"{', '.join(IF_NONE[:-1])} or {IF_NONE[-1]}"
+        hint = f"{meant(str(value), IF_NONE)}write {listed}, or leave it out to refuse"
         raise InvalidParameter("if_none", value, "is unknown", hint=hint)
     return value
+
+
+def passes_over(if_none: str | None) -> bool:
+    """Return whether what one finder does not find is passed over where another finds something.
+
+    >>> passes_over("others+copy"), passes_over("copy")
+    (True, False)
+    """
+    return if_none is not None and if_none.partition(JOIN)[0] == OTHERS
+
+
+def last_of(if_none: str | None) -> str | None:
+    """Return what becomes of a photo of which what was found is not enough: one of `LAST`, or None to refuse.
+
+    >>> last_of("others+copy"), last_of("copy"), last_of("others")
+    ('copy', 'copy', None)
+    """
+    return (if_none.partition(JOIN)[2] or None) if if_none is not None and passes_over(if_none) else if_none
 
 
 def _parse_text(text: str) -> Finder:

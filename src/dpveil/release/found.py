@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from dpveil.core.origin import FACE, PLATE, SAME, TEXT, Origin
+from dpveil.core.origin import EXCEPT, FACE, PLATE, SAME, TEXT, Origin
 
 FACE_BOX: Final = f"position and size of the face box, {SAME}"
 PLACE: Final = f"position and size of the region, {SAME}"
@@ -30,6 +31,22 @@ BY_REQUEST: Final = {
 """By the first word of a request: the kind of what it finds, and the three sentences about that."""
 DETECTED: Final = "detected"
 """The first word of a request by a user's own detector."""
+NONE_FOUND: Final = {
+    "faces": ("no face was found", "faces that were missed stay visible"),
+    "text": ("no text was found", "text that was missed stays visible"),
+    "plates": ("no plate was found", "plates that were missed stay visible"),
+}
+"""By the first word of a request: what is so if it is passed over, and what follows from that."""
+NONE_BUT_KEPT: Final = (
+    "no face was found, or none but those that are to stay as they are",
+    "these and faces that were missed stay visible",
+)
+"""The same of a request that keeps faces, and may have found these."""
+NONE_OF: Final = ("nothing was found for {}", "what was missed stays visible")
+"""The same of any other request."""
+SAME_RESULT: Final = "the guarantee compares photos with the same result"
+PASSED_SINCE: Final = 12
+"""The first wording in which what is not found may be passed over."""
 
 
 def sentences(origin: Origin) -> tuple[tuple[str, ...], str]:
@@ -50,3 +67,35 @@ def sentences(origin: Origin) -> tuple[tuple[str, ...], str]:
     if word == DETECTED:
         return (PLACE, COUNT, FACES_TOO), NO_OTHER.format(origin.kind)
     return (PLACE, COUNT), OUTSIDE
+
+
+def passing(requests: Sequence[str]) -> tuple[str, ...]:
+    """Return what is told, in one sentence, if nothing was found of these requests, which are passed over.
+
+    >>> passing(["faces"])[0].partition(": ")[0]
+    'that no face was found'
+    """
+    told = (f"that {what}: {SAME_RESULT}; {visible}" for what, visible in _unfound(requests))
+    return tuple(filter(None, ["; ".join(told)]))
+
+
+def passed_notes(requests: Sequence[str]) -> tuple[str, ...]:
+    """Return a note for each kind of request of which nothing was found.
+
+    >>> passed_notes(["faces margin=0", "text", "faces"])
+    ('no face was found: faces that were missed stay visible', 'no text was found: text that was missed ...')
+    """
+    return tuple(f"{what}: {visible}" for what, visible in _unfound(requests))
+
+
+def _unfound(requests: Sequence[str]) -> dict[tuple[str, str], None]:
+    """Return what is so of each request that is passed over, and what follows from that, each once."""
+    return dict.fromkeys(_none_found(text) for text in requests)
+
+
+def _none_found(request: str) -> tuple[str, str]:
+    word = request.partition(" ")[0]
+    if word == "faces" and EXCEPT.search(request):
+        return NONE_BUT_KEPT
+    other = NONE_OF[0].format(request), NONE_OF[1]
+    return NONE_FOUND.get(word, other)

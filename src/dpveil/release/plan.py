@@ -8,28 +8,29 @@ from functools import cached_property
 from typing import Any
 
 from dpveil.accounting.meaning import at_least, check_strength_name
-from dpveil.core.certificate import MOST_REGIONS, UNPROTECTED, Certificate
+from dpveil.core.certificate import OTHERS, UNPROTECTED, Certificate
 from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.notes import Aside
 from dpveil.core.origin import BOX, FACE
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
-from dpveil.errors import RegionError, TooWeak
+from dpveil.errors import TooWeak
 from dpveil.io import Source, read
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Placement
 from dpveil.noise.bits import BitSource, SecureBits, check_bits, kind_of
 from dpveil.postprocessing import Step, parse_all
-from dpveil.regions import Finder, Spec, check_if_none, search
-from dpveil.regions.numbering import Order
+from dpveil.regions import Spec, check_if_none
 from dpveil.release import overlooked, words
 from dpveil.release.asked import chosen
 from dpveil.release.crowd import Crowd, check_kept
+from dpveil.release.found import passed_notes
 from dpveil.release.origins import BOXES_ALONE, FACES, stays
 from dpveil.release.payment import Budget, check_payment, pay, refuse_copy
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.saving import Release
+from dpveil.release.sought import Sought
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +38,10 @@ class Plan:
     """How `method` will treat one photo; created by `plan`, read by previews and explanations.
 
     `request` describes the requested regions, as in a certificate, and `missing` those of them that were not
-    found and stay in the clear. `notes` are warnings of finders. `grown` says which given regions became
-    larger, and why. `smallest` is the height in pixels below which none was searched for, by kind of region;
-    `doubtful` are places that look a little like what was searched for, and stay in the clear.
+    found and stay in the clear, or `passed` those that are passed over then. `notes` are warnings of finders.
+    `grown` says which given regions became larger, and why. `smallest` is the height in pixels below which
+    none was searched for, by kind of region; `doubtful` are places that look a little like what was searched
+    for, and stay in the clear.
     `quote` and `placement` are None if the photo would be copied without any protection.
     """
 
@@ -54,6 +56,7 @@ class Plan:
     grown: tuple[str, ...] = ()
     smallest: Mapping[str, int] = field(default_factory=dict)
     doubtful: tuple[Region, ...] = ()
+    passed: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """Return the method and the guarantee only: a representation ends up in logs."""
@@ -133,8 +136,9 @@ class Plan:
         instead = words.INSTEAD_BY_A_FACE if self.method.regions == FACES else words.INSTEAD
         whole = (instead,) * any(origin.fallback for origin in origins)
         placed = () if self.placement is None else self.placement.notes
-        kept = map(Aside, stays(self.request, () if self.quote is None else self.quote.regions))
-        return (*self.method.notes, *self.photo.notes, *self.grown, *whole, *alone, *placed, *kept, *unseen)
+        kept = stays(self.request, () if self.quote is None else self.quote.regions)
+        left = map(Aside, (*kept, *passed_notes(self.passed)))
+        return (*self.method.notes, *self.photo.notes, *self.grown, *whole, *alone, *placed, *left, *unseen)
 
     def check_strength(self, least: str | None) -> None:
         """Raise `TooWeak` if the total is below `least` (strong, moderate or weak) or a region is missing.
@@ -184,7 +188,8 @@ class Plan:
             method=self.method.name,
             parameters=self.method.parameters(),
             request=self.request,
-            missing=self.missing,
+            missing=self.missing or self.passed,
+            if_none=OTHERS if self.passed else None,
             guarantees=quote.guarantees,
             regions=quote.regions,
             composition=quote.total,
@@ -231,8 +236,9 @@ def plan(
     for face-space methods.
     `post_processing` names steps, such as "median:3", that are applied to each region after the draw at no
     cost. If one of the choices is not found, `NoRegion` is raised, unless `if_none` is "whole" (protect the
-    whole photo) or "copy" (protect what the other choices found, possibly nothing, and warn). A strength
-    below `at_least` raises `TooWeak`. Raises errors of `dpveil.errors`. Source: docs, "Guarantees".
+    whole photo), "copy" (protect what the other choices found, possibly nothing, and warn), or "others"
+    (protect what the other choices found; "others+whole" and "others+copy" if none found anything). A
+    strength below `at_least` raises `TooWeak`. Raises errors of `dpveil.errors`. Source: docs, "Guarantees".
 
     >>> import numpy as np
     >>> made = plan(np.zeros((8, 8), np.uint8), "dp-pix", epsilon=1, block=8)
@@ -244,18 +250,20 @@ def plan(
     check_if_none(if_none)
     steps = tuple(parse_all(post_processing))
     seen = made_by.visible(given, finders)
-    found, missing = _found(seen, finders, made_by.order_in(seen, finders), if_none)
+    sought = Sought.by(seen, finders, made_by.order_in(seen, finders), if_none)
+    found, passed = sought.regions, sought.passed
     placement = made_by.place(given, found) if found else None
     check_kept(found, () if placement is None else placement.regions)
     made = Plan(
         photo=given,
         method=made_by,
         request=tuple(finder.description for finder in finders),
-        missing=missing,
+        missing=sought.missing,
+        passed=passed,
         notes=tuple(note for finder in finders for note in finder.notes),
         post_processing=steps,
         placement=placement,
-        quote=None if placement is None else Quote.of(made_by, placement.regions, given),
+        quote=None if placement is None else Quote.of(made_by, placement.regions, given, passed),
         grown=() if placement is None else _grown(made_by, found, placement.regions),
         smallest=overlooked.smallest(seen, finders),
         doubtful=overlooked.doubtful(seen, finders, () if placement is None else placement.regions),
@@ -274,19 +282,3 @@ def _grown(method: Method, asked: Sequence[Region], placed: Sequence[Region]) ->
         for before, after in pairs
         if before.box != after.box and not before.origin.found
     )
-
-
-def _found(
-    photo: Photo, finders: Sequence[Finder], order: Order | None, if_none: str | None
-) -> tuple[tuple[Region, ...], tuple[str, ...]]:
-    """Return the regions to protect, and the descriptions of the finders that found none."""
-    found, missing = search(photo, finders, order)
-    if missing and if_none is None:
-        raise next(iter(missing.values()))
-    if missing and if_none == "whole":
-        return (Region.whole(photo, fallback=True),), ()
-    if max(len(found), len(finders)) > MOST_REGIONS:
-        raise RegionError(
-            f"there are more than {MOST_REGIONS:,} regions", hint="protect a larger one around them, or whole"
-        )
-    return found, tuple(missing)

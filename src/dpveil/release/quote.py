@@ -21,6 +21,7 @@ from dpveil.core.region import Box, Region, RegionRecord, first_overlap
 from dpveil.errors import RegionError
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
+from dpveil.release.found import passing
 from dpveil.release.whole import about_all
 from dpveil.release.words import CHOSEN, CHOSEN_SINCE, FEW_SINCE, cautions, covers, few_only, shown
 
@@ -35,6 +36,7 @@ class Quote:
     """The guarantee, and what stays in the clear, of releasing these `regions` by `method`.
 
     The photo has width × height pixels and 1 or 3 channels. Sentences are in one of the `WORDINGS`.
+    `passed` are the requests of which nothing was found, and which were to be passed over then.
 
     >>> from dpveil.mechanisms.pixel import DPPix
     >>> face = RegionRecord(Box(40, 52, 88, 120), Origin("face", number=1, found=True))
@@ -49,16 +51,17 @@ class Quote:
     height: int
     channels: int
     wording: int = WORDING
+    passed: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, method: Method, regions: Sequence[Region], photo: Photo) -> Quote:
+    def of(cls, method: Method, regions: Sequence[Region], photo: Photo, passed: Sequence[str] = ()) -> Quote:
         """Return the quote for regions of a photo as they are placed; raises what would prevent a draw."""
         records = tuple(region.record for region in regions)
         size = {"width": photo.width, "height": photo.height}
         for record in records:
             if problem := record.problem(**size):
                 raise RegionError(f"the region {record.in_words()} {problem}", hint="give it another origin")
-        quote = cls(method, records, **size, channels=photo.channels)
+        quote = cls(method, records, **size, channels=photo.channels, passed=tuple(passed))
         quote.prepare()
         return quote
 
@@ -119,6 +122,11 @@ class Quote:
         for height, width in dict.fromkeys((r.box.h, r.box.w) for r in self.regions):
             self.method.prepare(height=height, width=width, channels=self.channels)
 
+    @cached_property
+    def _told(self) -> tuple[str, ...]:
+        """What is told by the requests that were passed over: once, as there may be many and many regions."""
+        return passing(self.passed)
+
     def _size(self, record: RegionRecord) -> Size:
         return {"height": record.box.h, "width": record.box.w, "channels": self.channels}
 
@@ -129,6 +137,7 @@ class Quote:
         clear += method.shown_by_place(record)
         if self.wording >= CHOSEN_SINCE and (chosen := ", ".join(method.set_by_user)):
             clear += (CHOSEN.format(chosen),)
+        clear += self._told
         words = covers(record, self.channels, wording=self.wording)
         scope = Scope(words, cost.scope.in_the_clear + clear)
         return replace(cost, scope=scope)

@@ -17,6 +17,7 @@ from dpveil.core.registry import METHODS
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method
 from dpveil.regions.boxes import asked_box
+from dpveil.release.found import PASSED_SINCE
 from dpveil.release.origins import FACES, SURE, kind_of, origin_problems
 from dpveil.release.words import CELLS_SINCE
 
@@ -72,6 +73,21 @@ def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
             yield f"the requested region {text} is not a box"
         elif wanted is not None and not (whole if text == WHOLE else _within(wanted, boxes)):
             yield f"the requested region {text} is in no protected region"
+
+
+def passing_problems(certificate: Certificate) -> Iterator[str]:
+    """Yield why what was not found cannot have been passed over, if the certificate says that it was.
+
+    Something has to be missing, and something else to be replaced.
+    """
+    if certificate.if_none is None:
+        return
+    if certificate.wording < PASSED_SINCE:
+        yield f"something is passed over, which is not possible in wording {certificate.wording}"
+    if not certificate.missing:
+        yield "something is passed over, and nothing is missing"
+    if all(record.origin.fallback for record in certificate.regions):
+        yield "something is passed over, and nothing else is replaced"
 
 
 def _all(record: RegionRecord, heads: bool) -> bool:

@@ -27,7 +27,7 @@ from dpveil.postprocessing import stated as stated_step
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.pair import Pair, parsed
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
-from dpveil.release.requests import are_unplaced, place_problems, request_problems
+from dpveil.release.requests import are_unplaced, passing_problems, place_problems, request_problems
 from dpveil.release.saving import certificate_path, image_path, read_certificate
 from dpveil.release.trust import judged
 from dpveil.release.verified import Verification
@@ -221,6 +221,7 @@ def _text_problems(certificate: Certificate, output: Output, max_pixels: int) ->
         due = certificate.bits == "seeded" if text == SEEDED else not certificate.guarantees
         if (text in certificate.warnings) != due:
             yield f"the warning {text.split(':')[0]!r} {'is missing' if due else 'does not belong here'}"
+    yield from passing_problems(certificate)
     if certificate.guarantees and not wrong:
         yield from request_problems(certificate, output)
 
@@ -246,7 +247,13 @@ def _promise_problems(certificate: Certificate, output: Output) -> Iterator[str]
     if certificate.in_these_words:
         yield from place_problems(certificate, output, method)
     size = {"width": output.width, "height": output.height, "channels": output.channels}
-    quote = Quote(method, certificate.regions, **size, wording=certificate.wording)
+    quote = Quote(
+        method,
+        certificate.regions,
+        **size,
+        wording=certificate.wording,
+        passed=certificate.passed_over,
+    )
     for record, told, due in zip(certificate.regions, certificate.guarantees, quote.guarantees, strict=True):
         if not _agree(told, due, certificate):
             yield _difference(record.label, told, due)
@@ -264,7 +271,7 @@ def _promise_problems(certificate: Certificate, output: Output) -> Iterator[str]
     needed = bit_cautions(certificate.bits)
     if certificate.in_these_words:
         needed += quote.warnings(sizes=MOST_SIZES)
-        needed += tuple(MISSING.format(text) for text in certificate.missing)
+        needed += tuple(MISSING.format(text) for text in certificate.exposed)
     warned = frozenset(certificate.warnings)
     yield from (f"the warning {text!r} is missing" for text in needed if text not in warned)
 

@@ -8,8 +8,10 @@ from typing import Final
 
 from dpveil.core.certificate import Certificate
 from dpveil.core.guarantee import Guarantee
+from dpveil.io.names import quoted
 from dpveil.noise.bits import SECURE, UNKNOWN
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
+from dpveil.release.found import passed_notes
 from dpveil.release.origins import stays
 from dpveil.release.words import NOT_CHECKED, bit_cautions, few_only, share, unchecked, verdict
 
@@ -100,7 +102,8 @@ class Verification:
             notes = (*notes, few_only(stated.composition))
         if (output := stated.output) and (part := share(stated.regions, output.width, output.height)):
             notes = (part, *notes)
-        notes = (*notes, *stays(stated.request, stated.regions))
+        passed = map(quoted, passed_notes(stated.passed_over))
+        notes = (*notes, *stays(stated.request, stated.regions), *passed)
         if self.unsaid:
             notes = (*notes, UNSAID.format("; ".join(self.unsaid)))
         return (*notes, *unchecked(stated), *self.signature, *filter(None, [self.together]))

@@ -46,7 +46,7 @@ class Budget:
         if subject is None:
             raise UsageError("the settings name no subject to pay", hint='add "subject", such as "album-7"')
         if planned["total"] is None:
-            raise UsageError("a copy without protection cannot be paid for", hint="leave if_none out")
+            raise UsageError("a copy without protection cannot be paid for", hint="leave copy out of if_none")
         guarantee, covered = parse_guarantee(planned["total"]), _covered(planned.get("covered"))
         try:
             return self.ledger.debit(subject, guarantee, _unit(caller, key), covered=covered)

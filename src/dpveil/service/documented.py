@@ -37,7 +37,7 @@ SETTINGS: Final = {
             "description": "whole, faces, text, plates, faces+text, a box x,y,w,h in pixels, object:x,y,w,h"
             " for no face, or a list."
         },
-        "if_none": {"enum": ["whole", "copy"]},
+        "if_none": {"enum": ["whole", "copy", "others", "others+whole", "others+copy"]},
         "at_least": {"enum": ["weak", "moderate", "strong"]},
         "post_processing": {"type": "array", "items": {"type": "string"}},
         "format": {"enum": ["png", "jpeg", "webp", "tiff", "bmp"]},

@@ -13,9 +13,10 @@ from dpveil.core.photo import Photo
 from dpveil.errors import InvalidParameter, NoRegion
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step, parse_all
-from dpveil.regions import Finder, Spec
+from dpveil.regions import Finder, Spec, check_if_none
 from dpveil.regions.faces import Faces
 from dpveil.regions.masks import GivenMask, GivenRegion
+from dpveil.regions.spec import last_of
 from dpveil.release.asked import chosen
 from dpveil.video.asked import ON_LOST
 from dpveil.video.facts import Facts
@@ -57,9 +58,10 @@ def analyze(
     """Return how `method` will treat a clip: its tracks and guarantees. Draws and spends nothing.
 
     `method`, `parameters` and `regions` are as in `dpveil.plan`. Frames are searched at least `every` so many
-    seconds. Tracks of `keep` stay as they are; those of each group in `link` are one person. With `if_none`
-    "whole" the whole clip is replaced if nothing is found. All else is as in `VideoPlan` and `TrackSettings`.
-    Raises errors of `dpveil.errors`.
+    seconds. Tracks of `keep` stay as they are; those of each group in `link` are one person. What one choice
+    of regions does not find is passed over where another finds something; with `if_none` "whole" or
+    "others+whole", the whole clip is replaced if nothing is found. All else is as in `VideoPlan` and
+    `TrackSettings`. Raises errors of `dpveil.errors`.
     """
     made_by, finders = chosen(method, regions, parameters)
     choices: dict[str, Any] = {"over_time": over_time, "pose": pose, "event_times": event_times}
@@ -94,9 +96,9 @@ def tracked(
     if_none: str | None,
     progress: Progress = nothing,
 ) -> Found:
-    """Return the tracks of a clip; raises `NoRegion` if there is none, unless `if_none` is "whole"."""
+    """Return the tracks of a clip; raises `NoRegion` if there is none, unless `if_none` says whole."""
     facts = clip.facts
-    if if_none not in (None, "whole"):
+    if (last := last_of(check_if_none(if_none))) == "copy":
         hint = "write whole, or leave it out: a clip without a region is refused"
         raise InvalidParameter("if_none", if_none, "is not for clips", hint=hint)
     for finder in finders:
@@ -119,7 +121,7 @@ def tracked(
     try:
         found = find_tracks(clip.frames(), facts, searching, settings, step)
     except NoRegion:
-        if if_none is None:
+        if last is None:
             raise
         return Found(tracks=(whole(facts),), cuts=(), frames=facts.frames, searched=facts.frames)
     more = len(given)

@@ -25,9 +25,11 @@ the T guarantees, and T · ε/T = ε (Dwork & Roth 2014, theorem 3.16; for ρ Bu
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import accumulate
 from typing import Any, Final, Protocol, TypeVar
 
 from dpveil.accounting import compose
@@ -113,6 +115,27 @@ def persons(tracks: Iterable[T]) -> list[tuple[T, ...]]:
 def length(group: Sequence[Seen]) -> int:
     """Return the number of frames of one person's tracks, all of them together."""
     return sum(track.last - track.first + 1 for track in group)
+
+
+def together(group: Sequence[Seen]) -> list[int]:
+    """Return for each of a person's tracks the frames of all of them while it is seen, each counted.
+
+    A split draws so often while a track is seen, and any of these draws may read its region: linked tracks
+    may overlap.
+
+    >>> from types import SimpleNamespace as Track
+    >>> together([Track(first=0, last=9), Track(first=5, last=14), Track(first=20, last=20)])
+    [15, 15, 1]
+    """
+    starts, ends = sorted(track.first for track in group), sorted(track.last + 1 for track in group)
+    begun, ended = [0, *accumulate(starts)], [0, *accumulate(ends)]
+
+    def until(frame: int) -> int:
+        """Return the number of frames of all tracks before this one."""
+        one, two = bisect_right(starts, frame), bisect_right(ends, frame)
+        return (one * frame - begun[one]) - (two * frame - ended[two])
+
+    return [until(track.last + 1) - until(track.first) for track in group]
 
 
 def name_of(group: Sequence[Seen]) -> str:

@@ -16,7 +16,7 @@ from dpveil.core.stated_json import loads
 from dpveil.errors import INTACT, CertificateError, DPVeilError, MissingPlugin
 from dpveil.io import MAX_PIXELS
 from dpveil.postprocessing import stated as stated_step
-from dpveil.video.asked import ON_LOST, OVER_TIME, check_word, draws_faces
+from dpveil.video.asked import FIXED, MEAN, ON_LOST, OVER_TIME, check_word, draws_faces
 from dpveil.video.certificate import SCHEMA, ClipOutput, VideoCertificate
 from dpveil.video.path import POSES
 from dpveil.video.plan_checks import MOST_FRAMES, MOST_TRACKS, check_text, whole
@@ -136,6 +136,8 @@ def _check_sizes(quote: ClipQuote) -> None:
             raise ValueError("a raster where a crop is read, or none where it is")
         if kind == WHOLE and size != (quote.width, quote.height):
             raise ValueError("less than the whole picture")
+        if quote.over_time == MEAN and (len(group) > 1 or kind not in FIXED):
+            raise ValueError("a mean of what moves")
     if not quote.persons:
         raise ValueError("nothing is replaced")
 

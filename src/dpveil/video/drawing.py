@@ -58,6 +58,11 @@ def draw(scene: Scene, subject: Subject, image: Image, bits: BitSource) -> Drawn
     return Drawn(raster=_raster(scene, image[scene.raster(track, subject.key.frame).slices], bits))
 
 
+def check_face(scene: Scene, track: Track, key: Key, image: Image) -> None:
+    """Raise `RegionError` if the face of a key cannot be placed as the method asks. Nothing is drawn."""
+    _crop(scene, track, key, image)
+
+
 def draw_mean(scene: Scene, mean: Mean, bits: BitSource) -> Drawn:
     """Draw an object whose box does not move from the mean of its frames."""
     return Drawn(raster=_raster(scene, mean.raster, bits))
@@ -132,19 +137,34 @@ def _raster(scene: Scene, pixels: Image, bits: BitSource) -> Image:
 
 def _face(scene: Scene, track: Track, key: Key, image: Image, bits: BitSource) -> Released:
     """Return the released face of a person, followed by the steps."""
-    method = scene.method
-    if not isinstance(method, FaceMethod):
-        raise InvalidParameter("method", method.name, "shows no faces", hint="use a face method")
+    method = _face_method(scene)
     _ = method.inpainting.held  # raises before anything is drawn
-    seen = image.copy()
-    for spot in scene.spots(key.frame):
-        if spot.region is not None and not scene.shows_face(spot.track):
-            spot.region.paste(seen, np.full((spot.region.box.h, spot.region.box.w, 3), COVER.level, np.uint8))
-    crop = _exact(method, key, seen).crop(seen, method.frame)
-    face = method.views(crop[None], bits=bits)(None)[0]
+    face = method.views(_crop(scene, track, key, image)[None], bits=bits)(None)[0]
     for step in scene.steps:
         face = face.after(step) if isinstance(face, Figure | Dressed) else step(face)
     return face
+
+
+def _face_method(scene: Scene) -> FaceMethod:
+    if not isinstance(scene.method, FaceMethod):
+        raise InvalidParameter("method", scene.method.name, "shows no faces", hint="use a face method")
+    return scene.method
+
+
+def _crop(scene: Scene, track: Track, key: Key, image: Image) -> Image:
+    """Return the canonical crop of a face in the frame of its key, with grey where others are covered.
+
+    It holds protected pixels: only a mechanism may use it.
+    """
+    method, seen = _face_method(scene), image.copy()
+    for spot in scene.spots(key.frame):
+        if spot.region is not None and not scene.shows_face(spot.track):
+            spot.region.paste(seen, np.full((spot.region.box.h, spot.region.box.w, 3), COVER.level, np.uint8))
+    try:
+        return _exact(method, key, seen).crop(seen, method.frame)
+    except RegionError as error:
+        problem = f"track {track.number}, frame {key.frame}: {error.message}"
+        raise RegionError(problem, hint=error.hint) from error
 
 
 def _exact(method: FaceMethod, key: Key, image: Image) -> Similarity:

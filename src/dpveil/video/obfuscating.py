@@ -26,6 +26,7 @@ from dpveil.release.saving import certificate_path
 from dpveil.video import told
 from dpveil.video.analyzing import Progress, analyze, nothing
 from dpveil.video.asked import HOLD, ONCE
+from dpveil.video.begun import digest_of
 from dpveil.video.certificate import VideoCertificate
 from dpveil.video.encoders import container_for
 from dpveil.video.finished import finished
@@ -37,7 +38,7 @@ from dpveil.video.possible import check_possible
 from dpveil.video.reading import open_clip
 from dpveil.video.rendering import render
 from dpveil.video.source import Source
-from dpveil.video.state import digest_of, drop, folder_of, left_plan
+from dpveil.video.state import drop, folder_of, left_plan
 
 USUAL: Final[Mapping[str, Json]] = {
     "over_time": ONCE,
@@ -53,6 +54,7 @@ LEFT: Final = (
     " was paid for it is lost if you remove that folder"
 )
 DROPPED: Final = "left out of the clip: {}"
+OTHER_PLAN: Final = "{} is a release with these settings, of other tracks or places than this run finds"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,20 +73,24 @@ class ClipRun:
             own["event_seconds"] = to_json(exact(own["event_seconds"], "event_seconds"))
         return {**chosen, **USUAL, **own}
 
+    @property
+    def question(self) -> str:
+        """The digest of all that is asked of any clip."""
+        more = str(dict(self.more))
+        return digest_of({"settings": self.settings, "if_none": self.choices.if_none, "more": more})
+
     def release(self, task: Task, progress: Progress = nothing) -> Entry:
         """Release one clip, or only plan it in a dry run; return its entry in the report.
 
-        A release with these settings is skipped. Raises errors of `dpveil.errors`; after any of them, as
-        after an interrupt, the same call goes on where this one was.
+        A release by the same question, or of the tracks that would be found, is skipped. Raises errors of
+        `dpveil.errors`; after any of them, as after an interrupt, the same call goes on where this one was.
         """
-        choices, stamp = self.choices, task.stamp
-        if not choices.force and (there := self._finished(task, stamp)) is not None:
+        choices = self.choices
+        if not choices.force and (there := self._finished(task, progress)) is not None:
             return _skipped(task, there)
         if choices.force:
             _check_ours(task.output)
-        with closing(Source(task.source)) as source:
-            clip = source.sha256()
-        asked = digest_of({"settings": self.settings, "clip": clip, "more": str(dict(self.more))})
+        asked = self._asked(task)
         plan = self._plan(task, asked, progress)
         if choices.dry:
             with open_clip(task.source) as opened:
@@ -93,7 +99,13 @@ class ClipRun:
             return _planned(task, plan)
         make_folder(task.output.parent)
         chosen = {"seed": choices.seed, "sign": choices.sign, "replace": choices.force}
-        return released(task, plan, {**choices.paying, **chosen, "asked": asked, "progress": progress})
+        more = {**choices.paying, **chosen, "asked": asked, "progress": progress}
+        return released(task, plan, more, question=self.question)
+
+    def _asked(self, task: Task) -> str:
+        """Return the digest of the question and the clip."""
+        with closing(Source(task.source)) as source:
+            return digest_of({"question": self.question, "clip": source.sha256()})
 
     def _plan(self, task: Task, asked: str, progress: Progress) -> VideoPlan:
         """Return the plan that a process which was killed has left, or a new one."""
@@ -114,28 +126,48 @@ class ClipRun:
             **self.more,
         )
 
-    def _finished(self, task: Task, stamp: Stamp | None) -> VideoCertificate | None:
-        """Return the certificate of an earlier release with the same settings; None if nothing is there."""
+    def _finished(self, task: Task, progress: Progress) -> VideoCertificate | None:
+        """Return the certificate of an earlier release that this run would make; None if nothing is there."""
         output, choices = task.output, self.choices
         payer = {"seed": choices.seed, "ledger": choices.ledger, "subject": choices.subject}
         stated = finished(output, self.settings, sign=choices.sign, **payer)  # type: ignore[arg-type]
         if stated is None:
             return None
         if any(track.visible or track.person is not None for track in stated.quote.tracks):
-            raise taken(output)  # a plan with choices that a run does not have
-        if State.read(output.parent).replaced(stated.output.sha256, stamp):
+            raise _by_other_plan(task)  # one with choices that a run does not have
+        if State.read(output.parent).replaced(stated.output.sha256, task.stamp):
             text = f"{shown(task.source)} was replaced or changed since {shown(output)} was released from it"
             raise DPVeilError(text, hint=f"{ALONE}, which costs again", arguments=ARGUMENTS)
         if choices.at_least is not None and not at_least(stated.strength, choices.at_least):
             raise TooWeak(asked=choices.at_least, strength=stated.strength, total=stated.composition)
+        self._check_tracks(task, stated, progress)
         return stated
 
+    def _check_tracks(self, task: Task, stated: VideoCertificate, progress: Progress) -> None:
+        """Raise `DPVeilError` unless a release is by this question, or has the tracks that would be found.
 
-def released(task: Task, plan: VideoPlan, more: Mapping[str, Any]) -> Entry:
-    """Release a clip by its plan; `more` are arguments of `render`. Return its entry in the report."""
+        The clip is analyzed if the question is not known to be the same. Plans are compared by what is
+        remembered of the release, and by its certificate, which has no places.
+        """
+        stamps = State.read(task.output.parent).stamps.get(stated.output.sha256)
+        if stamps is not None and _stamp_of(self.question) in stamps:
+            return
+        plan = self._plan(task, self._asked(task), progress)
+        if plan.quote != stated.quote or (stamps is not None and _stamp_of(plan.sha256) not in stamps):
+            raise _by_other_plan(task)
+        if not self.choices.dry:
+            _note(task, stated, (task.stamp, _stamp_of(plan.sha256), _stamp_of(self.question)))
+
+
+def released(task: Task, plan: VideoPlan, more: Mapping[str, Any], *, question: str | None = None) -> Entry:
+    """Release a clip by its plan; `more` are arguments of `render`. Return its entry in the report.
+
+    A `question` that a run asked is remembered with the release.
+    """
     stamp = task.stamp
     made = render(plan, task.source, task.output, **more)
-    noted = _note(task, made.certificate, (stamp, _stamp_of(plan)))
+    digests = (plan.sha256, *((question,) if question else ()))
+    noted = _note(task, made.certificate, (stamp, *map(_stamp_of, digests)))
     return _entry(RELEASED, task, made.certificate, (*_about(plan), *noted))
 
 
@@ -148,7 +180,7 @@ def again(task: Task, plan: VideoPlan, paying: Mapping[str, Any]) -> Entry | Non
     stated = finished(task.output, plan.settings, quote=plan.quote, **chosen)
     if stated is None:
         return None
-    if State.read(task.output.parent).replaced(stated.output.sha256, _stamp_of(plan)):
+    if State.read(task.output.parent).replaced(stated.output.sha256, _stamp_of(plan.sha256)):
         raise taken(task.output)  # by another plan: its places are not in the certificate
     return _skipped(task, stated)
 
@@ -195,13 +227,20 @@ def _about(plan: VideoPlan) -> tuple[str, ...]:
     return (*more, *remark, *happens, *dropped)
 
 
-def _stamp_of(plan: VideoPlan) -> Stamp:
-    """Return what stands for a plan where files have a size and a time: 120 bits of its hash."""
-    return int(plan.sha256[:15], 16), int(plan.sha256[15:30], 16)
+def _by_other_plan(task: Task) -> DPVeilError:
+    """Return the error for a release that is there, and is not the one that a run would make."""
+    text = OTHER_PLAN.format(shown(task.output))
+    hint = f"leave out the clip to keep it, or choose another {{out}}; or {ALONE}, which costs again"
+    return DPVeilError(text, hint=hint, arguments=ARGUMENTS)
+
+
+def _stamp_of(sha256: str) -> Stamp:
+    """Return what stands for a hash where files have a size and a time: 120 bits of it."""
+    return int(sha256[:15], 16), int(sha256[15:30], 16)
 
 
 def _note(task: Task, stated: VideoCertificate, stamps: Sequence[Stamp | None]) -> tuple[str, ...]:
-    """Store the stamps of a clip and of its plan with the release; return a note if that fails."""
+    """Store stamps of a clip, of its plan and of a question with the release; return a note if that fails."""
     try:
         state = State.read(task.output.parent)
         for stamp in stamps:

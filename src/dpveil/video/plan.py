@@ -105,7 +105,7 @@ class VideoPlan:
             object.__setattr__(self, "event_seconds", exact(self.event_seconds, "event_seconds"))
         object.__setattr__(self, "tracks", tuple(sorted(self.tracks, key=lambda track: track.number)))
         _ = self.quote.total  # raises what cannot be promised
-        if not self.quote.no_event:
+        if self.quote.no_event in ("", words.NOT_NAMED):
             check_event(self.tracks, self.request)
 
     def __repr__(self) -> str:
@@ -210,8 +210,8 @@ class VideoPlan:
     @property
     def remark(self) -> str:
         """What drawing each frame at the full price would have cost, in words; empty if nothing costs."""
-        frames = sum(draw.frames for draw in self.draws if not draw.guarantee.free)
-        return "" if self.total.free else words.without_sharing(self.per_frame, frames)
+        draws = sum(draw.frames for draw in self.draws if not draw.guarantee.free)
+        return "" if self.total.free else words.without_sharing(self.per_frame, draws)
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -233,12 +233,13 @@ class VideoPlan:
 
         A clip is the bytes of its file. Costs of several releases add up to a promise about what all of them
         cover, so all that decides that counts: the replaced tracks with their keys, the shape that the method
-        replaces, the grid of the pose, and whether the sound is kept. It is the same for all debits of a
-        plan, as a person's draw is shown beside what the others' regions hide. Where singular vectors are in
-        the clear, their rasters count as well, as in `Covered.of`.
+        replaces, also whether a face is shown there, the grid of the pose, and whether the sound is kept. It
+        is the same for all debits of a plan, as a draw is shown beside what the others' regions hide. Where
+        singular vectors are in the clear, their rasters count as well, as in `Covered.of`.
         """
         names = ("protect", "placing")
-        hidden: list[Json] = [[t.kind, *map(_place, t.keys)] for t in self.tracks if not t.visible]
+        scene = self.scene
+        hidden: list[Json] = [[t.kind, scene.shows_face(t), *map(_place, t.keys)] for t in scene.tracks]
         shape: Json = [str(getattr(self.method, name, "")) for name in names]
         data: dict[str, Json] = {
             "faces": draws_faces(self.method),

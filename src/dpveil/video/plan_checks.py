@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from dpveil.core.origin import KIND, WHOLE
+from dpveil.core.origin import FACE, KIND, WHOLE, Origin
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.io import MAX_PIXELS
 from dpveil.io.names import quoted
@@ -138,6 +138,9 @@ def _check_track(track: Track, frames: int, where: str) -> None:
     if not KIND.fullmatch(check_text(track.kind, f"{where}.kind")):
         raise refused(f"{where}.kind", track.kind, "is no kind of region", "such as face, text or box")
     check_text(track.finder, f"{where}.finder")
+    if track.kind == FACE and Origin(FACE, track.finder).faceless:
+        hint = "write faces by hand, or the kind of what is covered there"
+        raise refused(f"{where}.finder", track.finder, "finds no faces, and this is one", hint)
     if track.end not in ENDS:
         raise refused(f"{where}.end", track.end, "is unknown", f"one of {', '.join(ENDS)}")
     score: Any = track.score

@@ -13,7 +13,7 @@ from typing import Any, Final
 from dpveil.accounting.meaning import NONE, strength
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, to_json
-from dpveil.core.origin import BOX, FACE, OBJECT, WHOLE, Origin
+from dpveil.core.origin import FACE, WHOLE, Origin
 from dpveil.core.region import Box, RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method
@@ -23,7 +23,19 @@ from dpveil.release.whole import about_all
 from dpveil.release.words import CHOSEN, few_only, pure_noise, verdict
 from dpveil.video import words
 from dpveil.video.asked import FIXED, ONCE, SPLIT, check_mode
-from dpveil.video.budget import CHANNELS, CROP, length, name_of, per_draw, persons, size_of, times, total_of
+from dpveil.video.budget import (
+    CHANNELS,
+    CROP,
+    length,
+    name_of,
+    per_draw,
+    persons,
+    size_of,
+    times,
+    together,
+    total_of,
+)
+from dpveil.video.clear import clip_shows, is_given
 from dpveil.video.path import FINE
 from dpveil.video.track import Track
 from dpveil.video.units import Event
@@ -114,7 +126,7 @@ class ClipQuote:
         covered = "; ".join(each.scope.covers for each in self.guarantees[:MOST_NAMED])
         more = len(self.guarantees) - MOST_NAMED
         covered += f"; and {more:,} more" if more > 0 else ""
-        return replace(total_of(self.guarantees), scope=Scope(covered, (*self._clip_shows, *shown)))
+        return replace(total_of(self.guarantees), scope=Scope(covered, (*clip_shows(self), *shown)))
 
     @property
     def strength(self) -> str:
@@ -169,11 +181,13 @@ class ClipQuote:
 
     @cached_property
     def about_track(self) -> Guarantee:
-        """The most that any one track costs: its share of the frames in a split, else its person's draw."""
+        """The most that any one track costs: all shares that are drawn while it is seen in a split, else its
+        person's draw.
+        """
         costs = [
-            self._for_frames(index, length([track]))
+            self._for_frames(index, frames)
             for index, group in enumerate(self.persons)
-            for track in group
+            for frames in {*together(group)}
         ]
         return replace(_largest(costs, self.total), scope=Scope(words.ONE_TRACK))
 
@@ -204,12 +218,17 @@ class ClipQuote:
         """Why there is no promise about events; empty if there is one."""
         if self.event is None:
             return words.NOT_ASKED
-        if not all(map(_given, self.request)) or any(track.kind not in FIXED for track in self.tracks):
+        if not all(map(is_given, self.request)) or any(track.kind not in FIXED for track in self.tracks):
             return words.BY_PIXELS
         if not self.total.relation.implies(ANY):
             return words.FEW
         always = all(not t.visible and (t.first, t.last) == (0, self.frames - 1) for t in self.tracks)
-        return "" if always else words.NOT_ALWAYS
+        if not always:
+            return words.NOT_ALWAYS
+        boxes = [asked_box(each).box for each in self.request if each != WHOLE]
+        named = {(box.w, box.h) for box in boxes} | ({None} if boxes else set())
+        parts = zip(self.persons, self.sizes, strict=True)
+        return "" if all(g[0].kind == WHOLE or size in named for g, size in parts) else words.NOT_NAMED
 
     @property
     def _sizes(self) -> list[Size | None]:
@@ -236,24 +255,6 @@ class ClipQuote:
         covered = words.covers(name_of(group), group[0].kind, length(group), size, self.over_time)
         return replace(cost, scope=Scope(covered, tuple(shown)))
 
-    @property
-    def _clip_shows(self) -> tuple[str, ...]:
-        replaced = [track for group in self.persons for track in group]
-        found = any(track.kind not in FIXED for track in self.tracks)
-        always = any(t.kind == WHOLE and (t.first, t.last) == (0, self.frames - 1) for t in replaced)
-        beside: tuple[str, ...] = ()
-        if found:
-            own = any(track.kind in (BOX, OBJECT) for track in replaced)
-            beside = (words.PLACES, *(words.NOT_ROUNDED,) * own, words.COUNT, words.MOTION, words.MISSED)
-        if not found and not always:
-            beside = (words.GIVEN, words.OUTSIDE)
-        if not found and not all(map(_given, self.request)):
-            beside = (words.NOTHING, *beside)
-        traces = () if always and not found else (words.TRACES,)
-        seen = words.visible(track.number for track in self.tracks if track.visible)
-        linked = words.linked([t.number for t in group] for group in self.persons if len(group) > 1)
-        return (words.SIZE, *beside, *traces, *seen, *linked, *((words.SOUND,) * self.audio))
-
     @cached_property
     def _few_only(self) -> bool:
         """Whether the guarantee is for few pixels, and practically none for all pixels of a region."""
@@ -267,14 +268,6 @@ class ClipQuote:
         about = about_all(method, method.guarantee(**size), size)
         frames = length(group) if self.over_time == SPLIT else 1
         return about is not None and strength(times(about, frames)) == NONE
-
-
-def _given(request: str) -> bool:
-    """Whether a requested region is the whole picture or a user's box, which no pixel changes."""
-    try:
-        return request == WHOLE or asked_box(request) is not None
-    except InvalidParameter:
-        return False
 
 
 def _largest(costs: Sequence[Guarantee], total: Guarantee) -> Guarantee:

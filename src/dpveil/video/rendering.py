@@ -94,8 +94,8 @@ def render(
     with open_clip(source, max_pixels=max_pixels) as opened:
         check_same(plan, opened.facts, source)
         payer = None if ledger is None else [ledger.name, subject]
-        settings = {"plan": plan.sha256, "out": target.name, "seed": seed, "payer": payer}
-        settings["tool"] = this_tool()
+        about = {"clip": plan.facts.sha256, "plan": plan.sha256, "out": target.name}
+        settings = {**about, "seed": seed, "payer": payer, "tool": this_tool()}
         with state(target, settings, anew=replace) as work:
             job = _Job(plan, opened, target, container, work, seed, progress)
             try:

@@ -25,6 +25,7 @@ from dpveil.errors import OutputError
 from dpveil.io.locking import alone
 from dpveil.io.names import shown
 from dpveil.io.writing import OWN, flush_folder, refusal
+from dpveil.video.begun import differing, digests_of
 
 FORMAT: Final = "dpveil.video-state/1"
 KEY: Final = "key"
@@ -39,8 +40,8 @@ PART: Final = "part"
 MOST_BYTES: Final = 1 << 16
 """Most bytes of the state itself, which is short."""
 OTHER: Final = (
-    "give the same clip, plan and options as then, which costs nothing; or {replace}, which drops it, and"
-    " what was paid for it is lost"
+    "give the same as then, which costs nothing; or {replace}, which drops it, and what was paid for it is"
+    " lost"
 )
 
 
@@ -174,7 +175,7 @@ def state(out: Path, settings: Mapping[str, Any], *, anew: bool = False) -> Iter
                 text = f"another process is rendering {shown(out)}"
                 raise OutputError(text, hint="wait until it is done") from error
             folder.chmod(0o700)  # the process before may have removed it, and the lock made it anew
-        yield _begun(folder, digest_of(settings), out, anew=anew)
+        yield _begun(folder, digests_of(settings), out, anew=anew)
 
 
 def left_plan(out: Path, asked: str) -> str | None:
@@ -208,24 +209,14 @@ def drop(out: Path, certificate: bytes) -> bool:
     return False
 
 
-def digest_of(settings: Mapping[str, Any]) -> str:
-    """Return SHA-256 of settings, in hexadecimal.
-
-    >>> digest_of({"a": 1, "b": 2}) == digest_of({"b": 2, "a": 1})
-    True
-    """
-    text = json.dumps(settings, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _begun(folder: Path, digest: str, out: Path, *, anew: bool) -> State:
+def _begun(folder: Path, settings: Mapping[str, str], out: Path, *, anew: bool) -> State:
     """Return the state in a folder that is locked, or a new one if there is none."""
     there = _found(folder) if (folder / STATE).is_file() else None
-    if there is not None and there != {} and (there["digest"] == digest):
+    if there and there["settings"] == settings:
         return State(folder, there["nonce"], resumed=True)
     if there is not None and not anew:
-        problem = "is damaged" if there == {} else "is of another clip, plan or options"
-        text = f"a rendering to {shown(out)} was begun and not finished, and {problem}"
+        problem = f"with {differing(there['settings'], settings)}" if there else "and is damaged"
+        text = f"a rendering to {shown(out)} was begun and not finished, {problem}"
         raise OutputError(text, hint=OTHER, arguments={"replace": "replace=True"})
     with told(folder):
         _clear(folder)
@@ -233,23 +224,22 @@ def _begun(folder: Path, digest: str, out: Path, *, anew: bool) -> State:
         with _new(folder, KEY) as file:
             file.write(os.urandom(32))
         with _new(folder, STATE) as file:
-            file.write(json.dumps({"format": FORMAT, "digest": digest, "nonce": nonce}).encode())
+            file.write(json.dumps({"format": FORMAT, "settings": settings, "nonce": nonce}).encode())
         flush_folder(folder.parent)
     return State(folder, nonce, resumed=False)
 
 
-def _found(folder: Path) -> dict[str, str]:
+def _found(folder: Path) -> dict[str, Any]:
     """Return what a state says: nothing if none was begun, or if it is damaged."""
     try:
         with (folder / STATE).open("rb") as file:
             data = json.loads(file.read(MOST_BYTES))
     except (OSError, ValueError, RecursionError):
         return {}
-    fields = ("format", "digest", "nonce")
-    whole = isinstance(data, dict) and all(isinstance(data.get(name), str) for name in fields)
-    if not whole or data["format"] != FORMAT:
-        return {}
-    return {name: data[name] for name in (*fields, RELEASE) if isinstance(data.get(name), str)}
+    fields = {"format": str, "settings": dict, "nonce": str, RELEASE: str}
+    found = data if isinstance(data, dict) else {}
+    typed = {name: found[name] for name, kind in fields.items() if isinstance(found.get(name), kind)}
+    return typed if {*fields} - {*typed} <= {RELEASE} and typed["format"] == FORMAT else {}
 
 
 def _check_own(folder: Path) -> None:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from dpveil.core.guarantee import counted
 from dpveil.core.numbers import to_json
+from dpveil.core.origin import FACE, PLATE, TEXT
+from dpveil.release.origins import kind_of
 from dpveil.video import words
-from dpveil.video.asked import SPLIT
+from dpveil.video.asked import FIXED, SPLIT
 from dpveil.video.track import LOST
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 EVENT: Final = "any event of at most {seconds} s, {times}: {promise}, if it changes at most {frames}"
 NO_EVENT: Final = "nothing is promised of events: {}"
+MISSED: Final = "{}: what was missed, or taken out of the plan, may stay visible"
 FOLLOWS: Final = f", {words.SAME}"
 
 
@@ -47,13 +50,17 @@ def lines(quote: ClipQuote) -> tuple[str, ...]:
     """Return what a certificate says of a clip, for people: a line for each question."""
     replaced = [track for group in quote.persons for track in group]
     kept = [track for track in quote.tracks if track.visible]
-    lost = [track for track in replaced if track.end == LOST]
+    lost = [f"track {track.number}, held to frame {track.last}" for track in replaced if track.end == LOST]
     kinds = dict.fromkeys(track.kind for track in replaced)
+    found = {track.kind for track in quote.tracks}
+    looked = {FACE, TEXT, PLATE} if found - {*FIXED} else set()  # else a whole clip is replaced, or boxes
+    unfound = [kind for kind in dict.fromkeys(map(kind_of, quote.request)) if kind in looked - found]
     numbers = ", ".join(_of_kind(replaced, kind) for kind in kinds)
     told = {
         "replaced": f"{numbers}, by {quote.method.name}: {counted(draws(quote), 'draw')} ({quote.over_time})",
         "kept": _numbers(kept) or "no track",
-        "lost": ", ".join(f"track {one.number} until frame {one.last}" for one in lost) or "no track",
+        "no track of": MISSED.format(", ".join(unfound)) if unfound else "",
+        "lost": "; ".join(lost) or "no track",
         "sound": "kept, with every voice" if quote.audio else "none",
         "events": event(quote),
         "in the clear": clear(quote.in_the_clear),

@@ -10,7 +10,7 @@ from typing import Final
 
 from dpveil.core.guarantee import Guarantee, counted
 
-WORDING: Final = 1
+WORDING: Final = 2
 """The version of these sentences."""
 SAME: Final = "which follow from the clip's pixels: the guarantee compares clips in which the same is found"
 SIZE: Final = "the clip's size in pixels, its number of frames and the time of each"
@@ -25,10 +25,16 @@ MISSED: Final = (
     "everything outside of the regions, and so every face and whatever else was asked for in all frames in"
     " which it was missed"
 )
-GIVEN: Final = "position and size of the regions"
+GIVEN: Final = (
+    "position and size of the regions in every frame, and when each begins and ends, as the user gave them;"
+    " where they follow somebody, that motion"
+)
 NOT_ROUNDED: Final = "position and size of the regions that the user gave, in every frame and not rounded"
 OUTSIDE: Final = "everything outside of the regions"
-NOTHING: Final = "that nothing was found: the guarantee compares clips in which nothing is"
+NOTHING: Final = (
+    "that nothing was found, or that the user chose to replace the whole picture in every frame: the"
+    " guarantee compares clips of which the same is so"
+)
 TRACES: Final = (
     "traces of what is replaced that a lossy video format, or making the fields of interlaced video whole,"
     " left in pixels around a region and in other frames"
@@ -68,6 +74,7 @@ UNLINKED: Final = (
 NOT_ASKED: Final = "it was not asked for"
 BY_PIXELS: Final = "the regions follow from what was found in the clip"
 FEW: Final = "the method's promise is about few pixels alone, or in another way not about all of them"
+NOT_NAMED: Final = "a region is none that the request names"
 NOT_ALWAYS: Final = "a region does not last from the first frame to the last, or stays visible"
 
 
@@ -77,7 +84,8 @@ def covers(name: str, kind: str, frames: int, size: tuple[int, int] | None, over
     >>> covers("track 3", "face", 250, None, "once").partition(", ")[0]
     'track 3: face in 250 frames'
     """
-    read = "its canonical crop" if size is None else f"{size[0]}×{size[1]} pixels, 3 channels"
+    most = "up to " if over_time == "split" else ""
+    read = "its canonical crop" if size is None else f"{most}{size[0]}×{size[1]} pixels, 3 channels"
     return f"{name}: {kind} in {counted(frames, 'frame')}, {read}, {INPUT[over_time]}"
 
 
@@ -104,13 +112,13 @@ def linked(groups: Iterable[Iterable[int]]) -> tuple[str, ...]:
     return tuple(LINKED.format(f"tracks {' and '.join(map(str, numbers))}") for numbers in groups)
 
 
-def without_sharing(guarantee: Guarantee, frames: int) -> str:
-    """Return what a clip would cost if each frame were drawn on its own at the price of one draw.
+def without_sharing(guarantee: Guarantee, draws: int) -> str:
+    """Return what a clip would cost if each person were drawn anew in each frame at the price of one draw.
 
     >>> from dpveil.mechanisms.pixel import DPPix
     >>> minute = DPPix(epsilon=1500).guarantee(height=8, width=8, channels=3)
     >>> without_sharing(minute, 1500)
-    'drawn anew in each of 1,500 frames at the full price, this clip would be 1500-DP, any-image'
+    'drawn anew in every frame at the full price, which is 1,500 draws, this clip would be 1500-DP, any-image'
     """
-    each = f"each of {frames:,} frames" if frames > 1 else "its one frame"
-    return f"drawn anew in {each} at the full price, this clip would be {guarantee}"
+    told = f"which is {counted(draws, 'draw')}"
+    return f"drawn anew in every frame at the full price, {told}, this clip would be {guarantee}"

@@ -157,12 +157,13 @@ FORGED: list[tuple[str, Any]] = [
     ("a method of a file", lambda d: d.update(method="latent", parameters={"codec": "/etc/passwd"})),
     ("a method of nobody", lambda d: d.update(method="nobody")),
     ("an unknown mode", lambda d: d.update(over_time="twice")),
-    ("other words", lambda d: d.update(wording=2)),
+    ("other words", lambda d: d.update(wording=1)),
     ("another tool", lambda d: d.update(tool="other 1.0")),
     ("an unknown format", lambda d: d["output"].update(format="avi")),
     ("a negative length", lambda d: d["output"].update(seconds=-1)),
     ("huge frames", lambda d: d["output"].update(width=10**6, height=10**6)),
     ("a schema of photos", lambda d: d.update(schema="dpveil.certificate/2")),
+    ("a mean of a face", lambda d: d.update(over_time="mean", tracks=[d["tracks"][0] | {"kind": "face"}])),
     ("two kinds of one person", lambda d: d.update(tracks=[d["tracks"][0] | {"person": 1}] * 2)),
 ]
 

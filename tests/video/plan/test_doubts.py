@@ -145,8 +145,22 @@ def test_an_event_is_one_line(times: int, words: str) -> None:
 def test_a_certificate_is_told_in_lines() -> None:
     made = plan(Fill(), face(1, *HELD, end="lost"), face(2, *PLAIN, visible=True), keep_audio=True)
     text = "\n".join(told.lines(made.quote))
-    for words in ("one face track, by fill", "track 2, as the user", "track 1 until frame 90", "every voice"):
+    for words in (
+        "one face track, by fill",
+        "track 2, as the user",
+        "track 1, held to frame 90",
+        "every voice",
+    ):
         assert words in text
     assert "gait" in text
     assert "the guarantee compares" not in text
     assert "gait" not in "\n".join(told.lines(plan(Fill(), whole(), request=("whole",)).quote))
+
+
+def test_what_was_asked_for_and_not_found_is_one_line() -> None:
+    made = plan(Fill(), face(1, *PLAIN), request=("faces", "text", "plates margin=0"))
+    text = "\n".join(told.lines(made.quote))
+    assert "no track of: text, plate: what was missed" in text
+    for tracks, request in (((face(1, *PLAIN),), ("faces",)), ((whole(),), ("faces", "text"))):
+        lines = told.lines(plan(Fill(), *tracks, request=request).quote)
+        assert not any("no track of" in line for line in lines)

@@ -138,6 +138,10 @@ EDITS: list[tuple[Any, str]] = [
     (lambda d: d["tracks"][1].update(number=1), "tracks[1].number = 1 is given to two tracks"),
     (lambda d: d["tracks"][1].update(number=True), "tracks[1].number = True is not a whole number"),
     (lambda d: d["tracks"][1].update(kind="Face!"), "tracks[1].kind = 'Face!' is no kind"),
+    (
+        lambda d: d["tracks"][1].update(finder="detected car"),
+        "tracks[1].finder = 'detected car' finds no faces",
+    ),
     (lambda d: d["tracks"][1].update(end="gone"), "tracks[1].end = 'gone' is unknown"),
     (lambda d: d["tracks"][1].update(visible=0), "tracks[1].visible = 0 is neither"),
     (lambda d: d["tracks"][1].update(score=2), "tracks[1].score is not from 0 to 1"),
@@ -279,7 +283,18 @@ def test_what_is_covered_does_not_follow_from_numbers():
     made = plan(NEAR, face(1, one), face(2, other), face(3, Key(3, 200, 9, 60, 80)))
     again = plan(NEAR, face(7, Key(3, 200, 9, 60, 80)), face(8, one), face(9, other))
     assert made.covered == again.covered
-    assert made.covered != plan(NEAR, face(1, one), face(2, other)).covered
+    two = plan(NEAR, face(1, one), face(2, other))
+    assert made.covered != two.covered
+    assert two.covered == plan(NEAR, *two.tracks, face(3, Key(3, 200, 9, 60, 80), visible=True)).covered
+
+
+def test_the_shape_of_a_region_is_covered_where_its_finder_decides_it():
+    heads = Attributes(gallery="drawn", placing="box", inpainting="telea")
+    by_hand, by_faces = (face(1, kind="text", finder=finder) for finder in ("text by hand", "faces"))
+    box, head = (plan(heads, track).scene.spots(0)[0].region for track in (by_hand, by_faces))
+    assert (box.box, box.mask) != (head.box, head.mask)
+    assert plan(heads, by_hand).covered != plan(heads, by_faces).covered
+    assert plan(NEAR, by_hand).covered == plan(NEAR, by_faces).covered
 
 
 def test_where_singular_vectors_show_what_they_are_of_counts():

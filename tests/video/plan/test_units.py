@@ -81,7 +81,7 @@ def test_an_event_changes_linked_boxes_at_the_same_time():
     split = plan(ALL, *boxes, over_time="split", **asked)
     assert split.draws[0].frames == 200
     assert split.quote.about_event.epsilon == Fraction(2 * 4, 200)
-    assert split.quote.about_track.epsilon == Fraction(1, 2)
+    assert split.quote.about_track.epsilon == 1  # certificates have no places: both may read one place
     long = plan(ALL, *boxes, over_time="split", **{**asked, "event_seconds": 60})
     assert long.quote.about_event.epsilon == 1
 
@@ -208,7 +208,46 @@ def test_faces_of_nobody_cost_nothing_and_say_what_is_in_the_clear():
 def test_the_whole_picture_leaves_its_size_and_times_alone():
     assert len(plan(NEAR, whole(), request=("whole",)).in_the_clear) == 1
     fallback = plan(NEAR, whole(), request=("faces",))
-    assert "nothing was found" in " | ".join(fallback.in_the_clear)
+    assert "nothing was found, or that the user chose" in " | ".join(fallback.in_the_clear)
+
+
+def test_what_was_looked_for_is_in_the_clear_whatever_was_removed_by_hand():
+    """A face was found, and its track removed, or called a box: it is not true that nothing was found."""
+    for track in (box(2), face(1, Key(0, 32, 40, 64, 48), Key(99, 300, 40, 61, 45), kind="box")):
+        told = " | ".join(plan(NEAR, track, request=("faces",)).in_the_clear)
+        assert "nothing was found" not in told
+        for part in ("not rounded", "how many tracks there are", "motion", "in which it was missed"):
+            assert part in told
+    assert "missed" in " | ".join(plan(NEAR, whole(), face(2, visible=True)).in_the_clear)
+
+
+def test_boxes_by_hand_show_where_and_when_they_are_also_over_the_whole_picture():
+    some = face(2, Key(10, 32, 40, 64, 48), Key(20, 32, 40, 64, 48), kind="box", finder="32,40,64,48")
+    given = "in every frame, and when each begins and ends, as the user gave them"
+    over = plan(NEAR, whole(), some, request=("whole", "32,40,64,48")).in_the_clear
+    assert given in " | ".join(over)
+    assert not any("everything outside" in text or "traces" in text for text in over)
+    alone = " | ".join(plan(NEAR, some, request=("32,40,64,48",)).in_the_clear)
+    assert given in alone
+    assert "everything outside of the regions" in alone
+
+
+def test_linked_tracks_that_overlap_draw_more_often_in_one_place():
+    """Each of two linked tracks at one place is read by the draws of both: half would be false."""
+    keys = Key(0, 100, 100, 60, 80), Key(99, 100, 100, 60, 80)
+    both = plan(NEAR, face(1, *keys, person=1), face(2, *keys, person=1), over_time="split").quote
+    assert both.about_track.epsilon == both.about_person.epsilon == both.total.epsilon == 1
+    late = face(2, Key(75, 100, 100, 60, 80), Key(124, 100, 100, 60, 80), person=1)
+    part = plan(NEAR, face(1, *keys, person=1), late, over_time="split", facts=facts(200)).quote
+    assert part.about_track.epsilon == Fraction(125, 150)
+
+
+def test_a_split_states_the_largest_raster_and_all_draws():
+    moving = face(1, Key(0, 100, 100, 60, 80), Key(99, 100, 100, 90, 120))
+    split = plan(NEAR, moving, face(2, Key(0, 300, 100, 60, 80)), over_time="split")
+    assert "face in 100 frames, up to " in split.guarantees[0].scope.covers
+    assert "which is 101 draws, this clip" in split.remark
+    assert "up to" not in plan(NEAR, moving).guarantees[0].scope.covers
 
 
 @pytest.mark.parametrize(

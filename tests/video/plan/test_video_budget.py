@@ -94,7 +94,7 @@ def test_the_minute_of_frames_is_shown():
     assert split.total.epsilon == 1
     assert split.draws[0].method.epsilon == Fraction(1, 1500)
     assert split.draws[0].frames == 1500
-    assert "1,500 frames" in split.remark
+    assert "which is 1,500 draws" in split.remark
     assert "1500-DP" in split.remark
 
 

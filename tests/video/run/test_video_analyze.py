@@ -144,10 +144,16 @@ def test_nothing_found_is_refused_or_all_is_replaced(tmp_path: Path) -> None:
 
     with pytest.raises(NoRegion):
         analyze(dark, regions=Blind(), **METHOD)
-    plan = analyze(dark, regions=Blind(), if_none="whole", **METHOD)
-    assert [(track.kind, track.keys[0].w) for track in plan.tracks] == [("whole", WIDTH)]
-    with pytest.raises(InvalidParameter, match="is not for clips"):
-        analyze(dark, regions=Blind(), if_none="copy", **METHOD)
+    with pytest.raises(NoRegion):
+        analyze(dark, regions=Blind(), if_none="others", **METHOD)
+    for way in ("whole", "others+whole"):
+        plan = analyze(dark, regions=Blind(), if_none=way, **METHOD)
+        assert [(track.kind, track.keys[0].w) for track in plan.tracks] == [("whole", WIDTH)]
+    for way in ("copy", "others+copy"):
+        with pytest.raises(InvalidParameter, match="is not for clips"):
+            analyze(dark, regions=Blind(), if_none=way, **METHOD)
+    with pytest.raises(InvalidParameter, match="is unknown"):
+        analyze(dark, regions=Blind(), if_none="other", **METHOD)
 
 
 @pytest.mark.parametrize(

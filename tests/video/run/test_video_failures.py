@@ -5,11 +5,13 @@ import os
 import shutil
 from collections.abc import Iterator
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import av
+import numpy as np
 import pytest
 
 pytest.importorskip("av")
@@ -19,18 +21,25 @@ from clips_made import FRAMES, HEIGHT, WIDTH, make_clip, make_plan, picture, tra
 from dpveil.batch import Choices, Report, Task
 from dpveil.cli import run
 from dpveil.cli.run_report import print_report
-from dpveil.errors import BudgetRefused, ClipError, DPVeilError, OutputError
+from dpveil.core.region import Box
+from dpveil.errors import BudgetRefused, ClipError, DPVeilError, OutputError, RegionError, UsageError
+from dpveil.faces.attributes import Attributes
+from dpveil.faces.geometry import Frame
+from dpveil.faces.geometry.landmarks import Landmarks, Predictor
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix, Fill
 from dpveil.release.asked import chosen
-from dpveil.video import reading, rendering
+from dpveil.video import possible, reading, rendering
 from dpveil.video.audio import Sound
+from dpveil.video.begun import WORDS
 from dpveil.video.obfuscating import ClipRun, again
 from dpveil.video.plan import VideoPlan
+from dpveil.video.possible import check_possible
 from dpveil.video.reading import Clip, open_clip
 from dpveil.video.rendering import render
 from dpveil.video.source import Source
 from dpveil.video.state import folder_of, state
+from dpveil.video.track import Key, Track
 from dpveil.video.verification import verify_clip
 
 METHOD = DPPix(epsilon=3, block=8, neighbourhood=4)
@@ -162,6 +171,64 @@ def test_what_must_fail_is_refused_before_it_is_paid(
     assert not folder_of(out).exists()
 
 
+PLACE = import_module("dpveil.faces.geometry.place")  # there is a function of that name, too
+
+
+class Looked(Predictor):
+    """Finds landmarks in every box, as sure as it is told."""
+
+    def __init__(self, spread: float) -> None:
+        self.spread = spread
+
+    def near(self, image: Any, box: Box, angle: float = 0.0) -> Landmarks:
+        ends = np.array([(box.x, box.y), (box.x + box.w, box.y + box.h)])
+        points = ends[0] + (Frame().points() / Frame().size) * (ends[1] - ends[0])
+        return Landmarks(points, self.spread, 1.0)
+
+
+def heads(placing: str) -> Attributes:
+    """Return a method that reads the tone of a face, which costs."""
+    return Attributes(gallery="drawn", placing=placing, inpainting="telea", attributes="tone=3", model="none")
+
+
+@pytest.mark.parametrize("sure", [True, False])
+def test_a_face_without_sure_landmarks_is_refused_before_it_is_paid(
+    clip: Path, tmp_path: Path, ledger: Ledger, sure: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PLACE, "predictor", lambda: Looked(0.0 if sure else 1.0))
+    face = Track(number=7, kind="face", finder="faces", keys=(Key(5, 8, 8, 16, 16),), end="left")
+    plan, out = make_plan(clip, heads("landmarks"), [face]), tmp_path / "private.mp4"
+    if sure:
+        assert render(plan, clip, out, ledger=ledger, subject="album").path == out
+        assert debits(ledger) == 1
+        return
+    for _ in range(2):
+        with pytest.raises(RegionError, match="track 7, frame 5: no sure landmarks"):
+            render(plan, clip, out, ledger=ledger, subject="album")
+        assert debits(ledger) == 0
+        assert not folder_of(out).exists()
+    with open_clip(clip) as opened:
+        with pytest.raises(RegionError, match="track 7, frame 5: no sure landmarks"):
+            check_possible(plan, opened, None, paid=False)
+        check_possible(make_plan(clip, heads("auto"), [face]), opened, None, paid=False)
+
+
+def test_landmarks_that_nothing_can_find_are_missed_before_anything_is_drawn(
+    clip: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing() -> None:
+        raise UsageError("landmarks need dlib, which is not installed")
+
+    monkeypatch.setattr(possible, "predictor", missing)
+    face = Track(number=7, kind="face", finder="faces", keys=(Key(5, 8, 8, 16, 16),), end="left")
+    plan = make_plan(clip, heads("auto"), [face])
+    with open_clip(clip) as opened:
+        check_possible(plan, opened, None, paid=False)  # figures are drawn without them
+        monkeypatch.setattr(Attributes, "figures", False)
+        with pytest.raises(UsageError, match="landmarks need dlib"):
+            check_possible(plan, opened, None, paid=False)
+
+
 @pytest.mark.parametrize("why", ["sound", "frame"])
 def test_a_dry_run_says_what_must_fail(
     tmp_path: Path, ledger: Ledger, why: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
@@ -283,6 +350,26 @@ def test_a_paid_rendering_is_kept_beside_the_release_that_it_was_to_replace(
     assert "was begun and not finished, and is kept in " in capsys.readouterr().err
     assert render(plan_of(clip), clip, out, replace=True, **paying).resumed
     assert debits(ledger) == 2
+
+
+@pytest.mark.parametrize("what", ["clip", "plan", "seed", "payer", "tool"])
+def test_what_differs_from_the_rendering_that_was_begun_is_named(
+    clip: Path, tmp_path: Path, ledger: Ledger, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, plan, more = tmp_path / "private.mp4", plan_of(clip), {}
+    interrupted(rendering._Job, "begin", plan, clip, out)
+    if what == "clip":
+        clip = make_clip(tmp_path / "other.mp4", FRAMES + 1)
+        plan = plan_of(clip)
+    elif what == "plan":
+        plan = plan_of(clip, pose="coarse")
+    elif what == "tool":
+        monkeypatch.setattr(rendering, "this_tool", lambda: "dpveil 99")
+    else:
+        more = {"seed": 3} if what == "seed" else {"ledger": ledger, "subject": "album"}
+    with pytest.raises(OutputError, match=f"not finished, with {WORDS[what]}: give the same as then"):
+        render(plan, clip, out, **more)
+    assert debits(ledger) == 0
 
 
 @pytest.mark.parametrize("at", ["draws", "00000000.mp4", "state.json"])

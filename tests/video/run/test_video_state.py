@@ -1,13 +1,16 @@
 """The state of a rendering that may be killed at any moment."""
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dpveil.errors import OutputError
 from dpveil.io import place_together
 from dpveil.noise.bits import KeptBits, kind_of
+from dpveil.video.begun import WORDS, differing, digests_of
 from dpveil.video.state import KEY, STATE, drop, folder_of, state
 
 SETTINGS = {"plan": "a", "clip": "b"}
@@ -68,7 +71,7 @@ def test_other_settings_are_refused_and_begin_anew_only_when_asked(tmp_path: Pat
     with state(out, SETTINGS) as first:
         nonce = first.nonce
     other = {**SETTINGS, "plan": "c"}
-    with pytest.raises(OutputError, match="another clip, plan or options"), state(out, other):
+    with pytest.raises(OutputError, match="with another plan or other options: give"), state(out, other):
         pytest.fail("it was used")
     with state(out, SETTINGS) as again:
         assert again.nonce == nonce
@@ -76,6 +79,42 @@ def test_other_settings_are_refused_and_begin_anew_only_when_asked(tmp_path: Pat
         assert anew.nonce != nonce
     with state(out, other, anew=True) as resumed:
         assert (resumed.resumed, resumed.nonce) == (True, anew.nonce)
+
+
+def test_settings_that_differ_are_named() -> None:
+    settings = {
+        "clip": 1,
+        "plan": 2,
+        "out": "a",
+        "seed": None,
+        "payer": ["main", "album"],
+        "tool": "dpveil 1",
+    }
+    for name, words in WORDS.items():
+        assert differing(digests_of(settings), digests_of({**settings, name: "?"})) == words
+    other = {**settings, "clip": 3, "plan": 4, "seed": 0}
+    assert differing(digests_of(settings), digests_of(other)) == "another clip and another seed"
+    assert differing({**digests_of(settings), "more": 1}, digests_of(settings)) == "other settings"
+
+
+@pytest.mark.parametrize("more", [{"settings": {}}, {"settings": {"plan": ["a"], "clip": 7}}])
+def test_a_state_of_other_settings_is_never_gone_on_with(tmp_path: Path, more: dict[str, Any]) -> None:
+    out = tmp_path / "private.mp4"
+    with state(out, SETTINGS) as first:
+        there = json.loads((first.folder / STATE).read_text())
+        (first.folder / STATE).write_text(json.dumps(there | more))
+    with pytest.raises(OutputError, match="not finished, with another clip: give"), state(out, SETTINGS):
+        pytest.fail("it was used")
+
+
+@pytest.mark.parametrize("more", [{"settings": "a"}, {"nonce": 7}, {"format": "dpveil.video-state/0"}])
+def test_a_state_with_a_field_of_another_kind_is_damaged(tmp_path: Path, more: dict[str, Any]) -> None:
+    out = tmp_path / "private.mp4"
+    with state(out, SETTINGS) as first:
+        there = json.loads((first.folder / STATE).read_text())
+        (first.folder / STATE).write_text(json.dumps(there | more))
+    with pytest.raises(OutputError, match="and is damaged"), state(out, SETTINGS):
+        pytest.fail("it was used")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 1}', "[" * 100_000, "\ud800"])
