@@ -27,9 +27,9 @@ from dpveil.postprocessing import stated as stated_step
 from dpveil.video.asked import FIXED
 from dpveil.video.facts import Facts
 from dpveil.video.plan import VideoPlan
-from dpveil.video.plan_checks import MOST_TRACKS, check_lost, check_text, refused, whole
+from dpveil.video.plan_checks import MOST_TRACKS, check_text, refused, whole
 from dpveil.video.plan_text import ANALYZED, FOUND, SCHEMA
-from dpveil.video.track import LOST, Key, Track
+from dpveil.video.track import Key, Track
 
 MOST_BYTES: Final = 1 << 25
 HASH: Final = re.compile(r"[0-9a-f]{64}")
@@ -117,8 +117,6 @@ def _plan(data: Mapping[str, Any]) -> VideoPlan:
         found=found,
         **chosen,
     )
-    lost = [track.number for track in plan.tracks if track.end == LOST and not track.visible]
-    check_lost(plan.on_lost, lost)
     return plan
 
 
