@@ -143,8 +143,9 @@ class DocumentCertificate:
             for text in page.certificate.missing:
                 missing.setdefault(text.partition(" ")[0], []).append(page.number)
         yield from (f"no {kind} found on {paged(numbers)}" for kind, numbers in missing.items())
-        if drawn and not any(map(_whole_or_text, drawn)):
-            yield TEXT_STAYS
+        legible = [page.number for page in drawn if not _whole_or_text(page)]
+        if legible:
+            yield TEXT_STAYS + (f" on {paged(legible)}" if len(legible) < len(drawn) else "")
 
     @property
     def publishable(self) -> bool:

@@ -55,6 +55,10 @@ def test_a_leap_within_the_picture_is_told() -> None:
     assert "by 480 pixels" in text
     near = face(1, Key(0, 100, 100, 60, 80), Key(1, 181, 100, 60, 80))
     assert doubts(near)  # more than its size, from one frame to the next
+    past = [Key(n, 20 + 20 * n, 100, 60, 80) for n in (0, 12, 24)]
+    assert not doubts(face(1, *past))  # somebody runs past: 6 times its size in a second
+    assert doubts(face(1, *past[:2], Key(24, 20, 100, 60, 80)))  # and no one is back at once
+    assert doubts(face(1, *past[:2], Key(14, 500, 100, 60, 80)))
     assert not doubts(face(1, Key(0, 100, 100, 60, 80), Key(1, 180, 100, 60, 80)))
     assert doubts(face(1, Key(0, 100, 100, 60, 80), Key(2, 100, 100, 60, 200)))  # it grows
 
