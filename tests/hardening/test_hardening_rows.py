@@ -323,8 +323,8 @@ def test_leftovers_that_no_certificate_waits_for_are_not_read(tmp_path, monkeypa
     for name in (".dpveil-1123456789abcdef.tmp", ".dpveil-2123456789abcdef.tmp"):
         (tmp_path / name).write_bytes(picture())
     large.touch()
-    hash_of, hashed = saving._hash, []
-    monkeypatch.setattr(saving, "_hash", lambda path: hashed.append(path) or hash_of(path))
+    hash_of, hashed = saving.sha256_of, []
+    monkeypatch.setattr(saving, "sha256_of", lambda path: hashed.append(path) or hash_of(path))
     tidy(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
     assert not hashed
