@@ -12,6 +12,7 @@ from documents_made import tiff
 from dpveil.batch import document, verify_inside
 from dpveil.batch.inside import Shard
 from dpveil.cli import run
+from dpveil.io.pdf_written import pieces
 from dpveil.release import documents
 from dpveil.release.documents import DocumentCertificate, Page, parse_document
 
@@ -32,6 +33,13 @@ def scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def stated() -> DocumentCertificate:
     return parse_document(BESIDE.read_text())
+
+
+def fitting(lie: DocumentCertificate) -> DocumentCertificate:
+    """Return a certificate that states the size that follows from its pages."""
+    sheets = [page.sheet for page in lie.pages]
+    size = sum(map(len, pieces(sheets, lie.dpi))) + sum(sheet.size for sheet in sheets)
+    return replace(lie, size=size)
 
 
 def problems(**asked: int) -> list[str]:
@@ -58,11 +66,12 @@ def test_a_document_of_another_size_than_its_pages_is_never_read(monkeypatch: py
     monkeypatch.setattr(document, "digest", read)
     first, *others = good.pages
     large = 1 << 42
+    far = fitting(replace(good, pages=(wide(first, 1 << 20, large), *others)))
     lies = [
         (replace(good, size=large), {}, "holds more"),
-        (replace(good, size=large, pages=(replace(first, size=large), *others)), {}, "holds more"),
-        (replace(good, size=large, pages=(wide(first, 1 << 20, large), *others)), {}, "limit of 100,000,000"),
-        (replace(good, size=large, pages=(wide(first, 1 << 20, large), *others)), {"max_pixels": 1 << 40}, "more"),
+        (fitting(replace(good, pages=(replace(first, size=1 << 29), *others))), {}, "holds more"),
+        (far, {}, "limit of 100,000,000"),
+        (replace(far, size=far.size + 1), {"max_pixels": 1 << 40}, "holds more"),
         (good, {"max_pixels": 255}, "limit of 255"),
     ]
     for lie, asked, told in lies:
@@ -80,10 +89,13 @@ def test_a_document_to_be_replaced_is_not_read_if_its_size_does_not_fit(
 ) -> None:
     assert run(RELEASE) == 0
     monkeypatch.setattr(document, "digest", lambda file: pytest.fail("it is read"))
-    BESIDE.write_text(replace(stated(), size=1 << 42).to_text())
-    os.truncate(OUT, 1 << 42)
-    assert run(RELEASE) == 4
-    assert "is no PDF of releases: it holds more than the pictures" in capsys.readouterr().err
+    good = stated()
+    far = replace(good, pages=(wide(good.pages[0], 1 << 20, 1 << 40), *good.pages[1:]))
+    for lie in (replace(good, size=1 << 42), fitting(far)):
+        BESIDE.write_text(lie.to_text())
+        os.truncate(OUT, lie.size)
+        assert run(RELEASE) == 4
+        assert "is no PDF of releases: it holds more than the pictures" in capsys.readouterr().err
 
 
 def test_certificates_that_were_edited_are_told_in_sentences(capsys: pytest.CaptureFixture[str]) -> None:
