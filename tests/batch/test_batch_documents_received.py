@@ -1,4 +1,4 @@
-"""Documents and hidden folders that come from anyone: refused before they cost time, memory or other files."""
+"""Documents and hidden folders that come from anyone: refused before they cost time or other files."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from documents_made import tiff
 
 from dpveil.batch import document, verify_inside
 from dpveil.batch.inside import Shard
+from dpveil.batch.pages import Scan, pages_of, read_page
 from dpveil.cli import run
 from dpveil.io.pdf_written import pieces
+from dpveil.io.refused import Refused
 from dpveil.release import documents
 from dpveil.release.documents import DocumentCertificate, Page, parse_document
 
@@ -50,9 +52,8 @@ def wide(page: Page, side: int, size: int) -> Page:
     """Return a page of which another number of pixels and of bytes is stated."""
     output = page.certificate.output
     assert output is not None
-    return replace(
-        page, size=size, certificate=replace(page.certificate, output=replace(output, width=side, height=side))
-    )
+    larger = replace(output, width=side, height=side)
+    return replace(page, size=size, certificate=replace(page.certificate, output=larger))
 
 
 def test_a_document_of_another_size_than_its_pages_is_never_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,6 +117,16 @@ def test_what_pages_promise_together_is_computed_once(monkeypatch: pytest.Monkey
     monkeypatch.setattr(documents, "_share", lambda page: shares.append(page) or share(page))
     assert len(list(verify_inside(OUT))) == 3
     assert len(shares) == 3
+
+
+def test_a_page_of_a_file_that_has_changed_since_is_not_read() -> None:
+    path = Path("scan.tif")
+    stamp, members = pages_of(path, Scan())
+    first, *_ = members
+    assert read_page(path, stamp, first, 200, "it", 10_000).image[0, 0, 0] == 50
+    path.write_bytes(tiff([60, 100, 150]) + b"more")
+    with pytest.raises(Refused, match="has changed"):
+        read_page(path, stamp, first, 200, "it", 10_000)
 
 
 @pytest.mark.parametrize("inner", [False, True])

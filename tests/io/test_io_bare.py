@@ -3,6 +3,7 @@
 import struct
 import zlib
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from dpveil.io import encode
-from dpveil.io.bare import bare
+from dpveil.io.bare import JPEG_HEAD, bare
+from dpveil.io.inflating import most_coded
 
 FORMATS = ("png", "jpeg", "webp", "tiff", "bmp")
 SHAPES = [
@@ -99,6 +101,13 @@ def chunk(name, contents=b"", crc=None):
     return struct.pack(">I", len(contents)) + name + contents + sum_
 
 
+def test_the_documentation_states_the_room_that_is_left():
+    text = (Path(__file__).parents[2] / "docs" / "limits.md").read_text(encoding="utf-8")
+    assert "may have a quarter and 1 kB more bytes than its levels" in text
+    assert most_coded(4000) == 4000 + 1000 + 1024
+    assert f"have at most {JPEG_HEAD} bytes" in text
+
+
 def test_no_chunk_of_a_png_has_room_beside_its_contents():
     """Empty parts of the stream, and every checksum."""
     png = encode(levels((90, 90, 3)), "png")
@@ -129,7 +138,8 @@ def strips(data):
     """Return the offsets of the entries of a TIFF as `encode` writes it, by tag."""
     (at,) = struct.unpack_from("<I", data, 4)
     (count,) = struct.unpack_from("<H", data, at)
-    return {struct.unpack_from("<H", data, place)[0]: place for place in range(at + 2, at + 2 + 12 * count, 12)}
+    places = range(at + 2, at + 2 + 12 * count, 12)
+    return {struct.unpack_from("<H", data, place)[0]: place for place in places}
 
 
 def test_a_tiff_has_no_room_in_strips_tags_and_padding():

@@ -1,4 +1,4 @@
-"""Where the compressed pixels of JPEG and WebP end: what is written ends with its last byte, and nothing follows."""
+"""Where the compressed pixels of JPEG and WebP end: with the last byte of what is written."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_the_bits_that_are_left_in_a_jpeg_are_ones() -> None:
 
 
 TABLES = np.zeros((2, 1 << 16), np.uint16)
-"""Codes: 0 for a difference of 0, 10 for one of 1 bit; 0 for the end of a block, 10 for 16 zeros, 110 for 1 bit."""
+"""0 is no difference, 10 one of 1 bit; 0 is the end of a block, 10 is 16 zeros, 110 a number of 1 bit."""
 TABLES[0, : 1 << 15] = 1 << 8
 TABLES[0, 1 << 15 : 3 << 14] = 2 << 8 | 1
 TABLES[1, : 1 << 15] = 1 << 8

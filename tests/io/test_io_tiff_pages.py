@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader, BytesIO, FileIO
 from itertools import product
+from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 import numpy as np
@@ -110,6 +111,8 @@ def test_directories_that_lie_on_one_another_are_not_all_read() -> None:
     few, many = (lying(count, 4095) for count in (30, 40))
     assert len(places(few)) == 30
     assert 30 * 4095 < MOST_TOGETHER < 40 * 4095
+    documents = Path(__file__).parents[2] / "docs" / "documents.md"
+    assert f"{MOST_TOGETHER:,} tags".replace(",", "\u202f") in documents.read_text(encoding="utf-8")
     with pytest.raises(Refused, match="131,072 tags"):
         places(many)
 

@@ -32,7 +32,7 @@ def bare(data: bytes, format: str, *, manifest: bool = False) -> bool:  # noqa: 
     """Return whether a file holds one picture and nothing else: no text, profile, thumbnail, second picture,
     transparency or trailing byte. The streams of PNG and TIFF are inflated, and have to be their rows and
     nothing else; that of a JPEG has to end with its last block, and where that of a WebP ends is not looked
-    at (`webp_ends`). Data hidden in the levels, or in which of all ways they are compressed, are not detected.
+    at (`webp_ends`). Data hidden in the levels, or in how they are compressed, are not detected.
 
     `format` is a name of `FORMATS`; False for any other. With `manifest` the file must hold a C2PA manifest
     as well, made of the boxes that dpveil writes; what they say is not looked at.

@@ -24,7 +24,7 @@ LOOK_UPS: Final = 50
 
 
 def jpeg_ends(data: bytes) -> bool:
-    """Return whether the scan of a baseline JPEG, of which `bare` knows the layout, is its blocks and no more.
+    """Return whether the scan of a baseline JPEG whose layout `bare` knows is its blocks and no more.
 
     Its components are not subsampled, and have as many blocks. What is left of the last byte is ones. Raises
     `IndexError` or `ValueError` for malformed segments.
@@ -51,9 +51,9 @@ def jpeg_ends(data: bytes) -> bool:
 
 
 def _tables(segment: bytes) -> dict[int, np.ndarray]:
-    """Return the Huffman tables in a segment, as `jpeg_bits` takes them, by class and number (§C.2, §F.2.2.3).
+    """Return the Huffman tables in a segment, as `jpeg_bits` takes them, by class and number.
 
-    Raises `ValueError` for those that are none.
+    Raises `ValueError` for those that are none. Source: ITU-T T.81 §B.2.4.2, §C.2.
     """
     found, at = dict[int, np.ndarray](), 0
     while at < len(segment):
@@ -97,6 +97,6 @@ def webp_ends(data: bytes) -> bool:
             image.load()
     except MemoryError:
         return False
-    except Exception:  # a parser given hostile bytes may raise anything
+    except Exception:  # noqa: BLE001  a parser given hostile bytes may raise anything
         return True
     return False

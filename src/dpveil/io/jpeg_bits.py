@@ -1,4 +1,4 @@
-"""A plain loop over the bits of a JPEG's pixels, which `backend.loops` compiles (ITU-T T.81 §F.1.2, §F.2.2)."""
+"""A plain loop over the bits of a JPEG's pixels, which `backend.loops` compiles (ITU-T T.81 §F.2.2)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ DEEPEST = 11
 def bits_of(scan, tables, components, blocks):
     """Return how many bits of a scan so many blocks take that follow one another, or -1 if they do not end.
 
-    `scan` is uint8, without stuffed bytes and with `BEYOND` zeros behind it. `tables` is uint16, two for each of
-    the components, for means and for other coefficients: of the next 16 bits, 256 times the length of the
-    code, plus its symbol, or 0. Also -1 for blocks that an encoder writes with fewer bits.
+    `scan` is uint8, without stuffed bytes and with `BEYOND` zeros behind it. `tables` is uint16, two for each
+    of the components, for means and for other coefficients: by the next 16 bits, 256 times the length of
+    their code, plus its symbol, or 0. Also -1 for blocks that an encoder writes with fewer bits.
     """
     size = 8 * (len(scan) - BEYOND)
     at = 0

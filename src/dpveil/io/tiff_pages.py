@@ -147,7 +147,9 @@ class _Alone:
         self._take(sum(entry.size for entry in self._entries))
         told = b"".join(map(self._entry, self._entries))
         count = len(self._entries).to_bytes(whole.counting, whole.order)
-        return b"".join([whole.head, whole.told(2 * whole.word), count, told, bytes(whole.word), *self._parts])
+        return b"".join(
+            [whole.head, whole.told(2 * whole.word), count, told, bytes(whole.word), *self._parts]
+        )
 
     def _entry(self, entry: _Entry) -> bytes:
         """Return an entry of its directory, and put what that leads to."""
