@@ -178,6 +178,12 @@ def test_a_bmp_has_no_room_beside_its_rows_and_in_its_header(channels):
         assert not bare(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :], "bmp")
 
 
+def test_the_jfif_header_of_a_jpeg_is_a_constant():
+    data = encode(levels((8, 8, 3)), "jpeg")
+    for at in range(20):
+        assert not bare(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :], "jpeg")
+
+
 def refilled(change):
     """Return a PNG of grey levels whose stream is changed."""
     stream = change(zlib.compress(b"\0" * 12 * 11))

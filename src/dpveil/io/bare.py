@@ -20,8 +20,8 @@ JPEG_HEAD: Final = 700
 """Most bytes before the entropy-coded data of a baseline JPEG; `encode` writes 623."""
 JPEG_SEGMENTS: Final = frozenset({0xDB, 0xC0, 0xC4})
 """Markers of quantisation tables, the baseline frame header, and Huffman tables."""
-JFIF: Final = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00"
-"""The first bytes of a JFIF file."""
+JFIF: Final = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00"
+"""The first bytes of a JPEG: JFIF 1.01, square pixels, no thumbnail."""
 PER_METRE: Final = 3780
 """Pixels per metre that `encode` states in a BMP."""
 GREY_RAMP: Final = b"".join(bytes((level, level, level, 0)) for level in range(256))
@@ -48,7 +48,7 @@ def bare(data: bytes, format: str, *, manifest: bool = False) -> bool:  # noqa: 
 
 
 def _png(data: bytes) -> bool:
-    names, streams, at = [], [], SIGNED
+    names, streams, at = list[bytes](), list[bytes](), SIGNED
     while at + 12 <= len(data) and len(names) < MOST_CHUNKS["PNG"]:
         end = at + 8 + int.from_bytes(data[at : at + 4], "big")
         named = data[at + 4 : end]

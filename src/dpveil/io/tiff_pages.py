@@ -30,13 +30,13 @@ SHOWN: Final = frozenset(
 class _Entry(NamedTuple):
     tag: int
     kind: int
-    count: int
+    values: int
     field: bytes
 
     @property
     def size(self) -> int:
         """The bytes of its values; 0 for types that are never read."""
-        return SIZES.get(self.kind, 0) * self.count
+        return SIZES.get(self.kind, 0) * self.values
 
 
 class _Directories:
@@ -123,7 +123,7 @@ def tiff_page(file: BinaryIO, size: int, at: int, max_pixels: int) -> bytes:
     """
     whole = _Directories(file, size)
     entries = [entry for entry in whole.directory(at)[0] if entry.tag in SHOWN and entry.size]
-    tags = {entry.tag: Tag(entry.count, entry.size, whole.first(entry)) for entry in reversed(entries)}
+    tags = {entry.tag: Tag(entry.values, entry.size, whole.first(entry)) for entry in reversed(entries)}
     width, height = (tags[tag].first if tag in tags else 0 for tag in (WIDTH, HEIGHT))
     check_pixels(width, height, max_pixels)
     check_parts(tags)
@@ -153,7 +153,7 @@ class _Alone:
 
     def _entry(self, entry: _Entry) -> bytes:
         """Return an entry of its directory, and put what that leads to."""
-        whole, kind, count = self._whole, entry.kind, entry.count
+        whole, kind, count = self._whole, entry.kind, entry.values
         values = whole.values(entry)
         if entry.tag in LENGTHS and kind in WHOLE:
             kind, starts = (16 if whole.big else 4), self._strips(entry)
