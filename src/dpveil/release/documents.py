@@ -114,7 +114,7 @@ class DocumentCertificate:
         shown = union(*(each.scope for each in totals)).in_the_clear
         return replace(total, scope=Scope(COVERS.format(len(totals)), (COUNT, *shown)))
 
-    @property
+    @cached_property
     def together(self) -> str:
         """What its pages promise together, in words; first, which of them are unprotected copies.
 
