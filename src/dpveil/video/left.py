@@ -7,7 +7,6 @@ wrote the plan. What an archive cannot bring is the state of the output's folder
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -17,16 +16,15 @@ from dpveil.errors import OutputError
 from dpveil.io import received
 from dpveil.io.refused import Refused
 from dpveil.video.begun import digest_of
+from dpveil.video.plan_file import MOST_BYTES
 from dpveil.video.state import State, check_own, folder_of
 
 PLAN: Final = "plan.json"
-MOST_BYTES: Final = 1 << 26
-"""Most bytes of a stored plan: twice those of one, whose quotation marks are escaped."""
 
 
 def keep_plan(work: State, out: Path, plan: str, asked: str) -> None:
     """Store the text of a plan with what was asked, so that another process need not plan again."""
-    work.keep(PLAN, json.dumps({"asked": asked, "plan": plan}).encode())
+    work.keep(PLAN, plan.encode())
     with suppress(OSError):  # else it is planned again
         Remembered(out.parent).note_begun(_digest(out, plan, asked))
 
@@ -40,12 +38,10 @@ def left_plan(out: Path, asked: str) -> str | None:
     folder = folder_of(out)
     try:
         check_own(folder)
-        data = json.loads(received(folder / PLAN, MOST_BYTES))
-        plan = str(data["plan"])
-        known = _digest(out, plan, asked) in Remembered.read(out.parent).begun
-        return plan if data["asked"] == asked and known else None
-    except (OSError, OutputError, Refused, ValueError, TypeError, KeyError, RecursionError):
+        plan = received(folder / PLAN, MOST_BYTES).decode()
+    except (OSError, OutputError, Refused, UnicodeDecodeError):
         return None
+    return plan if _digest(out, plan, asked) in Remembered.read(out.parent).begun else None
 
 
 def _digest(out: Path, plan: str, asked: str) -> str:

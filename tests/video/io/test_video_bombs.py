@@ -1,4 +1,4 @@
-"""Small files that would fill the memory: what is no picture and no sound is limited before FFmpeg reads it."""
+"""Small files that would fill the memory: what is no picture and no sound is limited before it is read."""
 
 import struct
 from pathlib import Path
@@ -28,7 +28,7 @@ def element(name: int, size: int) -> bytes:
 
 
 def attached(path: Path, size: int) -> Path:
-    """Write a Matroska file that begins with an attachment of `size` zero bytes, which a disk need not hold."""
+    """Write a Matroska file that begins with an attachment of `size` zero bytes, which no disk holds."""
     data = clip(path, container="matroska").read_bytes()
     segment = data.index(b"\x18\x53\x80\x67")
     begun, rest = data[:segment], data[segment + 12 :]
@@ -122,13 +122,13 @@ class Pipe:
 def live(path: Path) -> Path:
     """Write a Matroska file whose segment and clusters do not state their sizes, as of a stream."""
     pipe = Pipe()
-    with av.open(str(clip(path.with_suffix(".mp4"), times=range(0, 14_000, 2_000)))) as found:
-        with av.open(pipe, "w", format="matroska") as made:
-            stream = made.add_stream_from_template(found.streams.video[0])
-            for packet in found.demux(video=0):
-                if packet.size:
-                    packet.stream = stream
-                    made.mux(packet)
+    stored = clip(path.with_suffix(".mp4"), times=range(0, 14_000, 2_000))
+    with av.open(str(stored)) as found, av.open(pipe, "w", format="matroska") as made:
+        stream = made.add_stream_from_template(found.streams.video[0])
+        for packet in found.demux(video=0):
+            if packet.size:
+                packet.stream = stream
+                made.mux(packet)
     path.write_bytes(pipe.data)
     return path
 
@@ -151,7 +151,9 @@ def test_clusters_that_do_not_state_their_size_are_read(
             assert "the file ends early" in refusal(path)
 
 
-@pytest.mark.parametrize("more", [bytes(16), b"\xff" * 16, element(0x1254C367, 0)[:4] + b"\x01" + b"\xff" * 7])
+@pytest.mark.parametrize(
+    "more", [bytes(16), b"\xff" * 16, element(0x1254C367, 0)[:4] + b"\x01" + b"\xff" * 7]
+)
 def test_what_follows_the_elements_of_a_segment_is_refused(tmp_path: Path, more: bytes) -> None:
     """FFmpeg would look on for the next element that it knows."""
     path = live(tmp_path / "a.mkv")
