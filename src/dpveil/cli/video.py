@@ -83,7 +83,13 @@ def analyze_command(
     clip.
     """
     from dpveil.cli.clips import OPTIONS
-    from dpveil.cli.video_words import check_apart_from, plan_document, tell_plan, tell_written
+    from dpveil.cli.video_words import (
+        check_apart_from,
+        check_different,
+        plan_document,
+        tell_plan,
+        tell_written,
+    )
     from dpveil.io import write_together
     from dpveil.video.analyzing import analyze
     from dpveil.video.plan_file import to_text
@@ -91,6 +97,7 @@ def analyze_command(
     from dpveil.video.sheets import track_sheet, write_sheet
 
     check_apart_from([source], {"--out": out, "--sheet": sheet}, replace=force)
+    check_different({"the plan": out, "the sheet": sheet})
     with stopping("no plan was written"), frames_bar(quiet=quiet, as_json=json) as progress:
         plan = analyze(
             source,

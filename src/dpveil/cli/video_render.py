@@ -12,7 +12,7 @@ from dpveil.cli.paying import tell_budget, tell_cost
 from dpveil.cli.run_report import exit_code, print_report
 from dpveil.cli.stopping import stopping
 from dpveil.cli.video_progress import frames_bar
-from dpveil.cli.video_words import check_apart_from, plan_document, tell_plan, tell_private
+from dpveil.cli.video_words import check_apart_from, check_different, plan_document, tell_plan, tell_private
 from dpveil.errors import ClipError, UsageError
 from dpveil.io.names import shown
 
@@ -54,11 +54,20 @@ class Rendering:
         check_apart_from(
             [source, self.plan_file], {"--sheet": self.sheet, "--preview": self.preview}, replace=self.force
         )
+        self._check_names(source)
         if paying.get("ledger") is not None:
             tell_cost("the clip", [plan.total], paying["ledger"], paying["subject"])
         if dry or self.preview is not None:
             return self._show(plan, source, paying)
         return self._release(plan, source, paying)
+
+    def _check_names(self, source: Path) -> None:
+        """Raise `OutputError` if one file would replace another, the release's certificate included."""
+        from dpveil.release.saving import certificate_path
+
+        named = {"the plan": self.plan_file, "the clip": source, "the release": self.out}
+        named["the release's certificate"] = None if self.out is None else certificate_path(self.out)
+        check_different({**named, "the sheet": self.sheet, "the preview": self.preview})
 
     def _show(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any]) -> int:
         from dpveil.video.encoders import container_for

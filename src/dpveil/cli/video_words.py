@@ -36,6 +36,17 @@ def check_apart_from(sources: Sequence[Path], written: Mapping[str, Path | None]
             raise refusal(path, FileExistsError(17, ""))
 
 
+def check_different(named: Mapping[str, Path | None]) -> None:
+    """Raise `OutputError` if two files are the same; `named` has what is read and written by what it is."""
+    from dpveil.io.folders import identity
+
+    seen: dict[object, str] = {}
+    for name, path in named.items():
+        other = name if path is None else seen.setdefault(identity(path), name)
+        if path is not None and other != name:
+            raise OutputError(f"{shown(path)} is {other} and {name}", hint="give each its own name")
+
+
 def plan_document(plan: VideoPlan, path: Path, sheet: Path | None) -> dict[str, Any]:
     """Return the JSON document about a plan."""
     from dpveil.video.told import draws

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from dpveil.core.origin import WHOLE
 from dpveil.core.photo import Photo
-from dpveil.errors import InvalidParameter, NoRegion
+from dpveil.errors import ClipError, InvalidParameter, NoRegion
+from dpveil.io.names import shown
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec, check_if_none
@@ -21,6 +22,7 @@ from dpveil.release.asked import chosen
 from dpveil.video.asked import ON_LOST
 from dpveil.video.facts import Facts
 from dpveil.video.plan import VideoPlan
+from dpveil.video.plan_checks import LONGEST_NAME, check_name
 from dpveil.video.reading import MAX_PIXELS, Clip, open_clip
 from dpveil.video.track import Key, Track
 from dpveil.video.tracks import Found, TrackSettings, find_tracks
@@ -63,6 +65,7 @@ def analyze(
     "others+whole", the whole clip is replaced if nothing is found. All else is as in `VideoPlan` and
     `TrackSettings`. Raises errors of `dpveil.errors`.
     """
+    name = name_of(clip)
     made_by, finders = chosen(method, regions, parameters)
     choices: dict[str, Any] = {"over_time": over_time, "pose": pose, "event_times": event_times}
     searched: dict[str, Any] = {} if every is None else {"every": every}
@@ -70,7 +73,7 @@ def analyze(
     with open_clip(clip, max_pixels=max_pixels) as opened:
         found = tracked(opened, made_by, finders, settings, if_none, progress)
         made = VideoPlan(
-            clip=Path(clip).name,
+            clip=name,
             facts=opened.facts,
             method=made_by,
             tracks=arranged(found.tracks, keep, link),
@@ -86,6 +89,15 @@ def analyze(
         )
     made.check_strength(at_least)
     return made
+
+
+def name_of(clip: str | Path) -> str:
+    """Return a clip's name, without its folder, for a plan; raises `ClipError` if no plan can have it."""
+    try:
+        return check_name(Path(clip).name)
+    except InvalidParameter as error:
+        hint = f"rename it, to one of at most {LONGEST_NAME} printable characters without a backslash"
+        raise ClipError(f"the name of {shown(clip)} cannot be written into a plan", hint=hint) from error
 
 
 def tracked(

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from dpveil.errors import ClipError
-from dpveil.video.source import Source
+from dpveil.video.source import BARE, Source
 
 MOV, MATROSKA, AVI, TS, PS = "mov", "matroska", "avi", "mpegts", "mpeg"
 NAMES: Final = {MOV: "mp4", MATROSKA: "matroska", AVI: "avi", TS: "mpegts", PS: "mpeg"}
@@ -30,6 +30,17 @@ MOST_FRAGMENTED: Final = 4 * MOST_FRAMES
 EARLY: Final = "the file ends early"
 COPY_AGAIN: Final = "copy it again from where it was made, or repair it by ffmpeg -i IN -c copy OUT.mp4"
 KINDS: Final = "save it as MP4, MOV, Matroska, WebM, AVI or MPEG"
+MOST_BYTES: Final = 1 << 40
+"""Most bytes of a clip's file, all of which are hashed."""
+MOST_ASIDE: Final = 64 << 20
+"""Most bytes of what a file has beside pictures and sound, such as attachments: FFmpeg holds copies of it."""
+ASIDE: Final = frozenset((b"ftyp", b"udta", b"meta", b"uuid", b"stsd", b"hdlr", b"dref"))
+"""Boxes that FFmpeg reads whole."""
+ID_SEGMENT, ID_CLUSTER, ID_VOID = 0x18538067, 0x1F43B675, 0xEC
+OF_CLUSTERS: Final = frozenset((0xE7, 0xA7, 0xAB, 0xA3, 0xA0, 0xAF, 0x5854))
+"""Elements of clusters, which are seen beside those that do not state their size."""
+MOST_ELEMENTS: Final = 8 * MOST_FRAMES
+"""Most elements of a Matroska segment that are looked at, without those within clusters that state a size."""
 
 
 def container_of(source: Source) -> str:
@@ -37,6 +48,8 @@ def container_of(source: Source) -> str:
     head = source.read(0, 600)
     if not head:
         raise source.refused("the file is empty", COPY_AGAIN)
+    if source.size > MOST_BYTES:
+        raise source.refused(f"it has more than {MOST_BYTES:,} bytes", "cut it into parts")
     if head[4:8] in FIRST_BOXES:
         _check_boxes(source)
         return MOV
@@ -65,11 +78,14 @@ def damaged(source: Source, what: str = "its structure is damaged") -> ClipError
 
 def _check_boxes(source: Source) -> None:
     """Check that the boxes fit the file and each other, and that no table lists more than the file has."""
-    found, entries, fragments, pictures, listed = set(), 0, 0, False, 0
+    found, entries, fragments, pictures, listed, aside = set(), 0, 0, False, 0, 0
     for count, (kind, start, end) in enumerate(boxes(source, 0, source.size)):
         found.add(kind)
         if count > MOST_BOXES:
             raise damaged(source, f"it has more than {MOST_BOXES:,} boxes")
+        aside += end - start if kind in ASIDE or not any(kind) else 0
+        if aside > MOST_ASIDE:
+            raise _full(source)
         if kind == b"cmov":
             raise source.refused("its list of frames is compressed", COPY_AGAIN)
         if kind == b"trak":
@@ -89,6 +105,11 @@ def _check_boxes(source: Source) -> None:
             raise damaged(source, f"it lists more than {max(entries, fragments) - 1:,} samples")
     if b"moov" not in found:
         raise early(source)
+
+
+def _full(source: Source) -> ClipError:
+    """Return the error that the file has too much beside pictures and sound."""
+    return source.refused(f"it has more than {MOST_ASIDE:,} bytes beside pictures and sound", BARE)
 
 
 def boxes(
@@ -147,7 +168,7 @@ def _check_table(source: Source, kind: bytes, start: int, end: int) -> int:
 
 
 def _check_segment(source: Source, head: bytes) -> None:
-    """Check that the Matroska segment, if it states its size, ends within the file (RFC 8794)."""
+    """Check that the Matroska segment, if it states its size, ends within the file, and its parts fit it."""
     at = 4
     width, size = number(head[at:])
     at += width + (size or 0)
@@ -156,7 +177,7 @@ def _check_segment(source: Source, head: bytes) -> None:
         if len(begun) < 12:
             raise early(source)
         width, size = number(begun[4:])
-        if begun[:4] == b"\x18\x53\x80\x67":
+        if int.from_bytes(begun[:4], "big") == ID_SEGMENT:
             break
         if begun[0] not in (0xEC, 0xBF):  # padding, or a checksum
             raise damaged(source)
@@ -164,8 +185,36 @@ def _check_segment(source: Source, head: bytes) -> None:
         at += 1 + width + (size or 0)
     if width == 0:
         raise damaged(source)
-    if size is not None and at + 4 + width + size > source.size:
+    start = at + 4 + width
+    if size is not None and start + size > source.size:
         raise early(source)
+    _check_elements(source, start, source.size if size is None else start + size)
+
+
+def _check_elements(source: Source, at: int, end: int) -> None:
+    """Check that the elements of a Matroska segment fit, and that few bytes are no pictures and sound.
+
+    Only names and sizes are looked at (RFC 8794). A cluster that does not state its size ends where another
+    one begins, or anything that is not within clusters.
+    """
+    aside = count = 0
+    while at < end:
+        head = source.read(at, 12)
+        wide = 9 - head[0].bit_length() if head else 9
+        width, size = number(head[wide:])
+        name = int.from_bytes(head[:wide], "big")
+        count += 1
+        if wide > 4 or (width == 0 and len(head) == 12) or (size is None and name != ID_CLUSTER):
+            raise damaged(source)
+        at += wide + width + (size or 0)
+        if width == 0 or at > end:
+            raise early(source)
+        if name not in (ID_CLUSTER, ID_VOID) and name not in OF_CLUSTERS:
+            aside += size or 0
+        if aside > MOST_ASIDE:
+            raise _full(source)
+        if count > MOST_ELEMENTS:
+            raise damaged(source, f"it has more than {MOST_ELEMENTS:,} parts")
 
 
 def number(data: bytes) -> tuple[int, int | None]:

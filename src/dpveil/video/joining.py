@@ -38,7 +38,7 @@ def join(
     container: str = "mp4",
     audio_from: Clip | None = None,
 ) -> None:
-    """Write the frames of `segments`, in order, to `out`, a new or empty file: a clip in `container`.
+    """Write the frames of `segments`, in order, to `out`, a new file: a clip in `container`.
 
     The frames get the times of `facts`, from zero on: exactly in MP4 and MOV, to the next millisecond in
     Matroska and WebM. With `audio_from`, its first stream of sound is copied beside them, from the time of
@@ -47,7 +47,7 @@ def join(
     for sound that `container` does not take.
     """
     path = Path(out)
-    with told_of(path), path.open("wb") as file:
+    with told_of(path), path.open("xb") as file:
         options = dict(MOVIE)
         if container in EXACT:
             options["movie_timescale"] = str(unit_of(facts).denominator)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,12 +24,14 @@ from dpveil.io import make_folder
 from dpveil.io.names import shown
 from dpveil.release.saving import certificate_path
 from dpveil.video import told
-from dpveil.video.analyzing import Progress, analyze, nothing
+from dpveil.video.analyzing import Progress, analyze, arranged, name_of, nothing
 from dpveil.video.asked import HOLD, ONCE
 from dpveil.video.begun import digest_of
 from dpveil.video.certificate import VideoCertificate
+from dpveil.video.containers import container_of
 from dpveil.video.encoders import container_for
 from dpveil.video.finished import finished
+from dpveil.video.left import left_plan
 from dpveil.video.path import FINE
 from dpveil.video.paying import Payment
 from dpveil.video.plan import VideoPlan
@@ -38,7 +40,7 @@ from dpveil.video.possible import check_possible
 from dpveil.video.reading import open_clip
 from dpveil.video.rendering import render
 from dpveil.video.source import Source
-from dpveil.video.state import drop, folder_of, left_plan
+from dpveil.video.state import drop, folder_of
 
 USUAL: Final[Mapping[str, Json]] = {
     "over_time": ONCE,
@@ -53,6 +55,7 @@ LEFT: Final = (
     "a rendering to {} was begun and not finished, and is kept in {}: its own command goes on there, and what"
     " was paid for it is lost if you remove that folder"
 )
+RESUMED: Final = "went on with the rendering that was begun before, with what was drawn and kept in {}"
 DROPPED: Final = "left out of the clip: {}"
 OTHER_PLAN: Final = "{} is a release with these settings, of other tracks or places than this run finds"
 
@@ -86,12 +89,13 @@ class ClipRun:
         `dpveil.errors`; after any of them, as after an interrupt, the same call goes on where this one was.
         """
         choices = self.choices
+        name_of(task.source)
         if not choices.force and (there := self._finished(task, progress)) is not None:
             return _skipped(task, there)
         if choices.force:
             _check_ours(task.output)
-        asked = self._asked(task)
-        plan = self._plan(task, asked, progress)
+        sha256 = _hash(task.source)
+        plan = self._plan(task, sha256, progress)
         if choices.dry:
             with open_clip(task.source) as opened:
                 check_possible(plan, opened, container_for(task.output), paid=choices.ledger is not None)
@@ -99,22 +103,22 @@ class ClipRun:
             return _planned(task, plan)
         make_folder(task.output.parent)
         chosen = {"seed": choices.seed, "sign": choices.sign, "replace": choices.force}
-        more = {**choices.paying, **chosen, "asked": asked, "progress": progress}
+        more = {**choices.paying, **chosen, "asked": self._asked(sha256), "progress": progress}
         return released(task, plan, more, question=self.question)
 
-    def _asked(self, task: Task) -> str:
-        """Return the digest of the question and the clip."""
-        with closing(Source(task.source)) as source:
-            return digest_of({"question": self.question, "clip": source.sha256()})
+    def _asked(self, sha256: str) -> str:
+        """Return the digest of the question and of the clip."""
+        return digest_of({"question": self.question, "clip": sha256})
 
-    def _plan(self, task: Task, asked: str, progress: Progress) -> VideoPlan:
+    def _plan(self, task: Task, sha256: str, progress: Progress) -> VideoPlan:
         """Return the plan that a process which was killed has left, or a new one."""
-        choices, left = self.choices, left_plan(task.output, asked)
+        choices, left = self.choices, left_plan(task.output, self._asked(sha256))
         if left is not None:
             with suppress(DPVeilError):
                 plan = parse_plan(left)
                 plan.check_strength(choices.at_least)
-                return plan
+                if self._may_be(plan, task, sha256):
+                    return plan
         return analyze(
             task.source,
             choices.method,
@@ -125,6 +129,13 @@ class ClipRun:
             progress=progress,
             **self.more,
         )
+
+    def _may_be(self, plan: VideoPlan, task: Task, sha256: str) -> bool:
+        """Whether a plan is of this clip with these settings, and no track stays or is linked unasked."""
+        found = [replace(track, visible=False, person=None) for track in plan.tracks]
+        chosen = {name: self.more[name] for name in ("keep", "link") if name in self.more}
+        about = (plan.clip, plan.facts.sha256, plan.settings, plan.tracks)
+        return about == (task.source.name, sha256, self.settings, arranged(found, **chosen))
 
     def _finished(self, task: Task, progress: Progress) -> VideoCertificate | None:
         """Return the certificate of an earlier release that this run would make; None if nothing is there."""
@@ -152,7 +163,7 @@ class ClipRun:
         stamps = State.read(task.output.parent).stamps.get(stated.output.sha256)
         if stamps is not None and _stamp_of(self.question) in stamps:
             return
-        plan = self._plan(task, self._asked(task), progress)
+        plan = self._plan(task, _hash(task.source), progress)
         if plan.quote != stated.quote or (stamps is not None and _stamp_of(plan.sha256) not in stamps):
             raise _by_other_plan(task)
         if not self.choices.dry:
@@ -168,7 +179,8 @@ def released(task: Task, plan: VideoPlan, more: Mapping[str, Any], *, question: 
     made = render(plan, task.source, task.output, **more)
     digests = (plan.sha256, *((question,) if question else ()))
     noted = _note(task, made.certificate, (stamp, *map(_stamp_of, digests)))
-    return _entry(RELEASED, task, made.certificate, (*_about(plan), *noted))
+    resumed = [Aside(RESUMED.format(shown(folder_of(task.output))))] * made.resumed
+    return _entry(RELEASED, task, made.certificate, (*resumed, *_about(plan), *noted))
 
 
 def again(task: Task, plan: VideoPlan, paying: Mapping[str, Any]) -> Entry | None:
@@ -232,6 +244,13 @@ def _by_other_plan(task: Task) -> DPVeilError:
     text = OTHER_PLAN.format(shown(task.output))
     hint = f"leave out the clip to keep it, or choose another {{out}}; or {ALONE}, which costs again"
     return DPVeilError(text, hint=hint, arguments=ARGUMENTS)
+
+
+def _hash(clip: Path) -> str:
+    """Return SHA-256 of the file of a clip; raises `ClipError` at once if it is none."""
+    with closing(Source(clip)) as source:
+        container_of(source)
+        return source.sha256()
 
 
 def _stamp_of(sha256: str) -> Stamp:

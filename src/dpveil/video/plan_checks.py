@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -25,6 +26,8 @@ FARTHEST: Final = 1 << 20
 MOST_LETTERS: Final = 10_000
 """Longest text of a plan, in characters."""
 LONGEST_NAME: Final = 255
+APART: Final = "/\\\0" if os.name == "posix" else "/\\:\0"
+"""Characters that no name without folders has."""
 SHOWN: Final = 60
 """Most characters of a value that an error repeats."""
 
@@ -54,7 +57,7 @@ def check_name(value: object) -> str:
     hint = "write the name of the clip without its folder, such as clip.mp4"
     if not isinstance(value, str) or not value.strip(". "):
         raise refused("clip", value, "is no name of a file", hint)
-    if any(mark in value for mark in "/\\:\0") or not value.isprintable() or len(value) > LONGEST_NAME:
+    if any(mark in value for mark in APART) or not value.isprintable() or len(value) > LONGEST_NAME:
         raise refused("clip", value, "is no name of a file in the folder of the plan", hint)
     return value
 

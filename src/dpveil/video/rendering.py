@@ -34,6 +34,7 @@ from dpveil.video.certificate import FORMATS, ClipOutput, VideoCertificate
 from dpveil.video.encoders import container_for
 from dpveil.video.facts import Facts, Frame
 from dpveil.video.joining import join
+from dpveil.video.left import PLAN, keep_plan
 from dpveil.video.paying import Payer, Payment, check_payer
 from dpveil.video.plan import VideoPlan
 from dpveil.video.plan_file import to_text
@@ -42,7 +43,7 @@ from dpveil.video.reading import MAX_PIXELS, Clip, open_clip
 from dpveil.video.renderer import Renderer
 from dpveil.video.segments import spans
 from dpveil.video.stage import Stage
-from dpveil.video.state import CERTIFICATE, DRAWS, PLAN, State, state, told
+from dpveil.video.state import CERTIFICATE, DRAWS, State, state, told
 from dpveil.video.writing import Writer
 
 RENDERING: Final = "rendering"
@@ -81,7 +82,7 @@ def render(
     the same call goes on where it was, pays nothing twice and draws nothing anew; a call with another plan or
     payer is refused then, unless `replace` drops what was begun. `seed` makes the bits reproducible, which is
     not for publication. `sign` signs the certificate; `replace` replaces existing files. `asked` is what
-    `state.left_plan` finds this plan by. Raises errors of `dpveil.errors`; nothing half written has the name
+    `left.left_plan` finds this plan by. Raises errors of `dpveil.errors`; nothing half written has the name
     `out`.
     """
     target, source = Path(check_path(out, "give the name of a file, such as private.mp4")), Path(clip)
@@ -100,7 +101,7 @@ def render(
             job = _Job(plan, opened, target, container, work, seed, progress)
             try:
                 if asked is not None and not work.has(PLAN):
-                    work.keep_plan(to_text(plan), asked)
+                    keep_plan(work, target, to_text(plan), asked)
                 if not work.has(CERTIFICATE) and job.named() is None:
                     job.begin(payment, replace=replace)
                     job.render()
@@ -201,6 +202,7 @@ class _Job:
         facts, part = self.clip.facts, self.work.part(self.joined)
         segments = [self.work.path(SEGMENT.format(start)) for start, _ in spans(facts)]
         sound = self.clip if self.plan.keep_audio else None
+        part.unlink(missing_ok=True)
         join(segments, part, facts, container=self.container, audio_from=sound)
         self.clip.check_bytes()
         certificate = self._certificate(_hash(part))
@@ -229,7 +231,7 @@ class _Job:
         if not self.work.is_of(text):
             raise self.work.damaged()
         stated = self._stated(text)
-        if _hash(self.work.path(self.joined)) != stated.output.sha256:
+        if not self.work.has(self.joined) or _hash(self.work.path(self.joined)) != stated.output.sha256:
             raise self.work.damaged()
         with told(beside):
             ours = beside.is_file() and beside.read_bytes() == text

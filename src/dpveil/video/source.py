@@ -13,6 +13,8 @@ from dpveil.io.names import shown
 
 PIECE: Final = 2**20
 """Bytes hashed at a time."""
+BARE: Final = "leave it out by ffmpeg -i IN -map 0:v:0 -map 0:a? -map_metadata -1 -c copy OUT"
+"""The remedy for a file that has too much beside pictures and sound."""
 CHANGED: Final = "the file changed while it was read"
 
 
@@ -78,24 +80,37 @@ class Source:
 
 
 class View:
-    """A position in a `Source`, with the methods of an open file that PyAV calls."""
+    """A position in a `Source`, with the methods of an open file that PyAV calls.
+
+    `left` is how many bytes may still be read, if not None: below zero, the file seems to end.
+    """
 
     name = ""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, left: int | None = None) -> None:
         self._source = source
         self._at = 0
+        self.left = left
 
     def read(self, size: int = -1) -> bytes:
         """Return the next `size` bytes, or all."""
+        if self.spent:
+            return b""
         found = self._source.read(self._at, self._source.size - self._at if size < 0 else size)
         self._at += len(found)
+        if self.left is not None:
+            self.left -= len(found)
         return found
 
     def seek(self, offset: int, whence: int = 0) -> int:
         """Move to `offset` from the start, the position or the end; return the new position."""
         self._at = max(0, (0, self._at, self._source.size)[whence] + offset)
         return self._at
+
+    @property
+    def spent(self) -> bool:
+        """Whether more was read than might be."""
+        return self.left is not None and self.left < 0
 
     def tell(self) -> int:
         """Return the position in bytes."""

@@ -22,15 +22,16 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from dpveil.errors import OutputError
+from dpveil.io import is_present, received
 from dpveil.io.locking import alone
 from dpveil.io.names import shown
+from dpveil.io.refused import Refused
 from dpveil.io.writing import OWN, flush_folder, refusal
 from dpveil.video.begun import differing, digests_of
 
 FORMAT: Final = "dpveil.video-state/1"
 KEY: Final = "key"
 STATE: Final = "state.json"
-PLAN: Final = "plan.json"
 DRAWS: Final = "draws"
 CERTIFICATE: Final = "certificate.json"
 LOCK: Final = "lock"
@@ -39,6 +40,8 @@ RELEASE: Final = "release"
 PART: Final = "part"
 MOST_BYTES: Final = 1 << 16
 """Most bytes of the state itself, which is short."""
+LONGEST: Final = 1 << 26
+"""Most bytes of a file that is read whole: more than a certificate has."""
 OTHER: Final = (
     "give the same as then, which costs nothing; or {replace}, which drops it, and what was paid for it is"
     " lost"
@@ -101,23 +104,22 @@ class State:
 
     @contextmanager
     def opened(self, name: str) -> Iterator[BinaryIO]:
-        """Open a file of the state; raises `OutputError` if it is gone."""
+        """Open a file of the state; raises `OutputError` if it is gone, or no file."""
+        if not self.has(name):
+            raise self.damaged()
         with told(self.folder):
             file = (self.folder / name).open("rb")
         with file:
             yield file
 
-    def keep_plan(self, plan: str, asked: str) -> None:
-        """Store the text of a plan with what was asked, so that another process need not plan again."""
-        self.keep(PLAN, json.dumps({"asked": asked, "plan": plan}).encode())
-
     def read(self, name: str) -> bytes | None:
-        """Return a file of the state; None if it is not stored yet."""
-        with told(self.folder):
-            try:
-                return (self.folder / name).read_bytes()
-            except FileNotFoundError:
-                return None
+        """Return a short file of the state; None if it is not stored yet. Raises `OutputError`."""
+        if not is_present(self.folder / name):
+            return None
+        try:
+            return received(self.folder / name, LONGEST)
+        except Refused as error:
+            raise self.damaged() from error
 
     def path(self, name: str) -> Path:
         """Return the place of a file of the state."""
@@ -137,8 +139,10 @@ class State:
         return self.folder / f"{PART}-{name}"
 
     def has(self, name: str) -> bool:
-        """Whether a file of the state is stored."""
-        return (self.folder / name).is_file()
+        """Whether a file of the state is stored: what is no regular file, such as a link, is none."""
+        with suppress(OSError):
+            return stat.S_ISREG((self.folder / name).lstat().st_mode)
+        return False
 
     def remove(self) -> None:
         """Delete everything, the key first and what it is of last: the rendering is finished, or dropped."""
@@ -166,7 +170,7 @@ def state(out: Path, settings: Mapping[str, Any], *, anew: bool = False) -> Iter
         with told(out):
             with suppress(FileExistsError):
                 folder.mkdir(mode=0o700)
-            _check_own(folder)
+            check_own(folder)
             try:
                 held.enter_context(alone(folder / LOCK))
             except OSError as error:
@@ -178,19 +182,6 @@ def state(out: Path, settings: Mapping[str, Any], *, anew: bool = False) -> Iter
         yield _begun(folder, digests_of(settings), out, anew=anew)
 
 
-def left_plan(out: Path, asked: str) -> str | None:
-    """Return the text of the plan by which a killed process was rendering to `out`, if it was asked the same.
-
-    `asked` is the digest of what it was asked, as it was given to `keep_plan`.
-    """
-    try:
-        _check_own(folder_of(out))
-        data = json.loads((folder_of(out) / PLAN).read_bytes())
-        return str(data["plan"]) if data["asked"] == asked else None
-    except (OSError, OutputError, ValueError, TypeError, KeyError, RecursionError):
-        return None
-
-
 def drop(out: Path, certificate: bytes) -> bool:
     """Delete what is left of the rendering of the release at `out`, which has this certificate.
 
@@ -200,10 +191,10 @@ def drop(out: Path, certificate: bytes) -> bool:
     if not folder.is_dir() or folder.is_symlink():
         return False
     with suppress(OSError, OutputError):
-        _check_own(folder)
+        check_own(folder)
         with alone(folder / LOCK):
             found = State(folder, "", resumed=True)
-            if found.has(STATE) and not found.is_of(certificate):
+            if is_present(folder / STATE) and not found.is_of(certificate):
                 return True
             found.remove()
     return False
@@ -211,7 +202,7 @@ def drop(out: Path, certificate: bytes) -> bool:
 
 def _begun(folder: Path, settings: Mapping[str, str], out: Path, *, anew: bool) -> State:
     """Return the state in a folder that is locked, or a new one if there is none."""
-    there = _found(folder) if (folder / STATE).is_file() else None
+    there = _found(folder) if is_present(folder / STATE) else None
     if there and there["settings"] == settings:
         return State(folder, there["nonce"], resumed=True)
     if there is not None and not anew:
@@ -232,9 +223,8 @@ def _begun(folder: Path, settings: Mapping[str, str], out: Path, *, anew: bool) 
 def _found(folder: Path) -> dict[str, Any]:
     """Return what a state says: nothing if none was begun, or if it is damaged."""
     try:
-        with (folder / STATE).open("rb") as file:
-            data = json.loads(file.read(MOST_BYTES))
-    except (OSError, ValueError, RecursionError):
+        data = json.loads(received(folder / STATE, MOST_BYTES))
+    except (Refused, ValueError, RecursionError):
         return {}
     fields = {"format": str, "settings": dict, "nonce": str, RELEASE: str}
     found = data if isinstance(data, dict) else {}
@@ -242,7 +232,7 @@ def _found(folder: Path) -> dict[str, Any]:
     return typed if {*fields} - {*typed} <= {RELEASE} and typed["format"] == FORMAT else {}
 
 
-def _check_own(folder: Path) -> None:
+def check_own(folder: Path) -> None:
     """Raise `OutputError` unless a folder is a real one that nobody but this user can read or write.
 
     Whoever could write there could choose the key of the draws.

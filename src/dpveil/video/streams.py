@@ -11,7 +11,7 @@ from dpveil.core.guarantee import counted
 from dpveil.errors import DPVeilError
 from dpveil.video.containers import MATROSKA, MOV, PS, TS, damaged, early
 from dpveil.video.library import pyav
-from dpveil.video.source import Source, View
+from dpveil.video.source import BARE, Source, View
 
 DECODERS: Final = frozenset(
     {
@@ -33,8 +33,11 @@ MOST_STREAMS: Final = 32
 """Most streams of a file."""
 FORMATS: Final = {MOV: "mov,mp4,m4a,3gp,3g2,mj2", MATROSKA: "matroska,webm"}
 """Names of demuxers as FFmpeg lists them, where these are others."""
+LONG: Final = "too much of it has to be read before its first frame"
 TIMEOUT: Final = 60.0
 """Seconds that FFmpeg may take to open a file, or to read one packet."""
+OPENING: Final = 128 << 20
+"""Bytes that FFmpeg may read to open a file, and those of a frame: it keeps much of them."""
 BUFFER: Final = 2**18
 """Bytes that FFmpeg asks for at a time."""
 USUAL: Final = frozenset(
@@ -51,7 +54,8 @@ def opened(source: Source, demuxer: str, most: int) -> Any:
     """Return PyAV's container of the clip: it reads by `demuxer`, and opens nothing but `source`.
 
     FFmpeg decodes some frames to find out what the clip is, of `most` pixels; but none of streams whose kind
-    it learns late, for it has no limit there. Raises `ClipError` if there is no such clip in the file.
+    it learns late, for it has no limit there. Raises `ClipError` if there is no such clip in the file, or
+    if more than `OPENING` of it has to be read for that.
     """
     av = pyav()
     options = {
@@ -62,17 +66,23 @@ def opened(source: Source, demuxer: str, most: int) -> Any:
         "max_pixels": str(most),
         "err_detect": "explode",
     }
-    with told(source, "it"):
-        return av.open(
-            View(source),
-            "r",
-            format=demuxer,
-            options=options,
-            metadata_errors="replace",
-            buffer_size=BUFFER,
-            timeout=TIMEOUT,
-            io_open=_nothing,
-        )
+    view = View(source, OPENING + 4 * most)
+    try:
+        with told(source, "it"):
+            return av.open(
+                view,
+                "r",
+                format=demuxer,
+                options=options,
+                metadata_errors="replace",
+                buffer_size=BUFFER,
+                timeout=TIMEOUT,
+                io_open=_nothing,
+            )
+    finally:
+        if view.spent:
+            raise source.refused(LONG, BARE)
+        view.left = None
 
 
 def _nothing(*_: object) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
@@ -51,9 +51,18 @@ def told_of(path: Path) -> Iterator[None]:
     except DPVeilError:
         raise
     except (OSError, ValueError, av.error.FFmpegError) as error:
-        if isinstance(error, OSError) or not isinstance(error, av.error.FFmpegError):
-            raise refusal(path, error) from error
+        for cause in _causes(error):
+            if isinstance(cause, OSError) or not isinstance(cause, av.error.FFmpegError):
+                raise refusal(path, cause) from error
         raise OutputError(f"cannot write {shown(path)}: it cannot be encoded") from error
+
+
+def _causes(error: BaseException) -> Iterator[Any]:
+    """Yield an error of writing and those that it came from: PyAV tells of a full disk by another one."""
+    cause: BaseException | None = error
+    while isinstance(cause, OSError | ValueError | pyav().error.FFmpegError):
+        yield cause
+        cause = cause.__cause__ or cause.__context__
 
 
 class Writer:
@@ -89,10 +98,12 @@ class Writer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self._file.close()
+        try:
+            if kind is None:
+                self.close()
+        finally:
+            with suppress(OSError):  # what it could not write was told
+                self._file.close()
 
     def write(self, frame: Frame) -> None:
         """Encode the next frame; raises `InvalidParameter` for another size, or one out of order."""
