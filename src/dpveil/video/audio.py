@@ -22,6 +22,8 @@ WITHOUT: Final = "leave the sound out"
 SETUP: Final = {"flac": 34, "alac": 60, "aac": 64, "opus": 19 + 2 + 255}
 """Most bytes of what a decoder of a codec needs to begin; others have none, or at most `USUAL_SETUP`."""
 USUAL_SETUP: Final = 16
+NEW_SETUP, SKIPPED = "new_extradata", "skip_samples"
+"""FFmpeg's names of what may come beside a packet: another setup, and how many samples are not heard."""
 
 
 class Sound:
@@ -80,7 +82,21 @@ class Sound:
                     continue
                 begun |= not packet.is_discard
                 if packet.pts >= 0 or (self._before and packet.pts + 2 * length > 0):
-                    yield packet
+                    yield self._bare(packet)
+
+    def _bare(self, packet: Any) -> Any:
+        """Return a packet with the same sound, times, and samples to skip: nothing else that came beside it.
+
+        What came beside may be of any length, and muxers write it: RFC 9559's BlockAdditions, for example.
+        """
+        if packet.has_sidedata(NEW_SETUP):
+            raise self._source.refused("its sound changes how it is coded on the way", WITHOUT)
+        bare = pyav().Packet(bytes(packet))
+        bare.pts, bare.dts, bare.duration = packet.pts, packet.dts, packet.duration
+        bare.time_base, bare.is_keyframe = packet.time_base, packet.is_keyframe
+        if packet.has_sidedata(SKIPPED):
+            bare.set_sidedata(packet.get_sidedata(SKIPPED))
+        return bare
 
 
 class _Nowhere:

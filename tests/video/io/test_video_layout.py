@@ -10,9 +10,10 @@ from clip_samples import UNIT, as_stored, clip, picture
 from test_video_round_trip import written
 
 from dpveil.errors import ClipError
-from dpveil.video.layout import Strange, coded_frames
+from dpveil.video.layout import coded_frames
 from dpveil.video.reading import open_clip
 from dpveil.video.source import Source
+from dpveil.video.strange import Strange
 
 SECRET = b"ORIGINAL" * 400
 
