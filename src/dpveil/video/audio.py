@@ -59,8 +59,9 @@ class Sound:
     def until(self, time: Fraction | None) -> None:
         """Copy what begins before `time`, in seconds from the first frame on; all that is left if None."""
         while self._next is not None and (time is None or self._next.dts * self._unit < time):
-            self._next.stream = self._stream
-            self._made.mux(self._next)
+            packet = self._bare(self._next)
+            packet.stream = self._stream
+            self._made.mux(packet)
             self._next = next(self._packets, None)
 
     def _timed(self, stream: Any) -> Iterator[Any]:
@@ -82,7 +83,7 @@ class Sound:
                     continue
                 begun |= not packet.is_discard
                 if packet.pts >= 0 or (self._before and packet.pts + 2 * length > 0):
-                    yield self._bare(packet)
+                    yield packet
 
     def _bare(self, packet: Any) -> Any:
         """Return a packet with the same sound, times, and samples to skip: nothing else that came beside it.
