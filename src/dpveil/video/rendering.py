@@ -31,6 +31,7 @@ from dpveil.release.saving import certificate_path, tidy
 from dpveil.video.analyzing import Progress, nothing
 from dpveil.video.beside import Beside, ahead, room_for
 from dpveil.video.certificate import FORMATS, ClipOutput, VideoCertificate
+from dpveil.video.contents import content_problems
 from dpveil.video.encoders import container_for
 from dpveil.video.facts import Facts, Frame
 from dpveil.video.joining import join
@@ -42,6 +43,7 @@ from dpveil.video.possible import check_possible
 from dpveil.video.reading import MAX_PIXELS, Clip, open_clip
 from dpveil.video.renderer import Renderer
 from dpveil.video.segments import spans
+from dpveil.video.source import Source
 from dpveil.video.stage import Stage
 from dpveil.video.state import CERTIFICATE, DRAWS, State, state, told
 from dpveil.video.writing import Writer
@@ -206,10 +208,18 @@ class _Job:
         join(segments, part, facts, container=self.container, audio_from=sound)
         self.clip.check_bytes()
         certificate = self._certificate(_hash(part))
+        self._check(part, certificate)
         self.work.finish(self.joined)
         text = (certificate if sign is None else certificate.signed(sign)).to_text().encode()
         self.work.note_release(text)
         self.work.keep(CERTIFICATE, text, mode=USUAL)
+
+    def _check(self, part: Path, certificate: VideoCertificate) -> None:
+        """Raise `OutputError` for what `verify` would not accept: it never gets a name."""
+        with closing(Source(part)) as source:
+            for problem in content_problems(source, certificate, max_pixels=self.clip.way.most):
+                hint = "leave the sound out" if self.plan.keep_audio else "write a file in another format"
+                raise OutputError(f"cannot write {shown(self.target)}: {problem}", hint=hint)
 
     def named(self) -> VideoCertificate | None:
         """Return the certificate of this rendering's release if both files have their names."""
