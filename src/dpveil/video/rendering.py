@@ -19,7 +19,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from dpveil.core.certificate import this_tool
 from dpveil.errors import ClipError, DPVeilError, OutputError
 from dpveil.io import place_together
 from dpveil.io.folders import identity
@@ -29,6 +28,7 @@ from dpveil.noise.bits import SECURE, SEEDED, BitSource, KeptBits, SeededBits
 from dpveil.release.keys import SigningKey
 from dpveil.release.saving import certificate_path, tidy
 from dpveil.video.analyzing import Progress, nothing
+from dpveil.video.begun import settings_of
 from dpveil.video.beside import Beside, ahead, room_for
 from dpveil.video.certificate import FORMATS, ClipOutput, VideoCertificate
 from dpveil.video.contents import content_problems
@@ -92,14 +92,11 @@ def render(
     check_payer(ledger, subject, seed, other_regions=other_regions)
     payment = Payment(ledger=ledger, subject=subject, other_regions=other_regions)
     plan.prepare()
-    _check_out(target, source)
+    check_out(target, source)
     tidy(target.parent)
     with open_clip(source, max_pixels=max_pixels) as opened:
         check_same(plan, opened.facts, source)
-        payer = None if ledger is None else [ledger.name, subject]
-        about = {"clip": plan.facts.sha256, "plan": plan.sha256, "out": target.name}
-        settings = {**about, "seed": seed, "payer": payer, "tool": this_tool()}
-        with state(target, settings, anew=replace) as work:
+        with state(target, settings_of(plan, target, payment.payer, seed), anew=replace) as work:
             job = _Job(plan, opened, target, container, work, seed, progress)
             try:
                 if asked is not None and not work.has(PLAN):
@@ -276,7 +273,7 @@ def _hash(path: Path) -> str:
         return sha256_of(path)
 
 
-def _check_out(target: Path, clip: Path) -> None:
+def check_out(target: Path, clip: Path) -> None:
     """Raise `OutputError` if nothing can be written there, or the clip itself would be replaced."""
     if identity(clip) in (identity(target), identity(certificate_path(target))):
         raise OutputError(f"{shown(target)} is the clip itself", hint="choose another name for the output")
