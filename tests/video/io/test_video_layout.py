@@ -10,10 +10,14 @@ from clip_samples import UNIT, as_stored, clip, picture
 from test_video_round_trip import written
 
 from dpveil.errors import ClipError
+from dpveil.video.containers import container_of
+from dpveil.video.decoding import Way
 from dpveil.video.layout import coded_frames
+from dpveil.video.layout_boxes import _chunks as chunks_of
 from dpveil.video.reading import open_clip
 from dpveil.video.source import Source
 from dpveil.video.strange import Strange
+from dpveil.video.survey import survey
 
 SECRET = b"ORIGINAL" * 400
 
@@ -141,10 +145,19 @@ HIDDEN = {
     "times of no frame": ("stts", lambda body: body[:4] + more_entries(body, 8, 0, 5)),
     "other descriptions": ("stsc", lambda body: body[:-4] + table(7)),
     "flags": ("stsc", lambda body: table(7) + body[4:]),
+    "frames at once": ("stts", lambda body: table(0, 3, 1, 0, 5, 1, 1, total(body) - 5)),
+    "times in two": ("stts", lambda body: table(0, 7) + 7 * table(1, total(body) // 7)),
+    "flags of descriptions": ("stsd", lambda body: table(7) + body[4:]),
     "two descriptions": ("stsd", lambda body: table(0, 2) + 2 * body[8:]),
     "a box in a description": ("stsd", lambda body: described(body, box(b"xxxx", bytes(9)))),
-    "a box twice in a description": ("stsd", lambda body: described(body, body[-20:])),
+    "a box twice in a description": ("stsd", lambda body: described(body, body[-18:])),
 }
+
+
+def total(body):
+    """Return the units of time of all frames of a table of times."""
+    numbers = struct.unpack(f">{len(body) // 4 - 2}I", body[8:])
+    return sum(count * length for count, length in zip(numbers[::2], numbers[1::2], strict=True))
 
 
 def more_entries(body, width, *entry):
@@ -263,3 +276,41 @@ def test_damage_is_one_line_or_nothing(tmp_path, released):
             except ClipError as error:
                 found = str(error)
             assert isinstance(found, int) or found.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("runs", "sizes", "fits"),
+    [
+        ((1, 2, 1), (5, 5, 5, 5), True),
+        ((1, 2, 1, 2, 2, 1), (5, 5, 5, 5), False),
+        ((1, 2, 1), (5, 5, 5, 0), False),
+    ],
+)
+def test_chunks_are_told_in_one_way(runs, sizes, fits):
+    places = {b"stco": table(0, 2, 100, 110), b"stsc": table(0, len(runs) // 3, *runs)}
+    track = {**places, b"stsz": table(0, 0, len(sizes), *sizes)}
+    if not fits:
+        with pytest.raises(Strange):
+            chunks_of(track, 200)
+        return
+    begun, held = chunks_of(track, 200)
+    assert (begun.tolist(), held.tolist()) == ([100, 110], [10, 10])
+
+
+def test_a_release_is_not_decoded_to_know_its_times(tmp_path, monkeypatch):
+    def fails(*_):
+        raise AssertionError
+
+    monkeypatch.setattr("dpveil.video.survey._by_decoding", fails)
+    for name, codec, told in (
+        ("a.webm", "libvpx", False),
+        ("a.mp4", "mpeg4", True),
+        ("b.mp4", "libx264", True),
+    ):
+        with closing(Source(clip(tmp_path / name, range(0, 280, 40), codec=codec))) as source:
+            way = Way(source, container_of(source), 64 * 48)
+            if told:
+                assert survey(way, whole=False).facts.frames == 7
+            else:
+                with pytest.raises(ClipError, match="do not tell when each frame is shown"):
+                    survey(way, whole=False)
