@@ -1,7 +1,9 @@
 """Released files have room for frames and sound only: whatever else is added is found, in every container."""
 
+import re
 import struct
 from contextlib import closing
+from fractions import Fraction
 
 import av
 import numpy as np
@@ -177,8 +179,8 @@ def test_tables_have_no_other_entries(tmp_path, released, name):
     kind, change = HIDDEN[name]
     data = put(*STBL, kind.encode(), change=change)(released["o.mov"])
     (tmp_path / "o.mov").write_bytes(data)
-    why = {"stsd": "description"}.get(kind, "table")
-    assert why in judged(tmp_path / "o.mov")
+    why = {"stsd": "description", "stts": "tables|not shown"}.get(kind, "table")
+    assert re.search(why, judged(tmp_path / "o.mov"))
 
 
 INTO = {
@@ -302,14 +304,11 @@ def test_a_release_is_not_decoded_to_know_its_times(tmp_path, monkeypatch):
         raise AssertionError
 
     monkeypatch.setattr("dpveil.video.survey._by_decoding", fails)
-    for name, codec, told in (
-        ("a.webm", "libvpx", False),
-        ("a.mp4", "mpeg4", True),
-        ("b.mp4", "libx264", True),
-    ):
-        with closing(Source(clip(tmp_path / name, range(0, 280, 40), codec=codec))) as source:
+    for name, codec in (("a.webm", "libvpx"), ("a.mp4", "mpeg4"), ("b.mp4", "libx264")):
+        path = clip(tmp_path / name, range(7), unit=Fraction(1, 25), codec=codec)
+        with closing(Source(path)) as source:
             way = Way(source, container_of(source), 64 * 48)
-            if told:
+            if codec != "libvpx":
                 assert survey(way, whole=False).facts.frames == 7
             else:
                 with pytest.raises(ClipError, match="do not tell when each frame is shown"):
