@@ -82,6 +82,7 @@ CHANGED = {
         CLUSTER,
         lambda body: body + element(0xA3, b"\x81\0\0\0a"),
     ),
+    "an index of sound": ("an index of another track", (*CUES, 0xBB, 0xB7, 0xF7), lambda _: b"\2"),
     "additions to a block": (
         KIND,
         CLUSTER,
