@@ -7,10 +7,11 @@ from contextlib import closing
 import av
 import numpy as np
 import pytest
-from clip_samples import UNIT, as_stored, clip, picture
+from clip_samples import STEPS, UNIT, as_stored, clip, picture
 from test_video_round_trip import written
 
 from dpveil.errors import ClipError
+from dpveil.video.audio import KEPT
 from dpveil.video.containers import container_of
 from dpveil.video.decoding import Way
 from dpveil.video.encoders import ENCODERS
@@ -313,3 +314,20 @@ def test_a_release_is_not_decoded_to_know_its_times(tmp_path, monkeypatch):
     assert [told(path) for path in sorted(tmp_path.glob("[lm]*.mp4"))] == [7, 7, 7]
     with pytest.raises(ClipError, match="do not tell when each frame is shown"):
         told(tmp_path / "a.webm")
+
+
+ENCODED = {"mp3": "libmp3lame", "opus": "libopus"}
+
+
+@pytest.mark.parametrize("codec", sorted(set().union(*KEPT.values())))
+def test_sound_of_every_kind_has_this_layout(tmp_path, codec):
+    name = "a.mov" if codec in KEPT["mov"] - KEPT["matroska"] else "a.mkv"
+    outs = {"mp4": "o.mp4", "mov": "o.mov", "matroska": "o.mkv", "webm": "o.webm"}
+    late = [time + 40 for time in STEPS]
+    for times in (STEPS, late):
+        with open_clip(clip(tmp_path / name, times, sound=ENCODED.get(codec, codec))) as found:
+            for container, out in outs.items():
+                if codec in KEPT[container]:
+                    path = tmp_path / str(times[0])
+                    path.mkdir(exist_ok=True)
+                    assert judged(written(found, path / out, (3,), keep=True)) == 7
