@@ -55,6 +55,8 @@ SEGMENT, CLUSTER, CUES, TRACKS = (0x18538067,), (0x18538067, 0x1F43B675), (0x185
 TAG = element(0x7373, element(0x63C0, b"") + element(0x67C8, element(0x45A3, b"DURATION")))
 TIMED = (*CLUSTER, 0xE7)
 KIND, BLOCK = "a part of another kind", "a block of another kind"
+LONG = "a {} that is longer than it has to be"
+OTHER_TIME = "frames that are shown for another time"
 CHANGED = {
     "checksums": (KIND, SEGMENT, lambda body: body + element(0xBF, b"ORIG")),
     "a setup elsewhere": (KIND, SEGMENT, lambda body: body + element(0x63A2, SECRET[:200])),
@@ -80,6 +82,7 @@ CHANGED = {
         CLUSTER,
         lambda body: body + element(0xA3, b"\x81\0\0\0a"),
     ),
+    "an index of sound": ("an index of another track", (*CUES, 0xBB, 0xB7, 0xF7), lambda _: b"\2"),
     "additions to a block": (
         KIND,
         CLUSTER,
@@ -90,7 +93,7 @@ CHANGED = {
         SEGMENT,
         lambda body: body + element(0xA3, b"", 4),
     ),
-    "a longer number": ("a number that is longer than it has to be", TIMED, lambda body: b"\0" + body),
+    "a longer number": (LONG.format("number"), TIMED, lambda body: b"\0" + body),
 }
 
 
@@ -119,12 +122,13 @@ def test_checksums_are_those_of_the_bytes(tmp_path, released):
         assert judged(tmp_path / "o.mkv") == "a checksum of other bytes"
 
 
-def grouped(number, flags=b"\0", time=None, length=None, reference=None):
+def grouped(number, flags=b"\0", time=None, length=None, reference=None, skipped=None):
     """Return a block of pictures in a group, of the frame `number` of a clip of 40 ms a frame."""
     time = 40 * number if time is None else time
     parts = element(0xA1, b"\x81" + time.to_bytes(2, "big") + flags + b"a")
     parts += b"" if length is None else element(0x9B, length)
-    return element(0xA0, parts + (b"" if reference is None else element(0xFB, reference)))
+    parts += b"" if reference is None else element(0xFB, reference)
+    return element(0xA0, parts + (b"" if skipped is None else element(0x75A2, skipped)))
 
 
 @pytest.mark.parametrize(
@@ -140,6 +144,7 @@ def grouped(number, flags=b"\0", time=None, length=None, reference=None):
         ([grouped(0), grouped(1)], "its index"),
         ([grouped(0), grouped(1, b"\x80", reference=b"\xd8")], BLOCK),
         ([grouped(0), grouped(0, reference=b"\0")], "frames that are not shown"),
+        ([grouped(0, skipped=b"\1")], "frames that are not shown"),
         ([grouped(1, time=40)], "a cluster that begins at another time"),
         ([element(0xA0, element(0x9B, b"\1"))], KIND),
     ],
