@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("av")
 
+import av
 from clips_made import make_clip, make_plan, track
 
 from dpveil.batch import Choices, Task
@@ -20,6 +21,7 @@ from dpveil.errors import ClipError, OutputError
 from dpveil.mechanisms.pixel import Fill
 from dpveil.release.asked import chosen
 from dpveil.video import containers, obfuscating, rendering
+from dpveil.video.joining import join
 from dpveil.video.left import PLAN, left_plan
 from dpveil.video.obfuscating import ClipRun
 from dpveil.video.plan import VideoPlan
@@ -29,7 +31,7 @@ from dpveil.video.rendering import render
 from dpveil.video.source import Source
 from dpveil.video.state import KEY, STATE, folder_of
 from dpveil.video.verification import verify_clip
-from dpveil.video.writing import Writer
+from dpveil.video.writing import Writer, told_of
 
 
 @pytest.fixture
@@ -249,6 +251,34 @@ def test_a_writer_that_fails_leaves_no_error_behind(clip: Path, tmp_path: Path) 
     with room(1), pytest.raises(ZeroDivisionError):
         fail()
     assert writer._file.closed
+
+
+def test_what_pyav_makes_of_a_full_disk_is_told_as_such(tmp_path: Path) -> None:
+    """It tells of an error in writing by another one, when it closes the file after that."""
+
+    def fail(first: Exception) -> None:
+        with told_of(tmp_path / "a.mp4"):
+            try:
+                raise first
+            except (OSError, KeyError):
+                raise av.error.PyAVCallbackError(1, "in a callback")  # noqa: B904 - as PyAV does
+
+    with pytest.raises(OutputError, match="the disk is full"):
+        fail(OSError(28, "no space"))
+    with pytest.raises(OutputError, match="it cannot be encoded"):
+        fail(KeyError("other"))
+
+
+def test_nothing_is_read_or_written_through_a_link(clip: Path, tmp_path: Path) -> None:
+    plan, link = make_plan(clip, Fill(), [track(1, 0)]), tmp_path / "link"
+    link.symlink_to(clip)
+    with (
+        pytest.raises(OutputError, match="is damaged"),
+        rendering.State(tmp_path, "", resumed=True).opened("link"),
+    ):
+        pytest.fail("it was opened")
+    with pytest.raises(OutputError, match="it exists already"):
+        join([clip], link, plan.facts)
 
 
 def test_a_file_that_is_no_clip_is_refused_before_it_is_hashed(
