@@ -199,6 +199,19 @@ def test_a_link_in_a_state_leads_nowhere(clip: Path, out: Path, name: str) -> No
     assert verify_clip(out).status == "consistent"
 
 
+@pytest.mark.parametrize(
+    "name", ["part-joined.mp4", "part-00000000.mp4", "00000000.mp4", "draws", "part-draws"]
+)
+def test_a_folder_in_a_state_is_one_line(clip: Path, out: Path, name: str) -> None:
+    plan = make_plan(clip, Fill(), [track(1, 0)])
+    interrupted("begin", lambda: render(plan, clip, out))
+    (folder_of(out) / name).mkdir()
+    with pytest.raises(OutputError, match="it is a folder") as caught:
+        render(plan, clip, out)
+    assert "\n" not in str(caught.value)
+    assert not out.exists()
+
+
 @contextmanager
 def room(size: int) -> Iterator[None]:
     """Let no file be longer."""
