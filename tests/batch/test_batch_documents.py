@@ -651,6 +651,9 @@ def test_what_was_not_looked_for_and_not_found_is_said(scan: Path) -> None:
         return replace(stated, pages=pages).together
 
     assert asked(("faces margin=1",)).endswith("; text was not looked for, and stays readable")
+    one = replace(stated.pages[0], certificate=replace(stated.pages[0].certificate, request=("faces",)))
+    mixed = replace(stated, pages=(one, *stated.pages[1:])).together
+    assert mixed.endswith("; text was not looked for, and stays readable on page 1")
     assert asked(("faces", "text")).endswith(" replaced")
     assert asked(("2,2,4,4",)).endswith(" replaced")
     assert asked(("faces a=1", "text"), ("faces a=1",)).endswith("; no faces found on pages 1, 2, 3")

@@ -3,6 +3,7 @@
 import struct
 import zlib
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from dpveil.io import encode
-from dpveil.io.bare import bare
+from dpveil.io.bare import JPEG_HEAD, bare
+from dpveil.io.inflating import most_coded
 
 FORMATS = ("png", "jpeg", "webp", "tiff", "bmp")
 SHAPES = [
@@ -92,6 +94,94 @@ def test_strips_that_lie_on_one_another_hide_nothing():
     at = bytes(data).index(packed)
     data[at : at + 8] = struct.pack("<II", start[0], start[0])
     assert not bare(bytes(data), "tiff")
+
+
+def chunk(name, contents=b"", crc=None):
+    sum_ = struct.pack(">I", zlib.crc32(name + contents)) if crc is None else crc
+    return struct.pack(">I", len(contents)) + name + contents + sum_
+
+
+def test_the_documentation_states_the_room_that_is_left():
+    text = (Path(__file__).parents[2] / "docs" / "limits.md").read_text(encoding="utf-8")
+    assert "may have a quarter and 1 kB more bytes than its levels" in text
+    assert most_coded(4000) == 4000 + 1000 + 1024
+    assert f"have at most {JPEG_HEAD} bytes" in text
+
+
+def test_no_chunk_of_a_png_has_room_beside_its_contents():
+    """Empty parts of the stream, and every checksum."""
+    png = encode(levels((90, 90, 3)), "png")
+    assert bare(png, "png")
+    for part in (chunk(b"IDAT"), chunk(b"IDAT", crc=b"HIDE")):
+        for at in (33, len(png) - 12):
+            assert not bare(png[:at] + part + png[at:], "png")
+    for end in (33, 33 + 12 + 8192, len(png) - 12, len(png)):
+        assert not bare(png[: end - 4] + b"HIDE" + png[end:], "png")
+
+
+def test_blocks_of_a_stream_that_hold_nothing_are_counted():
+    """Each of zlib's empty blocks has a Huffman code that may be any."""
+    made = zlib.compressobj()
+    stream = made.compress(bytes(132))
+    empty = stream + b"".join(made.flush(zlib.Z_FULL_FLUSH) + made.compress(b"") for _ in range(9))
+    assert bare(refilled(lambda _: empty + made.flush()), "png")
+    for count, most in ((200, True), (400, False)):
+        made = zlib.compressobj()
+        made.compress(bytes(132))
+        first = made.flush(zlib.Z_SYNC_FLUSH)
+        padded = b"\x78\x9c" * (not first.startswith(b"x")) + first + b"\0\0\0\xff\xff" * count + made.flush()
+        assert zlib.decompress(padded) == bytes(132)
+        assert bare(refilled(lambda _, told=padded: told), "png") == most
+
+
+def strips(data):
+    """Return the offsets of the entries of a TIFF as `encode` writes it, by tag."""
+    (at,) = struct.unpack_from("<I", data, 4)
+    (count,) = struct.unpack_from("<H", data, at)
+    places = range(at + 2, at + 2 + 12 * count, 12)
+    return {struct.unpack_from("<H", data, place)[0]: place for place in places}
+
+
+def test_a_tiff_has_no_room_in_strips_tags_and_padding():
+    image = levels((40, 30, 1), 9)
+    data = encode(image, "tiff")
+    places = strips(data)
+    start, size = (struct.unpack_from("<I", data, places[tag] + 8)[0] for tag in (273, 279))
+    for tail in (b"", b"payload"):
+        stream = zlib.compress(image.tobytes()) + tail
+        moved = bytearray(data[:start] + data[start + size :])
+        shift = struct.unpack_from("<I", data, 4)[0] - size
+        struct.pack_into("<I", moved, 4, shift)
+        struct.pack_into("<I", moved, places[273] - size + 8, len(moved))
+        struct.pack_into("<I", moved, places[279] - size + 8, len(stream))
+        assert bare(bytes(moved) + stream, "tiff") == (not tail)
+    many = bytearray(data)
+    struct.pack_into("<HII", many, places[256] + 2, 3, 1000, len(data))
+    assert not bare(bytes(many) + struct.pack("<H", 30) + b"payload!" * 249 + b"..", "tiff")
+    for place in (places[256] + 10, places[259] + 8):
+        told = bytearray(data)
+        told[place] ^= 1
+        assert not bare(bytes(told), "tiff")
+    padded = bytearray(data[:start] + b"\0\0" + data[start:])
+    struct.pack_into("<I", padded, 4, struct.unpack_from("<I", data, 4)[0] + 2)
+    struct.pack_into("<I", padded, places[273] + 10, start + 2)
+    assert bare(bytes(padded), "tiff")
+    padded[start] = 1
+    assert not bare(bytes(padded), "tiff")
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_bmp_has_no_room_beside_its_rows_and_in_its_header(channels):
+    data = encode(levels((4, 7, channels)), "bmp")
+    assert bare(data, "bmp")
+    for at in (34, 38, 42, 46, 50, len(data) - 1):
+        assert not bare(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :], "bmp")
+
+
+def test_the_jfif_header_of_a_jpeg_is_a_constant():
+    data = encode(levels((8, 8, 3)), "jpeg")
+    for at in range(20):
+        assert not bare(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :], "jpeg")
 
 
 def refilled(change):

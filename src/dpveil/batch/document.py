@@ -21,6 +21,7 @@ from dpveil.core.urls import Status
 from dpveil.errors import INTACT, CertificateError, OutputError
 from dpveil.io import MAX_PIXELS, is_present, most_bytes, received
 from dpveil.io.folders import is_link
+from dpveil.io.inflating import most_coded
 from dpveil.io.names import quoted, shown
 from dpveil.io.pdf_written import pieces, png_of, stream_of
 from dpveil.io.received import opened
@@ -92,14 +93,15 @@ def _page(number: int, image: Read, certificate: Read) -> Page:
     return Page(number, size, parse_certificate(certificate().decode()))
 
 
-def released_pages(path: Path, dpi: int, numbers: Sequence[int]) -> Iterator[Release]:
+def released_pages(path: Path, dpi: int, numbers: Sequence[int], most: int) -> Iterator[Release]:
     """Yield the releases in a PDF; raises `Refused` before the first if it is none.
 
-    So does one in another resolution, or of other pages than those with these numbers.
+    So does one in another resolution, of other pages than those with these numbers, or of pages with more
+    than `most` bytes.
     """
     stated = _stated(path)
     with opened(path) as (file, status):
-        _check(file, status, stated)
+        _check(file, status, stated, most)
         if stated.dpi != dpi:
             raise Refused(f"has {stated.dpi} pixels per inch, not {dpi}", "")
         if [page.number for page in stated.pages] != list(numbers):
@@ -112,19 +114,28 @@ def _stated(path: Path) -> DocumentCertificate:
     try:
         return parse_document(received(certificate_path(path), MOST_BYTES).decode())
     except CertificateError as error:
-        raise Refused(error.message, error.hint) from error
+        told = error.message.removeprefix("the certificate ")
+        raise Refused(f"has a certificate that {told}", error.hint) from error
     except UnicodeDecodeError as error:
         raise Refused("has a certificate that is no text", INTACT) from error
 
 
-def _check(file: BinaryIO, status: os.stat_result | Status, stated: DocumentCertificate) -> None:
-    """Raise `Refused` unless a file has the bytes of its certificate, and nothing but its pictures."""
-    file.seek(0)
-    if status.st_size != stated.size or digest(file).hex() != stated.sha256:
+def _check(file: BinaryIO, status: os.stat_result | Status, stated: DocumentCertificate, most: int) -> None:
+    """Raise `Refused` unless a file has the bytes of its certificate, and nothing but its pictures.
+
+    Before anything is read, its size has to be what follows from its pages, none of which has more than
+    `most` bytes: a file of many terabytes takes no space on a disk, and its hash takes hours.
+    """
+    sheets = [page.sheet for page in stated.pages]
+    if any(sheet.size > min(most, most_coded(sheet.raw)) for sheet in sheets):
+        raise Refused(*MORE)
+    if status.st_size != stated.size:
         raise Refused(*ALTERED)
-    for page in stated.pages:
-        if page.size > most_bytes(page.sheet.width * page.sheet.height):
-            raise Refused(*MORE)
+    if stated.size != sum(map(len, pieces(sheets, stated.dpi))) + sum(sheet.size for sheet in sheets):
+        raise Refused(*MORE)
+    file.seek(0)
+    if digest(file).hex() != stated.sha256:
+        raise Refused(*ALTERED)
     for _ in _pictures(file, stated):
         pass
 
@@ -164,10 +175,10 @@ def verify_document(
             raise Refused(LINK, "")
         stated = _stated(path)
         with opened(path) as (file, status):
-            _check(file, status, stated)
             if problem := _problem(stated, max_pixels):
                 yield failed("inconsistent", (problem,))
                 return
+            _check(file, status, stated, most_bytes(max_pixels))
             for page, image in zip(stated.pages, _pictures(file, stated), strict=True):
                 yield _verified(path, page, image, max_pixels, least, trusted, stated.together)
     except (Refused, CertificateError) as why:

@@ -40,7 +40,7 @@ def releases_in(
     if shard.scan is None:
         yield from shard.archive.releases(file, size, most)
     else:
-        yield from released_pages(shard.target, shard.scan.dpi, [number_of(name) for name in names])
+        yield from released_pages(shard.target, shard.scan.dpi, [number_of(name) for name in names], most)
 
 
 def check_gone(shard: Shard) -> None:

@@ -159,7 +159,8 @@ class _Pdf:
 
 @dataclass(frozen=True, eq=False)
 class _Tiff:
-    contents: bytes
+    path: Path
+    stamp: Stamp
     places: tuple[int, ...]
 
     @property
@@ -167,7 +168,11 @@ class _Tiff:
         return len(self.places)
 
     def photo(self, number: int, dpi: int, name: str, max_pixels: int) -> Photo:
-        return read_bytes(tiff_page(self.contents, self.places[number - 1]), name, max_pixels=max_pixels)
+        with opened(self.path) as (file, status):
+            if (status.st_size, status.st_mtime_ns) != self.stamp:
+                raise Refused(*CHANGED)
+            page = tiff_page(file, status.st_size, self.places[number - 1], max_pixels)
+        return read_bytes(page, name, max_pixels=max_pixels)
 
 
 @lru_cache(maxsize=2)
@@ -183,9 +188,7 @@ def _opened(path: Path, stamp: Stamp) -> _Pdf | _Tiff:
             raise Refused(*CHANGED)
         if path.suffix.lower() == PDF:
             return _Pdf(Pdf(file))
-        places = tuple(tiff_pages(file, status.st_size))
-        file.seek(0)
-        found = _Tiff(file.read(status.st_size), places)
+        found = _Tiff(path, stamp, tuple(tiff_pages(file, status.st_size)))
     except BaseException:
         file.close()
         raise

@@ -37,7 +37,8 @@ def check_price(choices: Choices, dry: Report, *, fewest: int = 2) -> None:
     """
     if dry.stopped == INTERRUPTED:
         raise KeyboardInterrupt
-    promises = [entry.promise for entry in dry.of(PRICED) if entry.promise is not None]
+    due = [entry for entry in dry.of(PRICED) if not entry.paid]
+    promises = [entry.promise for entry in due if entry.promise is not None]
     paid = [promise.total for promise in promises if promise.total is not None]
     if len(paid) < fewest:
         return

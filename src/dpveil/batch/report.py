@@ -104,6 +104,7 @@ class Entry:
 
     Nothing of this run is at the `output` of one that failed. `noisy` is the noisiest region of a photo that
     a dry run priced, if it would be practically pure noise, and `doubts` what the detector was not sure of.
+    `paid` says that a dry run priced what is paid already.
     `discarded` says that a ledger paid for a draw of this run that nobody saw, as it could not be written.
     The `certificate` is in the file beside the output if it is not stated.
     """
@@ -118,6 +119,7 @@ class Entry:
     noisy: Noisy | None = None
     doubts: tuple[str, ...] = ()
     discarded: bool = False
+    paid: bool = False
     certificate: Path | None = None
 
     def to_json(self) -> dict[str, Any]:

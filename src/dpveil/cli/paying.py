@@ -70,7 +70,8 @@ def tell_price(choices: Choices, dry: Report, doubts: Doubts) -> None:
     """
     from dpveil.cli.run_report import warn
 
-    totals = [entry.promise.total for entry in dry.priced if entry.promise is not None]
+    due = [entry for entry in dry.priced if not entry.paid]
+    totals = [entry.promise.total for entry in due if entry.promise is not None]
     ledger: Any = choices.ledger
     if totals and ledger is not None and choices.subject is not None:
         paid = [total for total in totals if total is not None]

@@ -18,6 +18,7 @@ from dpveil.io.names import shown
 
 if TYPE_CHECKING:
     from dpveil.batch.report import Entry
+    from dpveil.video.paying import Payment
     from dpveil.video.plan import VideoPlan
 
 KEPT: Final = "what is rendered is kept: the same command goes on there, and pays nothing twice"
@@ -55,11 +56,39 @@ class Rendering:
             [source, self.plan_file], {"--sheet": self.sheet, "--preview": self.preview}, replace=self.force
         )
         self._check_names(source)
-        if paying.get("ledger") is not None:
-            tell_cost("the clip", [plan.total], paying["ledger"], paying["subject"])
+        if dry and (there := self._there(plan, source, paying)) is not None:
+            return self._told(there)
+        self._tell_price(plan, paying, dry=dry)
         if dry or self.preview is not None:
             return self._show(plan, source, paying)
         return self._release(plan, source, paying)
+
+    def _there(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any]) -> Entry | None:
+        """Return the entry of a release that is there; raises `DPVeilError` for a place that is not free."""
+        from dpveil.batch import Task
+        from dpveil.video.obfuscating import again
+        from dpveil.video.rendering import check_out
+
+        if self.out is None:
+            return None
+        check_out(self.out, source)
+        return None if self.force else again(Task(source, self.out, self.out.name), plan, paying)
+
+    def _tell_price(self, plan: VideoPlan, paying: Mapping[str, Any], *, dry: bool) -> None:
+        """Say what the clip costs, or that a rendering was begun; raises `BudgetRefused` if `dry`."""
+        from dpveil.video.begun import settings_of
+        from dpveil.video.obfuscating import GOES_ON
+        from dpveil.video.state import begun
+
+        payment = _payment(paying)
+        out, seed = self.out or Path(), paying.get("seed")
+        nonce = None if self.out is None else begun(out, settings_of(plan, out, payment.payer, seed))
+        if nonce is not None:
+            say.note(GOES_ON)
+        elif paying.get("ledger") is not None:
+            tell_cost("the clip", [plan.total], paying["ledger"], paying["subject"])
+        if dry:
+            payment.check_room(payment.due(plan, nonce))
 
     def _check_names(self, source: Path) -> None:
         """Raise `OutputError` if one file would replace another, the release's certificate included."""
@@ -71,14 +100,12 @@ class Rendering:
 
     def _show(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any]) -> int:
         from dpveil.video.encoders import container_for
-        from dpveil.video.paying import Payment
         from dpveil.video.possible import check_possible
         from dpveil.video.reading import open_clip
         from dpveil.video.rendering import check_same
         from dpveil.video.sheets import preview_sheet, write_sheet
 
-        payer = {name: paying.get(name) for name in ("ledger", "subject")}
-        Payment(**payer, other_regions=bool(paying.get("other_regions"))).check(plan)
+        _payment(paying).check(plan)
         with open_clip(source) as opened:
             check_same(plan, opened.facts, source)
             container = None if self.out is None else container_for(self.out)
@@ -94,18 +121,24 @@ class Rendering:
         return exits.DONE
 
     def _release(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any]) -> int:
-        from dpveil.batch import Report
         from dpveil.video.sheets import write_release_sheet
 
         with stopping(KEPT), frames_bar(quiet=self.quiet, as_json=self.json) as progress:
             entry = self._entry(plan, source, paying, progress)
             if self.sheet is not None and self.out is not None:
                 write_release_sheet(self.sheet, plan, source, self.out, replace=self.force)
-        report = Report(entries=[entry])
-        print_report(report, self.json)
+        code = self._told(entry)
         if self.sheet is not None:
             tell_private(self.sheet)
         tell_budget(paying.get("ledger"), paying.get("subject"))
+        return code
+
+    def _told(self, entry: Entry) -> int:
+        """Print the report of one clip, and return its exit code."""
+        from dpveil.batch import Report
+
+        report = Report(entries=[entry])
+        print_report(report, self.json)
         return exit_code(report)
 
     def _entry(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any], progress: Any) -> Entry:
@@ -116,3 +149,10 @@ class Rendering:
         task = Task(source, out, out.name)
         there = None if self.force else again(task, plan, paying)
         return there or released(task, plan, {**paying, "replace": self.force, "progress": progress})
+
+
+def _payment(paying: Mapping[str, Any]) -> Payment:
+    from dpveil.video.paying import Payment
+
+    payer = {name: paying.get(name) for name in ("ledger", "subject")}
+    return Payment(**payer, other_regions=bool(paying.get("other_regions")))

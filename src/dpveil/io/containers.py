@@ -25,10 +25,12 @@ MAGIC: Final[tuple[tuple[bytes, bytes, str], ...]] = (
 )
 """The first bytes, bytes 8 to 12 where they matter, and the format; HEIC, AVIF and Netpbm are read too."""
 
+CLIP: Final = "a video, or a picture in a video's container"
+PDF: Final = "a PDF"
 JXL: Final = "a JPEG XL file"
 FOREIGN: Final[tuple[tuple[int, bytes, str], ...]] = (
-    (4, b"ftyp", "a video, or a picture in a video's container"),
-    (0, b"%PDF", "a PDF"),
+    (4, b"ftyp", CLIP),
+    (0, b"%PDF", PDF),
     (0, b"8BPS", "a Photoshop file"),
     (0, b"<svg", "an SVG drawing"),
     (0, b"<?xml", "an XML file"),

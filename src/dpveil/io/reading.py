@@ -18,7 +18,7 @@ from dpveil.core.photo import Grid, Photo
 from dpveil.core.urls import Url
 from dpveil.errors import PhotoError
 from dpveil.io.colour import RULES, Stored, to_levels
-from dpveil.io.containers import JXL, foreign_name, format_name, jpeg_grid
+from dpveil.io.containers import CLIP, JXL, PDF, foreign_name, format_name, jpeg_grid
 from dpveil.io.decoders import opener
 from dpveil.io.exif import orientation, words_of
 from dpveil.io.names import check_path, shown
@@ -39,7 +39,12 @@ DARK, BRIGHT, MASK_BETWEEN = 32, 224, 0.25
 
 KINDS: Final = "JPEG, PNG, HEIC, AVIF, WebP, TIFF, BMP, GIF or Netpbm"
 CONVERT: Final = "save it as a PNG, JPEG, TIFF or BMP and try again"
-DJXL: Final = "convert it with libjxl's djxl IN.jxl OUT.png, and protect the whole photo"
+ELSEWHERE: Final = {
+    CLIP: "name a clip as such, as in clip.mp4, for dpveil obfuscate; in Python, see dpveil.video",
+    PDF: "name it as such, as in scan.pdf, for dpveil obfuscate; or save its pages as pictures",
+    JXL: "convert it with libjxl's djxl IN.jxl OUT.png, and protect the whole photo",
+}
+"""The remedy for files that are no pictures, or none that `CONVERT` is for, by what they are."""
 INTACT_OR_PNG: Final = "get an intact copy, or save it as an 8-bit PNG"
 BYTES_PER_PIXEL: Final = 8
 """Most bytes in a file for each pixel of the limit."""
@@ -167,7 +172,8 @@ def _check_head(head: bytes) -> None:
     if format_name(head) is None:
         foreign = foreign_name(head)
         if foreign:
-            raise Refused(f"is {foreign}, which dpveil does not read", DJXL if foreign == JXL else CONVERT)
+            remedy = ELSEWHERE.get(foreign, CONVERT)
+            raise Refused(f"is {foreign}, and here pictures are read", remedy)
         raise Refused("is not an image of a known format", f"give a {KINDS} file")
 
 

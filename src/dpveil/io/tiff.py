@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol, runtime_checkable
+from typing import Final, NamedTuple
 
 from dpveil.io.refused import damaged, overloaded
 
@@ -40,20 +40,11 @@ class Tag(NamedTuple):
     first: int
 
 
-@runtime_checkable
-class Slices(Protocol):
-    """Bytes that are read by slices: all of a file, or the file."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, part: slice, /) -> bytes: ...
-
-
 @dataclass(frozen=True)
 class Reader:
     """Reads numbers and directories of a file: byte order "<" or ">", and whether it is BigTIFF."""
 
-    data: Slices
+    data: bytes
     order: str
     big: bool
 
@@ -91,7 +82,7 @@ def check_tiff(data: bytes) -> None:
     total += _further(reader, first)
     if total > len(data):
         raise overloaded("tags that share their values")
-    _check_parts(first)
+    check_parts(first)
 
 
 def _further(reader: Reader, first: dict[int, Tag]) -> int:
@@ -106,7 +97,8 @@ def _further(reader: Reader, first: dict[int, Tag]) -> int:
     return total
 
 
-def _check_parts(first: dict[int, Tag]) -> None:
+def check_parts(first: dict[int, Tag]) -> None:
+    """Raise `Refused` for more strips or tiles, or larger tiles, than the pixels of these tags need."""
     nothing, one = Tag(0, 0, 0), Tag(1, 2, 1)
     width, height = (first.get(tag, nothing).first for tag in (WIDTH, HEIGHT))
     samples = width * height * max(1, first.get(SAMPLES, one).first)

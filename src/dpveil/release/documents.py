@@ -114,7 +114,7 @@ class DocumentCertificate:
         shown = union(*(each.scope for each in totals)).in_the_clear
         return replace(total, scope=Scope(COVERS.format(len(totals)), (COUNT, *shown)))
 
-    @property
+    @cached_property
     def together(self) -> str:
         """What its pages promise together, in words; first, which of them are unprotected copies.
 
@@ -143,8 +143,9 @@ class DocumentCertificate:
             for text in page.certificate.missing:
                 missing.setdefault(text.partition(" ")[0], []).append(page.number)
         yield from (f"no {kind} found on {paged(numbers)}" for kind, numbers in missing.items())
-        if drawn and not any(map(_whole_or_text, drawn)):
-            yield TEXT_STAYS
+        legible = [page.number for page in drawn if not _whole_or_text(page)]
+        if legible:
+            yield TEXT_STAYS + (f" on {paged(legible)}" if len(legible) < len(drawn) else "")
 
     @property
     def publishable(self) -> bool:

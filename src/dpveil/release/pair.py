@@ -14,9 +14,11 @@ from dpveil.errors import INTACT, CertificateError, PhotoError
 from dpveil.io import FORMATS, most_bytes, read_bytes
 from dpveil.io.bare import bare
 from dpveil.io.containers import format_name
+from dpveil.io.ended import webp_ends
 from dpveil.io.refused import Refused
 from dpveil.release.filled import fill_problems
 
+MORE: Final = "the image file holds more than a picture, or is not as dpveil writes it"
 NO_GREY: Final = frozenset({"webp"})
 """Formats that store a grey release with three equal channels."""
 
@@ -51,12 +53,15 @@ class Pair:
         if (format_name(contents[:64]) or "unknown").lower() != output.format:
             yield f"the image is not a {output.format} file"
         elif not bare(contents, output.format, manifest=output.manifest is not None):
-            yield "the image file holds more than a picture, or is not as dpveil writes it"
+            yield MORE
             return  # unusual files may take long to decode
         try:
             photo = read_bytes(contents, str(self.path), max_pixels=max_pixels)
         except PhotoError as error:
             yield f"the image cannot be decoded: {error.message}"
+            return
+        if output.format == "webp" and not webp_ends(contents):
+            yield MORE
             return
         grey = output.format in NO_GREY and bool((photo.image == photo.image[:, :, :1]).all())
         channels = output.channels if grey else photo.channels

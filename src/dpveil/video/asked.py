@@ -18,7 +18,8 @@ SPLIT: Final = "split"
 OVER_TIME: Final = (ONCE, MEAN, SPLIT)
 """How a budget lasts: one draw of a key frame, one of the mean of all frames, or shares for each frame."""
 HOLD: Final = "hold"
-ON_LOST: Final = (HOLD, "whole", "refuse")
+REFUSE: Final = "refuse"
+ON_LOST: Final = (HOLD, "whole", REFUSE)
 """What a track that dies within a shot does: `tracks` has applied it before there is a plan."""
 FIXED: Final = (WHOLE, BOX, OBJECT)
 """Kinds of regions whose place a user gives, and no pixel."""

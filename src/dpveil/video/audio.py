@@ -22,6 +22,8 @@ WITHOUT: Final = "leave the sound out"
 SETUP: Final = {"flac": 34, "alac": 60, "aac": 64, "opus": 19 + 2 + 255}
 """Most bytes of what a decoder of a codec needs to begin; others have none, or at most `USUAL_SETUP`."""
 USUAL_SETUP: Final = 16
+NEW_SETUP, SKIPPED = "new_extradata", "skip_samples"
+"""FFmpeg's names of what may come beside a packet: another setup, and how many samples are not heard."""
 
 
 class Sound:
@@ -57,8 +59,9 @@ class Sound:
     def until(self, time: Fraction | None) -> None:
         """Copy what begins before `time`, in seconds from the first frame on; all that is left if None."""
         while self._next is not None and (time is None or self._next.dts * self._unit < time):
-            self._next.stream = self._stream
-            self._made.mux(self._next)
+            packet = self._bare(self._next)
+            packet.stream = self._stream
+            self._made.mux(packet)
             self._next = next(self._packets, None)
 
     def _timed(self, stream: Any) -> Iterator[Any]:
@@ -81,6 +84,20 @@ class Sound:
                 begun |= not packet.is_discard
                 if packet.pts >= 0 or (self._before and packet.pts + 2 * length > 0):
                     yield packet
+
+    def _bare(self, packet: Any) -> Any:
+        """Return a packet with the same sound, times, and samples to skip: nothing else that came beside it.
+
+        What came beside may be of any length, and muxers write it: RFC 9559's BlockAdditions, for example.
+        """
+        if packet.has_sidedata(NEW_SETUP):
+            raise self._source.refused("its sound changes how it is coded on the way", WITHOUT)
+        bare = pyav().Packet(bytes(packet))
+        bare.pts, bare.dts, bare.duration = packet.pts, packet.dts, packet.duration
+        bare.time_base, bare.is_keyframe = packet.time_base, packet.is_keyframe
+        if packet.has_sidedata(SKIPPED):
+            bare.set_sidedata(packet.get_sidedata(SKIPPED))
+        return bare
 
 
 class _Nowhere:

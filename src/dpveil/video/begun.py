@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from dpveil.core.certificate import this_tool
+
+if TYPE_CHECKING:
+    from dpveil.video.plan import VideoPlan
 
 WORDS: Final = {
     "clip": "another clip",
@@ -17,6 +23,12 @@ WORDS: Final = {
 }
 """What is said of each setting that differs."""
 OTHERS: Final = "other settings"
+
+
+def settings_of(plan: VideoPlan, out: Path, payer: Sequence[str] | None, seed: int | None) -> dict[str, Any]:
+    """Return the settings of a rendering to `out`."""
+    about = {"clip": plan.facts.sha256, "plan": plan.sha256, "out": out.name}
+    return {**about, "seed": seed, "payer": payer, "tool": this_tool()}
 
 
 def digest_of(settings: Mapping[str, Any]) -> str:

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
-from typing import Final
+from typing import Final, NamedTuple
+
+import numpy as np
 
 from dpveil.core.notes import Note
 from dpveil.core.origin import WHOLE
@@ -17,15 +19,18 @@ from dpveil.release.words import UNSURE
 from dpveil.video.asked import FIXED, SPLIT
 from dpveil.video.facts import Facts
 from dpveil.video.times import clock
-from dpveil.video.track import Key, Track
+from dpveil.video.track import LOST, MERGED, Key, Track
 
 MOST: Final = 4
 """Most places that one sentence names."""
-FASTEST: Final = 4.0
-"""Times its own size that something moves or grows in a second at most; between two keys, it may once."""
+FAST: Final = 4.0
+"""Times its own size that something moves or grows in a second, and back again, at most."""
+FASTEST: Final = 12.0
+"""The same in one direction: people run past. Between two keys, anything may move by its size."""
 TOGETHER: Final = 1.0
 """Seconds for which two tracks of one person may be seen at the same time, as each is held for a while."""
-LOST: Final = "lost: look at {}"
+GIVEN_UP: Final = "lost: look at {}"
+SAME: Final = "taken as one with another track, so that anybody else who was there shows: look at {}"
 LOW: Final = "unsure, with a score below {}: look at {}"
 OUTSIDE: Final = "outside of the picture, where nothing is replaced: {}"
 LEAPS: Final = "leaps between two keys of a track, as by a slip in the plan: {}"
@@ -56,7 +61,8 @@ class Doubts:
             (GONE, self._gone),
             (OUTSIDE, self._outside),
             (LEAPS, self._leaps),
-            (LOST, self._lost),
+            (GIVEN_UP, self._lost),
+            (SAME, self._merged),
             (BOTH, self._both),
             (CUT, self._over_cuts),
             (LOW.replace("{}", f"{UNSURE}", 1), self._low),
@@ -94,19 +100,30 @@ class Doubts:
 
     def _leaps(self) -> Iterator[str]:
         for track in self._replaced:
-            for before, key in pairwise(track.keys):
-                seconds = self._seconds[key.frame] - self._seconds[before.frame]
-                moved = max(abs(a - b) for a, b in zip(_edges(before), _edges(key), strict=True))
-                size = min(max(each.w, each.h) for each in (before, key))
-                if moved > size * max(1.0, FASTEST * seconds) and not (
-                    self._beyond(before) or self._beyond(key)
-                ):
-                    yield f"{self._place(track, key)}, by {moved} pixels"
+            legs = [self._leg(*pair) for pair in pairwise(track.keys)]
+            for at, (key, leg) in enumerate(zip(track.keys[1:], legs, strict=True)):
+                beside = [*legs[max(0, at - 1) : at], *legs[at + 1 : at + 2]]
+                back = any(other.speed > FAST and leg.way @ other.way < 0 for other in beside)
+                if leg.speed > (FAST if back else FASTEST):
+                    yield f"{self._place(track, key)}, by {leg.pixels} pixels"
+
+    def _leg(self, before: Key, after: Key) -> _Leg:
+        """Return the way between two keys; without speed if it may be one, or leaves the picture."""
+        seconds = self._seconds[after.frame] - self._seconds[before.frame]
+        moved = np.array(_edges(after)) - _edges(before)
+        pixels, size = int(np.abs(moved).max()), min(max(each.w, each.h) for each in (before, after))
+        near = pixels <= size or self._beyond(before) or self._beyond(after)
+        return _Leg(moved, pixels, 0.0 if near else pixels / size / seconds)
 
     def _lost(self) -> Iterator[str]:
-        lost = [(followed(track)[1], track) for track in self._replaced if track.end == "lost"]
+        lost = [(followed(track)[1], track) for track in self._replaced if track.end == LOST]
         for last, track in sorted(lost, key=lambda each: each[0]):
             yield f"{self._time(last)} (track {track.number}{', held' if last < track.last else ''})"
+
+    def _merged(self) -> Iterator[str]:
+        merged = [track for track in self._replaced if track.end == MERGED]
+        for track in sorted(merged, key=lambda each: each.last):
+            yield f"{self._time(track.last)} (track {track.number})"
 
     def _both(self) -> Iterator[str]:
         for one, other in combinations(self._replaced, 2):
@@ -141,6 +158,14 @@ class Doubts:
         return 0, self.facts.frames - 1
 
 
+class _Leg(NamedTuple):
+    """How the edges of a box move between two keys, by how many `pixels` at most, and its sizes a second."""
+
+    way: np.ndarray
+    pixels: int
+    speed: float
+
+
 def followed(track: Track) -> tuple[int, int]:
     """Return the first and the last frame in which a track is followed, as far as its keys tell.
 
@@ -154,7 +179,7 @@ def followed(track: Track) -> tuple[int, int]:
     first, last = track.first, track.last
     if track.kind in FIXED or len(keys) == 1:
         return first, last
-    if track.end == "lost" and _edges(keys[-2]) == _edges(keys[-1]):
+    if track.end == LOST and _edges(keys[-2]) == _edges(keys[-1]):
         last = keys[-2].frame
     if len(keys) > 2 and _edges(keys[0]) == _edges(keys[1]):
         first = keys[1].frame

@@ -26,7 +26,7 @@ from dpveil.release.saving import certificate_path
 from dpveil.video import told
 from dpveil.video.analyzing import Progress, analyze, arranged, name_of, nothing
 from dpveil.video.asked import HOLD, ONCE
-from dpveil.video.begun import digest_of
+from dpveil.video.begun import digest_of, settings_of
 from dpveil.video.certificate import VideoCertificate
 from dpveil.video.containers import container_of
 from dpveil.video.encoders import container_for
@@ -40,7 +40,7 @@ from dpveil.video.possible import check_possible
 from dpveil.video.reading import open_clip
 from dpveil.video.rendering import render
 from dpveil.video.source import Source
-from dpveil.video.state import drop, folder_of
+from dpveil.video.state import begun, drop, folder_of
 
 USUAL: Final[Mapping[str, Json]] = {
     "over_time": ONCE,
@@ -55,6 +55,7 @@ LEFT: Final = (
     "a rendering to {} was begun and not finished, and is kept in {}: its own command goes on there, and what"
     " was paid for it is lost if you remove that folder"
 )
+GOES_ON: Final = "a rendering was begun and not finished: this goes on with it, and pays nothing twice"
 RESUMED: Final = "went on with the rendering that was begun before, with what was drawn and kept in {}"
 DROPPED: Final = "left out of the clip: {}"
 OTHER_PLAN: Final = "{} is a release with these settings, of other tracks or places than this run finds"
@@ -99,8 +100,7 @@ class ClipRun:
         if choices.dry:
             with open_clip(task.source) as opened:
                 check_possible(plan, opened, container_for(task.output), paid=choices.ledger is not None)
-            Payment(**choices.paying).check(plan)
-            return _planned(task, plan)
+            return self._planned(task, plan)
         make_folder(task.output.parent)
         chosen = {"seed": choices.seed, "sign": choices.sign, "replace": choices.force}
         more = {**choices.paying, **chosen, "asked": self._asked(sha256), "progress": progress}
@@ -129,6 +129,18 @@ class ClipRun:
             progress=progress,
             **self.more,
         )
+
+    def _planned(self, task: Task, plan: VideoPlan) -> Entry:
+        """Return the entry of a dry run; raises `RegionsDiffer`."""
+        payment = Payment(**self.choices.paying)
+        payment.check(plan)
+        nonce = begun(task.output, settings_of(plan, task.output, payment.payer, self.choices.seed))
+        paid = payment.payer is not None and not payment.due(plan, nonce)
+        faces = all(track.kind == FACE for draw in plan.draws for track in draw.tracks)
+        promise = Promise(plan.guarantees, plan.total, plan.strength, faces=faces)
+        goes_on = [Aside(GOES_ON)] * (nonce is not None)
+        told = (*goes_on, *plan.quote.warnings, *_about(plan))
+        return Entry(PRICED, task.source, None, promise, told, paid=paid)
 
     def _may_be(self, plan: VideoPlan, task: Task, sha256: str) -> bool:
         """Whether a plan is of this clip with these settings, and no track stays or is linked unasked."""
@@ -221,12 +233,6 @@ def _entry(status: str, task: Task, stated: VideoCertificate, notes: tuple[str, 
     faces = all(track.kind == FACE for group in quote.persons for track in group)
     promise = Promise(quote.guarantees, quote.total, quote.strength, faces=faces)
     return Entry(status, task.source, task.output, promise, (*stated.warnings, *notes))
-
-
-def _planned(task: Task, plan: VideoPlan) -> Entry:
-    faces = all(track.kind == FACE for draw in plan.draws for track in draw.tracks)
-    promise = Promise(plan.guarantees, plan.total, plan.strength, faces=faces)
-    return Entry(PRICED, task.source, None, promise, (*plan.quote.warnings, *_about(plan)))
 
 
 def _about(plan: VideoPlan) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,7 +12,7 @@ from dpveil.core.guarantee import Guarantee
 from dpveil.errors import InvalidParameter, RegionsDiffer
 from dpveil.release.payment import Budget
 from dpveil.release.payment import Payment as Debit
-from dpveil.video.plan import VideoPlan
+from dpveil.video.plan import Entry, VideoPlan
 
 
 class Payer(Budget, Protocol):
@@ -48,12 +48,26 @@ class Payment:
         with _of_clips():
             self.ledger.check_regions(plan.covered)
 
+    @property
+    def payer(self) -> list[str] | None:
+        """The names of the ledger and of who pays; None if nobody does."""
+        return None if self.ledger is None or self.subject is None else [self.ledger.name, self.subject]
+
+    def due(self, plan: VideoPlan, nonce: str | None) -> list[Entry]:
+        """Return what is not paid yet of a rendering with this nonce; everything if it is None."""
+        return [one for one in plan.entries if nonce is None or self._debit(nonce, one.suffix) is None]
+
+    def check_room(self, due: Sequence[Entry]) -> None:
+        """Raise `BudgetRefused` unless all of this can be paid."""
+        if self.ledger is not None and self.subject is not None:
+            self.ledger.check_room(self.subject, [entry.guarantee for entry in due])
+
     def pay(self, plan: VideoPlan, nonce: str) -> None:
         """Debit every draw once, whatever process did so; raises `BudgetRefused` and `LedgerError`."""
         if self.ledger is None or self.subject is None:
             return
-        due = [entry for entry in plan.entries if self._debit(nonce, entry.suffix) is None]
-        self.ledger.check_room(self.subject, [entry.guarantee for entry in due])
+        due = self.due(plan, nonce)
+        self.check_room(due)
         for entry in due:
             with _of_clips():
                 self.ledger.debit(

@@ -11,6 +11,7 @@ from dpveil.errors import InvalidParameter, RegionError
 from dpveil.io import MAX_PIXELS
 from dpveil.io.names import quoted
 from dpveil.regions.boxes import asked_box
+from dpveil.video.asked import REFUSE
 from dpveil.video.facts import Facts
 from dpveil.video.track import ENDS, Track
 
@@ -111,6 +112,13 @@ def check_tracks(tracks: Sequence[Track], frames: int) -> None:
         problem = "no track is replaced" if tracks else "there is no track"
         hint = "let one not be visible" if tracks else "add one, or analyze the clip again"
         raise RegionError(f"{problem}, so that the clip would be copied", hint=hint)
+
+
+def check_lost(on_lost: str, lost: Sequence[int]) -> None:
+    """Raise `InvalidParameter` if lost tracks were refused, and these, by number, are lost and replaced."""
+    if on_lost == REFUSE and lost:
+        problem = f"is not so, as track {lost[0]} is lost"
+        raise refused("on_lost", on_lost, problem, "analyze again, or write hold")
 
 
 def check_event(tracks: Sequence[Track], request: Sequence[str]) -> None:

@@ -105,7 +105,7 @@ def _plan(data: Mapping[str, Any]) -> VideoPlan:
     listed = _list(data["tracks"], "tracks")
     if len(listed) > MOST_TRACKS:
         raise refused("tracks", len(listed), "are too many", f"at most {MOST_TRACKS:,}")
-    return VideoPlan(
+    plan = VideoPlan(
         clip=clip["name"],
         facts=_facts(clip),
         method=_method(data["method"], data.get("parameters", {})),
@@ -117,6 +117,7 @@ def _plan(data: Mapping[str, Any]) -> VideoPlan:
         found=found,
         **chosen,
     )
+    return plan
 
 
 def _facts(clip: Mapping[str, Any]) -> Facts:

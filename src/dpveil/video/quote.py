@@ -37,7 +37,8 @@ from dpveil.video.budget import (
 )
 from dpveil.video.clear import clip_shows, is_given
 from dpveil.video.path import FINE
-from dpveil.video.track import Track
+from dpveil.video.plan_checks import check_lost
+from dpveil.video.track import LOST, Track
 from dpveil.video.units import Event
 
 MOST_NAMED: Final = 20
@@ -99,6 +100,7 @@ class ClipQuote:
         check_mode(self.method, self.over_time)
         if len(self.sizes) != len(self.persons):
             raise InvalidParameter("draws", len(self.sizes), "are not one for each person that is replaced")
+        check_lost(self.on_lost, [t.number for group in self.persons for t in group if t.end == LOST])
 
     @cached_property
     def persons(self) -> list[tuple[TrackRecord, ...]]:

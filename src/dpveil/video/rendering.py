@@ -19,7 +19,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from dpveil.core.certificate import this_tool
 from dpveil.errors import ClipError, DPVeilError, OutputError
 from dpveil.io import place_together
 from dpveil.io.folders import identity
@@ -29,8 +28,10 @@ from dpveil.noise.bits import SECURE, SEEDED, BitSource, KeptBits, SeededBits
 from dpveil.release.keys import SigningKey
 from dpveil.release.saving import certificate_path, tidy
 from dpveil.video.analyzing import Progress, nothing
+from dpveil.video.begun import settings_of
 from dpveil.video.beside import Beside, ahead, room_for
 from dpveil.video.certificate import FORMATS, ClipOutput, VideoCertificate
+from dpveil.video.contents import content_problems
 from dpveil.video.encoders import container_for
 from dpveil.video.facts import Facts, Frame
 from dpveil.video.joining import join
@@ -42,6 +43,7 @@ from dpveil.video.possible import check_possible
 from dpveil.video.reading import MAX_PIXELS, Clip, open_clip
 from dpveil.video.renderer import Renderer
 from dpveil.video.segments import spans
+from dpveil.video.source import Source
 from dpveil.video.stage import Stage
 from dpveil.video.state import CERTIFICATE, DRAWS, State, state, told
 from dpveil.video.writing import Writer
@@ -90,14 +92,11 @@ def render(
     check_payer(ledger, subject, seed, other_regions=other_regions)
     payment = Payment(ledger=ledger, subject=subject, other_regions=other_regions)
     plan.prepare()
-    _check_out(target, source)
+    check_out(target, source)
     tidy(target.parent)
     with open_clip(source, max_pixels=max_pixels) as opened:
         check_same(plan, opened.facts, source)
-        payer = None if ledger is None else [ledger.name, subject]
-        about = {"clip": plan.facts.sha256, "plan": plan.sha256, "out": target.name}
-        settings = {**about, "seed": seed, "payer": payer, "tool": this_tool()}
-        with state(target, settings, anew=replace) as work:
+        with state(target, settings_of(plan, target, payment.payer, seed), anew=replace) as work:
             job = _Job(plan, opened, target, container, work, seed, progress)
             try:
                 if asked is not None and not work.has(PLAN):
@@ -204,10 +203,18 @@ class _Job:
         join(segments, part, facts, container=self.container, audio_from=sound)
         self.clip.check_bytes()
         certificate = self._certificate(_hash(part))
+        self._check(part, certificate)
         self.work.finish(self.joined)
         text = (certificate if sign is None else certificate.signed(sign)).to_text().encode()
         self.work.note_release(text)
         self.work.keep(CERTIFICATE, text, mode=USUAL)
+
+    def _check(self, part: Path, certificate: VideoCertificate) -> None:
+        """Raise `OutputError` for what `verify` would not accept: it never gets a name."""
+        with closing(Source(part)) as source:
+            for problem in content_problems(source, certificate, max_pixels=self.clip.way.most):
+                hint = "leave the sound out" if self.plan.keep_audio else "write a file in another format"
+                raise OutputError(f"cannot write {shown(self.target)}: {problem}", hint=hint)
 
     def named(self) -> VideoCertificate | None:
         """Return the certificate of this rendering's release if both files have their names."""
@@ -264,7 +271,7 @@ def _hash(path: Path) -> str:
         return sha256_of(path)
 
 
-def _check_out(target: Path, clip: Path) -> None:
+def check_out(target: Path, clip: Path) -> None:
     """Raise `OutputError` if nothing can be written there, or the clip itself would be replaced."""
     if identity(clip) in (identity(target), identity(certificate_path(target))):
         raise OutputError(f"{shown(target)} is the clip itself", hint="choose another name for the output")

@@ -30,6 +30,7 @@ ENDED: Final = {
     "left": "left the picture",
     "cut": "the shot ended",
     "end": "the clip ended",
+    "merged": "another track goes on",
     "lost": "LOST: look there",
 }
 """How tracks end, in words."""

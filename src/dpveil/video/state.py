@@ -189,6 +189,16 @@ def state(out: Path, settings: Mapping[str, Any], *, anew: bool = False) -> Iter
         yield _begun(folder, digests_of(settings), out, anew=anew)
 
 
+def begun(out: Path, settings: Mapping[str, Any]) -> str | None:
+    """Return the nonce of a rendering with these `settings` to `out` that was begun, and is not finished."""
+    try:
+        check_own(folder_of(out))
+    except (OSError, OutputError):
+        return None
+    found = _found(folder_of(out))
+    return found["nonce"] if found.get("settings") == digests_of(settings) else None
+
+
 def drop(out: Path, certificate: bytes) -> bool:
     """Delete what is left of the rendering of the release at `out`, which has this certificate.
 

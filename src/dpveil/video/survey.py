@@ -16,6 +16,8 @@ from dpveil.video.upright import Look, Upright
 
 ONE_EACH: Final = frozenset({"h264", "hevc", "vp9", "av1", "libdav1d", "mjpeg", "prores"})
 """Decoders that show one frame for each packet of a MOV, MP4 or Matroska file, at the packet's time."""
+WITHOUT_B: Final = ONE_EACH | {"mpeg4"}
+"""Those that do so where no frame depends on a later one."""
 USUAL_RATE: Final = 25
 """Frames a second of a clip that states nothing."""
 LOOKED_AT: Final = 48
@@ -32,23 +34,26 @@ class Survey:
     clean: bool
 
 
-def survey(way: Way) -> Survey:
+def survey(way: Way, *, whole: bool = True) -> Survey:
     """Return what is found in a clip; raises `ClipError`.
 
     The times of frames are those of the packets where a packet is a frame, the first frames have these
-    times, and the file states every one: else all is decoded once.
+    times, and the file states every one: else all is decoded once, or the clip is refused if not `whole`.
+    Without B-frames, as dpveil writes it, MPEG-4 also has a frame in each packet.
     """
     with way.stream() as (container, stream):
         if stream.time_base is None or stream.time_base <= 0:
             raise damaged(way.source)
         rate = stream.guessed_rate or stream.average_rate
         usual = max(1, round(1 / ((rate or USUAL_RATE) * stream.time_base)))
-        stated = _by_packets(way, container, stream)
+        stated = _by_packets(way, container, stream, ONE_EACH if whole else WITHOUT_B)
         head = list(islice(_looks(way), LOOKED_AT))
         if not head:
             raise way.source.refused("it has no frames", "give the name of a clip")
         clean, fields = True, any(look.fields for look, _ in head)
         own = [time for _, time in head]
+        if (fields or stated is None or own != stated[:LOOKED_AT]) and not whole:
+            raise damaged(way.source, "its packets do not tell when each frame is shown")
         if fields or stated is None or own != stated[:LOOKED_AT]:
             stated, clean, fields = _by_decoding(way, usual)
         look = replace(head[0][0], fields=fields)
@@ -83,9 +88,9 @@ def _looks(way: Way) -> Iterator[tuple[Look, int | None]]:
             yield look, frame.pts
 
 
-def _by_packets(way: Way, container: Any, stream: Any) -> list[int] | None:
+def _by_packets(way: Way, container: Any, stream: Any, decoders: frozenset[str]) -> list[int] | None:
     """Return the times that the packets state, in order; None where these may not be the frames'."""
-    if way.demuxer not in (MOV, MATROSKA) or stream.codec_context.codec.name not in ONE_EACH:
+    if way.demuxer not in (MOV, MATROSKA) or stream.codec_context.codec.name not in decoders:
         return None
     times: list[int] = []
     with told(way.source, "its list of frames"):

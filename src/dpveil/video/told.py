@@ -11,6 +11,7 @@ from dpveil.core.origin import FACE, PLATE, TEXT
 from dpveil.release.origins import kind_of
 from dpveil.video import words
 from dpveil.video.asked import FIXED, SPLIT
+from dpveil.video.track import LOST
 
 if TYPE_CHECKING:
     from dpveil.video.quote import ClipQuote, TrackRecord
@@ -49,7 +50,7 @@ def lines(quote: ClipQuote) -> tuple[str, ...]:
     """Return what a certificate says of a clip, for people: a line for each question."""
     replaced = [track for group in quote.persons for track in group]
     kept = [track for track in quote.tracks if track.visible]
-    lost = [f"track {track.number}, held to frame {track.last}" for track in replaced if track.end == "lost"]
+    lost = [f"track {track.number}, held to frame {track.last}" for track in replaced if track.end == LOST]
     kinds = dict.fromkeys(track.kind for track in replaced)
     found = {track.kind for track in quote.tracks}
     looked = {FACE, TEXT, PLATE} if found - {*FIXED} else set()  # else a whole clip is replaced, or boxes

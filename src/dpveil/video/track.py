@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-ENDS: Final = ("left", "cut", "end", "lost")
-"""How a track ends: its object left the picture, the shot ended, the clip ended, or nothing of that."""
+LOST: Final = "lost"
+MERGED: Final = "merged"
+ENDS: Final = ("left", "cut", "end", MERGED, LOST)
+"""How a track ends: its object left the picture, the shot ended, the clip ended, another track goes on in its
+place, or nothing of that."""
 
 
 @dataclass(frozen=True)

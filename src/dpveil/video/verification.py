@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from dpveil.core.certificate import MOST_BYTES
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.errors import INTACT, ClipError, DPVeilError, UsageError
 from dpveil.io import is_present, received
 from dpveil.io.names import check_path, quoted
-from dpveil.io.received import opened
 from dpveil.io.refused import LINK, Refused
 from dpveil.release.keys import PublicKey
 from dpveil.release.saving import certificate_path, image_path
@@ -25,27 +22,15 @@ from dpveil.release.verified import Verification
 from dpveil.release.words import bit_cautions, few_only, verdict
 from dpveil.video.certificate import FORMATS, VideoCertificate
 from dpveil.video.certificate_file import parse_certificate
-from dpveil.video.containers import container_of
-from dpveil.video.layout import Strange, coded_frames
+from dpveil.video.contents import content_problems
 from dpveil.video.library import pyav
-from dpveil.video.reading import open_clip
 from dpveil.video.source import Source
-from dpveil.video.units import most_frames
 from dpveil.video.words import VOICES, of_clip
 
-if TYPE_CHECKING:
-    from typing import BinaryIO
-
-PART: Final = 1 << 20
-"""Bytes that are hashed at a time."""
 ISO, EBML = (4, b"ftyp"), (0, b"\x1aE\xdf\xa3")
 MAGIC: Final = {"mp4": ISO, "mov": ISO, "mkv": EBML, "webm": EBML}
 """What files of a format begin with, and at which byte."""
-ROUNDED: Final = {"mkv": Fraction(1, 500), "webm": Fraction(1, 500)}
-"""Seconds by which times may differ in formats that store milliseconds; others store exact times."""
-TICK: Final = Fraction(1, 10**6)
 UNREAD: Final = "only the clip's bytes are checked, as PyAV is not installed (pip install 'dpveil[video]')"
-MORE: Final = "the clip holds more than pictures and sound, or is not laid out as dpveil writes it: {}"
 SEEN: Final = "{} of {:,} stay visible, as the user chose"
 
 
@@ -153,53 +138,27 @@ def _problems(clip: Path, certificate: VideoCertificate) -> Iterator[str]:
         yield FORGED
     if FORMATS.get(clip.suffix.lower()) != output.format:
         yield f"its name does not end as that of a {output.format} file"
-    try:
-        if not is_present(clip):
-            raise Refused("is missing", INTACT)
-        if clip.is_symlink():
-            raise Refused(LINK, INTACT)
-        with opened(clip) as (file, _):
-            digest, head = _hash(file)
-    except Refused as refusal:
-        yield f"the clip {refusal.problem}"
+    if not is_present(clip) or clip.is_symlink():
+        yield f"the clip {Refused(LINK if is_present(clip) else 'is missing', INTACT).problem}"
         return
+    try:
+        with closing(Source(clip)) as source:
+            yield from _byte_problems(source, certificate)
+    except ClipError as error:
+        yield f"the clip cannot be read: {error.message}"
+
+
+def _byte_problems(source: Source, certificate: VideoCertificate) -> Iterator[str]:
+    """Yield in what an open file differs from what its certificate says of it."""
+    output = certificate.output
     at, magic = MAGIC[output.format]
-    if digest != output.sha256:
+    if source.sha256() != output.sha256:
         yield "the clip was changed: its SHA-256 is not the one in the certificate"
-    elif head[at : at + len(magic)] != magic:
+    elif source.read(at, len(magic)) != magic:
         yield f"the clip is not a {output.format} file"
     elif installed():
-        try:
-            yield from _content_problems(clip, certificate)
-        except ClipError as error:
-            yield f"the clip cannot be read: {error.message}"
-
-
-def _content_problems(clip: Path, certificate: VideoCertificate) -> Iterator[str]:
-    """Yield in what a clip differs from what its certificate says of it, but for what its pictures show."""
-    quote, event = certificate.quote, certificate.quote.event
-    with closing(Source(clip)) as source:
-        container_of(source)
-        try:
-            coded = coded_frames(source, MAGIC[certificate.output.format] == EBML)
-        except Strange as found:
-            yield MORE.format(found)
-            return
-    with open_clip(clip) as held:
-        facts = held.facts
-    size, rounded = f"{facts.width}×{facts.height}", ROUNDED.get(certificate.output.format, Fraction(0))
-    if (facts.width, facts.height, facts.frames) != (quote.width, quote.height, quote.frames):
-        yield f"the clip has {counted(facts.frames, 'frame')} of {size}, not as the certificate says"
-    elif abs(facts.seconds - certificate.output.seconds) > rounded:
-        yield "the clip is not as long as the certificate says"
-    elif event is not None and most_frames(facts, max(TICK, event.seconds - rounded)) > event.frames:
-        yield "an event can change more frames than the certificate says"
-    if facts.audio != quote.audio:
-        yield f"the clip has {'sound' if facts.audio else 'no sound'}, not as the certificate says"
-    if coded != facts.frames:
-        yield MORE.format(f"{coded:,} coded frames, of which {facts.frames:,} are shown")
-    if facts.dropped:
-        yield f"the clip holds more than pictures and sound: {', '.join(facts.dropped)}"
+        yield from content_problems(source, certificate)
+        source.check()
 
 
 def installed() -> bool:
@@ -209,12 +168,3 @@ def installed() -> bool:
     except UsageError:
         return False
     return True
-
-
-def _hash(file: BinaryIO) -> tuple[str, bytes]:
-    """Return the SHA-256 of a file, and the bytes that it begins with."""
-    digest, head = hashlib.sha256(), b""
-    while part := file.read(PART):
-        head = head or part[:16]
-        digest.update(part)
-    return digest.hexdigest(), head

@@ -15,7 +15,9 @@ WORDING: Final = 2
 SAME: Final = "which follow from the clip's pixels: the guarantee compares clips in which the same is found"
 SIZE: Final = "the clip's size in pixels, its number of frames and the time of each"
 PLACES: Final = f"where each region is in every frame, rounded to a public grid, {SAME}"
-COUNT: Final = f"how many tracks there are, of what, when each of them begins and ends, and why, {SAME}"
+COUNT: Final = (
+    f"how many tracks there are, of what, in which order, when each of them begins and ends, and why, {SAME}"
+)
 MOTION: Final = (
     "motion: how heads and whatever else is replaced move over time, and with it gait and gestures, which may"
     " identify people"

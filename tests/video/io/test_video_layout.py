@@ -10,9 +10,10 @@ from clip_samples import UNIT, as_stored, clip, picture
 from test_video_round_trip import written
 
 from dpveil.errors import ClipError
-from dpveil.video.layout import Strange, coded_frames
+from dpveil.video.layout import coded_frames
 from dpveil.video.reading import open_clip
 from dpveil.video.source import Source
+from dpveil.video.strange import Strange
 
 SECRET = b"ORIGINAL" * 400
 
@@ -28,8 +29,11 @@ def judged(path):
 
 @pytest.fixture(scope="module")
 def released(tmp_path_factory):
-    """Return the bytes of a release in each container, with sound in one."""
-    folder = tmp_path_factory.mktemp("released")
+    return releases(tmp_path_factory.mktemp("released"))
+
+
+def releases(folder):
+    """Return the bytes of a release in each container, with sound in two."""
     found = {}
     with open_clip(clip(folder / "a.mp4", sound="aac")) as source:
         for name in ("o.mp4", "o.mov", "o.mkv", "o.webm"):
@@ -96,6 +100,105 @@ ADDED = {
 }
 
 
+WITHIN = (b"moov", b"trak", b"mdia", b"minf")
+STBL = (*WITHIN, b"stbl")
+
+
+def put(*path, more=b"", change=None):
+    """Return what adds a box to one of an MP4 file, or changes its body."""
+
+    def made(data):
+        return b"".join(
+            box(kind, rebuilt(body, path, more, change) if kind == path[0] else body)
+            for kind, body in boxes_in(data)
+        )
+
+    return made
+
+
+def boxes_in(data):
+    at = 0
+    while at < len(data):
+        size = int.from_bytes(data[at : at + 4], "big")
+        yield data[at + 4 : at + 8], data[at + 8 : at + size]
+        at += size
+
+
+def rebuilt(body, path, more, change):
+    if len(path) > 1:
+        return put(*path[1:], more=more, change=change)(body)
+    return (change(body) if change else body) + more
+
+
+def table(*numbers):
+    return struct.pack(f">{len(numbers)}I", *numbers)
+
+
+HIDDEN = {
+    "a key frame twice": ("stss", lambda body: table(0, 3, 1, 1, 2)),
+    "key frames of a longer clip": ("stss", lambda body: table(0, 2, 1, 9)),
+    "times of a longer clip": ("stts", lambda body: body[:4] + more_entries(body, 8, 1, 5)),
+    "times of no frame": ("stts", lambda body: body[:4] + more_entries(body, 8, 0, 5)),
+    "other descriptions": ("stsc", lambda body: body[:-4] + table(7)),
+    "flags": ("stsc", lambda body: table(7) + body[4:]),
+    "two descriptions": ("stsd", lambda body: table(0, 2) + 2 * body[8:]),
+    "a box in a description": ("stsd", lambda body: described(body, box(b"xxxx", bytes(9)))),
+    "a box twice in a description": ("stsd", lambda body: described(body, body[-20:])),
+}
+
+
+def more_entries(body, width, *entry):
+    return table(1 + (len(body) - 8) // width) + body[8:] + table(*entry)
+
+
+def described(body, more):
+    return body[:8] + table(len(body) - 8 + len(more)) + body[12:] + more
+
+
+def test_a_file_that_is_put_together_again_is_the_same(released):
+    assert put(*STBL, b"stts", change=bytes)(released["o.mov"]) == released["o.mov"]
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_tables_have_no_other_entries(tmp_path, released, name):
+    kind, change = HIDDEN[name]
+    data = put(*STBL, kind.encode(), change=change)(released["o.mov"])
+    (tmp_path / "o.mov").write_bytes(data)
+    why = {"stsd": "description"}.get(kind, "table")
+    assert why in judged(tmp_path / "o.mov")
+
+
+INTO = {
+    "meta again": ((b"moov", b"udta"), box(b"meta", bytes(45))),
+    "vmhd again": ((*WITHIN,), box(b"vmhd", b"\0\0\0\1" + bytes(8))),
+    "vmhd elsewhere": ((b"moov", b"trak"), box(b"vmhd", b"\0\0\0\1" + bytes(8))),
+    "two tables of places": (STBL, box(b"co64", table(0, 1, 0, 48))),
+    "a third track": ((b"moov",), 2 * box(b"trak", b"")),
+    "behind zeros": ((b"moov",), bytes(8) + SECRET),
+    "behind a zero": ((b"moov", b"udta"), bytes(4) + b"free" + SECRET),
+}
+
+
+@pytest.mark.parametrize("name", INTO)
+def test_each_box_is_once_in_its_place(tmp_path, released, name):
+    path, more = INTO[name]
+    (tmp_path / "o.mp4").write_bytes(put(*path, more=more)(released["o.mp4"]))
+    assert judged(tmp_path / "o.mp4") in ("a part of another kind", "its tables", "bytes behind its parts")
+
+
+def test_bodies_that_never_differ_are_compared(tmp_path, released):
+    for path in ((*WITHIN, b"vmhd"), (*WITHIN, b"dinf", b"dref"), (*WITHIN[:3], b"hdlr")):
+        data = put(*path, change=lambda body: body[:-1] + b"x")(released["o.mov"])
+        (tmp_path / "o.mov").write_bytes(data)
+        assert path[-1].decode() in judged(tmp_path / "o.mov")
+
+
+def test_tables_are_as_long_as_the_file_is_read(tmp_path, released, monkeypatch):
+    monkeypatch.setattr("dpveil.video.layout_boxes.MOST_ENTRIES", 6)
+    (tmp_path / "o.mp4").write_bytes(released["o.mp4"])
+    assert "longer than" in judged(tmp_path / "o.mp4")
+
+
 @pytest.mark.parametrize("name", ["o.mp4", "o.mov", "o.mkv", "o.webm"])
 def test_what_is_written_has_its_layout(tmp_path, released, name):
     (tmp_path / name).write_bytes(released[name])
@@ -112,7 +215,7 @@ def test_whatever_is_added_is_found(tmp_path, released, name):
     assert isinstance(judged(tmp_path / container), str)
 
 
-def test_frames_that_an_edit_hides_are_counted(tmp_path):
+def test_frames_that_an_edit_hides_are_found(tmp_path):
     with av.open(str(tmp_path / "a.mp4"), "w", container_options={"fflags": "+bitexact"}) as made:
         stream = made.add_stream("libx264", rate=25)
         stream.width, stream.height, stream.codec_context.time_base = 64, 48, UNIT
@@ -126,7 +229,7 @@ def test_frames_that_an_edit_hides_are_counted(tmp_path):
         made.mux(stream.encode(None))
     with open_clip(tmp_path / "a.mp4") as found:
         assert found.facts.frames == 7
-    assert judged(tmp_path / "a.mp4") == 14
+    assert judged(tmp_path / "a.mp4") == "an edit that hides frames"
 
 
 def test_what_describes_sound_has_no_room(tmp_path):

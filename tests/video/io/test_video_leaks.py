@@ -6,10 +6,12 @@ from fractions import Fraction
 import av
 import numpy as np
 import pytest
+from av.packet import PacketSideData, packet_sidedata_type_from_literal
 from clip_samples import PLANTED, QUARTER, STEPS, UNIT, clip, extras, picture, quarter, shown
 from test_video_round_trip import written
 
 from dpveil.errors import ClipError
+from dpveil.video.audio import Sound, check_sound
 from dpveil.video.reading import open_clip
 
 
@@ -119,3 +121,58 @@ def test_frames_are_freed_as_soon_as_they_are_dropped(tmp_path):
         finally:
             gc.enable()
     assert kept <= 2
+
+
+def beside(packet, kind, contents):
+    """Put side data beside a packet."""
+    data = PacketSideData(packet_sidedata_type_from_literal(kind), len(contents))
+    data.update(contents)
+    packet.set_sidedata(data)
+
+
+@pytest.mark.parametrize("suffix", [".mkv", ".webm", ".mp4"])
+def test_what_comes_beside_packets_of_sound_is_not_copied(tmp_path, monkeypatch, suffix):
+    """As Matroska's additions to blocks, which FFmpeg's muxer writes, too."""
+    demuxed = Sound._timed
+
+    def planted(self, stream):
+        for packet in demuxed(self, stream):
+            beside(packet, "matroska_block_additional", bytes(7) + b"\1" + 30 * PLANTED.encode())
+            yield packet
+
+    monkeypatch.setattr(Sound, "_timed", planted)
+    with open_clip(clip(tmp_path / "a.mkv", sound="libopus")) as found:
+        out = written(found, tmp_path / f"o{suffix}", (3,), keep=True)
+    assert PLANTED.encode() not in out.read_bytes()
+    with av.open(str(out)) as made:
+        assert sum(packet.size > 0 for packet in made.demux(audio=0)) > 10
+
+
+def test_sound_that_is_set_up_again_is_refused(tmp_path, monkeypatch):
+    """As by a second description in an MP4 file, which may have any length."""
+    demuxed = Sound._timed
+
+    def planted(self, stream):
+        for number, packet in enumerate(demuxed(self, stream)):
+            if number == 3:
+                beside(packet, "new_extradata", PLANTED.encode())
+            yield packet
+
+    monkeypatch.setattr(Sound, "_timed", planted)
+    with open_clip(clip(tmp_path / "a.mp4", sound="aac")) as found:
+        with pytest.raises(ClipError, match="changes how it is coded"):
+            check_sound(found, "mp4")
+        with pytest.raises(ClipError, match="changes how it is coded"):
+            written(found, tmp_path / "o.mp4", keep=True)
+
+
+def test_samples_that_are_not_heard_stay_so(tmp_path):
+    """Opus ends within a packet, which Matroska states."""
+    ends = []
+    with open_clip(clip(tmp_path / "a.mkv", sound="libopus")) as found:
+        out = written(found, tmp_path / "o.mkv", keep=True)
+    for path in (tmp_path / "a.mkv", out):
+        with av.open(str(path)) as made:
+            packets = [packet for packet in made.demux(audio=0) if packet.size]
+            ends.append(packets[-1].has_sidedata("skip_samples"))
+    assert ends == [True, True]

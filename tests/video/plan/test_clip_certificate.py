@@ -143,6 +143,10 @@ def test_any_edit_shows_even_if_the_checksum_is_made_anew(path, value):
         parse_certificate(sealed(data))
 
 
+def lost(track: dict[str, Any]) -> dict[str, Any]:
+    return track | {"end": "lost"}
+
+
 FORGED: list[tuple[str, Any]] = [
     ("a raster larger than the picture", lambda d: d.update(rasters=[[5000, 480]])),
     ("less than the whole picture", lambda d: d.update(rasters=[[64, 48]])),
@@ -164,6 +168,7 @@ FORGED: list[tuple[str, Any]] = [
     ("huge frames", lambda d: d["output"].update(width=10**6, height=10**6)),
     ("a schema of photos", lambda d: d.update(schema="dpveil.certificate/2")),
     ("a mean of a face", lambda d: d.update(over_time="mean", tracks=[d["tracks"][0] | {"kind": "face"}])),
+    ("lost, though that was refused", lambda d: d.update(on_lost="refuse", tracks=[lost(d["tracks"][0])])),
     ("two kinds of one person", lambda d: d.update(tracks=[d["tracks"][0] | {"person": 1}] * 2)),
 ]
 
@@ -247,7 +252,7 @@ def test_verify_finds_what_is_no_frame(tmp_path, monkeypatch):
     data = CLIP + b"\0\0\1\x08free" + bytes(256)
     found = verify_clip(saved(tmp_path, certificate(PLANS["free"], data), data=data))
     assert "holds more than pictures and sound" in found.problems[0]
-    monkeypatch.setattr("dpveil.video.verification.coded_frames", lambda *_: 130)
+    monkeypatch.setattr("dpveil.video.contents.coded_frames", lambda *_: 130)
     found = verify_clip(saved(tmp_path, certificate(PLANS["free"])))
     assert "130 coded frames, of which 100 are shown" in found.problems[0]
 

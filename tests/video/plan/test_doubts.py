@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from made import WIDTH, box, face, facts, plan, whole
 
+import dpveil
+from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.mechanisms.pixel.fill import Fill
 from dpveil.video import told
 from dpveil.video.doubts import MOST, followed
 from dpveil.video.plan import VideoPlan
 from dpveil.video.plan_file import parse_plan
-from dpveil.video.track import Key, Track
+from dpveil.video.sheets import ENDED
+from dpveil.video.track import ENDS, Key, Track
 
 PLAIN = (Key(0, 100, 100, 60, 80), Key(20, 180, 100, 60, 80), Key(40, 260, 100, 60, 80))
 HELD = (*PLAIN, Key(90, 260, 100, 60, 80))
@@ -50,6 +55,10 @@ def test_a_leap_within_the_picture_is_told() -> None:
     assert "by 480 pixels" in text
     near = face(1, Key(0, 100, 100, 60, 80), Key(1, 181, 100, 60, 80))
     assert doubts(near)  # more than its size, from one frame to the next
+    past = [Key(n, 20 + 20 * n, 100, 60, 80) for n in (0, 12, 24)]
+    assert not doubts(face(1, *past))  # somebody runs past: 6 times its size in a second
+    assert doubts(face(1, *past[:2], Key(24, 20, 100, 60, 80)))  # and no one is back at once
+    assert doubts(face(1, *past[:2], Key(14, 500, 100, 60, 80)))
     assert not doubts(face(1, Key(0, 100, 100, 60, 80), Key(1, 180, 100, 60, 80)))
     assert doubts(face(1, Key(0, 100, 100, 60, 80), Key(2, 100, 100, 60, 200)))  # it grows
 
@@ -67,6 +76,9 @@ def test_lost_and_unsure_tracks_are_told_with_the_time_to_look_at() -> None:
     assert text == "lost: look at 0:01.60 (track 1, held)"
     assert doubts(face(1, *PLAIN, end="lost")) == ("lost: look at 0:01.60 (track 1)",)
     assert not doubts(face(1, *HELD, end="lost", visible=True), box(2))
+    (text,) = doubts(face(1, *PLAIN, end="merged"), face(2, *PLAIN, end="merged", visible=True))
+    assert text.startswith("taken as one with another track")
+    assert text.endswith("look at 0:01.60 (track 1)")
     (text,) = doubts(face(1, *PLAIN, score=0.25))
     assert "0.25" in text
 
@@ -105,6 +117,23 @@ def test_where_a_track_is_followed_leaves_out_where_it_is_held() -> None:
     assert followed(face(1, *HELD)) == (0, 90)
     assert followed(face(1, Key(0, *(20, 100, 60, 80)), Key(9, 20, 100, 60, 80), *PLAIN[1:])) == (9, 40)
     assert followed(box(1)) == (0, 99)
+
+
+def test_a_plan_that_says_that_lost_tracks_are_refused_has_none() -> None:
+    for visible, end in ((True, "lost"), (False, "merged")):
+        made = plan(Fill(), face(1, *PLAIN, end=end, visible=visible), box(2), on_lost="refuse")
+        assert parse_plan(made.to_text()) == made
+    text = plan(Fill(), box(1), face(2, *HELD, end="lost")).to_text()
+    assert parse_plan(text).on_lost == "hold"
+    with pytest.raises(InvalidParameter, match="on_lost = 'refuse' is not so, as track 2 is lost"):
+        parse_plan(text.replace('"on_lost": "hold"', '"on_lost": "refuse"'))
+
+
+def test_every_end_has_words_for_people() -> None:
+    assert set(ENDED) == set(ENDS)
+    page = Path(dpveil.__file__).with_name("service") / "page" / "static" / "video.mjs"
+    listed = page.read_text().partition("const ENDS = {")[2].partition("}")[0]
+    assert set(re.findall(r"(\w+): \"", listed)) == set(ENDS)
 
 
 @pytest.mark.parametrize(("times", "words"), [(1, "once"), (2, "twice"), (3, "up to 3 times")])

@@ -89,22 +89,23 @@ def test_two_at_the_border_keep_their_own_tracks():
 
 
 def test_only_the_side_that_the_border_cuts_may_change():
-    size = WIDTH, HEIGHT
+    size, lost = (WIDTH, HEIGHT), np.array([False])
 
     def right(boxes, by):
         return boxes + np.array([by, 0, by, 0])
 
     cut, whole = np.array([[0.0, 50, 12, 90]]), np.array([[2.0, 50, 40, 92]])
-    assert continuations(cut, cut, whole, *size) == [(0, 0)]
-    assert continuations(right(cut, 60), cut, right(whole, 58), *size) == [(0, 0)]
-    assert continuations(whole, whole, cut, *size) == [(0, 0)]
+    assert continuations(cut, cut, whole, lost, *size) == [(0, 0)]
+    assert continuations(right(cut, 60), cut, right(whole, 58), lost, *size) == [(0, 0)]
+    assert continuations(whole, whole, cut, lost, *size) == [(0, 0)]
     inner = right(cut, 60)
-    assert continuations(inner, inner, right(whole, 58), *size) == []
-    assert continuations(inner, inner, right(inner, 6), *size) == []
-    assert continuations(cut, cut, np.array([[2.0, 50, 40, 130]]), *size) == []
-    assert continuations(cut, cut, right(whole, 9), *size) == []
-    assert continuations(right(whole, 60), whole, right(cut, 62), *size) == []
-    assert continuations(whole[:0], whole[:0], cut, *size) == continuations(cut, cut, whole[:0], *size) == []
+    assert continuations(inner, inner, right(whole, 58), lost, *size) == []
+    assert continuations(inner, inner, right(inner, 6), lost, *size) == []
+    assert continuations(cut, cut, np.array([[2.0, 50, 40, 130]]), lost, *size) == []
+    assert continuations(cut, cut, right(whole, 9), lost, *size) == []
+    assert continuations(right(whole, 60), whole, right(cut, 62), lost, *size) == []
+    assert continuations(whole[:0], whole[:0], cut, lost[:0], *size) == []
+    assert continuations(cut, cut, whole[:0], lost, *size) == []
 
 
 def test_boxes_are_completed_outside_of_the_picture_only():
@@ -148,7 +149,7 @@ def test_a_track_that_another_one_holds_for_long_is_the_same_object():
         return of([inside_of(slow)] if n < 6 else [slow])(n)
 
     found = tracked(100, [slow], tells, every=0.2, on_lost="refuse")
-    assert {track.end: track.last < 35 for track in found.tracks} == {"lost": True, "end": False}
+    assert {track.end: track.last < 35 for track in found.tracks} == {"merged": True, "end": False}
 
 
 def test_a_track_that_another_one_holds_for_a_moment_is_kept():

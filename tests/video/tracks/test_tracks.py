@@ -209,7 +209,7 @@ def test_a_track_that_was_not_found_ends_where_another_one_is_found():
         return [Seen("object", (100, 60, 36, 44 if n <= 6 else 85), 0.9)] if n <= 6 or n >= 10 else []
 
     one, two = tracked(60, [still], grows, every=0.08, gap=1).tracks
-    assert (one.first, one.last, one.end) == (0, 12, "lost")
+    assert (one.first, one.last, one.end) == (0, 12, "merged")
     assert (two.first, two.last, two.end) == (0, 59, "end")
 
 

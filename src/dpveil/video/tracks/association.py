@@ -25,6 +25,8 @@ BORDER: Final = 0.05
 """Distance from the picture's border, in longer sides of a box, up to which the border cuts it."""
 SHARED: Final = 0.4
 """Share of the smaller of two boxes that is in the other one, from which one continues the other."""
+AGREE: Final = 0.4
+"""Largest distance of sides that no border cuts, in the longer side of the box, of one that is followed."""
 
 
 def overlap(one: Boxes, two: Boxes) -> Float[np.ndarray, "n m"]:
@@ -94,12 +96,16 @@ def completed(
     return whole
 
 
-def continuations(held: Boxes, before: Boxes, found: Boxes, width: int, height: int) -> list[tuple[int, int]]:
+def continuations(
+    held: Boxes, before: Boxes, found: Boxes, followed: Bool[np.ndarray, " n"], width: int, height: int
+) -> list[tuple[int, int]]:
     """Return pairs of a track and a detection of which the border cut one, each at most once.
 
     An object that enters or leaves the picture has a narrow box while it is half visible. So the side that is
     cut may grow from where the track was last found (`before`), or shrink to the detection. The visible
     parts of tracks (`held`) and detections have to share `SHARED` of the smaller one, and most of all wins.
+    Of a track that was `followed`, the sides that the border never cut are known, and have to agree: another
+    object that enters where it stands is not this one.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -109,13 +115,16 @@ def continuations(held: Boxes, before: Boxes, found: Boxes, width: int, height: 
     shared = np.maximum(share(seen, seen_found), share(seen_found, seen).T)
     size, sizes = (np.maximum(boxes[:, 2:] - boxes[:, :2], 1e-6) for boxes in (seen, seen_found))
     change = np.log(sizes[None] / size[:, None])
-    sides = (cut(boxes, width, height) for boxes in (before, found))
-    grows, shrinks = (at[:, :2] | at[:, 2:] for at in sides)
+    cut_before, cut_found = (cut(boxes, width, height) for boxes in (before, found))
+    grows, shrinks = (at[:, :2] | at[:, 2:] for at in (cut_before, cut_found))
     most = np.where(grows, np.inf, math.log(SCALE))[:, None]
     least = np.where(shrinks, -np.inf, -math.log(SCALE))[None]
     fits = ((change <= most) & (change >= least)).all(axis=2)
     at_border = (grows[:, None] | shrinks[None]).any(axis=2)
-    apart = ~at_border | ~fits | (shared < SHARED)
+    longer = (held[:, 2:] - held[:, :2]).max(axis=1)[:, None, None]
+    off = np.abs(held[:, None] - found[None]) > AGREE * longer
+    moved = (off & ~cut_before[:, None] & ~cut_found[None]).any(axis=2)
+    apart = ~at_border | ~fits | (shared < SHARED) | (followed[:, None] & moved)
     cost = np.where(apart, FAR, 1 - shared)
     rows, columns = linear_sum_assignment(cost)
     return [(int(i), int(j)) for i, j in zip(rows, columns, strict=True) if cost[i, j] < FAR]

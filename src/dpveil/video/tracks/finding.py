@@ -29,7 +29,7 @@ ARGUMENTS: Final = {"if_none": "if_none"}
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """The tracks of a clip, in order of their first frames and numbered from 1.
+    """The tracks of a clip, numbered from 1 in order of their first frames, and then of left and top there.
 
     `cuts` are the frames with which shots begin, but for the first, and `searched` is the number of frames in
     which finders looked. `thumbnails` are small originals by the numbers of tracks, for the clip's owner

@@ -14,13 +14,13 @@ import numpy as np
 from dpveil.core.origin import WHOLE
 from dpveil.errors import RegionError
 from dpveil.video.facts import Facts
-from dpveil.video.track import Key
+from dpveil.video.track import LOST, MERGED, Key
 from dpveil.video.tracks.association import overlap
 from dpveil.video.tracks.trace import Closed
 
 FOUND_AGAIN: Final = 0.3
 """Intersection over union of where a track ended and where another one of its kind was found after that."""
-REFUSED: Final = "let {on_lost} be hold or whole, keep the track as it is, or cut the clip"
+REFUSED: Final = "let {on_lost} be hold or whole, or cut the clip"
 
 Shots = Sequence[tuple[int, int]]
 """First and last frame of every shot."""
@@ -39,29 +39,28 @@ def hold(closed: Sequence[Closed], shots: Shots, facts: Facts) -> list[Closed]:
     """Return the tracks, of which lost ones stay to the end of their shot, or until found again."""
     return [
         one if until is None else replace(one, keys=(*one.keys, replace(one.keys[-1], frame=until)))
-        for one, until in zip(closed, _until(closed, shots), strict=True)
+        for one, until in _until(closed, shots)
     ]
 
 
 def whole(closed: Sequence[Closed], shots: Shots, facts: Facts) -> list[Closed]:
     """Return the tracks, and one of the whole frame for all frames in which something is lost."""
-    spans = sorted(
-        (one.sure + 1, until)
-        for one, until in zip(closed, _until(closed, shots), strict=True)
-        if until is not None
-    )
+    answered = _until(closed, shots)
+    spans = sorted((one.sure + 1, until) for one, until in answered if until is not None)
     joined: list[list[int]] = []
     for start, stop in spans:
         if joined and start <= joined[-1][1] + 1:
             joined[-1][1] = max(joined[-1][1], stop)
         else:
             joined.append([start, stop])
-    return [*closed, *(_whole(start, stop, shots, facts) for start, stop in joined)]
+    tracks = [one for one, _ in answered]
+    return [*tracks, *(_whole(start, stop, shots, facts) for start, stop in joined)]
 
 
 def refuse(closed: Sequence[Closed], shots: Shots, facts: Facts) -> list[Closed]:
     """Return the tracks if none is lost; else raise `RegionError`, which names the first one."""
-    for number, (one, until) in enumerate(zip(closed, _until(closed, shots), strict=True), start=1):
+    answered = _until(closed, shots)
+    for number, (one, until) in enumerate(answered, start=1):
         if until is not None:
             seconds = _seconds(one.sure, facts)
             raise RegionError(
@@ -69,7 +68,7 @@ def refuse(closed: Sequence[Closed], shots: Shots, facts: Facts) -> list[Closed]
                 hint=REFUSED,
                 arguments={"on_lost": "on_lost"},
             )
-    return list(closed)
+    return [one for one, _ in answered]
 
 
 ANSWERS: Final[Mapping[str, Callable[[Sequence[Closed], Shots, Facts], list[Closed]]]] = MappingProxyType(
@@ -78,25 +77,30 @@ ANSWERS: Final[Mapping[str, Callable[[Sequence[Closed], Shots, Facts], list[Clos
 """What is done for each of `settings.ON_LOST`."""
 
 
-def _until(closed: Sequence[Closed], shots: Shots) -> list[int | None]:
-    """Return the last frame in which each track has to be protected if it is lost; None for others.
+def _until(closed: Sequence[Closed], shots: Shots) -> list[tuple[Closed, int | None]]:
+    """Return every track, and the last frame in which it has to be protected if it is lost; None for others.
 
-    That is the end of its shot, or the frame in which another track is first found where it ended.
+    That is the end of its shot, or the frame in which another track is first found where it ended. One that
+    is protected until then anyway is not lost: it merges with that track, or ends with the shot.
     """
     begun = np.array([one.begun for one in closed])
     kinds = np.array([one.kind for one in closed])
     starts = np.array([_place(one, one.begun) for one in closed]).reshape(-1, 4)
-    ends: list[int | None] = []
+    answered: list[tuple[Closed, int | None]] = []
     for one in closed:
-        if one.end != "lost" or one.taken:
-            ends.append(None)
+        if one.end != LOST:
+            answered.append((one, None))
             continue
         last = next(stop for start, stop in shots if start <= one.sure <= stop)
         later = np.flatnonzero((kinds == one.kind) & (begun > one.sure) & (begun < last))
         there = overlap(_place(one, one.keys[-1].frame)[None], starts[later])[0]
-        last = min([last, *begun[later[there >= FOUND_AGAIN]].tolist()])
-        ends.append(last if last > one.keys[-1].frame else None)
-    return ends
+        until = min([last, *begun[later[there >= FOUND_AGAIN]].tolist()])
+        if until > one.keys[-1].frame:
+            answered.append((one, until))
+        else:
+            end = MERGED if until < last else "end" if last == shots[-1][1] else "cut"
+            answered.append((replace(one, end=end), None))
+    return answered
 
 
 def _place(one: Closed, frame: int) -> np.ndarray:
@@ -118,7 +122,6 @@ def _whole(start: int, stop: int, shots: Shots, facts: Facts) -> Closed:
         score=None,
         begun=start,
         sure=stop,
-        taken=False,
     )
 
 

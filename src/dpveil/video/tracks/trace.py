@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from dpveil.video.track import Key
+from dpveil.video.track import MERGED, Key
 from dpveil.video.tracks.association import inside
 from dpveil.video.tracks.path import ANGLE, Path
 
@@ -25,6 +25,8 @@ TURN_WAITS: Final = (Fraction(2, 5), Fraction(2))
 """Shortest and longest time in seconds between two searches for landmarks in one track."""
 TURN_LASTS: Final = Fraction(3)
 """Seconds for which a head is taken to be turned as its points are, after landmarks were found."""
+COVERED: Final = 3
+"""Searches in a row with another track in the place of one, from which both may be the same object."""
 RECENT: Final = 0.5
 """Share of the newest motion in that of a trace."""
 
@@ -48,7 +50,6 @@ class Closed:
     """The track of an object that is no longer followed.
 
     `begun` is the frame in which it was first found, and `sure` the last one in which it was followed.
-    `taken` is true if another track goes on in its place.
     """
 
     kind: str
@@ -58,7 +59,6 @@ class Closed:
     score: float | None
     begun: int
     sure: int
-    taken: bool
     thumbnail: UInt8[np.ndarray, "h w 3"] | None = None
 
 
@@ -81,8 +81,13 @@ class Trace:
     turn_due: Fraction = Fraction(0)
     turn_wait: Fraction = TURN_WAITS[0]
     """When its turn is looked for again, and how long after the last time that is."""
+    doubles: list[Trace] = field(default_factory=list)
+    """Tracks that were first found in its place since its last detection: it may be the same object."""
     covered: int = 0
-    """In how many searches in a row another track was found in its place."""
+    """In how many searches in a row one of these was found in its place."""
+    covered_at: Fraction = Fraction(-1)
+    merges: Fraction | None = None
+    """When the last of them was, and when they came to be `COVERED`."""
     turn_asked: float = 0.0
     turn_known: Fraction | None = None
     """How far it was turned when its turn was looked for last, and when it was last found."""
@@ -120,6 +125,8 @@ class Trace:
         here = Place(self.place.frame, self.place.seconds, box, True, self.place.turned)
         for place, corrected in zip(self.loose, self._corrected(box, before), strict=True):
             self.path.add(place.frame, corrected, place.turned)
+        self.uncover()
+        self.doubles = []
         self._move(self.found, here)
         self.loose, self.place, self.found = [], here, here
         self.score = score if self.score is None else max(self.score, score or 0.0)
@@ -129,6 +136,35 @@ class Trace:
         """Take a detection that the border cut less, as `find` does, and where it was before that too."""
         self.find(box, score, before)
         self.path.widen({place.frame: (place.box, place.sure) for place in before})
+
+    def cover(self, *, at_once: bool) -> None:
+        """Take that one of the `doubles` was found here in this search.
+
+        `at_once` says that one search is enough for that. While it goes on, the places in between are
+        forgotten, so that this takes little memory.
+        """
+        self.covered = max(self.covered + 1, COVERED * at_once)
+        self.covered_at = self.place.seconds
+        if self.covered < COVERED:
+            return
+        if self.merges is None:
+            self.merges = self.place.seconds
+        earlier = (place for place in self.loose[:-1] if place.seconds <= self.merges)
+        self.loose = [*earlier, self.place]
+
+    def uncover(self) -> None:
+        """Take that no other track is here any more, so that this one is of an object of its own."""
+        self.covered, self.merges = 0, None
+
+    @property
+    def waits_since(self) -> Fraction:
+        """When the object was last found, or another track in its place."""
+        return max(self.found.seconds, self.covered_at)
+
+    @property
+    def merged(self) -> bool:
+        """Whether flow lost the object where another track was, so that it cannot come out any more."""
+        return self.merges is not None and not self.place.sure and self.last_sure.seconds >= self.merges
 
     def show(self, picture: UInt8[np.ndarray, "h w 3"] | None) -> None:
         """Take a thumbnail of the last detection."""
@@ -212,13 +248,16 @@ class Trace:
         centre = (seen[:2] + seen[2:]) / 2 + self.motion * LEAVING
         return outside(box, width, height) or not ((centre >= 0) & (centre <= (width, height))).all()
 
-    def close(self, end: str, margin: Fraction, *, taken: bool = False) -> Closed:
+    def close(self, end: str, margin: Fraction) -> Closed:
         """Return the track; what was followed no more is held for a `margin` in seconds.
 
-        It is held to the last frame where the shot or the clip ends.
+        It is held to the last frame where the shot or the clip ends. One that never came out of the place of
+        another track ends where that began to be so.
         """
         sure = self.last_sure
         until = None if end in ("cut", "end") else sure.seconds + margin
+        if self.merges is not None:
+            end, until = MERGED, self.merges
         for place in self.loose:
             if until is None or place.seconds <= until:
                 self.path.add(place.frame, place.box, place.turned)
@@ -230,7 +269,6 @@ class Trace:
             score=None if self.score is None else round(self.score, 4),
             begun=self.begun,
             sure=sure.frame,
-            taken=taken,
             thumbnail=self.thumbnail,
         )
 

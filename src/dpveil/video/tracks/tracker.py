@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
+from jaxtyping import Bool
 
 from dpveil.core.origin import FACE
 from dpveil.errors import RegionError
 from dpveil.regions.finder import Seen
 from dpveil.video.facts import Facts, Frame
+from dpveil.video.track import LOST
 from dpveil.video.tracks.association import (
     completed,
     continuations,
@@ -32,8 +34,8 @@ MANY: Final = "give higher thresholds, cut the clip, or protect the whole of it:
 TAKEN: Final = 0.5
 """Intersection over union with a track that was found, from which one that was not is the same object."""
 HELD: Final = 0.8
-COVERED: Final = 3
-"""Share of a box that another one holds, and searches in a row, from which both are the same object."""
+"""Share of a box that another one holds in searches in a row, from which both are the same object."""
+Pairs = Bool[np.ndarray, "n m"]
 THUMBNAIL: Final = 96
 """Longer side of thumbnails in pixels."""
 AROUND: Final = 0.3
@@ -92,7 +94,7 @@ class Tracker:
             for kind in sorted({one.kind for one in found} | {trace.kind for trace in own}):
                 traces = [trace for trace in own if trace.kind == kind]
                 new = self._assign(traces, [one for one in found if one.kind == kind], now)
-                self._begin(finder, new, now)
+                self._begin(finder, new, _missing(traces, now), now)
         self._show_and_turn(frame, now)
         self._check_keys()
 
@@ -106,7 +108,7 @@ class Tracker:
         doubtful = [one for one in found if not one.sure]
         doubtful = self._match(_missing(traces, now), doubtful, now, narrow=True)
         self._continue(_missing(traces, now), doubtful, now)
-        self._give_up_taken(traces, now)
+        self._cover(traces, now)
         return new
 
     def _match(
@@ -134,7 +136,8 @@ class Tracker:
         boxes = np.array([_edges(one) for one in found]).reshape(-1, 4)
         held = np.array([trace.box for trace in traces]).reshape(-1, 4)
         last = np.array([trace.found.box for trace in traces]).reshape(-1, 4)
-        pairs = continuations(held, last, boxes, *self._size)
+        followed = np.array([trace.place.sure for trace in traces], bool)
+        pairs = continuations(held, last, boxes, followed, *self._size)
         before = self._memory.backwards(now, [boxes[j] for _, j in pairs])
         for (i, j), places in zip(pairs, before, strict=True):
             box = completed(boxes[j], held[i], *self._size)
@@ -142,27 +145,44 @@ class Tracker:
         taken = {j for _, j in pairs}
         return [one for j, one in enumerate(found) if j not in taken]
 
-    def _give_up_taken(self, traces: list[Trace], now: Moment) -> None:
-        """Close tracks that were not found, where another one was.
+    def _cover(self, traces: list[Trace], now: Moment) -> None:
+        """Take which tracks that were not found are in the place of others that were.
 
-        That is one whose box is alike, or one that was only found after this one, and holds where this one
-        was followed to in `COVERED` searches.
+        One may be the same object as its `doubles`. It is followed on, as it may come out of their place
+        again.
         """
-        found = [trace for trace in traces if trace.found.frame == now.frame]
         missing = _missing(traces, now)
-        if not found or not missing:
+        if not missing:
             return
-        boxes, there = (np.array([trace.box for trace in some]) for some in (missing, found))
-        later = np.array([trace.begun for trace in found]) > [[trace.found.frame] for trace in missing]
-        shared = np.where(later, share(inside(boxes, *self._size), there), 0).max(axis=1)
-        for trace, alike, held in zip(missing, overlap(boxes, there).max(axis=1), shared, strict=True):
-            trace.covered = trace.covered + 1 if trace.place.sure and held >= HELD else 0
-            if alike > TAKEN or trace.covered >= COVERED:
-                self._close(trace, "lost", taken=True)
+        alike, there = self._places(missing, traces)
+        found = np.array([trace.found.frame == now.frame for trace in traces])
+        for n, trace in enumerate(missing):
+            same = there[n] & [other in trace.doubles for other in traces]
+            if trace.merged:
+                self._close(trace, LOST)
                 self._live.remove(trace)
+            elif (same & found).any():
+                trace.cover(at_once=bool((same & alike[n] & found).any()))
+            elif not same.any():
+                trace.uncover()
 
-    def _begin(self, finder: str, found: list[Seen], now: Moment) -> None:
-        """Begin tracks, each of which is followed backwards."""
+    def _places(self, some: list[Trace], others: list[Trace]) -> tuple[Pairs, Pairs]:
+        """Return for which pairs boxes are alike, and for which the first one is in the other one's place.
+
+        That is so if boxes are alike, or the other one holds where the first one was followed to.
+        """
+        boxes, there = (np.array([trace.box for trace in each]) for each in (some, others))
+        alike = overlap(boxes, there) > TAKEN
+        followed = np.array([[trace.place.sure] for trace in some])
+        return alike, alike | (followed & (share(inside(boxes, *self._size), there) >= HELD))
+
+    def _begin(self, finder: str, found: list[Seen], missing: list[Trace], now: Moment) -> None:
+        """Begin tracks, each of which is followed backwards.
+
+        One that is first found in the place of a track that is missing may be the same object.
+        """
+        if not found:
+            return
         if len(self.closed) + len(self._live) + len(found) > MOST_TRACKS:
             when = f"frame {now.frame} ({float(now.seconds):.2f} s)"
             raise _too_many(f"the clip has more than {MOST_TRACKS:,} tracks up to {when}")
@@ -170,6 +190,10 @@ class Tracker:
         for one, box, before in zip(found, boxes, self._memory.backwards(now, boxes), strict=True):
             place = Place(now.frame, now.seconds, box, True)
             self._live.append(Trace.begin(one.kind, finder, place, before, one.score))
+        if missing:
+            begun = self._live[-len(found) :]
+            for trace, there in zip(missing, self._places(missing, begun)[1], strict=True):
+                trace.doubles += [other for other, same in zip(begun, there, strict=True) if same]
 
     def _show_and_turn(self, frame: Frame, now: Moment) -> None:
         """Keep pictures of what was found in this frame, and look for the roll and yaw of faces."""
@@ -185,13 +209,13 @@ class Tracker:
         """Close the tracks of what left the picture or was not found for too long."""
         for trace in list(self._live):
             gone = outside(trace.box, self.facts.width, self.facts.height)
-            if gone or now.seconds - trace.found.seconds > self.settings.gap:
+            if gone or now.seconds - trace.waits_since > self.settings.gap:
                 left = trace.left(self.facts.width, self.facts.height)
-                self._close(trace, "left" if left else "lost")
+                self._close(trace, "left" if left else LOST)
                 self._live.remove(trace)
 
-    def _close(self, trace: Trace, end: str, *, taken: bool = False) -> None:
-        closed = trace.close(end, self.settings.margin, taken=taken)
+    def _close(self, trace: Trace, end: str) -> None:
+        closed = trace.close(end, self.settings.margin)
         self.closed.append(closed)
         self._keys += len(closed.keys)
 

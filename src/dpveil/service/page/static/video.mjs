@@ -3,7 +3,9 @@
 import { $, complain, draw, make, place, replace, say } from "./dom.mjs";
 import { MOST_BYTES, box, frameAt, frames, link, numbers, others, read, seconds, write } from "./plan.mjs";
 
-const ENDS = { left: "leaves the picture", cut: "cut", end: "to the end", lost: "lost" };
+const ENDS = {
+  left: "leaves the picture", cut: "cut", end: "to the end", merged: "another track goes on", lost: "lost",
+};
 const LARGE = "This file is too large for a plan.";
 const MOST_TRACKS = 300;
 const MANY = `The plan has more than ${MOST_TRACKS} tracks, too many for this page. Change it in an editor.`;

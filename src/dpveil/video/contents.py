@@ -1,0 +1,55 @@
+"""What a clip's file holds, against what its certificate says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Final
+
+from dpveil.core.guarantee import counted
+from dpveil.video.certificate import VideoCertificate
+from dpveil.video.containers import container_of
+from dpveil.video.decoding import Way
+from dpveil.video.layout import coded_frames
+from dpveil.video.reading import MAX_PIXELS
+from dpveil.video.source import Source
+from dpveil.video.strange import Strange
+from dpveil.video.survey import survey
+from dpveil.video.units import most_frames
+
+MATROSKA: Final = ("mkv", "webm")
+ROUNDED: Final = dict.fromkeys(MATROSKA, Fraction(1, 500))
+"""Seconds by which times may differ in formats that store milliseconds; others store exact times."""
+TICK: Final = Fraction(1, 10**6)
+MORE: Final = "the clip holds more than pictures and sound, or is not laid out as dpveil writes it: {}"
+
+
+def content_problems(
+    source: Source, certificate: VideoCertificate, *, max_pixels: int = MAX_PIXELS
+) -> Iterator[str]:
+    """Yield in what a clip differs from what its certificate says of it, but for what its pictures show.
+
+    Decodes no more than its first frames. Raises `ClipError` if it cannot be read, or a frame has more than
+    `max_pixels`.
+    """
+    quote, event, form = certificate.quote, certificate.quote.event, certificate.output.format
+    demuxer = container_of(source)
+    try:
+        coded = coded_frames(source, form in MATROSKA)
+    except Strange as found:
+        yield MORE.format(found)
+        return
+    facts = survey(Way(source, demuxer, max_pixels), whole=False).facts
+    size, rounded = f"{facts.width}×{facts.height}", ROUNDED.get(form, Fraction(0))
+    if (facts.width, facts.height, facts.frames) != (quote.width, quote.height, quote.frames):
+        yield f"the clip has {counted(facts.frames, 'frame')} of {size}, not as the certificate says"
+    elif abs(facts.seconds - certificate.output.seconds) > rounded:
+        yield "the clip is not as long as the certificate says"
+    elif event is not None and most_frames(facts, max(TICK, event.seconds - rounded)) > event.frames:
+        yield "an event can change more frames than the certificate says"
+    if facts.audio != quote.audio:
+        yield f"the clip has {'sound' if facts.audio else 'no sound'}, not as the certificate says"
+    if coded != facts.frames:
+        yield MORE.format(f"{coded:,} coded frames, of which {facts.frames:,} are shown")
+    if facts.dropped:
+        yield f"the clip holds more than pictures and sound: {', '.join(facts.dropped)}"
