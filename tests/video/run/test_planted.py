@@ -309,7 +309,9 @@ def test_a_large_file_that_is_no_release_is_not_hashed(
     run_of().release(Task(clip, out, out.name))
     whole = out.read_bytes()
     with out.open("rb+") as file:
-        file.truncate(verification.LARGE + 1)
+        file.seek(0, os.SEEK_END)
+        file.write((verification.LARGE + 8).to_bytes(4, "big") + b"free")
+        file.truncate(len(whole) + verification.LARGE + 8)
     with monkeypatch.context() as patch:
         patch.setattr(Source, "sha256", lambda self: pytest.fail("hashed"))
         assert "laid out" in verify_clip(out).problems[0]
