@@ -409,6 +409,27 @@ def test_verify_tells_a_named_clip_in_lines(shell: Shell, clip: Path, tmp_path: 
     assert len(shell("verify", ".")[1].splitlines()) < len(out)
 
 
+def test_no_file_replaces_another_of_the_same_command(shell: Shell, clip: Path, tmp_path: Path) -> None:
+    analyze = ("video", "analyze", "clip.mp4", *METHOD, *BOX, "--force")
+    code, _, err = shell(*analyze, "--out", "a.png", "--sheet", "./a.png")
+    assert (code, "a.png is the plan and the sheet: give each its own name" in err) == (4, True)
+    assert shell(*analyze, "--out", "p.mp4.certificate.json")[0] == 0
+    plan = (tmp_path / "p.mp4.certificate.json").read_bytes()
+    code, _, err = shell("video", "render", "p.mp4.certificate.json", "--out", "p.mp4", "--force")
+    assert (code, "is the plan and the release's certificate" in err) == (4, True)
+    assert (tmp_path / "p.mp4.certificate.json").read_bytes() == plan
+    render = ("video", "render", "p.mp4.certificate.json", "--force")
+    code, _, err = shell(*render, "--out", "q.mp4", "--sheet", "a.png", "--preview", "a.png")
+    assert (code, "is the sheet and the preview" in err) == (4, True)
+    clip.rename(tmp_path / "r.mp4.certificate.json")
+    code, _, err = shell(*render, "--clip", "r.mp4.certificate.json", "--out", "r.mp4")
+    assert (code, "is the clip and the release's certificate" in err) == (4, True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "p.mp4.certificate.json",
+        "r.mp4.certificate.json",
+    ]
+
+
 def test_a_lost_track_and_the_sound_are_told(shell: Shell, tmp_path: Path) -> None:
     make_clip(tmp_path / "clip.mp4", sound=True)
     shell("video", "analyze", "clip.mp4", "--out", "plan.json", "--method", "fill", *BOX)

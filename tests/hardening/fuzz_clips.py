@@ -92,7 +92,8 @@ def tried(path: Path, again: bool) -> str:
             if not again:
                 return f"read {sum(1 for _ in clip.frames()) > 0}"
             segment, out = path.with_suffix(".seg"), path.with_suffix(".out")
-            segment.unlink(missing_ok=True)
+            for made in (segment, out):
+                made.unlink(missing_ok=True)
             with Writer(segment, clip.facts) as writer:
                 for frame in clip.frames():
                     writer.write(frame)

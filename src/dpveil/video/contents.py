@@ -53,3 +53,16 @@ def content_problems(
         yield MORE.format(f"{coded:,} coded frames, of which {facts.frames:,} are shown")
     if facts.dropped:
         yield f"the clip holds more than pictures and sound: {', '.join(facts.dropped)}"
+
+
+def layout_problem(source: Source, form: str) -> str:
+    """Return why a file in a format of `FORMATS` is not laid out as dpveil writes it; else an empty text.
+
+    Only its tables are read. Raises `ClipError` for what is no clip.
+    """
+    container_of(source)
+    try:
+        coded_frames(source, form in MATROSKA)
+    except Strange as found:
+        return MORE.format(found)
+    return ""

@@ -187,8 +187,7 @@ class _Job:
 
     def _segment(self, renderer: Renderer, name: str, frames: Iterable[Frame]) -> None:
         """Render the frames of one segment, while those before are encoded."""
-        facts, part = self.clip.facts, self.work.part(name)
-        part.unlink(missing_ok=True)
+        facts, part = self.clip.facts, self.work.new_part(name)
         with Writer(part, facts, container=self.container) as writer, Beside(room_for(facts)) as encoding:
             for frame in frames:
                 encoding.call(writer.write, Frame(frame.index, frame.time, renderer.frame(frame)))
@@ -198,10 +197,9 @@ class _Job:
 
     def join(self, sign: SigningKey | None) -> None:
         """Join the segments, and write the certificate of that file: nothing is drawn from here on."""
-        facts, part = self.clip.facts, self.work.part(self.joined)
+        facts, part = self.clip.facts, self.work.new_part(self.joined)
         segments = [self.work.path(SEGMENT.format(start)) for start, _ in spans(facts)]
         sound = self.clip if self.plan.keep_audio else None
-        part.unlink(missing_ok=True)
         join(segments, part, facts, container=self.container, audio_from=sound)
         self.clip.check_bytes()
         certificate = self._certificate(_hash(part))

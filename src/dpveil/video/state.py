@@ -138,6 +138,13 @@ class State:
         """Return the path under which a file is written until it is whole; it keeps its suffix."""
         return self.folder / f"{PART}-{name}"
 
+    def new_part(self, name: str) -> Path:
+        """Return `part`, at which nothing is any more; raises `OutputError`."""
+        part = self.part(name)
+        with told(part):
+            part.unlink(missing_ok=True)
+        return part
+
     def has(self, name: str) -> bool:
         """Whether a file of the state is stored: what is no regular file, such as a link, is none."""
         with suppress(OSError):

@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("av")
 
+import av
 from clips_made import make_clip, make_plan, track
 
 from dpveil.batch import Choices, Task
@@ -19,7 +20,8 @@ from dpveil.batch.state import State as Remembered
 from dpveil.errors import ClipError, OutputError
 from dpveil.mechanisms.pixel import Fill
 from dpveil.release.asked import chosen
-from dpveil.video import containers, obfuscating, rendering
+from dpveil.video import containers, obfuscating, rendering, verification
+from dpveil.video.joining import join
 from dpveil.video.left import PLAN, left_plan
 from dpveil.video.obfuscating import ClipRun
 from dpveil.video.plan import VideoPlan
@@ -29,7 +31,7 @@ from dpveil.video.rendering import render
 from dpveil.video.source import Source
 from dpveil.video.state import KEY, STATE, folder_of
 from dpveil.video.verification import verify_clip
-from dpveil.video.writing import Writer
+from dpveil.video.writing import Writer, told_of
 
 
 @pytest.fixture
@@ -197,6 +199,19 @@ def test_a_link_in_a_state_leads_nowhere(clip: Path, out: Path, name: str) -> No
     assert verify_clip(out).status == "consistent"
 
 
+@pytest.mark.parametrize(
+    "name", ["part-joined.mp4", "part-00000000.mp4", "00000000.mp4", "draws", "part-draws"]
+)
+def test_a_folder_in_a_state_is_one_line(clip: Path, out: Path, name: str) -> None:
+    plan = make_plan(clip, Fill(), [track(1, 0)])
+    interrupted("begin", lambda: render(plan, clip, out))
+    (folder_of(out) / name).mkdir()
+    with pytest.raises(OutputError, match="it is a folder") as caught:
+        render(plan, clip, out)
+    assert "\n" not in str(caught.value)
+    assert not out.exists()
+
+
 @contextmanager
 def room(size: int) -> Iterator[None]:
     """Let no file be longer."""
@@ -251,6 +266,34 @@ def test_a_writer_that_fails_leaves_no_error_behind(clip: Path, tmp_path: Path) 
     assert writer._file.closed
 
 
+def test_what_pyav_makes_of_a_full_disk_is_told_as_such(tmp_path: Path) -> None:
+    """It tells of an error in writing by another one, when it closes the file after that."""
+
+    def fail(first: Exception) -> None:
+        with told_of(tmp_path / "a.mp4"):
+            try:
+                raise first
+            except (OSError, KeyError):
+                raise av.error.PyAVCallbackError(1, "in a callback")  # noqa: B904 - as PyAV does
+
+    with pytest.raises(OutputError, match="the disk is full"):
+        fail(OSError(28, "no space"))
+    with pytest.raises(OutputError, match="it cannot be encoded"):
+        fail(KeyError("other"))
+
+
+def test_nothing_is_read_or_written_through_a_link(clip: Path, tmp_path: Path) -> None:
+    plan, link = make_plan(clip, Fill(), [track(1, 0)]), tmp_path / "link"
+    link.symlink_to(clip)
+    with (
+        pytest.raises(OutputError, match="is damaged"),
+        rendering.State(tmp_path, "", resumed=True).opened("link"),
+    ):
+        pytest.fail("it was opened")
+    with pytest.raises(OutputError, match="it exists already"):
+        join([clip], link, plan.facts)
+
+
 def test_a_file_that_is_no_clip_is_refused_before_it_is_hashed(
     clip: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,6 +301,26 @@ def test_a_file_that_is_no_clip_is_refused_before_it_is_hashed(
     monkeypatch.setattr(containers, "MOST_BYTES", 100)
     with pytest.raises(ClipError, match="more than 100 bytes"):
         run_of().release(Task(clip, out, out.name))
+
+
+def test_a_large_file_that_is_no_release_is_not_hashed(
+    clip: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_of().release(Task(clip, out, out.name))
+    whole = out.read_bytes()
+    with out.open("rb+") as file:
+        file.seek(0, os.SEEK_END)
+        file.write((verification.LARGE + 8).to_bytes(4, "big") + b"free")
+        file.truncate(len(whole) + verification.LARGE + 8)
+    with monkeypatch.context() as patch:
+        patch.setattr(Source, "sha256", lambda self: pytest.fail("hashed"))
+        assert "laid out" in verify_clip(out).problems[0]
+    out.write_bytes(whole)
+    monkeypatch.setattr(verification, "LARGE", 1)
+    assert verify_clip(out).status == "consistent"
+    at = whole.index(b"mdat") + 9
+    out.write_bytes(whole[:at] + b"?" + whole[at + 1 :])
+    assert "SHA-256 is not the one" in verify_clip(out).problems[0]
 
 
 @pytest.mark.parametrize(("name", "good"), [("rec 12:30.mp4", True), ("a\\b.mp4", False), ("a\n.mp4", False)])
