@@ -364,7 +364,7 @@ def test_what_differs_from_the_rendering_that_was_begun_is_named(
     elif what == "plan":
         plan = plan_of(clip, pose="coarse")
     elif what == "tool":
-        monkeypatch.setattr(rendering, "this_tool", lambda: "dpveil 99")
+        monkeypatch.setattr("dpveil.video.begun.this_tool", lambda: "dpveil 99")
     else:
         more = {"seed": 3} if what == "seed" else {"ledger": ledger, "subject": "album"}
     with pytest.raises(OutputError, match=f"not finished, with {WORDS[what]}: give the same as then"):
