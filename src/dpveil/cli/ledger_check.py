@@ -177,8 +177,8 @@ def _paid(ledger: Ledger, digest: str, promised: Callable[[], Promise], unpaid: 
     if not paid:
         return told | {"error": unpaid, "hint": UNPAID}
     promise, problem = promised()
-    if problem:
-        return told | {"error": f"it was paid for, but {problem}", "hint": UNPAID}
+    if problem or not promise:
+        return told | {"error": f"it was paid for, but {problem or UNPROTECTED}", "hint": UNPAID}
     try:
         stated = Counter(map(priced, promise))
     except DPVeilError as error:

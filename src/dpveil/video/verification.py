@@ -141,7 +141,7 @@ def _problems(clip: Path, certificate: VideoCertificate) -> Iterator[str]:
     if FORMATS.get(clip.suffix.lower()) != output.format:
         yield f"its name does not end as that of a {output.format} file"
     if not is_present(clip) or clip.is_symlink():
-        yield f"the clip {Refused(LINK if is_present(clip) else 'is missing', INTACT).problem}"
+        yield f"the clip {LINK if is_present(clip) else 'is missing'}"
         return
     try:
         with closing(Source(clip)) as source:

@@ -1,6 +1,7 @@
 """One function verifies photos and clips, another what files of many hold; the ledger knows who paid."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,8 +11,11 @@ from clips_made import make_clip, make_plan, track
 
 import dpveil
 from dpveil.cli import run
+from dpveil.cli.ledger_check import _paid
 from dpveil.errors import UnknownName
 from dpveil.ledger import Ledger, Limit
+from dpveil.ledger.account import Paid
+from dpveil.ledger.rules import priced
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.video import render
 from dpveil.video.verification import ClipVerification
@@ -67,6 +71,18 @@ def test_who_paid_for_a_clip_is_looked_up(
     link.symlink_to(out)
     assert run([*call[:2], str(link), *call[3:]]) == 1
     assert "symbolic link" in capsys.readouterr().out
+
+
+def test_what_states_no_cost_is_not_called_paid() -> None:
+    class Knows:
+        def paid_for(self, sha256: str) -> list[Paid]:
+            return [Paid("album", 1, priced(METHOD.guarantee(height=8, width=8, channels=3)), 1)]
+
+    ledger: Any = Knows()
+    assert "it was paid for, but" in _paid(ledger, "ab" * 32, lambda: ([], ""), "nobody")["error"]
+    promise = [METHOD.guarantee(height=8, width=8, channels=3)]
+    assert "error" not in _paid(ledger, "ab" * 32, lambda: (promise, ""), "nobody")
+    assert "another amount" in _paid(ledger, "ab" * 32, lambda: (promise * 2, ""), "nobody")["error"]
 
 
 def test_clips_have_no_form_of_the_registry(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
