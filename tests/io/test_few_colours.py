@@ -1,7 +1,9 @@
-"""Sources of few colours: their palette and dither follow from the whole picture, also from what is hidden."""
+"""Sources of few colours: palette and dither follow from the whole picture, also from what is hidden."""
 
 from __future__ import annotations
 
+import struct
+import zlib
 from io import BytesIO
 from pathlib import Path
 
@@ -27,7 +29,7 @@ def original(secret: int) -> Image.Image:
 
 STORED = {
     "GIF": ("palette", lambda image: (image, "GIF")),
-    "grey GIF": ("palette", lambda image: (image.convert("L"), "GIF")),
+    "grey GIF": ("palette", lambda image: (image.convert("L").quantize(8), "GIF")),
     "PNG-8": ("palette", lambda image: (image.quantize(64), "PNG")),
     "BMP of 16 colours": ("palette", lambda image: (image.quantize(16), "BMP")),
     "1-bit PNG": ("1-bit", lambda image: (image.convert("1"), "PNG")),
@@ -89,19 +91,14 @@ def test_the_owner_s_word_changes_nothing_of_formats_that_are_known_to_be_lossy(
 def test_2_and_4_bits_are_few_and_8_are_not() -> None:
     """Pillow decodes all of them as mode L."""
     for bits, codec in ((2, "2-bit"), (4, "4-bit")):
-        file = BytesIO()
-        Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8) * 4).save(file, "PNG")
-        grey = few_bits(bits)
-        grid = dpveil.read(grey).grid
+        grid = dpveil.read(few_bits(bits)).grid
         assert grid is not None
         assert grid.codec == codec
-    assert dpveil.read(file.getvalue()).grid is None
+    assert dpveil.read(few_bits(8)).grid is None
 
 
 def few_bits(bits: int) -> bytes:
     """A grey PNG of 8 × 8 pixels with so many bits each, written by hand."""
-    import struct
-    import zlib
 
     def chunk(name: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
