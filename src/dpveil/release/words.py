@@ -41,7 +41,7 @@ REDUCED_TRACES: Final = (
     " may follow from all of the original"
 )
 REDUCED_SPREAD: Final = (
-    "not publishable: the source has {}, and colours and dither anywhere in the photo may show what is hidden;"
+    "not publishable: the source has {}, and colours and dither anywhere may show what is hidden;"
     " start from the original before its colours were reduced, protect the whole photo, or, if reducing them"
     " lost nothing, trust the source as lossless (--trust-source)"
 )
