@@ -716,13 +716,9 @@ def test_what_lossy_pictures_of_a_page_may_show_is_stated() -> None:
         levels = np.random.default_rng(0).integers(0, 256, (64, 64, 3)).astype(np.uint8)
         levels[21:43, 21:43] = np.random.default_rng(secret).integers(0, 256, (22, 22, 3))
         Image.fromarray(levels).save(f"{secret}.pdf", resolution=72)  # as a JPEG within the page
-        released(
-            Path(f"{secret}.pdf"),
-            Path(f"{secret}.out.pdf"),
-            Scan.of(72, None),
-            regions=[parse("21,21,22,22")],
-        )
-        [found] = verify_inside(Path(f"{secret}.out.pdf"))
+        out = Path(f"{secret}.out.pdf")
+        released(Path(f"{secret}.pdf"), out, Scan.of(72, None), regions=[parse("21,21,22,22")])
+        [found] = verify_inside(out)
         assert (found.status, found.publishable) == ("consistent", True)
         assert found.certificate is not None
         [region] = found.certificate.regions
