@@ -10,10 +10,8 @@ from dpveil.core.guarantee import counted
 from dpveil.video.certificate import VideoCertificate
 from dpveil.video.containers import container_of
 from dpveil.video.decoding import Way
-from dpveil.video.layout import coded_frames
 from dpveil.video.reading import MAX_PIXELS
 from dpveil.video.source import Source
-from dpveil.video.strange import Strange
 from dpveil.video.survey import survey
 from dpveil.video.units import most_frames
 
@@ -21,7 +19,6 @@ MATROSKA: Final = ("mkv", "webm")
 ROUNDED: Final = dict.fromkeys(MATROSKA, Fraction(1, 500))
 """Seconds by which times may differ in formats that store milliseconds; others store exact times."""
 TICK: Final = Fraction(1, 10**6)
-MORE: Final = "the clip holds more than pictures and sound, or is not laid out as dpveil writes it: {}"
 
 
 def content_problems(
@@ -34,11 +31,6 @@ def content_problems(
     """
     quote, event, form = certificate.quote, certificate.quote.event, certificate.output.format
     demuxer = container_of(source)
-    try:
-        coded = coded_frames(source, form in MATROSKA)
-    except Strange as found:
-        yield MORE.format(found)
-        return
     facts = survey(Way(source, demuxer, max_pixels), whole=False).facts
     size, rounded = f"{facts.width}×{facts.height}", ROUNDED.get(form, Fraction(0))
     if (facts.width, facts.height, facts.frames) != (quote.width, quote.height, quote.frames):
@@ -49,20 +41,5 @@ def content_problems(
         yield "an event can change more frames than the certificate says"
     if facts.audio != quote.audio:
         yield f"the clip has {'sound' if facts.audio else 'no sound'}, not as the certificate says"
-    if coded != facts.frames:
-        yield MORE.format(f"{coded:,} coded frames, of which {facts.frames:,} are shown")
     if facts.dropped:
         yield f"the clip holds more than pictures and sound: {', '.join(facts.dropped)}"
-
-
-def layout_problem(source: Source, form: str) -> str:
-    """Return why a file in a format of `FORMATS` is not laid out as dpveil writes it; else an empty text.
-
-    Only its tables are read. Raises `ClipError` for what is no clip.
-    """
-    container_of(source)
-    try:
-        coded_frames(source, form in MATROSKA)
-    except Strange as found:
-        return MORE.format(found)
-    return ""

@@ -20,7 +20,7 @@ from dpveil.batch.state import State as Remembered
 from dpveil.errors import ClipError, OutputError
 from dpveil.mechanisms.pixel import Fill
 from dpveil.release.asked import chosen
-from dpveil.video import containers, obfuscating, rendering, verification
+from dpveil.video import containers, obfuscating, rendering
 from dpveil.video.joining import join
 from dpveil.video.left import PLAN, left_plan
 from dpveil.video.obfuscating import ClipRun
@@ -301,26 +301,6 @@ def test_a_file_that_is_no_clip_is_refused_before_it_is_hashed(
     monkeypatch.setattr(containers, "MOST_BYTES", 100)
     with pytest.raises(ClipError, match="more than 100 bytes"):
         run_of().release(Task(clip, out, out.name))
-
-
-def test_a_large_file_that_is_no_release_is_not_hashed(
-    clip: Path, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run_of().release(Task(clip, out, out.name))
-    whole = out.read_bytes()
-    with out.open("rb+") as file:
-        file.seek(0, os.SEEK_END)
-        file.write((verification.LARGE + 8).to_bytes(4, "big") + b"free")
-        file.truncate(len(whole) + verification.LARGE + 8)
-    with monkeypatch.context() as patch:
-        patch.setattr(Source, "sha256", lambda self: pytest.fail("hashed"))
-        assert "laid out" in verify_clip(out).problems[0]
-    out.write_bytes(whole)
-    monkeypatch.setattr(verification, "LARGE", 1)
-    assert verify_clip(out).status == "consistent"
-    at = whole.index(b"mdat") + 9
-    out.write_bytes(whole[:at] + b"?" + whole[at + 1 :])
-    assert "SHA-256 is not the one" in verify_clip(out).problems[0]
 
 
 @pytest.mark.parametrize(("name", "good"), [("rec 12:30.mp4", True), ("a\\b.mp4", False), ("a\n.mp4", False)])

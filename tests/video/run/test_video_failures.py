@@ -461,16 +461,10 @@ def test_a_file_that_would_not_be_verified_gets_no_name(
     clip: Path, tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was paid is kept: the next process joins the same frames again, and pays nothing."""
-    out, joined = tmp_path / "private.mp4", rendering.join
-
-    def padded(segments: Any, part: Path, *given: Any, **more: Any) -> None:
-        joined(segments, part, *given, **more)
-        with part.open("ab") as file:
-            file.write(b"\0\0\0\x0cfreehide")
-
+    out = tmp_path / "private.mp4"
     with monkeypatch.context() as patch:
-        patch.setattr(rendering, "join", padded)
-        with pytest.raises(OutputError, match="not laid out as dpveil writes it"):
+        patch.setattr(rendering, "content_problems", lambda *given, **more: iter(["it is too long"]))
+        with pytest.raises(OutputError, match="it is too long"):
             render(plan_of(clip), clip, out, ledger=ledger, subject="album")
     assert not out.exists()
     assert not Path(f"{out}.certificate.json").exists()
