@@ -254,7 +254,8 @@ def listening(host: str, port: int) -> list[socket.socket]:
 
 
 def _listening(family: int, address: tuple[Any, ...]) -> socket.socket:
-    one = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio sets TCP_NODELAY only where the protocol is named; without it, answers wait for delayed ACKs
+    one = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
