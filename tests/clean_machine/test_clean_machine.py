@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import pwd
+import re
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 from PIL import Image
+from run_dockerfile import steps
 
 ROOT = Path(__file__).parents[2]
 DPVEIL = str(Path(sys.executable).with_name("dpveil"))
 BARE = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
 """An environment without a home, a locale and folders for caches."""
 PIXELS = ("--method", "dp-pix", "--epsilon", "2", "--block", "8", "--regions", "whole")
+NOBODY = pwd.getpwnam("nobody").pw_uid
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user and mounts")
 
 
@@ -42,37 +42,39 @@ def run(*words: str, folder: Path, **more: Any) -> subprocess.CompletedProcess[b
     return subprocess.run(words, cwd=folder, check=False, capture_output=True, **{"env": BARE, **more})
 
 
-def as_nobody() -> tuple[str, ...]:
-    """Return the words before a command that is run by a user without a home, who can write nowhere.
+def as_user(number: int) -> tuple[str, ...]:
+    """Return the words before a command that another user runs, who can write nowhere.
 
     It may read everything, as this Python may be in the home of root.
     """
-    user = pwd.getpwnam("nobody")
     may = "+dac_read_search"
     return (
-        *("setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"),
+        *("setpriv", f"--reuid={number}", f"--regid={number}", "--clear-groups"),
         *(f"--inh-caps={may}", f"--ambient-caps={may}"),
     )
 
 
-def portrait(path: Path) -> Path:
+def portrait(path: Path) -> None:
     from skimage import data
 
     Image.fromarray(data.astronaut()[:300, 80:380]).save(path)
-    path.chmod(0o644)
-    return path
 
 
 def small(path: Path) -> Path:
     Image.fromarray(np.arange(48 * 48 * 3, dtype=np.uint8).reshape(48, 48, 3)).save(path)
-    path.chmod(0o644)
     return path
 
 
 @needs_root
 def test_a_user_without_a_home_releases_a_portrait(folder: Path) -> None:
     done = run(
-        *as_nobody(), DPVEIL, "obfuscate", str(portrait(folder / "a.png")), "--out", "b.png", folder=folder
+        *as_user(NOBODY),
+        DPVEIL,
+        "obfuscate",
+        str(portrait(folder / "a.png")),
+        "--out",
+        "b.png",
+        folder=folder,
     )
     assert done.returncode == 0, done.stderr
     assert {path.name for path in folder.iterdir()} == {"a.png", "b.png", "b.png.certificate.json"}
@@ -118,3 +120,44 @@ def test_a_limit_on_a_new_postgresql_database_is_set_at_once(folder: Path) -> No
         assert done.returncode == 0, done.stderr
         paid = run(DPVEIL, "ledger", "show", "album-7", "--json", *ledger, folder=folder)
     assert json.loads(paid.stdout)["left"] == {"epsilon": 3}
+
+
+@needs_root
+def test_the_containers_default_command_serves_a_client_that_keeps_its_connection(folder: Path) -> None:
+    told = dict(steps((ROOT / "Dockerfile").read_text(encoding="utf-8"))[-1])
+    words = [
+        word.replace("/data", str(folder))
+        for word in json.loads(told["ENTRYPOINT"]) + json.loads(told["CMD"])
+    ]
+    pairs = (pair.partition("=")[::2] for pair in shlex.split(told["ENV"]))
+    given = {name: value.replace("/tmp", str(folder)) for name, value in pairs if name != "PATH"}  # noqa: S108
+    command = [*as_user(int(told["USER"])), *words, "--port", "0"]
+    with subprocess.Popen(command, env=BARE | given, stderr=subprocess.PIPE, text=True) as service:
+        assert service.stderr is not None
+        said = ""
+        while (port := re.search(r"http://127\.0\.0\.1:([0-9]+)$", said)) is None:
+            line = service.stderr.readline()
+            assert line, said
+            said += line
+        try:
+            check = json.loads(told["HEALTHCHECK"].partition("CMD ")[2])
+            healthy = [word.replace(f":{told['EXPOSE']}/", f":{port[1]}/") for word in check]
+            assert run(*healthy, folder=folder).returncode == 0
+            with httpx.Client(base_url=f"http://127.0.0.1:{port[1]}", timeout=60) as client:
+                contents = small(folder / "a.png").read_bytes()
+                settings = {"method": "dp-pix", "epsilon": 2, "block": 8, "regions": "whole"}
+                sent = {"photo": contents, "settings": (None, json.dumps(settings))}
+                answers = [client.post("/v1/releases", files=sent) for _ in range(5)]
+                streams = {id(answer.extensions["network_stream"]) for answer in answers}
+        finally:
+            service.terminate()
+    assert ({answer.status_code for answer in answers}, len(streams)) == ({201}, 1)
+    assert service.returncode == 0
+
+
+def test_a_service_whose_workers_cannot_start_ends_with_the_reason(folder: Path) -> None:
+    (folder / "numba.py").write_text("raise OSError('libllvmlite.so is damaged')")
+    command = (DPVEIL, "serve", "--port", "0")
+    done = run(*command, folder=folder, env={**BARE, "PYTHONPATH": str(folder)}, timeout=300)
+    assert done.returncode == 4
+    assert "libllvmlite.so is damaged" in done.stderr.decode().splitlines()[-1]

@@ -164,7 +164,6 @@ def _watched(desk: Desk, held: Held) -> Sequence[tuple[str, str, Callable[[], fl
 def _lifespan(desk: Desk) -> Callable[[FastAPI], Any]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        desk.pool.start()
         sweeping = asyncio.create_task(_sweep(desk))
         try:
             yield
@@ -197,7 +196,8 @@ class _Server(uvicorn.Server):
             super().handle_exit(sig, frame)
 
     async def startup(self, sockets: Any = None) -> None:
-        """Start, and tell the port that is listened at."""
+        """Start the workers, then listen, and tell the port; raises `OutputError` if no worker can start."""
+        await self.service.desk.pool.start()
         await super().startup(sockets=sockets)
         if self.started:
             self.told(self.servers[0].sockets[0].getsockname()[1])
