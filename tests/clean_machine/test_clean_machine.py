@@ -67,22 +67,14 @@ def small(path: Path) -> Path:
 
 @needs_root
 def test_a_user_without_a_home_releases_a_portrait(folder: Path) -> None:
-    done = run(
-        *as_user(NOBODY),
-        DPVEIL,
-        "obfuscate",
-        str(portrait(folder / "a.png")),
-        "--out",
-        "b.png",
-        folder=folder,
-    )
+    portrait(folder / "a.png")
+    done = run(*as_user(NOBODY), DPVEIL, "obfuscate", "a.png", "--out", "b.png", folder=folder)
     assert done.returncode == 0, done.stderr
     assert {path.name for path in folder.iterdir()} == {"a.png", "b.png", "b.png.certificate.json"}
 
 
 @needs_root
 def test_a_read_only_installation_releases_a_portrait(folder: Path) -> None:
-    """By root, who can write everywhere else; `/` has no home to fall back to."""
     portrait(folder / "a.png")
     places = [shlex.quote(place) for place in {str(ROOT), sys.prefix}]
     sealed = " && ".join(
@@ -125,10 +117,8 @@ def test_a_limit_on_a_new_postgresql_database_is_set_at_once(folder: Path) -> No
 @needs_root
 def test_the_containers_default_command_serves_a_client_that_keeps_its_connection(folder: Path) -> None:
     told = dict(steps((ROOT / "Dockerfile").read_text(encoding="utf-8"))[-1])
-    words = [
-        word.replace("/data", str(folder))
-        for word in json.loads(told["ENTRYPOINT"]) + json.loads(told["CMD"])
-    ]
+    words = json.loads(told["ENTRYPOINT"]) + json.loads(told["CMD"])
+    words = [word.replace("/data", str(folder)) for word in words]
     pairs = (pair.partition("=")[::2] for pair in shlex.split(told["ENV"]))
     given = {name: value.replace("/tmp", str(folder)) for name, value in pairs if name != "PATH"}  # noqa: S108
     command = [*as_user(int(told["USER"])), *words, "--port", "0"]
@@ -151,6 +141,7 @@ def test_the_containers_default_command_serves_a_client_that_keeps_its_connectio
                 streams = {id(answer.extensions["network_stream"]) for answer in answers}
         finally:
             service.terminate()
+            service.communicate()
     assert ({answer.status_code for answer in answers}, len(streams)) == ({201}, 1)
     assert service.returncode == 0
 
