@@ -120,8 +120,10 @@ class Worker:
                 if stdin.transport.get_write_buffer_size():
                     async with asyncio.timeout(seconds):
                         await stdin.drain()
-        except (OSError, TimeoutError) as error:
+        except TimeoutError as error:
             raise WorkerEnded from error
+        except OSError as error:
+            raise WorkerEnded(died=True) from error
 
     async def _answer(self, seconds: float, most: int = 0) -> Message:
         answer, contents = await self._heard(seconds, most)
@@ -138,7 +140,9 @@ class Worker:
             answer, contents = await self._answers.receive(most, seconds)
         except TimeoutError as error:
             raise WorkerEnded(slow=seconds) from error
-        except (EOFError, OSError, ValueError) as error:
+        except (EOFError, OSError) as error:
+            raise WorkerEnded(died=True) from error
+        except ValueError as error:
             raise WorkerEnded from error
         if answer.pop("number", None) != self._number:
             raise WorkerEnded
