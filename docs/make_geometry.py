@@ -13,7 +13,8 @@ from dpveil.core.region import Box, Region
 from dpveil.faces import Attributes
 from dpveil.faces.face_gallery import GALLERY
 from dpveil.faces.geometry import Frame, Placed, place, pose_of, recombine
-from dpveil.faces.geometry.cell import TURNED, YAW
+from dpveil.faces.geometry.cell import YAW
+from dpveil.faces.geometry.protection import TURNED
 from dpveil.faces.geometry.turn import turn_of
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.noise.bits import SeededBits

@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
-from dpveil.core.certificate_text import former_origin
+import re
+
+from dpveil.core.origin import FACE, WHOLE, Origin
+from dpveil.core.photo import ESCAPING
 from dpveil.core.region import Box, RegionRecord
+
+LABEL = re.compile(
+    r"(?P<head>head of )?(?P<kind>[^,]*?)(?: (?P<number>\d+))?(?:, grown to the (?P<codec>\w+) blocks)?"
+)
 
 
 def record(
     label: str, box: Box, masked: int | None = None, found: bool = False, finder: str = ""
 ) -> RegionRecord:
-    origin = former_origin(label, found=found)
-    return RegionRecord(box, type(origin)(**{**vars(origin), "finder": finder}), masked)
+    if label.startswith("whole photo"):
+        fallback = label != "whole photo"
+        return RegionRecord(box, Origin(WHOLE, finder, found=found, fallback=fallback), masked)
+    parts = LABEL.fullmatch(label)
+    assert parts is not None
+    kind, number, codec = parts["kind"], parts["number"], parts["codec"]
+    origin = Origin(
+        kind if found or kind != FACE else "region",
+        finder,
+        number=None if number is None else int(number),
+        found=found,
+        outlined=parts["head"] is not None,
+        grown_to=codec,
+        escapes=codec in ESCAPING,
+    )
+    return RegionRecord(box, origin, masked)

@@ -91,6 +91,5 @@ def certificates(draw: st.DrawFn) -> Certificate:
         post_processing=draw(WORDS),
         warnings=draw(WORDS),
         output=draw(st.none() | OUTPUTS),
-        wording=draw(st.integers(1, 9)),
         signature=draw(st.none() | SIGNATURES),
     )

@@ -233,11 +233,19 @@ class TooWeak(DPVeilError):
     exit_code = 3
 
     def __init__(
-        self, *, asked: str, strength: str | None, total: object, missing: Iterable[str] = ()
+        self,
+        *,
+        asked: str,
+        strength: str | None,
+        total: object,
+        missing: Iterable[str] = (),
+        objection: str = "",
     ) -> None:
         stated = "is an unprotected copy" if strength is None else f"promises {total}, which is {strength}"
         if strength is not None and (left := ", ".join(missing)):
             stated = f"leaves {left} in the clear, as nothing was found"
+        elif objection:
+            stated = f"is not publishable ({objection})"
         super().__init__(
             f"the release {stated}, and at least {asked} was asked for",
             hint="dpveil explain says what each strength needs; or ask for less",

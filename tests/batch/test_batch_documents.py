@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from documents_made import MARKER, SIDES, WIDE, encrypted, marked, sized, tiff
+from PIL import Image
 from shards_made import counts
 
 import dpveil
@@ -706,3 +707,27 @@ def test_nothing_is_said_of_all_pages_if_one_is_not_what_its_certificate_says(
     assert "consistent    private.pdf  one release" in shown
     assert "INCONSISTENT  private.pdf, page 1" in shown
     assert "together" not in shown
+
+
+def test_what_lossy_pictures_of_a_page_may_show_is_stated() -> None:
+    """A page is drawn, and the blocks of a JPEG within it hold traces of what is around them."""
+    pages = []
+    for secret in (1, 2):
+        levels = np.random.default_rng(0).integers(0, 256, (64, 64, 3)).astype(np.uint8)
+        levels[21:43, 21:43] = np.random.default_rng(secret).integers(0, 256, (22, 22, 3))
+        Image.fromarray(levels).save(f"{secret}.pdf", resolution=72)  # as a JPEG within the page
+        out = Path(f"{secret}.out.pdf")
+        released(Path(f"{secret}.pdf"), out, Scan.of(72, None), regions=[parse("21,21,22,22")])
+        [found] = verify_inside(out)
+        assert (found.status, found.publishable) == ("consistent", True)
+        assert found.certificate is not None
+        [region] = found.certificate.regions
+        assert (region.origin.grown_to, region.origin.escapes) == ("PDF", True)
+        assert (len(found.certificate.warnings), str(region.box)) == (1, "21,21,22,22")
+        pages.append(list(pdf_pictures(out)))
+    assert pages[0] != pages[1], "the picture around the box shows what is hidden"
+
+
+def pdf_pictures(path: Path) -> Iterator[bytes]:
+    for match in STREAM.finditer(path.read_bytes()):
+        yield path.read_bytes()[match.end() :][: int(match[1])]

@@ -1,7 +1,6 @@
 """A run over many photos: what one failure does to the others, and what becomes of every input."""
 
 import errno
-import json
 import os
 import signal
 from pathlib import Path
@@ -16,7 +15,6 @@ from dpveil.batch import run as batch
 from dpveil.batch import task as sources
 from dpveil.batch.interrupts import uninterrupted
 from dpveil.cli.run_report import cost, exit_code, print_report
-from dpveil.core.certificate import canonical, checksum
 from dpveil.errors import BudgetExceeded, NoRegion
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import Finder, parse
@@ -108,17 +106,6 @@ def test_outputs_with_other_settings_are_failures_and_stay(photos, change):
     assert "release this one file with --force, which replaces it" in told.failure.hint
     assert {name: Path("out", name).read_bytes() for name in files()} == before
     assert len(release_all(photos(), choices(**change, force=True)).released) == 3
-
-
-def test_what_another_version_worded_is_not_skipped_where_a_strength_is_asked_for(photos):
-    release_all(photos(), choices())
-    beside = Path("out/b.png.certificate.json")
-    data = json.loads(beside.read_text(encoding="utf-8")) | {"tool": "dpveil 9.9", "wording": 99}
-    beside.write_text(canonical(data | {"checksum": checksum(data)}), encoding="utf-8")
-    assert names(release_all(photos(), choices()).skipped) == ["a.png", "b.png", "c.png"]
-    report = release_all(photos(), choices(at_least="weak"))
-    assert (names(report.skipped), names(report.failed)) == (["a.png", "c.png"], ["b.png"])
-    assert "dpveil 9.9" in report.failed[0].failure.message
 
 
 @pytest.mark.parametrize("damage", ["edit", "no certificate", "no image", "foreign"])

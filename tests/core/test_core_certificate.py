@@ -138,9 +138,8 @@ def test_whatever_stands_in_for_a_value_is_refused_or_taken_as_it_is_written(gua
         {"publishable": "yes"},
         {"guarantees": [{"kind": "pure"}]},
         {"extra": 1},
-        {"schema": "dpveil.certificate/1"},
+        {"schema": "dpveil.certificate/2"},
         {"strength": "firm"},
-        {"wording": 0},
         {"missing": "faces"},
         {"output": {**OUTPUT.to_json(), "channels": 2}},
         {"regions": [{"origin": {"kind": "box"}, "box": [0, 0, 0, 1], "masked": None}]},
@@ -160,7 +159,7 @@ BOXED = {"box": [0, 0, 1, 1], "masked": None}
     ("key", "value"),
     [
         ("schema", "dpveil.certificate/3"),
-        ("schema", "dpveil.certificate/1"),
+        ("schema", "dpveil.certificate/2"),
         ("regions", [BOXED | {"origin": {"kind": "box", "more": 1}}]),
         ("regions", [BOXED | {"origin": {"kind": "box", "found": False}}]),  # as usual, and not written
         ("parameters", {"epsilon": float("nan")}),

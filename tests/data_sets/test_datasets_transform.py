@@ -329,3 +329,13 @@ def test_a_cached_release_is_for_whoever_paid_for_it(tmp_path):
     assert [paying.release(photo(1)).drawn for _ in range(2)] == [True, False]
     assert not Releaser.of(**PIX, cache=cache).release(photo(1)).drawn
     assert spent(ledger) == 1
+
+
+def test_a_jpeg_and_its_png_copy_share_no_release(tmp_path):
+    """The regions of the one grow to its blocks, and those of the other do not."""
+    jpeg = encode(photo(), "jpeg")
+    copy = encode(dpveil.read(jpeg).image, "png")
+    cached = Releaser.of("fill", regions="8,8,8,8", cache=tmp_path / "cache")
+    boxes = [str(cached.release(file).certificate.regions[0].box) for file in (copy, jpeg, copy)]
+    assert boxes[0] == boxes[2] == "8,8,8,8"
+    assert boxes[1] != boxes[0]

@@ -28,7 +28,7 @@ from dpveil.regions.numbering import reading_order
 from dpveil.regions.tiling import shrunk
 from dpveil.release.found import FACE_BOX, FACE_COUNT, NO_OTHER_FACE
 from dpveil.release.quote import Quote
-from dpveil.release.words import NOTHING, STORED
+from dpveil.release.words import CHANNELS, NOTHING, STORED
 from records import record
 from tiny_onnx import yunet
 
@@ -376,7 +376,9 @@ def test_the_scope_names_box_count_and_every_other_face(fake, tmp_path):
         "face 3",
     ]
     for guarantee in certificate.guarantees:
-        assert guarantee.scope.in_the_clear == (FACE_BOX, FACE_COUNT, STORED.format("JPEG"), NO_OTHER_FACE)
+        assert guarantee.scope.in_the_clear == (
+            *(FACE_BOX, FACE_COUNT, STORED.format("JPEG"), CHANNELS, NO_OTHER_FACE),
+        )
     assert certificate.composition.epsilon == 60
     release.save(tmp_path / "out.png")
     assert dpveil.verify(tmp_path / "out.png").status == "consistent"

@@ -32,6 +32,7 @@ from dpveil.release.found import (
     TEXT_COUNT,
 )
 from dpveil.release.origins import origin_problems
+from dpveil.release.words import CHANNELS
 from dpveil.service.settings import Request
 
 GROUND = 180
@@ -202,7 +203,7 @@ def test_text_alone_is_filled_and_the_certificate_says_what_stays(tmp_path: Path
     made = release.certificate
     assert (made.method, dict(made.parameters), made.request) == ("fill", {"level": 0}, ("text",))
     assert str(made.composition) == "0-DP, any-image"
-    assert made.composition.scope.in_the_clear == (TEXT_BOX, TEXT_COUNT, FACES_TOO, NO_OTHER_TEXT)
+    assert made.composition.scope.in_the_clear == (TEXT_BOX, TEXT_COUNT, FACES_TOO, CHANNELS, NO_OTHER_TEXT)
     assert "how long" in TEXT_BOX
     release.save(tmp_path / "page.png")
     assert dpveil.verify(tmp_path / "page.png").status == "consistent"
@@ -213,7 +214,7 @@ def test_plates_say_that_of_plates(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(plates, "like_plate", lambda _: True)
     release = dpveil.obfuscate(page(LINE), "dp-pix", epsilon=1, block=8, regions=["plates"])
     clear = release.certificate.composition.scope.in_the_clear
-    assert clear[:4] == (PLATE_BOX, PLATE_COUNT, FACES_TOO, NO_OTHER_PLATE)
+    assert clear[:5] == (PLATE_BOX, PLATE_COUNT, FACES_TOO, CHANNELS, NO_OTHER_PLATE)
     release.save(tmp_path / "page.png")
     assert dpveil.verify(tmp_path / "page.png").status == "consistent"
 

@@ -22,7 +22,6 @@ from dpveil.regions.spec import IF_NONE, last_of, passes_over
 from dpveil.release.found import passed_notes, passing
 
 PHOTO = (np.arange(40 * 30 * 3) % 251).astype(np.uint8).reshape(30, 40, 3)
-OLDER, OLD = Path(__file__).parent.parent / "fixtures" / "certificates-1", "after-gaussian.png"
 NO_FACE = (
     "that no face was found: the guarantee compares photos with the same result; faces that were missed "
 )
@@ -201,7 +200,6 @@ LIES: dict[str, tuple[int, Edit, str]] = {
     ),
     "it is not said": (PASSED, silent, "not what the parameters and regions give"),
     "it is not said of a region": (PASSED, said_once, "not what the parameters and regions give"),
-    "before it was possible": (PASSED, lambda d: d.update(wording=11), "not possible in wording 11"),
     "a part that was copied": (
         COPIED,
         lambda d: d.update(if_none=OTHERS, publishable=True),
@@ -244,16 +242,6 @@ def test_a_certificate_that_contradicts_itself_is_refused(
     found = dpveil.verify(forged)
     assert found.status == "inconsistent"
     assert any(told in problem for problem in found.problems), found.problems
-
-
-def test_the_older_schema_knows_no_such_thing(tmp_path: Path) -> None:
-    for name in (OLD, f"{OLD}.certificate.json"):
-        (tmp_path / name).write_bytes((OLDER / name).read_bytes())
-    beside = tmp_path / f"{OLD}.certificate.json"
-    data = json.loads(beside.read_text(encoding="utf-8"))
-    assert dpveil.verify(tmp_path / OLD).status == "consistent"
-    rewrite(beside, data | {"if_none": OTHERS})
-    assert "edited" in dpveil.verify(tmp_path / OLD).problems[0]
 
 
 def test_verify_says_what_was_passed_over(honest: list[Path]) -> None:

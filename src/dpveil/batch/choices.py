@@ -37,7 +37,8 @@ class Payer(Budget, Protocol):
 class Choices:
     """The settings that all photos of a run share.
 
-    `regions` are finders that the method accepts; `if_none` and `at_least` are as in `plan`. With a `seed`,
+    `regions` are finders that the method accepts; `if_none` and `at_least` are as in `plan`, `max_pixels` and
+    `trust_source` as in `read`. With a `seed`,
     the bits of each photo are a function of it and the output's name. `force` replaces existing outputs.
     `sign` is the key that signs the certificates, and `mark` adds a C2PA manifest to files, if given; they
     are no settings of a release.
@@ -52,6 +53,7 @@ class Choices:
     at_least: str | None = None
     seed: int | None = None
     max_pixels: int = MAX_PIXELS
+    trust_source: str | None = None
     force: bool = False
     sign: SigningKey | None = None
     mark: Marker | None = None

@@ -14,7 +14,7 @@ from typing import BinaryIO, Final
 import numpy as np
 
 from dpveil.batch.state import Stamp
-from dpveil.core.photo import Photo
+from dpveil.core.photo import Grid, Photo
 from dpveil.core.urls import Url
 from dpveil.errors import InvalidParameter
 from dpveil.io import read_bytes
@@ -33,10 +33,6 @@ TIFFS: Final = frozenset({".tif", ".tiff"})
 MOST_FILE: Final = 1 << 30
 """Largest document in bytes."""
 RANGE: Final = re.compile(r"([1-9][0-9]{0,4})(?:-([1-9][0-9]{0,4}))?")
-DRAWN: Final = (
-    "a page is protected as it is drawn: if the PDF holds a lossy picture, traces of a region may lie some"
-    " 16 of its pixels around it"
-)
 
 
 @dataclass(frozen=True)
@@ -154,7 +150,7 @@ class _Pdf:
     def photo(self, number: int, dpi: int, name: str, max_pixels: int) -> Photo:
         width, height, levels = self.pdf.draw(number - 1, dpi, max_pixels)
         check_pixels(width, height, max_pixels)
-        return Photo(np.frombuffer(levels, np.uint8).reshape(height, width, 3), None, (DRAWN,))
+        return Photo(np.frombuffer(levels, np.uint8).reshape(height, width, 3), Grid.without_blocks("PDF"))
 
 
 @dataclass(frozen=True, eq=False)

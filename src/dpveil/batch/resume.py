@@ -12,6 +12,7 @@ from dpveil.batch.choices import Choices
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.task import Task
 from dpveil.core.certificate import Certificate
+from dpveil.core.origin import BLOCKLESS
 from dpveil.errors import CertificateError, DPVeilError, TooWeak
 from dpveil.io import sole_writer
 from dpveil.io.names import shown
@@ -56,13 +57,6 @@ def finished(
         )
     if choices.at_least is None:
         return place
-    if not certificate.in_these_words:
-        raise DPVeilError(
-            f"{shown(output)} is a release by {certificate.tool}, whose certificate this version cannot check"
-            " in full",
-            hint="leave out {at_least}, or use that version of dpveil",
-            arguments=ARGUMENTS,
-        )
     if not at_least(certificate.strength, choices.at_least) or certificate.exposed:
         raise TooWeak(
             asked=choices.at_least,
@@ -128,6 +122,9 @@ def _same(output: Path, choices: Choices) -> Certificate | None:
     )
     if any(used and not allowed for used, allowed in ways):
         return None  # regions were missing then, which this run would refuse
+    words = {not r.origin.escapes for r in stated.regions if r.origin.grown_to in BLOCKLESS}
+    if words - {choices.trust_source is not None}:
+        return None  # the owner's word about the source was another
     alike = found.status == "consistent" and stated.settings == choices.settings
     return _signed(output, stated, choices) if alike else None
 

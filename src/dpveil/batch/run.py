@@ -121,7 +121,7 @@ class Run:
         choices, stamp = self.choices, task.stamp
         if (there := self._there(task, stamp)) is not None:
             return there
-        photo = task.read(choices.max_pixels)
+        photo = task.read(choices.max_pixels, choices.trust_source)
         with self.found.about(task.output, photo, keep=choices.dry):
             planned = plan(
                 photo,

@@ -37,11 +37,10 @@ class Task:
         """Size and time of the photo's file; None if it cannot be inspected."""
         return stamp_of(self.source) if self.inside is None else self.inside.stamp
 
-    def read(self, max_pixels: int) -> Photo:
-        """Return the photo; raises `PhotoError`."""
-        if self.inside is not None:
-            return self.inside.read(max_pixels)
-        return read(self.source, max_pixels=max_pixels)
+    def read(self, max_pixels: int, trust_source: str | None = None) -> Photo:
+        """Return the photo; raises `PhotoError`. The arguments are those of `dpveil.read`."""
+        photo = self.source if self.inside is None else self.inside.read(max_pixels)
+        return read(photo, max_pixels=max_pixels, trust_source=trust_source)
 
     @property
     def paths(self) -> list[Path]:

@@ -36,6 +36,7 @@ WITHOUT: Final = (
     "dry_run",
     "dpi",
     "pages",
+    "trust_source",
 )
 """Options of `obfuscate` that a store does not have."""
 

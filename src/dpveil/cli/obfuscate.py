@@ -136,6 +136,14 @@ def obfuscate_command(
         ),
     ] = None,
     max_pixels: MaxPixels = 100_000_000,
+    trust_source: Annotated[
+        Text,
+        typer.Option(
+            metavar="lossless",
+            help="You say that reducing its colours lost nothing, of a GIF, a palette, 1 to 4 bits, or a PDF."
+            " Else a palette's few colours may show what is hidden, and releases are not publishable.",
+        ),
+    ] = None,
     dpi: Dpi = None,
     pages: Pages = None,
 ) -> int:
@@ -163,6 +171,7 @@ def obfuscate_command(
     from dpveil.cli.engine import released_by
     from dpveil.cli.review import write_review
     from dpveil.cli.run_report import exit_code, print_report, written
+    from dpveil.io.sources import check_trust
     from dpveil.postprocessing import parse_all
     from dpveil.regions import check_if_none
 
@@ -179,7 +188,15 @@ def obfuscate_command(
         settings |= {"ledger": ledger, "subject": subject}
         opened = payer.get("ledger")
         return released_by(engine, context, (inputs, out, manifest), jobs, json, settings, ledger=opened)
-    choices = Choices(seed=seed, force=force, dry=dry_run, **settings, **keys(sign, c2pa, c2pa_key), **payer)
+    choices = Choices(
+        seed=seed,
+        trust_source=check_trust(trust_source),
+        force=force,
+        dry=dry_run,
+        **settings,
+        **keys(sign, c2pa, c2pa_key),
+        **payer,
+    )
     tasks, photos, clips = planned_clips(inputs, out, names, clip, scan_of(dpi, pages))
     check_documents(tasks, dpi, pages, choices, quiet=quiet)
     notes = notes_on(inputs, tasks, out)

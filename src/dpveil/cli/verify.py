@@ -26,7 +26,6 @@ WORDS = {
 UNPROTECTED_HINT = "it is a copy of the original and carries no guarantee: do not publish it"
 INCONSISTENT_HINT = f"do not rely on this file; {INTACT}"
 TOO_WEAK_HINT = "release the photo again with a smaller budget (dpveil explain), or ask for less"
-UNCHECKED_HINT = "verify it with the version of dpveil that wrote it, or release the photo again"
 HINTS = {
     "inconsistent": INCONSISTENT_HINT,
     "missing": f"{INTACT}, and keep both side by side",
@@ -161,13 +160,6 @@ class _Lines:
             say.answer(line)
 
 
-def _unchecked(result: Verification) -> bool:
-    """Whether all that speaks against a release is that some of it could not be checked."""
-    from dpveil.release.verified import UNCHECKED
-
-    return bool(result.objections) and set(result.objections) <= {*UNCHECKED}
-
-
 def results(
     outputs: Iterable[Path],
     max_pixels: int,
@@ -254,8 +246,7 @@ def _entry(result: Verification) -> dict[str, Any]:
     if result.status == "consistent":
         if result.untrusted:
             return entry | {"error": result.untrusted, "hint": UNTRUSTED_HINT}
-        hint = UNCHECKED_HINT if _unchecked(result) else TOO_WEAK_HINT
-        return entry if not result.refused else entry | {"error": result.refused, "hint": hint}
+        return entry if not result.refused else entry | {"error": result.refused, "hint": TOO_WEAK_HINT}
     unprotected = result.status == "unprotected"
     error = "unprotected copy" if unprotected else "; ".join(result.problems)
     return entry | {"error": error, "hint": HINTS[result.status]}
@@ -272,8 +263,7 @@ def _line(result: Verification, least: str | None) -> str:
     if result.untrusted:
         return f"UNTRUSTED     {path}  {quoted(result.untrusted)}"
     if result.refused:
-        word = "NOT CHECKED" if _unchecked(result) else "TOO WEAK"
-        return f"{word:<13} {path}  {quoted(result.refused)}"
+        return f"TOO WEAK      {path}  {quoted(result.refused)}"
     # Everything printed here is recomputed: texts of the certificate are untrusted.
     told = quoted(str(promise(result)))
     known = [say.hash_in_short(result.sha256)] if result.sha256 else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
@@ -12,20 +12,13 @@ from typing import Final
 
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.numbers import Json
+from dpveil.core.origin import REDUCED
 from dpveil.core.parameters import check_count
 from dpveil.core.region import RegionRecord
 from dpveil.core.signature import Signature
 from dpveil.errors import CertificateError
 
-SCHEMA: Final = "dpveil.certificate/2"
-WORDING: Final = 12
-"""The version of the sentences in certificates; raise it whenever one of them changes."""
-WORDINGS: Final = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
-"""Versions of the sentences that this program can write, so that `verify` can compare them."""
-MOST_WORDING: Final = 10**6
-"""Versions of sentences are below this."""
-WROTE: Final = {"dpveil 0.1.0": WORDINGS}
-"""The wordings in which each version wrote; this one, which is not released yet, has written several."""
+SCHEMA: Final = "dpveil.certificate/1"
 OTHERS: Final = "others"
 """The `if_none` by which what one finder does not find is passed over where another finds something."""
 UNPROTECTED: Final = "UNPROTECTED: this is a copy of the original and carries no guarantee"
@@ -37,6 +30,8 @@ MOST_REGIONS: Final = 10_000
 """Most regions, requested finders, missing finders and post-processing steps of one release."""
 PUBLISHABLE: Final = frozenset({"strong", "moderate", "weak"})
 """Strengths of the composed guarantee with which a release may be published."""
+FEW_COLOURS: Final = "the source's few colours may show what is hidden"
+"""The objection to releases of sources whose palette or bit depth escapes (`shown_by_colours`)."""
 MANIFEST: Final = "c2pa"
 """The kind of manifest that may be part of a picture's file."""
 CHANNELS: Final = (1, 3)
@@ -101,6 +96,11 @@ def _written(value: object, line: str) -> str:
     return "null" if value is None else _single(value)
 
 
+def shown_by_colours(regions: Iterable[RegionRecord]) -> bool:
+    """Whether regions are of a source whose few colours may follow from what is hidden."""
+    return any(each.origin.escapes and each.origin.grown_to in REDUCED for each in regions)
+
+
 @dataclass(frozen=True)
 class Output:
     """The file that a certificate describes: SHA-256 of its bytes, format, size in pixels, and channels.
@@ -140,8 +140,8 @@ class Certificate:
     None for a copy. `request` lists the regions as the user asked for them, `missing` those of them that were
     not found and stay in the clear, `post_processing` the steps applied after the draw in each region.
     `if_none` is `OTHERS` if what is missing was to be passed over, and else None.
-    `output` is None until the release is saved. `schema` is that of the file it was read from. `signature` is
-    None for one that is not signed, which detects inconsistency, not forgery. Source: docs, "Certificate".
+    `output` is None until the release is saved. `signature` is None for one that is not signed, which detects
+    inconsistency, not forgery. Source: docs, "Certificate".
     """
 
     method: str | None
@@ -159,8 +159,6 @@ class Certificate:
     warnings: tuple[str, ...] = ()
     output: Output | None = None
     tool: str = ""
-    wording: int = WORDING
-    schema: str = SCHEMA
     signature: Signature | None = None
 
     def __post_init__(self) -> None:
@@ -201,8 +199,9 @@ class Certificate:
     def objections(self) -> tuple[str, ...]:
         """Why the release should not be published, in a few words each; empty if it may be.
 
-        Publishing requires secure bits, a formal composed guarantee that is at least weak, and that every
-        requested region was found or passed over.
+        Publishing requires secure bits, a formal composed guarantee that is at least weak, that every
+        requested region was found or passed over, and that the source's colours were not chosen for the whole
+        picture, unless its owner says that this lost nothing.
         """
         formal = bool(self.guarantees) and self.composition is not None and self.composition.formal
         reasons = {
@@ -212,19 +211,9 @@ class Certificate:
             "no noise was drawn": self.bits == "none",
             "unknown bits": self.bits not in ("secure", "seeded", "none"),
             "something that was asked for is in the clear": bool(self.exposed),
+            FEW_COLOURS: shown_by_colours(self.regions),
         }
         return tuple(reason for reason, holds in reasons.items() if holds)
-
-    @property
-    def misworded(self) -> bool:
-        """Whether its tool cannot have written in this wording; unknown tools are newer, with newer words."""
-        known = WROTE.get(self.tool, range(WORDING, MOST_WORDING))
-        return self.schema == SCHEMA and self.wording not in known
-
-    @property
-    def in_these_words(self) -> bool:
-        """Whether this program can write the sentences of this wording, so that `verify` can compare them."""
-        return self.schema == SCHEMA and self.wording in WORDINGS
 
     @property
     def settings(self) -> dict[str, Json]:
@@ -249,7 +238,6 @@ class Certificate:
         data: dict[str, Json] = {
             "schema": SCHEMA,
             "tool": self.tool,
-            "wording": self.wording,
             **self.settings,
             "missing": list(self.missing),
             "publishable": self.publishable,

@@ -34,15 +34,12 @@ BESIDE: Final = (
     f" pixels that are replaced, and may cut what is replaced; {SAME}"
 )
 """What certificates say of faces beside one that was kept."""
-FORMER_BESIDE: Final = (
-    "where the face boxes end that were detected and kept: they are not rounded, may follow from pixels that"
-    f" are replaced, and may cut what is replaced; {SAME}"
-)
-"""The same in wording 9, when these boxes were not rounded."""
-KEPT_ROUNDED_SINCE: Final = 10
-"""The first wording of which the boxes of kept faces are rounded."""
 NO_FACES: Final = {"text": TEXT, "plates": PLATE, "detected": ""}
 """The first words of requests for what is found and is no face, and the kind of that; empty for any."""
+REDUCED: Final = frozenset({"palette", "1-bit", "2-bit", "4-bit"})
+"""Sources of few levels: which ones, and how they are dithered, may follow from all of the original."""
+BLOCKLESS: Final = REDUCED | {"PDF"}
+"""Sources without blocks to grow to, though what is hidden may have left traces around it."""
 MOST_CELL: Final = 1 << 24
 """The largest number of a cell."""
 MOST_LETTERS: Final = 10_000
@@ -57,7 +54,8 @@ class Origin:
     finder, one of the certificate's requests, and `number` counts from 1 among its regions. `found` is true
     if position or presence follow from the photo's pixels, `outlined` if the region follows the outline of a
     head, `fallback` if it is the whole photo because nothing was found. `grown_to` names the lossy format to
-    whose blocks the region grew; `escapes` says that this format spreads traces beyond any margin. `cell`
+    whose blocks the region grew, or a source without blocks (`BLOCKLESS`); `escapes` says that this spreads
+    traces beyond any margin, unless the owner says that a source without blocks lost nothing. `cell`
     numbers the cell of a public grid to which a face's placement was rounded. Raises `InvalidParameter`.
 
     >>> Origin("face", "faces", number=2, found=True, grown_to="JPEG").in_words()
@@ -107,7 +105,9 @@ class Origin:
 
     def in_words(self) -> str:
         """Return the label of the region: its name, and that it grew."""
-        return self.name if self.grown_to is None else f"{self.name}, grown to the {self.grown_to} blocks"
+        if self.grown_to is None or self.grown_to in BLOCKLESS:
+            return self.name
+        return f"{self.name}, grown to the {self.grown_to} blocks"
 
     def to_json(self) -> dict[str, Json]:
         """Return the JSON object of a certificate: the kind, and every field that is not its default."""

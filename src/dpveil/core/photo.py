@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 from jaxtyping import UInt8
 
+from dpveil.core.origin import BLOCKLESS
 from dpveil.errors import InvalidParameter
 
-ESCAPING: Final = frozenset({"WebP", "HEIC", "AVIF"})
-"""Formats that predict blocks from one another: no margin contains all traces of a region."""
+ESCAPING: Final = frozenset({"WebP", "HEIC", "AVIF"}) | BLOCKLESS
+"""Sources of which no margin contains all traces of a region: blocks predicted from one another, colours
+chosen for the whole picture, and pictures within a page."""
 BLOCKS: Final = {
     "JPEG": ((8, 1), (16, 1), (24, 1), (32, 1)),
     "WebP": ((16, 8),),
     "HEIC": ((64, 16), (1, 80)),
     "AVIF": ((128, 16), (1, 144)),
+    **dict.fromkeys(BLOCKLESS, ((1, 0),)),
 }
 """Sides of blocks with their margins, in pixels, of the lossy formats that are read; every `Grid` has one."""
 MOST_GROWTH: Final = 160
@@ -31,6 +34,7 @@ class Grid:
     The contents of a region leak to the edges of the blocks it touches and `margin` pixels beyond (docs:
     limits; chroma upsampling crosses block edges), so regions grow that far. Coordinates are those of the
     oriented photo; after a flip, the first line may not be at zero. `codec` names the format in labels.
+    `lossless` is the owner's word that a source of `BLOCKLESS` lost nothing.
     Raises `InvalidParameter` for non-integers, empty blocks, negative margins, and blocks that the
     format does not have.
     """
@@ -41,6 +45,17 @@ class Grid:
     y0: int = 0
     margin: int = 1
     codec: str = "JPEG"
+    lossless: bool = False
+
+    @classmethod
+    def without_blocks(cls, codec: str) -> Grid:
+        """Return the grid of a source of `BLOCKLESS`: regions do not grow, and their traces are anywhere."""
+        return cls(1, 1, margin=0, codec=codec)
+
+    @property
+    def escapes(self) -> bool:
+        """Whether traces of a region lie beyond any margin."""
+        return self.codec in ESCAPING and not self.lossless
 
     def __post_init__(self) -> None:
         for name, least in (("width", 1), ("height", 1), ("margin", 0), ("x0", None), ("y0", None)):
@@ -85,6 +100,12 @@ class Photo:
         object.__setattr__(self, "image", pixels)
         object.__setattr__(self, "grid", grid)
         object.__setattr__(self, "notes", notes)
+
+    def as_lossless(self) -> Photo:
+        """Return the photo with its owner's word that its palette, bit depth or PDF page lost nothing."""
+        if self.grid is None or self.grid.codec not in BLOCKLESS:
+            return self
+        return Photo(self.image, replace(self.grid, lossless=True), self.notes)
 
     @property
     def height(self) -> int:

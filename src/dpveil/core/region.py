@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, UInt8
 
 from dpveil.core.numbers import Json
-from dpveil.core.origin import FACE, WHOLE, Origin
+from dpveil.core.origin import BLOCKLESS, FACE, WHOLE, Origin
 from dpveil.core.parameters import check_count
 from dpveil.core.photo import ESCAPING, Photo, check_unmasked
 from dpveil.errors import InvalidParameter, RegionError
@@ -233,8 +233,8 @@ class RegionRecord:
             return "is not a detected face"
         if origin.outlined and self.masked is None:
             return "has no outline"
-        escapes = origin.grown_to in ESCAPING
-        return "" if origin.escapes == escapes else "does not say what its format spreads"
+        due = {True, False} if origin.grown_to in BLOCKLESS else {origin.grown_to in ESCAPING}
+        return "" if origin.escapes in due else "does not say what its format spreads"
 
     def to_json(self) -> dict[str, Json]:
         """Return the JSON object of a certificate."""

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -180,11 +180,13 @@ class Releaser:
         """Return a hash of the photo's levels and the settings: the work unit of cache and ledger.
 
         With a `row` it is a unit of that row: else the number of releases would tell which rows are alike. A
-        grey photo in three channels is another unit, as its release has three. The hash follows from the
+        grey photo in three channels is another unit, as its release has three, and so is the same photo in
+        another format, whose blocks regions grow to. The hash follows from the
         original, so it leaves this process as an HMAC only.
         """
         rows = [] if row is None else [row]
-        settings = json.dumps([self.settings, photo.channels, *rows], sort_keys=True).encode()
+        grid = None if photo.grid is None else asdict(photo.grid)
+        settings = json.dumps([self.settings, photo.channels, grid, *rows], sort_keys=True).encode()
         content = Covered.of(photo, (), Relation("any-image")).photo
         return hashlib.sha256(hashlib.sha256(settings).digest() + content).digest()
 

@@ -13,15 +13,15 @@ from jaxtyping import Bool, Float64
 from dpveil.core.notes import Note
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
-from dpveil.errors import RegionError, UsageError, filled
+from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry import Placed, place, recombine
-from dpveil.faces.geometry.cell import TURNED, Cell
+from dpveil.faces.geometry.cell import Cell
 from dpveil.faces.geometry.dressed import Dressed
 from dpveil.faces.geometry.figure import Figure
 from dpveil.faces.geometry.fill import Filling
 from dpveil.faces.geometry.part import number_of
 from dpveil.faces.geometry.place import FOUND
-from dpveil.faces.geometry.protection import BOX, FACE, HEAD
+from dpveil.faces.geometry.protection import BOX, FACE, HEAD, TURNED
 from dpveil.faces.geometry.threads import each
 from dpveil.mechanisms.placement import Drawn, Image, Placement, Pose, Step
 from dpveil.noise.bits import BitSource
@@ -32,10 +32,7 @@ from dpveil.regions.numbering import reading_order
 if TYPE_CHECKING:
     from dpveil.faces.base import FaceMethod, Views
 
-TURNED_NOTE: Final = (
-    "{face} is turned by 30° or more: hair at the back of the head may stay in the clear;"
-    " look at the release, or replace more with {protect}"
-)
+TURNED_NOTE: Final = "{} is turned far: the whole box around the head is replaced"
 STAYS_NOTE: Final = Note(
     "hair, ears, jaw and neck stay as they are outside of the region, and may tell who it is;"
     " {protect} replaces them with the face",
@@ -154,13 +151,13 @@ def _cell(photo: Photo, box: Box, method: FaceMethod) -> Cell | None:
 
 
 def _around(places: Iterable[Placed], protect: str) -> tuple[str, ...]:
-    """Return a note on what stays around faces, or for every head turned so far that its hair may show."""
+    """Return a note on what stays around faces, or for every head that is turned too far for its shape."""
     if protect == FACE:
         return (STAYS_NOTE,)
     if protect != HEAD:
         return ()
     far = [one for one in places if one.cell is not None and abs(one.cell.yaw or 0) == TURNED]
-    return tuple(Note(filled(TURNED_NOTE, {"face": one.region.origin.name}), protect=BOX) for one in far)
+    return tuple(TURNED_NOTE.format(one.region.origin.name) for one in far)
 
 
 def _large(regions: Iterable[Region], photo: Photo, advice: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -43,4 +44,4 @@ def turned_grid(grid: Grid, turn: Turn, *, width: int, height: int) -> Grid:
     w, h = (grid.height, grid.width) if turn.transpose else (grid.width, grid.height)
     x0 = width % w if turn.flip_x else 0
     y0 = height % h if turn.flip_y else 0
-    return Grid(w, h, x0, y0, grid.margin, grid.codec)
+    return replace(grid, width=w, height=h, x0=x0, y0=y0)

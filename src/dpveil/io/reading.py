@@ -231,7 +231,18 @@ def _check_opened(image: ImageFile.ImageFile, grid: Grid | None, notes: list[str
     if image.mode not in RULES:
         kind = {"F": "floating-point", "I": "32-bit"}.get(image.mode, image.mode)
         raise Refused(f"has {kind} pixels, which dpveil does not read", "save it as an 8-bit PNG")
-    return grid
+    return grid or _without_blocks(image)
+
+
+def _without_blocks(image: ImageFile.ImageFile) -> Grid | None:
+    """Return the grid of a picture of few levels, which its encoder may have chosen for all of it; or None.
+
+    Pillow opens a GIF with a grey palette as grey, and 2 and 4 bits a pixel as 8.
+    """
+    if image.format == "GIF" or image.mode in ("P", "PA"):
+        return Grid.without_blocks("palette")
+    bits = "1" if image.mode == "1" else {"L;2": "2", "L;4": "4"}.get(_stored(image).rawmode[:3])
+    return None if bits is None else Grid.without_blocks(f"{bits}-bit")
 
 
 def _over_pillow() -> Refused:

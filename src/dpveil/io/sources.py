@@ -35,7 +35,7 @@ TRACES: Final = frozenset(
 """Keys of `info` that Pillow keeps in images derived from a lossy file, by convert, crop or copy."""
 
 
-def read(photo: Source | object, *, max_pixels: int = MAX_PIXELS) -> Photo:
+def read(photo: Source | object, *, max_pixels: int = MAX_PIXELS, trust_source: str | None = None) -> Photo:
     """Return a photo: 8-bit grey or sRGB levels, upright, without metadata.
 
     `photo` is the name or the bytes of a file, an open binary file (read from its beginning), a Pillow
@@ -46,10 +46,15 @@ def read(photo: Source | object, *, max_pixels: int = MAX_PIXELS) -> Photo:
     is applied, and transparency is composited over white. Raises `PhotoError` with the file, the problem and
     the remedy; and `InvalidParameter` for any other type, and for Pillow images that were, or may have been,
     opened from a lossy file, as only the file states the grid of its blocks.
+    A picture with a palette or below 8 bits may show what is hidden by its few colours, so its releases are
+    not publishable; with `trust_source="lossless"` you say that reducing the colours lost nothing, as in a
+    drawing or a screenshot that never had more.
 
     >>> read(np.zeros((2, 3), np.uint8))
     Photo(3×2, 1 channels)
     """
+    if check_trust(trust_source) is not None:
+        return read(photo, max_pixels=max_pixels).as_lossless()
     most = check_count(max_pixels, "max_pixels")
     if isinstance(photo, Photo):
         return photo
@@ -63,6 +68,13 @@ def read(photo: Source | object, *, max_pixels: int = MAX_PIXELS) -> Photo:
     if callable(getattr(photo, "read", None)) and not isinstance(photo, str | Path):
         return _open_file(photo, most)
     return read_file(check_path(photo, HINT), max_pixels=most)
+
+
+def check_trust(trust_source: str | None) -> str | None:
+    """Return it if it is None or "lossless", else raise `InvalidParameter`."""
+    if trust_source not in (None, "lossless"):
+        raise InvalidParameter("trust_source", trust_source, "is not possible", hint="write lossless")
+    return trust_source
 
 
 def _open_file(file: Any, most: int) -> Photo:

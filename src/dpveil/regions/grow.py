@@ -22,8 +22,8 @@ def grow(region: Region, photo: Photo) -> Region:
     A mask grows in the same way. Pixels that the region keeps, and those that would have to grow into them
     (`reach`), are first removed from it; raises `RegionError` if they are in its core, or nothing is left. If
     the photo has no grid, or there is nothing to grow into, the region does not grow; otherwise its origin
-    records that it did.
-    WebP, HEIC and AVIF spread traces beyond any margin, which the origin records too.
+    records that it did. WebP, HEIC, AVIF, palettes, few bits and PDF pages spread traces beyond any margin,
+    which the origin records too.
 
     >>> photo = Photo(np.zeros((64, 64), np.uint8), Grid(16, 16))
     >>> grow(Region(Box(20, 20, 4, 4)), photo).record.in_words()
@@ -35,9 +35,9 @@ def grow(region: Region, photo: Photo) -> Region:
     box = grown_box(region.box, grid, photo.width, photo.height)
     mask = None if region.mask is None else grown_mask(region.mask, region.box, box, grid)
     pixels = box.w * box.h if mask is None else int(mask.sum())
-    if pixels == region.pixels:
+    if pixels == region.pixels and (region.covers(photo) or grid.codec not in ESCAPING):
         return region
-    origin = replace(region.origin, grown_to=grid.codec, escapes=grid.codec in ESCAPING)
+    origin = replace(region.origin, grown_to=grid.codec, escapes=grid.escapes)
     return replace(region, box=box, mask=mask, origin=origin)
 
 

@@ -45,8 +45,6 @@ NONE_BUT_KEPT: Final = (
 NONE_OF: Final = ("nothing was found for {}", "what was missed stays visible")
 """The same of any other request."""
 SAME_RESULT: Final = "the guarantee compares photos with the same result"
-PASSED_SINCE: Final = 12
-"""The first wording in which what is not found may be passed over."""
 
 
 def sentences(origin: Origin) -> tuple[tuple[str, ...], str]:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from dpveil.accounting.meaning import at_least, check_strength_name
-from dpveil.core.certificate import OTHERS, UNPROTECTED, Certificate
+from dpveil.core.certificate import FEW_COLOURS, OTHERS, UNPROTECTED, Certificate, shown_by_colours
 from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.notes import Aside
@@ -141,15 +141,21 @@ class Plan:
         return (*self.method.notes, *self.photo.notes, *self.grown, *whole, *alone, *placed, *left, *unseen)
 
     def check_strength(self, least: str | None) -> None:
-        """Raise `TooWeak` if the total is below `least` (strong, moderate or weak) or a region is missing.
+        """Raise `TooWeak` if the total is below `least` (strong, moderate or weak), a region is missing,
+        or the few colours of the source may show what is hidden.
 
         A requested region that was not found stays in the clear, without any guarantee.
         """
         if least is None:
             return
         enough = at_least(self.strength, check_strength_name(least))
-        if not enough or self.missing:
-            raise TooWeak(asked=least, strength=self.strength, total=self.total, missing=self.missing)
+        coloured = self.quote is not None and shown_by_colours(self.quote.regions)
+        if not enough or self.missing or coloured:
+            objection = FEW_COLOURS * (enough and coloured)
+            total, missing = self.total, self.missing
+            raise TooWeak(
+                asked=least, strength=self.strength, total=total, missing=missing, objection=objection
+            )
 
     def release(
         self,

@@ -13,7 +13,6 @@ from typing import Final
 
 from dpveil.accounting import compose
 from dpveil.accounting.meaning import NONE, strength
-from dpveil.core.certificate import WORDING
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.origin import FACE, Origin
 from dpveil.core.photo import Photo
@@ -23,7 +22,7 @@ from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
 from dpveil.release.found import passing
 from dpveil.release.whole import about_all
-from dpveil.release.words import CHOSEN, CHOSEN_SINCE, FEW_SINCE, cautions, covers, few_only, shown
+from dpveil.release.words import CHOSEN, cautions, covers, few_only, shown
 
 ACCOUNTANT: Final = (
     "basic composition in exact rationals; disjoint regions under noise of one scale count as one release"
@@ -35,7 +34,7 @@ NO_ACCOUNTANT: Final = "none"
 class Quote:
     """The guarantee, and what stays in the clear, of releasing these `regions` by `method`.
 
-    The photo has width × height pixels and 1 or 3 channels. Sentences are in one of the `WORDINGS`.
+    The photo has width × height pixels and 1 or 3 channels.
     `passed` are the requests of which nothing was found, and which were to be passed over then.
 
     >>> from dpveil.mechanisms.pixel import DPPix
@@ -50,7 +49,6 @@ class Quote:
     width: int
     height: int
     channels: int
-    wording: int = WORDING
     passed: tuple[str, ...] = ()
 
     @classmethod
@@ -113,9 +111,9 @@ class Quote:
         Regions are checked for pure noise only if they have one of the first `sizes` different sizes (None:
         all), because calibrating for a size takes up to seconds.
         """
-        few = (few_only(self.total),) if self.wording >= FEW_SINCE and self.few_only else ()
+        few = (few_only(self.total),) if self.few_only else ()
         about = (self.method, self.regions, self.channels, self.total)
-        return few + cautions(*about, sizes=sizes, wording=self.wording)
+        return few + cautions(*about, sizes=sizes)
 
     def prepare(self) -> None:
         """Raise any error that would prevent drawing one of the regions, before budget is spent on them."""
@@ -133,12 +131,12 @@ class Quote:
     def _promise(self, record: RegionRecord) -> Guarantee:
         method = self.method.of_region(record)
         cost = method.guarantee(**self._size(record))
-        clear = shown(record, width=self.width, height=self.height, wording=self.wording)
+        clear = shown(record, width=self.width, height=self.height)
         clear += method.shown_by_place(record)
-        if self.wording >= CHOSEN_SINCE and (chosen := ", ".join(method.set_by_user)):
+        if chosen := ", ".join(method.set_by_user):
             clear += (CHOSEN.format(chosen),)
         clear += self._told
-        words = covers(record, self.channels, wording=self.wording)
+        words = covers(record, self.channels)
         scope = Scope(words, cost.scope.in_the_clear + clear)
         return replace(cost, scope=scope)
 

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 from jaxtyping import Int64
 
-from dpveil.catalogue import stated
-from dpveil.core.certificate import SCHEMA, Certificate, Output
-from dpveil.core.origin import EXCEPT, FACE, MASK, WHOLE
+from dpveil.core.certificate import Certificate, Output
+from dpveil.core.origin import EXCEPT, FACE, WHOLE
 from dpveil.core.region import Box, RegionRecord
 from dpveil.core.registry import METHODS
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method
 from dpveil.regions.boxes import asked_box
-from dpveil.release.found import PASSED_SINCE
-from dpveil.release.origins import FACES, SURE, kind_of, origin_problems
-from dpveil.release.words import CELLS_SINCE
+from dpveil.release.origins import FACES, origin_problems
 
 NUMBERS: Final = re.compile(r"[-+,.\s0-9]+")
 """Requests of numbers only, which have to be boxes."""
@@ -44,11 +41,7 @@ def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
     yield from (f"{text} is missing and was not asked for" for text in missing - request)
     name = certificate.method or ""
     heads = name in METHODS and METHODS[name].regions == FACES
-    if certificate.schema == SCHEMA:
-        yield from origin_problems(certificate, output, heads=heads)
-    elif not fallback:
-        given = [text for text in certificate.request if text not in missing]
-        yield from _former_problems(certificate.regions, given, placed=heads)
+    yield from origin_problems(certificate, output, heads=heads)
     full = [r for r in certificate.regions if _all(r, heads)]
     whole = any(r.full and r.box == Box(0, 0, output.width, output.height) for r in full)
     boxes = np.array([(r.box.x, r.box.y, r.box.w, r.box.h) for r in full], np.int64).reshape(-1, 4)
@@ -63,11 +56,11 @@ def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
             continue
         if text.partition(" ")[0] == FACES and FACE not in (cut if EXCEPT.search(text) else kinds):
             yield "faces were requested, and no protected region is one"
-        elif certificate.schema == SCHEMA and text in hardly and EXCEPT.search(text):
+        elif text in hardly and EXCEPT.search(text):
             yield "faces were requested, and of one hardly a pixel is protected"
-        elif certificate.schema == SCHEMA and text in partly and not EXCEPT.search(text):
+        elif text in partly and not EXCEPT.search(text):
             yield "faces were requested, and one is protected in part alone"
-        elif certificate.schema == SCHEMA and text not in finders:
+        elif text not in finders:
             yield f"the requested region {text} is in no protected region"
         elif wanted is None and NUMBERS.fullmatch(text):
             yield f"the requested region {text} is not a box"
@@ -82,8 +75,6 @@ def passing_problems(certificate: Certificate) -> Iterator[str]:
     """
     if certificate.if_none is None:
         return
-    if certificate.wording < PASSED_SINCE:
-        yield f"something is passed over, which is not possible in wording {certificate.wording}"
     if not certificate.missing:
         yield "something is passed over, and nothing is missing"
     if all(record.origin.fallback for record in certificate.regions):
@@ -111,39 +102,13 @@ def _hardly(record: RegionRecord) -> bool:
 
 
 def place_problems(certificate: Certificate, output: Output, method: Method) -> Iterator[str]:
-    """Yield the regions that the method does not replace in such a photo; old ones need no cell."""
+    """Yield the regions that the method does not replace in such a photo."""
     size, looked = {"width": output.width, "height": output.height}, 0
     for record in certificate.regions:
-        if record.origin.cell is None and certificate.wording < CELLS_SINCE:
-            continue
         looked += record.box.w * record.box.h
         counted = looked <= MOST_LOOKED * output.width * output.height
         if problem := method.of_region(record).misplaced(record, **size, counted=counted):
             yield f"the region {record.in_words()} {problem}"
-
-
-def are_unplaced(certificate: Certificate) -> bool:
-    """Whether the method replaces faces that were found, in words that state no cells to check."""
-    if certificate.schema != SCHEMA or certificate.wording >= CELLS_SINCE or not certificate.guarantees:
-        return False
-    found = any(record.found and record.origin.cell is None for record in certificate.regions)
-    return found and stated(certificate.method, certificate.parameters).regions == FACES
-
-
-def _former_problems(regions: Sequence[RegionRecord], given: Sequence[str], *, placed: bool) -> Iterator[str]:
-    """Yield the contradictions that can be seen in schema /1, whose regions do not name their finder.
-
-    Each of the `given` requests must have a region, and each mask a masked one. Regions can only be found if
-    something was searched for, or if the method `placed` them by landmarks in a box.
-    """
-    masks = [text for text in given if kind_of(text) == MASK]
-    looked = [text for text in given if kind_of(text) not in SURE]
-    if len(given) > len(regions):
-        yield f"{len(given)} regions were requested, and {len(regions)} are protected"
-    if len(masks) > sum(record.masked is not None for record in regions):
-        yield "a mask was requested, and no region is masked"
-    if not placed and not looked and any(record.found for record in regions):
-        yield "a region was found, and nothing was looked for"
 
 
 def _requested_box(text: str, output: Output) -> Box | None:

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from dpveil.accounting.meaning import at_least as enough
-from dpveil.accounting.meaning import check_strength_name, strength
+from dpveil.accounting.meaning import check_strength_name
 from dpveil.catalogue import stated
-from dpveil.core.certificate import SCHEMA, SEEDED, UNPROTECTED, WORDING, Certificate, Output
+from dpveil.core.certificate import SEEDED, UNPROTECTED, Certificate, Output
 from dpveil.core.guarantee import Guarantee, Scope
-from dpveil.core.origin import KEPT_ROUNDED_SINCE
 from dpveil.errors import INTACT, CertificateError, DPVeilError
 from dpveil.io import MAX_PIXELS, is_present, received
 from dpveil.io.names import check_path, quoted
@@ -27,14 +26,12 @@ from dpveil.postprocessing import stated as stated_step
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.pair import Pair, parsed
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
-from dpveil.release.requests import are_unplaced, passing_problems, place_problems, request_problems
+from dpveil.release.requests import passing_problems, place_problems, request_problems
 from dpveil.release.saving import certificate_path, image_path, read_certificate
 from dpveil.release.trust import judged
 from dpveil.release.verified import Verification
-from dpveil.release.words import FEW_SINCE, MISSING, bit_cautions, few_only
+from dpveil.release.words import MISSING, bit_cautions, few_only
 
-DISTANCES: Final = 3
-"""The first wording in which metric guarantees state their distance as data."""
 FORGED: Final = (
     "its signature is not one of this certificate by the key that it names: one of them was altered, or the"
     " certificate is forged"
@@ -117,52 +114,15 @@ def too_weak(found: Verification, least: str | None) -> str:
 def _verified(pair: Pair, stated: Callable[[], Certificate], max_pixels: int) -> Verification:
     image = pair.path
     try:
-        certificate = _with_strength(stated())
+        certificate = stated()
     except CertificateError as error:
         return Verification(image, "inconsistent", (str(error),))
     problems = _at_most(_told(_problems(pair, certificate, max_pixels)))
     sound = "consistent" if certificate.guarantees else "unprotected"
     if problems:
         return Verification(image, "inconsistent", problems, certificate)
-    try:
-        few, unsaid = _about_few(certificate), _unsaid(certificate)
-        unplaced = are_unplaced(certificate)
-        return Verification(image, sound, (), certificate, few, unsaid=unsaid, unplaced=unplaced)
-    except Exception as error:  # noqa: BLE001  as in `_told`
-        return Verification(image, "inconsistent", (f"{UNFORESEEN} ({type(error).__name__})",), certificate)
-
-
-def _about_few(certificate: Certificate) -> bool:
-    """Return whether a consistent certificate is `Quote.few_only`, which newer ones state as a warning."""
-    output, total = certificate.output, certificate.composition
-    if output is None or total is None:
-        return False
-    if certificate.in_these_words and certificate.wording >= FEW_SINCE:
-        return few_only(total) in certificate.warnings
-    method = stated(certificate.method, certificate.parameters)
-    return Quote(method, certificate.regions, output.width, output.height, output.channels).few_only
-
-
-def _unsaid(certificate: Certificate) -> tuple[str, ...]:
-    """Return what is in the clear in newer words, and not in the older ones of the certificate.
-
-    The words are those of today, or the last ones that are true of how such a release was made.
-    """
-    output, total = certificate.output, certificate.composition
-    if output is None or total is None or not certificate.in_these_words or certificate.wording == WORDING:
-        return ()
-    method = stated(certificate.method, certificate.parameters)
-    newest = WORDING if certificate.wording >= KEPT_ROUNDED_SINCE else KEPT_ROUNDED_SINCE - 1
-    size = output.width, output.height, output.channels
-    quote = Quote(method, certificate.regions, *size, wording=newest)
-    return tuple(quoted(text) for text in quote.in_the_clear if text not in total.scope.in_the_clear)
-
-
-def _with_strength(certificate: Certificate) -> Certificate:
-    """Return the certificate with its strength computed if it is of schema /1, which does not state it."""
-    if certificate.schema == SCHEMA or certificate.composition is None:
-        return certificate
-    return replace(certificate, strength=strength(certificate.composition))
+    few = certificate.composition is not None and few_only(certificate.composition) in certificate.warnings
+    return Verification(image, sound, (), certificate, few)
 
 
 def _told(problems: Iterator[str]) -> Iterator[str]:
@@ -215,8 +175,6 @@ def _text_problems(certificate: Certificate, output: Output, max_pixels: int) ->
     yield from (f"the region {words} {problem}" for words, problem in wrong)
     if not TOOL.fullmatch(certificate.tool):
         yield f"the certificate was written by {certificate.tool!r}, not by dpveil"
-    elif certificate.misworded:
-        yield f"{certificate.tool} never wrote in wording {certificate.wording}"
     for text in (SEEDED, UNPROTECTED):
         due = certificate.bits == "seeded" if text == SEEDED else not certificate.guarantees
         if (text in certificate.warnings) != due:
@@ -229,7 +187,7 @@ def _text_problems(certificate: Certificate, output: Output, max_pixels: int) ->
 def _copy_problems(certificate: Certificate, output: Output) -> Iterator[str]:
     made = (certificate.method, dict(certificate.parameters), certificate.post_processing)
     nothing: tuple[object, ...] = (None, {}, (), None, None)
-    if certificate.schema == SCHEMA and {*certificate.missing} != {*certificate.request}:
+    if {*certificate.missing} != {*certificate.request}:
         yield "it is a copy, and not everything that was asked for is missing"
     if (*made, certificate.composition, certificate.strength) != nothing or (
         certificate.bits,
@@ -244,22 +202,20 @@ def _promise_problems(certificate: Certificate, output: Output) -> Iterator[str]
         dict(certificate.parameters), sort_keys=True
     ):
         yield "the parameters are not written as the method writes them"
-    if certificate.in_these_words:
-        yield from place_problems(certificate, output, method)
+    yield from place_problems(certificate, output, method)
     size = {"width": output.width, "height": output.height, "channels": output.channels}
     quote = Quote(
         method,
         certificate.regions,
         **size,
-        wording=certificate.wording,
         passed=certificate.passed_over,
     )
     for record, told, due in zip(certificate.regions, certificate.guarantees, quote.guarantees, strict=True):
-        if not _agree(told, due, certificate):
+        if told != due:
             yield _difference(record.label, told, due)
-    if certificate.composition is None or not _agree(certificate.composition, quote.total, certificate):
+    if certificate.composition != quote.total:
         yield _difference("the composition", certificate.composition, quote.total)
-    if certificate.schema == SCHEMA and certificate.strength != quote.strength:
+    if certificate.strength != quote.strength:
         yield f"the strength is {quote.strength}, and the certificate says {certificate.strength!r}"
     if (
         tuple(stated_step(step).description for step in certificate.post_processing)
@@ -268,21 +224,10 @@ def _promise_problems(certificate: Certificate, output: Output) -> Iterator[str]
         yield "the post-processing is not written as its steps write it"
     if certificate.accountant != quote.accountant:
         yield f"the accountant {certificate.accountant!r} is unknown"
-    needed = bit_cautions(certificate.bits)
-    if certificate.in_these_words:
-        needed += quote.warnings(sizes=MOST_SIZES)
-        needed += tuple(MISSING.format(text) for text in certificate.exposed)
+    needed = (*bit_cautions(certificate.bits), *quote.warnings(sizes=MOST_SIZES))
+    needed += tuple(MISSING.format(text) for text in certificate.exposed)
     warned = frozenset(certificate.warnings)
     yield from (f"the warning {text!r} is missing" for text in needed if text not in warned)
-
-
-def _agree(told: Guarantee, due: Guarantee, certificate: Certificate) -> bool:
-    if certificate.in_these_words:
-        return told == due or (certificate.wording < DISTANCES and told == replace(due, distance=None))
-    if certificate.schema != SCHEMA and certificate.method == "fill":
-        return told.kind == "heuristic"  # schema /1 stated less for this method than holds
-    known = due if certificate.schema == SCHEMA else replace(due, distance=None)  # which /1 does not state
-    return replace(told, scope=Scope("")) == replace(known, scope=Scope(""))
 
 
 def _difference(what: str, stated: Guarantee | None, expected: Guarantee) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from dpveil.core.certificate import Certificate
 from dpveil.core.guarantee import Guarantee
@@ -13,12 +12,7 @@ from dpveil.noise.bits import SECURE, UNKNOWN
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
 from dpveil.release.found import passed_notes
 from dpveil.release.origins import stays
-from dpveil.release.words import NOT_CHECKED, bit_cautions, few_only, share, unchecked, verdict
-
-NOT_PLACED: Final = "where its faces are is not checked, as its words are older than the public grid"
-UNCHECKED: Final = (NOT_CHECKED, NOT_PLACED)
-"""Objections to what `verify` cannot check, and not to what it found."""
-UNSAID: Final = "IN THE CLEAR, which its older words do not say: {}"
+from dpveil.release.words import bit_cautions, few_only, share, verdict
 
 
 @dataclass(frozen=True)
@@ -28,8 +22,7 @@ class Verification:
     `status` is "consistent" (image, certificate and method agree), "unprotected" (they agree that it is a
     copy without any guarantee), "missing" (there is no certificate), "unchecked" (what reads the file is not
     installed) or "inconsistent"; `problems` say why, one line each. `certificate` is None if it cannot be
-    read. `few_only` is recomputed, as older wordings do not warn of it, and so is what is in the clear and
-    `unsaid` in them. `unplaced` says that places of faces were not checked. `refused` says why the release
+    read. `few_only` says that the promise is about few pixels only. `refused` says why the release
     does not satisfy `at_least`, or is empty. `signer` is the fingerprint of the key whose signature fits the
     certificate, `trusted_as` the name of the trusted key that this is, and `untrusted` says why no trusted
     key signed it, if one was asked for; each is empty if there is none. `inside` is the file of many releases
@@ -42,8 +35,6 @@ class Verification:
     certificate: Certificate | None = None
     few_only: bool = False
     refused: str = ""
-    unsaid: tuple[str, ...] = ()
-    unplaced: bool = False
     signer: str = ""
     trusted_as: str = ""
     untrusted: str = ""
@@ -83,12 +74,8 @@ class Verification:
 
     @property
     def objections(self) -> tuple[str, ...]:
-        """Why the release may not be published, in a few words each, including unchecked sentences."""
-        stated = self.certificate
-        if stated is None:
-            return ()
-        other = () if stated.in_these_words else (NOT_CHECKED,)
-        return (*stated.objections, *other, *((NOT_PLACED,) * self.unplaced))
+        """Why the release may not be published, in a few words each."""
+        return () if self.certificate is None else self.certificate.objections
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -104,9 +91,7 @@ class Verification:
             notes = (part, *notes)
         passed = map(quoted, passed_notes(stated.passed_over))
         notes = (*notes, *stays(stated.request, stated.regions), *passed)
-        if self.unsaid:
-            notes = (*notes, UNSAID.format("; ".join(self.unsaid)))
-        return (*notes, *unchecked(stated), *self.signature, *filter(None, [self.together]))
+        return (*notes, *self.signature, *filter(None, [self.together]))
 
     @property
     def signature(self) -> tuple[str, ...]:

@@ -1,7 +1,4 @@
-"""Every sentence of certificates about regions and costs, generated from data and never parsed.
-
-Raise `core.certificate.WORDING` when one changes: `verify` does not compare sentences of unknown wordings.
-"""
+"""Every sentence of certificates about regions and costs, generated from data and never parsed."""
 
 from __future__ import annotations
 
@@ -12,11 +9,11 @@ from fractions import Fraction
 from typing import Final
 
 from dpveil.accounting.meaning import NONE, strength
-from dpveil.core.certificate import SCHEMA, SEEDED, WORDING, Certificate
+from dpveil.core.certificate import SEEDED
 from dpveil.core.guarantee import Guarantee, counted, pixels
 from dpveil.core.notes import Aside, Note
 from dpveil.core.numbers import show
-from dpveil.core.origin import BESIDE, EXCEPT, FACE, FORMER_BESIDE, KEPT_ROUNDED_SINCE, ROUNDED, SAME
+from dpveil.core.origin import BESIDE, BLOCKLESS, EXCEPT, FACE, REDUCED, ROUNDED, SAME
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.fill import Fill
@@ -33,28 +30,34 @@ LOW: Final = {
     ),
 }
 """The warning about a photo's total guarantee, by its strength."""
-LOW_SINCE: Final = 8
-"""The first wording with these warnings."""
-FORMER_LOW: Final = {
-    NONE: (
-        "WEAK PROMISE: an observer may tell two neighbouring photos apart almost surely (see dpveil explain)"
-    )
-}
-"""Those of older wordings, which called the strength below weak by the name of weak."""
 HEURISTIC: Final = "NO FORMAL GUARANTEE: this method is heuristic and nothing is promised"
 TRACES: Final = "traces of the region that lossy {} spread over the rest of the photo"
 SPREAD: Final = (
-    "{}: lossy {} leaves traces of a region anywhere in the photo, and those are released as they are;"
+    "lossy {} leaves traces of a region anywhere in the photo, and those are released as they are;"
     " protect the whole photo, or start from its JPEG or PNG original"
 )
+REDUCED_TRACES: Final = (
+    "traces of the region anywhere in the photo: which few colours the source has, and how they are dithered,"
+    " may follow from all of the original"
+)
+REDUCED_SPREAD: Final = (
+    "not publishable: the source has {}, and colours and dither anywhere may show what is hidden;"
+    " start from the original before its colours were reduced, protect the whole photo, or, if reducing them"
+    " lost nothing, trust the source as lossless (--trust-source)"
+)
+PAGE_TRACES: Final = "traces of the region that lossy pictures of the PDF may spread around it"
+PAGE_SPREAD: Final = (
+    "a lossy picture in the PDF leaves traces of a region around it, and those are released as they are;"
+    " draw larger boxes, protect whole pages, or start from lossless scans"
+)
+VOUCHED: Final = "the owner of the source says that it lost nothing; otherwise it shows {}"
+CHANNELS: Final = "whether the photo is grey, which may follow from pixels that are replaced"
 SILHOUETTE: Final = f"the head's silhouette with its hair, {SAME}"
 MASKED: Final = "the mask's silhouette"
-BESIDE_SINCE: Final = 9
-"""The first wording that says so of a release beside a face that is kept."""
 NOTHING: Final = "that no region was found: the guarantee compares photos in which none is"
 STORED: Final = "that the input was a {}, and its block grid"
-PAID_SINCE: Final = 11
-"""The first wording that warns only of regions that cost something."""
+STORED_SO: Final = {"palette": "a palette", "PDF": "pages"}
+"""What a source without blocks has, in words; those of few bits are called by these."""
 OVERLAP: Final = "{} and {} overlap: each reads the original, so their costs add"
 LARGE_DELTA: Final = Fraction(1, 100)
 """A certificate warns of any δ above this."""
@@ -64,29 +67,10 @@ FEW: Final = (
     "PROMISED ABOUT ANY {} ALONE: about all pixels of a region together the promise is practically none"
     " (see dpveil explain)"
 )
-FEW_SINCE: Final = 3
-"""The first wording with this warning."""
-CELLS_SINCE: Final = 5
-"""The first wording of which every face that a face method replaces lies in a cell of the public grid."""
-FREE_SINCE: Final = 4
-"""The first wording that does not warn of overlapping regions if the total is 0-DP."""
-NOT_CHECKED: Final = "not all of its certificate is checked"
-OTHER_WORDS: Final = (
-    "NOT CHECKED, as {tool!r} wrote it: what its certificate says in words is covered and in the clear,"
-    " and its warnings{more}; that version's own dpveil verify checks them"
-)
-FORMER: Final = ", and what found each region"
-"""Completes OTHER_WORDS for schema /1, which does not state this as data for `verify` to check."""
 CHOSEN: Final = (
     "{}: chosen by the user and not covered; if the original was looked at to choose, this reveals"
     " something of it"
 )
-CHOSEN_SINCE: Final = 6
-"""The first wording that states what the user chose to show."""
-NAMES_SINCE: Final = 6
-"""The first wording that names overlapping regions without the blocks that they grew to."""
-REPLACED_SINCE: Final = 7
-"""The first wording that says of the pixels under a mask that they are replaced."""
 INSTEAD: Final = "nothing was found, and the whole photo is replaced instead"
 INSTEAD_BY_A_FACE: Final = (
     f"{INSTEAD}, by one face as large as the photo: methods that replace faces draw nothing else; fill, or"
@@ -101,35 +85,53 @@ SMALLER: Final = 256
 """The neighbourhood, in pixels, with which the warning of pure noise compares."""
 
 
-def covers(record: RegionRecord, channels: int, *, wording: int = WORDING) -> str:
+def covers(record: RegionRecord, channels: int) -> str:
     """Return the sentence of `Scope.covers` for a region.
 
     >>> from dpveil.core.origin import Origin
     >>> covers(RegionRecord(Box(40, 52, 88, 120), Origin("face", found=True)), 3)
     'face: 88×120 pixels at 40,52, 3 channels'
     """
-    words = record.in_words()
-    if wording < REPLACED_SINCE and record.masked is not None:
-        words = f"{replace(record, masked=None).in_words()}, {record.masked} of them masked"
-    return f"{words}, {channels} channel{'s' if channels > 1 else ''}"
+    return f"{record.in_words()}, {channels} channel{'s' if channels > 1 else ''}"
 
 
-def shown(record: RegionRecord, *, width: int, height: int, wording: int = WORDING) -> tuple[str, ...]:
+def shown(record: RegionRecord, *, width: int, height: int) -> tuple[str, ...]:
     """Return what the release of a region of a width × height photo leaves in the clear, by its origin."""
     origin, face = record.origin, record.origin.kind == FACE
     found, outside = sentences(origin)
     if origin.cell is not None:
         found = tuple(text.replace(SAME, f"{ROUNDED}, {SAME}") for text in found)
-    stored = () if origin.grown_to is None else (STORED.format(origin.grown_to),)
+    stored = () if origin.grown_to is None else (_stored(origin.grown_to),)
     if record.masked is None and record.box == Box(0, 0, width, height):
         none = (NOTHING,) if origin.fallback else ()
         return ("the photo's size in pixels and its number of channels", *found, *none, *stored)
     outline = [] if record.masked is None else [SILHOUETTE if origin.outlined else MASKED]
-    traces = (TRACES.format(origin.grown_to),) if origin.escapes else ()
+    traces = () if origin.grown_to is None else _traces(origin.grown_to, escapes=origin.escapes)
     place = found or ("position and size of the region",)
-    beside = BESIDE if wording >= KEPT_ROUNDED_SINCE else FORMER_BESIDE
-    outline += [beside] if wording >= BESIDE_SINCE and face and EXCEPT.search(origin.finder) else []
-    return (*place, *outline, *stored, *traces, outside)
+    outline += [BESIDE] if face and EXCEPT.search(origin.finder) else []
+    return (*place, *outline, *stored, *traces, CHANNELS, outside)
+
+
+def _stored(codec: str) -> str:
+    """Return what a release shows of how the input was stored."""
+    if codec in BLOCKLESS:
+        return f"that the input had {STORED_SO.get(codec, f'{codec} pixels')}"
+    return STORED.format(codec)
+
+
+def _traces(codec: str, *, escapes: bool) -> tuple[str, ...]:
+    """Return which traces of a region lie outside of it, if any do."""
+    kinds = {"PDF": PAGE_TRACES, **dict.fromkeys(REDUCED, REDUCED_TRACES)}
+    traces = kinds.get(codec, TRACES.format(codec))
+    vouched = (VOUCHED.format(traces),) * (codec in BLOCKLESS)
+    return (traces,) if escapes else vouched
+
+
+def _spread(codec: str) -> str:
+    """Return the warning about traces of regions beyond any margin."""
+    if codec in REDUCED:
+        return REDUCED_SPREAD.format(STORED_SO.get(codec, f"{codec} pixels"))
+    return PAGE_SPREAD if codec == "PDF" else SPREAD.format(codec)
 
 
 def bit_cautions(bits: str) -> tuple[str, ...]:
@@ -146,31 +148,29 @@ def cautions(
     total: Guarantee,
     *,
     sizes: int | None = None,
-    wording: int = WORDING,
 ) -> tuple[str, ...]:
     """Return the warnings about the method, the regions' sizes and their total.
 
     Regions are checked for pure noise only if they have one of the first `sizes` different sizes (None: all),
     because calibrating for a size takes up to seconds.
     """
-    notes = [*verdict(total, wording=wording)]
-    paid = [r for r in records if wording < PAID_SINCE or not isinstance(method.of_region(r), Fill)]
+    notes = [*verdict(total)]
+    paid = [r for r in records if not isinstance(method.of_region(r), Fill)]
     pairs, (a, b) = first_overlap([record.box for record in paid])
     more = f" ({pairs - 1} more pairs do)" if pairs > 1 else ""
-    if pairs and not (wording >= FREE_SINCE and total.free):
-        both = [r.origin.name if wording >= NAMES_SINCE else r.label for r in (paid[a], paid[b])]
+    if pairs and not total.free:
+        both = [r.origin.name for r in (paid[a], paid[b])]
         notes.append(OVERLAP.format(*both) + more)
-    notes += [SPREAD.format(r.label, r.origin.grown_to) for r in records if r.origin.escapes]
+    notes += [_spread(c) for c in dict.fromkeys(r.origin.grown_to for r in records if r.origin.escapes) if c]
     looked = list(dict.fromkeys((record.box.h, record.box.w) for record in records))[:sizes]
     noisy = {size: pure_noise(method, *size, channels) for size in looked}
     told = ((record.label, noisy.get((record.box.h, record.box.w))) for record in records)
     return (*notes, *(f"{label}: {text}" for label, text in told if text))
 
 
-def verdict(total: Guarantee, *, wording: int = WORDING) -> tuple[str, ...]:
+def verdict(total: Guarantee) -> tuple[str, ...]:
     """Return the warnings about a photo's total guarantee."""
-    low = LOW if wording >= LOW_SINCE else FORMER_LOW
-    said = low.get(strength(total), "") if total.formal else HEURISTIC
+    said = LOW.get(strength(total), "") if total.formal else HEURISTIC
     return tuple(text for text in (said, exposure(total)) if text)
 
 
@@ -212,14 +212,6 @@ def worth(guarantee: Guarantee, grade: str) -> str:
     """
     m = guarantee.relation.m
     return grade if m is None else f"{grade} about any {pixels(m)}"
-
-
-def unchecked(certificate: Certificate) -> tuple[str, ...]:
-    """Return the note on which sentences `verify` cannot check because another version wrote them."""
-    if certificate.in_these_words:
-        return ()
-    more = "" if certificate.schema == SCHEMA else FORMER
-    return (OTHER_WORDS.format(tool=certificate.tool, more=more),)
 
 
 def share(records: Sequence[RegionRecord], width: int, height: int) -> str:

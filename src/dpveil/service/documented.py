@@ -41,6 +41,7 @@ SETTINGS: Final = {
         "at_least": {"enum": ["weak", "moderate", "strong"]},
         "post_processing": {"type": "array", "items": {"type": "string"}},
         "format": {"enum": ["png", "jpeg", "webp", "tiff", "bmp"]},
+        "trust_source": {"enum": ["lossless"]},
         "subject": {"type": "string", "description": "Whose budget pays, such as album-7."},
     },
     "additionalProperties": True,

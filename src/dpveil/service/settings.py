@@ -16,6 +16,7 @@ from dpveil.core.parameters import Parameter, Value
 from dpveil.core.registry import METHODS
 from dpveil.errors import InvalidParameter, UnknownName
 from dpveil.io import FORMATS
+from dpveil.io.sources import check_trust
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step, opens, parse_all
 from dpveil.regions import Faces, Finder, check_if_none, parse
@@ -34,7 +35,7 @@ SEARCH: Final = {
     "except": "exclude",
 }
 """Settings of the search for faces, and the arguments of `Faces` for them."""
-OWN: Final = ("method", "regions", "if_none", "at_least", "post_processing", "format")
+OWN: Final = ("method", "regions", "if_none", "at_least", "post_processing", "format", "trust_source")
 """Settings that every method has; all others are parameters of the method, or of the search for faces."""
 SUBJECT: Final = "subject"
 """Who pays, which the server takes before a worker sees the settings."""
@@ -56,6 +57,7 @@ class Request:
     if_none: str | None
     at_least: str | None
     format: str
+    trust_source: str | None
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Request:
@@ -76,6 +78,7 @@ class Request:
             if_none=check_if_none(_word("if_none", settings)),
             at_least=_word("at_least", settings),
             format=_format(_word("format", settings) or "png"),
+            trust_source=check_trust(_word("trust_source", settings)),
         )
 
 

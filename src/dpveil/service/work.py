@@ -140,7 +140,7 @@ def _check_memory(planned: Plan) -> None:
 
 def _planned(told: dict[str, Any], contents: bytes) -> tuple[Request, Plan]:
     request = Request.of(told["settings"])
-    photo = read(contents, max_pixels=told["pixels"])
+    photo = read(contents, max_pixels=told["pixels"], trust_source=request.trust_source)
     planned = plan(
         photo,
         request.method,

@@ -147,10 +147,11 @@ def name_of(group: Sequence[Seen]) -> str:
 def key_frame(group: Sequence[Track], scene: Scene) -> tuple[Track, Key, Box | None]:
     """Return the track and the key at which a person is read, and the raster there, None for a crop.
 
-    It is the largest one, for faces by their cells, then of them the one turned least, then the first; faces
-    that reach beyond the picture come last. No pixel is read, and of a key only what is rounded and shows: so
-    neighbours, which agree on that, are read in the same frame. Raises `RegionError` if the person is outside
-    of the picture at every key.
+    Of faces it is the key with the largest cell, then of them the one turned least, then the first; faces
+    that reach beyond the picture come last. Of all else it is the frame in which the box that is shown is
+    largest, then the first: not one of the keys, as the same boxes may be shown of other keys. No pixel is
+    read, and of places only what is rounded and shows: so neighbours, which agree on that, are read in the
+    same frame. Raises `RegionError` if the person is outside of the picture everywhere.
     """
     ranked = [each for track in group for each in _ranked(track, scene)]
     if not ranked:
@@ -163,7 +164,7 @@ Ranked = tuple[tuple[int, ...], Track, Key, Box | None]
 
 
 def _ranked(track: Track, scene: Scene) -> Iterator[Ranked]:
-    """Yield the keys of a track at which anything of it is in the picture, each with its rank."""
+    """Yield the keys at which a track may be read, each with its rank; none outside of the picture."""
     if scene.shows_face(track):
         for key, cell in zip(track.keys, scene.course(track).cells, strict=True):
             x, y, w, h = cell.around
@@ -171,10 +172,15 @@ def _ranked(track: Track, scene: Scene) -> Iterator[Ranked]:
                 beyond = x < 0 or y < 0 or x + w > scene.width or y + h > scene.height
                 yield (beyond, -cell.scale, abs(cell.yaw or 0), key.frame), track, key, None
         return
-    for key in track.keys:
-        region = scene.spot(track, key.frame).region
-        if region is not None:
-            yield (-region.box.w * region.box.h, key.frame), track, key, region.box
+    frame = track.first
+    if track.kind != WHOLE:
+        size = scene.width, scene.height
+        largest = scene.box_course(track).largest(track.first, track.last, *size)
+        if largest is None:
+            return
+        frame = largest
+    box = scene.raster(track, frame)
+    yield (-box.w * box.h, frame), track, Key(frame, box.x, box.y, box.w, box.h), box
 
 
 def size_of(box: Box | None) -> Size | None:

@@ -62,6 +62,15 @@ class BoxCourse:
         w, h = min(width, math.ceil(right)) - x, min(height, math.ceil(bottom)) - y
         return Box(x, y, w, h) if w > 0 and h > 0 else None
 
+    def largest(self, first: int, last: int, width: int, height: int) -> int | None:
+        """Return the first frame from `first` to `last` with the largest box; None if all are empty."""
+        frames = np.arange(first, last + 1)
+        left, top, right, bottom = (np.interp(frames, self.frames, edge) for edge in self.edges)
+        across = np.minimum(width, np.ceil(right)) - np.maximum(0, np.floor(left))
+        down = np.minimum(height, np.ceil(bottom)) - np.maximum(0, np.floor(top))
+        areas = np.maximum(0, across) * np.maximum(0, down)
+        return first + int(areas.argmax()) if areas.any() else None
+
     @property
     def still(self) -> bool:
         """Whether it is the same box in every frame."""
@@ -85,19 +94,15 @@ def _edges(key: Key, margin: float, rounded: bool, pose: str) -> tuple[float, fl
 
 @dataclass(frozen=True)
 class Subject:
-    """One person or object of a clip: what is drawn once, from a `key` of one of its `tracks`.
+    """One person or object of a clip: what is drawn once, from a `key` of `track`, one of its `tracks`.
 
     `number` is that of the draw. The key is chosen by a public rule, and never by pixels.
     """
 
     number: int
     tracks: tuple[Track, ...]
+    track: Track
     key: Key
-
-    @property
-    def track(self) -> Track:
-        """The track of the key."""
-        return next(track for track in self.tracks if self.key in track.keys)
 
 
 @dataclass(frozen=True, eq=False)

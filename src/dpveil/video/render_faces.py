@@ -19,7 +19,7 @@ from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter
 from dpveil.faces.base import FaceMethod
 from dpveil.faces.geometry.align import Similarity
-from dpveil.faces.geometry.cell import TURNED, Cell
+from dpveil.faces.geometry.cell import Cell
 from dpveil.faces.geometry.colour_match import AS_IT_IS, match_of, skin_below
 from dpveil.faces.geometry.completion import ONE, Completion
 from dpveil.faces.geometry.drawn_crop import drawn_head
@@ -32,7 +32,7 @@ from dpveil.faces.geometry.layout import BACKGROUND, HAIR
 from dpveil.faces.geometry.painted import Painted, seen, sloping
 from dpveil.faces.geometry.part import Part, part_of
 from dpveil.faces.geometry.place import Placed
-from dpveil.faces.geometry.protection import FACE
+from dpveil.faces.geometry.protection import FACE, TURNED
 from dpveil.faces.geometry.tone import toned as brought_to
 from dpveil.video.drawing import Drawn
 from dpveil.video.layer import BESIDE, SIDES, Layer

@@ -44,7 +44,7 @@ class Stage:
     def subjects(self) -> tuple[Subject, ...]:
         """Whoever and whatever is drawn, numbered from 1."""
         draws = enumerate(self.plan.draws, start=1)
-        return tuple(Subject(number, one.tracks, one.key) for number, one in draws)
+        return tuple(Subject(number, one.tracks, one.track, one.key) for number, one in draws)
 
     @property
     def each_frame(self) -> bool:

@@ -166,6 +166,29 @@ def test_the_key_frame_of_pixels_is_the_largest_raster_then_the_first():
     assert draw.raster == plan(NEAR, track).scene.raster(track, 9)
 
 
+def test_keys_that_show_the_same_boxes_choose_the_same_frame():
+    """Which frames are keys is private where it does not show: a key more on the line changes nothing."""
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        ends = [
+            Key(f, *map(int, rng.integers(0, 20, 2) * 16), *map(int, rng.integers(2, 9, 2) * 16))
+            for f in (3, 35)
+        ]
+        few = face(1, *ends, kind="box", finder="box")
+        half = [(a + b) // 2 for a, b in zip(place(ends[0]), place(ends[1]), strict=True)]
+        more = face(1, ends[0], Key(19, *half), ends[1], kind="box", finder="box")
+        one, other = (plan(NEAR, track) for track in (few, more))
+        shown = [[made.scene.raster(made.tracks[0], f) for f in range(3, 36)] for made in (one, other)]
+        assert shown[0] == shown[1]
+        assert one.draws[0].key == other.draws[0].key
+        areas = [box.w * box.h for box in shown[0]]
+        assert one.draws[0].key.frame == 3 + areas.index(max(areas))
+
+
+def place(key):
+    return key.x, key.y, key.w, key.h
+
+
 def test_the_key_frame_of_faces_is_the_largest_cell_then_the_least_turned_then_the_first():
     at = (200, 200, 60, 80)
     track = face(1, Key(1, *at, 0, 60), Key(5, *at, 0, 5), Key(8, *at, 0, 2), Key(30, 200, 200, 30, 40))

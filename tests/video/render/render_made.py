@@ -65,7 +65,7 @@ def scene_of(tracks: Sequence[Track], method: Method | None = None, **more: Any)
 
 def rendered(scene: Scene, *, seed: int = 1, shots: int = 0, own: Any = None) -> Renderer:
     """Return a renderer with a draw for each track, in frames of `image` with this noise."""
-    subjects = [Subject(n, (track,), track.keys[0]) for n, track in enumerate(scene.tracks, 1)]
+    subjects = [Subject(n, (track,), track, track.keys[0]) for n, track in enumerate(scene.tracks, 1)]
     draws: dict[int, Drawn] = {}
     layers = {}
     for subject in subjects:

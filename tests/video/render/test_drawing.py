@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tracemalloc
 import zlib
-from dataclasses import replace
 from fractions import Fraction
 from io import BytesIO
 from typing import Any
@@ -45,7 +44,7 @@ def layer() -> Layer:
 
 def test_a_raster_is_drawn_from_its_key_alone() -> None:
     scene, track = scene_of([object_of()], NOISY), object_of()
-    subject = Subject(1, (track,), track.keys[1])
+    subject = Subject(1, (track,), track, track.keys[1])
     box = scene.raster(track, 10)
     first = draw(scene, subject, image(10), SeededBits(1))
     other = image(10).copy()
@@ -66,7 +65,8 @@ def test_steps_follow_a_draw() -> None:
     track = object_of()
     plain, after = (scene_of([track], NOISY, steps=tuple(parse_all(steps))) for steps in ((), ("median:5",)))
     one, two = (
-        draw(s, Subject(1, (track,), track.keys[0]), image(0), SeededBits(1)).raster for s in (plain, after)
+        draw(s, Subject(1, (track,), track, track.keys[0]), image(0), SeededBits(1)).raster
+        for s in (plain, after)
     )
     assert one is not None
     assert two is not None
@@ -78,7 +78,7 @@ def test_face_methods_cover_objects_and_draw_nothing_for_them() -> None:
     track = object_of()
     scene = scene_of([track], drawn_heads())
     bits = SeededBits(1)
-    made = draw(scene, Subject(1, (track,), track.keys[0]), image(0), bits)
+    made = draw(scene, Subject(1, (track,), track, track.keys[0]), image(0), bits)
     assert made.raster is not None
     assert (made.raster == 128).all()
     assert bits.words(1) == SeededBits(1).words(1)
@@ -91,7 +91,7 @@ def test_an_object_over_a_face_is_not_read_by_its_draw() -> None:
         Track(number=2, kind="plate", finder="plates", keys=(Key(0, 50, 30, 60, 60),), end="end"),
     )
     scene = scene_of([face, plate], drawn_heads(attributes="tone=100", model="none"))
-    subject, light, dark = Subject(1, (face,), face.keys[0]), image(0).copy(), image(0).copy()
+    subject, light, dark = Subject(1, (face,), face, face.keys[0]), image(0).copy(), image(0).copy()
     light[30:90, 50:110], dark[30:90, 50:110] = 250, 3
     first, second = (draw(scene, subject, one, SeededBits(1)).face for one in (light, dark))
     assert first == second
@@ -100,7 +100,7 @@ def test_an_object_over_a_face_is_not_read_by_its_draw() -> None:
 def test_nothing_is_drawn_of_a_track_outside_the_picture() -> None:
     track = Track(number=4, kind="text", finder="text", keys=(Key(0, 500, 20, 40, 24),), end="end")
     with pytest.raises(RegionError, match="track 4 is outside the picture in frame 0"):
-        draw(scene_of([track], NOISY), Subject(1, (track,), track.keys[0]), image(0), SeededBits(1))
+        draw(scene_of([track], NOISY), Subject(1, (track,), track, track.keys[0]), image(0), SeededBits(1))
 
 
 def test_means_are_exact_and_round_halves_upwards() -> None:
@@ -257,8 +257,3 @@ def test_a_picture_that_inflates_without_end_is_not_made() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1 << 22
-
-
-def test_a_subject_knows_the_track_of_its_key() -> None:
-    one, other = moving(1), replace(moving(2), keys=(Key(30, 5, 5, 20, 20),))
-    assert Subject(1, (one, other), other.keys[0]).track is other

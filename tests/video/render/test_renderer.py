@@ -53,7 +53,7 @@ def test_no_pixel_that_is_replaced_shows_in_any_frame(protect: str) -> None:
     """Also not in frames that heads are drawn and painted from: nothing is kept of them."""
     scene = scene_of(two(), drawn_heads(protect=protect))
     first = rendered(scene)
-    subjects = [Subject(n, (track,), track.keys[0]) for n, track in enumerate(scene.tracks, 1)]
+    subjects = [Subject(n, (track,), track, track.keys[0]) for n, track in enumerate(scene.tracks, 1)]
     painted = {
         t.number: paint(
             scene, first.draws[t.number], t, covered(scene, Frame(k.frame, 0, image(k.frame)), 3).image

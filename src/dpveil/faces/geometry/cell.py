@@ -19,7 +19,7 @@ from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.head import outline
 from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, Shape
-from dpveil.faces.geometry.protection import PROTECTIONS
+from dpveil.faces.geometry.protection import PROTECTIONS, TURNED
 from dpveil.regions.boxes import box_of_text
 
 SCALES: Final = range(64)
@@ -29,9 +29,9 @@ ROLLS: Final = 24
 PITCH: Final = HEAD.half[0] / 8
 """Distance between the centres, a sixteenth of the head's width, in sides of the frame."""
 YAW: Final = 20
-"""Degrees between the classes of yaw."""
-TURNED: Final = 2
-"""The outermost class of yaw, on either side: everything from 30° on."""
+"""Degrees of yaw of a head that is drawn, for each class."""
+YAWS: Final = (10, 25)
+"""Degrees of yaw, on either side, at which the next class begins."""
 ROUNDING: Final = 1.02
 """Factor by which a shape is larger than needed to hold a face's box, so that no row of pixels is lost."""
 
@@ -42,8 +42,8 @@ class Cell:
 
     The side of the head frame is 1.25^`scale` pixels of the photo, and its roll 15° · `roll`, clockwise from
     -11 to 12. The head's centre is in the middle of square (`across`, `down`) of a grid that starts at the
-    photo's left top, whose squares are a sixteenth of the head's width. The head is turned by 20° · `yaw`,
-    positive towards the right of the image, from -2 to 2; None if that is not known.
+    photo's left top, whose squares are a sixteenth of the head's width. The head is turned by some
+    20° · `yaw`, positive towards the right of the image, from -2 to 2 (`YAWS`); None if that is not known.
     """
 
     scale: int
@@ -67,7 +67,9 @@ class Cell:
         turns = -head.angle * ROLLS / (2 * math.pi)
         x, y = head.back(np.array([MIDDLE]) - 0.5)[0] + 0.5
         pitch = PITCH * side(scale)
-        turned = None if yaw is None else max(-TURNED, min(TURNED, round(math.degrees(yaw) / YAW)))
+        turned = None
+        if yaw is not None:
+            turned = (-1 if yaw < 0 else 1) * sum(abs(math.degrees(yaw)) >= least for least in YAWS)
         return cls(scale, _wrapped(round(turns)), math.floor(x / pitch), math.floor(y / pitch), turned)
 
     @classmethod

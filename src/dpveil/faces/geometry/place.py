@@ -20,7 +20,7 @@ from dpveil.faces.geometry.head import between
 from dpveil.faces.geometry.landmarks import SEEN, Landmarks, Predictor, of_box, predictor
 from dpveil.faces.geometry.pose import pose_of
 from dpveil.faces.geometry.protection import FACE as FACE_ALONE
-from dpveil.faces.geometry.protection import PROTECTIONS
+from dpveil.faces.geometry.protection import PROTECTIONS, protection_of
 from dpveil.faces.geometry.stated import ONE, of_own_box
 
 SPREAD: Final = 0.06
@@ -93,8 +93,9 @@ def place(
     """Return the place of the face in `box`, and the region of the photo that protects it.
 
     `box` is in pixels, from the forehead to the chin, as `Faces(margin=0)` finds it. `protect` is one of
-    `PROTECTIONS`: "head", an ellipse with a neck of the same shape for everybody; "box", all around any head
-    that could be here; or "face", an oval from the brows to the chin.
+    `PROTECTIONS`: "head", an ellipse with a neck of the same shape for everybody, or the box around a head
+    that is turned too far (`protection_of`); "box", all around any head that could be; or "face", an oval
+    from the brows to the chin.
     `landmarks` may be a `Predictor`; with False the face is placed upright by its box only, for tiny faces or
     those turned away. What was found by looking at pixels, by `origin` or by landmarks, is rounded to a
     public `Cell`; a user's own box is not, and all of it is replaced, if `origin` names it. Raises
@@ -104,7 +105,6 @@ def place(
     frame = Frame() if frame is None else frame
     if protect not in PROTECTIONS:
         raise InvalidParameter("protect", protect, "is unknown", hint=" or ".join(PROTECTIONS))
-    kind = PROTECTIONS[protect]
     if not box.inside(photo.width, photo.height):
         raise RegionError(f"the box {box} of a face extends beyond the photo", hint="clip it to the photo")
     found = None
@@ -120,8 +120,9 @@ def place(
         # The turn of the head in its own frame: in the photo's, that of a person who lies would be a nod.
         yaw = None if found is None else pose_of(replace(found, points=exact.to(found.points))).yaw
         cell = cell_of(between(exact, frame, ONE), yaw, None if own else box, protect)
+        protect = protection_of(protect, cell.yaw)
         there, shape = cell.pose, cell.shape(protect)
-    pixels = shape.region(there, photo.width, photo.height, box=own, masked=kind.masked)
+    pixels = shape.region(there, photo.width, photo.height, box=own, masked=PROTECTIONS[protect].masked)
     if pixels is None:
         raise RegionError(f"{origin.in_words()} lies outside the photo", hint="it may not be a face")
     region = Region(*pixels, origin=replace(origin, found=True, cell=None if cell is None else cell.numbers))

@@ -10,6 +10,8 @@ from dpveil.faces.geometry.head_frame import HEAD as WITH_HAIR
 
 LARGER: Final = 1.06
 """Least factor by which a shape is larger than that of a face that a user's box places."""
+TURNED: Final = 2
+"""The outermost class of yaw of a `Cell`, on either side."""
 EITHER: Final = 1.4
 """The stretch of both halves of the box around a head whose yaw is not known."""
 
@@ -69,3 +71,11 @@ PROTECTIONS: Final = {
     ),
 }
 """The only list of the values of `protect`; the first is the default."""
+
+
+def protection_of(protect: str, yaw: int | None) -> str:
+    """Return what is replaced of a head by the class of its yaw: of one turned too far, the box around it.
+
+    Landmarks of a profile are unsure by 30° and more, so its head may be half as large again as they say.
+    """
+    return BOX if protect == HEAD and abs(yaw or 0) == TURNED else protect

@@ -15,7 +15,7 @@ from dpveil.faces.geometry.cell import ROUNDING, Cell, given_box
 from dpveil.faces.geometry.head import between, outline
 from dpveil.faces.geometry.head_frame import HeadFrame, Shape
 from dpveil.faces.geometry.landmarks import SEEN, of_box
-from dpveil.faces.geometry.protection import PROTECTIONS
+from dpveil.faces.geometry.protection import PROTECTIONS, protection_of
 from dpveil.regions.boxes import box_of_text
 from dpveil.regions.grow import growths
 
@@ -60,6 +60,7 @@ def misplaced(
         return f"has numbers of the grid that the placing {placing!r} does not give"
     if not origin.found:
         return "is in a cell of the grid, and was not found"
+    protect = protection_of(protect, cell.yaw)
     fits = _fits(record, protect, cell.pose, cell.shape(protect), given_box(origin), *size, counted=counted)
     return "" if fits else "is not that of its cell of the grid"
 
