@@ -152,3 +152,7 @@ def test_a_service_whose_workers_cannot_start_ends_with_the_reason(folder: Path)
     done = run(*command, folder=folder, env={**BARE, "PYTHONPATH": str(folder)}, timeout=300)
     assert done.returncode == 4
     assert "libllvmlite.so is damaged" in done.stderr.decode().splitlines()[-1]
+
+
+def test_what_install_faces_brings_fits_together(folder: Path) -> None:
+    assert run(sys.executable, "-m", "pip", "check", folder=folder).returncode == 0
