@@ -46,15 +46,15 @@ def compile_now() -> None:
         _State.kernels = importlib.import_module("dpveil.noise.kernels")
 
 
-def jit(*signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+def jit(signature: Any = None, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Return numba's `njit` with a cache on disk; without one where neither package nor home is writable."""
     from numba import njit  # slow to import: half a second
 
     def compiling(function: Callable[..., Any]) -> Any:
         try:
-            return njit(*signature, cache=True, nogil=True, **options)(function)
+            return njit(signature, cache=True, nogil=True, **options)(function)
         except RuntimeError:  # what numba raises where it finds no folder for its cache
-            return njit(*signature, nogil=True, **options)(function)
+            return njit(signature, nogil=True, **options)(function)
 
     return compiling
 
