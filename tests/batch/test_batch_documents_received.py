@@ -70,9 +70,7 @@ def test_a_document_of_another_size_than_its_pages_is_never_read(monkeypatch: py
     far = fitting(replace(good, pages=(wide(first, 1 << 20, large), *others)))
     lies = [
         (replace(good, size=large), {}, "holds more"),
-        (fitting(replace(good, pages=(replace(first, size=1 << 29), *others))), {}, "holds more"),
         (far, {}, "limit of 100,000,000"),
-        (replace(far, size=far.size + 1), {"max_pixels": 1 << 40}, "holds more"),
         (good, {"max_pixels": 255}, "limit of 255"),
     ]
     for lie, asked, told in lies:

@@ -48,6 +48,19 @@ def table(name):
         return list(csv.DictReader(file))
 
 
+def test_the_owner_s_word_about_a_palette_is_another_release(cli):
+    Image.open("in/anna.png").quantize(8).save("a.gif")
+    words = ("obfuscate", "a.gif", "--out", "a.png", "--method", "fill", "--regions", "2,2,8,8")
+    trust = ("--trust-source", "lossless")
+    assert cli(*words)[0] == 0
+    assert cli("verify", "a.png", "--at-least", "weak")[0] == 1
+    assert cli(*words, *trust)[0] == 1, "the release that is there says another thing"
+    assert cli(*words, *trust, "--force")[0] == 0
+    assert cli("verify", "a.png", "--at-least", "weak")[0] == 0
+    assert cli(*words, *trust)[0] == 0, "it is skipped"
+    assert cli(*words, "--trust-source", "always")[0] == 2
+
+
 # Help and options
 
 

@@ -22,7 +22,7 @@ from dpveil.core.certificate_text import parse_certificate
 from dpveil.core.region import Box
 from dpveil.errors import DPVeilError, InvalidParameter, NoRegion, OutputError, UsageError
 from dpveil.io import encode, jumbf
-from dpveil.io.bare import bare
+from dpveil.io.picture_only import only_picture
 from dpveil.regions import Finder
 from dpveil.release import marking
 from dpveil.release.keys import SigningKey
@@ -275,8 +275,8 @@ def test_manifests_with_more_in_them_do_not_verify(tmp_path, marker, kind):
     contents = encode(release.image, "png")
     marked = with_more(contents, *MORE[kind])
     assert with_more(contents, {}, marking.SETTINGS) != marked
-    assert bare(with_more(contents, {}, marking.SETTINGS), "png", manifest=True)
-    assert not bare(marked, "png", manifest=True)
+    assert only_picture(with_more(contents, {}, marking.SETTINGS), "png", manifest=True)
+    assert not only_picture(marked, "png", manifest=True)
     image.write_bytes(marked)
     output = replace(stated(image).output, sha256=hashlib.sha256(marked).hexdigest())
     put(image, replace(stated(image), output=output))
@@ -329,7 +329,7 @@ def test_damaged_manifests_are_refused_and_never_an_error(marker, format_):
             data[rng.randrange(len(data))] = rng.randrange(256)
         data = data[: rng.randint(0, len(data))] if rng.random() < 0.3 else data
         _, manifest = jumbf.split(bytes(data), format_)
-        bare(bytes(data), format_, manifest=True)
+        only_picture(bytes(data), format_, manifest=True)
         changed += not jumbf.plain(manifest)
     assert changed > 50
 

@@ -27,7 +27,7 @@ from dpveil.mechanisms.pixel import DPPix, PixelMethod
 from dpveil.noise.bits import BitSource, SecureBits
 from dpveil.regions import Finder
 from dpveil.release.found import COUNT, PLACE
-from dpveil.release.words import FEW, LOW, TRACES
+from dpveil.release.words import CHANNELS, FEW, LOW, TRACES
 
 
 class Watched(BitSource):
@@ -191,7 +191,11 @@ def test_the_certificate_says_what_was_done():
     assert certificate.parameters.items() >= {"epsilon": 0.1, "block": 4, "neighbourhood": 16}.items()
     first = certificate.guarantees[0].scope
     assert first.covers == "box 1: 8×4 pixels at 4,8, 3 channels"
-    assert first.in_the_clear == ("position and size of the region", "everything outside the region")
+    assert first.in_the_clear == (
+        "position and size of the region",
+        CHANNELS,
+        "everything outside the region",
+    )
     assert certificate.bits == "seeded"
     assert certificate.warnings[0] == SEEDED
     assert certificate.output is None
@@ -559,9 +563,9 @@ class Brightest(Finder):
 def test_what_a_finder_saw_is_in_the_clear_unless_it_looked_at_nothing(tmp_path):
     certificate = private([Brightest(), "0,0,4,4"]).certificate
     seen, given = (guarantee.scope.in_the_clear for guarantee in certificate.guarantees)
-    assert seen == (PLACE, COUNT, "everything outside the region")
+    assert seen == (PLACE, COUNT, CHANNELS, "everything outside the region")
     assert "the guarantee compares photos in which the same is found" in PLACE
-    assert given == ("position and size of the region", "everything outside the region")
+    assert given == ("position and size of the region", CHANNELS, "everything outside the region")
     assert [record.found for record in certificate.regions] == [True, False]
     image, _ = private(Brightest()).save(tmp_path / "a.png")
     assert dpveil.verify(image).status == "consistent"

@@ -258,8 +258,6 @@ def with_contents(saved, contents: bytes, **output):
 def test_another_image_under_a_fitting_hash_must_still_have_format_and_size(saved, tmp_path):
     other = tmp_path / "other.bmp"
     Image.fromarray(photo()).save(other)
-    cut = (contents := saved[0].read_bytes())[:60] + bytes(20) + contents[80:]
-    assert "more than a picture" in with_contents(saved, cut)
     assert "not a png file" in with_contents(saved, other.read_bytes())
     saved = [path.rename(tmp_path / path.name.replace("png", "bmp")) for path in saved]
     assert with_contents(saved, other.read_bytes(), format="bmp") == ""

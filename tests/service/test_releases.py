@@ -218,6 +218,15 @@ def test_what_is_not_found_may_be_passed_over(client: Any) -> None:
     )
 
 
+def test_a_palette_is_published_on_its_owner_s_word_alone(client: Any) -> None:
+    gif = io.BytesIO()
+    Image.open(io.BytesIO(photo())).quantize(8).save(gif, "GIF")
+    settings = {"method": "fill", "regions": "2,2,8,8"}
+    for trust, publishable in (({}, False), ({"trust_source": "lossless"}, True)):
+        told = client.post("/v1/releases", files=upload(gif.getvalue(), settings, **trust)).json()
+        assert told["certificate"]["publishable"] is publishable
+
+
 def test_the_table_for_programs_lists_what_may_be_asked_if_nothing_is_found(client: Any) -> None:
     schema, *_ = re.findall(r'"if_none": ?{"enum": ?(\[[^]]*\])', client.get("/openapi.json").text)
     assert tuple(json.loads(schema)) == IF_NONE

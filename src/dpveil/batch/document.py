@@ -21,7 +21,6 @@ from dpveil.core.urls import Status
 from dpveil.errors import INTACT, CertificateError, OutputError
 from dpveil.io import MAX_PIXELS, is_present, most_bytes, received
 from dpveil.io.folders import is_link
-from dpveil.io.inflating import most_coded
 from dpveil.io.names import quoted, shown
 from dpveil.io.pdf_written import pieces, png_of, stream_of
 from dpveil.io.received import opened
@@ -127,7 +126,7 @@ def _check(file: BinaryIO, status: os.stat_result | Status, stated: DocumentCert
     `most` bytes: a file of many terabytes takes no space on a disk, and its hash takes hours.
     """
     sheets = [page.sheet for page in stated.pages]
-    if any(sheet.size > min(most, most_coded(sheet.raw)) for sheet in sheets):
+    if any(sheet.size > most for sheet in sheets):
         raise Refused(*MORE)
     if status.st_size != stated.size:
         raise Refused(*ALTERED)

@@ -19,8 +19,8 @@ from dpveil.catalogue import stated
 from dpveil.core.certificate import Certificate, this_tool
 from dpveil.errors import DPVeilError, InvalidParameter, OutputError, UsageError
 from dpveil.io import encode
-from dpveil.io.bare import bare
 from dpveil.io.jumbf import SPLIT, split
+from dpveil.io.picture_only import only_picture
 from dpveil.mechanisms.method import ALTERED, DRAWN, TRAINED
 from dpveil.release.keys import private_key, public_file
 
@@ -126,7 +126,7 @@ class Marker:
         """
         self.check(format_)
         marked = self._embedded(contents, format_, source_type(certificate))
-        if split(marked, format_)[0] != contents or not bare(marked, format_, manifest=True):
+        if split(marked, format_)[0] != contents or not only_picture(marked, format_, manifest=True):
             raise OutputError(
                 "the C2PA library wrote something else than a manifest",
                 hint="report this, with the version of c2pa-python",

@@ -12,11 +12,9 @@ from dpveil.core.certificate import MOST_BYTES, Certificate, Output
 from dpveil.core.certificate_text import parse_certificate
 from dpveil.errors import INTACT, CertificateError, PhotoError
 from dpveil.io import FORMATS, most_bytes, read_bytes
-from dpveil.io.bare import bare
 from dpveil.io.containers import format_name
-from dpveil.io.ended import webp_ends
+from dpveil.io.picture_only import only_picture
 from dpveil.io.refused import Refused
-from dpveil.release.filled import fill_problems
 
 MORE: Final = "the image file holds more than a picture, or is not as dpveil writes it"
 NO_GREY: Final = frozenset({"webp"})
@@ -38,7 +36,7 @@ class Pair:
     image: Read
     certificate: Read
 
-    def problems(self, certificate: Certificate, output: Output, max_pixels: int) -> Iterator[str]:
+    def problems(self, output: Output, max_pixels: int) -> Iterator[str]:
         """Yield why the image is not the one that its certificate describes, cheap reasons first."""
         if FORMATS.get(self.path.suffix.lower()) != output.format:
             yield f"its name does not end as that of a {output.format} file"
@@ -52,7 +50,7 @@ class Pair:
             return
         if (format_name(contents[:64]) or "unknown").lower() != output.format:
             yield f"the image is not a {output.format} file"
-        elif not bare(contents, output.format, manifest=output.manifest is not None):
+        elif not only_picture(contents, output.format, manifest=output.manifest is not None):
             yield MORE
             return  # unusual files may take long to decode
         try:
@@ -60,15 +58,10 @@ class Pair:
         except PhotoError as error:
             yield f"the image cannot be decoded: {error.message}"
             return
-        if output.format == "webp" and not webp_ends(contents):
-            yield MORE
-            return
         grey = output.format in NO_GREY and bool((photo.image == photo.image[:, :, :1]).all())
         channels = output.channels if grey else photo.channels
         if (photo.width, photo.height, channels) != (output.width, output.height, output.channels):
             yield f"the image is {photo.width}×{photo.height}×{photo.channels}, not as the certificate says"
-        else:
-            yield from fill_problems(certificate, photo.image)
 
 
 def parsed(read: Read) -> Certificate:

@@ -154,7 +154,7 @@ def _problems(pair: Pair | None, certificate: Certificate, max_pixels: int) -> I
         return
     promises = _promise_problems if certificate.guarantees else _copy_problems
     wrong = _text_problems(certificate, output, max_pixels)
-    shown = () if pair is None else pair.problems(certificate, output, max_pixels)
+    shown = () if pair is None else pair.problems(output, max_pixels)
     for problems in (wrong, shown, promises(certificate, output)):
         found = False
         for problem in problems:

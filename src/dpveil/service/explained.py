@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from dpveil.release.words import CHANNELS
+
 TRY: Final = "/v1/explain?method=dp-pix&epsilon=1&block=16&neighbourhood=256&size=128x128"
 """A request with the examples of `QUERY`; hints name it."""
 QUERY: Final[list[dict[str, Any]]] = [
@@ -37,6 +39,7 @@ QUERY: Final[list[dict[str, Any]]] = [
         ),
     )
 ]
+IN_THE_CLEAR: Final = ["position and size of the region", CHANNELS, "everything outside the region"]
 EXAMPLE: Final[dict[str, Any]] = {
     "method": "dp-pix",
     "guarantee": {
@@ -45,7 +48,7 @@ EXAMPLE: Final[dict[str, Any]] = {
         "epsilon": 1,
         "scope": {
             "covers": "region: 128×128 pixels at 0,0, 3 channels",
-            "in_the_clear": ["position and size of the region", "everything outside the region"],
+            "in_the_clear": IN_THE_CLEAR,
         },
     },
     "noise_scale": 765.0,
@@ -53,7 +56,7 @@ EXAMPLE: Final[dict[str, Any]] = {
     "sentence": "Strong: of two photos that differ in at most 256 pixels, equally likely before, nobody names"
     " the true one with more than 73.11 %. The region has 16,384 pixels: about all of them together the"
     " promise is practically none (epsilon 64).",
-    "in_the_clear": ["position and size of the region", "everything outside the region"],
+    "in_the_clear": IN_THE_CLEAR,
 }
 """A part of the answer to `TRY`."""
 EXPLANATION: Final[dict[str, Any]] = {

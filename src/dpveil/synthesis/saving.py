@@ -17,8 +17,8 @@ from dpveil.codecs.base import Crops
 from dpveil.core.certificate import MOST_BYTES
 from dpveil.errors import INTACT, CertificateError, OutputError, PhotoError
 from dpveil.io import encode, is_present, make_folder, read_bytes, received, write_together
-from dpveil.io.bare import bare
 from dpveil.io.names import quoted, shown
+from dpveil.io.picture_only import only_picture
 from dpveil.io.refused import Refused
 from dpveil.noise.bits import BitSource, kind_of
 from dpveil.synthesis.certificate import SetCertificate, parse
@@ -150,7 +150,7 @@ def _problems(folder: Path, certificate: SetCertificate) -> Iterator[str]:
             yield f"{name} is missing"
         elif hashlib.sha256(contents).hexdigest() != digest:
             yield f"{name} was changed: its SHA-256 is not the one in the certificate"
-        elif not bare(contents, "png"):
+        elif not only_picture(contents, "png"):
             yield f"{name} holds more than a picture, or is not as dpveil writes it"
         elif name == SHEET:
             cells = _decoded(contents, SHEET_PIXELS)
