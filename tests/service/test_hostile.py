@@ -45,7 +45,6 @@ PHOTO, TEXT = part("photo", photo()), part("settings", json.dumps(SETTINGS).enco
         (b"", FORM, 400, "ends before"),
         (b"garbage", FORM, 400, "is not what multipart"),
         (body(), FORM, 400, ""),
-        (body(PHOTO), FORM, 400, '"settings" is missing'),
         (body(TEXT), FORM, 400, '"photo" is missing'),
         (body(PHOTO, TEXT, TEXT), FORM, 400, "is there twice"),
         (body(PHOTO, TEXT, part("more", b"")), FORM, 400, 'the part "more" is not expected'),

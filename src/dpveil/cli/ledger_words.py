@@ -17,6 +17,17 @@ if TYPE_CHECKING:
 Url = Annotated[str, typer.Option("--ledger", metavar="URL", help="The ledger, such as sqlite:///budget.db.")]
 
 
+def place_of(url: str) -> str:
+    """Return the URL of a ledger without a password, as it may be shown."""
+    from dpveil.ledger.sqlite_files import START
+
+    if url.lower().startswith(START):
+        return say.still(url)
+    from dpveil.ledger.postgres_url import target_of
+
+    return target_of(url)[1]
+
+
 def account_of(ledger: Ledger, subject: str) -> Account:
     """Return the account of a subject; raises `UnknownName`, with a name that is like it, if there is none
     and no limit is on its path.

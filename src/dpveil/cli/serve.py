@@ -10,6 +10,7 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.key import opened
+from dpveil.cli.ledger_words import place_of
 from dpveil.cli.options import Text
 from dpveil.errors import UsageError
 from dpveil.service.limits import Limits
@@ -124,7 +125,7 @@ def _about(setup: Setup, ledger: Text, service: Service) -> Iterator[str]:
     from dpveil.core.guarantee import counted
 
     yield (
-        f"ledger: {_place(ledger)}, which pays for every release"
+        f"ledger: {place_of(ledger)}, which pays for every release"
         if ledger
         else "ledger: none, so nobody remembers what is spent; --ledger names one"
     )
@@ -145,17 +146,6 @@ def _about(setup: Setup, ledger: Text, service: Service) -> Iterator[str]:
         else f"certificates: signed by {setup.sign.public.fingerprint}"
     )
     yield f"workers: {service.desk.pool.count}, which start now"
-
-
-def _place(url: str) -> str:
-    """Return the URL of a ledger without a password."""
-    from dpveil.ledger.sqlite_files import START
-
-    if url.lower().startswith(START):
-        return url
-    from dpveil.ledger.postgres_url import target_of
-
-    return target_of(url)[1]
 
 
 def _stopped(left: Left) -> str:

@@ -11,12 +11,9 @@ import hashlib
 import importlib
 import inspect
 import os
-import tempfile
 from collections.abc import Callable
 from types import FunctionType, ModuleType, SimpleNamespace
-from typing import Any, Final, TypeVar
-
-Loaded = TypeVar("Loaded")
+from typing import Any, Final
 
 LOAD_COST: Final = 25_000_000
 """Table look-ups of plain code that take about as long as loading the compiled kernels."""
@@ -46,16 +43,20 @@ def compile_now() -> None:
     The environment variable DPVEIL_PLAIN=1, read when dpveil is imported, disables compiled code.
     """
     if _State.kernels is None:
-        _State.kernels = _with_a_cache(lambda: importlib.import_module("dpveil.noise.kernels"))
+        _State.kernels = importlib.import_module("dpveil.noise.kernels")
 
 
-def _with_a_cache(load: Callable[[], Loaded]) -> Loaded:
-    """Return `load()`; if numba finds no writable cache directory, give it a temporary one."""
-    try:
-        return load()
-    except RuntimeError:  # numba raises it at decoration when it cannot write its cache
-        os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(prefix="dpveil-numba-")
-        return load()
+def jit(signature: Any = None, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Return numba's `njit` with a cache on disk; without one where neither package nor home is writable."""
+    from numba import njit  # slow to import: half a second
+
+    def compiling(function: Callable[..., Any]) -> Any:
+        try:
+            return njit(signature, cache=True, nogil=True, **options)(function)
+        except RuntimeError:  # what numba raises where it finds no folder for its cache
+            return njit(signature, nogil=True, **options)(function)
+
+    return compiling
 
 
 def loops(modules: tuple[ModuleType, ...], work: int) -> Any:
@@ -76,7 +77,7 @@ def compiled(modules: tuple[ModuleType, ...], work: int) -> Any | None:
     if name not in _State.loops and not _State.plain:
         _State.done += work
         if _State.kernels is not None or _State.done > LOAD_COST:
-            _State.loops[name] = _with_a_cache(lambda: _compiled(modules))
+            _State.loops[name] = _compiled(modules)
     return None if _State.plain else _State.loops.get(name)
 
 
@@ -106,10 +107,7 @@ def _compiled(modules: tuple[ModuleType, ...]) -> SimpleNamespace:
     `_nrt=False` drops numba's runtime: no function allocates an array, and reference counts of the arguments
     would take longer than the arithmetic.
     """
-    from numba import njit  # slow to import: half a second
-
-    options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "forceinline": True}
-    options["_nrt"] = False
+    options: dict[str, Any] = {"error_model": "numpy", "forceinline": True, "_nrt": False}
     sources = hashlib.sha256(b"".join(map(_source, modules))).hexdigest()[:16]
     done: dict[str, Any] = {}
     for module in modules:
@@ -119,5 +117,5 @@ def _compiled(modules: tuple[ModuleType, ...]) -> SimpleNamespace:
             twin = FunctionType(plain.__code__, space, name, plain.__defaults__)
             # numba's cache key covers one file, but the compiled code depends on all of them
             twin.__qualname__ = f"{name}_{sources}"
-            space[name] = done[name] = njit(**options)(twin)
+            space[name] = done[name] = jit(**options)(twin)
     return SimpleNamespace(**done)

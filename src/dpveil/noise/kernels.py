@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types
+from numba import types
+
+from dpveil.noise.backend import jit
 
 
-@njit("i8[:](u8[:, ::1], u8[:, ::1], i8[::1], i8, i8, i8[::1])", cache=True, nogil=True)
+@jit("i8[:](u8[:, ::1], u8[:, ::1], i8[::1], i8, i8, i8[::1])")
 def laplace(words, packed, powers, total_bits, column_bits, out):
     """Fill `out` with signed geometric integers; return the indices of samples that need more bits."""
     columns = np.uint64((1 << column_bits) - 1)
@@ -35,15 +37,13 @@ def laplace(words, packed, powers, total_bits, column_bits, out):
     return todo[:count].copy()
 
 
-@njit(
+@jit(
     [
         types.void(
             types.u8[:, ::1], types.i8, types.Array(kind, 1, "A", readonly=True), types.u8[::1], kind[:]
         )
         for kind in (types.i8, types.u1)
     ],
-    cache=True,
-    nogil=True,
 )
 def matrix(packed, column_bits, rows, words, out):
     """Fill `out` with one outcome for each row number and word; `rows` and `out` have the same dtype."""
@@ -56,7 +56,7 @@ def matrix(packed, column_bits, rows, words, out):
         out[i] = column if below else entry & columns
 
 
-@njit("i8[:](u8[:, ::1], u8[::1], u8[::1], i8, i8, i8, i8, i8[::1])", cache=True, nogil=True)
+@jit("i8[:](u8[:, ::1], u8[::1], u8[::1], i8, i8, i8, i8, i8[::1])")
 def gaussian(words, packed, sure, total_bits, accept_bits, block_bits, blocks, out):
     """Fill `out` with integers proposed from blocks; return the indices whose acceptance is not yet
     certain.

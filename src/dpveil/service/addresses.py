@@ -147,7 +147,7 @@ class Addresses:
     async def _plan(self, do: str, order: Order) -> Answer:
         try:
             async with self.desk.turns.turn(order.caller):
-                told = await self.desk.ask(do, order.settings, order.photo)
+                told = await self.desk.ask(do, order.settings, order.photo, order.digest)
             return Answer.plan(await costs.of_plan(self.desk, order, told) if do == PLAN else told)
         except DPVeilError as error:
             return Answer.refused(error)

@@ -78,8 +78,12 @@ def main() -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(nowhere, standard)
-    _warm()
     with suppress(BrokenPipeError):
+        try:
+            _warm()
+        except Exception as error:  # noqa: BLE001  told to the operator: no photo was read yet
+            write(answers, {"failed": f"{type(error).__name__}: {error}"[:300]})
+            return
         write(answers, {"ready": True})
         serve(requests, answers)
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Callable
-from contextlib import AsyncExitStack, suppress
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -31,6 +32,7 @@ from dpveil.service.problems import (
     Conflict,
     Lost,
     NotKept,
+    WorkerEnded,
     kind_of,
     lost_if,
     problem,
@@ -49,6 +51,8 @@ SMALL: Final = 1 << 20
 """Bytes of an image below which it is checked at once: another thread would take longer."""
 SHORT: Final = 1 << 14
 """Bytes of a certificate below which it is: reading it takes 0.2 s for each MiB, with nobody else served."""
+MOST_DEATHS: Final = 1000
+"""Most requests that are known for having ended a worker."""
 STOPS: Final = "the service stops, and this was not paid for yet"
 LEFT: Final = DPVeilError("the service failed", hint="send it again")
 DELETED: Final = "the job was deleted while it was planned"
@@ -73,15 +77,36 @@ class Desk:
         self.left: Left | None = None
         self._jobs: dict[str, Job] = {}
         self._unnoted: dict[str, str] = {}
+        self._deaths: deque[int] = deque(maxlen=MOST_DEATHS)
         self._results, self._payments = Line("results", store.together), Line("payments", budget.together)
 
-    async def ask(self, do: str, settings: dict[str, Any], photo: bytes = b"") -> dict[str, Any]:
-        """Return a worker's answer to what draws nothing: methods, an explanation, a plan."""
+    async def ask(
+        self, do: str, settings: dict[str, Any], photo: bytes = b"", digest: bytes = b""
+    ) -> dict[str, Any]:
+        """Return a worker's answer to what draws nothing: methods, an explanation, a plan.
+
+        `digest` is that of photo and settings.
+        """
         told = {"do": do, "settings": settings, "pixels": self.limits.pixels}
-        async with self.pool.worker() as worker:
-            answer, _ = await worker.ask(told, photo, self.limits.plan_seconds)
-            await worker.finish()
-            return answer
+        with self._first_death(digest or f"{do} {settings}".encode()):
+            async with self.pool.worker() as worker:
+                answer, _ = await worker.ask(told, photo, self.limits.plan_seconds)
+                await worker.finish()
+        return answer
+
+    @contextmanager
+    def _first_death(self, digest: bytes) -> Iterator[None]:
+        """Raise `Busy` where a worker dies of a request for the first time: somebody may have killed it."""
+        request = hash(digest)  # by a key of this process: nothing of the photo is kept
+        try:
+            yield
+        except WorkerEnded as error:
+            if not error.died or request in self._deaths:
+                raise
+            self._deaths.append(request)
+            raise Busy("the worker of this request ended", after=1) from error
+        if request in self._deaths:
+            self._deaths.remove(request)
 
     async def begin(self, order: Order, share: Share) -> tuple[Result, bool]:
         """Return the result of an order, which may still be in the making, and whether it is a new one."""
@@ -188,7 +213,8 @@ class Desk:
         """Make a release and keep it, or why it was not made; raises nothing."""
         try:
             async with self.turns.turn(order.caller):
-                await self._release(self._jobs[id_], order, share)
+                with self._first_death(order.digest):
+                    await self._release(self._jobs[id_], order, share)
             self.metrics.releases.inc()
         except asyncio.CancelledError:
             await self._failed(id_, Busy(STOPS, after=10))

@@ -60,7 +60,7 @@ UPLOAD: Final = {
         "multipart/form-data": {
             "schema": {
                 "type": "object",
-                "required": ["photo", "settings"],
+                "required": ["photo"],
                 "properties": {"photo": SENT, "settings": SETTINGS},
             },
             "encoding": {"settings": {"contentType": JSON}},

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from dpveil.batch.process import ONE_THREAD
 from dpveil.core.environment import passed_on
-from dpveil.errors import DPVeilError
+from dpveil.errors import DPVeilError, OutputError
+from dpveil.service import log
 from dpveil.service.limits import Limits
 from dpveil.service.problems import Busy, WorkerEnded, refusal
 from dpveil.service.wire import SMALL, Answers, Message, packed
@@ -119,8 +120,10 @@ class Worker:
                 if stdin.transport.get_write_buffer_size():
                     async with asyncio.timeout(seconds):
                         await stdin.drain()
-        except (OSError, TimeoutError) as error:
+        except TimeoutError as error:
             raise WorkerEnded from error
+        except OSError as error:
+            raise WorkerEnded(died=True) from error
 
     async def _answer(self, seconds: float, most: int = 0) -> Message:
         answer, contents = await self._heard(seconds, most)
@@ -137,13 +140,15 @@ class Worker:
             answer, contents = await self._answers.receive(most, seconds)
         except TimeoutError as error:
             raise WorkerEnded(slow=seconds) from error
-        except (EOFError, OSError, ValueError) as error:
+        except (EOFError, OSError) as error:
+            raise WorkerEnded(died=True) from error
+        except ValueError as error:
             raise WorkerEnded from error
         if answer.pop("number", None) != self._number:
             raise WorkerEnded
         if "failed" in answer:
             kind = answer["failed"] if isinstance(answer["failed"], str) else ""
-            raise WorkerEnded(kind=kind[:100], memory=kind == "MemoryError")
+            raise WorkerEnded(kind=kind[:300], memory=kind == "MemoryError")
         return answer, contents
 
     @property
@@ -173,6 +178,13 @@ def _parted(answer: dict[str, Any], contents: bytes) -> Message:
         raise WorkerEnded from error
 
 
+def _reason(error: WorkerEnded | OSError) -> str:
+    """Return why a worker did not start."""
+    if isinstance(error, OSError):
+        return str(error)
+    return error.kind or (f"it is not ready after {error.slow:g} s" if error.slow else "it ended at once")
+
+
 class Pool:
     """`count` workers, which are started at once; requests wait in line for one, `limits.waiting` at most."""
 
@@ -183,9 +195,14 @@ class Pool:
         self._all: set[Worker] = set()
         self._starting: set[asyncio.Task[None]] = set()
 
-    def start(self) -> None:
-        """Begin to start the workers."""
-        for _ in range(self.count):
+    async def start(self) -> None:
+        """Start a worker, then begin to start the others; raises `OutputError` if the first cannot start."""
+        try:
+            self._add(await Worker.start(self.limits, self.program))
+        except (WorkerEnded, OSError) as error:
+            hint = "release a photo by dpveil obfuscate as the same user, which says more"
+            raise OutputError(f"no worker can start: {_reason(error)}", hint=hint) from error
+        for _ in range(self.count - 1):
             self._begin()
 
     @property
@@ -235,12 +252,15 @@ class Pool:
 
     async def _started(self) -> None:
         while True:
-            with suppress(DPVeilError, OSError):
-                worker = await Worker.start(self.limits, self.program)
-                self._all.add(worker)
-                self._idle.put_nowait(worker)
-                return
+            try:
+                return self._add(await Worker.start(self.limits, self.program))
+            except (WorkerEnded, OSError) as error:
+                log.write("worker not started", reason=_reason(error))
             await asyncio.sleep(PAUSE_SECONDS)
+
+    def _add(self, worker: Worker) -> None:
+        self._all.add(worker)
+        self._idle.put_nowait(worker)
 
     async def end(self) -> None:
         """Kill all workers."""

@@ -100,12 +100,17 @@ class Busy(TooMany):
 
 
 class WorkerEnded(ServiceError):
-    """A worker ended, or was ended, while it read a photo: nothing was released."""
+    """A worker ended, or was ended, while it read a photo: nothing was released.
+
+    It `died` if it ended without a word, of the photo or because somebody killed it.
+    """
 
     status = 422
 
-    def __init__(self, *, slow: float | None = None, memory: bool = False, kind: str = "") -> None:
-        self.slow, self.memory, self.kind = slow, memory, kind
+    def __init__(
+        self, *, slow: float | None = None, memory: bool = False, kind: str = "", died: bool = False
+    ) -> None:
+        self.slow, self.memory, self.kind, self.died = slow, memory, kind, died
         reason = f"takes longer than {slow:g} s" if slow else "ends the process that reads it"
         reason = "does not fit into memory" if memory else reason
         super().__init__(f"the request {reason}", hint="make the photo smaller, or choose fewer regions")
@@ -155,6 +160,8 @@ STATUS: Final[Mapping[str, int]] = {
     "DPVeilError": 500,
 }
 """The status of each class of `dpveil.errors`; those of the service have their own."""
+LEDGER_SECONDS: Final = 60
+"""Seconds before another attempt where the ledger fails, as on a full disk."""
 PHOTO: Final = "photo"
 SETTINGS: Final = "settings"
 CONCERNS: Final[Mapping[str, str]] = {
@@ -210,8 +217,15 @@ def problem(error: DPVeilError) -> dict[str, Any]:
         "status": status_of(error),
         **({"about": CONCERNS[kind]} if kind in CONCERNS else {}),
         **({"hint": error.hint} if error.hint else {}),
-        **({"retry_after": error.after} if isinstance(error, ServiceError) and error.after else {}),
+        **({"retry_after": after} if (after := _after(error)) else {}),
     }
+
+
+def _after(error: DPVeilError) -> int | None:
+    """Return the seconds to wait before another attempt, where waiting helps."""
+    if isinstance(error, ServiceError):
+        return error.after
+    return LEDGER_SECONDS if status_of(error) == Busy.status else None
 
 
 @contextmanager

@@ -164,7 +164,6 @@ def _watched(desk: Desk, held: Held) -> Sequence[tuple[str, str, Callable[[], fl
 def _lifespan(desk: Desk) -> Callable[[FastAPI], Any]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        desk.pool.start()
         sweeping = asyncio.create_task(_sweep(desk))
         try:
             yield
@@ -197,7 +196,8 @@ class _Server(uvicorn.Server):
             super().handle_exit(sig, frame)
 
     async def startup(self, sockets: Any = None) -> None:
-        """Start, and tell the port that is listened at."""
+        """Start the workers, then listen, and tell the port; raises `OutputError` if no worker can start."""
+        await self.service.desk.pool.start()
         await super().startup(sockets=sockets)
         if self.started:
             self.told(self.servers[0].sockets[0].getsockname()[1])
@@ -254,7 +254,8 @@ def listening(host: str, port: int) -> list[socket.socket]:
 
 
 def _listening(family: int, address: tuple[Any, ...]) -> socket.socket:
-    one = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio sets TCP_NODELAY only where the protocol is named; without it, answers wait for delayed ACKs
+    one = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:

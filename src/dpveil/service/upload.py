@@ -27,7 +27,7 @@ SMALL: Final = 1 << 20
 PHOTO: Final = "photo"
 PARTS: Final = (PHOTO, "settings")
 """The parts of an upload, of which the first may be there several times."""
-FORM: Final = 'send multipart/form-data with the parts "photo" and "settings"'
+FORM: Final = 'send multipart/form-data with the parts "photo" and, if you like, "settings"'
 SHAPE: Final = re.compile(rb"multipart/form-data\s*;", re.IGNORECASE)
 
 
@@ -171,15 +171,14 @@ class _Form:
             raise BadRequest("the body is not what multipart/form-data is", hint=FORM) from None
 
     def upload(self) -> Upload:
-        """Return the parts, all of which have to be there."""
+        """Return the parts."""
         if not self.ended:
             raise BadRequest("the body ends before its last boundary", hint="send it again")
-        for name in PARTS:
-            if name not in self.parts:
-                raise BadRequest(f'the part "{name}" is missing', hint=FORM)
+        if PHOTO not in self.parts:
+            raise BadRequest('the part "photo" is missing', hint=FORM)
         given = self.parts.pop(PHOTO)
         photos = [bytes(given.pop(0)) for _ in range(len(given))]  # none is in memory twice for long
-        settings = bytes(self.parts.pop("settings")[0])
+        settings = bytes(self.parts.pop("settings", [b"{}"])[0])  # without any: the defaults
         told = hashlib.sha256(settings).digest()
         return Upload(photos, settings, [hashlib.sha256(photo).digest() + told for photo in photos])
 

