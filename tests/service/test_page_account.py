@@ -208,7 +208,6 @@ def test_no_warning_on_the_page_names_a_command_or_a_setting() -> None:
     place = Region(Box(1, 1, 9, 9), score=0.2)
     notes = [
         heads.STAYS_NOTE,
-        Note(heads.TURNED_NOTE.replace("{face}", "face 1"), protect="box"),
         Note(heads.REPLACED_NOTE.format(share=40) + heads.LESS, protect="head"),
         *words.doubtful_note([place]),
         *words.doubtful_note([place, place]),
