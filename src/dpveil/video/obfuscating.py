@@ -16,7 +16,7 @@ from dpveil.batch.resume import ALONE, ARGUMENTS, taken
 from dpveil.batch.run import FORGOTTEN
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.task import Task
-from dpveil.core.notes import Aside, Unfinished
+from dpveil.core.notes import Aside, Caution, Unfinished
 from dpveil.core.numbers import Json, exact, to_json
 from dpveil.core.origin import FACE
 from dpveil.errors import DPVeilError, OutputError, TooWeak
@@ -232,7 +232,7 @@ def _entry(status: str, task: Task, stated: VideoCertificate, notes: tuple[str, 
     quote = stated.quote
     faces = all(track.kind == FACE for group in quote.persons for track in group)
     promise = Promise(quote.guarantees, quote.total, quote.strength, faces=faces)
-    return Entry(status, task.source, task.output, promise, (*stated.warnings, *notes))
+    return Entry(status, task.source, task.output, promise, (*map(Caution, stated.warnings), *notes))
 
 
 def _about(plan: VideoPlan) -> tuple[str, ...]:
