@@ -261,7 +261,7 @@ def test_drawn_heads_can_be_asked_for(shell, photo):
 def test_a_photo_without_a_face_is_refused(shell, photo):
     code, out, err = shell("obfuscate", photo.with_name("nobody.png"), "--out", "private.png")
     assert (code, out) == (1, "")
-    assert "no face was found: lower --threshold, give a box with --regions" in err
+    assert "no face was found: " in err
     assert "promised:" not in err
     assert not Path("private.png").exists()
 
