@@ -288,6 +288,14 @@ def test_warnings_of_certificates_come_first_and_once(cli):
     assert [line for line in warned if "anywhere" in line] == warned[:2]
 
 
+@pytest.mark.parametrize("method", [("fill",), ("dp-pix", "--epsilon", "1", "--block", "8")])
+def test_only_what_costs_is_said_to_cost_again(cli, method):
+    arguments = ("obfuscate", "in", "--out", "out", "--method", *method, "--regions")
+    assert cli(*arguments, "whole")[0] == 0
+    code, _, err = cli(*arguments, "1,1,8,8")
+    assert (code, "cost" in err.splitlines()[0]) == (1, method != ("fill",))
+
+
 def test_untried_photos_are_one_line(cli):
     for number in range(5):
         Image.fromarray(np.zeros((20, 24, 3), np.uint8)).save(f"in/{number}.png")
