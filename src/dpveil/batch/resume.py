@@ -52,7 +52,7 @@ def finished(
             )
         raise DPVeilError(
             f"{shown(task.source)} was replaced or changed since {shown(output)} was released from it",
-            hint=f"{_alone(choices)}, or choose another {{out}}",
+            hint=f"{released_again(choices)}, or choose another {{out}}",
             arguments=ARGUMENTS,
         )
     if choices.at_least is None:
@@ -140,7 +140,7 @@ def _signed(output: Path, stated: Certificate, choices: Choices) -> Certificate:
     for name in (name for name, lacking in lacks.items() if lacking):
         raise DPVeilError(
             f"{shown(output)} is a release with these settings, and {LACKS[name]}",
-            hint=f"leave out {{{name}}} to keep it, or choose another {{out}}; or {_alone(choices)}",
+            hint=f"leave out {{{name}}} to keep it, or choose another {{out}}; or {released_again(choices)}",
             arguments=ARGUMENTS,
         )
     return stated
@@ -151,11 +151,11 @@ def _place(task: Task, choices: Choices, state: State) -> tuple[Path, Certificat
     if _exists(task.output):
         if stated := same(task.output, choices):
             return task.output, stated
-        raise taken(task.output, _alone(choices))
+        raise taken(task.output, released_again(choices))
     for place in earlier(task):
         raise DPVeilError(
             f"{shown(place)} may be an earlier release of it, so it is not released again",
-            hint=f"name outputs as then ({{names}}), or choose another {{out}}; or {_alone(choices)}",
+            hint=f"name outputs as then ({{names}}), or choose another {{out}}; or {released_again(choices)}",
             arguments=ARGUMENTS,
         )
     if task.former is None or not _exists(task.former):
@@ -167,7 +167,7 @@ def _place(task: Task, choices: Choices, state: State) -> tuple[Path, Certificat
     raise _of_whom(task, task.former, state)
 
 
-def _alone(choices: Choices) -> str:
+def released_again(choices: Choices) -> str:
     """Return the remedy for one photo, and what that costs."""
     return ALONE if choices.free else f"{ALONE}, which costs again"
 
