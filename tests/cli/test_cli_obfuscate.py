@@ -184,6 +184,23 @@ def test_numbers_whose_photos_nobody_knows_are_refused(release, cli):
     assert release("--force")[0] == 0
 
 
+@pytest.mark.parametrize(
+    "names",
+    [("in/A.PNG", "in/a.png"), ("in/Sub/a.jpg", "in/sub/a.jpg"), ("in/\u00e9.png", "in/e\u0301.png")],
+)
+def test_photos_with_one_output_are_rivals_and_the_rest_is_released(cli, names):
+    shutil.rmtree("in")
+    for name in (*names, "in/other.png"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("L", (9, 9)).save(name)
+    if len(list(Path("in").rglob("*.*"))) < 3:
+        pytest.skip("this disk takes the names for one")
+    code, out, _ = cli("obfuscate", "in", "--out", "out", "--method", "fill", "--json")
+    told = {status: {entry["input"] for entry in entries} for status, entries in json.loads(out).items()}
+    assert (code, told["released"], told["failed"]) == (1, {"in/other.png"}, {*names})
+    assert [path.name for path in Path("out").rglob("*.png")] == ["other.png"]
+
+
 @pytest.mark.parametrize("first", ["keep", "number"])
 def test_other_names_are_no_way_to_release_a_photo_twice(release, cli, monkeypatch, first):
     other = {"keep": "number", "number": "keep"}[first]

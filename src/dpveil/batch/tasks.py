@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from errno import ENOENT
 from itertools import chain
 from pathlib import Path
@@ -45,9 +46,10 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep", scan: 
     `scan.pdf-page-0001.png`; if `out` is a .pdf, they become that. With
     `names` "number" all outputs are in `out` as photo-000001.png and so on; a photo keeps its number, which
     `release_all` stores before anything is drawn.
-    Writes nothing. Raises `UsageError` if two photos have the same output, an output would overwrite an
-    input, `out` is an input folder, several photos have one file name as output, or one photo a new folder
-    whose name looks like a mistyped file name; and `OutputError` for a file in a folder that does not exist.
+    Writes nothing. Photos with one output are rivals, of which none is released. Raises `UsageError` if an
+    output would overwrite an input, `out` is an input folder, several photos have one file name as output, or
+    one photo a new folder whose name looks like a mistyped file name; and `OutputError` for a file in a
+    folder that does not exist.
     """
     if names not in NAMES:
         hint = f"{meant(names, NAMES)}write {' or '.join(NAMES)}"
@@ -254,16 +256,13 @@ def _key(path: Path) -> str:
 
 
 def checked(tasks: list[Task], sources: Iterable[Path]) -> list[Task]:
-    """Return the tasks; raises `UsageError` if two have one output, or an output is one of the `sources`."""
-    places: dict[str, Task] = {}
+    """Return the tasks, those with one output as rivals.
+
+    Raises `UsageError` if an output is one of the `sources`, or two files of many would be written to one.
+    """
+    places: dict[str, list[Path]] = {}
     for task in tasks:
-        other = places.setdefault(_key(task.output), task)
-        if other is not task:
-            raise UsageError(
-                f"{shown(other.source)} and {shown(task.source)} would both be written to"
-                f" {shown(task.output)}",
-                hint="rename one, or release them into different folders",
-            )
+        places.setdefault(_key(task.output), []).append(task.source)
     originals = {identity(source) for source in sources}
     beside = (place for task in tasks for place in (task.output, certificate_path(task.output)))
     packed = [shard.target for shard in _shards(tasks)]
@@ -271,7 +270,14 @@ def checked(tasks: list[Task], sources: Iterable[Path]) -> list[Task]:
         if identity(target) in originals:
             problem = f"{shown(target)} is one of the inputs"
             raise UsageError(problem, hint="choose another {out}", arguments=ARGUMENTS)
-    return tasks
+    return [_beside(task, places[_key(task.output)]) for task in tasks]
+
+
+def _beside(task: Task, sources: Sequence[Path]) -> Task:
+    """Return the task of one of the sources of an output, with another one as its rival, if there is one."""
+    if len(sources) == 1:
+        return task
+    return replace(task, rival=sources[1] if sources[0] == task.source else sources[0])
 
 
 def _shards(tasks: Iterable[Task]) -> list[Shard]:

@@ -90,6 +90,7 @@ class ClipRun:
         `dpveil.errors`; after any of them, as after an interrupt, the same call goes on where this one was.
         """
         choices = self.choices
+        task.check_alone()
         name_of(task.source)
         if not choices.force and (there := self._finished(task, progress)) is not None:
             return _skipped(task, there)
