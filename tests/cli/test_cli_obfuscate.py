@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import shutil
 import stat
 from pathlib import Path
@@ -307,22 +308,18 @@ def test_a_file_is_written_into_a_folder_that_exists_and_a_folder_is_made(cli):
     assert Path("no/such/bob.png").exists()
 
 
-def test_linked_folders_are_said_to_be_left_out(cli, release):
-    for name in ("one", "two", "in/real"):
-        Path(name).mkdir()
-    for name in ("two", "one", "out"):
-        Path("in", name).symlink_to(Path(name).absolute())
-    said = "2 linked folders were left out, such as in/one: name it to release what it holds\n"
+def test_links_out_of_a_folder_and_hidden_photos_are_left_out_and_counted(cli, release):
+    for name in ("elsewhere", "in/.thumbnails"):
+        shutil.copytree("in", name, ignore=lambda folder, names: {".thumbnails"})
+    Path("in/folder").symlink_to(Path("elsewhere").absolute())
+    Path("in/anna 2.png").symlink_to(Path("elsewhere/anna.png").absolute())
+    Path("in/anna 3.png").symlink_to("anna.png")
     code, document, err = release()
-    assert (code, len(document["released"]), err.count("left out")) == (0, 2, 1)
-    assert f"warning: {said}" in err
-    Path("in/two").unlink()
-    assert "warning: 1 linked folder was left out, such as in/one: name it" in release()[2]
-    Path("links").mkdir()
-    Path("in/one").rename("links/one")
-    err = cli("obfuscate", "links", "--out", "out", *GOOD)[2]
-    assert "no photos among the inputs; 1 linked folder was left out, such as links/one" in err
-    assert "left out" not in release()[2]
+    assert (code, inputs(document["released"])) == (0, ["in/anna.png", "in/bob.png"])
+    told = {what: number for number, what in re.findall(r"left out: (\S+) ([a-z ]+), such", err)}
+    assert told == {"links": "2", "hidden photos": "2"}
+    named = cli("obfuscate", "in/anna 2.png", "in/.thumbnails/bob.png", "--out", "named", *GOOD)
+    assert (named[0], "left out" in named[2]) == (0, False)
 
 
 def test_faces_are_chosen_in_place_of_regions_that_hold_none(cli):

@@ -368,3 +368,8 @@ def test_a_shard_that_was_cut_anywhere_is_never_taken_for_whole(shard, tmp_path)
         cut.write_bytes(data[:size])
         assert any(isinstance(one, PhotoError) for one in photos([cut])), size
     assert not any(isinstance(one, PhotoError) for one in photos([shard]))
+
+
+def test_help_names_every_kind(shell) -> None:
+    told = shell("train", "--help")[1]
+    assert [kind for kind in (*TRAINERS, *OTHERS) if kind not in told] == []
