@@ -36,8 +36,6 @@ FILES = sorted((*SOURCE.rglob("*.py"), *(RESEARCH / "src").rglob("*.py")))
 METHODS = sorted(registry.METHODS.items())
 MECHANISMS = sorted(scalar.TABLE.items())
 SECTIONS = ("What it does", "What it promises", "Parameters", "What to know")
-FUNCTION_LINES = 40
-FILE_LINES = 300
 
 
 @cache
@@ -250,23 +248,6 @@ def test_errata_page_and_tests_agree() -> None:
 
 
 # Shape of the code
-
-
-def test_files_and_functions_are_short() -> None:
-    sizes = {name_of(path): (len(read(name_of(path)).splitlines()), FILE_LINES) for path in FILES}
-    sizes |= {
-        f"{node.name} in {name_of(path)}": (function_lines(node), FUNCTION_LINES)
-        for path, tree in trees().items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
-    clean(f"{name} has {lines} lines" for name, (lines, most) in sizes.items() if lines > most)
-
-
-def function_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Return the lines of a function's body without its docstring: a table of options is not code."""
-    body = node.body[1:] if ast.get_docstring(node) is not None else node.body
-    return (node.end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
 def breaches(tree: ast.AST) -> Iterator[str]:

@@ -14,11 +14,12 @@ import pytest
 from PIL import Image
 
 from dpveil.cli import run, train_codec, train_networks
+from dpveil.cli.train import OTHERS
 from dpveil.codecs import Codec, load
 from dpveil.core.photo import Photo
 from dpveil.errors import PhotoError
 from dpveil.training import PASSES
-from dpveil.training.codecs import measured
+from dpveil.training.codecs import TRAINERS, measured
 from dpveil.training.crops import CropFile, centred, photos
 
 COUNT = 45
