@@ -20,8 +20,8 @@ from dpveil.regions.finder import Finder
 from dpveil.regions.numbering import Order, reading_order
 
 NOTHING: Final = (
-    "give a box with {regions}; {if_none} copy releases it as it is, {method} fill with {regions} whole as"
-    " one grey"
+    "give a box with {regions}; {if_none} copy releases it as it is, {method} fill with {regions} whole hides"
+    " all of it"
 )
 """The remedy where nothing is found."""
 ARGUMENTS: Final = {name: name for name in ("regions", "if_none", "method")}
