@@ -2,7 +2,7 @@
 
     python docs/make_readme.py
 
-The only picture that the repository holds, as README.md is read without the site; run this when methods change.
+The only picture that the repository holds, as README.md is read without the site.
 """
 
 from __future__ import annotations
