@@ -1,8 +1,8 @@
-"""The picture at the top of the README: a public photograph, and what the first command makes of it.
+"""The picture at the top of the README: a public photograph, and releases with pixels and with one colour.
 
     python docs/make_readme.py
 
-The only picture that the repository holds, as README.md is read without the site; run this when faces change.
+The only picture that the repository holds, as README.md is read without the site.
 """
 
 from __future__ import annotations
@@ -19,14 +19,18 @@ from dpveil.noise.bits import SeededBits
 TARGET = Path(__file__).parent / "before-after.png"
 VIEW = (slice(0, 264), slice(92, 356))
 SIDE, GAP, SEED = 240, 12, 24
+RELEASES = (("dp-pix", {"epsilon": 2, "block": 16, "neighbourhood": 16}), ("fill", {"level": 127}))
 
 
 def before_and_after() -> Image.Image:
-    """Return the photograph and its release by the default method, side by side."""
+    """Return the photograph and its releases, side by side."""
     photo = dpveil.Photo(data.astronaut())
-    release = dpveil.plan(photo).release(bits=SeededBits(SEED))
-    page = Image.new("RGB", (2 * SIDE + GAP, SIDE), "white")
-    for place, image in enumerate((photo.image, release.image)):
+    images = [photo.image]
+    for method, parameters in RELEASES:
+        plan = dpveil.plan(photo, method, regions="faces", **parameters)
+        images.append(plan.release(bits=SeededBits(SEED)).image)
+    page = Image.new("RGB", (len(images) * (SIDE + GAP) - GAP, SIDE), "white")
+    for place, image in enumerate(images):
         tile = Image.fromarray(np.ascontiguousarray(image[VIEW])).resize(
             (SIDE, SIDE), Image.Resampling.LANCZOS
         )

@@ -17,7 +17,7 @@ from skimage import data
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^\$ dpveil (obfuscate (?:.|\\\n)*?)(?<!\\)\n", README, re.MULTILINE)
-FIRST, _, PIXELS, *_ = (command.replace("\\\n", " ").split() for command in COMMANDS)
+FIRST, _, GREY, PIXELS, *_ = (command.replace("\\\n", " ").split() for command in COMMANDS)
 INSTALL = re.search(r"^python3 -m pip install (.*)\ndpveil (install faces)$", README, re.MULTILINE)
 """What a reader of the README types: dpveil and the files of faces, then what finds faces."""
 LEFT_OUT = ("packages/", "demo/", "site/", ".venv")
@@ -64,7 +64,7 @@ def test_in_an_empty_environment_it_releases_verifies_explains_and_audits(built,
     home = run(bin_ / "python", "-c", "import dpveil; print(dpveil.__file__)")
     assert Path(home).is_relative_to(tmp_path / "env")
     Image.fromarray(data.astronaut()).save(tmp_path / "portrait.jpg")
-    run(bin_ / "dpveil", *PIXELS)
+    run(bin_ / "dpveil", *("whole" if word == "faces" else word for word in PIXELS))
     run(bin_ / "dpveil", "verify", "noisy.png")
     asked = ["--method", "dp-pix", "--epsilon", "1", "--block", "16", "--neighbourhood", "256"]
     told = run(bin_ / "dpveil", "explain", *asked, "--size", "128x128", "--json")
@@ -75,4 +75,5 @@ def test_in_an_empty_environment_it_releases_verifies_explains_and_audits(built,
         run(*install, *(places[word] for word in INSTALL[1].split()))
         run(bin_ / "dpveil", *INSTALL[2].split(), "--yes")
         run(bin_ / "dpveil", *FIRST)
+        run(bin_ / "dpveil", *GREY)
         run(bin_ / "dpveil", "verify", "private.png", "--at-least", "moderate")

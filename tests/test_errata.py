@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import dpveil
+from dpveil.accounting.meaning import success_bound
 from dpveil.audit.pixel.methods.ssim_exponential import clipped as clipped_ssim
 from dpveil.audit.pixel.methods.ssim_exponential import log_distribution, ssim
 from dpveil.catalogue import build
@@ -100,3 +102,16 @@ def test_errata_e2_windows_by_area_are_too_few() -> None:
     published = 60 * (3 * 16) ** 2 / (2 * 112 * 92)  # theorem 2 with pixelation: ε′ = ε·p²·b²/(2·n·c)
     assert 2 * method.windows(**face) * published > 1.34 * 60
     assert 2 * method.windows(**face) * method.exponent(**face) == 60
+
+
+def test_errata_guess_of_two_at_epsilon_1_is_right_at_most_73_percent() -> None:
+    """Randomised response reaches e^ε / (1 + e^ε), which is 0.75 at ε = ln 3 and not before."""
+
+    def bound(epsilon: float) -> float:
+        pure = dpveil.Guarantee(
+            kind="pure", epsilon=epsilon, relation=dpveil.Relation("any-image"), scope=dpveil.Scope("a face")
+        )
+        return success_bound(pure, 2)
+
+    assert bound(1) == pytest.approx(math.e / (1 + math.e)) == pytest.approx(0.731, abs=1e-3)
+    assert bound(1) < 0.75 == pytest.approx(bound(math.log(3)))

@@ -103,7 +103,7 @@ def test_outputs_with_other_settings_are_failures_and_stay(photos, change):
     assert (names(report.failed), exit_code(report)) == (["a.png", "b.png", "c.png"], 1)
     assert "force=True" in report.failed[0].failure.hint
     told = release_all(photos(), choices(**change), options={"force": "--force"}).failed[0]
-    assert "release this one file with --force, which replaces it" in told.failure.hint
+    assert "release this one file with --force" in told.failure.hint
     assert {name: Path("out", name).read_bytes() for name in files()} == before
     assert len(release_all(photos(), choices(**change, force=True)).released) == 3
 
@@ -170,7 +170,7 @@ def test_a_new_sibling_causes_no_second_release_and_no_overwriting(photos):
     report = release_all(photos(), choices())
     assert names(report.failed) == ["a.bmp", "a.png"]
     assert report.failed[0].failure.message == "out/a.png was released from a.png, not from in/a.bmp"
-    assert "cost twice" in report.failed[1].failure.message
+    assert "not released again" in report.failed[1].failure.message
     assert [entry.failure.hint for entry in report.failed] == [
         "rename it (and its certificate) to a.png.png",
         "if it is, rename it (and its certificate) to a.png.png;"

@@ -14,7 +14,7 @@ from command_lines import last
 from dpveil.batch import Entry, Failure
 from dpveil.cli import EMPTY, exits, obfuscate
 from dpveil.cli.options import method_options
-from dpveil.cli.run_report import SHOWN_REASONS, SHOWN_WARNINGS, refusals
+from dpveil.cli.run_report import SHOWN_REASONS, refusals
 from dpveil.errors import PhotoError
 from dpveil.io import MAX_PIXELS
 from dpveil.mechanisms.latent import TABLE as LATENT
@@ -263,21 +263,37 @@ def test_numbers_stay_exact_from_the_command_line_to_the_certificate(cli):
     assert data["post_processing"] == ["gaussian:1/3"]
 
 
-def test_warnings_go_to_stderr_once_and_not_without_end(cli):
+def test_warnings_go_to_stderr_and_those_that_differ_in_numbers_are_one_line(cli):
     for number in range(9):
         Image.fromarray(np.zeros((20 + number, 24, 3), np.uint8)).save(f"in/{number}.png")
     code, out, err = cli(
         "obfuscate", "in", "--out", "out", "--method", "dp-pix", "--epsilon", "1", "--seed", "1"
     )
     warnings = [line for line in err.splitlines() if line.startswith("warning: ")]
-    assert (code, len(warnings)) == (0, SHOWN_WARNINGS)
+    assert (code, len(warnings)) == (0, 2)
     assert warnings[0].startswith("warning: in/0.png and 9 more: NOT FOR PUBLICATION")
-    assert "and 5 more warnings: --json has them all" in err
+    assert warnings[1].startswith("warning: in/0.png and 9 more: as the first, ")
     assert "warning" not in out
-    for number in (5, 6, 7, 8):
-        Path(f"in/{number}.png").unlink()
-    err = cli("obfuscate", "in", "--out", "few", "--method", "dp-pix", "--epsilon", "1", "--seed", "1")[2]
-    assert "and one more warning: --json" in err
+
+
+def test_warnings_of_certificates_come_first_and_once(cli):
+    """Beside photos of which something else is told, and with a note that comes before them."""
+    for number in range(4):
+        Image.new("RGB", (96, 64), (9, 99, 199)).save(f"in/{number}.jpg")
+    Image.new("RGB", (96, 64), (9, 99, 199)).save("in/z.webp")
+    Path("in/z.heic").write_bytes(heic(np.zeros((64, 96, 3), np.uint8)))
+    err = cli("obfuscate", "in", "--out", "out", "--method", "fill", "--regions", "40,30,3,3")[2]
+    warned = [line for line in err.splitlines() if line.startswith("warning: ")]
+    assert [line.split(": ")[1] for line in warned[:2]] == ["in/z.heic", "in/z.webp"]
+    assert [line for line in warned if "anywhere" in line] == warned[:2]
+
+
+@pytest.mark.parametrize("method", [("fill",), ("dp-pix", "--epsilon", "1", "--block", "8")])
+def test_only_what_costs_is_said_to_cost_again(cli, method):
+    arguments = ("obfuscate", "in", "--out", "out", "--method", *method, "--regions")
+    assert cli(*arguments, "whole")[0] == 0
+    code, _, err = cli(*arguments, "1,1,8,8")
+    assert (code, "cost" in err.splitlines()[0]) == (1, method != ("fill",))
 
 
 def test_untried_photos_are_one_line(cli):

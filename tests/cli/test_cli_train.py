@@ -14,11 +14,12 @@ import pytest
 from PIL import Image
 
 from dpveil.cli import run, train_codec, train_networks
+from dpveil.cli.train import OTHERS
 from dpveil.codecs import Codec, load
 from dpveil.core.photo import Photo
 from dpveil.errors import PhotoError
 from dpveil.training import PASSES
-from dpveil.training.codecs import measured
+from dpveil.training.codecs import TRAINERS, measured
 from dpveil.training.crops import CropFile, centred, photos
 
 COUNT = 45
@@ -368,3 +369,8 @@ def test_a_shard_that_was_cut_anywhere_is_never_taken_for_whole(shard, tmp_path)
         cut.write_bytes(data[:size])
         assert any(isinstance(one, PhotoError) for one in photos([cut])), size
     assert not any(isinstance(one, PhotoError) for one in photos([shard]))
+
+
+def test_help_names_every_kind(shell) -> None:
+    told = shell("train", "--help")[1]
+    assert [kind for kind in (*TRAINERS, *OTHERS) if kind not in told] == []

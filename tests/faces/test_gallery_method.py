@@ -11,6 +11,7 @@ from made_nobody import CARD
 
 import dpveil.assets.defaults
 from dpveil.assets import save
+from dpveil.assets.reference import terms_of
 from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.fit import fit
 from dpveil.errors import InvalidParameter, ModelError, UsageError
@@ -113,6 +114,7 @@ def test_certificates_name_the_gallery_by_its_hash(tmp_path, monkeypatch):
     told = own.parameters()
     assert told["gallery"] == f"gallery sha256:{FACES.digest}"
     assert str(tmp_path) not in str(told)
+    assert terms_of([own]) == {f"gallery sha256:{FACES.digest}": CARD.terms}
     assert set(told) == {"epsilon", "near", "law", "gallery", "protect", "placing", "inpainting"}
     again = Gallery(**{name: value for name, value in told.items() if value is not None})
     assert again == own

@@ -1,7 +1,7 @@
 """Snow: every pixel its own colour or grey, all channels together, by a law written a second time."""
 
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -48,6 +48,22 @@ def test_delta_is_exact_over_all_neighbours_and_m_pixels(delta, size):
             worst[m] = max(worst.get(m, Fraction(0)), divergence(first, second))
     assert worst == {m: 1 - (1 - delta) ** m for m in range(1, size[0] * size[1] + 1)}
     assert Snow(delta=delta).guarantee(height=1, width=1, channels=1).delta == worst[1]
+
+
+def test_errata_snow_a_subset_of_fixed_size_costs_more_for_two_pixels():
+    """Algorithm 4 over all subsets of 2 of 4 pixels: δ = 1/2 for one pixel as here, but 5/6 for two."""
+    image, delta = np.array([[[1], [2], [3], [4]]], np.uint8), Fraction(1, 2)
+
+    def published(pixels):
+        subsets = [*combinations(range(4), 2)]
+        outs = [np.where(np.isin(np.arange(4), kept), pixels[0, :, 0], GREY).tobytes() for kept in subsets]
+        return {out: Fraction(outs.count(out), len(outs)) for out in outs}
+
+    for m, costs in ((1, Fraction(1, 2)), (2, Fraction(5, 6))):
+        other = image.copy()
+        other[0, :m] = 9
+        assert divergence(published(image), published(other)) == costs
+        assert divergence(law(image, delta), law(other, delta)) == 1 - (1 - delta) ** m
 
 
 @pytest.mark.parametrize("delta", ["0.01", "1/3", "0.8"])

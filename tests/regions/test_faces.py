@@ -341,8 +341,10 @@ def test_an_interrupt_is_no_failure_of_the_detector(fake, photo):
 
 def test_no_face_releases_nothing(fake, photo):
     fake.answer = np.zeros((0, 5))
-    with pytest.raises(NoRegion, match="no face was found"):
+    with pytest.raises(NoRegion, match="no face was found") as refusal:
         dpveil.obfuscate(photo, regions=Faces(), bits=Untouchable(), **SPENDING)
+    assert "if_none whole" not in str(refusal.value)  # which draws one large face
+    assert {"if_none", "method", "regions"} <= refusal.value.arguments.keys()
     with pytest.raises(NoRegion):
         find(photo, ["whole", Faces()])
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 from test_croft_thesis_6 import scene
 
+from dpveil.errors import UsageError
 from dpveil.noise.bits import SeededBits
 from dpveil_research.croft_2022_faces.claims import HOLDS, NOT, OPEN, claims, interval, verdict
 from dpveil_research.croft_2022_faces.measure import Attacked, Point
 from dpveil_research.croft_2022_faces.plan import BASIC, MODELS, PRIVATE, SAME, Plan
-from dpveil_research.croft_2022_faces.run import tables
+from dpveil_research.croft_2022_faces.run import make, tables
 from dpveil_research.croft_thesis_6.measure import large
 from dpveil_research.ksame.two import divided
 
@@ -105,3 +107,8 @@ def test_tables_and_four_figures_come_out() -> None:
         "verdicts.csv",
         *(f"figure-{number}.png" for number in (5, 7, 10, 11)),
     }
+
+
+def test_too_few_people_are_refused_before_anything_is_read(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="12 people are too few"):
+        make(tmp_path, 12)

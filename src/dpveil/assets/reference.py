@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -150,10 +151,23 @@ class Reference:
         problem = f"the {self.kind.noun} with the hash {self.digest[:12]}… is not available"
         raise ModelError(problem, hint=f"name its file with --{self.kind.option}")
 
+    @property
+    def terms(self) -> str:
+        """What the file's licence allows, by its card; empty if nothing is known of it."""
+        with suppress(ModelError):
+            return getattr(getattr(self.held, "card", None), "terms", "") if self.digest else ""
+        return ""
+
     def __str__(self) -> str:
         if not self.digest:
             return self.name
         return f"{self.name} {f'{self.length} ' if self.length else ''}sha256:{self.digest}"
+
+
+def terms_of(users: Iterable[object]) -> dict[str, str]:
+    """Return the licence terms of the trained files that methods and steps use, by their written names."""
+    values = (getattr(user, name) for user in users for name in getattr(user, "__dataclass_fields__", ()))
+    return {str(value): value.terms for value in values if isinstance(value, Reference) and value.terms}
 
 
 def _to(held: Any, digest: str, kind: Kind) -> Reference:

@@ -9,7 +9,7 @@ from dpveil.batch.private import check_apart
 from dpveil.batch.releasing import release_all
 from dpveil.batch.report import Entry, Failure, Promise, Report
 from dpveil.batch.task import Task
-from dpveil.batch.tasks import among_originals, linked_folders, photos_in, plan_tasks
+from dpveil.batch.tasks import among_originals, left_out, photos_in, plan_tasks
 from dpveil.batch.verified import holds_many, verify_inside
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
     "check_manifest",
     "holds_many",
     "is_priced",
-    "linked_folders",
+    "left_out",
     "photos_in",
     "plan_tasks",
     "planned",

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from dpveil.core.covered import Covered
 from dpveil.core.numbers import Json
+from dpveil.errors import DPVeilError
 from dpveil.io import MAX_PIXELS
 from dpveil.mechanisms.method import Method
+from dpveil.mechanisms.placement import Size
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, SeededBits
 from dpveil.postprocessing import Step
 from dpveil.regions import Finder
 from dpveil.release.keys import SigningKey
 from dpveil.release.marking import Marker
 from dpveil.release.payment import Budget
+from dpveil.release.quote import quote_of_sizes
 
 
 class Payer(Budget, Protocol):
@@ -31,6 +34,10 @@ class Payer(Budget, Protocol):
 
     def check_regions(self, covered: Covered) -> None:
         """Raise `RegionsDiffer` if a photo was released with other regions before."""
+
+
+SIZE: Final[Size] = {"height": 64, "width": 64, "channels": 3}
+"""A region by which it is told whether a method costs anything."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +72,14 @@ class Choices:
     def bits(self, name: str) -> BitSource:
         """Return the bit source for the photo that is written to `name`."""
         return SecureBits() if self.seed is None else SeededBits(self.seed, name)
+
+    @property
+    def free(self) -> bool:
+        """Whether the method costs nothing, so that releasing a photo again does not either."""
+        try:
+            return quote_of_sizes(self.method, [SIZE]).total.free
+        except DPVeilError:
+            return False
 
     @property
     def paying(self) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def check_gone(shard: Shard) -> None:
     if is_present(certificate_path(shard.target)) and not any(shard.folder.glob("*.png")):
         raise OutputError(
             f"{shown(shard.target)} is gone and its certificate is still there, so it was released before",
-            hint="bring it back, or choose another {out}; or {force}, which costs again",
+            hint="bring it back, or choose another {out}; or {force}, which makes another",
             arguments={"out": "out", "force": "force=True"},
         )
 

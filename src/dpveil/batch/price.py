@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from dpveil.batch.choices import Choices
 from dpveil.batch.report import INTERRUPTED, PRICED, Report
 from dpveil.batch.task import Task
 from dpveil.core.numbers import exact, show
-from dpveil.errors import BudgetExceeded, BudgetRefused, DPVeilError
+from dpveil.errors import BudgetExceeded, BudgetRefused
 from dpveil.ledger.limits import show_left
-from dpveil.mechanisms.method import Method
-from dpveil.mechanisms.placement import Size
-from dpveil.release.quote import quote_of_sizes
-
-SIZE: Final[Size] = {"height": 64, "width": 64, "channels": 3}
-"""A region by which it is told whether a method costs anything."""
 
 
 def is_priced(choices: Choices, tasks: Sequence[Task]) -> bool:
@@ -25,7 +19,7 @@ def is_priced(choices: Choices, tasks: Sequence[Task]) -> bool:
     The price of each is compared again when it is paid, so nothing depends on this but what is said
     beforehand: what they cost, that not all of them can be paid, and that a release would be pure noise.
     """
-    return choices.ledger is not None and not choices.dry and bool(tasks) and not _free(choices.method)
+    return choices.ledger is not None and not choices.dry and bool(tasks) and not choices.free
 
 
 def check_price(choices: Choices, dry: Report, *, fewest: int = 2) -> None:
@@ -49,13 +43,6 @@ def check_price(choices: Choices, dry: Report, *, fewest: int = 2) -> None:
         if len(paid) == 1:
             raise
         raise _too_dear(error, len(paid)) from error
-
-
-def _free(method: Method) -> bool:
-    try:
-        return quote_of_sizes(method, [SIZE]).total.free
-    except DPVeilError:
-        return False
 
 
 def _too_dear(error: BudgetExceeded, photos: int) -> BudgetRefused:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from dpveil.batch.task import Task
 from dpveil.core.certificate import Certificate
 from dpveil.core.guarantee import Guarantee
-from dpveil.core.notes import told
+from dpveil.core.notes import Caution, told
 from dpveil.core.origin import FACE
 from dpveil.errors import DPVeilError, NoRegion
 from dpveil.io.names import shown
@@ -207,7 +207,8 @@ class Report:
         crowd: Crowd | None = None,
     ) -> None:
         """Record a release, made now or earlier."""
-        every, promise = (*certificate.warnings, *told(warnings, self.options)), Promise.of(certificate)
+        every = (*map(Caution, certificate.warnings), *told(warnings, self.options))
+        promise = Promise.of(certificate)
         self.entries.append(Entry(status, task.source, task.remote or output, promise, every, crowd=crowd))
 
     def price(self, task: Task, planned: Plan, warnings: Sequence[str] = ()) -> None:
@@ -215,7 +216,7 @@ class Report:
         faces = all(region.origin.kind == FACE for region in planned.regions)
         promise = Promise(planned.guarantees, planned.total, planned.strength, faces=faces)
         noise = None if planned.quote is None else noisiest(planned.quote)
-        every = told((*planned.cautions, *planned.remarks, *warnings), self.options)
+        every = told((*map(Caution, planned.cautions), *planned.remarks, *warnings), self.options)
         doubts, crowd = told(planned.doubts, self.options), planned.crowd
         entry = Entry(PRICED, task.source, None, promise, every, crowd=crowd, noisy=noise, doubts=doubts)
         self.entries.append(entry)

@@ -52,7 +52,7 @@ def finished(
             )
         raise DPVeilError(
             f"{shown(task.source)} was replaced or changed since {shown(output)} was released from it",
-            hint=f"{ALONE}, which costs again, or choose another {{out}}",
+            hint=f"{released_again(choices)}, or choose another {{out}}",
             arguments=ARGUMENTS,
         )
     if choices.at_least is None:
@@ -140,7 +140,7 @@ def _signed(output: Path, stated: Certificate, choices: Choices) -> Certificate:
     for name in (name for name, lacking in lacks.items() if lacking):
         raise DPVeilError(
             f"{shown(output)} is a release with these settings, and {LACKS[name]}",
-            hint=f"leave out {{{name}}} to keep it, or choose another {{out}}; or {ALONE}, which costs again",
+            hint=f"leave out {{{name}}} to keep it, or choose another {{out}}; or {released_again(choices)}",
             arguments=ARGUMENTS,
         )
     return stated
@@ -151,11 +151,11 @@ def _place(task: Task, choices: Choices, state: State) -> tuple[Path, Certificat
     if _exists(task.output):
         if stated := same(task.output, choices):
             return task.output, stated
-        raise taken(task.output)
+        raise taken(task.output, released_again(choices))
     for place in earlier(task):
         raise DPVeilError(
-            f"{shown(place)} may be an earlier release of it, so releasing it again would cost twice",
-            hint=f"name outputs as then ({{names}}), or choose another {{out}}; or {ALONE}: their costs add",
+            f"{shown(place)} may be an earlier release of it, so it is not released again",
+            hint=f"name outputs as then ({{names}}), or choose another {{out}}; or {released_again(choices)}",
             arguments=ARGUMENTS,
         )
     if task.former is None or not _exists(task.former):
@@ -167,17 +167,22 @@ def _place(task: Task, choices: Choices, state: State) -> tuple[Path, Certificat
     raise _of_whom(task, task.former, state)
 
 
-def taken(output: Path) -> DPVeilError:
+def released_again(choices: Choices) -> str:
+    """Return the remedy for one photo, and what that costs."""
+    return ALONE if choices.free else f"{ALONE}, which costs again"
+
+
+def taken(output: Path, alone: str = ALONE) -> DPVeilError:
     """Return the error for a photo whose output is something else than its release with these settings."""
     if not os.path.lexists(output):
         return DPVeilError(
             f"{shown(output)} is gone and its certificate is still there, so it was released before",
-            hint=f"bring it back; or {ALONE}, which costs again",
+            hint=f"bring it back; or {alone}",
             arguments=ARGUMENTS,
         )
     return DPVeilError(
         f"{shown(output)} exists and is not a release with these settings",
-        hint=f"choose another {{out}}, or {ALONE}, which replaces it and costs again",
+        hint=f"choose another {{out}}, or {alone}",
         arguments=ARGUMENTS,
     )
 
@@ -189,7 +194,7 @@ def _of_whom(task: Task, former: Path, state: State) -> DPVeilError:
         output = read_certificate(former).output
         sha256 = "" if output is None else output.sha256
     if not state.another(sha256, task.source.name):
-        problem = f"{place} may be an earlier release of it, so releasing it again would cost twice"
+        problem = f"{place} may be an earlier release of it, so it is not released again"
         hint = f"if it is, {suffixed.format(shown(task.output.name))}; if not, {ALONE}"
         return DPVeilError(problem, hint=hint, arguments=ARGUMENTS)
     stem = task.source.stem

@@ -118,6 +118,7 @@ class Run:
 
         If the input cannot be inspected, reading it reports the error before the output is considered.
         """
+        task.check_alone()
         choices, stamp = self.choices, task.stamp
         if (there := self._there(task, stamp)) is not None:
             return there

@@ -9,7 +9,9 @@ from dpveil.batch.inside import Inside, Shard
 from dpveil.batch.state import Stamp, stamp_of
 from dpveil.core.photo import Photo
 from dpveil.core.urls import Url
+from dpveil.errors import DPVeilError
 from dpveil.io import read
+from dpveil.io.names import shown
 from dpveil.release.saving import certificate_path
 
 
@@ -20,7 +22,8 @@ class Task:
     `former` is where an earlier run may have written it, when other inputs had the same stem, and `elsewhere`
     are the outputs by the other way of naming. `numbered` is the input's name if the output is a number. The
     `source` of a photo `inside` of a shard names it, and nothing is at this path. One that is put elsewhere,
-    at the URL `remote`, waits at its `output` until it is there.
+    at the URL `remote`, waits at its `output` until it is there. A `rival` is another input with the same
+    output, so that neither is released.
     """
 
     source: Path
@@ -31,6 +34,7 @@ class Task:
     numbered: str | None = None
     inside: Inside | None = None
     remote: Url | None = None
+    rival: Path | None = None
 
     @property
     def stamp(self) -> Stamp | None:
@@ -41,6 +45,14 @@ class Task:
         """Return the photo; raises `PhotoError`. The arguments are those of `dpveil.read`."""
         photo = self.source if self.inside is None else self.inside.read(max_pixels)
         return read(photo, max_pixels=max_pixels, trust_source=trust_source)
+
+    def check_alone(self) -> None:
+        """Raise `DPVeilError` if the photo has a rival."""
+        if self.rival is not None:
+            raise DPVeilError(
+                f"its release would have the name of another, that of {shown(self.rival)}",
+                hint="rename one, or release them into different folders",
+            )
 
     @property
     def paths(self) -> list[Path]:

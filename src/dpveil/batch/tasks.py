@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from errno import ENOENT
 from itertools import chain
 from pathlib import Path
@@ -31,6 +32,10 @@ NAMES: Final = ("keep", "number")
 """How outputs are named."""
 ARGUMENTS: Final = {"out": "out", "names": "names"}
 FOREIGN = UNWRITTEN | {".svg"}
+SEEN: Final = UNWRITTEN.union(FORMATS, ARCHIVES, {PDF})
+"""Suffixes of the files that are taken from a folder."""
+OWN: Final = ".dpveil"
+"""What the names of dpveil's own hidden files begin with."""
 SUFFIX_LIKE: Final = re.compile(r"\.[a-z]{3,4}", re.IGNORECASE)
 """Suffixes that may be a mistyped image format's."""
 
@@ -38,16 +43,17 @@ SUFFIX_LIKE: Final = re.compile(r"\.[a-z]{3,4}", re.IGNORECASE)
 def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep", scan: Scan = ALL) -> list[Task]:
     """Return the tasks for files and folders, in a fixed order; a folder's tree is mirrored under `out`.
 
-    In folders, hidden files, dpveil's own outputs, and files without the suffix of a picture or video are
-    left out. A file with several paths is taken once. A WebDataset shard (.tar) or Parquet file is the photos
-    in it, whose releases `release_all` writes to a file of the same name; for one, `out` may be that. A PDF,
-    or a TIFF of several pages, is its pages, as `scan` tells, each with an output of its own, such as
-    `scan.pdf-page-0001.png`; if `out` is a .pdf, they become that. With
-    `names` "number" all outputs are in `out` as photo-000001.png and so on; a photo keeps its number, which
-    `release_all` stores before anything is drawn.
-    Writes nothing. Raises `UsageError` if two photos have the same output, an output would overwrite an
-    input, `out` is an input folder, several photos have one file name as output, or one photo a new folder
-    whose name looks like a mistyped file name; and `OutputError` for a file in a folder that does not exist.
+    In folders, hidden files, links to folders or out of the input folder, dpveil's own outputs, and files
+    without the suffix of a picture or video are left out. A file with several paths is taken once. A
+    WebDataset shard (.tar) or Parquet file is the photos in it, whose releases `release_all` writes to a file
+    of the same name; for one, `out` may be that. A PDF, or a TIFF of several pages, is its pages, as `scan`
+    tells, each with an output of its own, such as `scan.pdf-page-0001.png`; if `out` is a .pdf, they become
+    that. With `names` "number" all outputs are in `out` as photo-000001.png and so on; a photo keeps its
+    number, which `release_all` stores before anything is drawn.
+    Writes nothing. Photos with one output are rivals, of which none is released. Raises `UsageError` if an
+    output would overwrite an input, `out` is an input folder, several photos have one file name as output, or
+    one photo a new folder whose name looks like a mistyped file name; and `OutputError` for a file in a
+    folder that does not exist.
     """
     if names not in NAMES:
         hint = f"{meant(names, NAMES)}write {' or '.join(NAMES)}"
@@ -91,11 +97,27 @@ def photos_in(inputs: Iterable[Path]) -> list[Path]:
     return sorted((source for source, _ in photos_of(named(inputs), None)), key=str)
 
 
-def linked_folders(inputs: Iterable[Path], out: Path) -> list[Path]:
-    """Return the links to folders inside the input folders, which `plan_tasks` does not follow."""
-    folders = (start for start in inputs if is_folder(start))
-    found = (path for start in folders for path, _ in walk(start, real(out)))
-    return [path for path in found if is_link(path) and is_folder(path) and real(path) != real(out)]
+def left_out(inputs: Iterable[Path], out: Path) -> dict[str, list[Path]]:
+    """Return the links and the hidden photos in the input folders that `plan_tasks` leaves out."""
+    left: dict[str, list[Path]] = {"link": [], "hidden photo": []}
+    given = list(inputs)
+    named = {real(path) for path in (*given, out)}
+    for start in filter(is_folder, given):
+        for path, problem in walk(start, real(out), hidden=True):
+            if problem or real(path) in named:
+                continue
+            hidden = [part for part in path.relative_to(start).parts if part.startswith(".")]
+            seen = path.suffix.lower() in SEEN
+            if hidden and seen and not hidden[0].startswith(OWN):
+                left["hidden photo"].append(path)
+            elif not hidden and ((seen and _leads_out(path, start)) or (is_link(path) and is_folder(path))):
+                left["link"].append(path)
+    return left
+
+
+def _leads_out(path: Path, start: Path) -> bool:
+    """Whether a path is a link to something that is not below the folder in which it was found."""
+    return is_link(path) and not real(path).is_relative_to(real(start))
 
 
 def among_originals(inputs: Iterable[Path], tasks: Sequence[Task], out: Path) -> Path | None:
@@ -216,7 +238,7 @@ def _images(start: Path, out: Path | None) -> Iterator[tuple[Path, Path]]:
         yield start, Path(start.name)
         return
     for path, problem in walk(start, None if out is None else real(out)):
-        own = os.path.lexists(certificate_path(path)) or path.name.endswith(SUFFIX)
+        own = os.path.lexists(certificate_path(path)) or path.name.endswith(SUFFIX) or _leads_out(path, start)
         if (path.suffix.lower() in suffixes and not own) or problem:
             yield path, path.relative_to(start)
 
@@ -254,16 +276,13 @@ def _key(path: Path) -> str:
 
 
 def checked(tasks: list[Task], sources: Iterable[Path]) -> list[Task]:
-    """Return the tasks; raises `UsageError` if two have one output, or an output is one of the `sources`."""
-    places: dict[str, Task] = {}
+    """Return the tasks, those with one output as rivals.
+
+    Raises `UsageError` if an output is one of the `sources`, or two files of many would be written to one.
+    """
+    places: dict[str, list[Path]] = {}
     for task in tasks:
-        other = places.setdefault(_key(task.output), task)
-        if other is not task:
-            raise UsageError(
-                f"{shown(other.source)} and {shown(task.source)} would both be written to"
-                f" {shown(task.output)}",
-                hint="rename one, or release them into different folders",
-            )
+        places.setdefault(_key(task.output), []).append(task.source)
     originals = {identity(source) for source in sources}
     beside = (place for task in tasks for place in (task.output, certificate_path(task.output)))
     packed = [shard.target for shard in _shards(tasks)]
@@ -271,7 +290,14 @@ def checked(tasks: list[Task], sources: Iterable[Path]) -> list[Task]:
         if identity(target) in originals:
             problem = f"{shown(target)} is one of the inputs"
             raise UsageError(problem, hint="choose another {out}", arguments=ARGUMENTS)
-    return tasks
+    return [_beside(task, places[_key(task.output)]) for task in tasks]
+
+
+def _beside(task: Task, sources: Sequence[Path]) -> Task:
+    """Return the task of one of the sources of an output, with another one as its rival, if there is one."""
+    if len(sources) == 1:
+        return task
+    return replace(task, rival=sources[1] if sources[0] == task.source else sources[0])
 
 
 def _shards(tasks: Iterable[Task]) -> list[Shard]:

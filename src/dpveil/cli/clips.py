@@ -82,7 +82,8 @@ def planned_clips(
         clips = [_as_clip(task) for task in found]
     every = [*photos, *clips]
     if clips:
-        checked(every, [task.source for task in every])
+        every = checked(every, [task.source for task in every])
+        photos, clips = every[: len(photos)], every[len(photos) :]
     options.check_clips(bool(clips))
     options.settings()
     return every, photos, clips

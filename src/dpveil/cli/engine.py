@@ -12,6 +12,7 @@ from dpveil.batch import check_apart, check_manifest, photos_in, write_manifest
 from dpveil.cli.command import options_of
 from dpveil.cli.progress import bar
 from dpveil.cli.run_report import exit_code, print_report
+from dpveil.cli.usual import tell_terms
 from dpveil.core.urls import Url
 from dpveil.datasets.cache import KEY
 from dpveil.errors import PhotoError, UnknownName, UsageError
@@ -77,6 +78,7 @@ def released_by(
     if manifest is not None:
         write_manifest(report, manifest)
     print_report(report, json)
+    tell_terms((settings["method"], *settings["post_processing"]))
     return exit_code(report)
 
 

@@ -31,7 +31,7 @@ from dpveil.cli.places import Inputs, Out, notes_on
 from dpveil.cli.progress import bar
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
 from dpveil.cli.stopping import heard_to_the_end
-from dpveil.cli.usual import Doubts, tell, tell_chosen, tell_costs, tell_drawn
+from dpveil.cli.usual import Doubts, tell, tell_chosen, tell_costs, tell_drawn, tell_terms
 from dpveil.cli.video_options import NO_CLIPS, ClipOptions, takes_clips
 from dpveil.errors import UsageError
 
@@ -212,6 +212,8 @@ def obfuscate_command(
     )
     tell_dry(choices, report, seen.doubts)
     print_report(report, json)
+    if report.released or report.priced:
+        tell_terms((method, *choices.post_processing))
     _tell_faces(context, method, report, seen.doubts, payer=subject, seeded=seed is not None)
     tell_budget(payer.get("ledger"), subject)
     return max(exit_code(report), listed, exits.INTERRUPTED if heard.presses else exits.DONE)

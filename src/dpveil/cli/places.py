@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpveil.core.guarantee import counted
 from dpveil.core.urls import place
 from dpveil.errors import PhotoError
 
@@ -37,17 +38,19 @@ Out = Annotated[
 
 
 def notes_on(inputs: Sequence[Path], tasks: Sequence[Task], out: Path) -> list[str]:
-    """Return notes on linked folders, which are not followed, and on releases among originals, if any.
+    """Return notes on what is left out of folders, and on releases among originals, if any.
 
     Raises `PhotoError` if there is nothing to release.
     """
-    from dpveil.batch import among_originals, linked_folders
+    from dpveil.batch import among_originals, left_out
     from dpveil.io.names import shown
 
-    notes, links, around = [], linked_folders(inputs, out), among_originals(inputs, tasks, out)
-    if links:
-        count = "1 linked folder was" if len(links) == 1 else f"{len(links)} linked folders were"
-        notes.append(f"{count} left out, such as {shown(links[0])}: name it to release what it holds")
+    notes, around = [], among_originals(inputs, tasks, out)
+    for what, paths in left_out(inputs, out).items():
+        if paths:
+            notes.append(
+                f"left out: {counted(len(paths), what)}, such as {shown(paths[0])}: name it to release it"
+            )
     if around is not None:
         where = f"releases in {shown(out)} lie among the originals of {shown(around)}"
         notes.append(f"{where}: keep them apart, so that no original is published for one")

@@ -20,13 +20,11 @@ from dpveil.batch.report import (
 )
 from dpveil.cli import exits, say
 from dpveil.core.guarantee import Guarantee, counted
-from dpveil.core.notes import Aside, Unfinished
+from dpveil.core.notes import Aside, Caution, Unfinished
 from dpveil.errors import BudgetRefused, DPVeilError, OutputError, PhotoError, TooWeak
 from dpveil.io.names import shown
 from dpveil.release.words import worth
 
-SHOWN_WARNINGS: Final = 5
-"""Most warnings that are printed."""
 SHOWN_REASONS: Final = 20
 """Most reasons for refusals that are printed."""
 SHOWN_NAMES: Final = 3
@@ -197,19 +195,25 @@ def _refused(group: Sequence[Entry]) -> str:
 
 
 def warn(entries: Sequence[Entry], start: str = "warning: ", *, asides: bool = True) -> None:
-    """Print every warning once, with the first photo that has it, and then the `asides`, for information."""
-    about: dict[str, list[str]] = {}
+    """Print every warning, those of certificates first, and then the `asides`, for information.
+
+    Those that differ in numbers alone are one line, with the first photo and what it says there.
+    """
+    about: dict[str, dict[str, str]] = {}
     for entry in entries:
         for text in entry.warnings:
-            about.setdefault(text, []).append(shown(entry.source))
-    grave = {text: photos for text, photos in about.items() if not isinstance(text, Aside)}
-    for text, photos in list(grave.items())[:SHOWN_WARNINGS]:
-        say.note(f"{start}{several(photos)}: {text}")
-    if len(grave) > SHOWN_WARNINGS:
-        say.note(f"and {counted(len(grave) - SHOWN_WARNINGS, 'more warning')}: --json has them all")
-    for text, photos in about.items():
-        if text not in grave and asides:
-            say.note(text if len(photos) == len(entries) else f"{several(photos)}: {text}")
+            about.setdefault(NUMBER.sub("0", text), {}).setdefault(shown(entry.source), text)
+    for photos in sorted(about.values(), key=lambda photos: _rank(next(iter(photos.values())))):
+        texts = [*photos.values()]
+        told = "as the first, " * (len({*texts}) > 1) + texts[0]
+        if not isinstance(texts[0], Aside):
+            say.note(f"{start}{several([*photos])}: {told}")
+        elif asides:
+            say.note(told if len(photos) == len(entries) else f"{several([*photos])}: {told}")
+
+
+def _rank(text: str) -> int:
+    return 0 if isinstance(text, Caution) else 2 if isinstance(text, Aside) else 1
 
 
 def several(photos: Sequence[str]) -> str:

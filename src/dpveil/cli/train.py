@@ -20,7 +20,7 @@ def train_command(
         str,
         typer.Argument(
             metavar="KIND",
-            help="pca, mixture, dictionary, aam, gan, upconv or stylegan; or gallery, or attributes.",
+            help="pca, mixture, dictionary, aam, gan, upconv or stylegan; denoiser, gallery or attributes.",
         ),
     ],
     images: Annotated[
@@ -70,7 +70,7 @@ def train_command(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing model.")] = False,
     json: AsJson = False,
 ) -> int:
-    """Learn a codec, gallery or attribute model from public images, and write it with a model card.
+    """Learn a codec, denoiser, gallery or attribute model from public images, and write it with a model card.
 
     \b
     Examples:
@@ -96,6 +96,9 @@ def train_command(
 
     stylegan trains StyleGAN2's generator as the decoder of an encoder, on the same shards. With --generator
     it trains only an encoder, for a checkpoint of somebody's. It takes no landmarks.
+
+    denoiser learns to guess the face under the noise of a release, from releases of the same shards, as a
+    post-processing.
 
     attributes learns to predict attributes of a face from .tar shards with a .json of age, gender and race
     beside every picture, as in UTKFace; --length, --side and --grey do not apply. The last fifth of the

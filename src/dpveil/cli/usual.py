@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
@@ -172,6 +172,14 @@ def tell_drawn(method: Method) -> None:
 
     if getattr(method, "figures", False):
         say.note(DRAWN.format(files=FILES))
+
+
+def tell_terms(users: Iterable[object]) -> None:
+    """Say what the licences of the trained files allow that methods and steps use, if there are any."""
+    from dpveil.assets.reference import terms_of
+
+    if told := [f"{name.split()[0]}: {terms}" for name, terms in terms_of(users).items()]:
+        say.note(f"licence of {'; '.join(told)}")
 
 
 def tell_chosen(method: Method) -> None:

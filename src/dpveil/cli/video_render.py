@@ -11,6 +11,7 @@ from dpveil.cli import exits, say
 from dpveil.cli.paying import tell_budget, tell_cost
 from dpveil.cli.run_report import exit_code, print_report
 from dpveil.cli.stopping import stopping
+from dpveil.cli.usual import tell_terms
 from dpveil.cli.video_progress import frames_bar
 from dpveil.cli.video_words import check_apart_from, check_different, plan_document, tell_plan, tell_private
 from dpveil.errors import ClipError, UsageError
@@ -128,6 +129,7 @@ class Rendering:
             if self.sheet is not None and self.out is not None:
                 write_release_sheet(self.sheet, plan, source, self.out, replace=self.force)
         code = self._told(entry)
+        tell_terms((plan.method, *plan.post_processing))
         if self.sheet is not None:
             tell_private(self.sheet)
         tell_budget(paying.get("ledger"), paying.get("subject"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import version
 from typing import Final
@@ -140,6 +140,7 @@ class Certificate:
     None for a copy. `request` lists the regions as the user asked for them, `missing` those of them that were
     not found and stay in the clear, `post_processing` the steps applied after the draw in each region.
     `if_none` is `OTHERS` if what is missing was to be passed over, and else None.
+    `terms` are what the licences of the trained files that it names allow, by those names.
     `output` is None until the release is saved. `signature` is None for one that is not signed, which detects
     inconsistency, not forgery. Source: docs, "Certificate".
     """
@@ -157,6 +158,7 @@ class Certificate:
     if_none: str | None = None
     post_processing: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    terms: Mapping[str, str] = field(default_factory=dict)
     output: Output | None = None
     tool: str = ""
     signature: Signature | None = None
@@ -249,7 +251,7 @@ class Certificate:
             "warnings": list(self.warnings),
             "output": None if self.output is None else self.output.to_json(),
         }
-        return data | passing | signed
+        return data | passing | ({"terms": dict(self.terms)} if self.terms else {}) | signed
 
     def to_text(self) -> str:
         """Return the certificate's canonical text (`canonical`)."""

@@ -88,6 +88,7 @@ def _certificate(data: dict[str, Any]) -> Certificate:
         bits=_text(data["bits"]),
         post_processing=_texts(data["post_processing"]),
         warnings=_texts(data["warnings"]),
+        terms={name: _text(terms) for name, terms in _object(data.get("terms", {})).items()},
         output=None if data["output"] is None else _output(_object(data["output"])),
         tool=_text(data["tool"]),
         regions=tuple(_record(entry) for entry in _list(data["regions"])),

@@ -32,6 +32,10 @@ class Note(str):
         return str(Note(filled(self.form, known), **self.settings))
 
 
+class Caution(str):
+    """A warning of a certificate, which is printed before all others."""
+
+
 class Aside(str):
     """A sentence for information, which is no warning."""
 

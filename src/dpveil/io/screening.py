@@ -18,11 +18,6 @@ from dpveil.io.orientation import Turn
 from dpveil.io.refused import COPY_AGAIN, LIMIT, Refused, animation, damaged
 from dpveil.io.tiff import check_tiff
 
-PREDICTS: Final = (
-    "{} predicts blocks from one another, so traces of a region lie anywhere in the photo: protect the whole"
-    " photo, or start from a JPEG or PNG original"
-)
-
 
 @dataclass(frozen=True)
 class Screened:
@@ -73,8 +68,6 @@ def _webp(data: bytes, max_pixels: int, notes: list[str]) -> Screened:
     check_pixels(header.width, header.height, max_pixels)
     if header.frames:
         raise animation(header.frames)
-    if header.lossy:
-        notes.append(PREDICTS.format("lossy WebP"))
     return Screened(data, WEBP_GRID if header.lossy else None)
 
 
@@ -102,7 +95,6 @@ def _netpbm(data: bytes, max_pixels: int, notes: list[str]) -> Screened:
 
 def _heif(name: str, data: bytes, max_pixels: int, notes: list[str]) -> Screened:
     lean = lean_heif(data, name, lambda width, height: check_pixels(width, height, max_pixels))
-    notes.append(PREDICTS.format(name))
     if lean.depth > 8:
         notes.append(f"{lean.depth}-bit colour was rounded to 8 bits")
     return Screened(lean.data, lean.grid, turn=lean.turn, size=lean.size)

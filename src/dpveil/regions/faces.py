@@ -26,15 +26,17 @@ from dpveil.regions.detectors.table import AUTO, check
 from dpveil.regions.face_search import Detections, Search
 from dpveil.regions.finder import Finder, Seen
 from dpveil.regions.numbering import Numbers, Order, Selection, reading_order
+from dpveil.regions.things import ARGUMENTS as WITHOUT
+from dpveil.regions.things import NOTHING
 from dpveil.regions.tiling import Tiling, inside_ellipse
 
 MARGIN: Final = Fraction(3, 10)
 """Default margin: a detected box covers forehead to chin, without the ears, which reached up to 0.27 of its
 width beyond it where heads are turned (24 photos); above and below, the margin adds hair line and throat."""
 
-NO_FACE: Final = "lower {threshold}, give a box with {regions}, or protect the whole photo: {if_none} whole"
+NO_FACE: Final = f"lower {{threshold}}, or {NOTHING}"
 """The remedy where no face is found."""
-ARGUMENTS: Final = {name: name for name in ("threshold", "regions", "if_none")}
+ARGUMENTS: Final = {"threshold": "threshold", **WITHOUT}
 """The arguments that NO_FACE names."""
 
 LONG_SIDE: Final = 1920

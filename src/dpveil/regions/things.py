@@ -19,9 +19,12 @@ from dpveil.regions.boxes import box_around
 from dpveil.regions.finder import Finder
 from dpveil.regions.numbering import Order, reading_order
 
-NOTHING: Final = "give a box with {regions}, or protect the whole photo: {if_none} whole"
+NOTHING: Final = (
+    "give a box with {regions}; {if_none} copy releases it as it is, {method} fill with {regions} whole hides"
+    " all of it"
+)
 """The remedy where nothing is found."""
-ARGUMENTS: Final = {name: name for name in ("regions", "if_none")}
+ARGUMENTS: Final = {name: name for name in ("regions", "if_none", "method")}
 """The arguments that NOTHING names."""
 Rows = Float[np.ndarray, "n 5"]
 """Detections: left, top, width and height in pixels of the photo, and a score."""

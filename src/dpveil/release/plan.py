@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from dpveil.accounting.meaning import at_least, check_strength_name
+from dpveil.assets.reference import terms_of
 from dpveil.core.certificate import FEW_COLOURS, OTHERS, UNPROTECTED, Certificate, shown_by_colours
 from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee, counted
@@ -204,6 +205,7 @@ class Plan:
             bits=bits,
             post_processing=tuple(step.description for step in self.post_processing),
             warnings=words.bit_cautions(bits) + self.cautions,
+            terms=terms_of((self.method, *self.post_processing)),
         )
 
     def _copied(self) -> Certificate:

@@ -13,10 +13,11 @@ from dpveil.errors import NoRegion, RegionError
 from dpveil.regions import Finder, search
 from dpveil.regions.numbering import Order
 from dpveil.regions.spec import JOIN, last_of, passes_over
+from dpveil.regions.things import ARGUMENTS, NOTHING
 
 ALONE: Final = f"or replace what else is found alone: {{if_none}} {OTHERS}"
 """The further remedy where one request finds nothing and another one does."""
-NOTHING: Final = f"give a box with {{regions}}, or protect the whole photo: {{if_none}} {OTHERS}{JOIN}whole"
+NONE: Final = NOTHING.replace(" copy", f" {OTHERS}{JOIN}copy")
 """The remedy where no request finds anything, and one that does would be enough."""
 
 
@@ -58,7 +59,7 @@ def _refusal(errors: Sequence[NoRegion], found: bool, passing: bool) -> NoRegion
     error, *more = errors
     if passing and more:
         message = ", and ".join(dict.fromkeys(each.message for each in errors))
-        return NoRegion(message, hint=NOTHING, arguments={name: name for name in ("regions", "if_none")})
+        return NoRegion(message, hint=NONE, arguments=ARGUMENTS)
     if not found:
         return error
     message, hint = error.told({name: f"{{{name}}}" for name in error.arguments})

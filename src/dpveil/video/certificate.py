@@ -8,6 +8,7 @@ name of it, and no places, which the clip itself shows rounded.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Final
@@ -62,6 +63,7 @@ class VideoCertificate:
     quote: ClipQuote
     bits: str
     output: ClipOutput
+    terms: Mapping[str, str] = field(default_factory=dict)
     tool: str = field(default_factory=this_tool)
     signature: Signature | None = None
 
@@ -153,6 +155,7 @@ class VideoCertificate:
                 "audio": quote.audio,
             },
         }
+        data |= {"terms": dict(self.terms)} if self.terms else {}
         signed = {} if self.signature is None else {"signature": self.signature.to_json()}
         return data | {"checksum": checksum(data)} | signed
 

@@ -72,6 +72,7 @@ def _certificate(data: Mapping[str, Any]) -> VideoCertificate:
         quote=_quote(data, output),
         bits=data["bits"],
         output=ClipOutput(output["sha256"], output["format"], exact(output["seconds"], "seconds")),
+        terms={name: check_text(terms, "terms") for name, terms in data.get("terms", {}).items()},
         tool=data["tool"],
         signature=None if signature is None else Signature(signature["public_key"], signature["value"]),
     )

@@ -19,7 +19,7 @@ from dpveil.video.quote import ClipQuote
 from dpveil.video.state import folder_of
 from dpveil.video.verification import verify_clip
 
-ELSE: Final = "choose another {out}; or {force}, which replaces it and costs again"
+ELSE: Final = "choose another {out}; or {force}, which replaces it"
 
 
 class Knows(Protocol):

@@ -12,11 +12,11 @@ from typing import Any, Final
 from dpveil.accounting.meaning import at_least
 from dpveil.batch.choices import Choices
 from dpveil.batch.report import PRICED, RELEASED, SKIPPED, Entry, Promise
-from dpveil.batch.resume import ALONE, ARGUMENTS, taken
+from dpveil.batch.resume import ARGUMENTS, released_again, taken
 from dpveil.batch.run import FORGOTTEN
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.task import Task
-from dpveil.core.notes import Aside, Unfinished
+from dpveil.core.notes import Aside, Caution, Unfinished
 from dpveil.core.numbers import Json, exact, to_json
 from dpveil.core.origin import FACE
 from dpveil.errors import DPVeilError, OutputError, TooWeak
@@ -90,6 +90,7 @@ class ClipRun:
         `dpveil.errors`; after any of them, as after an interrupt, the same call goes on where this one was.
         """
         choices = self.choices
+        task.check_alone()
         name_of(task.source)
         if not choices.force and (there := self._finished(task, progress)) is not None:
             return _skipped(task, there)
@@ -157,10 +158,10 @@ class ClipRun:
         if stated is None:
             return None
         if any(track.visible or track.person is not None for track in stated.quote.tracks):
-            raise _by_other_plan(task)  # one with choices that a run does not have
+            raise _by_other_plan(task, choices)  # one with choices that a run does not have
         if State.read(output.parent).replaced(stated.output.sha256, task.stamp):
             text = f"{shown(task.source)} was replaced or changed since {shown(output)} was released from it"
-            raise DPVeilError(text, hint=f"{ALONE}, which costs again", arguments=ARGUMENTS)
+            raise DPVeilError(text, hint=released_again(choices), arguments=ARGUMENTS)
         if choices.at_least is not None and not at_least(stated.strength, choices.at_least):
             raise TooWeak(asked=choices.at_least, strength=stated.strength, total=stated.composition)
         self._check_tracks(task, stated, progress)
@@ -177,7 +178,7 @@ class ClipRun:
             return
         plan = self._plan(task, _hash(task.source), progress)
         if plan.quote != stated.quote or (stamps is not None and _stamp_of(plan.sha256) not in stamps):
-            raise _by_other_plan(task)
+            raise _by_other_plan(task, self.choices)
         if not self.choices.dry:
             _note(task, stated, (task.stamp, _stamp_of(plan.sha256), _stamp_of(self.question)))
 
@@ -232,7 +233,7 @@ def _entry(status: str, task: Task, stated: VideoCertificate, notes: tuple[str, 
     quote = stated.quote
     faces = all(track.kind == FACE for group in quote.persons for track in group)
     promise = Promise(quote.guarantees, quote.total, quote.strength, faces=faces)
-    return Entry(status, task.source, task.output, promise, (*stated.warnings, *notes))
+    return Entry(status, task.source, task.output, promise, (*map(Caution, stated.warnings), *notes))
 
 
 def _about(plan: VideoPlan) -> tuple[str, ...]:
@@ -245,10 +246,10 @@ def _about(plan: VideoPlan) -> tuple[str, ...]:
     return (*more, *remark, *happens, *dropped)
 
 
-def _by_other_plan(task: Task) -> DPVeilError:
+def _by_other_plan(task: Task, choices: Choices) -> DPVeilError:
     """Return the error for a release that is there, and is not the one that a run would make."""
     text = OTHER_PLAN.format(shown(task.output))
-    hint = f"leave out the clip to keep it, or choose another {{out}}; or {ALONE}, which costs again"
+    hint = f"leave out the clip to keep it, or choose another {{out}}; or {released_again(choices)}"
     return DPVeilError(text, hint=hint, arguments=ARGUMENTS)
 
 

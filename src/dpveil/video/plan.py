@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.accounting.meaning import at_least, check_strength_name
+from dpveil.assets.reference import terms_of
 from dpveil.core.covered import VECTORS, Covered
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.numbers import Json, exact, to_json
@@ -277,7 +278,8 @@ class VideoPlan:
 
     def certificate(self, bits: str, output: ClipOutput) -> VideoCertificate:
         """Return the certificate of a release by this plan: a file, made with a kind of `bits`."""
-        return VideoCertificate(quote=self.quote, bits=bits, output=output)
+        terms = terms_of((self.method, *self.post_processing))
+        return VideoCertificate(quote=self.quote, bits=bits, output=output, terms=terms)
 
     def prepare(self) -> None:
         """Raise any error that would prevent a draw, before budget is spent: call it before paying."""

@@ -253,7 +253,7 @@ class _Job:
 
     def _certificate(self, sha256: str) -> VideoCertificate:
         output = ClipOutput(sha256, FORMATS[self.target.suffix.lower()], self.clip.facts.seconds)
-        return VideoCertificate(quote=self.plan.quote, bits=self.kind, output=output)
+        return self.plan.certificate(self.kind, output)
 
 
 def check_same(plan: VideoPlan, facts: Facts, clip: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dpveil.errors import UsageError
 from dpveil_research.attributes_data import Say
 from dpveil_research.croft_2022_faces.claims import claims
 from dpveil_research.croft_2022_faces.figures import figures
@@ -24,9 +25,14 @@ def make(
 ) -> dict[str, bytes]:
     """Return results.csv, verdicts.csv and four figures; with at most `count` people.
 
-    Needs the default `gan`, the model of attributes and dlib. Raises `UsageError` if something is missing.
+    Needs the default `gan`, the model of attributes and dlib. Raises `UsageError` if something is missing, or
+    there are too few people for the largest groups.
     """
-    people = plan.people if count is None else min(count, plan.people)
+    people, fewest = plan.people if count is None else min(count, plan.people), 2 * max(plan.groups)
+    if people < fewest:  # each gender has groups of its own
+        raise UsageError(
+            f"{people} people are too few", hint=f"--count {fewest} or more, for groups of men and of women"
+        )
     scene = read_scene(data, replace(SCENE, people=people, photos=plan.known + 1), told)
     points = []
     for point in Attacked(scene, plan).points():
