@@ -10,7 +10,7 @@ import pytest
 from budgets import cost, url_of
 
 from dpveil.errors import InvalidParameter, LedgerError
-from dpveil.ledger import Ledger, Limit
+from dpveil.ledger import Ledger, Limit, kept_head
 from dpveil.ledger.kept_head import keep, kept
 
 
@@ -45,6 +45,21 @@ def test_an_older_copy_is_refused_until_a_check_accepts_it(copies: tuple[Path, P
         accepted.debit("album", cost(1), "third")
     with pytest.raises(LedgerError, match="lacks entry 4"):  # it has another
         Ledger(path)
+
+
+def test_a_debit_of_another_process_while_it_is_opened_is_no_older_copy(
+    copies: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = url_of(copies[0])
+    with Ledger(url) as other:
+
+        def late(name: str) -> tuple[int, str] | None:
+            other.debit("album", cost(1), "third")
+            return kept(name)
+
+        monkeypatch.setattr(kept_head, "kept", late)
+        with Ledger(url) as ledger:
+            assert ledger.head() == other.head()
 
 
 def test_a_tail_that_was_cut_off_or_replaced_is_missed(copies: tuple[Path, Path]) -> None:

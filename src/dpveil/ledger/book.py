@@ -47,9 +47,10 @@ class Ledger:
         try:
             with self._database.read() as connection:
                 self.name, self._secret = store.identity(connection)
-                if not restored:
-                    place = shown(self.files[0]) if self.files else "the ledger"
-                    kept_head.check_newest(connection, kept_head.kept(self.name), place)
+            # Read before the state that it is looked for in: another process may be paying just now.
+            head = None if restored else kept_head.kept(self.name)
+            with self._database.read() as connection:
+                kept_head.check_newest(connection, head, shown(self.files[0]) if self.files else "the ledger")
         except BaseException:
             self.close()
             raise
