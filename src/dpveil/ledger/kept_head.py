@@ -37,8 +37,7 @@ def check_newest(connection: Connection, head: tuple[int, str] | None, place: st
     if head is not None and store.head_at(connection, head[0]) != head[1]:
         raise LedgerError(
             f"{place} is an older copy, or was changed: it lacks entry {head[0]}, the last one you wrote",
-            hint="use the newest copy, or accept this one with dpveil ledger check --restored and lower its"
-            " limits by what was spent since",
+            hint="dpveil ledger check --restored accepts a backup; then lower limits by what it forgot",
         )
 
 
