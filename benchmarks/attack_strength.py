@@ -63,10 +63,11 @@ FIRST = {"embedding-parrot": 1}
 PAPER: dict[str, object] = {
     "DP-Pix, b = 4, m = 1, ε = 0.5": 0.68,
     "DP-Samp, k = 48, m = 1, ε = 0.5": 0.35,
-    "DP-SVD, i = 4, ε = 0.01": 0.01,
     "Snow, δ = 0.1": 0.04,
 }
-"""What Reilly & Fan's attacker reaches (2021, tables IV and V), on other splits of the same kind."""
+"""What Reilly & Fan's attacker reaches (2021, tables IV and V), on other splits of the same kind.
+
+Not of DP-SVD, whose ε has another unit there (errata E22)."""
 MORE = 4
 """Releases of each photo that the attacker of `averaged` has."""
 

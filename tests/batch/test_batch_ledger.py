@@ -15,7 +15,7 @@ from dpveil.batch import Choices, Report, plan_tasks, release_all
 from dpveil.batch import run as batch
 from dpveil.batch.task import Task
 from dpveil.cli.run_report import print_report
-from dpveil.errors import BudgetRefused
+from dpveil.errors import BudgetRefused, OutputError
 from dpveil.io import writing
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix
@@ -118,6 +118,26 @@ def test_what_another_run_released_since_it_was_planned_is_not_paid(
     assert (names(report, "released"), names(report, "skipped")) == (["a.png", "c.png"], ["b.png"])
     assert paid(ledger) == (3, 0)
     assert report.discarded == []
+
+
+def test_a_second_run_over_the_folder_is_refused_before_it_pays(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, refused = batch.Run._write, list[OutputError]()
+
+    def write(run: batch.Run, task: Task, *arguments: Any) -> Any:
+        with pytest.raises(OutputError, match="another run is releasing to out: wait") as error:
+            released(ledger)
+        refused.append(error.value)
+        return real(run, task, *arguments)
+
+    monkeypatch.setattr(batch.Run, "_write", write)
+    assert names(released(ledger), "released") == NAMES
+    assert [error.exit_code for error in refused] == [4, 4, 4]
+    assert paid(ledger) == (3, 0)
+    monkeypatch.undo()
+    monkeypatch.chdir(ledger.files[0].parent)
+    assert names(released(ledger), "skipped") == NAMES
 
 
 def test_a_draw_that_another_run_made_needless_is_said_to_be_paid(

@@ -59,8 +59,8 @@ def names(store: Any, prefix: str = "/bucket/out") -> list[str]:
 
 
 def waiting(tmp_path: Path) -> list[str]:
-    found = (path for path in (tmp_path / "state").rglob("*") if path.is_file())
-    return sorted(path.name for path in found if path.suffix != ".jsonl")
+    found = (path for path in (tmp_path / "state/dpveil/urls").rglob("*") if path.is_file())
+    return sorted(path.name for path in found)
 
 
 def put(store: Any, *photos: str) -> None:

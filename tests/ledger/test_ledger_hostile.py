@@ -24,6 +24,12 @@ from dpveil.ledger.store import SQL
 FILE = "ab" * 32
 
 
+@pytest.fixture(autouse=True)
+def stranger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody here wrote to these ledgers before: else their kept heads would refuse them at once."""
+    monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A closed ledger with a bit of everything."""

@@ -581,6 +581,7 @@ def test_what_a_finder_saw_is_in_the_clear_unless_it_looked_at_nothing(tmp_path)
     [
         ("dp-pix", {"epsilon": "1e-30"}),
         ("dp-pix", {"epsilon": "1e-400"}),
+        ("dp-pix", {"epsilon": "1." + "3" * 600}),
         ("dp-pix-gaussian", {"rho": "1e-60"}),
         ("dp-pix-gaussian", {"rho": "1e-700"}),
         ("dct-gaussian", {"rho": "1e-60"}),

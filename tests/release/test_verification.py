@@ -15,8 +15,9 @@ from dpveil.core.certificate import SEEDED, UNPROTECTED, Certificate, Output
 from dpveil.core.origin import Origin
 from dpveil.core.region import Box, RegionRecord
 from dpveil.core.registry import METHODS
-from dpveil.errors import NoRegion, UnknownName
+from dpveil.errors import InvalidParameter, NoRegion, UnknownName
 from dpveil.faces import Attributes
+from dpveil.ledger import Limit
 from dpveil.regions import Finder
 from dpveil.release import verification
 from dpveil.release.quote import Quote
@@ -90,6 +91,14 @@ def test_a_release_is_consistent_and_publishable(saved):
     result = dpveil.verify(saved[0])
     assert (result.status, result.problems, result.publishable) == ("consistent", (), True)
     assert dpveil.verify(str(saved[1])) == result
+
+
+def test_a_hundred_digits_are_read_again_and_more_are_refused(tmp_path):
+    assert dpveil.verify(save(tmp_path, epsilon="1." + "3" * 99)[0]).status == "consistent"
+    with pytest.raises(InvalidParameter, match="100 digits"):
+        save(tmp_path, epsilon="1." + "3" * 100)
+    with pytest.raises(InvalidParameter, match="100 digits"):
+        Limit("pure", epsilon="1." + "3" * 100)
 
 
 def test_a_seeded_release_is_consistent_but_not_publishable(tmp_path):

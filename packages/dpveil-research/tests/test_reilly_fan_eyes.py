@@ -14,6 +14,7 @@ from dpveil.attacks.iris import Code
 from dpveil.bench.data import load
 from dpveil_research import reilly_fan_eyes
 from dpveil_research.reilly_fan_eyes import FILLED, FILTERS, PUBLISHED, SNOWY, baselines, make
+from dpveil_research.reilly_fan_methods import SVD_OF_ONE
 
 ROOT = Path(__file__).parents[3]
 Row = dict[str, str]
@@ -49,6 +50,8 @@ def test_the_kept_run_has_every_number_of_the_tables() -> None:
 
 def test_r16_dp_pix_and_dp_svd_do_not_resist() -> None:
     assert min(value("DP-SVD", x, "passed_low") for x in PUBLISHED["DP-SVD"]) > 0.94
+    of_one = [round(100 * value(SVD_OF_ONE, x)) for x in PUBLISHED[SVD_OF_ONE]]
+    assert of_one == [0, 0, 2, 47, 83, 98, 98], "they: nobody at any of these budgets"
     assert all(value("DP-Pix", x) == 0 for x in ("0.01", "0.05", "0.1"))
     assert (round(value("DP-Pix", "0.5"), 2), round(value("DP-Pix", "0.5", kind="gaussian"), 2)) == (
         0.65,
@@ -80,6 +83,8 @@ def test_r19_the_gaze_error_of_dp_pix_depends_on_epsilon() -> None:
 
 def test_r20_the_gaze_of_dp_svd_and_snow() -> None:
     assert {round(value("DP-SVD", x, "gaze"), 1) for x in PUBLISHED["DP-SVD"]} == {0.2}
+    of_one = [value(SVD_OF_ONE, x, "gaze") for x in ("0.01", "0.1", "0.5", "1")]
+    assert [round(error, 1) for error in of_one] == [15.8, 11.2, 0.7, 0.3], "they: 57, 22, 2.6, 2.2"
     assert value("Snow", "0.8", "gaze_high") < value("Snow", "0.33", "gaze_low")
 
 

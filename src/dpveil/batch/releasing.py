@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+import errno
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from dpveil.batch.away import WAITING, check_shared, waits
@@ -17,8 +19,10 @@ from dpveil.batch.price import check_price, is_priced
 from dpveil.batch.report import INTERRUPTED, UNAFFORDABLE, UNTRIED, Report, Untried
 from dpveil.batch.run import Run
 from dpveil.batch.shards import gathered
+from dpveil.batch.state import state_path
 from dpveil.batch.task import Task
-from dpveil.errors import BudgetRefused
+from dpveil.errors import BudgetRefused, OutputError
+from dpveil.io.locking import alone
 from dpveil.io.names import shown
 from dpveil.release.plan import Plan
 from dpveil.release.saving import Release
@@ -50,7 +54,8 @@ def release_all(
     hear interrupts until it has told the report enters `interrupts` itself. With `options`, such as
     {"force": "--force"}, errors write arguments as on the command line. Raises `UsageError` and
     `OutputError`, before anything is drawn, if outputs cannot be numbered, an input or output belongs to the
-    ledger, or `jobs` is no number of processes that the settings can be sent to.
+    ledger, `jobs` is no number of processes that the settings can be sent to, or another run with a ledger
+    writes to the same folder.
     """
     check_jobs(jobs)
     check_shared(tasks, min(jobs, len(tasks)))
@@ -61,6 +66,7 @@ def release_all(
     with ExitStack() as stack:
         around = stack.enter_context(Interrupts()) if interrupts is None else interrupts
         with around.raising():
+            stack.enter_context(_sole_payer(tasks, choices))
             shards = stack.enter_context(gathered(tasks, choices))
         try:
             with around.raising():
@@ -85,6 +91,32 @@ def release_all(
             run.report.notes.append(WAITING.format(number=len(waiting), folder=shown(min(waiting).parent)))
         shards.pack(run.report)
     return run.report
+
+
+@contextmanager
+def _sole_payer(tasks: Sequence[Task], choices: Choices) -> Iterator[None]:
+    """Keep other runs from paying for the same releases until this one ends, however it ends.
+
+    A run locks the folder that it fills, or, for a single photo, its output alone: runs of one photo each may
+    fill a folder side by side. The lock is beside the state file, and there is none where that has no place.
+    Files of many photos have locks of their own (`gathered`).
+    """
+    alone_in = {_folder_of(task) if len(tasks) > 1 else task.output for task in tasks if task.shard is None}
+    with ExitStack() as stack:
+        for place in sorted(alone_in) if choices.ledger is not None and not choices.dry else ():
+            try:
+                stack.enter_context(alone(state_path(place).with_suffix(".lock")))
+            except OSError as error:
+                if error.errno == errno.EBUSY:
+                    problem = f"another run is releasing to {shown(place)}"
+                    raise OutputError(problem, hint="wait until it has ended") from error
+        yield
+
+
+def _folder_of(task: Task) -> Path:
+    """Return the folder that its run fills, of which its output may be in a folder below."""
+    depth = 0 if task.remote is not None else task.name.count("/")  # what is put elsewhere waits side by side
+    return task.output.parents[depth]
 
 
 def _release(

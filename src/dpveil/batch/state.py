@@ -28,13 +28,12 @@ from typing import Any, Final
 
 from dpveil.core.urls import Url
 from dpveil.io import is_present, received
-from dpveil.io.folders import real
+from dpveil.io.folders import real, state_home
 from dpveil.io.names import shown
 from dpveil.io.refused import Refused
 from dpveil.io.urls import seen
 from dpveil.io.writing import refusal
 
-APP: Final = "dpveil"
 MOST_BYTES: Final = 1 << 26
 """Largest state file in bytes: about 400 000 releases."""
 RELEASE: Final = re.compile(r"[0-9a-f]{64}")
@@ -76,7 +75,7 @@ def state_path(folder: Path) -> Path:
     On Windows it is in %LOCALAPPDATA%. A folder that is moved gets another file. Raises `OSError` if the user
     has no home folder.
     """
-    return _home() / f"{_hash(os.fspath(real(folder)), b'dpveil.folder')}.jsonl"
+    return state_home() / f"{_hash(os.fspath(real(folder)), b'dpveil.folder')}.jsonl"
 
 
 def stage_of(url: Url) -> Path:
@@ -85,18 +84,9 @@ def stage_of(url: Url) -> Path:
     Raises `OutputError` if the user has no home folder.
     """
     try:
-        return _home() / "urls" / _hash(str(url), b"dpveil.url")
+        return state_home() / "urls" / _hash(str(url), b"dpveil.url")
     except OSError as error:
         raise refusal(url, error) from error
-
-
-def _home() -> Path:
-    given = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_STATE_HOME", "")
-    try:
-        home = Path(given) if Path(given).is_absolute() else Path.home() / ".local" / "state"
-    except RuntimeError as error:
-        raise OSError("there is no home folder") from error
-    return home / APP
 
 
 def _hash(name: str, person: bytes) -> str:

@@ -40,9 +40,10 @@ DETAILS: Final = {
         " nothing"
     ),
     IMPOSSIBLE: (
-        "No photo, table or model is one that dpveil reads, or no output can be written, or the ledger is"
-        " missing, damaged, busy or replaced, or `serve` cannot listen or keep results; also where"
-        " the one picture, plot or model that a command writes exists, without `--force`"
+        "No photo, table or model is one that dpveil reads, or no output can be written, or another run"
+        " that a ledger pays for fills the same folder, or the ledger is missing, damaged, busy or replaced,"
+        " or `serve` cannot listen or keep results; also where the one picture, plot or model that a command"
+        " writes exists, without `--force`"
     ),
     INTERRUPTED: "By Ctrl-C or `SIGTERM`; nothing half written is left",
 }

@@ -38,6 +38,9 @@ def check_command(
     head: Annotated[
         Text, typer.Option(metavar="NUMBER:SHA256", help="A head that was kept: finds older copies.")
     ] = None,
+    restored: Annotated[
+        bool, typer.Option("--restored", help="Accept an older copy, such as a backup, if it holds.")
+    ] = False,
     json: AsJson = False,
 ) -> int:
     """Recompute the ledger from its entries, and look up who paid for released files.
@@ -47,14 +50,15 @@ def check_command(
       dpveil ledger check --ledger sqlite:///budget.db
       dpveil ledger check private --ledger sqlite:///budget.db
 
-    Prints the head: keep it where nobody can change it with the ledger. Exit code 4: the ledger does not
+    Prints the head, which is also kept in your state folder: a copy without that entry is refused from then
+    on, unless --restored accepts it. Exit code 4: the ledger does not
     hold. Exit code 1: nobody paid for a file, or another amount than its certificate states.
     """
     from dpveil.cli.entries import Entries, print_document
     from dpveil.core.guarantee import counted
     from dpveil.ledger import Ledger
 
-    with Ledger(ledger) as opened, Entries(kept=json) as good, Entries(kept=json) as bad:
+    with Ledger(ledger, restored=restored) as opened, Entries(kept=json) as good, Entries(kept=json) as bad:
         asked, bare = _asked(opened, releases or [])
         found = opened.check(head)
         if not json:
@@ -71,10 +75,13 @@ def check_command(
                 "files": found.files,
                 "unstored": found.unstored,
                 "other_regions": found.other_regions,
+                "head_kept": found.kept,
             }
             print_document({"paid": good, "failed": bad}, counts)
     told = f"{found.debits:,} debits, all within their limits; {found.files:,} stored files, all paid for"
     say.note(f"{told}; {found.unstored:,} debits without a stored file")
+    if not found.kept:
+        say.note("the head is not kept, for want of a state folder: older copies are found by --head alone")
     if bare:
         say.note(f"not looked up, for want of a certificate: {counted(bare, 'picture')}")
     if found.other_regions:

@@ -6,6 +6,7 @@ import math
 from decimal import ROUND_CEILING, Context, Decimal, InvalidOperation
 from fractions import Fraction
 from numbers import Integral, Rational, Real
+from typing import Final
 
 from dpveil.errors import InvalidParameter
 
@@ -17,6 +18,8 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 SMALLEST, LARGEST = Fraction(1, 10**300), Fraction(10**300)
 """Numbers between these are shown with float arithmetic, which has full precision there."""
+DIGITS: Final = 100
+"""Most digits of a parameter: what follows from it, such as ε²/2, is still short enough for `exact`."""
 
 
 def exact(value: object, name: str = "number") -> Fraction:
@@ -51,6 +54,13 @@ def _modest(text: str) -> str:
     if len(text) > 1000 or abs(int(text.lower().partition("e")[2] or 0)) > 1000:
         raise ValueError
     return text
+
+
+def few_digits(value: Fraction, name: str) -> Fraction:
+    """Return `value`; raise `InvalidParameter` if its numerator or denominator is 10^100 or more."""
+    if max(abs(value.numerator), value.denominator) >= 10**DIGITS:
+        raise InvalidParameter(name, None, f"has more than {DIGITS} digits", hint="round it")
+    return value
 
 
 def float_above(value: Fraction) -> float:

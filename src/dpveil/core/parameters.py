@@ -6,7 +6,7 @@ from fractions import Fraction
 from numbers import Integral
 from typing import Any, Generic, TypeVar, overload
 
-from dpveil.core.numbers import Json, Number, exact, to_json
+from dpveil.core.numbers import Json, Number, exact, few_digits, to_json
 from dpveil.errors import InvalidParameter, meant
 
 In = TypeVar("In", contravariant=True)
@@ -59,7 +59,10 @@ class Parameter(Generic[In, Out]):
                 "is missing",
                 hint=self.hint or MISSING_HINTS.get(self.name, "give it a value"),
             )
-        instance.__dict__[self.name] = None if value is None else self.check(value)
+        checked = None if value is None else self.check(value)
+        if isinstance(checked, Fraction):
+            few_digits(checked, self.name)
+        instance.__dict__[self.name] = checked
 
     def check(self, value: In) -> Out:
         """Return the normalised value or raise `InvalidParameter`."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
-from dpveil.core.numbers import Json, Number, exact, to_json
+from dpveil.core.numbers import Json, Number, exact, few_digits, to_json
 from dpveil.core.parameters import Value, positive
 from dpveil.errors import InvalidParameter, UnknownName, meant
 from dpveil.faces.attribute_model import FORMER, VALUES
@@ -131,6 +131,8 @@ def _budget(name: str, own: Number | None, *, before: bool) -> Fraction | str | 
         hint = f"{meant(own.lower(), VALUES[name])}values are {', '.join(VALUES[name])}"
         raise InvalidParameter(name, own, problem, hint=hint) from error
     budget = positive(own, f"epsilon of {name}")
+    if not before and not isinstance(own, Fraction):
+        few_digits(budget, f"epsilon of {name}")
     if name == "age" and budget > LARGE and not before and not isinstance(own, Fraction):
         hint = f"to show that age, write age={_band(budget)}; a budget for it is at most {LARGE}"
         raise InvalidParameter(name, own, "is a budget, and one that hides nothing", hint=hint)

@@ -36,6 +36,19 @@ def real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
+def state_home() -> Path:
+    """Return the folder of what dpveil keeps for a user: $XDG_STATE_HOME/dpveil or ~/.local/state/dpveil.
+
+    On Windows it is in %LOCALAPPDATA%. Raises `OSError` if the user has no home folder.
+    """
+    given = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_STATE_HOME", "")
+    try:
+        home = Path(given) if Path(given).is_absolute() else Path.home() / ".local" / "state"
+    except RuntimeError as error:
+        raise OSError("there is no home folder") from error
+    return home / "dpveil"
+
+
 def identity(path: Path) -> object:
     """Return an object that is equal for two paths of the same file, also where case is ignored."""
     try:

@@ -102,7 +102,7 @@ def alone(path: Path) -> Iterator[None]:
 
 def _held(path: Path) -> int:
     while True:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             handle = os.open(
                 path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0), 0o600

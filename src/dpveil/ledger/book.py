@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -15,7 +16,8 @@ from typing import Final
 from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee
 from dpveil.errors import InvalidParameter, ReservationLost, UsageError
-from dpveil.ledger import databases, entries, rules, store
+from dpveil.io.names import shown
+from dpveil.ledger import databases, entries, kept_head, rules, store
 from dpveil.ledger.account import Account, Paid
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.check import Checked, check, parse_head
@@ -33,16 +35,22 @@ class Ledger:
     """Budgets of subjects in a database, such as `Ledger("sqlite:///budget.db")`.
 
     Subjects are paths, such as studio/album-7, and a debit counts for all that lead to it. `create` makes a
-    missing file, which `created` tells. Threads may share one; so may processes that fork. Raises
+    missing file, which `created` tells. An older copy is refused unless it is `restored` and to be checked.
+    Threads may share one; so may processes that fork. Raises
     `UsageError` for other URLs, and `LedgerError` if the file is missing, damaged or no ledger. Source: docs,
     "Ledger".
     """
 
-    def __init__(self, url: str, *, create: bool = False) -> None:
+    def __init__(self, url: str, *, create: bool = False, restored: bool = False) -> None:
         self._database, self.created = databases.opened(url, _first_rows if create else None)
+        self._restored, self._batch = restored, _Batch()
         try:
             with self._database.read() as connection:
                 self.name, self._secret = store.identity(connection)
+            # Read before the state that it is looked for in: another process may be paying just now.
+            head = None if restored else kept_head.kept(self.name)
+            with self._database.read() as connection:
+                kept_head.check_newest(connection, head, shown(self.files[0]) if self.files else "the ledger")
         except BaseException:
             self.close()
             raise
@@ -68,12 +76,23 @@ class Ledger:
         """The files that nothing else in this process may open, not even to read them."""
         return self._database.files
 
-    def together(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def together(self) -> Iterator[None]:
         """Let commits of this thread be durable only at the end of the context: one flush does for all.
 
         Nothing that they pay for may be drawn within. Raises `LedgerError` at the end if the flush fails.
         """
-        return self._database.together()
+        outer, self._batch.open = self._batch.open, True
+        try:
+            with self._database.together():
+                yield
+        except BaseException:
+            self._batch.newest = None
+            raise
+        finally:
+            self._batch.open = outer
+        if self._batch.newest is not None:
+            self._keep(self._batch.newest)
 
     def reserve(
         self,
@@ -130,7 +149,8 @@ class Ledger:
         unit, now = entries.unit_of(self._secret, name, rules.key_bytes(key)), int(time.time())
         with self._database.write(durable=True, reads=rules.reads(name, unit, part)) as connection:
             held = rules.others(connection, name, unit, now, again=again)
-            draw = rules.debited(connection, Debit(name, unit, 1, cost, part), held, now)
+            draw, entry = rules.debited(connection, Debit(name, unit, 1, cost, part), held, now)
+        self._keep(entry)
         return Reservation(self, "", name, unit, part, draw)
 
     def set_limit(self, subject: str, limit: Limit) -> None:
@@ -248,7 +268,9 @@ class Ledger:
         anchor = None if head is None else parse_head(head)
         with self._database.read() as connection:
             self._database.examine(connection)
-            return check(connection, anchor)
+            found = check(connection, anchor)
+        kept = kept_head.keep(self.name, *parse_head(found.head), back=self._restored)
+        return replace(found, kept=kept)
 
     def _change(self, event: LimitSet) -> None:
         with self._database.write(durable=True) as connection:
@@ -259,8 +281,9 @@ class Ledger:
                     f"{event.subject} has no such limit", hint="see its limits and their relations"
                 )
             row.limits = kept if event.removed else [*kept, event.limit]
-            store.append(connection, event, int(time.time()))
+            entry = store.append(connection, event, int(time.time()))
             store.keep(connection, row)
+        self._keep(entry)
 
     def _commit(self, identity: str, subject: str, unit: str, part: Part | None) -> int:
         now = int(time.time())
@@ -273,8 +296,9 @@ class Ledger:
                     hint="reserve it again",
                 )
             held.remove(mine[0])
-            draw = rules.debited(connection, Debit(subject, unit, 1, mine[0].cost, part), held, now)
+            draw, entry = rules.debited(connection, Debit(subject, unit, 1, mine[0].cost, part), held, now)
             store.run(connection, "free", id=identity)
+        self._keep(entry)
         return draw
 
     def _cancel(self, identity: str) -> None:
@@ -283,7 +307,23 @@ class Ledger:
 
     def _append(self, event: Stored) -> None:
         with self._database.write(durable=True) as connection:
-            store.append(connection, event, int(time.time()))
+            entry = store.append(connection, event, int(time.time()))
+        self._keep(entry)
+
+    def _keep(self, entry: Entry) -> None:
+        """Keep the head of an entry once it is durable: one that is not may be lost, and its head not."""
+        if self._batch.open:
+            self._batch.newest = entry
+        else:
+            self._batch.newest = None
+            kept_head.keep(self.name, entry.number, entry.head)
+
+
+class _Batch(threading.local):
+    """Whether this thread's commits are flushed later, and the last of them."""
+
+    open = False
+    newest: Entry | None = None
 
 
 def _account(row: Balance, held: Iterable[Reserved]) -> Account:

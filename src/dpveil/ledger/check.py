@@ -28,6 +28,7 @@ class Checked:
 
     `unstored` are debits whose release was never stored: lost in crashes, kept in memory only, or under way.
     `other_regions` are debits of photos whose earlier releases cover other regions, which was accepted.
+    `kept` says whether the head is in the user's state folder, so that older copies are refused.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Checked:
     files: int
     unstored: int
     other_regions: int
+    kept: bool = False
 
 
 @dataclass

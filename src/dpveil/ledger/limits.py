@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from dpveil.accounting import zcdp_rho
 from dpveil.core.guarantee import Relation
-from dpveil.core.numbers import Json, Number, exact, show, to_json
+from dpveil.core.numbers import Json, Number, exact, few_digits, show, to_json
 from dpveil.errors import BudgetExceeded, BudgetRefused, InvalidParameter, UnsupportedRelation
 from dpveil.ledger.amounts import DELTA_UNIT, MOST, UNIT, Cost, Total, read_relation, whole, written
 
@@ -242,7 +242,7 @@ def show_left(amount: Fraction) -> str:
 
 
 def _units(value: Number | None, name: str) -> int:
-    number = exact(value, name)
+    number = few_digits(exact(value, name), name)
     most = 1 if name == "delta" else MOST
     if not 0 < number <= most:
         problem = "is not above 0" if number <= 0 else f"is above {most}"

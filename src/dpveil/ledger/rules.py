@@ -111,16 +111,16 @@ def others(connection: Connection, subject: str, unit: str, now: int, *, again: 
     return store.replace(connection, held, unit)
 
 
-def debited(connection: Connection, wanted: Debit, held: list[Reserved], now: int) -> int:
-    """Write a debit as the next draw of its work unit, which is returned, if every limit has room."""
+def debited(connection: Connection, wanted: Debit, held: list[Reserved], now: int) -> tuple[int, Entry]:
+    """Write a debit as the next draw of its work unit if every limit has room; return draw and entry."""
     part = check_part(connection, wanted.part)
     rows = check_limits(connection, wanted.subject, wanted.cost, held, now)
     draw = last_draw(store.of_unit(connection, wanted.unit)) + 1
-    store.append(connection, replace(wanted, draw=draw, part=part), now)
+    made = store.append(connection, replace(wanted, draw=draw, part=part), now)
     for row in rows:
         row.spent += wanted.cost
         store.keep(connection, row)
-    return draw
+    return draw, made
 
 
 def check_limits(

@@ -18,6 +18,7 @@ from dpveil.ledger.subjects import check_subject
 SQL: Final = {
     "ledger": "SELECT name, secret FROM ledger",
     "last": "SELECT number, head, text FROM entries ORDER BY number DESC LIMIT 1",
+    "at": "SELECT number, head, text FROM entries WHERE number = :number",
     "append": "INSERT INTO entries (number, head, unit, sha256, text)"
     " VALUES (:number, :head, :unit, :sha256, :text)",
     "of_unit": "SELECT number, head, text FROM entries WHERE unit = :unit ORDER BY number DESC",
@@ -146,6 +147,12 @@ def last(connection: Connection) -> tuple[int, str, int]:
         return 0, START, 0
     found = entry(row)
     return found.number, found.head, found.time
+
+
+def head_at(connection: Connection, number: int) -> str | None:
+    """Return the hash of the entry with this number; None if there is none."""
+    row = run(connection, "at", number=number).fetchone()
+    return None if row is None else entry(row).head
 
 
 def append(connection: Connection, event: Event, now: int) -> Entry:

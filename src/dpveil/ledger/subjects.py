@@ -18,7 +18,7 @@ def check_subject(subject: object) -> str:
     """Return a subject in Unicode's composed form (NFC).
 
     Raises `InvalidParameter` unless it has 1..200 printable characters and 1..16 parts between slashes, of
-    which none is empty or starts or ends with a space.
+    which none is empty, . or .., or starts or ends with a space.
 
     >>> check_subject("studio/album-7")
     'studio/album-7'
@@ -35,6 +35,8 @@ def check_subject(subject: object) -> str:
         raise InvalidParameter(
             "subject", quoted(subject), "has empty parts, spaces or control characters", hint=hint
         )
+    if not {".", ".."}.isdisjoint(parts):
+        raise InvalidParameter("subject", quoted(subject), "has a part . or ..", hint="name it from the top")
     if len(parts) > DEEPEST:
         raise InvalidParameter("subject", quoted(subject), f"has more than {DEEPEST} levels", hint=hint)
     return name

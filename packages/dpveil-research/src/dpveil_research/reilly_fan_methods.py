@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Final
 
 from dpveil.mechanisms.pixel import DPSVD, DPPix, DPSamp, Snow
@@ -10,6 +11,8 @@ from dpveil.mechanisms.pixel.base import PixelMethod
 
 MEDIAN: Final = {"Snow-Med": ("median:3",)}
 """Steps after a release."""
+SVD_OF_ONE: Final = "DP-SVD, levels to 1"
+"""The paper states no unit of singular values, which DP-SVD's ε multiplies: levels to 1 are ε/255 to 255."""
 
 
 def methods(*, block: int, clusters: int, rank: int) -> dict[str, Callable[[str], PixelMethod]]:
@@ -20,4 +23,5 @@ def methods(*, block: int, clusters: int, rank: int) -> dict[str, Callable[[str]
         "DP-SVD": lambda x: DPSVD(epsilon=x, rank=rank),
         "Snow": lambda x: Snow(delta=x),
         "Snow-Med": lambda x: Snow(delta=x),
+        SVD_OF_ONE: lambda x: DPSVD(epsilon=Fraction(x) / 255, rank=rank),
     }
