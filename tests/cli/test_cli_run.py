@@ -18,7 +18,7 @@ from dpveil.cli.run_report import SHOWN_REASONS, refusals
 from dpveil.errors import PhotoError
 from dpveil.io import MAX_PIXELS
 from dpveil.mechanisms.latent import TABLE as LATENT
-from dpveil.release.words import LOW
+from dpveil.release.words import CHANNELS, LOW
 from heic_samples import heic
 
 COMMANDS = (
@@ -217,7 +217,7 @@ def test_a_release_is_told_to_people(cli):
     told, promised = err.split("promised: ")
     weak = f"warning: in/a.png: {LOW['weak']}"
     assert told == f"{few}\n{weak}\n{overlap}\nreleased 1, failed 0, skipped 0, no region 0\n"
-    clear = "position and size of the region; everything outside the region"
+    clear = f"position and size of the region; {CHANNELS}; everything outside the region"
     assert promised == f"{out.partition('  ')[2].strip()}; in the clear: {clear}\n"
 
 

@@ -502,8 +502,8 @@ def test_an_engine_keeps_inputs_apart_from_the_ledger_and_closes_it(tmp_path, mo
     given += ["--epsilon", "1", "--block", "4", "--neighbourhood", "4", "--regions", "whole", *paying]
     run(given)
     assert began == [1]
-    (tmp_path / "in/x.png").symlink_to(tmp_path / "budget.db")
-    assert run(given) == 2
+    (tmp_path / "x.png").symlink_to(tmp_path / "budget.db")
+    assert run([*given, str(tmp_path / "x.png")]) == 2
     assert "belongs to the ledger" in capsys.readouterr().err
     assert began == [1]
 
