@@ -320,7 +320,7 @@ def test_what_goes_on_is_paid_again_if_the_ledger_lacks_its_debit(
     for path in tmp_path.glob("budget.db-*"):
         path.unlink()
     shutil.copy2(backup, base)
-    with Ledger(url) as ledger:
+    with Ledger(url, restored=True) as ledger:
         before = debits(ledger)
         if room:
             made = render(plan_of(clip), clip, out, ledger=ledger, subject="album")

@@ -21,9 +21,9 @@ from dpveil.video.tracks.lost import ANSWERS, shots_of
 from dpveil.video.tracks.settings import TrackSettings
 from dpveil.video.tracks.tracker import Tracker
 
-NOTHING: Final = "give lower thresholds or boxes, or protect the whole clip: {if_none} whole"
+NOTHING: Final = "give lower thresholds or boxes; {method} fill with {regions} whole hides all of the clip"
 """The remedy where nothing is found."""
-ARGUMENTS: Final = {"if_none": "if_none"}
+ARGUMENTS: Final = {"method": "method", "regions": "regions"}
 """The arguments that NOTHING names."""
 
 
