@@ -80,7 +80,7 @@ def pictures(*pages: int) -> list[np.ndarray]:
     with OUT.open("rb") as file:
         reader = pdf.Pdf(file)
         drawn = [reader.draw(page, 200, 10**6) for page in pages]
-    return [np.frombuffer(levels, np.uint8).reshape(height, width, 3) for width, height, levels in drawn]
+    return [np.frombuffer(levels, np.uint8).reshape(height, width, 3) for width, height, levels, _ in drawn]
 
 
 def test_what_is_shown_of_a_pdf_survives_and_nothing_else() -> None:
@@ -726,6 +726,17 @@ def test_what_lossy_pictures_of_a_page_may_show_is_stated() -> None:
         assert (len(found.certificate.warnings), str(region.box)) == (1, "21,21,22,22")
         pages.append(list(pdf_pictures(out)))
     assert pages[0] != pages[1], "the picture around the box shows what is hidden"
+
+
+@pytest.mark.parametrize("mode", ["1", "P"])
+def test_pages_with_pictures_of_few_colours_are_not_publishable(mode: str) -> None:
+    levels = Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3)).astype(np.uint8))
+    (levels.convert("1") if mode == "1" else levels.quantize(64)).save("few.pdf", resolution=72)
+    released(Path("few.pdf"), OUT, Scan.of(72, None), regions=[parse("21,21,22,22")])
+    [found] = verify_inside(OUT)
+    assert found.certificate is not None
+    assert (found.status, found.publishable) == ("consistent", False)
+    assert found.certificate.regions[0].origin.grown_to == "palette"
 
 
 def pdf_pictures(path: Path) -> Iterator[bytes]:

@@ -74,6 +74,22 @@ def test_a_user_without_a_home_releases_a_portrait(folder: Path) -> None:
 
 
 @needs_root
+def test_nothing_is_paid_for_what_cannot_be_written(folder: Path) -> None:
+    small(folder / "a.png")
+    (folder / "closed").mkdir(mode=0o755)
+    ledger = ("--ledger", f"sqlite:///{folder}/budget.db")
+    nobody = as_user(NOBODY)
+    assert (
+        run(*nobody, DPVEIL, "ledger", "limit", "a", "--epsilon", "3", *ledger, folder=folder).returncode == 0
+    )
+    paid = (*PIXELS, *ledger, "--subject", "a")
+    done = run(*nobody, DPVEIL, "obfuscate", "a.png", "--out", "closed/b.png", *paid, folder=folder)
+    assert done.returncode == 4, done.stderr
+    shown = run(*nobody, DPVEIL, "ledger", "show", "a", "--json", *ledger, folder=folder)
+    assert json.loads(shown.stdout)["left"] == {"epsilon": 3}
+
+
+@needs_root
 def test_a_read_only_installation_releases_a_portrait(folder: Path) -> None:
     portrait(folder / "a.png")
     places = [shlex.quote(place) for place in {str(ROOT), sys.prefix}]

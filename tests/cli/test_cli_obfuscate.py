@@ -55,6 +55,7 @@ def test_the_owner_s_word_about_a_palette_is_another_release(cli):
     trust = ("--trust-source", "lossless")
     assert cli(*words)[0] == 0
     assert cli("verify", "a.png", "--at-least", "weak")[0] == 1
+    assert cli(*words, "--at-least", "weak")[0] == 3, "also where it is there already"
     assert cli(*words, *trust)[0] == 1, "the release that is there says another thing"
     assert cli(*words, *trust, "--force")[0] == 0
     assert cli("verify", "a.png", "--at-least", "weak")[0] == 0

@@ -94,6 +94,8 @@ def test_2_and_4_bits_are_few_and_8_are_not() -> None:
         grid = dpveil.read(few_bits(bits)).grid
         assert grid is not None
         assert grid.codec == codec
+        opened = Image.open(BytesIO(few_bits(bits)))
+        assert dpveil.obfuscate(opened, "fill", regions="1,1,2,2").certificate.objections
     assert dpveil.read(few_bits(8)).grid is None
 
 

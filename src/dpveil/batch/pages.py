@@ -148,9 +148,10 @@ class _Pdf:
         return self.pdf.pages
 
     def photo(self, number: int, dpi: int, name: str, max_pixels: int) -> Photo:
-        width, height, levels = self.pdf.draw(number - 1, dpi, max_pixels)
+        width, height, levels, few = self.pdf.draw(number - 1, dpi, max_pixels)
         check_pixels(width, height, max_pixels)
-        return Photo(np.frombuffer(levels, np.uint8).reshape(height, width, 3), Grid.without_blocks("PDF"))
+        grid = Grid.without_blocks("palette" if few else "PDF")
+        return Photo(np.frombuffer(levels, np.uint8).reshape(height, width, 3), grid)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -67,6 +68,7 @@ def release_all(
         around = stack.enter_context(Interrupts()) if interrupts is None else interrupts
         with around.raising():
             stack.enter_context(_sole_payer(tasks, choices))
+            _check_writable(tasks, choices)
             shards = stack.enter_context(gathered(tasks, choices))
         try:
             with around.raising():
@@ -111,6 +113,17 @@ def _sole_payer(tasks: Sequence[Task], choices: Choices) -> Iterator[None]:
                     problem = f"another run is releasing to {shown(place)}"
                     raise OutputError(problem, hint="wait until it has ended") from error
         yield
+
+
+def _check_writable(tasks: Sequence[Task], choices: Choices) -> None:
+    """Raise `OutputError` if a ledger would pay for releases that this user cannot write."""
+    for folder in (
+        sorted({task.output.parent for task in tasks}) if choices.ledger and not choices.dry else ()
+    ):
+        there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
+        if not os.access(there, os.W_OK | os.X_OK):
+            problem = f"cannot write to {shown(folder)}: permission denied"
+            raise OutputError(problem, hint="choose another {out}", arguments={"out": "out"})
 
 
 def _folder_of(task: Task) -> Path:

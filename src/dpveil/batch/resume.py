@@ -11,7 +11,7 @@ from dpveil.accounting.meaning import at_least
 from dpveil.batch.choices import Choices
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.task import Task
-from dpveil.core.certificate import Certificate
+from dpveil.core.certificate import FEW_COLOURS, Certificate, shown_by_colours
 from dpveil.core.origin import BLOCKLESS
 from dpveil.errors import CertificateError, DPVeilError, TooWeak
 from dpveil.io import sole_writer
@@ -57,12 +57,14 @@ def finished(
         )
     if choices.at_least is None:
         return place
-    if not at_least(certificate.strength, choices.at_least) or certificate.exposed:
+    strong, coloured = at_least(certificate.strength, choices.at_least), shown_by_colours(certificate.regions)
+    if not strong or certificate.exposed or coloured:
         raise TooWeak(
             asked=choices.at_least,
             strength=certificate.strength,
             total=certificate.composition,
             missing=certificate.exposed,
+            objection=FEW_COLOURS * (strong and coloured),
         )
     return place
 

@@ -205,7 +205,7 @@ def warn(entries: Sequence[Entry], start: str = "warning: ", *, asides: bool = T
             about.setdefault(NUMBER.sub("0", text), {}).setdefault(shown(entry.source), text)
     for photos in sorted(about.values(), key=lambda photos: _rank(next(iter(photos.values())))):
         texts = [*photos.values()]
-        told = "as the first, " * (len({*texts}) > 1) + texts[0]
+        told = texts[0] + " (the others with other numbers)" * (len({*texts}) > 1)
         if not isinstance(texts[0], Aside):
             say.note(f"{start}{several([*photos])}: {told}")
         elif asides:

@@ -56,8 +56,9 @@ class Pdf:
             self._started()
         return self._pages
 
-    def draw(self, page: int, dpi: int, most: int) -> tuple[int, int, bytes]:
-        """Return width, height and levels (RGB, row by row) of the page with this index, from 0.
+    def draw(self, page: int, dpi: int, most: int) -> tuple[int, int, bytes, bool]:
+        """Return width, height and levels (RGB, row by row) of the page with this index, from 0, and whether
+        a picture in it has few colours.
 
         There are no levels if it has more than `most` pixels.
         """
@@ -71,7 +72,7 @@ class Pdf:
         width, height = _number(told, "width"), _number(told, "height")
         if len(contents) not in (0, 3 * width * height) or (width * height <= most) != bool(contents):
             raise Refused(*ENDED)
-        return width, height, contents
+        return width, height, contents, bool(_number(told, "few"))
 
     def _started(self) -> Child:
         """Return the process, which has read the document."""

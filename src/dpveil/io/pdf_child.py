@@ -70,17 +70,27 @@ def drawn(page: Any, dpi: int) -> tuple[int, int, bytes]:
     return width, height, b"".join(rows[y * stride : y * stride + 3 * width] for y in range(height))
 
 
+def has_few_colours(image: Any) -> bool:
+    """Return whether an image of a page has a palette, or fewer than 8 bits for each level."""
+    found = raw.FPDF_IMAGEOBJ_METADATA()
+    if not raw.FPDFImageObj_GetImageMetadata(image.raw, image.page.raw, found):
+        return True  # unknown
+    indexed = found.colorspace == raw.FPDF_COLORSPACE_INDEXED
+    return bool(indexed or found.bits_per_pixel < 8)
+
+
 def answer(document: Any, asked: dict[str, int], answers: IO[bytes]) -> None:
     """Write the size of a page and, if it has at most `most` pixels, its levels."""
     page = document[asked["page"]]
     try:
+        few = int(any(map(has_few_colours, page.get_objects([raw.FPDF_PAGEOBJ_IMAGE], max_depth=15))))
         width, height = size(page.get_size(), asked["dpi"])
         contents = b""
         if 0 < width * height <= asked["most"]:
             width, height, contents = drawn(page, asked["dpi"])
     finally:
         page.close()
-    told = {"width": width, "height": height, "bytes": len(contents)}
+    told = {"width": width, "height": height, "bytes": len(contents), "few": few}
     answers.write(json.dumps(told).encode() + b"\n" + contents)
 
 

@@ -22,7 +22,7 @@ TIFF_TAGS: Final = frozenset({256, 257, 258, 259, 262, 273, 277, 278, 279, 284})
 
 
 def only_picture(data: bytes, format: str, *, manifest: bool = False) -> bool:  # noqa: A002  the field's word
-    """Return whether a file has the parts of a picture that `encode` writes, and ends with the last one.
+    """Return whether a file has the parts of a picture that `encode` writes, and no others.
 
     `format` is a name of `FORMATS`; False for any other. With `manifest` the file must hold a C2PA manifest
     as well, made of the boxes that dpveil writes; what they say is not looked at.

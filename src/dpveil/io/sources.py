@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from dpveil.core.parameters import check_count
-from dpveil.core.photo import Photo, check_image
+from dpveil.core.photo import Grid, Photo, check_image
 from dpveil.errors import InvalidParameter, PhotoError
 from dpveil.io.names import check_path
 from dpveil.io.reading import CONVERT, MAX_PIXELS, most_bytes, read_bytes, read_file, refused
@@ -112,7 +112,11 @@ def _picture(picture: Image.Image, most: int) -> Photo:
         picture.save(file, "PNG", compress_level=1, exif=picture.getexif())
     except (OSError, ValueError) as error:  # a mode that no PNG has, or a file that is damaged
         raise PhotoError(f"{NAMED} has {picture.mode} pixels, or cannot be decoded", hint=CONVERT) from error
-    return read_bytes(file.getvalue(), NAMED, max_pixels=most)
+    photo = read_bytes(file.getvalue(), NAMED, max_pixels=most)
+    # Pillow spreads 1 to 4 bits of a file over 0..255, in steps of 17, and forgets how many there were.
+    if picture.format is not None and photo.grid is None and not (photo.image % 17).any():
+        return Photo(photo.image, Grid.without_blocks("4-bit"), photo.notes)
+    return photo
 
 
 def _was_lossy(picture: Image.Image) -> bool:

@@ -150,8 +150,9 @@ def key_frame(group: Sequence[Track], scene: Scene) -> tuple[Track, Key, Box | N
     Of faces it is the key with the largest cell, then of them the one turned least, then the first; faces
     that reach beyond the picture come last. Of all else it is the frame in which the box that is shown is
     largest, then the first: not one of the keys, as the same boxes may be shown of other keys. No pixel is
-    read, and of places only what is rounded and shows: so neighbours, which agree on that, are read in the
-    same frame. Raises `RegionError` if the person is outside of the picture everywhere.
+    read, and of places only what is rounded: boxes as they show, and the cells of keys. So neighbours, which
+    agree on that, are read in the same frame. Raises `RegionError` if the person is outside of the picture
+    everywhere.
     """
     ranked = [each for track in group for each in _ranked(track, scene)]
     if not ranked:

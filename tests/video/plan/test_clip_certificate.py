@@ -355,3 +355,12 @@ def test_no_edit_of_a_text_ends_in_anything_but_one_clear_line(tmp_path):
 def test_seconds_are_exact():
     odd = facts(4, time_base=Fraction(1001, 30_000))
     assert json.loads(certificate(plan(NEAR, face(1), facts=odd)).to_text())["output"]["seconds"] == 0.1001
+
+
+def test_verify_finds_parts_that_no_release_has(tmp_path):
+    """By their names alone: what is in a part is not looked at."""
+    for part in (b"\0\0\0\x10uuid12345678", b"\0\0\0\x0cmetaJPEG", b"\0\0\0\x02"):
+        data = CLIP + part
+        found = verify_clip(saved(tmp_path, certificate(PLANS["free"], data), data=data))
+        assert found.status == "inconsistent"
+    assert verify_clip(saved(tmp_path, certificate(PLANS["free"]))).status == "consistent"
