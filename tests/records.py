@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from dpveil.core.origin import FACE, WHOLE, Origin
+from dpveil.core.origin import FACE, KIND, WHOLE, Origin
 from dpveil.core.photo import ESCAPING
 from dpveil.core.region import Box, RegionRecord
 
 LABEL = re.compile(
-    r"(?P<head>head of )?(?P<kind>[^,]*?)(?: (?P<number>\d+))?(?:, grown to the (?P<codec>\w+) blocks)?"
+    r"(?P<head>head of )?(?P<kind>[^,]*?)(?: (?P<number>[1-9]\d*))?(?:, grown to the (?P<codec>\w+) blocks)?"
 )
 
 
@@ -20,7 +20,8 @@ def record(
         fallback = label != "whole photo"
         return RegionRecord(box, Origin(WHOLE, finder, found=found, fallback=fallback), masked)
     parts = LABEL.fullmatch(label)
-    assert parts is not None
+    if parts is None or not KIND.fullmatch(parts["kind"]):
+        return RegionRecord(box, Origin("region", finder, found=found), masked)
     kind, number, codec = parts["kind"], parts["number"], parts["codec"]
     origin = Origin(
         kind if found or kind != FACE else "region",

@@ -50,7 +50,7 @@ def test_other_settings_never_replace_and_say_so(runs, tmp_path, photos):
         assert released == sorted(path.name for path in photos.iterdir())
         for entry in ends[0].report["failed"] + ends[1].report["failed"]:
             assert "exists" in entry["error"]
-            assert "replac" in entry["hint"]
+            assert "--force" in entry["hint"]
         finished(out, photos, dpveil.verify)
 
 
