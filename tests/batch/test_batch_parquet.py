@@ -24,7 +24,7 @@ from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import parse
 
-arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed: make data-sets runs this")
+arrow = pytest.importorskip("pyarrow", reason="needs the extra data")
 parquet = pytest.importorskip("pyarrow.parquet")
 TIMES = Path("times")
 BARE: dict[str, Any] = {"compression": "none", "use_dictionary": False, "write_statistics": False}
