@@ -1,0 +1,195 @@
+"""Mutants of the choice of a face."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+
+from dpveil.faces.attribute_model import VALUES
+from dpveil.noise.bits import BitSource
+from dpveil_audit.faces.case import Chances, DistributionOf, FacesCase, FacesVersion, Numbers, Row, Rows
+from dpveil_audit.faces.distributions import (
+    by_rank,
+    faces_for,
+    flips,
+    independent_draws,
+    kept_with,
+    own_answers,
+    own_choice,
+    own_ranks,
+    responses,
+    shares,
+    shown_for,
+    single_draw,
+    spread,
+    styles_for,
+)
+
+DIGITS: Final = 60
+"""Decimal digits of exponentials."""
+UNITS: Final = 50
+BYTE: Final = 256
+FARTHEST: Final = 5
+"""The largest distance of crops in the audit."""
+
+
+def wrong(name: str, distribution: DistributionOf, *, reused: bool = False) -> FacesVersion:
+    """Return a mutant that draws from its own law; if `reused`, every draw of a crop is used twice."""
+
+    def draw(case: FacesCase, rows: Rows, bits: BitSource) -> Numbers:
+        found = np.empty(len(rows), np.int64)
+        _, places, which = np.unique(rows @ (BYTE ** np.arange(rows.shape[1])), True, True)
+        for number, place in enumerate(places):
+            at = np.flatnonzero(which == number)
+            ends = np.cumsum([float(chance) for chance in distribution(case, tuple(rows[place].tolist()))])
+            words = bits.words(len(at)) >> np.uint64(11)
+            words = np.repeat(words, 2)[: len(at)] if reused else words
+            drawn = np.searchsorted(ends, words.astype(np.float64) / (1 << 53), side="right")
+            found[at] = np.minimum(drawn, len(ends) - 1)
+        return found
+
+    return FacesVersion(name=name, distribution=distribution, draw=draw)
+
+
+def _epsilon(case: FacesCase) -> float:
+    return float(case.epsilon)
+
+
+def _twice(case: FacesCase, row: Row) -> Chances:
+    """Omit the 2 in the exponent of the exponential mechanism."""
+    last = len(row) - 1
+    return by_rank(shares([math.exp(-2 * _epsilon(case) * rank / last) for rank in range(len(row))]), row)
+
+
+def _raw(case: FacesCase, row: Row) -> Chances:
+    """Use distances themselves in the exponent, so that the normalising constant depends on the crop."""
+    return shares([math.exp(-_epsilon(case) * distance / FARTHEST) for distance in row])
+
+
+def _ties(case: FacesCase, row: Row) -> Chances:
+    """Give equally distant faces one rank, and skip the ranks after it."""
+    ranks = own_ranks(case)
+    return shares([float(ranks[sorted(row).index(distance)]) for distance in row])
+
+
+def _flips(case: FacesCase, row: Row) -> Chances:
+    """Use permute-and-flip at the rate for a score instead of ranks."""
+    own: Any = case.method
+    if str(own.law) != "permute-and-flip":
+        return own_choice(case, row)
+    return by_rank(shares(flips(len(row), _epsilon(case))), row)
+
+
+def _unmargined(case: FacesCase, row: Row) -> Chances:
+    """Round up the larger of two weights."""
+    own: Any = case.method
+    if str(own.law) != "two-level":
+        return own_choice(case, row)
+    with localcontext() as context:
+        context.prec = DIGITS
+        odds = (Decimal(case.epsilon.numerator) / Decimal(case.epsilon.denominator)).exp()
+    ranks = own_ranks(case)
+    low = 1 << UNITS
+    high = math.ceil(Fraction(odds) * low)
+    weights = [high if chance == ranks[0] else low for chance in ranks]
+    return by_rank([Fraction(weight, sum(weights)) for weight in weights], row)
+
+
+def _never_last(case: FacesCase, row: Row) -> Chances:
+    """Give the farthest face no weight."""
+    return by_rank(shares([float(chance) for chance in own_ranks(case)[:-1]] + [0.0]), row)
+
+
+GALLERY: Final = (
+    wrong("weights of twice the budget", _twice),
+    wrong("distances for ranks", _raw),
+    wrong("ties share a rank", _ties),
+    wrong("permute-and-flip at rate ε", _flips),
+    wrong("larger weight rounded up", _unmargined),
+    wrong("farthest face left out", _never_last),
+    wrong("every draw used twice", own_choice, reused=True),
+)
+
+
+def _shown(case: FacesCase, row: Row, parts: list[tuple[Fraction, ...]]) -> Chances:
+    return spread(case, independent_draws(parts), lambda answer: shown_for(case, answer))
+
+
+def _two_values(case: FacesCase, row: Row) -> Chances:
+    """Keep the value with e^ε/(1 + e^ε), as if there were two values."""
+    parts = [
+        kept_with(math.exp(float(budget)) * (len(VALUES[name]) - 1), len(VALUES[name]), true)
+        for (name, budget), true in _true(case, row)
+    ]
+    return _shown(case, row, parts)
+
+
+def _among_all(case: FacesCase, row: Row) -> Chances:
+    """Keep the value with the right probability, else draw among all values, the true one included."""
+    parts = []
+    for right, (_, true) in zip(responses(case, row), _true(case, row), strict=True):
+        spilt = (1 - right[true]) / len(right)
+        parts.append(tuple(spilt + (right[true] if value == true else 0) for value in range(len(right))))
+    return _shown(case, row, parts)
+
+
+def _one_draw(case: FacesCase, row: Row) -> Chances:
+    return spread(case, single_draw(responses(case, row)), lambda answer: shown_for(case, answer))
+
+
+def _undivided(case: FacesCase, row: Row) -> Chances:
+    """Give every attribute the whole budget."""
+    odds = math.exp(_epsilon(case))
+    return _shown(
+        case, row, [kept_with(odds, len(VALUES[name]), true) for (name, _), true in _true(case, row)]
+    )
+
+
+def _last_shown(case: FacesCase, row: Row) -> Chances:
+    """Release the last attribute without noise."""
+    *parts, last = responses(case, row)
+    (_, true) = _true(case, row)[-1]
+    return _shown(case, row, [*parts, tuple(Fraction(value == true) for value in range(len(last)))])
+
+
+def _nearest(case: FacesCase, row: Row) -> Chances:
+    """Choose among the faces for the answers the one most similar to the crop in something else."""
+
+    def nearest(answer: Row) -> tuple[int, ...]:
+        shade = len(row) - 1
+        face = min(faces_for(case, answer), key=lambda n: abs(case.gallery.looks[n][shade] - row[shade]))
+        return case.seen((face,), styles_for(case, answer))
+
+    return spread(case, independent_draws(responses(case, row)), nearest)
+
+
+def _own_glasses(case: FacesCase, row: Row) -> Chances:
+    """Draw spectacles in a style that the crop decides."""
+
+    def own(answer: Row) -> tuple[int, ...]:
+        styles = styles_for(case, answer)
+        return case.seen(faces_for(case, answer), (styles[min(row[-1], len(styles) - 1)],))
+
+    return spread(case, independent_draws(responses(case, row)), own)
+
+
+def _true(case: FacesCase, row: Row) -> list[tuple[tuple[str, Fraction], int]]:
+    """Return every attribute with its budget and the true value."""
+    own: Any = case.method
+    return list(zip(own.costs, row, strict=False))
+
+
+ATTRIBUTES: Final = (
+    wrong("kept as with two values", _two_values),
+    wrong("drawn among all values", _among_all),
+    wrong("one draw for all attributes", _one_draw),
+    wrong("budgets not divided", _undivided),
+    wrong("last attribute not randomised", _last_shown),
+    wrong("nearest face of the right kind", _nearest),
+    wrong("spectacles like the crop's", _own_glasses),
+    wrong("every draw used twice", own_answers, reused=True),
+)

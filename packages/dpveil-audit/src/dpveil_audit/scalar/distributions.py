@@ -1,0 +1,232 @@
+"""Laws of scalar mechanisms to 50 digits, from the definitions, independent of the mechanisms.
+
+A law gives the probability that the response to an answer lies between two points of the lattice, also in
+tails where 64-bit floats are 0. It shares with the mechanism the numbering of points, and the scale or the
+stairs of the noise, whose sufficiency is what is tested.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any, Final
+
+from dpveil.errors import InvalidParameter
+from dpveil.mechanisms.scalar import ExplicitFair, ScalarMechanism, Staircase
+from dpveil.noise.matrix import IntegerMatrix
+from dpveil_audit.scalar.noise import MP, End, Exponential, Noise, Real, Stairs, decay, real
+
+
+class PointDistribution(ABC):
+    """The law of responses for every answer, on the points of a lattice."""
+
+    @abstractmethod
+    def mass(self, x: int, low: End, high: End) -> Real:
+        """Return the probability of a response from `low` to `high` to answer `x` (None: unbounded)."""
+
+    def log(self, x: int, y: int) -> Real:
+        """Return the log probability of response `y`, or minus infinity."""
+        known = self._logs.get((x, y))
+        if known is None:
+            chance = self.mass(x, y, y)
+            known = self._logs[x, y] = MP.log(chance) if chance > 0 else -MP.inf
+        return known
+
+    @cached_property
+    def _logs(self) -> dict[tuple[int, int], Real]:
+        return {}
+
+
+@dataclass(frozen=True)
+class Spans:
+    """The allowed points of a mechanism: its range and gaps, in steps from point 0."""
+
+    low: End
+    high: End
+    gaps: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, method: ScalarMechanism) -> Spans:
+        """Return those of a mechanism."""
+        start, step = method.lattice.origin, method.lattice.step
+
+        def place(value: Fraction | None) -> End:
+            return None if value is None else round((value - start) / step)
+
+        allowed = method.allowed
+        gaps = tuple((round((a - start) / step), round((b - start) / step)) for a, b in allowed.gaps)
+        return cls(place(allowed.low), place(allowed.high), gaps)
+
+    def pieces(self) -> Iterator[tuple[End, End]]:
+        """Yield first and last point of every span between gaps."""
+        first = self.low
+        for left, right in self.gaps:
+            yield first, left
+            first = right
+        yield first, self.high
+
+    def within(self, low: End, high: End) -> Iterator[tuple[End, End]]:
+        """Yield the part of every span between two points."""
+        for first, last in self.pieces():
+            a = first if low is None else low if first is None else max(low, first)
+            b = last if high is None else high if last is None else min(high, last)
+            if a is None or b is None or a <= b:
+                yield a, b
+
+
+@dataclass(frozen=True)
+class Snapped(PointDistribution):
+    """Additive noise, snapped to the nearest allowed point, the lower one halfway."""
+
+    spans: Spans
+    noise: Noise
+
+    def mass(self, x: int, low: End, high: End) -> Real:
+        """Return the probability of the noise that ends in every span, with the halves of adjacent gaps."""
+        total = MP.mpf(0)
+        for a, b in self.spans.within(low, high):
+            start, stop = self._reach(a, b)
+            start, stop = (None if start is None else start - x), (None if stop is None else stop - x)
+            total += self.noise.between(start, stop)
+        return total
+
+    def _reach(self, a: End, b: End) -> tuple[End, End]:
+        """Return the first and the last point that are snapped to a to b."""
+        before = {right: (left + right) // 2 + 1 for left, right in self.spans.gaps}
+        behind = {left: (left + right) // 2 for left, right in self.spans.gaps}
+        first = None if a is None or a == self.spans.low else before.get(a, a)
+        last = None if b is None or b == self.spans.high else behind.get(b, b)
+        return first, last
+
+
+@dataclass(frozen=True)
+class Truncated(PointDistribution):
+    """P(y | x) ∝ e^(-rate(x)·|y - x|) over allowed y; `rates` may differ by answer (as published)."""
+
+    spans: Spans
+    rate: Fraction
+    rates: tuple[tuple[int, Fraction], ...] = ()
+
+    def mass(self, x: int, low: End, high: End) -> Real:
+        """Return the share of the weights."""
+        power = self._power(x)
+        return sum(_powers(x, a, b, power) for a, b in self.spans.within(low, high)) / self._total(x)
+
+    def _total(self, x: int) -> Real:
+        known = self._totals.get(x)
+        if known is None:
+            known = self._totals[x] = sum(_powers(x, a, b, self._power(x)) for a, b in self.spans.pieces())
+        return known
+
+    def _power(self, x: int) -> Callable[[int], Real]:
+        return self._decays.get(x) or self._decays[None]
+
+    @cached_property
+    def _totals(self) -> dict[int, Real]:
+        return {}
+
+    @cached_property
+    def _decays(self) -> dict[int | None, Callable[[int], Real]]:
+        return {None: decay(self.rate), **{x: decay(rate) for x, rate in self.rates}}
+
+
+def _powers(x: int, low: End, high: End, power: Callable[[int], Real]) -> Real:
+    """Return the sum of e^(-rate·|y - x|) for y from low to high."""
+    if low is not None and low >= x:
+        cut = 0 if high is None else power(high - low + 1)
+        return power(low - x) * (1 - cut) / (1 - power(1))
+    if high is not None and high <= x:
+        return _powers(-x, -high, None if low is None else -low, power)
+    return _powers(x, x, high, power) + _powers(x, low, x - 1, power)
+
+
+@dataclass(frozen=True)
+class Table(PointDistribution):
+    """Tabulated probabilities, a row for each answer; rows of integers are in units of 2^-64."""
+
+    points: tuple[int, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    unit: int = 1
+
+    def mass(self, x: int, low: End, high: End) -> Real:
+        """Return the sum of the row's entries."""
+        row = self.rows[self.points.index(x)]
+        inside = (
+            chance
+            for y, chance in zip(self.points, row, strict=True)
+            if (low is None or low <= y) and (high is None or y <= high)
+        )
+        return sum(inside, MP.mpf(0)) / self.unit
+
+
+def integer_distribution(points: Sequence[int], matrix: IntegerMatrix) -> Table:
+    """Return the law of an integer matrix."""
+    return Table(tuple(points), matrix.weights, 1 << 64)
+
+
+def fair_distribution(method: ExplicitFair) -> Table:
+    """Return formula 5.73 with its constants: 5.74 for even sizes, the corrected one for odd (errata E11)."""
+    size = (method.lattice.size or 1) - 1
+    a = MP.exp(-real(method.budget / method.lattice.reach))
+    return _fair(size, a, even_at_odd=False)
+
+
+def _fair(size: int, a: Real, *, even_at_odd: bool) -> Table:
+    if size % 2 == 0 or even_at_odd:
+        truth = (1 - a) / (1 + a - 2 * a ** (MP.mpf(size) / 2 + 1))
+    else:
+        truth = (1 - a) / ((1 + a) * (1 - a ** ((size + 1) // 2)))
+    rows = []
+    for x in range(size + 1):
+        near = min(x, size - x)
+        far = [abs(x - y) for y in range(size + 1)]
+        rows.append(tuple(truth * a ** (d if d < near else (d + near + 1) // 2) for d in far))
+    return Table(tuple(range(size + 1)), tuple(rows))
+
+
+def published_fair_distribution(method: ExplicitFair) -> Table:
+    """Return formulas 5.73 and 5.74 as printed."""
+    size = (method.lattice.size or 1) - 1
+    return _fair(size, MP.exp(-real(method.budget / method.lattice.reach)), even_at_odd=True)
+
+
+def stairs_of(method: Staircase, epsilon: Fraction | None = None) -> Stairs:
+    """Return the stairs of formula 5.69, the first rounded to whole steps and at least one."""
+    reach = method.lattice.reach
+    inner = int(MP.nint(reach / (1 + MP.exp(real(method.budget) / 2))))
+    return Stairs(epsilon or method.budget, reach, min(max(inner, 1), reach))
+
+
+def _uniform(method: ScalarMechanism) -> Table:
+    points = tuple(method.lattice.points.tolist())
+    return Table(points, ((1,) * len(points),) * len(points), len(points))
+
+
+def _snapped(method: ScalarMechanism) -> Snapped:
+    return Snapped(Spans.of(method), Exponential(method.budget / method.lattice.reach))
+
+
+DISTRIBUTIONS: Final[dict[str, Callable[[Any], PointDistribution]]] = {
+    "laplace": _snapped,
+    "geometric": _snapped,
+    "staircase": lambda method: Snapped(Spans.of(method), stairs_of(method)),
+    "truncated-laplace": lambda method: Truncated(Spans.of(method), method.lattice.step / method.scale),
+    "explicit-fair": fair_distribution,
+    "uniform": _uniform,
+}
+"""The law by definition, by mechanism name; for others the integers are the definition."""
+
+
+@lru_cache(maxsize=256)
+def distribution_of(method: ScalarMechanism) -> PointDistribution:
+    """Return the law that a mechanism should have: by its definition, or else its integers."""
+    if method.name in DISTRIBUTIONS:
+        return DISTRIBUTIONS[method.name](method)
+    if method.integers is None:
+        raise InvalidParameter(
+            "mechanism", method.name, "has no distribution to hold it against", hint="add it to DISTRIBUTIONS"
+        )
+    return integer_distribution(method.lattice.points.tolist(), method.integers)
