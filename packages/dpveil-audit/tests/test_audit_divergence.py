@@ -9,6 +9,8 @@ from scipy import stats
 
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.divergence import (
+    GAUSSIAN,
+    LAPLACE,
     compose,
     loss_distribution,
     move_loss,
@@ -16,9 +18,14 @@ from dpveil_audit.divergence import (
     renyi_of_shift,
     shifted_masses,
 )
-from dpveil_audit.lower_bound import lower_bound
-from dpveil_audit.measures import epsilon_at, epsilon_event, gaussian_events, rho_seen, smallest_detectable
-from dpveil_audit.noises import GAUSSIAN, LAPLACE
+from dpveil_audit.lower_bound import (
+    epsilon_at,
+    epsilon_event,
+    gaussian_events,
+    lower_bound,
+    rho_seen,
+    smallest_detectable,
+)
 
 N = 20_000
 

@@ -11,12 +11,10 @@ from dpveil.accounting import zcdp_rho
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
 from dpveil.noise.bits import SeededBits
-from dpveil_audit.divergence import move_loss
-from dpveil_audit.noises import LAPLACE
+from dpveil_audit.divergence import LAPLACE, move_loss
 from dpveil_audit.pixel.case import Case
-from dpveil_audit.pixel.gates_exact import exact_gate, same_gate
-from dpveil_audit.pixel.gates_noise import pld_gate
-from dpveil_audit.pixel.images import all_images, neighbours
+from dpveil_audit.pixel.gates import exact_gate, pld_gate, same_gate
+from dpveil_audit.pixel.images import all_images, cells, neighbours
 from dpveil_audit.pixel.methods.dp_pix import INTACT
 from dpveil_audit.pixel.methods.dp_pix_gaussian import INTACT as INTACT_GAUSSIAN
 from dpveil_audit.pixel.methods.pixelisation import (
@@ -28,7 +26,6 @@ from dpveil_audit.pixel.methods.pixelisation import (
     pixelisation_distribution,
     totals,
 )
-from dpveil_audit.pixel.pairs import cells
 from dpveil_audit.pixel.product import ProductDistribution
 from dpveil_audit.pixel.table import TABLE
 

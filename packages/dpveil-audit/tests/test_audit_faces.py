@@ -15,20 +15,18 @@ from dpveil.faces import attributes as attributes_file
 from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
 from dpveil.mechanisms.choice.rank_choice import RankChoice
 from dpveil.noise import SeededBits
-from dpveil_audit import mutation
-from dpveil_audit.faces import distributions
-from dpveil_audit.faces.gates import bound_gate, exact_gate
-from dpveil_audit.faces.mutants import wrong
-from dpveil_audit.faces.table import _answered, _ranked, face_methods
+from dpveil_audit.faces import gallery as distributions
+from dpveil_audit.faces.gallery import bound_gate, exact_gate
+from dpveil_audit.faces.gallery_table import AUDITS, _answered, _ranked, wrong
 
 SEED = 20261121
 
 
 def broken(name):
     """Return the gates that reject a method as it is, at its quick settings."""
-    entry = face_methods()[name]
+    entry = AUDITS[name]
     checks = entry.checks(entry.levels["quick"], lambda stream: SeededBits(SEED, stream))
-    return set(mutation.killers(entry, entry.intact, checks))
+    return set(entry.killers(entry.intact, checks))
 
 
 def cost(version, case):
@@ -41,8 +39,8 @@ def cost(version, case):
 
 def test_every_method_that_draws_a_face_has_an_audit_with_mutants():
     """The audit of `latent` is in `test_audit_networks`."""
-    assert set(face_methods()) == set(TABLE) - {"latent"} <= set(audit.names())
-    for name, entry in face_methods().items():
+    assert set(AUDITS) == set(TABLE) - {"latent"} <= set(audit.names())
+    for name, entry in AUDITS.items():
         assert entry.method is TABLE[name]
         assert set(entry.levels) == {"quick", "deep"}
         assert len({mutant.name for mutant in entry.mutants}) == len(entry.mutants) >= 5
@@ -52,7 +50,7 @@ def test_every_method_that_draws_a_face_has_an_audit_with_mutants():
 @pytest.mark.parametrize("name", ["gallery", "attributes"])
 def test_mutants_cost_what_they_are_there_for(name):
     """Each breaks its promise by a hundredth and more, but for those that are right, or nearly."""
-    entry = face_methods()[name]
+    entry = AUDITS[name]
     cases = entry.levels["quick"].exact
     for mutant in entry.mutants:
         over = max(cost(mutant, case) / float(case.epsilon) for case in cases)
@@ -63,7 +61,7 @@ def test_mutants_cost_what_they_are_there_for(name):
 
 
 def test_the_gates_say_which_violation_they_detect():
-    entry = face_methods()["attributes"]
+    entry = AUDITS["attributes"]
     case = entry.levels["quick"].exact[0]
     assert {finding.sees for finding in exact_gate(entry.intact, case)} == {"any excess"}
     setting = entry.levels["quick"].drawn[0]
@@ -75,7 +73,7 @@ def test_the_gates_say_which_violation_they_detect():
 
 def test_a_weight_rounded_up_is_seen_without_tolerance():
     case = _ranked(4, 2, "two-level")
-    [mutant] = [m for m in face_methods()["gallery"].mutants if m.name == "larger weight rounded up"]
+    [mutant] = [m for m in AUDITS["gallery"].mutants if m.name == "larger weight rounded up"]
     found = mutant.distribution(case, (0, 1, 2, 5))
     over = Fraction(max(found), min(found)) - Fraction(math.exp(2))
     assert abs(over) < Fraction(1, 10**14)
@@ -123,7 +121,7 @@ def test_what_may_be_seen_with_glasses_by_hand():
 
 
 def test_what_is_no_face_of_the_gallery_is_told(monkeypatch: pytest.MonkeyPatch):
-    case = face_methods()["gallery"].levels["quick"].exact[0]
+    case = AUDITS["gallery"].levels["quick"].exact[0]
     rows = np.array([(0, 1, 2, 5)] * 3)
     assert set(case.draw(rows, SeededBits(1)).tolist()) <= {0, 1, 2, 3}
     right = Gallery._draw
@@ -133,10 +131,10 @@ def test_what_is_no_face_of_the_gallery_is_told(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_mutant_that_is_not_wrong_lives():
     """Mutants die of what is wrong with them. Ten gates draw: fails with probability 1e-8 at most."""
-    for entry in face_methods().values():
+    for entry in AUDITS.values():
         same = wrong("right", entry.intact.distribution)
         checks = entry.checks(entry.levels["quick"], lambda stream: SeededBits(SEED, stream))
-        assert not [*mutation.killers(entry, same, [check for check in checks if check.suits(same)])]
+        assert not [*entry.killers(same, [check for check in checks if check.suits(same)])]
 
 
 # Faults in the code itself
@@ -160,12 +158,7 @@ def test_a_choice_with_more_than_its_own_budget_is_seen(monkeypatch: pytest.Monk
     """The weights are right, but not for this ε."""
 
     def choice(self):
-        return RankChoice(
-            count=len(self._faces),
-            epsilon=self.epsilon * 2,
-            law=str(self.law),
-            near=self.near,
-        )
+        return RankChoice(count=len(self._faces), epsilon=self.epsilon * 2, law=str(self.law), near=self.near)
 
     monkeypatch.setattr(Gallery, "_choice", property(choice))
     assert broken("gallery") == {"fit", "bound"}

@@ -15,29 +15,25 @@ import dpveil_audit as audit
 from dpveil.mechanisms.latent import TABLE, BoxGaussian, CroftMetric, Directional, PCABasis
 from dpveil.mechanisms.latent.base import STEPS
 from dpveil.noise import SeededBits
-from dpveil_audit import mutation
-from dpveil_audit.latent import distributions as latent_distributions
-from dpveil_audit.latent.case import SIDE, CodeDistribution, LatentCase
-from dpveil_audit.latent.circle import Circle
-from dpveil_audit.latent.gates import exact_gate, fit_gate
-from dpveil_audit.latent.mutants import around
-from dpveil_audit.latent.recipes import Recipe, wrong
-from dpveil_audit.latent.table import PLANE, THREE, TWO, codes_of, latents
+from dpveil_audit.latent import mutants as latent_distributions
+from dpveil_audit.latent.case import SIDE, Circle, CodeDistribution, LatentCase
+from dpveil_audit.latent.mutants import Recipe, around, wrong
+from dpveil_audit.latent.table import AUDITS, PLANE, THREE, TWO, codes_of, exact_gate, fit_gate
 
 SEED = 20261121
 
 
 def broken(name):
     """Return the gates that reject a mechanism as it is, at its quick settings."""
-    entry = latents()[name]
+    entry = AUDITS[name]
     checks = entry.checks(entry.levels["quick"], lambda stream: SeededBits(SEED, stream))
-    return set(mutation.killers(entry, entry.intact, checks))
+    return set(entry.killers(entry.intact, checks))
 
 
 def test_every_latent_mechanism_has_an_audit_with_mutants():
-    assert set(latents()) == set(TABLE) <= set(audit.names())
+    assert set(AUDITS) == set(TABLE) <= set(audit.names())
     assert SIDE == STEPS
-    for name, entry in latents().items():
+    for name, entry in AUDITS.items():
         assert entry.method is TABLE[name]
         assert set(entry.levels) == {"quick", "deep"}
         assert len({mutant.name for mutant in entry.mutants}) == len(entry.mutants) >= 5
@@ -145,7 +141,7 @@ def test_draws_that_do_not_follow_their_scales_are_seen(monkeypatch: pytest.Monk
             laplace, "noisy", lambda points, scales, bits: right(points, [s * 9 / 10 for s in scales], bits)
         )
         assert "fit" in broken("croft-metric")
-    entry = latents()["box-gaussian"]
+    entry = AUDITS["box-gaussian"]
     setting = entry.levels["quick"].drawn[0]
     monkeypatch.setattr(
         "dpveil.mechanisms.latent.gaussian.discrete_gaussian",
@@ -161,7 +157,7 @@ def test_a_direction_drawn_too_closely_is_seen(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(
         directional, "von_mises_fisher", lambda towards, k, radius, bits: right(towards, 3 * k, radius, bits)
     )
-    entry = latents()["directional"]
+    entry = AUDITS["directional"]
     setting = entry.levels["quick"].drawn[0]
     assert not all(f.passed for f in fit_gate(entry.intact, setting, entry.definition, bits=SeededBits(1)))
 
@@ -174,7 +170,7 @@ def test_directions_of_other_spaces_have_no_circle():
 @pytest.mark.parametrize("name", ["croft-metric", "pca-basis", "directional"])
 def test_a_diameter_that_codes_exceed_is_seen(name, monkeypatch):
     """What is said about odds is computed at the diameter: one that is too small is a broken promise."""
-    entry = latents()[name]
+    entry = AUDITS[name]
     case = entry.levels["quick"].exact[0]
     assert all(finding.passed for finding in exact_gate(entry.intact, case))
     real = entry.method.guarantee

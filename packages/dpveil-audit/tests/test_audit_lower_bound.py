@@ -10,9 +10,8 @@ from scipy import stats
 
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import SeededBits
-from dpveil_audit.lower_bound import lower_bound
-from dpveil_audit.measures import epsilon_at, epsilon_event, smallest_detectable
-from dpveil_audit.pixel.gates_drawn import bound_gate
+from dpveil_audit.lower_bound import epsilon_at, epsilon_event, lower_bound, smallest_detectable
+from dpveil_audit.pixel.gates import bound_gate
 from dpveil_audit.pixel.methods.dp_pix import INTACT
 from dpveil_audit.pixel.table import TABLE
 

@@ -13,23 +13,20 @@ from dpveil.codecs.neural import EncoderDecoder
 from dpveil.faces import TABLE, Latent
 from dpveil.faces.told import Told
 from dpveil.noise.bits import SeededBits
-from dpveil_audit import mutation
-from dpveil_audit.networks.case import NetworkLevel, NetworkVersion
-from dpveil_audit.networks.mutants import INTACT, MUTANTS
-from dpveil_audit.networks.table import MIXED, networks
+from dpveil_audit.networks import AUDITS, INTACT, MIXED, MUTANTS, NetworkLevel, NetworkVersion
 
 SEED = 20261124
 
 
 def broken() -> set[str]:
     """Return the gates that reject the method as it is, at its quick settings."""
-    entry = networks()["latent"]
+    entry = AUDITS["latent"]
     checks = entry.checks(entry.levels["quick"], lambda stream: SeededBits(SEED, stream))
-    return set(mutation.killers(entry, entry.intact, checks))
+    return set(entry.killers(entry.intact, checks))
 
 
 def test_the_entry_is_that_of_the_method_and_names_its_mutants() -> None:
-    entry = networks()["latent"]
+    entry = AUDITS["latent"]
     assert TABLE["latent"] is Latent
     assert "latent" in audit.names()
     assert len({mutant.name for mutant in entry.mutants}) == len(entry.mutants) == 8
@@ -87,6 +84,6 @@ def test_mutants_of_upconv_die_by_their_gate(mutant: NetworkVersion) -> None:
     level = NetworkLevel((MIXED,))
     found = []
     for version in (INTACT, mutant):
-        checks = networks()["latent"].checks(level, lambda stream: SeededBits(SEED, stream))
-        found.append(set(mutation.killers(networks()["latent"], version, checks)))
+        checks = AUDITS["latent"].checks(level, lambda stream: SeededBits(SEED, stream))
+        found.append(set(AUDITS["latent"].killers(version, checks)))
     assert found == [set(), set(mutant.gates)]

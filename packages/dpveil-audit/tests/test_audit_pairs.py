@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpveil_audit.pixel.pairs import adversarial_pairs
+from dpveil_audit.pixel.images import adversarial_pairs
 
 SIZES = [(1, 1), (1, 7), (7, 1), (3, 5), (17, 17), (4, 4), (2, 33)]
 

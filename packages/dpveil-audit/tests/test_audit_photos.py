@@ -15,14 +15,32 @@ from dpveil.faces.geometry import fill as fill_file
 from dpveil.faces.geometry import recombine as recombine_function
 from dpveil.mechanisms.pixel import placement
 from dpveil.noise import SeededBits
-from dpveil_audit.faces.growth import GrowthCase, GrowthVersion, MadeLossy
-from dpveil_audit.faces.growth_gates import escape_gate, release_gate, stated_gate
-from dpveil_audit.faces.growth_table import KINDS
+from dpveil_audit.faces.growth import (
+    KINDS,
+    GrowthCase,
+    GrowthVersion,
+    MadeLossy,
+    escape_gate,
+    release_gate,
+    stated_gate,
+)
 from dpveil_audit.faces.photos import Encoding, neighbours
-from dpveil_audit.faces.photos_table import photo_audits
-from dpveil_audit.faces.recombination import Made, RecombinationCase, RecombinationVersion
-from dpveil_audit.faces.recombination_gates import copy_gate, hidden_gate, outside_gate, same_gate
-from dpveil_audit.faces.recombination_table import BESIDE, CORNER, LARGE, ONE, TWO, WIDE
+from dpveil_audit.faces.recombination import (
+    BESIDE,
+    CORNER,
+    LARGE,
+    ONE,
+    TWO,
+    WIDE,
+    Made,
+    RecombinationCase,
+    RecombinationVersion,
+    copy_gate,
+    hidden_gate,
+    outside_gate,
+    same_gate,
+)
+from dpveil_audit.runner import entries
 
 SEED = 20261122
 MIDDLE = GrowthCase(Encoding("4:2:0", 95), 45, 61, (Box(18, 17, 13, 9),))
@@ -89,7 +107,7 @@ def test_settings_are_what_their_names_say():
 
 @pytest.mark.parametrize("name", ["growth", "recombination"])
 def test_there_are_mutants_and_more_settings_at_the_deep_level(name):
-    entry = photo_audits()[name]
+    entry = entries()[name]
     assert name in audit.names()
     assert len({mutant.name for mutant in entry.mutants}) == len(entry.mutants) >= 5
     assert set(entry.levels["quick"].exact) < set(entry.levels["deep"].exact)

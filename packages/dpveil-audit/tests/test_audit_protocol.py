@@ -13,14 +13,19 @@ from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bernoulli import bernoulli
 from dpveil.noise.bits import SeededBits
-from dpveil_audit import mutation
-from dpveil_audit.pixel.case import Case, Drawn, Level
-from dpveil_audit.pixel.entry import MethodAudit
-from dpveil_audit.pixel.gates_drawn import bound_gate, distinguish_gate, fit_gate, sharpest
-from dpveil_audit.pixel.gates_exact import exact_gate, hockey_stick, same_gate
-from dpveil_audit.pixel.pairs import Pair
+from dpveil_audit.pixel.case import Case, Drawn, Level, Version, one_by_one
+from dpveil_audit.pixel.gates import (
+    MethodAudit,
+    bound_gate,
+    distinguish_gate,
+    exact_gate,
+    fit_gate,
+    hockey_stick,
+    same_gate,
+    sharpest,
+)
+from dpveil_audit.pixel.images import Pair
 from dpveil_audit.pixel.product import Part, ProductDistribution, product_distribution
-from dpveil_audit.pixel.version import Version, one_by_one
 
 CHANCE = Fraction(3, 4)
 LOSS = math.log(3)
@@ -249,9 +254,8 @@ def test_an_entry_runs_through_all_gates(monkeypatch):
     two = Drawn(case_of("pure", (1, 2, 1)), 4_000)
     level = replace(quick, bound=(*quick.bound, two))
     entry = replace(ENTRY, levels={"quick": level, "deep": level}, right=distribution)
-    monkeypatch.setattr("dpveil_audit.pixel.gates_drawn.uneven_image", lambda size: np.zeros(size, np.uint8))
-    monkeypatch.setattr("dpveil_audit.pixel.gates_exact.uneven_image", lambda size: np.zeros(size, np.uint8))
-    found = mutation.run("response", entry, "deep", lambda name: SeededBits(7, name), int)
+    monkeypatch.setattr("dpveil_audit.pixel.gates.uneven_image", lambda size: np.zeros(size, np.uint8))
+    found = entry.run("response", "deep", lambda name: SeededBits(7, name), int)
     assert found.passed, [f for f in found.findings if not f.passed]
     killed = {mutant.name: mutant.killed_by for mutant in found.mutants}
     assert killed == {"wrong": ("exact", "fit", "bound"), "reused": ("bound",)}

@@ -13,14 +13,14 @@ from dpveil.mechanisms.pixel import TABLE as METHODS
 from dpveil.mechanisms.pixel import BitPlanes, DPPix, DPPixGaussian, MSEExponential, Snow, SSIMExponential
 from dpveil.mechanisms.pixel.cells import cell_areas
 from dpveil.noise import SeededBits, laplace
-from dpveil_audit.faces.photos_table import photo_audits
-from dpveil_audit.faces.table import face_methods
-from dpveil_audit.latent.table import latents
-from dpveil_audit.numbers.table import learners, query_audits
-from dpveil_audit.pixel import entry as pixel_entry
+from dpveil_audit.faces import gallery_table
+from dpveil_audit.latent import table as latent_table
+from dpveil_audit.numbers import queries_table
+from dpveil_audit.pixel import gates as pixel_gates
 from dpveil_audit.pixel.case import Case, Drawn
-from dpveil_audit.pixel.gates_drawn import bound_gate
+from dpveil_audit.pixel.gates import bound_gate
 from dpveil_audit.pixel.table import TABLE
+from dpveil_audit.runner import learners
 from dpveil_audit.scalar.table import NOISY, OWN, scalars
 
 SEED = 20261121
@@ -58,7 +58,7 @@ def test_every_method_has_an_audit_with_mutants():
 
 def every_name():
     """Return every name; what is pure Python takes two to four times as long under coverage's tracer."""
-    untraced = {*scalars(), *query_audits(), *learners()}
+    untraced = {*scalars(), *queries_table.AUDITS, *learners()}
     marks = {name: [pytest.mark.no_cover] for name in untraced}
     return [pytest.param(name, marks=marks.get(name, [])) for name in audit.names()]
 
@@ -71,8 +71,11 @@ def test_the_quick_audit_passes_and_every_mutant_dies(name: str):
     [audited] = report.audited
     assert not [mutant.name for mutant in audited.mutants if mutant.survived]
     assert len(audited.mutants) >= 5 or audited.note
-    others = {*photo_audits(), *query_audits(), *learners()}
-    if name in {*METHODS, *NOISY, *OWN, *latents(), *face_methods(), *others} and audited.mutants:
+    others = {"growth", "recombination", *queries_table.AUDITS, *learners()}
+    if (
+        name in {*METHODS, *NOISY, *OWN, *latent_table.AUDITS, *gallery_table.AUDITS, *others}
+        and audited.mutants
+    ):
         assert {m.name: ", ".join(m.killed_by) for m in audited.mutants} == documented_killers(name)
     assert report.false_alarm < 1e-7
     assert json.loads(json.dumps(report.to_json(), allow_nan=False))["survived"] == 0
@@ -100,7 +103,7 @@ def test_deep_looks_harder_at_what_is_intact_and_no_harder_at_mutants(monkeypatc
         met["intact" if version is entry.intact else "mutants"].append(setting.draws)
         return iter(())
 
-    monkeypatch.setattr(pixel_entry, "bound_gate", bound)
+    monkeypatch.setattr(pixel_gates, "bound_gate", bound)
     report = audit.run("snow", "deep", seed=SEED)
     quick, deep = ([drawn.draws for drawn in entry.levels[name].bound] for name in ("quick", "deep"))
     assert met["intact"] == deep == [5 * draws for draws in quick]

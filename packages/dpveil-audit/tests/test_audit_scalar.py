@@ -14,14 +14,11 @@ from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.mechanisms.scalar.scales import least_scale
 from dpveil.noise import SeededBits
 from dpveil.noise.matrix import TOTAL, IntegerMatrix
-from dpveil_audit import mutation
 from dpveil_audit.scalar import table as scalar_table
 from dpveil_audit.scalar.case import ScalarCase, ScalarDrawn, ScalarVersion
-from dpveil_audit.scalar.distributions import DISTRIBUTIONS, distribution_of
-from dpveil_audit.scalar.drawn import bound_gate, fit_gate
-from dpveil_audit.scalar.gates import exact_gate, same_gate, worst_integers
-from dpveil_audit.scalar.matrices import emptied, raised_weight, sharper
-from dpveil_audit.scalar.mutants import bounds, published
+from dpveil_audit.scalar.gates import bound_gate, exact_gate, fit_gate, same_gate, worst_integers
+from dpveil_audit.scalar.laws import DISTRIBUTIONS, distribution_of
+from dpveil_audit.scalar.mutants import bounds, emptied, published, raised_weight, sharper
 from dpveil_audit.scalar.table import E1, PUBLISHED, finite_audit, scalars
 
 SEED = 20261121
@@ -68,7 +65,7 @@ class Three(ScalarMechanism):
 
 def test_a_new_finite_mechanism_is_audited_without_a_line():
     """Seeded; right gates reject with probability below 1e-8."""
-    found = mutation.run("three", finite_audit(Three), "quick", bits, int)
+    found = finite_audit(Three).run("three", "quick", bits, int)
     assert found.passed, (broken(found.findings), found.mutants)
     assert {"same", "exact", "arrive", "fit", "bound"} == set(found.gates)
     assert {m.name: m.killed_by for m in found.mutants}["a weight 1e-9 beyond"] == ("exact", "arrive")

@@ -8,7 +8,7 @@ import pytest
 from dpveil.mechanisms.pixel import DPSVD
 from dpveil.mechanisms.pixel.dp_svd import method as dp_svd
 from dpveil.mechanisms.pixel.dp_svd import spectrum
-from dpveil_audit.pixel.gates_exact import exact_gate, same_gate
+from dpveil_audit.pixel.gates import exact_gate, same_gate
 from dpveil_audit.pixel.methods.dp_svd import AUDIT
 
 

@@ -13,11 +13,21 @@ from dpveil.noise import SeededBits
 from dpveil.synthesis import evolution, plan, votes
 from dpveil.synthesis.plan import Plan
 from dpveil.synthesis.votes import REPLACED, UNIT
-from dpveil_audit import mutation
-from dpveil_audit.synthesis import gates
-from dpveil_audit.synthesis.case import INTACT, VoteCase, VoteDrawn, VoteVersion, neighbours
-from dpveil_audit.synthesis.gates import delta_at, exact_gate, fit_gate, max_change, same_gate
-from dpveil_audit.synthesis.table import synthesis_audits
+from dpveil_audit import synthesis
+from dpveil_audit.synthesis import (
+    INTACT,
+    VoteCase,
+    VoteDrawn,
+    VoteVersion,
+    delta_at,
+    exact_gate,
+    expected,
+    fit_gate,
+    max_change,
+    neighbours,
+    numbered,
+    same_gate,
+)
 
 CASE = VoteCase("1", "1e-6", 3, 3, 3)
 DRAWN = VoteDrawn(CASE, 150, fits=(((0, 0, 1), (2,)),))
@@ -36,8 +46,8 @@ def seen(version=INTACT, *, drawn=True):
 
 
 def test_what_is_right_passes_and_every_mutant_is_rejected():
-    (entry,) = synthesis_audits().values()
-    found = mutation.run("private-evolution", entry, "quick", bits, lambda: None)
+    (entry,) = synthesis.AUDITS.values()
+    found = entry.run("private-evolution", "quick", bits, lambda: None)
     assert [finding.what for finding in found.findings if not finding.passed] == []
     assert [mutant.name for mutant in found.mutants if mutant.survived] == []
     assert len(found.mutants) >= 9
@@ -102,5 +112,5 @@ def test_a_plan_that_spends_delta_twice_is_seen(monkeypatch: pytest.MonkeyPatch)
 
 def test_votes_by_their_definition_are_those_of_the_product():
     for people in (((0, 0, 1), (2,)), ((), (1, 1)), ((0, 1, 2), (0, 0, 2))):
-        own = votes.tally(*gates.numbered(people), 3)
-        assert gates.expected(CASE, people).tolist() == own.tolist()
+        own = votes.tally(*numbered(people), 3)
+        assert expected(CASE, people).tolist() == own.tolist()

@@ -14,18 +14,16 @@ import pytest
 from dpveil.mechanisms.scalar import Geometric, Laplace, TruncatedLaplace
 from dpveil.noise import SeededBits
 from dpveil.numbers import moments, naive_bayes, statistics, values
-from dpveil_audit import mutation
+from dpveil_audit import runner
 from dpveil_audit.numbers import joint
-from dpveil_audit.numbers import table as numbers_table
 from dpveil_audit.numbers.joint import UNBOUNDED, Number, cost, loss, released
 from dpveil_audit.numbers.learning import INTACT as INTACT_MODEL
-from dpveil_audit.numbers.learning_gates import exact_gate as exact_model
-from dpveil_audit.numbers.learning_gates import fit_gate as fit_model
-from dpveil_audit.numbers.learning_gates import same_gate as same_model
-from dpveil_audit.numbers.queries import INTACT, Cell, QueryCase, QueryDrawn
-from dpveil_audit.numbers.queries_gates import exact_gate, fit_gate, same_gate
-from dpveil_audit.numbers.table import learners, query_audits
-from dpveil_audit.runner import entries, names, steps_of
+from dpveil_audit.numbers.learning import exact_gate as exact_model
+from dpveil_audit.numbers.learning import fit_gate as fit_model
+from dpveil_audit.numbers.learning import same_gate as same_model
+from dpveil_audit.numbers.queries import INTACT, Cell, QueryCase, QueryDrawn, exact_gate, fit_gate, same_gate
+from dpveil_audit.numbers.queries_table import AUDITS
+from dpveil_audit.runner import entries, learners, names, steps_of
 
 SEED = 20261122
 CELLS = (Cell("0", Fraction(0)), Cell(1, Fraction(1)), Cell(0.5, Fraction(1, 2)), Cell("", None))
@@ -190,7 +188,7 @@ def test_features_that_are_not_clipped_and_a_reach_that_is_too_short_are_seen(mo
 
 
 def test_every_query_and_model_has_settings_of_both_relations_and_mutants():
-    entries = query_audits() | learners()
+    entries = AUDITS | learners()
     every = names()
     assert set(entries) < set(every)
     assert len(every) == len(set(every))
@@ -200,7 +198,7 @@ def test_every_query_and_model_has_settings_of_both_relations_and_mutants():
         settings = [case.settings for case in entry.levels["quick"].exact]
         assert {one.get("relation") == "any-database" for one in settings} == {True, False}
         assert len({one.get("mechanism") for one in settings}) >= 4
-    rows = {case.rows for entry in query_audits().values() for case in entry.levels["quick"].exact}
+    rows = {case.rows for entry in AUDITS.values() for case in entry.levels["quick"].exact}
     assert {1, 2, 3, 7} <= rows
 
 
@@ -208,13 +206,13 @@ def test_every_query_and_model_has_settings_of_both_relations_and_mutants():
 def test_a_step_is_told_for_the_intact_version_and_every_mutant(name, monkeypatch: pytest.MonkeyPatch):
     told, entry = [], entries()[name]
     monkeypatch.setattr(type(entry), "checks", lambda self, level, bits: iter(()))
-    found = mutation.run(name, entry, "quick", bits, lambda: told.append(1))
+    found = entry.run(name, "quick", bits, lambda: told.append(1))
     assert len(told) == steps_of(name) == 1 + len(entry.mutants)
     assert [mutant.survived for mutant in found.mutants] == [True] * (0 if entry.common else len(told) - 1)
 
 
 def test_without_scikit_learn_no_model_is_audited(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(numbers_table, "find_spec", lambda name: None)
+    monkeypatch.setattr(runner, "find_spec", lambda name: None)
     learners.cache_clear()
     assert learners() == {}
     learners.cache_clear()

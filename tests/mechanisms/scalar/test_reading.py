@@ -17,9 +17,9 @@ from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.mechanisms.scalar.reading import OFF
 from dpveil.noise import SeededBits
 from dpveil.noise.matrix import TOTAL, IntegerMatrix
-from dpveil_audit.scalar.arrive import tables_gate
 from dpveil_audit.scalar.case import ScalarVersion
-from dpveil_audit.scalar.readings import READINGS, shortest_decimal
+from dpveil_audit.scalar.gates import tables_gate
+from dpveil_audit.scalar.mutants import READINGS, shortest_decimal
 
 INTACT = ScalarVersion(name="intact")
 SEED = 20261122

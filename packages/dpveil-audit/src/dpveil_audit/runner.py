@@ -3,44 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.util import find_spec
 from typing import Any, Final
 
 from dpveil.errors import InvalidParameter, UnknownName
 from dpveil.mechanisms.pixel import PixelMethod
 from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits
-from dpveil_audit import mutation
-from dpveil_audit.entry import Entry
-from dpveil_audit.faces.photos_table import photo_audits
-from dpveil_audit.faces.table import face_methods
+from dpveil_audit import networks, synthesis
+from dpveil_audit.engine import Audit
+from dpveil_audit.faces import gallery_table, growth, recombination
 from dpveil_audit.findings import Report
 from dpveil_audit.fit import ALPHA
-from dpveil_audit.latent.table import latents
-from dpveil_audit.networks.table import networks
-from dpveil_audit.numbers.table import learners, query_audits
+from dpveil_audit.latent import table as latent
+from dpveil_audit.numbers import queries_table
 from dpveil_audit.pixel.table import TABLE
 from dpveil_audit.samplers import samplers
 from dpveil_audit.scalar.table import own_scalar, scalars
-from dpveil_audit.synthesis.table import synthesis_audits
 
 LEVELS: Final = ("quick", "deep")
 DRAWING: Final = ("fit", "bound", "distinguish")
 """Gates that draw, and so can raise false alarms."""
-Entries = Mapping[str, Entry[Any, Any]]
+Entries = Mapping[str, Audit]
+
+
+@cache
+def learners() -> Entries:
+    """Return the audits of models, by name; empty without the extra `learn`."""
+    if find_spec("sklearn") is None:
+        return {}
+    from dpveil_audit.numbers.learning_table import naive_bayes
+
+    return {"naive-bayes": naive_bayes()}
+
+
 FAMILIES: Final[tuple[Callable[[], Entries], ...]] = (
     lambda: TABLE,
     scalars,
-    latents,
-    face_methods,
-    networks,
-    photo_audits,
-    query_audits,
+    lambda: latent.AUDITS,
+    lambda: gallery_table.AUDITS,
+    lambda: networks.AUDITS,
+    lambda: {"growth": growth.AUDIT, "recombination": recombination.AUDIT},
+    lambda: queries_table.AUDITS,
     learners,
-    synthesis_audits,
+    lambda: synthesis.AUDITS,
     samplers,
 )
 """The families of audits by name: the only list to edit."""
-OWN: Final[dict[type[PixelMethod | ScalarMechanism], Callable[[Any, str], Entry[Any, Any]]]] = {
+OWN: Final[dict[type[PixelMethod | ScalarMechanism], Callable[[Any, str], Audit]]] = {
     PixelMethod: lambda method, level: TABLE[method.name].own(method, level),
     ScalarMechanism: own_scalar,
 }
@@ -67,7 +78,7 @@ def run(
         raise InvalidParameter("level", level, "is unknown", hint="quick or deep")
     source = _Bits(seed)
     found = _targets(target, level)
-    audited = tuple(mutation.run(name, entry, level, source, step) for name, entry in found.items())
+    audited = tuple(entry.run(name, level, source, step) for name, entry in found.items())
     drawn = sum(finding.gate in DRAWING for one in audited for finding in one.findings)
     return Report(level, source.kind, drawn * ALPHA, audited)
 
@@ -82,7 +93,7 @@ def steps_of(target: str | None) -> int:
     return sum(1 + len(entry.mutants) for name, entry in entries().items() if target in (None, name))
 
 
-def entries() -> dict[str, Entry[Any, Any]]:
+def entries() -> dict[str, Audit]:
     """Return every audit by name."""
     return {name: entry for family in FAMILIES for name, entry in family().items()}
 

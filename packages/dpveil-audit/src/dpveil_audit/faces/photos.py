@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any, Final
@@ -16,6 +16,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.io import read_bytes
 from dpveil.noise.bits import BitSource
+from dpveil_audit.engine import Audit, Bits, Check, Level
 
 Pixels = UInt8[np.ndarray, "h w c"]
 Places = Bool[np.ndarray, "h w"]
@@ -153,3 +154,14 @@ def neighbours(image: Pixels, inside: Places, bits: BitSource) -> Iterator[tuple
         place = np.unravel_index(np.flatnonzero(inside)[at], inside.shape)
         one[place] = np.where(image[place] < 128, 255, 0)
         yield name, one
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhotoAudit(Audit):
+    """The audit of a step around a draw; `made` makes the photos of a case, once."""
+
+    made: Callable[[Any, Bits], Any]
+
+    def checks(self, level: Level[Any, Any], bits: Bits) -> Iterable[Check]:
+        """Yield every gate with every setting."""
+        return super().checks(Level(tuple(self.made(case, bits) for case in level.exact)), bits)

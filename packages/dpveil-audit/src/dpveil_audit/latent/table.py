@@ -1,11 +1,14 @@
-"""Audit entries of the latent mechanisms."""
+"""Audits of the latent mechanisms: exact cost of every two codes, fits, and lower bounds."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache, partial
+from itertools import permutations
 from typing import Any, Final
+
+import numpy as np
 
 from dpveil.mechanisms.latent import (
     BoxGaussian,
@@ -16,17 +19,28 @@ from dpveil.mechanisms.latent import (
     LatentMechanism,
     PCABasis,
 )
-from dpveil_audit.entry import NUMBERED, Bits, Check, Entry, computed, drawn
+from dpveil.noise.bits import BitSource
+from dpveil_audit.engine import (
+    NUMBERED,
+    Audit,
+    Gate,
+    bounds,
+    drawing,
+    fit_finding,
+    p_values,
+)
+from dpveil_audit.findings import Finding
+from dpveil_audit.fit import pair_fits
 from dpveil_audit.latent.case import (
     AuditSpace,
     Code,
+    Codes,
     DistributionOf,
     LatentCase,
     LatentDrawn,
     LatentLevel,
     LatentVersion,
 )
-from dpveil_audit.latent.gates import bound_gate, exact_gate, fit_gate
 from dpveil_audit.latent.mutants import (
     CROFT,
     DIRECTIONAL,
@@ -34,13 +48,100 @@ from dpveil_audit.latent.mutants import (
     LAPLACE,
     LEADING,
     TRUNCATED,
+    Recipe,
+    loss,
     own_leading,
     own_ranges,
     own_scales,
     own_variances,
     right_direction,
 )
-from dpveil_audit.latent.recipes import Recipe
+from dpveil_audit.lower_bound import Draws, epsilon_at, rho_seen
+
+CLOSE: Final = 1e-9
+"""Relative error of 64-bit floats on a limit."""
+TINY: Final = 1e-12
+"""Absolute error where the limit is 0."""
+
+
+def exact_gate(version: LatentVersion, case: LatentCase) -> Iterator[Finding]:
+    """Yield the largest cost over every ordered pair of codes, against its limit, and sums of
+    probabilities.
+    """
+    if version.distribution is None:
+        return
+    distributions = {code: version.distribution(case, code) for code in case.codes}
+    unit = "ε" if case.guarantee.rho is None else "ρ"
+    worst = (False, -math.inf, 0.0, 0.0, case.codes[:2])
+    for first, second in permutations(case.codes, 2):
+        allowed = case.allowance(first, second)
+        cost = loss(case, distributions[first], distributions[second])
+        broken = cost > allowed * (1 + CLOSE) + TINY
+        worst = max(worst, (broken, cost / (allowed + TINY), cost, allowed, (first, second)))
+    broken, _, cost, allowed, pair = worst
+    what = "log-ratio" if unit == "ε" else "Rényi divergence"
+    what = f"{what} of the distribution, {len(distributions)} codes"
+    where = f"{case}, {_place(pair[0])} and {_place(pair[1])}"
+    yield Finding("exact", what, where, min(cost, 1e9), allowed, not broken, unit)
+    if case.guarantee.diameter is not None:
+        farthest = max(case.distance(first, second) for first, second in permutations(case.codes, 2))
+        most = float(case.guarantee.diameter) * (1 + CLOSE)
+        yield Finding("exact", "distance of two codes", str(case), farthest, most, farthest <= most, "d")
+    lost = max(
+        abs(1 - float(np.exp(part).sum()))
+        for distribution in distributions.values()
+        for part in distribution.parts
+    )
+    yield Finding("exact", "sum of chances unlike 1", str(case), lost, CLOSE, lost <= CLOSE)
+
+
+def fit_gate(
+    version: LatentVersion, setting: LatentDrawn, right: DistributionOf, *, bits: BitSource
+) -> Iterator[Finding]:
+    """Yield how well releases follow the right law: parts, joint parts, and adjacent draws."""
+    case, found = setting.case, dict[str, float]()
+    for code, released in _releases(version, setting, bits):
+        seen = case.read(released)
+        made = right(case, code).drawn
+        for number, (mass, law) in enumerate(made):
+            name = f"coordinate {number} of {_place(code)}"
+            own = seen[:, number]
+            certain = {name: float(np.all(own == mass.argmax()))}  # where nothing is drawn
+            found |= certain if mass.max() == 1 else p_values(name, own, law)
+        drawn = [number for number, (mass, _) in enumerate(made) if mass.max() < 1]
+        inside = np.maximum(seen[:, drawn], 0)
+        both = pair_fits(inside, [made[number][0] for number in drawn])
+        found |= {f"{name} of {_place(code)}": p_value for name, p_value in both.items()}
+    yield fit_finding(case, f"{setting.draws:,} draws", found)
+
+
+def _releases(version: LatentVersion, setting: LatentDrawn, bits: BitSource) -> Iterator[tuple[Code, Codes]]:
+    """Yield every code with its releases, from one mixed batch; mutants draw one code at a time."""
+    codes = np.array(setting.fits)
+    if version.intact:
+        mixed = version.release(setting.case, np.tile(codes, (setting.draws, 1)), bits)
+        yield from ((code, mixed[number :: len(codes)]) for number, code in enumerate(setting.fits))
+        return
+    for code in setting.fits:
+        yield code, version.release(setting.case, np.tile(np.array([code]), (setting.draws, 1)), bits)
+
+
+def bound_gate(version: LatentVersion, setting: LatentDrawn, *, bits: BitSource) -> Iterator[Finding]:
+    """Yield lower bounds on the cost of pairs of codes."""
+    case = setting.case
+    unit, measure = ("ε", epsilon_at(0.0)) if case.guarantee.rho is None else ("ρ", rho_seen)
+
+    def shown(code: Code, count: int) -> Draws:
+        return case.levels(version.release(case, np.tile(np.array([code]), (count, 1)), bits))
+
+    yield from bounds(setting, shown, case.allowance, label=_place, measure=measure, unit=unit)
+
+
+def _place(code: Code) -> str:
+    return "(" + ", ".join(f"{value:g}" for value in code) + ")"
+
+
+# Audit entries of the latent mechanisms
 
 Settings = tuple[tuple[AuditSpace, dict[str, Any]], ...]
 DRAWS: Final = 20_000
@@ -64,24 +165,25 @@ ROUND: Final[tuple[Code, ...]] = (
 """Codes in all directions, close to the centre and outside the box."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LatentAudit(Entry[LatentVersion, LatentLevel]):
-    """The audit of one latent mechanism."""
-
-    method: type[LatentMechanism]
-    definition: DistributionOf
-
-    def checks(self, level: LatentLevel, bits: Bits) -> Iterator[Check[LatentVersion]]:
-        """Yield every gate with every setting."""
-        yield from computed("exact", exact_gate, level.exact)
-        right = cache(self.definition)
-        yield from drawn("fit", partial(fit_gate, right=right), level.drawn, bits, NUMBERED)
-        yield from drawn("bound", bound_gate, level.drawn, bits, NUMBERED)
-
-
-def latents() -> dict[str, LatentAudit]:
-    """Return the audits of all latent mechanisms, by name."""
-    return AUDITS
+def latent_audit(
+    method: type[LatentMechanism],
+    law: DistributionOf,
+    mutants: tuple[LatentVersion, ...],
+    quick: LatentLevel,
+    deep: tuple[LatentCase, ...],
+) -> Audit:
+    """Return the audit of one mechanism, whose intact version has the law of its definition."""
+    return Audit(
+        method=method,
+        intact=LatentVersion(name="intact", distribution=law),
+        mutants=mutants,
+        levels={"quick": quick, "deep": quick.more(deep)},
+        gates=(
+            Gate("exact", exact_gate),
+            drawing("fit", partial(fit_gate, right=cache(law)), stream=NUMBERED),
+            drawing("bound", bound_gate, stream=NUMBERED),
+        ),
+    )
 
 
 def codes_of(space: AuditSpace) -> tuple[Code, ...]:
@@ -107,16 +209,10 @@ def _audit(
     mutants: tuple[LatentVersion, ...],
     quick: Settings,
     deep: Settings,
-) -> LatentAudit:
+) -> Audit:
     exact = _cases(method, quick)
     level = LatentLevel(exact, tuple(map(_drawn, exact)))
-    return LatentAudit(
-        method=method,
-        intact=LatentVersion(name="intact", distribution=recipe.distribution),
-        definition=recipe.distribution,
-        mutants=mutants,
-        levels={"quick": level, "deep": level.more(_cases(method, deep))},
-    )
+    return latent_audit(method, recipe.distribution, mutants, level, _cases(method, deep))
 
 
 def _drawn(case: LatentCase) -> LatentDrawn:
@@ -125,19 +221,13 @@ def _drawn(case: LatentCase) -> LatentDrawn:
     return LatentDrawn(case, DRAWS, (low, middle, outside), ((low, high), (low, alone), (low, outside)))
 
 
-def _directions() -> LatentAudit:
+def _directions() -> Audit:
     def case(epsilon: Any) -> LatentCase:
         return LatentCase(Directional(epsilon=epsilon), PLANE, ROUND)
 
     drawn = LatentDrawn(case(2), FEW_DRAWS, (ROUND[3], ROUND[6]), ((ROUND[3], (-0.5, -1)),))
     level = LatentLevel(tuple(case(epsilon) for epsilon in ("0.3", 2, 12)), (drawn,))
-    return LatentAudit(
-        method=Directional,
-        intact=LatentVersion(name="intact", distribution=right_direction),
-        definition=right_direction,
-        mutants=DIRECTIONAL,
-        levels={"quick": level, "deep": level.more((case("0.01"), case(60)))},
-    )
+    return latent_audit(Directional, right_direction, DIRECTIONAL, level, (case("0.01"), case(60)))
 
 
 def _pure(epsilon: Any, **more: Any) -> dict[str, Any]:
@@ -159,7 +249,7 @@ DEEP_LEADING: Final[Settings] = ((ONE, _pure(3)), (TWO, _pure(4, ratio=2)))
 SCALED: Final = Recipe("laplace", own_scales)
 RANGED: Final = Recipe("truncated", own_ranges)
 
-AUDITS: Final[dict[str, LatentAudit]] = {
+AUDITS: Final[dict[str, Audit]] = {
     audit.method.name: audit
     for audit in (
         _audit(CroftMetric, SCALED, CROFT, QUICK_MEAN, DEEP_MEAN),

@@ -16,8 +16,7 @@ import numpy as np
 
 from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise.matrix import log_above
-from dpveil_audit.scalar.distributions import distribution_of
-from dpveil_audit.scalar.noise import MP
+from dpveil_audit.scalar.laws import MP, distribution_of
 
 UNBOUNDED: Final = Fraction(10**6)
 """Stands for an infinite loss."""

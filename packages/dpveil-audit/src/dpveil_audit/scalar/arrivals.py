@@ -24,14 +24,14 @@ from dpveil.noise.bits import BitSource
 
 One = TypeVar("One")
 Pair = tuple[Any, Any]
-Points = tuple[int, int]
+PointPair = tuple[int, int]
 Read = Callable[[Lattice, Any], int]
 OFF: Final = Fraction(1, 1 << 40)
 """Largest error of a float, relative to the larger one, that mechanisms say they allow for."""
 HALVINGS: Final = 64
 PROBES: Final = 8
 FAR: Final = tuple(sign * ((1 << k) + 3) for k in (10, 19, 29) for sign in (1, -1))
-"""Points far from all edges, where floats that no longer resolve halves have to be refused."""
+"""PointPair far from all edges, where floats that no longer resolve halves have to be refused."""
 EPSILONS: Final[tuple[Number, ...]] = ("0.1", "0.5", 1, 3)
 RANGES: Final[tuple[tuple[Number, Number], ...]] = (
     (0, 1),
@@ -52,7 +52,7 @@ def read(lattice: Lattice, answer: Any) -> int:
 
 
 @lru_cache(maxsize=64)
-def arriving(lattice: Lattice) -> tuple[tuple[Pair, ...], frozenset[Points]]:
+def arriving(lattice: Lattice) -> tuple[tuple[Pair, ...], frozenset[PointPair]]:
     """Return answers of neighbours next to thresholds, and the points that they are read as, the lower
     first.
     """

@@ -20,9 +20,9 @@ from dpveil.mechanisms.scalar import Range, ScalarMechanism
 from dpveil.mechanisms.scalar.base import ANY
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import IntegerMatrix, quantise
-from dpveil_audit.entry import Drawn, Level, Variant
+from dpveil_audit.engine import Drawn, Level, Variant
 from dpveil_audit.scalar.arrivals import Pair, Read, arriving, read
-from dpveil_audit.scalar.distributions import PointDistribution, distribution_of
+from dpveil_audit.scalar.laws import PointDistribution, distribution_of
 
 Points = Int64[np.ndarray, " n"]
 MOST_CELLS: Final = 400

@@ -1,22 +1,29 @@
-"""Gates that compute, for scalar mechanisms: laws and integers against the guarantee."""
+"""Gates for scalar mechanisms: laws and integers, answers as they are read, fits, lower bounds."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache, lru_cache, partial
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64, Int64
 
-from dpveil.noise.bits import SeededBits
+from dpveil.errors import NoiseError
+from dpveil.mechanisms.scalar import ScalarMechanism
+from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.noise.matrix import IntegerMatrix, log_above
+from dpveil_audit.distributions import Distribution, finite_distribution
+from dpveil_audit.engine import ComparedPair, bound_findings, fit_finding, least_epsilon, p_values, refused
 from dpveil_audit.findings import Finding
-from dpveil_audit.scalar.case import Points, ScalarCase, ScalarVersion, masses
-from dpveil_audit.scalar.distributions import PointDistribution
-from dpveil_audit.scalar.noise import MP, real
+from dpveil_audit.lower_bound import Bound, certain, epsilon_at, scores
+from dpveil_audit.scalar.arrivals import Pair, PointPair, random_tables, read
+from dpveil_audit.scalar.case import Points, ScalarCase, ScalarDrawn, ScalarVersion, masses
+from dpveil_audit.scalar.laws import MP, PointDistribution, distribution_of, real
 
 CLOSE: Final = 1e-9
 """Distance from the largest log-ratio, in floating point, within which ratios are recomputed exactly."""
@@ -199,3 +206,189 @@ def _tabulated(distribution: PointDistribution, case: ScalarCase) -> Finding:
     return Finding(
         "exact", "matrix unlike the distribution", str(case), most, CLOSE, most <= CLOSE, "log-ratio"
     )
+
+
+# The `arrive` gate: the cost of two neighbours' answers after a mechanism has read them
+
+PAIRS: Final = 100
+"""Neighbours of one random table."""
+DISTRIBUTIONS: Final = 24
+"""Pairs of points at which a law without integers is evaluated, the furthest apart first."""
+
+
+def arrive_gate(version: ScalarVersion, case: ScalarCase) -> Iterator[Finding]:
+    """Yield the largest log-ratio of answers next to thresholds, as this version reads them; the limit is
+    ε.
+    """
+    pairs = case.met if version.read is read else _points(version, case.method, case.arrivals)
+    if pairs and version.fits(case):
+        yield _finding(version, case, pairs, f"{len(case.arrivals):,} pairs beside turns")
+
+
+def tables_gate(
+    kind: type[ScalarMechanism], version: ScalarVersion, tables: int, *, bits: BitSource
+) -> Iterator[Finding]:
+    """Yield the largest log-ratio of the means of random tables and their neighbours, as floats and
+    exactly.
+    """
+    found = []
+    for table in random_tables(kind, tables, bits):
+        case, what = ScalarCase(table.method), f"{tables * PAIRS:,} pairs of random tables"
+        points = _points(version, table.method, table.pairs(PAIRS, bits))
+        try:
+            found.append(_finding(version, case, points, what))
+        except NoiseError as error:
+            found.append(refused("arrive", case, error))
+    if found:
+        yield max(found, key=lambda finding: finding.value - finding.limit)
+
+
+def _points(version: ScalarVersion, method: ScalarMechanism, pairs: Iterable[Pair]) -> set[PointPair]:
+    """Return the points that neighbours are read as, the lower one first."""
+    point = lru_cache(maxsize=1 << 14)(partial(version.read, method.lattice))
+    places = ((point(one), point(other)) for one, other in pairs)
+    return {(min(pair), max(pair)) for pair in places}
+
+
+def _finding(version: ScalarVersion, case: ScalarCase, pairs: Set[PointPair], what: str) -> Finding:
+    matrix = version.integers(case.method)
+    if matrix is None:
+        losses = _of_distribution(version.distribution(case.method), case, pairs)
+    else:
+        losses = _of_integers(matrix, case, pairs)
+    loss, (x, other) = max(losses)
+    where = f"{case}, answers read as {place(case, x)} and {place(case, other)}"
+    kept = loss <= case.limit + (0 if matrix else ROUNDED)
+    return Finding("arrive", f"log-ratio of {what}", where, float(loss), float(case.limit), kept, "ε")
+
+
+def _of_integers(
+    matrix: IntegerMatrix, case: ScalarCase, pairs: Set[PointPair]
+) -> Iterator[tuple[Fraction, PointPair]]:
+    """Yield the largest log-ratios of rows, in integers and rounded up by 10^-40."""
+    own = case.method.lattice.points
+    logs = log_weights(matrix.weights)
+    rows = {pair: tuple(int(np.searchsorted(own, point)) for point in pair) for pair in pairs}
+    floats = {pair: float(np.abs(logs[i] - logs[j]).max()) for pair, (i, j) in rows.items()}
+    most = max(floats.values())
+    for pair, (i, j) in rows.items():
+        if floats[pair] >= most - CLOSE:
+            y = int(np.abs(logs[i] - logs[j]).argmax())
+            ratio = ratio_of(matrix.weights[i][y], matrix.weights[j][y])
+            yield log_above(ratio) if ratio else UNBOUNDED, pair
+
+
+def _of_distribution(
+    distribution: PointDistribution, case: ScalarCase, pairs: Set[PointPair]
+) -> Iterator[tuple[Fraction, PointPair]]:
+    """Yield the log-ratio of some pairs, over responses around them and far out."""
+    edges = case.edges
+
+    def rank(pair: PointPair) -> tuple[int, int]:
+        return pair[0] - pair[1], min(abs(point - edge) for point in pair for edge in edges)
+
+    for x, other in sorted(pairs, key=rank)[:DISTRIBUTIONS]:
+        near = case.allowed([x, other, *case.outputs[:: max(1, len(case.outputs) // DISTRIBUTIONS)]])
+        logs = [(distribution.log(x, int(y)), distribution.log(other, int(y))) for y in near]
+        # Noise that no 50 digits see is the same nothing for both.
+        seen = [abs(one - two) for one, two in logs if max(one, two) > -MP.inf]
+        loss = max(seen, default=MP.mpf(0))
+        yield (UNBOUNDED if loss == MP.inf else Fraction(str(loss))), (x, other)
+
+
+# Gates that draw, for scalar mechanisms: fits of responses, and lower bounds on ε
+
+Counts = Int64[np.ndarray, " cells"]
+
+
+def fit_gate(
+    version: ScalarVersion, setting: ScalarDrawn, right: PointDistribution | None = None, *, bits: BitSource
+) -> Iterator[Finding]:
+    """Yield how well responses to an edge, a point next to it, and the middle follow the law."""
+    case = setting.case
+    right = right or distribution_of(case.method)
+    answers = case.answers
+    chosen = sorted({answers[0], answers[len(answers) // 2], answers[-1], case.edges[0]} & set(answers))
+    found = dict[str, float]()
+    for x in chosen:
+        distribution = _in_cells(right, x, case)
+        seen = version.draw(case, x, setting.draws, bits)
+        name = place(case, x)
+        found |= p_values(f"answer {name}", seen, distribution)
+    yield fit_finding(case, f"{setting.draws:,} draws", found)
+
+
+@lru_cache(maxsize=512)
+def _in_cells(distribution: PointDistribution, x: int, case: ScalarCase) -> Distribution:
+    found = np.array([float(chance) for chance in masses(distribution, x, case.cells)])
+    return finite_distribution(found / found.sum())
+
+
+@dataclass(frozen=True)
+class _Event:
+    score: float
+    name: str
+    cells: Bool[np.ndarray, " cells"]
+    swapped: bool
+
+
+def bound_gate(version: ScalarVersion, setting: ScalarDrawn, *, bits: BitSource) -> Iterator[Finding]:
+    """Yield a lower bound on ε for pairs of answers, from samples alone; alpha covers all pairs together.
+
+    Half of the draws choose an event, of which a half learns which responses distinguish the pair; exact
+    confidence limits come from the other half.
+    """
+    case, draws = setting.case, setting.draws
+
+    @cache  # an answer is in several pairs, whose bounds hold each by itself
+    def counted(z: int) -> list[Counts]:
+        return [_count(version, case, z, n, bits) for n in (draws // 2, draws // 2, draws)]
+
+    def bound(pair: tuple[int, int], share: float) -> Bound:
+        sides = [counted(z) for z in pair]
+        event = _best(sides, case, draws // 2)
+        first, second = sides[::-1] if event.swapped else sides
+        hits = int(first[2][event.cells].sum()), int(second[2][event.cells].sum())
+        return Bound(certain(hits, (draws, draws), epsilon_at(0.0), share), event.name, hits, draws, share)
+
+    pairs = [
+        ComparedPair(
+            f"{case}, answers {place(case, x)} and {place(case, other)}",
+            float(case.allowance(x, other) or 0),
+            partial(bound, (x, other)),
+        )
+        for x, other in setting.pairs or case.pairs
+    ]
+    yield from bound_findings(pairs, f"{draws:,} draws", least=partial(least_epsilon, draws))
+
+
+CHUNK: Final = 1 << 20
+
+
+def _count(version: ScalarVersion, case: ScalarCase, x: int, count: int, bits: BitSource) -> Counts:
+    found = np.zeros(len(case.cells), np.int64)
+    for start in range(0, count, CHUNK):
+        cells = version.draw(case, x, min(CHUNK, count - start), bits)
+        found += np.bincount(cells, minlength=len(found))
+    return found
+
+
+def _best(sides: list[list[Counts]], case: ScalarCase, draws: int) -> _Event:
+    """Return the event that distinguishes a pair best on draws that did not make it."""
+    cells = case.cells
+    learned = np.log(sides[0][0] + 1.0) - np.log(sides[1][0] + 1.0)
+    orders = {"response ≤ {}": np.arange(len(cells)), "likelier ones": np.argsort(-learned, kind="stable")}
+    found = []
+    for name, order in orders.items():
+        for reverse in (False, True):
+            way = order[::-1] if reverse else order
+            first, second = (np.cumsum(side[1][way]) for side in sides)
+            for swapped in (False, True):
+                a, b = (second, first) if swapped else (first, second)
+                ranked = scores(a, b, draws, epsilon_at(0.0))
+                at = int(np.argmax(ranked))
+                chosen = np.zeros(len(cells), np.bool_)
+                chosen[way[: at + 1]] = True
+                words = (name.replace("≤", "≥") if reverse else name).format(place(case, int(cells[way[at]])))
+                found.append(_Event(float(ranked[at]), words, chosen, swapped))
+    return max(found, key=lambda event: event.score)

@@ -1,4 +1,4 @@
-"""Mutants of scalar mechanisms: published errors and common slips."""
+"""Mutants of scalar mechanisms: published errors, common slips, wrong integers, wrong rounding."""
 
 from __future__ import annotations
 
@@ -10,23 +10,36 @@ from typing import Any, Final
 
 import numpy as np
 
+from dpveil.core.numbers import exact
 from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.mechanisms.scalar.base import ANY
+from dpveil.mechanisms.scalar.certify import log_ratio
+from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import discrete_laplace
-from dpveil_audit.entry import BY_LAW
-from dpveil_audit.scalar.case import Points, ScalarCase, wrong
-from dpveil_audit.scalar.distributions import (
+from dpveil.noise.matrix import IntegerMatrix, quantise
+from dpveil_audit.engine import BY_LAW
+from dpveil_audit.scalar.arrivals import Read
+from dpveil_audit.scalar.case import Points, ScalarCase, ScalarVersion, drawn_from, wrong
+from dpveil_audit.scalar.gates import log_weights
+from dpveil_audit.scalar.laws import (
+    MP,
+    End,
+    Exponential,
+    Noise,
     PointDistribution,
+    Real,
     Snapped,
     Spans,
+    Stairs,
     Table,
     Truncated,
     distribution_of,
+    integer_distribution,
     published_fair_distribution,
+    real,
     stairs_of,
 )
-from dpveil_audit.scalar.noise import MP, End, Exponential, Noise, Real, Stairs, real
 
 PARTS: Final = 1 << 30
 
@@ -257,3 +270,166 @@ def uneven(method: ScalarMechanism) -> Table:
 
 
 UNIFORM: Final = (wrong("the truth a quarter likelier", uneven), wrong("distances not halved", not_halved))
+
+
+# Wrong integer matrices: mutants that apply to every finite scalar mechanism
+
+SMALL: Final = 64
+"""Points of the largest matrix in which one weight is raised."""
+EXACT: Final = ("exact", "arrive")
+
+
+def own(method: ScalarMechanism) -> IntegerMatrix:
+    """Return the integers of a finite mechanism."""
+    if method.integers is None:
+        raise ValueError(method.name)
+    return method.integers
+
+
+def raised_weight(method: ScalarMechanism, excess: float) -> IntegerMatrix:
+    """Return the mechanism's integers with one weight raised, so that its log-ratio exceeds the limit by
+    `excess`.
+    """
+    rows = [list(row) for row in own(method).weights]
+    points, case = method.lattice.points.tolist(), ScalarCase(method)
+    limit = case.allowance(points[0], points[1]) or Fraction(0)
+    logs = log_weights(rows)
+    y = int((logs[0] - logs[1]).argmin())
+    raised = int(rows[0][y] * MP.exp(real(limit) + excess)) + 1
+    need = raised - rows[1][y]
+    # What is added is taken where both answers are most alike, so that nothing else comes near the limit.
+    others = [z for z in range(len(points)) if z != y and rows[1][z] > need]
+    if not others:
+        return own(method)  # a budget that no single weight can exceed here
+    rows[1][min(others, key=lambda z: abs(logs[0][z] - logs[1][z]))] -= need
+    rows[1][y] = raised
+    return IntegerMatrix(tuple(tuple(row) for row in rows))
+
+
+def sharper(method: ScalarMechanism, power: float = 1.25) -> IntegerMatrix:
+    """Return the mechanism's integers with every probability raised to a power, which multiplies ε."""
+    logs = log_weights(own(method).weights)
+    raised = np.exp(power * (logs - logs.max(axis=1, keepdims=True)))
+    return quantise([[int(weight * PARTS**2) for weight in row] for row in raised])
+
+
+def shifted(method: ScalarMechanism) -> IntegerMatrix:
+    """Return the mechanism's integers with each row replaced by that of the next answer, the last one
+    repeated.
+    """
+    rows = own(method).weights
+    return IntegerMatrix((*rows[1:], rows[-1]))
+
+
+def emptied(method: ScalarMechanism) -> IntegerMatrix:
+    """Return the mechanism's integers without one response, for the first answer only."""
+    rows = [list(row) for row in own(method).weights]
+    lightest = min((y for y in range(len(rows[0])) if rows[0][y]), key=lambda y: (rows[0][y], y))
+    heaviest = max((y for y in range(len(rows[0])) if y != lightest), key=lambda y: rows[0][y])
+    rows[0][heaviest] += rows[0][lightest]
+    rows[0][lightest] = 0
+    return IntegerMatrix(tuple(tuple(row) for row in rows))
+
+
+def _small(case: ScalarCase) -> bool:
+    return case.method.integers is not None and 2 <= len(case.method.lattice.points) <= SMALL
+
+
+def _uneven(case: ScalarCase) -> bool:
+    return _small(case) and len({*case.method.integers.weights}) > 1  # type: ignore[union-attr]
+
+
+def integers(
+    name: str,
+    change: Callable[[ScalarMechanism], IntegerMatrix],
+    fits: Callable[[ScalarCase], bool] = _small,
+    gates: tuple[str, ...] = (),
+) -> ScalarVersion:
+    """Return a mutant that draws from other integers."""
+    made = lru_cache(maxsize=32)(change)
+
+    def distribution(method: Any) -> PointDistribution:
+        return integer_distribution(method.lattice.points.tolist(), made(method))
+
+    return ScalarVersion(
+        name=name,
+        gates=gates,
+        distribution=distribution,
+        draw=drawn_from(distribution),
+        integers=made,
+        fits=fits,
+    )
+
+
+WEIGHTS: Final = (
+    integers("a weight 1e-3 beyond", partial(raised_weight, excess=1e-3), gates=EXACT),
+    integers("a weight 1e-9 beyond", partial(raised_weight, excess=1e-9), gates=EXACT),
+    integers("a response never given", emptied),
+)
+"""Mutants of every finite mechanism."""
+ROWS: Final = (
+    integers("chances to the power 1.25", sharper, _uneven),
+    integers("row of the next answer", shifted, _uneven, ("fit",)),
+)
+"""Mutants of finite mechanisms whose rows differ."""
+
+
+# Mutants of the rounding of answers and of its sensitivity, for every scalar mechanism
+
+HALF: Final = Fraction(1, 2)
+
+
+def shortest_decimal(lattice: Lattice, answer: Any) -> int:
+    """Return the point nearest to the shortest decimal of a float, halves up (errata E21)."""
+    return _steps(lattice, exact(answer)).__floor__()
+
+
+def halves_to_even(lattice: Lattice, answer: Any) -> int:
+    """Return the nearest point, halves to the even one, as Python and NumPy round."""
+    return round(_steps(lattice, exact(answer)) - HALF)
+
+
+def _steps(lattice: Lattice, value: Fraction) -> Fraction:
+    """Return the steps of a number from point 0, plus a half."""
+    return (value - lattice.origin) / lattice.step + HALF
+
+
+def _reading(name: str, read: Read) -> ScalarVersion:
+    return ScalarVersion(name=name, read=read, fits=_halves_matter, gates=("arrive",))
+
+
+def _halves_matter(case: ScalarCase) -> bool:
+    """Return whether the noise covers only the steps of ΔF, and one step more costs more than is promised."""
+    lattice = case.method.lattice
+    return lattice.reach * lattice.step == lattice.sensitivity and _over(case.method, case, 1)
+
+
+def _over(method: ScalarMechanism, case: ScalarCase, more: int) -> bool:
+    """Return whether the noise of `method` costs too much for answers `more` steps further apart than a
+    record.
+    """
+    if method.integers is None:
+        return True
+    return log_ratio(method.integers, method.lattice.points, case.reach + more) > case.limit
+
+
+def _rounded_down(method: ScalarMechanism) -> ScalarMechanism:
+    """Return the mechanism for ⌊ΔF/step⌋ steps."""
+    lattice = method.lattice
+    whole = (lattice.sensitivity / lattice.step).__floor__()
+    return replace(method, sensitivity=whole * lattice.step, step=lattice.step)
+
+
+def _does_not_divide(case: ScalarCase) -> bool:
+    lattice = case.method.lattice
+    uneven = lattice.sensitivity % lattice.step and lattice.sensitivity > lattice.step
+    return bool(uneven) and _over(_rounded_down(case.method), case, 0)
+
+
+READINGS: Final = (
+    _reading("floats read as their shortest decimals", shortest_decimal),
+    _reading("halves rounded to even", halves_to_even),
+    wrong(
+        "steps to ΔF rounded down", lambda method: distribution_of(_rounded_down(method)), _does_not_divide
+    ),
+)

@@ -13,15 +13,22 @@ from typing import Any, ClassVar, Final
 
 from dpveil.errors import DPVeilError, NoiseError
 from dpveil.mechanisms.scalar import TABLE, ScalarMechanism, TruncatedLaplace
-from dpveil_audit.entry import NUMBERED, Bits, Check, Entry, computed, drawn
+from dpveil_audit.engine import NUMBERED, Audit, Bits, Check, Gate, drawing
 from dpveil_audit.findings import Finding
-from dpveil_audit.scalar.arrive import arrive_gate, tables_gate
 from dpveil_audit.scalar.case import ScalarCase, ScalarDrawn, ScalarLevel, ScalarVersion, cases, gapped, wrong
-from dpveil_audit.scalar.drawn import bound_gate, fit_gate
-from dpveil_audit.scalar.gates import exact_gate, same_gate
-from dpveil_audit.scalar.matrices import ROWS, WEIGHTS
-from dpveil_audit.scalar.mutants import FAIR, LAPLACE, STAIRCASE, TRUNCATED, UNIFORM, one_end, published
-from dpveil_audit.scalar.readings import READINGS
+from dpveil_audit.scalar.gates import arrive_gate, bound_gate, exact_gate, fit_gate, same_gate, tables_gate
+from dpveil_audit.scalar.mutants import (
+    FAIR,
+    LAPLACE,
+    READINGS,
+    ROWS,
+    STAIRCASE,
+    TRUNCATED,
+    UNIFORM,
+    WEIGHTS,
+    one_end,
+    published,
+)
 
 DRAWS: Final = 20_000
 OWN_DRAWS: Final = 20_000
@@ -81,31 +88,36 @@ OWN: Final[dict[str, tuple[ScalarVersion, ...]]] = {"explicit-fair": FAIR + ROWS
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScalarAudit(Entry[ScalarVersion, ScalarLevel]):
+class ScalarAudit(Audit):
     """The audit of one mechanism; a mutant's own settings for the bound gate apply to it alone."""
 
-    method: type[ScalarMechanism]
     intact: ScalarVersion = ScalarVersion(name="intact")
+    gates: tuple[Gate, ...] = (
+        Gate("same", same_gate, lambda level: level.cases, ties=True),
+        Gate("exact", exact_gate, lambda level: level.cases),
+        Gate("arrive", arrive_gate, lambda level: level.cases),
+        drawing("fit", fit_gate, stream=NUMBERED),
+        drawing("bound", bound_gate, stream=NUMBERED),
+    )
 
     refusals: ClassVar[tuple[type[DPVeilError], ...]] = (NoiseError,)
     common: ClassVar[bool] = True
 
-    def checks(self, level: ScalarLevel, bits: Bits) -> Iterator[Check[ScalarVersion]]:
+    def checks(self, level: ScalarLevel, bits: Bits) -> Iterator[Check]:
         """Yield every gate with every setting."""
-        yield from computed("same", same_gate, level.cases, self.intact)
-        yield from computed("exact", exact_gate, level.cases)
-        yield from computed("arrive", arrive_gate, level.cases)
-        yield from drawn("fit", fit_gate, level.drawn, bits, NUMBERED)
-        yield from drawn("bound", bound_gate, level.drawn, bits, NUMBERED)
+        yield from super().checks(level, bits)
         for mutant in self.mutants:
-            yield from drawn("bound", bound_gate, mutant.bound, bits, f"{NUMBERED} of its own", mutant)
+            own = drawing(
+                "bound", bound_gate, of=lambda mutant: mutant.bound, stream=f"{NUMBERED} of its own"
+            )
+            yield from own.checks(mutant, bits, self.intact, mutant)
         if level.tables:
             yield Check("arrive", self.method.name, partial(self._tables, level.tables, bits), self.intact)
 
     def _tables(self, tables: int, bits: Bits, version: ScalarVersion) -> Iterator[Finding]:
         return tables_gate(self.method, version, tables, bits=bits(f"{self.method.name} tables"))
 
-    def differs(self, mutant: ScalarVersion, check: Check[ScalarVersion]) -> bool:
+    def differs(self, mutant: ScalarVersion, check: Check) -> bool:
         """Return whether a mutant differs in this setting; if the mechanism itself refuses, its findings say
         so.
         """

@@ -17,10 +17,10 @@ from dpveil.mechanisms.pixel.bit_planes.haar import padded
 from dpveil.mechanisms.pixel.bit_planes.planes import MOST, Band, Plane
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import TOTAL
-from dpveil_audit.entry import BY_LAW
-from dpveil_audit.pixel.case import Case, Drawn, Level
-from dpveil_audit.pixel.entry import MethodAudit
-from dpveil_audit.pixel.pairs import cells
+from dpveil_audit.engine import BY_LAW
+from dpveil_audit.pixel.case import Case, Drawn, Level, Size, Version, wrong
+from dpveil_audit.pixel.gates import MethodAudit
+from dpveil_audit.pixel.images import cells
 from dpveil_audit.pixel.product import (
     Image,
     Images,
@@ -29,7 +29,6 @@ from dpveil_audit.pixel.product import (
     Releases,
     product_distribution,
 )
-from dpveil_audit.pixel.version import Size, Version, wrong
 
 SIDE: Final = 2
 """Side of the groups of wavelet 1, the only ones whose joint law is small enough to enumerate."""

@@ -11,13 +11,17 @@ from typing import Final
 from dpveil.accounting.laplace import laplace_scale, merged
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.mechanisms.pixel.cells import fullest_cells
-from dpveil_audit.noises import LAPLACE
-from dpveil_audit.pixel.case import Case, Drawn, Level
-from dpveil_audit.pixel.entry import MethodAudit
-from dpveil_audit.pixel.methods.pixelisation import laplace_right
-from dpveil_audit.pixel.methods.pixelisation_mutants import half, shared_mutants
-from dpveil_audit.pixel.methods.steps import Steps, for_all_cells, refuse_wide_noise
-from dpveil_audit.pixel.version import Size, Version
+from dpveil_audit.divergence import LAPLACE
+from dpveil_audit.pixel.case import Case, Drawn, Level, Size, Version
+from dpveil_audit.pixel.gates import MethodAudit
+from dpveil_audit.pixel.methods.pixelisation import (
+    Steps,
+    for_all_cells,
+    half,
+    laplace_right,
+    refuse_wide_noise,
+    shared_mutants,
+)
 
 TOP: Final = 255
 Calibration = Callable[[DPPix, Size], Fraction]

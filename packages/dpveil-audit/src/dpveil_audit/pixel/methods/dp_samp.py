@@ -26,11 +26,10 @@ from dpveil.mechanisms.pixel.dp_samp.interpolate import interpolate
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import discrete_laplace
 from dpveil_audit.distributions import laplace_distribution
-from dpveil_audit.entry import BY_DRAWS, BY_LAW
-from dpveil_audit.pixel.case import Case, Drawn, Level
-from dpveil_audit.pixel.entry import MethodAudit
+from dpveil_audit.engine import BY_DRAWS, BY_LAW
+from dpveil_audit.pixel.case import Case, Drawn, Level, Size, Steps, one_by_one
+from dpveil_audit.pixel.gates import MethodAudit
 from dpveil_audit.pixel.product import Image, Images, ProductDistribution, Releases, product_distribution
-from dpveil_audit.pixel.version import Size, Steps, one_by_one
 
 LEVELS: Final = 256
 WORD: Final = 2**64

@@ -22,10 +22,10 @@ from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import discrete_gaussian
 from dpveil.noise.laplace import discrete_laplace
 from dpveil.noise.spherical import spherical_laplace
-from dpveil_audit.entry import BY_DRAWS, BY_LAW
-from dpveil_audit.pixel.case import Case, Drawn, Level
-from dpveil_audit.pixel.entry import MethodAudit
-from dpveil_audit.pixel.pairs import Pair
+from dpveil_audit.engine import BY_DRAWS, BY_LAW
+from dpveil_audit.pixel.case import Case, Drawn, Level, Method, Steps
+from dpveil_audit.pixel.gates import MethodAudit
+from dpveil_audit.pixel.images import Pair
 from dpveil_audit.pixel.product import (
     Image,
     Images,
@@ -35,7 +35,6 @@ from dpveil_audit.pixel.product import (
     Releases,
     product_distribution,
 )
-from dpveil_audit.pixel.version import Method, Steps
 
 STEPS: Final = 1024
 """Steps of a singular value per grey level, independent of the method's own constant."""

@@ -11,8 +11,8 @@ import numpy as np
 
 from dpveil.mechanisms.pixel import Fill
 from dpveil.noise.bits import BitSource
-from dpveil_audit.pixel.case import Case, Drawn, Level
-from dpveil_audit.pixel.entry import MethodAudit
+from dpveil_audit.pixel.case import Case, Drawn, Level, Version, one_by_one
+from dpveil_audit.pixel.gates import MethodAudit
 from dpveil_audit.pixel.product import (
     Image,
     Images,
@@ -21,7 +21,6 @@ from dpveil_audit.pixel.product import (
     Releases,
     product_distribution,
 )
-from dpveil_audit.pixel.version import Version, one_by_one
 
 Shown = Callable[[Fill, Image], Image]
 

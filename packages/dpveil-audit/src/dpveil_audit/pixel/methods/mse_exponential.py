@@ -16,9 +16,9 @@ from dpveil.mechanisms.pixel.cells import cell_levels, spread
 from dpveil.mechanisms.pixel.mse.law import shown_levels
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import TOTAL
-from dpveil_audit.pixel.case import Case, Drawn, Level
-from dpveil_audit.pixel.entry import MethodAudit
-from dpveil_audit.pixel.pairs import cells
+from dpveil_audit.pixel.case import Case, Drawn, Level, Size, Version, wrong
+from dpveil_audit.pixel.gates import MethodAudit
+from dpveil_audit.pixel.images import cells
 from dpveil_audit.pixel.product import (
     WORK,
     Image,
@@ -29,7 +29,6 @@ from dpveil_audit.pixel.product import (
     Releases,
     product_distribution,
 )
-from dpveil_audit.pixel.version import Size, Version, wrong
 
 TOP: Final = 255
 Factor = Callable[[MSEExponential, Size], int]

@@ -15,8 +15,8 @@ from jaxtyping import Float64, Int64, UInt8
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import SSIMExponential
 from dpveil.noise.bits import BitSource
-from dpveil_audit.pixel.case import Case, Drawn, Level
-from dpveil_audit.pixel.entry import MethodAudit
+from dpveil_audit.pixel.case import Case, Drawn, Level, Size, Version, wrong
+from dpveil_audit.pixel.gates import MethodAudit
 from dpveil_audit.pixel.product import (
     Image,
     Images,
@@ -25,7 +25,6 @@ from dpveil_audit.pixel.product import (
     Releases,
     product_distribution,
 )
-from dpveil_audit.pixel.version import Size, Version, wrong
 
 MOST_OUTPUTS: Final = 4096
 C1: Final = (0.01 * 255) ** 2

@@ -1,32 +1,53 @@
-"""Mutants of the choice of a face."""
+"""Mutants of the choice of a face, and the galleries on which all are audited."""
 
 from __future__ import annotations
 
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import partial
+from itertools import product
 from typing import Any, Final
 
 import numpy as np
 
-from dpveil.faces.attribute_model import VALUES
+from dpveil.faces import Attributes, Gallery
+from dpveil.faces.attribute_model import TONE, VALUES
 from dpveil.noise.bits import BitSource
-from dpveil_audit.faces.case import Chances, DistributionOf, FacesCase, FacesVersion, Numbers, Row, Rows
-from dpveil_audit.faces.distributions import (
+from dpveil_audit.engine import Audit, Gate, drawing
+from dpveil_audit.faces.gallery import (
+    Chances,
+    DistributionOf,
+    FacesCase,
+    FacesDrawn,
+    FacesLevel,
+    FacesVersion,
+    MadeGallery,
+    MadeModel,
+    Numbers,
+    Row,
+    Rows,
+    bound_gate,
     by_rank,
+    exact_gate,
     faces_for,
+    fit_gate,
     flips,
     independent_draws,
     kept_with,
     own_answers,
     own_choice,
     own_ranks,
+    reference,
     responses,
+    same_gate,
     shares,
     shown_for,
     single_draw,
     spread,
     styles_for,
+    written_answers,
+    written_choice,
 )
 
 DIGITS: Final = 60
@@ -193,3 +214,113 @@ ATTRIBUTES: Final = (
     wrong("spectacles like the crop's", _own_glasses),
     wrong("every draw used twice", own_answers, reused=True),
 )
+
+
+# Audit entries of the methods that show a face from a gallery
+
+DISTANCES: Final = (0, 1, 2, 5)
+"""As many as faces, so that crops have every order and every tie."""
+CROPS: Final = (0, 1, 2, 5), (1, 1, 1, 1), (2, 0, 0, 5), (0, 5, 5, 5), (5, 0, 0, 0)
+SHADES: Final = (0, 200)
+"""Other contents of a crop, on which nothing may depend."""
+DRAWS: Final = 20_000
+FEW_DRAWS: Final = 5_000
+"""Draws of faces for answers, each of which takes a word of its own."""
+
+
+def faces_audit(
+    method: type[Gallery | Attributes],
+    own: DistributionOf,
+    written: DistributionOf,
+    mutants: tuple[FacesVersion, ...],
+    quick: FacesLevel,
+    deep: tuple[FacesCase, ...],
+) -> Audit:
+    """Return the audit of one method: the law of the integers in use, and as written from the definition."""
+    return Audit(
+        method=method,
+        intact=FacesVersion(name="intact", distribution=own),
+        mutants=mutants,
+        levels={"quick": quick, "deep": quick.more(deep)},
+        gates=(
+            Gate("same", partial(same_gate, definition=written), ties=True),
+            Gate("exact", exact_gate),
+            drawing("fit", partial(fit_gate, definition=written)),
+            drawing("bound", bound_gate),
+        ),
+    )
+
+
+def _ranked(count: int, epsilon: Any, law: str, near: int | None = None) -> FacesCase:
+    """Return a choice by rank among `count` faces."""
+    faces = MadeGallery(tuple((number,) for number in range(count)), {}, {})
+    method = Gallery(epsilon=epsilon, law=law, near=near, gallery=reference("gallery", faces))
+    return FacesCase(method, tuple(product(DISTANCES, repeat=count)))
+
+
+def _answered(attributes: str, without: tuple[Row, ...] = (), *, each: int = 2) -> FacesCase:
+    """Return the attributes method with a gallery of `each` faces per combination, except those in `without`.
+
+    The first attribute has labels, in another order than the model's; for the last face they disagree with
+    the reading. A tone has none: crops and faces are measured, and a face is shown in the tone of the answer.
+    """
+    names = [word.partition("=")[0] for word in attributes.split(",")]
+    values = {name: VALUES[name] for name in VALUES if name in names}
+    every = list(product(*(range(len(words)) for words in values.values())))
+    looks = tuple((*row, 200 * n // each) for row in every if row not in without for n in range(1, each + 1))
+    read = {name: words for name, words in values.items() if name != TONE}
+    named, labels = {}, {}
+    for first, words in [*read.items()][:1]:
+        named[first] = words[::-1]
+        labels[first] = np.array([len(words) - 1 - look[0] for look in looks], np.int8)
+        labels[first][-1] = len(words) - 1
+    faces = MadeGallery(looks, named, labels)
+    model = reference("attributes", MadeModel(read))
+    method = Attributes(attributes=attributes, gallery=reference("gallery", faces), model=model)
+    inputs = tuple((*row, shade) for row in every for shade in SHADES)
+    return FacesCase(method, inputs)
+
+
+def _choices() -> Audit:
+    exact = (_ranked(4, 2, "two-level"), _ranked(3, 1, "exponential"), _ranked(3, 1, "permute-and-flip"))
+    deep = (
+        _ranked(4, "0.1", "two-level", 3),
+        _ranked(4, 8, "two-level", 1),
+        _ranked(4, 8, "exponential"),
+        _ranked(4, 8, "permute-and-flip"),
+    )
+    settings = []
+    for case in exact:
+        rising, even, other, first, rest = (crop[: len(case.gallery)] for crop in CROPS)
+        pairs = (rising, rising[::-1]), (rising, other), (first, rest)
+        settings.append(FacesDrawn(case, DRAWS, (rising, even, other), pairs))
+    level = FacesLevel(exact, tuple(settings))
+    return faces_audit(Gallery, own_choice, written_choice, GALLERY, level, deep)
+
+
+def _kept() -> Audit:
+    exact = (
+        _answered("gender=2,age=1", ((0, 0), (1, 2), (1, 3))),
+        _answered("gender=0.5,tone=1"),
+        _answered("gender=0.5,glasses=1", each=1),
+    )
+    deep = (
+        _answered("gender=0.5,perceived-race=1"),
+        _answered("tone=2", each=3),
+        _answered("age=2,perceived-race=0.25,smile=3", ((0, 0, 0), (3, 4, 1))),
+        _answered("pose=8", each=3),
+        _answered("gender=4,age=4", ((1, 3),), each=1),
+        _answered("glasses=1,beard=2"),
+        _answered("beard=1,tone=2", each=1),
+    )
+    near = (0, 1, 0), (0, 1, 200)
+    settings = tuple(
+        FacesDrawn(case, FEW_DRAWS, ((0, 1, 200), (1, last, 0), (0, 0, 0)), (near, far))
+        for case, last in zip(exact, (3, 3, 1), strict=True)
+        for far in [((0, 1, 0), (1, 0 if last == 1 else last, 0))]
+    )
+    level = FacesLevel(exact, settings)
+    return faces_audit(Attributes, own_answers, written_answers, ATTRIBUTES, level, deep)
+
+
+AUDITS: Final[dict[str, Audit]] = {audit.method.name: audit for audit in (_choices(), _kept())}
