@@ -15,8 +15,6 @@ from dpveil.mechanisms.scalar import Geometric, Laplace, TruncatedLaplace
 from dpveil.noise import SeededBits
 from dpveil.numbers import moments, naive_bayes, statistics, values
 from dpveil_audit import runner
-from dpveil_audit.numbers import joint
-from dpveil_audit.numbers.joint import UNBOUNDED, Number, cost, loss, released
 from dpveil_audit.numbers.learning import INTACT as INTACT_MODEL
 from dpveil_audit.numbers.learning import exact_gate as exact_model
 from dpveil_audit.numbers.learning import fit_gate as fit_model
@@ -24,6 +22,7 @@ from dpveil_audit.numbers.learning import same_gate as same_model
 from dpveil_audit.numbers.queries import INTACT, Cell, QueryCase, QueryDrawn, exact_gate, fit_gate, same_gate
 from dpveil_audit.numbers.queries_table import AUDITS
 from dpveil_audit.runner import entries, learners, names, steps_of
+from dpveil_audit.scalar.laws import UNBOUNDED, Number, chances, cost, loss, released
 
 SEED = 20261122
 CELLS = (Cell("0", Fraction(0)), Cell(1, Fraction(1)), Cell(0.5, Fraction(1, 2)), Cell("", None))
@@ -87,7 +86,7 @@ def test_mechanisms_that_the_data_choose_are_told_apart():
     wide, narrow = (Geometric(range=(0, top), sensitivity=1, epsilon=1) for top in (2, 1))
     assert loss(Number(wide, 0), Number(narrow, 0)) == UNBOUNDED
     assert float(loss(Number(narrow, 0), Number(wide, 0))) == pytest.approx(0, abs=0.5)
-    assert joint.chances(Number(wide, 0))[Fraction(0)] / 2**64 == pytest.approx(1 / (1 + np.exp(-1)))
+    assert chances(Number(wide, 0))[Fraction(0)] / 2**64 == pytest.approx(1 / (1 + np.exp(-1)))
     assert float(loss(Number(narrow, 1), Number(wide, 0))) == pytest.approx(
         log((1 / (1 + np.exp(-1))) / ((1 - np.exp(-1)) / (1 + np.exp(-1)) * np.exp(-1)))
     )

@@ -24,6 +24,7 @@ from dpveil.noise.bits import BitSource, SeededBits
 from dpveil_audit.engine import (
     Audit,
     Drawn,
+    Finding,
     Gate,
     Level,
     Variant,
@@ -31,7 +32,6 @@ from dpveil_audit.engine import (
     drawing,
     least_epsilon,
 )
-from dpveil_audit.findings import Finding
 from dpveil_audit.lower_bound import Draws
 
 SIDE: Final = 16

@@ -12,9 +12,8 @@ from dpveil.mechanisms.pixel import PixelMethod
 from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits
 from dpveil_audit import networks, synthesis
-from dpveil_audit.engine import Audit
+from dpveil_audit.engine import Audit, Report
 from dpveil_audit.faces import gallery_table, growth, recombination
-from dpveil_audit.findings import Report
 from dpveil_audit.fit import ALPHA
 from dpveil_audit.latent import table as latent
 from dpveil_audit.numbers import queries_table

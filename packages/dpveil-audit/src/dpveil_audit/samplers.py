@@ -24,8 +24,7 @@ from dpveil_audit.distributions import (
     laplace_distribution,
     laplace_residues,
 )
-from dpveil_audit.engine import Audit, Bits, Check, Gate, Variant
-from dpveil_audit.findings import Finding
+from dpveil_audit.engine import Audit, Bits, Check, Finding, Gate, Variant
 from dpveil_audit.fit import ALPHA, Fit, fit, fit_pairs
 
 WORK: Final = Context(prec=70, Emin=MIN_EMIN, Emax=MAX_EMAX)

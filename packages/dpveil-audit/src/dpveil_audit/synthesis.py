@@ -22,13 +22,13 @@ from dpveil_audit.engine import (
     UNBOUNDED,
     Audit,
     Drawn,
+    Finding,
     Gate,
     Level,
     Variant,
     drawing,
     fit_finding,
 )
-from dpveil_audit.findings import Finding
 from dpveil_audit.fit import fit, fit_pairs
 
 CODEC: Final = f"pca 100 sha256:{64 * '0'}"

@@ -26,6 +26,7 @@ from dpveil.noise.matrix import log_above
 from dpveil_audit.distributions import finite_distribution
 from dpveil_audit.engine import (
     Drawn,
+    Finding,
     Level,
     Variant,
     bounds,
@@ -33,7 +34,6 @@ from dpveil_audit.engine import (
     least_epsilon,
     p_values,
 )
-from dpveil_audit.findings import Finding
 from dpveil_audit.lower_bound import Draws
 
 SIDE: Final = 128

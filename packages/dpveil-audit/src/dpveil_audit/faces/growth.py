@@ -18,7 +18,7 @@ from dpveil.regions import grow
 from dpveil.release.pipeline import obfuscate
 from dpveil.release.saving import Release
 from dpveil.release.words import TRACES
-from dpveil_audit.engine import Bits, Gate, Level, Variant
+from dpveil_audit.engine import Bits, Finding, Gate, Level, Variant
 from dpveil_audit.faces.photos import (
     FACTORS,
     SAMPLINGS,
@@ -30,7 +30,6 @@ from dpveil_audit.faces.photos import (
     places,
     scene,
 )
-from dpveil_audit.findings import Finding
 
 SPARSE: Final = 24
 """One in this many pixels of a mask's box is in the mask."""

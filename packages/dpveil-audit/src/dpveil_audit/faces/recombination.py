@@ -27,9 +27,8 @@ from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import grow
 from dpveil.release.pipeline import obfuscate
-from dpveil_audit.engine import Bits, Gate, Level, Variant
+from dpveil_audit.engine import Bits, Finding, Gate, Level, Variant
 from dpveil_audit.faces.photos import SEES, Encoding, PhotoAudit, Pixels, Places, neighbours, places, scene
-from dpveil_audit.findings import Finding
 
 SIDE: Final = 32
 NEARBY: Final = 0.002

@@ -23,13 +23,13 @@ from dpveil.noise.bits import BitSource
 from dpveil_audit.engine import (
     NUMBERED,
     Audit,
+    Finding,
     Gate,
     bounds,
     drawing,
     fit_finding,
     p_values,
 )
-from dpveil_audit.findings import Finding
 from dpveil_audit.fit import pair_fits
 from dpveil_audit.latent.case import (
     AuditSpace,

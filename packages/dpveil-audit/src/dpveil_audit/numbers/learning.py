@@ -21,16 +21,16 @@ from dpveil.numbers.moments import LEVELS, Deviations, Moments, Plan, mean_codes
 from dpveil_audit.distributions import finite_distribution, laplace_distribution
 from dpveil_audit.engine import (
     Drawn,
+    Finding,
     Level,
     Variant,
     bounds,
     fit_finding,
     p_values,
 )
-from dpveil_audit.findings import Finding
 from dpveil_audit.fit import fit
 from dpveil_audit.lower_bound import Draws
-from dpveil_audit.numbers.joint import ROUNDED, UNBOUNDED, Number, Released, loss, released
+from dpveil_audit.scalar.laws import ROUNDED, UNBOUNDED, Number, Released, loss, released
 
 Table = tuple[int, ...]
 """Indices of the case's records that a table holds, in order, as the queries do not depend on the order."""

@@ -15,7 +15,6 @@ from dpveil.mechanisms.scalar import Laplace
 from dpveil.noise.bits import BitSource
 from dpveil.numbers.moments import LEVELS, Codes, Ints, Moments, Plan, Shares, mean_codes, squares_about
 from dpveil_audit.engine import BY_LAW, Audit, Gate, drawing
-from dpveil_audit.numbers.joint import Number, released
 from dpveil_audit.numbers.learning import (
     CENTRES,
     INTACT,
@@ -35,6 +34,7 @@ from dpveil_audit.numbers.learning import (
     same_gate,
     spreads_of,
 )
+from dpveil_audit.scalar.laws import Number, released
 
 SharesOf = Callable[[LearnCase, Shares, int], Shares]
 

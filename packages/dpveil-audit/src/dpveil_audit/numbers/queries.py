@@ -24,16 +24,16 @@ from dpveil.numbers import Plan, statistics
 from dpveil_audit.distributions import finite_distribution
 from dpveil_audit.engine import (
     Drawn,
+    Finding,
     Level,
     Variant,
     bounds,
     fit_finding,
     p_values,
 )
-from dpveil_audit.findings import Finding
 from dpveil_audit.fit import fit
 from dpveil_audit.lower_bound import Draws
-from dpveil_audit.numbers.joint import ROUNDED, Number, Released, chances, cost, released
+from dpveil_audit.scalar.laws import ROUNDED, Number, Released, chances, cost, released
 
 Table = tuple[int, ...]
 """A column as indices into the case's cells, one per row."""

@@ -34,13 +34,13 @@ from dpveil_audit.engine import (
     Bits,
     Check,
     ComparedPair,
+    Finding,
     Gate,
     bound_findings,
     drawing,
     fit_finding,
     of_releases,
 )
-from dpveil_audit.findings import Finding
 from dpveil_audit.fit import ALPHA, fit, pair_fits, power
 from dpveil_audit.lower_bound import (
     MISSED,

@@ -18,20 +18,33 @@ from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.noise.matrix import IntegerMatrix, log_above
 from dpveil_audit.distributions import Distribution, finite_distribution
-from dpveil_audit.engine import ComparedPair, bound_findings, fit_finding, least_epsilon, p_values, refused
-from dpveil_audit.findings import Finding
+from dpveil_audit.engine import (
+    ComparedPair,
+    Finding,
+    bound_findings,
+    fit_finding,
+    least_epsilon,
+    p_values,
+    refused,
+)
 from dpveil_audit.lower_bound import Bound, certain, epsilon_at, scores
-from dpveil_audit.scalar.arrivals import Pair, PointPair, random_tables, read
-from dpveil_audit.scalar.case import Points, ScalarCase, ScalarDrawn, ScalarVersion, masses
-from dpveil_audit.scalar.laws import MP, PointDistribution, distribution_of, real
+from dpveil_audit.scalar.case import (
+    Pair,
+    PointPair,
+    Points,
+    ScalarCase,
+    ScalarDrawn,
+    ScalarVersion,
+    masses,
+    random_tables,
+    read,
+)
+from dpveil_audit.scalar.laws import MP, ROUNDED, UNBOUNDED, PointDistribution, distribution_of, real
 
 CLOSE: Final = 1e-9
 """Distance from the largest log-ratio, in floating point, within which ratios are recomputed exactly."""
 TIED: Final = 8
 MOST_TIED: Final = 4096
-UNBOUNDED: Final = Fraction(10**6)
-ROUNDED: Final = Fraction(1, 10**30)
-"""A bound on the error of 50 digits: what a log-ratio may exceed its limit by."""
 UNLIKE: Final = 1e-4
 SAME: Final = 200
 

@@ -19,8 +19,7 @@ from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import discrete_laplace
 from dpveil.noise.matrix import IntegerMatrix, quantise
 from dpveil_audit.engine import BY_LAW
-from dpveil_audit.scalar.arrivals import Read
-from dpveil_audit.scalar.case import Points, ScalarCase, ScalarVersion, drawn_from, wrong
+from dpveil_audit.scalar.case import Points, Read, ScalarCase, ScalarVersion, drawn_from, wrong
 from dpveil_audit.scalar.gates import log_weights
 from dpveil_audit.scalar.laws import (
     MP,

@@ -13,8 +13,7 @@ from typing import Any, ClassVar, Final
 
 from dpveil.errors import DPVeilError, NoiseError
 from dpveil.mechanisms.scalar import TABLE, ScalarMechanism, TruncatedLaplace
-from dpveil_audit.engine import NUMBERED, Audit, Bits, Check, Gate, drawing
-from dpveil_audit.findings import Finding
+from dpveil_audit.engine import NUMBERED, Audit, Bits, Check, Finding, Gate, drawing
 from dpveil_audit.scalar.case import ScalarCase, ScalarDrawn, ScalarLevel, ScalarVersion, cases, gapped, wrong
 from dpveil_audit.scalar.gates import arrive_gate, bound_gate, exact_gate, fit_gate, same_gate, tables_gate
 from dpveil_audit.scalar.mutants import (
