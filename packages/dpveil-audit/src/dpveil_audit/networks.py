@@ -201,18 +201,15 @@ ANY: Final = "a pixel"
 GREY: Final = 128
 
 
-class Fixed:
-    """A mechanism that draws the same code for every face; all else is as in `own`."""
+class Instead:
+    """An object of which some methods are replaced."""
 
-    def __init__(self, own: Any) -> None:
+    def __init__(self, own: Any, **methods: Callable[..., Any]) -> None:
         self._own = own
+        self.__dict__.update(methods)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._own, name)
-
-    def release(self, codes: np.ndarray, *_: object, **__: object) -> np.ndarray:
-        """Return the code for each face."""
-        return np.repeat(CODE, len(codes), axis=0)
 
 
 def around_gate(version: NetworkVersion, case: NetworkCase) -> Iterator[Finding]:
@@ -268,7 +265,8 @@ def bound_gate(version: NetworkVersion, setting: NetworkDrawn, *, bits: BitSourc
 def _fixed(version: NetworkVersion, case: NetworkCase, row: Row, pose: Any) -> Crops:
     """Return the release of a face whose code is drawn as `CODE`, with the same bits for every answer."""
     method = version.make(case)
-    method.__dict__["_own"] = Fixed(method._own)
+    codes = lambda given, *_, **__: np.repeat(CODE, len(given), axis=0)  # noqa: E731
+    method.__dict__["_own"] = Instead(method._own, release=codes)
     view = method.views(crops_of(np.array([row], np.int64)), bits=SeededBits(1))
     return np.asarray(view(pose if method.posed else None)[0])
 
@@ -317,48 +315,18 @@ class Memory:
         return np.asarray(self.planes[-1] + PART * self.planes[-2])
 
 
-class Near:
-    """Statistics whose box lies around the codes at hand."""
-
-    def __init__(self, codes: Any, own: Statistics) -> None:
-        self._codes, self._own = codes, own
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._own, name)
-
-    def bounds(self, clip: Any = 0) -> Any:
-        """Return the usual box, moved to the first code."""
-        box = self._own.bounds(clip)
-        return type(box)(box.low + self._codes[0], box.high + self._codes[0])
+def _codec(name: str, made: Callable[[Memory], dict[str, Any]], gates: tuple[str, ...]) -> NetworkVersion:
+    """Return a version whose codec has other networks, which may remember."""
+    return NetworkVersion(
+        name=name, make=lambda case: case.method(linear(case.kind, **made(Memory()))), gates=gates
+    )
 
 
-def _codec(name: str, make: Made, gates: tuple[str, ...]) -> NetworkVersion:
-    """Return a version with another codec."""
-    return NetworkVersion(name=name, make=lambda case: case.method(make(case)), gates=gates)
-
-
-def _skipping(case: NetworkCase) -> Audited:
-    memory = Memory()
-    return linear(case.kind, memory.encode, memory.skipping)
-
-
-def _turned(case: NetworkCase) -> Audited:
-    memory = Memory()
-    return linear(case.kind, memory.encode, memory.turned)
-
-
-def _normalised(case: NetworkCase) -> Audited:
-    return linear(case.kind, Memory().normalised)
-
-
-def _blended(case: NetworkCase) -> Audited:
-    return linear(case.kind, decode=Memory().mixing)
-
-
-def _wide(case: NetworkCase) -> Audited:
-    """Return a codec that reads and draws the whole crop."""
-    kind = type(case.kind.__name__, (case.kind,), {"_encode": _whole, "_rendered": _everywhere})
-    return linear(kind)
+def _wide(case: NetworkCase) -> Latent:
+    """Return the method with a codec that reads and draws the whole crop."""
+    return case.method(
+        linear(type(case.kind.__name__, (case.kind,), {"_encode": _whole, "_rendered": _everywhere}))
+    )
 
 
 def _whole(codec: Any, crops: Crops) -> Any:
@@ -377,28 +345,23 @@ def _own(name: str, release: Callable[..., Any]) -> NetworkVersion:
 
     def make(case: NetworkCase) -> Latent:
         method = case.method(linear(case.kind))
-        method.__dict__["_own"] = Replaced(method._own, release)
+        own = method._own
+        method.__dict__["_own"] = Instead(
+            own, release=lambda codes, space, *, bits: release(own, codes, space, bits)
+        )
         return method
 
     return NetworkVersion(name=name, make=make, gates=("bound",))
 
 
-class Replaced:
-    """A mechanism with another `release`."""
-
-    def __init__(self, own: Any, other: Callable[..., Any]) -> None:
-        self._own, self._other = own, other
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._own, name)
-
-    def release(self, codes: Any, space: Any, *, bits: Any) -> Any:
-        """Return what the other function makes of codes."""
-        return self._other(self._own, codes, space, bits)
-
-
 def _moved(own: Any, codes: Any, space: Any, bits: Any) -> Any:
-    return own.release(codes, Near(codes, space), bits=bits)
+    """Release in the usual box, moved to the first code."""
+
+    def near(clip: Any = 0) -> Any:
+        box = space.bounds(clip)
+        return type(box)(box.low + codes[0], box.high + codes[0])
+
+    return own.release(codes, Instead(space, bounds=near), bits=bits)
 
 
 def _late(own: Any, codes: Any, space: Any, bits: Any) -> Any:
@@ -408,38 +371,32 @@ def _late(own: Any, codes: Any, space: Any, bits: Any) -> Any:
     return box.clip(codes + noise)
 
 
-def _unread(name: str) -> NetworkVersion:
-    """Return a version that tells the decoder what the model reads, without randomised response."""
+def _unread(case: NetworkCase) -> Latent:
+    """Return the method that tells the decoder what the model reads, without randomised response."""
+    method = case.method(linear(case.kind))
+    names = method.told.responses
 
-    def make(case: NetworkCase) -> Latent:
-        method = case.method(linear(case.kind))
-        names = method.told.responses
+    def answers(crops: Crops, *_: object) -> Any:
+        read = Reads().read(crops)
+        return {name: read[name] for name in names}
 
-        def answers(crops: Crops, *_: object) -> Any:
-            read = Reads().read(crops)
-            return {name: read[name] for name in names}
-
-        object.__setattr__(method.told, "answers", answers)
-        return method
-
-    return NetworkVersion(name=name, make=make, gates=("bound",))
+    object.__setattr__(method.told, "answers", answers)
+    return method
 
 
 INTACT: Final = NetworkVersion(name="intact", make=lambda case: case.method(linear(case.kind)))
 MUTANTS: Final = (
-    _codec("skip connection", _skipping, ("around",)),
-    _codec("pose or expression of the original", _turned, ("around",)),
-    _codec("batch statistics in the encoder", _normalised, ("alone",)),
-    _codec("faces of a batch mixed in the decoder", _blended, ("alone",)),
-    _codec("what is beyond the ellipse read", _wide, ("beyond",)),
+    _codec("skip connection", lambda m: {"encode": m.encode, "decode": m.skipping}, ("around",)),
+    _codec(
+        "pose or expression of the original", lambda m: {"encode": m.encode, "decode": m.turned}, ("around",)
+    ),
+    _codec("batch statistics in the encoder", lambda m: {"encode": m.normalised}, ("alone",)),
+    _codec("faces of a batch mixed in the decoder", lambda m: {"decode": m.mixing}, ("alone",)),
+    NetworkVersion(name="what is beyond the ellipse read", make=_wide, gates=("beyond",)),
     _own("box around the code", _moved),
     _own("noise before clipping", _late),
-    _unread("attribute of the face itself"),
+    NetworkVersion(name="attribute of the face itself", make=_unread, gates=("bound",)),
 )
-
-
-# The audit entry of `latent`, with codecs of networks
-
 DRAWS: Final = 1500
 PAIRS: Final[tuple[tuple[Row, Row], ...]] = (
     ((0, 0, 0), (255, 255, 0)),
