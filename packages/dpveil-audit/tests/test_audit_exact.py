@@ -15,6 +15,7 @@ from dpveil_audit.divergence import LAPLACE, move_loss
 from dpveil_audit.pixel.case import Case
 from dpveil_audit.pixel.gates import exact_gate, pld_gate, same_gate
 from dpveil_audit.pixel.images import all_images, cells, neighbours
+from dpveil_audit.pixel.laws import ProductLaw
 from dpveil_audit.pixel.methods.dp_pix import INTACT
 from dpveil_audit.pixel.methods.dp_pix_gaussian import INTACT as INTACT_GAUSSIAN
 from dpveil_audit.pixel.methods.pixelisation import (
@@ -26,7 +27,6 @@ from dpveil_audit.pixel.methods.pixelisation import (
     pixelisation_distribution,
     totals,
 )
-from dpveil_audit.pixel.product import ProductDistribution
 from dpveil_audit.pixel.table import TABLE
 
 SHAPES = [(2, 3, 1, 2, 1), (2, 3, 1, 2, 2), (3, 3, 1, 2, 1), (3, 3, 1, 2, 4), (2, 2, 3, 2, 1)]
@@ -144,12 +144,12 @@ def test_cells_by_hand():
 
 
 def test_an_outcome_that_only_one_input_gives_is_an_infinite_loss():
-    distribution = ProductDistribution(np.array([[0], [1]]), [np.array([[0.5, 0.5], [1.0, 0.0]])])
+    distribution = ProductLaw(np.array([[0], [1]]), [np.array([[0.5, 0.5], [1.0, 0.0]])])
     assert distribution.losses(np.array([[0, 1], [1, 0]])).tolist() == [math.inf, math.log(2)]
 
 
 def test_losses_of_parts_add():
-    distribution = ProductDistribution(np.array([[0, 0], [1, 1]]), [np.array([[0.5, 0.5], [0.2, 0.8]])] * 2)
+    distribution = ProductLaw(np.array([[0, 0], [1, 1]]), [np.array([[0.5, 0.5], [0.2, 0.8]])] * 2)
     assert distribution.largest_loss(np.array([[0, 1]])) == pytest.approx(2 * math.log(2.5))
 
 

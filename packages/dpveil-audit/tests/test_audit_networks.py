@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import dpveil_audit as audit
 from dpveil.codecs import UpConv, neural
 from dpveil.codecs.neural import EncoderDecoder
-from dpveil.faces import TABLE, Latent
+from dpveil.faces import Latent
 from dpveil.faces.told import Told
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.networks import AUDITS, INTACT, MIXED, MUTANTS, NetworkLevel, NetworkVersion
@@ -23,25 +22,6 @@ def broken() -> set[str]:
     entry = AUDITS["latent"]
     checks = entry.checks(entry.levels["quick"], lambda stream: SeededBits(SEED, stream))
     return set(entry.killers(entry.intact, checks))
-
-
-def test_the_entry_is_that_of_the_method_and_names_its_mutants() -> None:
-    entry = AUDITS["latent"]
-    assert TABLE["latent"] is Latent
-    assert "latent" in audit.names()
-    assert len({mutant.name for mutant in entry.mutants}) == len(entry.mutants) == 8
-    assert len(entry.levels["deep"].exact) > len(entry.levels["quick"].exact)
-
-
-def test_what_is_right_passes_and_every_mutant_dies() -> None:
-    (found,) = audit.run("latent", seed=1).audited
-    assert found.passed
-    assert {gate for mutant in found.mutants for gate in mutant.killed_by} == {
-        "around",
-        "alone",
-        "beyond",
-        "bound",
-    }
 
 
 def test_a_mask_that_is_forgotten_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

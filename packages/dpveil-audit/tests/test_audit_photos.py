@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import dpveil_audit as audit
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.faces import heads
@@ -40,7 +39,6 @@ from dpveil_audit.faces.recombination import (
     outside_gate,
     same_gate,
 )
-from dpveil_audit.runner import entries
 
 SEED = 20261122
 MIDDLE = GrowthCase(Encoding("4:2:0", 95), 45, 61, (Box(18, 17, 13, 9),))
@@ -103,14 +101,6 @@ def test_settings_are_what_their_names_say():
     assert boxes[LARGE] == [Box(0, 0, 85, 61)]
     wide = RecombinationCase(WIDE, height=331, width=421).treated(Photo(np.zeros((331, 421, 3), np.uint8)))
     assert max(wide.regions[0].box.w, wide.regions[0].box.h) * 1.3 > fill_file.FINE
-
-
-@pytest.mark.parametrize("name", ["growth", "recombination"])
-def test_there_are_mutants_and_more_settings_at_the_deep_level(name):
-    entry = entries()[name]
-    assert name in audit.names()
-    assert len({mutant.name for mutant in entry.mutants}) == len(entry.mutants) >= 5
-    assert set(entry.levels["quick"].exact) < set(entry.levels["deep"].exact)
 
 
 # Faults in the code itself

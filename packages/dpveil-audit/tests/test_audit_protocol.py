@@ -25,7 +25,7 @@ from dpveil_audit.pixel.gates import (
     sharpest,
 )
 from dpveil_audit.pixel.images import Pair
-from dpveil_audit.pixel.product import Part, ProductDistribution, product_distribution
+from dpveil_audit.pixel.laws import Part, ProductLaw, product_law
 
 CHANCE = Fraction(3, 4)
 LOSS = math.log(3)
@@ -68,7 +68,7 @@ def distribution(method, images, chance=CHANCE):
         rows.append(
             np.array([[chance, 1 - chance] if w == 0 else [1 - chance, chance] for w in white], object)
         )
-    return product_distribution(parts, rows)
+    return product_law(parts, rows)
 
 
 RIGHT = Version(name="right", releases=releases, distribution=distribution)
@@ -128,7 +128,7 @@ def test_every_kind_of_promise_is_held_against_the_distribution(kind, exact):
 
 
 def replace_masses(found):
-    return ProductDistribution(found.index, found.floats, found.parts)
+    return ProductLaw(found.index, found.floats, found.parts)
 
 
 def test_exact_chances_leave_no_tolerance():
@@ -141,7 +141,7 @@ def test_exact_chances_leave_no_tolerance():
 
 def test_weights_count_by_their_share():
     weights = np.array([[3, 1], [2, 6]], object)
-    found = ProductDistribution(np.array([[0], [1]]), [weights])
+    found = ProductLaw(np.array([[0], [1]]), [weights])
     assert found.largest_loss(np.array([[0, 1], [1, 0]])) == pytest.approx(Decimal(3).ln())
     assert found.floats[0].tolist() == [[0.75, 0.25], [0.25, 0.75]]
 
@@ -183,7 +183,7 @@ def test_outcomes_may_be_seen_otherwise_than_in_pixels():
     hidden = replace(
         RIGHT, outcomes=lambda m, image, n, bits: (releases(m, image, n, bits)[:, :, 0, 0] > 0) * 1
     )
-    noted = lambda method, images: ProductDistribution(np.array([[0]]), [np.array([[0.25, 0.75]])])  # noqa: E731
+    noted = lambda method, images: ProductLaw(np.array([[0]]), [np.array([[0.25, 0.75]])])  # noqa: E731
     setting = Drawn(case_of("pure", (1, 1, 1)), 5_000)
     white = lambda *given: np.full((given[2], 1), 1)  # noqa: E731
     coin = lambda m, i, n, bits: bernoulli(CHANCE, n, bits)[:, None] * 1  # noqa: E731
@@ -271,11 +271,9 @@ def test_one_by_one_is_the_real_road():
 def test_distributions_of_another_shape_are_as_far_apart_as_can_be():
     image = np.zeros((1, 1, 2, 1), np.uint8)
     whole = distribution(None, image)
-    half = ProductDistribution(whole.index[:, :1], whole.masses[:1], whole.parts[:1])
+    half = ProductLaw(whole.index[:, :1], whole.masses[:1], whole.parts[:1])
     assert whole.distance(half) == 1.0
-    other = ProductDistribution(
-        whole.index, whole.masses, tuple(Part(p.places, p.looks + 1) for p in whole.parts)
-    )
+    other = ProductLaw(whole.index, whole.masses, tuple(Part(p.places, p.looks + 1) for p in whole.parts))
     assert whole.distance(other) == 1.0
     assert whole.distance(distribution(None, image, Fraction(1, 2))) == 0.25
 

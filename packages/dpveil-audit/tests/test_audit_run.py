@@ -8,19 +8,23 @@ import numpy as np
 import pytest
 
 import dpveil_audit as audit
+from dpveil import faces
 from dpveil.errors import InvalidParameter, UnknownName
+from dpveil.mechanisms import latent, scalar
+from dpveil.mechanisms.latent.base import STEPS
 from dpveil.mechanisms.pixel import TABLE as METHODS
 from dpveil.mechanisms.pixel import BitPlanes, DPPix, DPPixGaussian, MSEExponential, Snow, SSIMExponential
 from dpveil.mechanisms.pixel.cells import cell_areas
 from dpveil.noise import SeededBits, laplace
 from dpveil_audit.faces import gallery_table
+from dpveil_audit.latent import case as latent_case
 from dpveil_audit.latent import table as latent_table
 from dpveil_audit.numbers import queries_table
 from dpveil_audit.pixel import gates as pixel_gates
 from dpveil_audit.pixel.case import Case, Drawn
 from dpveil_audit.pixel.gates import bound_gate
 from dpveil_audit.pixel.table import TABLE
-from dpveil_audit.runner import learners
+from dpveil_audit.runner import entries, learners
 from dpveil_audit.scalar.table import NOISY, OWN, scalars
 
 SEED = 20261121
@@ -48,12 +52,20 @@ def documented_killers(name: str) -> dict[str, str]:
     return {row[0]: row[column] for row in rows if row[column]}
 
 
-def test_every_method_has_an_audit_with_mutants():
-    assert set(TABLE) == set(METHODS)
-    for entry in TABLE.values():
-        assert set(entry.levels) == {"quick", "deep"}
-        assert entry.mutants or "heuristic" in entry.method.kinds
-        assert entry.levels["quick"].cases or entry.note
+def test_every_method_and_mechanism_has_its_audit():
+    kinds = {**METHODS, **scalar.TABLE, **latent.TABLE, **faces.TABLE}
+    assert {name: entry.method for name, entry in entries().items() if name in kinds} == kinds
+    assert latent_case.SIDE == STEPS
+
+
+@pytest.mark.parametrize("name", audit.names())
+def test_mutants_have_names_and_the_deep_level_has_more_settings(name):
+    entry = entries()[name]
+    names = {mutant.name for mutant in entry.mutants}
+    assert len(names) == len(entry.mutants)
+    assert len(names) >= 5 or entry.note
+    quick, deep = entry.levels["quick"], entry.levels["deep"]
+    assert quick < deep if isinstance(quick, int) else entry.note or set(quick.exact) < set(deep.exact)
 
 
 def every_name():

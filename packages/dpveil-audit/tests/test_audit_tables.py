@@ -186,14 +186,10 @@ def test_features_that_are_not_clipped_and_a_reach_that_is_too_short_are_seen(mo
 # What the table holds
 
 
-def test_every_query_and_model_has_settings_of_both_relations_and_mutants():
+def test_every_query_and_model_has_settings_of_both_relations():
     entries = AUDITS | learners()
-    every = names()
-    assert set(entries) < set(every)
-    assert len(every) == len(set(every))
+    assert len(names()) == len(set(names()))
     for entry in entries.values():
-        assert len(entry.mutants) >= 5
-        assert len(entry.levels["deep"].exact) > len(entry.levels["quick"].exact)
         settings = [case.settings for case in entry.levels["quick"].exact]
         assert {one.get("relation") == "any-database" for one in settings} == {True, False}
         assert len({one.get("mechanism") for one in settings}) >= 4

@@ -38,7 +38,7 @@ class Finding:
     """The result of one gate: `value` against `limit` in `unit`, and whether the promise held.
 
     `detectable` is the smallest true value above `limit` that the draws detect (see
-    `gates_drawn.detectable`): infinite if they are too few for any, None if a gate does not estimate the
+    `pixel.gates.detectable`): infinite if they are too few for any, None if a gate does not estimate the
     value. `sees` says in words what such a finding would have detected.
     """
 

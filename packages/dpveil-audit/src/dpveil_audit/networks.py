@@ -21,17 +21,7 @@ from dpveil.faces import Latent
 from dpveil.faces.attribute_model import VALUES
 from dpveil.faces.attributes import READER
 from dpveil.noise.bits import BitSource, SeededBits
-from dpveil_audit.engine import (
-    Audit,
-    Drawn,
-    Finding,
-    Gate,
-    Level,
-    Variant,
-    bounds,
-    drawing,
-    least_epsilon,
-)
+from dpveil_audit.engine import Audit, Drawn, Finding, Gate, Level, Variant, bounds, drawing, least_epsilon
 from dpveil_audit.lower_bound import Draws
 
 SIDE: Final = 16

@@ -18,17 +18,7 @@ from dpveil.synthesis.evolution import evolve
 from dpveil.synthesis.plan import Plan
 from dpveil.synthesis.votes import REPLACED, UNIT, Votes, ballot, noisy, tally
 from dpveil_audit.distributions import gaussian_distribution
-from dpveil_audit.engine import (
-    UNBOUNDED,
-    Audit,
-    Drawn,
-    Finding,
-    Gate,
-    Level,
-    Variant,
-    drawing,
-    fit_finding,
-)
+from dpveil_audit.engine import UNBOUNDED, Audit, Drawn, Finding, Gate, Level, Variant, drawing, fit_finding
 from dpveil_audit.fit import fit, fit_pairs
 
 CODEC: Final = f"pca 100 sha256:{64 * '0'}"

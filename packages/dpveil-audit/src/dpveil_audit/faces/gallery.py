@@ -24,16 +24,7 @@ from dpveil.mechanisms.choice.rank_choice import RankChoice
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import log_above
 from dpveil_audit.distributions import finite_distribution
-from dpveil_audit.engine import (
-    Drawn,
-    Finding,
-    Level,
-    Variant,
-    bounds,
-    fit_finding,
-    least_epsilon,
-    p_values,
-)
+from dpveil_audit.engine import Drawn, Finding, Level, Variant, bounds, fit_finding, least_epsilon, p_values
 from dpveil_audit.lower_bound import Draws
 
 SIDE: Final = 128

@@ -20,16 +20,7 @@ from dpveil.mechanisms.latent import (
     PCABasis,
 )
 from dpveil.noise.bits import BitSource
-from dpveil_audit.engine import (
-    NUMBERED,
-    Audit,
-    Finding,
-    Gate,
-    bounds,
-    drawing,
-    fit_finding,
-    p_values,
-)
+from dpveil_audit.engine import NUMBERED, Audit, Finding, Gate, bounds, drawing, fit_finding, p_values
 from dpveil_audit.fit import pair_fits
 from dpveil_audit.latent.case import (
     AuditSpace,

@@ -19,15 +19,7 @@ from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.numbers import PrivateGaussianNB
 from dpveil.numbers.moments import LEVELS, Deviations, Moments, Plan, mean_codes
 from dpveil_audit.distributions import finite_distribution, laplace_distribution
-from dpveil_audit.engine import (
-    Drawn,
-    Finding,
-    Level,
-    Variant,
-    bounds,
-    fit_finding,
-    p_values,
-)
+from dpveil_audit.engine import Drawn, Finding, Level, Variant, bounds, fit_finding, p_values
 from dpveil_audit.fit import fit
 from dpveil_audit.lower_bound import Draws
 from dpveil_audit.scalar.laws import ROUNDED, UNBOUNDED, Number, Released, loss, released

@@ -22,15 +22,7 @@ from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.numbers import Plan, statistics
 from dpveil_audit.distributions import finite_distribution
-from dpveil_audit.engine import (
-    Drawn,
-    Finding,
-    Level,
-    Variant,
-    bounds,
-    fit_finding,
-    p_values,
-)
+from dpveil_audit.engine import Drawn, Finding, Level, Variant, bounds, fit_finding, p_values
 from dpveil_audit.fit import fit
 from dpveil_audit.lower_bound import Draws
 from dpveil_audit.scalar.laws import ROUNDED, Number, Released, chances, cost, released

@@ -18,14 +18,14 @@ from dpveil.noise.bits import BitSource
 from dpveil_audit.divergence import Move, NoiseKind
 from dpveil_audit.engine import DEEPER, Variant
 from dpveil_audit.pixel.images import Pair, adversarial_pairs, neighbours
-from dpveil_audit.pixel.product import Image, Images, Pairs, ProductDistribution, Releases
+from dpveil_audit.pixel.laws import Image, Images, Pairs, ProductLaw, Releases
 
 Method = Any
 """A `PixelMethod`; a version reads the fields of its own."""
 Size = tuple[int, int, int]
 Drawer = Callable[[Image, int, BitSource], Releases]
 """A function that returns many independent releases of one image."""
-DistributionOf = Callable[[Method, Images], ProductDistribution]
+DistributionOf = Callable[[Method, Images], ProductLaw]
 
 
 class AddedNoise(Protocol):
@@ -82,7 +82,7 @@ class Steps:
         """Return `count` independent releases."""
 
     @abstractmethod
-    def distribution(self, method: Method, images: Images) -> ProductDistribution:
+    def distribution(self, method: Method, images: Images) -> ProductLaw:
         """Return the law of the draws."""
 
     def version(self) -> Version:
@@ -99,9 +99,9 @@ class Steps:
 
 def made_once(distribution_of: DistributionOf) -> DistributionOf:
     """Return a function that computes the law for the same images only once."""
-    kept: dict[object, ProductDistribution] = {}
+    kept: dict[object, ProductLaw] = {}
 
-    def found(method: Method, images: Images) -> ProductDistribution:
+    def found(method: Method, images: Images) -> ProductLaw:
         key = method, images.shape, images.tobytes()
         if key not in kept:
             kept[key] = distribution_of(method, images)

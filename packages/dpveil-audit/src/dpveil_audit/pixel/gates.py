@@ -66,8 +66,8 @@ from dpveil_audit.pixel.case import (
     made_once,
 )
 from dpveil_audit.pixel.images import Pair, all_images, uneven_image
-from dpveil_audit.pixel.product import EXACT, Image, Images, Masses, Pairs, ProductDistribution, Releases
-from dpveil_audit.pixel.product import Drawn as DrawOf
+from dpveil_audit.pixel.laws import EXACT, Image, Images, Masses, Pairs, ProductLaw, Releases
+from dpveil_audit.pixel.laws import Drawn as DrawOf
 
 TOLERANCE: Final = 1e-9
 ROUNDING: Final = {"δ": 1e-13, "ρ": 1e-12}
@@ -216,7 +216,7 @@ class _Look:
     entry: Known
     images: Images
     pairs: Pairs
-    distribution: ProductDistribution
+    distribution: ProductLaw
 
 
 def exact_gate(version: Version, case: Case, entry: Known) -> Iterator[Finding]:
@@ -272,7 +272,7 @@ def _zcdp(look: _Look) -> Finding:
     return held("Rényi rate of the output", look.case, value, limit, value <= limit + slack, "ρ", slack)
 
 
-def _divergences(distribution: ProductDistribution, pairs: Pairs, order: float) -> Any:
+def _divergences(distribution: ProductLaw, pairs: Pairs, order: float) -> Any:
     total = np.zeros(len(pairs))
     for part, masses in enumerate(distribution.floats):
         total += renyi_of_masses(masses, order)[

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.errors import InvalidParameter
-from dpveil_audit.pixel.product import Images, Pairs
+from dpveil_audit.pixel.laws import Images, Pairs
 
 Pixel = tuple[int, int]
 Image = UInt8[np.ndarray, "h w c"]

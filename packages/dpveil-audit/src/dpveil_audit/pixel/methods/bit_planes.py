@@ -21,14 +21,7 @@ from dpveil_audit.engine import BY_LAW
 from dpveil_audit.pixel.case import Case, Drawn, Level, Size, Version, wrong
 from dpveil_audit.pixel.gates import MethodAudit
 from dpveil_audit.pixel.images import cells
-from dpveil_audit.pixel.product import (
-    Image,
-    Images,
-    Part,
-    ProductDistribution,
-    Releases,
-    product_distribution,
-)
+from dpveil_audit.pixel.laws import Image, Images, Part, ProductLaw, Releases, product_law
 
 SIDE: Final = 2
 """Side of the groups of wavelet 1, the only ones whose joint law is small enough to enumerate."""
@@ -96,7 +89,7 @@ def _posterior(plane: Plane, seen: bool | None) -> float:
     return one / (one + (1 - plane.prior) * (flip if seen else 1 - flip))
 
 
-def distribution(method: BitPlanes, images: Images, *, bands_of: BandsOf = bands) -> ProductDistribution:
+def distribution(method: BitPlanes, images: Images, *, bands_of: BandsOf = bands) -> ProductLaw:
     """Return the joint law of all bits of every group and channel, decoded by Bayes' rule."""
     size = images.shape[1:]
     made = bands_of(method, size)
@@ -117,7 +110,7 @@ def distribution(method: BitPlanes, images: Images, *, bands_of: BandsOf = bands
             parts.append(Part(np.array([(*pixel, channel) for pixel in cell]), shown))
             groups = [_group(image[:, :, channel], cell[0]) for image in images]
             rows.append(np.stack([chances(coefficients(group)) for group in groups]))
-    return product_distribution(parts, rows)
+    return product_law(parts, rows)
 
 
 def _group(channel: Image, corner: tuple[int, int]) -> Group:

@@ -26,7 +26,7 @@ from dpveil.noise.gaussian import discrete_gaussian
 from dpveil_audit.engine import BY_DRAWS, BY_LAW
 from dpveil_audit.pixel.case import Case, Drawn, Level, Size, Steps
 from dpveil_audit.pixel.gates import MethodAudit
-from dpveil_audit.pixel.product import Image, Images, ProductDistribution, Releases, product_distribution
+from dpveil_audit.pixel.laws import Image, Images, ProductLaw, Releases, product_law
 
 COLOURS: Final = {1: [[1]], 3: [[1, 1, 1], [1, 0, -1], [1, -2, 1]]}
 
@@ -152,7 +152,7 @@ class GaussianSteps(Steps):
         images = made.transform.backward(kept, count * tall, width)
         return np.ascontiguousarray(images.reshape(count, tall, width, channels)[:, :height])
 
-    def distribution(self, method: DCTGaussian, images: Images) -> ProductDistribution:
+    def distribution(self, method: DCTGaussian, images: Images) -> ProductLaw:
         """Return the law of every noisy coefficient, in bins."""
         found = [self.variances(method, image) for image in images]
         return binned(method, images, np.stack([self.exact(method, i) for i in images]), found)
@@ -182,7 +182,7 @@ def bins(method: DCTGaussian, size: Size) -> dict[int, Float64[np.ndarray, " edg
 
 def binned(
     method: DCTGaussian, images: Images, answers: Int64[np.ndarray, "images blocks k"], found: list[Variances]
-) -> ProductDistribution:
+) -> ProductLaw:
     """Return the law of answers with Gaussian noise, in bins with edges between integers.
 
     Discrete noise of such width has the law of the continuous one there, to 64-bit precision.
@@ -196,10 +196,10 @@ def binned(
             upward = np.diff(low, axis=1, prepend=0, append=1)
             downward = -np.diff(high, axis=1, prepend=1, append=0)
             rows.append(np.where(np.pad(at, ((0, 0), (0, 1)), constant_values=9) < 0, upward, downward))
-    return product_distribution((), rows)
+    return product_law((), rows)
 
 
-def right(method: DCTGaussian, images: Images) -> ProductDistribution:
+def right(method: DCTGaussian, images: Images) -> ProductLaw:
     """Return the law by definition: clipped coefficients, and the variances of the plan."""
     made = plan_of(method, images.shape[1:])
     answers = np.stack([coefficients(method, image)[1] for image in images])

@@ -29,7 +29,7 @@ from dpveil_audit.distributions import laplace_distribution
 from dpveil_audit.engine import BY_DRAWS, BY_LAW
 from dpveil_audit.pixel.case import Case, Drawn, Level, Size, Steps, one_by_one
 from dpveil_audit.pixel.gates import MethodAudit
-from dpveil_audit.pixel.product import Image, Images, ProductDistribution, Releases, product_distribution
+from dpveil_audit.pixel.laws import Image, Images, ProductLaw, Releases, product_law
 
 LEVELS: Final = 256
 WORD: Final = 2**64
@@ -83,7 +83,7 @@ def sums_of_others(scale: Fraction, others: int, top: int) -> list[tuple[int, fl
 
 def joint_distribution(
     method: DPSamp, images: Images, scale: Fraction, chance: Chance, private: bool
-) -> ProductDistribution:
+) -> ProductLaw:
     """Return the joint law of the images' noisy counts and of which pixels are shown.
 
     Counts have noise of `scale` and are clipped; sample sizes follow from them, or, `private`, from the true
@@ -115,7 +115,7 @@ def joint_distribution(
             place = _code(codes * np.array(mask), len(colours))
             row[:, place] = counted * (np.where(shown, given, 1 - given).prod(axis=0) @ weights)
         rows.append(row.ravel())
-    return product_distribution((), [np.stack(rows)])
+    return product_law((), [np.stack(rows)])
 
 
 def _pixels(images: Images) -> tuple[int, Image, Int64[np.ndarray, "images pixels"]]:
@@ -139,7 +139,7 @@ def _code(digits: Int64[np.ndarray, "... pixels"], colours: int) -> Int64[np.nda
     return digits @ (colours + 1) ** np.arange(digits.shape[-1])[::-1]
 
 
-def right(method: DPSamp, images: Images) -> ProductDistribution:
+def right(method: DPSamp, images: Images) -> ProductLaw:
     """Return the law from the definition: noise of scale 2m/ε, and sizes by equations 3 and 4."""
     pixels = images.shape[1] * images.shape[2]
     m = min(method.neighbourhood or pixels, pixels)
@@ -163,7 +163,7 @@ class Sampling(Steps):
         """Return a common key for all versions without a promise, which are the method itself."""
         return None if method.rate is None else self
 
-    def distribution(self, method: DPSamp, images: Images) -> ProductDistribution:
+    def distribution(self, method: DPSamp, images: Images) -> ProductLaw:
         """Return the law by the method's own noise and thresholds."""
         scale = self.share * method.count_scale(images.shape[1] * images.shape[2])
         return joint_distribution(self.used(method), images, scale, as_released, self.private)

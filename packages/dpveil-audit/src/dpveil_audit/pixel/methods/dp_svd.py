@@ -26,15 +26,7 @@ from dpveil_audit.engine import BY_DRAWS, BY_LAW
 from dpveil_audit.pixel.case import Case, Drawn, Level, Method, Steps
 from dpveil_audit.pixel.gates import MethodAudit
 from dpveil_audit.pixel.images import Pair
-from dpveil_audit.pixel.product import (
-    Image,
-    Images,
-    Pairs,
-    Part,
-    ProductDistribution,
-    Releases,
-    product_distribution,
-)
+from dpveil_audit.pixel.laws import Image, Images, Pairs, Part, ProductLaw, Releases, product_law
 
 STEPS: Final = 1024
 """Steps of a singular value per grey level, independent of the method's own constant."""
@@ -88,7 +80,7 @@ class SpectrumSteps(Steps):
             parts.append(np.minimum((noise[:, 0] / length + 1) / 2 * SHARES, SHARES - 1))
         return np.stack([*parts, *(noise[:, 1:] > 0).T], axis=1).astype(np.int64)
 
-    def distribution(self, method: DPSVD, images: Images) -> ProductDistribution:
+    def distribution(self, method: DPSVD, images: Images) -> ProductLaw:
         """Return the law of the level of one grey pixel, or for larger regions that of the draws."""
         if images.shape[1:] != (1, 1, 1):
             return distribution_of_noise(method, images)
@@ -96,7 +88,7 @@ class SpectrumSteps(Steps):
             distribution_of_one_pixel(int(level), self.factor * float(method.epsilon))
             for level in images.ravel()
         ]
-        return product_distribution([Part.of_level([(0, 0, 0)])], [np.stack(rows)])
+        return product_law([Part.of_level([(0, 0, 0)])], [np.stack(rows)])
 
     def _drawn(self, method: DPSVD, image: Image, count: int, bits: BitSource) -> Noise:
         return self.noise(STEPS / method.epsilon, count, rank_of(method, image), image.shape[2], bits)
@@ -122,7 +114,7 @@ def distribution_of_one_pixel(level: int, epsilon: float) -> Float64[np.ndarray,
     return np.bincount(levels, masses, minlength=256)
 
 
-def distribution_of_noise(method: DPSVD, images: Images) -> ProductDistribution:
+def distribution_of_noise(method: DPSVD, images: Images) -> ProductLaw:
     """Return the law of outcomes: uniform bins of the length, beta-distributed shares, fair signs.
 
     This is the continuous law; noise in steps of 1/1024 of a level is off by less than a part in 10⁴.
@@ -133,7 +125,7 @@ def distribution_of_noise(method: DPSVD, images: Images) -> ProductDistribution:
         half = (dimension - 1) / 2
         rows.append(np.diff(stats.beta.cdf(np.arange(SHARES + 1) / SHARES, half, half)))
     rows += [np.full(2, 0.5)] * (dimension - 1)
-    return product_distribution((), [np.tile(row, (len(images), 1)) for row in rows])
+    return product_law((), [np.tile(row, (len(images), 1)) for row in rows])
 
 
 # Mutants

@@ -13,14 +13,7 @@ from dpveil.mechanisms.pixel import Fill
 from dpveil.noise.bits import BitSource
 from dpveil_audit.pixel.case import Case, Drawn, Level, Version, one_by_one
 from dpveil_audit.pixel.gates import MethodAudit
-from dpveil_audit.pixel.product import (
-    Image,
-    Images,
-    Part,
-    ProductDistribution,
-    Releases,
-    product_distribution,
-)
+from dpveil_audit.pixel.laws import Image, Images, Part, ProductLaw, Releases, product_law
 
 Shown = Callable[[Fill, Image], Image]
 
@@ -30,16 +23,16 @@ def flat(method: Fill, image: Image) -> Image:
     return np.full(image.shape, int(method.level), np.uint8)
 
 
-def certain(shown: Shown) -> Callable[[Fill, Images], ProductDistribution]:
+def certain(shown: Shown) -> Callable[[Fill, Images], ProductLaw]:
     """Return the law of a function of the image: one outcome with probability 1."""
 
-    def distribution(method: Fill, images: Images) -> ProductDistribution:
+    def distribution(method: Fill, images: Images) -> ProductLaw:
         places = np.array(list(np.ndindex(*images.shape[1:])))
         pictures = np.stack([shown(method, image).ravel() for image in images])
         looks, own = np.unique(pictures, axis=0, return_inverse=True)
         chances = np.full((len(images), len(looks)), Fraction(0), object)
         chances[np.arange(len(images)), own.ravel()] = Fraction(1)
-        return product_distribution([Part(places, looks)], [chances])
+        return product_law([Part(places, looks)], [chances])
 
     return distribution
 

@@ -19,16 +19,7 @@ from dpveil.noise.matrix import TOTAL
 from dpveil_audit.pixel.case import Case, Drawn, Level, Size, Version, wrong
 from dpveil_audit.pixel.gates import MethodAudit
 from dpveil_audit.pixel.images import cells
-from dpveil_audit.pixel.product import (
-    WORK,
-    Image,
-    Images,
-    Masses,
-    Part,
-    ProductDistribution,
-    Releases,
-    product_distribution,
-)
+from dpveil_audit.pixel.laws import WORK, Image, Images, Masses, Part, ProductLaw, Releases, product_law
 
 TOP: Final = 255
 Factor = Callable[[MSEExponential, Size], int]
@@ -49,7 +40,7 @@ def rate(method: MSEExponential, size: Size) -> Fraction:
     return account.pure / account.draws
 
 
-def _distribution(method: MSEExponential, images: Images, row: Row) -> ProductDistribution:
+def _distribution(method: MSEExponential, images: Images, row: Row) -> ProductLaw:
     """Return the law of cells and channels, each drawn by the row of its mean, rounded half up."""
     levels = [math.floor(TOP * j / (method.levels - 1) + 0.5) for j in range(method.levels)]
     looks, parts, rows = np.array(levels, np.uint8)[:, None], [], []
@@ -60,19 +51,17 @@ def _distribution(method: MSEExponential, images: Images, row: Row) -> ProductDi
             means = (2 * sums + len(cell)) // (2 * len(cell))
             parts.append(Part(places, looks.repeat(len(cell), axis=1)))
             rows.append(np.stack([row(mean) for mean in means.tolist()]))
-    return product_distribution(parts, rows)
+    return product_law(parts, rows)
 
 
-def drawn_distribution(method: MSEExponential, images: Images) -> ProductDistribution:
+def drawn_distribution(method: MSEExponential, images: Images) -> ProductLaw:
     """Return the exact law of the integers that the method draws from."""
     _, height, width, channels = images.shape
     weights = method.matrix(height=height, width=width, channels=channels).weights
     return _distribution(method, images, lambda mean: np.array(weights[mean], object))
 
 
-def right(
-    method: MSEExponential, images: Images, *, factor: Factor = lambda method, size: 1
-) -> ProductDistribution:
+def right(method: MSEExponential, images: Images, *, factor: Factor = lambda method, size: 1) -> ProductLaw:
     """Return the law by formula 6.32 in floats, with ε′ multiplied by `factor`."""
     size = images.shape[1:]
     exponent = float(rate(method, size)) * factor(method, size)
@@ -85,7 +74,7 @@ def right(
     return _distribution(method, images, row)
 
 
-def rounded_down(method: MSEExponential, images: Images) -> ProductDistribution:
+def rounded_down(method: MSEExponential, images: Images) -> ProductLaw:
     """Return the formula rounded to integers without a margin; the rest goes to the most likely level."""
     exponent, steps = rate(method, images.shape[1:]), method.levels - 1
 

@@ -27,7 +27,7 @@ from dpveil_audit.engine import BY_DRAWS, BY_LAW
 from dpveil_audit.pixel.case import Level, Method, Size, Version
 from dpveil_audit.pixel.case import Steps as MethodSteps
 from dpveil_audit.pixel.images import cells
-from dpveil_audit.pixel.product import Image, Images, Pairs, Part, ProductDistribution, Releases
+from dpveil_audit.pixel.laws import Image, Images, Pairs, Part, ProductLaw, Releases
 
 LEVELS: Final = 256
 WORK: Final = Context(prec=40)
@@ -156,14 +156,14 @@ def largest_rho(epsilon: float, delta: float) -> float:
     return low
 
 
-def laplace_right(method: DPPix, images: Images) -> ProductDistribution:
+def laplace_right(method: DPPix, images: Images) -> ProductLaw:
     """Return the right distribution of `dp-pix`."""
     return pixelisation_distribution(
         images, method.block, right_scale(method, images.shape[1:]), level_distribution
     )
 
 
-def gaussian_right(method: DPPixGaussian, images: Images) -> ProductDistribution:
+def gaussian_right(method: DPPixGaussian, images: Images) -> ProductLaw:
     """Return the right distribution of `dp-pix-gaussian`."""
     return pixelisation_distribution(
         images, method.block, right_variance(method, images.shape[1:]), gaussian_level_distribution
@@ -181,7 +181,7 @@ def cell_parts(height: int, width: int, channels: int, block: int) -> tuple[Part
 
 def pixelisation_distribution(
     images: Images, block: int, parameter: Fraction, distribution: LevelDistribution
-) -> ProductDistribution:
+) -> ProductLaw:
     """Return the law of the released levels of all `images` from first principles.
 
     `parameter` is that of the noise on cell sums, and `distribution` returns the law of one cell's level.
@@ -194,7 +194,7 @@ def pixelisation_distribution(
         distinct, rank = np.unique(column, return_inverse=True)
         index.append(rank)
         masses.append(np.array([distribution(int(total), area, parameter) for total in distinct]))
-    return ProductDistribution(np.stack(index, axis=1), masses, cell_parts(height, width, channels, block))
+    return ProductLaw(np.stack(index, axis=1), masses, cell_parts(height, width, channels, block))
 
 
 # Pixelisation in separate steps, each of which can be audited and replaced by a wrong one.
@@ -283,7 +283,7 @@ class Steps(MethodSteps):
         made = self.parameters(method, size), self.areas(method, size).tobytes()
         return (*made, self.kind, self.sums, self.noise, self.after)
 
-    def distribution(self, method: Method, images: Images) -> ProductDistribution:
+    def distribution(self, method: Method, images: Images) -> ProductLaw:
         """Return the law of the released cell levels of all `images`, by these steps, without drawing.
 
         Assumes independent noise and ignores `after`, which the other gates test.
@@ -297,7 +297,7 @@ class Steps(MethodSteps):
             index.append(rank)
             masses.append(np.stack([_masses(self.kind, int(s), int(area), parameter) for s in distinct]))
         parts = cell_parts(height, width, channels, method.block)
-        return ProductDistribution(np.stack(index, axis=1), masses, parts)
+        return ProductLaw(np.stack(index, axis=1), masses, parts)
 
     def moves(self, method: Method, images: Images, pairs: Pairs) -> list[Move]:
         """Return how far the parts of neighbours move, without dominated moves.

@@ -13,31 +13,24 @@ from dpveil.mechanisms.pixel import Snow
 from dpveil.noise.bits import BitSource
 from dpveil_audit.pixel.case import Case, Drawn, Level, Version, side_by_side
 from dpveil_audit.pixel.gates import MethodAudit
-from dpveil_audit.pixel.product import (
-    Image,
-    Images,
-    Part,
-    ProductDistribution,
-    Releases,
-    product_distribution,
-)
+from dpveil_audit.pixel.laws import Image, Images, Part, ProductLaw, Releases, product_law
 
 GREY: Final = 127
 
 
-def distribution(method: Snow, images: Images) -> ProductDistribution:
+def distribution(method: Snow, images: Images) -> ProductLaw:
     """Return the law of every pixel: its own colour with probability δ, else grey."""
     height, width, channels = images.shape[1:]
     grid = [(row, column) for row in range(height) for column in range(width)]
     return _shown(images, [[(*pixel, k) for k in range(channels)] for pixel in grid], method.delta)
 
 
-def distribution_of_values(method: Snow, images: Images) -> ProductDistribution:
+def distribution_of_values(method: Snow, images: Images) -> ProductLaw:
     """Return the law if every channel is drawn separately."""
     return _shown(images, [[place] for place in np.ndindex(*images.shape[1:])], method.delta)
 
 
-def _shown(images: Images, places: list[list[tuple[int, int, int]]], delta: Fraction) -> ProductDistribution:
+def _shown(images: Images, places: list[list[tuple[int, int, int]]], delta: Fraction) -> ProductLaw:
     """Return the law of groups of places, each shown with probability `delta`, else grey."""
     parts, rows = [], []
     for group in places:
@@ -49,7 +42,7 @@ def _shown(images: Images, places: list[list[tuple[int, int, int]]], delta: Frac
             chances[image, outcome] += delta
         parts.append(Part(np.array(group), looks))
         rows.append(chances)
-    return product_distribution(parts, rows)
+    return product_law(parts, rows)
 
 
 INTACT: Final = Version(name=Snow.name, releases=side_by_side, distribution=distribution)

@@ -17,14 +17,7 @@ from dpveil.mechanisms.pixel import SSIMExponential
 from dpveil.noise.bits import BitSource
 from dpveil_audit.pixel.case import Case, Drawn, Level, Size, Version, wrong
 from dpveil_audit.pixel.gates import MethodAudit
-from dpveil_audit.pixel.product import (
-    Image,
-    Images,
-    Part,
-    ProductDistribution,
-    Releases,
-    product_distribution,
-)
+from dpveil_audit.pixel.laws import Image, Images, Part, ProductLaw, Releases, product_law
 
 MOST_OUTPUTS: Final = 4096
 C1: Final = (0.01 * 255) ** 2
@@ -92,7 +85,7 @@ def distribution(
     *,
     factor: Factor = lambda method, size: 1.0,
     quality: Quality = clipped,
-) -> ProductDistribution:
+) -> ProductLaw:
     """Return the law of every window of every channel, with ε′ multiplied by `factor`.
 
     For ε alone ε′ is ε/(2·c·N), counted here; else it is the value that the method's accountant chose.
@@ -113,7 +106,7 @@ def distribution(
         np.exp([log_distribution(x, exponent, method.levels, quality) for x in draw])
         for draw in zip(*true, strict=True)
     ]
-    return product_distribution(parts, rows)
+    return product_law(parts, rows)
 
 
 def _windows(method: SSIMExponential, channel: UInt8[np.ndarray, "h w"]) -> list[Int64[np.ndarray, "s s"]]:

@@ -74,7 +74,7 @@ def _keys(rows: UInt8[np.ndarray, "n places"]) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class ProductDistribution:
+class ProductLaw:
     """Releases with independent draws: draw j of image i has the law `masses[j][index[i, j]]`.
 
     `parts` say where the draws are shown; empty if a version reads its outcomes in its own way.
@@ -124,7 +124,7 @@ class ProductDistribution:
         rows = np.unique(np.where(differ, [first, second], -1).transpose(1, 0, 2), axis=0)
         return [[(m[a], m[b]) for m, a, b in zip(self.masses, *row, strict=True) if a >= 0] for row in rows]
 
-    def distance(self, other: ProductDistribution) -> float:
+    def distance(self, other: ProductLaw) -> float:
         """Return the largest difference of a probability between two laws of the same images, at most 1.
 
         Laws with different numbers of draws, or with outcomes that look different, have distance 1.
@@ -173,7 +173,7 @@ def _log(ratio: Fraction) -> Decimal:
     return WORK.subtract(WORK.ln(Decimal(ratio.numerator)), WORK.ln(Decimal(ratio.denominator)))
 
 
-def product_distribution(parts: Sequence[Part], rows: Sequence[Masses]) -> ProductDistribution:
+def product_law(parts: Sequence[Part], rows: Sequence[Masses]) -> ProductLaw:
     """Return the product law in which draw j of image i has probabilities `rows[j][i]`; equal ones are stored
     once.
 
@@ -185,4 +185,4 @@ def product_distribution(parts: Sequence[Part], rows: Sequence[Masses]) -> Produ
         keys = [tuple(row) if chances.dtype == object else row.tobytes() for row in chances]
         index.append([seen.setdefault(key, len(seen)) for key in keys])
         masses.append(chances[[keys.index(key) for key in seen]])
-    return ProductDistribution(np.array(index, np.int64).T, masses, tuple(parts))
+    return ProductLaw(np.array(index, np.int64).T, masses, tuple(parts))
