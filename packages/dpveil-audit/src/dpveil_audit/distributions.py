@@ -40,9 +40,7 @@ class Distribution:
     kept: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
 
     def once(self, key: object, make: Callable[[], T]) -> T:
-        """Return `make()`, computed once per key: for what fits need of a distribution, whatever the
-        sample.
-        """
+        """Return `make()`, computed once per key: what fits need of a distribution, whatever the sample."""
         if key not in self.kept:
             self.kept[key] = make()
         found: T = self.kept[key]

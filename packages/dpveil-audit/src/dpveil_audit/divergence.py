@@ -203,9 +203,7 @@ def _binned(distribution: object, ends: Int64[np.ndarray, " n"]) -> Masses:
 
 
 def move_loss(kind: NoiseKind, move: Move) -> LossDistribution:
-    """Return the privacy loss distribution of one move; as noise is symmetric, it is the same in both
-    directions.
-    """
+    """Return the privacy loss distribution of one move: by symmetry the same in both directions."""
     return compose([shifted_masses(kind, p, gap) for gap, p in move], unit_of(kind, [p for _, p in move]))
 
 

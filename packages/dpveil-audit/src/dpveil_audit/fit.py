@@ -113,9 +113,7 @@ def power(distribution: Distribution, wrong: Distribution, samples: int, *, alph
 def _pool(
     distribution: Distribution, bins: int, least: float
 ) -> tuple[Int64[np.ndarray, " edges"], Float64[np.ndarray, " bins"]]:
-    """Return the edges of at most `bins` bins with at least `least` probability each, and their
-    probabilities.
-    """
+    """Return the edges and probabilities of at most `bins` bins with at least `least` each."""
 
     def make() -> tuple[Int64[np.ndarray, " edges"], Float64[np.ndarray, " bins"]]:
         edges = _edges(distribution, np.arange(1, bins) / bins, least)

@@ -159,9 +159,7 @@ Projection = Callable[[Draws], Projected]
 
 @dataclass(frozen=True)
 class Bound:
-    """`lower` holds with probability 1 - alpha; `event` occurred `hits` times in `draws` releases of each
-    input.
-    """
+    """`lower` holds with probability 1 - alpha; `event` occurred `hits` times in `draws` of each input."""
 
     lower: float
     event: str

@@ -130,9 +130,7 @@ def _wrong_decisions(table: BlockTable, outcome: int) -> int:
 
 
 def _accepted(table: BlockTable, outcome: int, place: int, begun: int) -> bool:
-    """Return the sampler's decision on a position in a block, given the leading bits of the uniform
-    number.
-    """
+    """Return the sampler's decision on a position in a block, given leading bits of the uniform number."""
     if begun < table.sure[outcome]:
         return True
     outcomes, many = np.array([outcome]), np.array([begun], np.uint64)

@@ -44,9 +44,7 @@ SCENES: Final[dict[str, Callable[[Pixels], Pixels]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class MadeFaces(FaceMethod):
-    """A stub that draws pictures from its bits alone, so that a release can show a face only in other
-    ways.
-    """
+    """A stub that draws from its bits alone, so that a release shows a face only in other ways."""
 
     name: ClassVar[str] = "made-faces"
     kinds: ClassVar[tuple[str, ...]] = ("pure",)
@@ -200,9 +198,7 @@ class Made:
         return treated
 
     def drawn(self, version: RecombinationVersion, number: int = 0) -> Pixels:
-        """Return a version's release of a photo with the common draw, with faces in the same cells as in the
-        first photo.
-        """
+        """Return a version's release of a photo with the common draw, with faces in the cells of the first."""
         if (version, number) not in self.kept:
             treated = self._among(self.by(version), number)
             bits = SeededBits(DRAWN_WITH)
@@ -259,9 +255,7 @@ def same_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
 
 
 def hidden_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
-    """Yield how many pixels differ between releases with one draw of photos that differ in hidden pixels
-    only.
-    """
+    """Yield how many released pixels change with hidden ones, under one draw."""
     apart = {
         name: int((made.drawn(version, number) != made.drawn(version)).any(axis=2).sum())
         for number, (name, _) in enumerate(made.photos[1:], 1)

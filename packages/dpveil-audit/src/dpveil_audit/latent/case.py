@@ -61,9 +61,7 @@ class Circle:
         return np.where((known[at] == keys) & inside, at, -1)
 
     def logs(self, density: Callable[[Angles], Angles]) -> Float64[np.ndarray, " cells"]:
-        """Return the log probability of every cell under a density of angles, which need not be
-        normalised.
-        """
+        """Return the log probability of every cell under a density of angles, normalised here."""
         nodes, weights = np.polynomial.legendre.leggauss(NODES)
         half = (self.cuts[1:] - self.cuts[:-1]) / 2
         middle = (self.cuts[1:] + self.cuts[:-1]) / 2
@@ -165,9 +163,7 @@ class LatentCase:
 
     @cached_property
     def kept(self) -> int:
-        """The number of leading coordinates that are read; all except for pca-basis, where it is found by
-        search.
-        """
+        """How many leading coordinates are read: all except for pca-basis, where it is searched for."""
         method, spread = self.mechanism, self.space.spread
         if not isinstance(method, PCABasis) or spread is None:
             return self.space.length

@@ -56,9 +56,7 @@ TINY: Final = 1e-12
 
 
 def exact_gate(version: LatentVersion, case: LatentCase) -> Iterator[Finding]:
-    """Yield the largest cost over every ordered pair of codes, against its limit, and sums of
-    probabilities.
-    """
+    """Yield the largest cost of ordered pairs of codes against its limit, and sums of probabilities."""
     if version.distribution is None:
         return
     distributions = {code: version.distribution(case, code) for code in case.codes}

@@ -398,9 +398,7 @@ EVEN, BOTH = (finite_distribution(np.ones(count) / count) for count in (CELLS, F
 
 
 def same_gate(version: LearnVersion, case: LearnCase) -> Iterator[Finding]:
-    """Yield whether the queries of a fit are those of the definition, and its values those that its plan
-    releases.
-    """
+    """Yield whether a fit's queries are those of the definition, and its values those of its plan."""
     unlike = 0
     for table in case.tables:
         plan = version.plan(case, *case.written(table))

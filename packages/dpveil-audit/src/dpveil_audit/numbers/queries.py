@@ -232,9 +232,7 @@ def same_gate(version: QueryVersion, case: QueryCase) -> Iterator[Finding]:
 
 
 def exact_gate(version: QueryVersion, case: QueryCase) -> Iterator[Finding]:
-    """Yield the stated cost, public facts that differ between columns, and the largest log-ratio of
-    neighbours.
-    """
+    """Yield the stated cost, public facts that differ, and the largest log-ratio of neighbours."""
     if version is not INTACT and version.plan is INTACT.plan:
         return  # its distributions are those of the query, so that only draws can show what is wrong
     plans = {table: _plan(version, case, table) for table in case.tables}

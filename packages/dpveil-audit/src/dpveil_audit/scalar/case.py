@@ -57,9 +57,7 @@ def read(lattice: Lattice, answer: Any) -> int:
 
 @lru_cache(maxsize=64)
 def arriving(lattice: Lattice) -> tuple[tuple[Pair, ...], frozenset[PointPair]]:
-    """Return answers of neighbours next to thresholds, and the points that they are read as, the lower
-    first.
-    """
+    """Return neighbours' answers next to thresholds, and the points they are read as, the lower first."""
     pairs = tuple(beside_turns(lattice))
     places = ((read(lattice, one), read(lattice, other)) for one, other in pairs)
     return pairs, frozenset((min(pair), max(pair)) for pair in places)
@@ -112,9 +110,7 @@ def _turn(lattice: Lattice, lower: Fraction, upper: Fraction) -> tuple[Fraction,
 
 
 def _further(start: Fraction, moved: Fraction, allowed: Range) -> Iterator[Pair]:
-    """Yield a number and another `moved` on: exactly, as floats, and as floats with the largest allowed
-    error.
-    """
+    """Yield a number and another `moved` on: exactly, as floats, and with the largest allowed error."""
     yield from _inside([(start, start + moved)], allowed)
     one, other = float(start), float(start + moved)
     sign = math.copysign(math.inf, moved)
@@ -309,9 +305,7 @@ class ScalarCase:
 
     @cached_property
     def cells(self) -> Points:
-        """Return the first points of categories: every point if few, else fine near edges and coarse far
-        out.
-        """
+        """Return the first points of categories: every point if few, else fine near edges only."""
         lattice = self.method.lattice
         if lattice.size is not None and lattice.size <= MOST_CELLS:
             return lattice.points
@@ -325,9 +319,7 @@ class ScalarCase:
 
     @cached_property
     def pairs(self) -> list[tuple[int, int]]:
-        """Return answers to distinguish: a record from every end inwards, across gaps, inside, and
-        further.
-        """
+        """Return answers to distinguish: a record from every end inwards, across gaps, and further."""
         reach = self.reach
         wanted = [(edge, edge + sign * reach) for edge in self.edges[:4] for sign in (1, -1)]
         if self.method.promise == ANY:

@@ -230,9 +230,7 @@ DISTRIBUTIONS: Final = 24
 
 
 def arrive_gate(version: ScalarVersion, case: ScalarCase) -> Iterator[Finding]:
-    """Yield the largest log-ratio of answers next to thresholds, as this version reads them; the limit is
-    ε.
-    """
+    """Yield the largest log-ratio of answers next to thresholds, as this version reads them."""
     pairs = case.met if version.read is read else _points(version, case.method, case.arrivals)
     if pairs and version.fits(case):
         yield _finding(version, case, pairs, f"{len(case.arrivals):,} pairs beside turns")
@@ -241,9 +239,7 @@ def arrive_gate(version: ScalarVersion, case: ScalarCase) -> Iterator[Finding]:
 def tables_gate(
     kind: type[ScalarMechanism], version: ScalarVersion, tables: int, *, bits: BitSource
 ) -> Iterator[Finding]:
-    """Yield the largest log-ratio of the means of random tables and their neighbours, as floats and
-    exactly.
-    """
+    """Yield the largest log-ratio of the means of random tables and neighbours, floats and exact."""
     found = []
     for table in random_tables(kind, tables, bits):
         case, what = ScalarCase(table.method), f"{tables * PAIRS:,} pairs of random tables"

@@ -286,9 +286,7 @@ def own(method: ScalarMechanism) -> IntegerMatrix:
 
 
 def raised_weight(method: ScalarMechanism, excess: float) -> IntegerMatrix:
-    """Return the mechanism's integers with one weight raised, so that its log-ratio exceeds the limit by
-    `excess`.
-    """
+    """Return the integers with one weight raised, so that its log-ratio exceeds the limit by `excess`."""
     rows = [list(row) for row in own(method).weights]
     points, case = method.lattice.points.tolist(), ScalarCase(method)
     limit = case.allowance(points[0], points[1]) or Fraction(0)
@@ -313,9 +311,7 @@ def sharper(method: ScalarMechanism, power: float = 1.25) -> IntegerMatrix:
 
 
 def shifted(method: ScalarMechanism) -> IntegerMatrix:
-    """Return the mechanism's integers with each row replaced by that of the next answer, the last one
-    repeated.
-    """
+    """Return the integers with each row replaced by that of the next answer, the last one repeated."""
     rows = own(method).weights
     return IntegerMatrix((*rows[1:], rows[-1]))
 
@@ -404,9 +400,7 @@ def _halves_matter(case: ScalarCase) -> bool:
 
 
 def _over(method: ScalarMechanism, case: ScalarCase, more: int) -> bool:
-    """Return whether the noise of `method` costs too much for answers `more` steps further apart than a
-    record.
-    """
+    """Return whether `method` costs too much for answers `more` steps further apart than a record."""
     if method.integers is None:
         return True
     return log_ratio(method.integers, method.lattice.points, case.reach + more) > case.limit

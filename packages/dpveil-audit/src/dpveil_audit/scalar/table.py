@@ -117,9 +117,7 @@ class ScalarAudit(Audit):
         return tables_gate(self.method, version, tables, bits=bits(f"{self.method.name} tables"))
 
     def differs(self, mutant: ScalarVersion, check: Check) -> bool:
-        """Return whether a mutant differs in this setting; if the mechanism itself refuses, its findings say
-        so.
-        """
+        """Return whether a mutant differs here; if the mechanism itself refuses, its findings say so."""
         case: Any = check.case
         try:
             case.method.prepare()

@@ -69,9 +69,7 @@ def level_distribution(total: int, area: int, scale: Fraction) -> tuple[float, .
 
 @lru_cache(maxsize=64)
 def _gaussian_tail(variance: Fraction) -> tuple[int, Float64[np.ndarray, " n"]]:
-    """Return R and P(Z ≥ k) for k from -R to R + 1, summed from the far end so that small values are
-    accurate.
-    """
+    """Return R and P(Z ≥ k) for k from -R to R + 1, summed from the far end for small values."""
     reach = ceil(14 * sqrt(variance)) + 14
     weights = np.exp(-(np.arange(-reach, reach + 1) ** 2.0) / (2 * float(variance)))
     above = np.concatenate([np.cumsum(weights[::-1])[::-1], [0.0]])
@@ -324,9 +322,7 @@ class Steps(MethodSteps):
 
 
 def _distinct(rows: Int64[np.ndarray, "n parts"]) -> Int64[np.ndarray, "m parts"]:
-    """Return distinct rows of counts in order, by numbering them if 64-bit integers suffice, which is far
-    faster.
-    """
+    """Return distinct rows of counts in order, numbered where 64 bits suffice, which is far faster."""
     values = np.flatnonzero(np.bincount(rows.ravel()))
     if len(values) ** rows.shape[1] >= 2**63:
         return np.unique(rows, axis=0)
