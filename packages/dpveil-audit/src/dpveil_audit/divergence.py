@@ -52,14 +52,6 @@ def _laplace_log_mass(z: Int64[np.ndarray, " n"], scale: Fraction) -> Float64[np
     return mass
 
 
-def _gaussian_log_mass(z: Int64[np.ndarray, " n"], variance: Fraction) -> Float64[np.ndarray, " n"]:
-    return -(z.astype(np.float64) ** 2) / (2 * float(variance))
-
-
-def _gaussian_reach(variance: Fraction) -> int:
-    return math.ceil(REACH * math.sqrt(variance)) + REACH
-
-
 @lru_cache(maxsize=256)
 def _laplace_pld(scale: Fraction, move: int, step: float) -> Any:
     from dp_accounting.pld import privacy_loss_distribution as pld
@@ -96,8 +88,8 @@ GAUSSIAN: Final = NoiseKind(
     power=2,
     draw=discrete_gaussian,
     distribution=lru_cache(maxsize=256)(gaussian_distribution),
-    log_mass=_gaussian_log_mass,
-    reach=_gaussian_reach,
+    log_mass=lambda z, variance: -(z.astype(np.float64) ** 2) / (2 * float(variance)),
+    reach=lambda variance: math.ceil(REACH * math.sqrt(variance)) + REACH,
     pld=_gaussian_pld,
     unit=lambda variance: None,
 )

@@ -198,7 +198,7 @@ class Made:
         return treated
 
     def drawn(self, version: RecombinationVersion, number: int = 0) -> Pixels:
-        """Return a version's release of a photo with the common draw, with faces in the cells of the first."""
+        """Return a version's release of a photo with the common draw, faces in the cells of the first one."""
         if (version, number) not in self.kept:
             treated = self._among(self.by(version), number)
             bits = SeededBits(DRAWN_WITH)

@@ -118,10 +118,6 @@ def _root_unclipped(case: QueryCase, table: Table) -> Plan:
     return _root(case, table, _unclipped(case, table), case.rows)
 
 
-def _sample_root(case: QueryCase, table: Table) -> Plan:
-    return _root(case, table, _clipped(case, table), case.rows - 1)
-
-
 def _twice(case: QueryCase, table: Table) -> Plan:
     """Count a row twice if it satisfies the condition, and clip the count to n afterwards."""
     plan = own_plan(case, table)
@@ -197,7 +193,7 @@ MEAN: Final = (
 DEVIATION: Final = (
     wrong("sensitivity halved", _half),
     wrong("sensitivity of a mean", _moved(lambda n: Fraction(1, n))),
-    wrong("divided by n - 1", _sample_root),
+    wrong("divided by n - 1", lambda case, table: _root(case, table, _clipped(case, table), case.rows - 1)),
     wrong("variance of values that are not clipped", _root_unclipped),
     wrong("missing values left out", _present),
 )

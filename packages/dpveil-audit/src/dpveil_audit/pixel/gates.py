@@ -242,10 +242,6 @@ def exact_gate(version: Version, case: Case, entry: Known) -> Iterator[Finding]:
         yield Finding("exact", label, str(case), gap, DISTRIBUTION_TOLERANCE, gap <= DISTRIBUTION_TOLERANCE)
 
 
-def _pure(look: _Look) -> Finding:
-    return _loss(look, "loss of the output", look.distribution.largest_loss(look.pairs))
-
-
 def _metric(look: _Look) -> Finding:
     """Compare the loss of every pair with ε times its distance; at distance 0 it must be 0."""
     distances = look.entry.distances
@@ -336,7 +332,7 @@ def _rationals(masses: Masses) -> Any:
 
 
 DIVERGENCES: Final[dict[str, Callable[[_Look], Finding]]] = {
-    "pure": _pure,
+    "pure": lambda look: _loss(look, "loss of the output", look.distribution.largest_loss(look.pairs)),
     "zcdp": _zcdp,
     "approximate": _approximate,
     "metric": _metric,

@@ -37,7 +37,7 @@ INTACT: Final = Steps(name=DPPix.name, kind=LAPLACE, parameters=partial(for_all_
 def mutants() -> tuple[Version, ...]:
     """Return every mutant of `dp-pix`. Those of (ε, δ) alone change nothing for a pure promise."""
     own: dict[str, Calibration] = {
-        "channels not counted": _without_channels,
+        "channels not counted": lambda method, size: _scale(method, (size[0], size[1], 1)),
         "m halved": lambda method, size: _scale(_halved(method, size), size),
         "(ε, δ): scale of 2ε without δ": lambda m, s: (
             _pure(m, s) / 2 if m.delta is not None else _scale(m, s)
@@ -51,10 +51,6 @@ def mutants() -> tuple[Version, ...]:
 
 def _pure(method: DPPix, size: Size) -> Fraction:
     return _scale(replace(method, delta=None), size)
-
-
-def _without_channels(method: DPPix, size: Size) -> Fraction:
-    return _scale(method, (size[0], size[1], 1))
 
 
 def _halved(method: DPPix, size: Size) -> DPPix:

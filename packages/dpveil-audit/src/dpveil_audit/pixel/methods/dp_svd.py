@@ -43,16 +43,13 @@ Noises = Callable[[Fraction, int, int, int, BitSource], Noise]
 """A function of (scale, draws, singular values, channels, bits) that returns noise."""
 
 
-def right_noise(scale: Fraction, count: int, rank: int, channels: int, bits: BitSource) -> Noise:
-    """Return the method's own noise."""
-    return np.array([spherical_laplace(scale, rank * channels, bits) for _ in range(count)], np.int64)
-
-
 @dataclass(frozen=True, kw_only=True)
 class SpectrumSteps(Steps):
     """One way to carry out the method: intact, or a mutant with another noise."""
 
-    noise: Noises = right_noise
+    noise: Noises = lambda scale, count, rank, channels, bits: np.array(
+        [spherical_laplace(scale, rank * channels, bits) for _ in range(count)], np.int64
+    )
     factor: int = 1
 
     def releases(self, method: DPSVD, image: Image, count: int, bits: BitSource) -> Releases:
