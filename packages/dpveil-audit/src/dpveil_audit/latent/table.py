@@ -20,7 +20,18 @@ from dpveil.mechanisms.latent import (
     PCABasis,
 )
 from dpveil.noise.bits import BitSource
-from dpveil_audit.engine import NUMBERED, Audit, Finding, Gate, bounds, drawing, fit_finding, p_values
+from dpveil_audit.engine import (
+    NUMBERED,
+    Audit,
+    Bits,
+    Check,
+    Finding,
+    Gate,
+    bounds,
+    drawing,
+    fit_finding,
+    p_values,
+)
 from dpveil_audit.fit import pair_fits
 from dpveil_audit.latent.case import (
     AuditSpace,
@@ -154,6 +165,19 @@ ROUND: Final[tuple[Code, ...]] = (
 """Codes in all directions, close to the centre and outside the box."""
 
 
+class LatentAudit(Audit):
+    """The audit of one mechanism, whose intact version has the law of its definition."""
+
+    def checks(self, level: LatentLevel, bits: Bits) -> Iterator[Check]:
+        """Yield every gate with every setting; laws are computed once a run."""
+        gates = (
+            Gate("exact", exact_gate),
+            drawing("fit", partial(fit_gate, right=cache(self.intact.distribution)), stream=NUMBERED),
+            drawing("bound", bound_gate, stream=NUMBERED),
+        )
+        return (check for gate in gates for check in gate.checks(level, bits, self.intact))
+
+
 def latent_audit(
     method: type[LatentMechanism],
     law: DistributionOf,
@@ -161,18 +185,10 @@ def latent_audit(
     quick: LatentLevel,
     deep: tuple[LatentCase, ...],
 ) -> Audit:
-    """Return the audit of one mechanism, whose intact version has the law of its definition."""
-    return Audit(
-        method=method,
-        intact=LatentVersion(name="intact", distribution=law),
-        mutants=mutants,
-        levels={"quick": quick, "deep": quick.more(deep)},
-        gates=(
-            Gate("exact", exact_gate),
-            drawing("fit", partial(fit_gate, right=cache(law)), stream=NUMBERED),
-            drawing("bound", bound_gate, stream=NUMBERED),
-        ),
-    )
+    """Return the audit of a mechanism with this law."""
+    levels = {"quick": quick, "deep": quick.more(deep)}
+    intact = LatentVersion(name="intact", distribution=law)
+    return LatentAudit(method=method, intact=intact, mutants=mutants, levels=levels)
 
 
 def codes_of(space: AuditSpace) -> tuple[Code, ...]:
