@@ -16,6 +16,7 @@ from functools import cache, lru_cache, partial
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 import numpy as np
+from jaxtyping import Float64
 
 from dpveil.errors import DPVeilError
 from dpveil.noise.bits import BitSource
@@ -354,9 +355,15 @@ def refused(gate: str, case: object, error: DPVeilError) -> Finding:
     return Finding(gate, f"refused: {error.message}", str(case), 1, 0, False, "releases")
 
 
-def counted(gate: str, what: str, case: object, count: Any, unit: str, sees: str = "") -> Finding:
-    """Return the finding of what must not occur even once."""
-    return Finding(gate, what, str(case), int(count), 0, not count, unit, sees=sees)
+def counted(gate: str, what: str, case: object, count: Any, unit: str = "", sees: str = "") -> Finding:
+    """Return the finding of what must not occur even once: a number, or an array that says where it does."""
+    times = int(np.count_nonzero(count)) if isinstance(count, np.ndarray) else int(count)
+    return Finding(gate, what, str(case), times, 0, not times, unit, sees=sees)
+
+
+def uniforms(bits: BitSource, count: int) -> Float64[np.ndarray, " n"]:
+    """Return independent numbers in [0, 1), multiples of 2^-53."""
+    return (bits.words(count) >> np.uint64(11)).astype(np.float64) / 2**53
 
 
 def p_values(name: str, seen: Any, law: Distribution) -> dict[str, float]:

@@ -21,7 +21,18 @@ from dpveil.faces import Latent
 from dpveil.faces.attribute_model import VALUES
 from dpveil.faces.attributes import READER
 from dpveil.noise.bits import BitSource, SeededBits
-from dpveil_audit.engine import Audit, Drawn, Finding, Gate, Level, Variant, bounds, drawing, least_epsilon
+from dpveil_audit.engine import (
+    Audit,
+    Drawn,
+    Finding,
+    Gate,
+    Level,
+    Variant,
+    bounds,
+    counted,
+    drawing,
+    least_epsilon,
+)
 from dpveil_audit.lower_bound import Draws
 
 SIDE: Final = 16
@@ -209,7 +220,7 @@ def around_gate(version: NetworkVersion, case: NetworkCase) -> Iterator[Finding]
     """
     found = np.stack([_fixed(version, case, row, pose) for row in ROWS for pose in (None, POSE)])
     by_face = found.reshape(len(ROWS), 2, SIDE, SIDE, 3)
-    yield _counted("around", "pixels of equal codes that differ", case, by_face != by_face[:1])
+    yield counted("around", "pixels of equal codes that differ", case, by_face != by_face[:1], sees=ANY)
 
 
 def beyond_gate(version: NetworkVersion, case: NetworkCase) -> Iterator[Finding]:
@@ -219,9 +230,11 @@ def beyond_gate(version: NetworkVersion, case: NetworkCase) -> Iterator[Finding]
         crop = crops_of(np.array([row], np.int64))
         other = np.where(hidden[..., None], 255 - crop, crop)
         codes = [version.make(case).codec.held.encode(one) for one in (crop, other)]
-        yield _counted("beyond", "coordinates that read beyond the ellipse", case, codes[0] != codes[1])
+        yield counted(
+            "beyond", "coordinates that read beyond the ellipse", case, codes[0] != codes[1], sees=ANY
+        )
         drawn = version.make(case).release(crop, bits=SeededBits(1))
-        yield _counted("beyond", "levels drawn beyond the ellipse", case, drawn[:, hidden] != GREY)
+        yield counted("beyond", "levels drawn beyond the ellipse", case, drawn[:, hidden] != GREY, sees=ANY)
 
 
 def alone_gate(version: NetworkVersion, case: NetworkCase) -> Iterator[Finding]:
@@ -230,13 +243,17 @@ def alone_gate(version: NetworkVersion, case: NetworkCase) -> Iterator[Finding]:
     alone = np.concatenate([version.make(case).codec.held.encode(crop[None]) for crop in crops])
     for order in (slice(None), slice(None, None, -1)):
         codec = version.make(case).codec.held
-        yield _counted(
-            "alone", "coordinates that see other faces", case, codec.encode(crops[order]) != alone[order]
+        yield counted(
+            "alone",
+            "coordinates that see other faces",
+            case,
+            codec.encode(crops[order]) != alone[order],
+            sees=ANY,
         )
         codec = version.make(case).codec.held
         single = np.concatenate([version.make(case).codec.held.decode(code[None]) for code in alone])
         both = codec.decode(alone[order]) != single[order]
-        yield _counted("alone", "levels that see other faces", case, both)
+        yield counted("alone", "levels that see other faces", case, both, sees=ANY)
 
 
 def bound_gate(version: NetworkVersion, setting: NetworkDrawn, *, bits: BitSource) -> Iterator[Finding]:
@@ -259,11 +276,6 @@ def _fixed(version: NetworkVersion, case: NetworkCase, row: Row, pose: Any) -> C
     method.__dict__["_own"] = Instead(method._own, release=codes)
     view = method.views(crops_of(np.array([row], np.int64)), bits=SeededBits(1))
     return np.asarray(view(pose if method.posed else None)[0])
-
-
-def _counted(gate: str, what: str, case: NetworkCase, different: np.ndarray) -> Finding:
-    count = int(np.count_nonzero(different))
-    return Finding(gate, what, str(case), count, 0, count == 0, sees=ANY)
 
 
 # `latent` with codecs of networks, whole and with faults

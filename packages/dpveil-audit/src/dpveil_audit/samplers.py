@@ -24,7 +24,7 @@ from dpveil_audit.distributions import (
     laplace_distribution,
     laplace_residues,
 )
-from dpveil_audit.engine import Audit, Bits, Check, Finding, Gate, Variant
+from dpveil_audit.engine import Audit, Bits, Check, Finding, Gate, Variant, uniforms
 from dpveil_audit.fit import ALPHA, Fit, fit, fit_pairs
 
 WORK: Final = Context(prec=70, Emin=MIN_EMIN, Emax=MAX_EMAX)
@@ -184,8 +184,7 @@ class Sampled:
         """Return the sample as a version would give it."""
         if version is INTACT:
             return self.sample
-        words = self.bits(f"{self.name} {version.name}").words(self.draws)
-        return version.fault(self.sample, (words >> 11).astype(float) / 2**53)
+        return version.fault(self.sample, uniforms(self.bits(f"{self.name} {version.name}"), self.draws))
 
 
 @dataclass(frozen=True, kw_only=True)

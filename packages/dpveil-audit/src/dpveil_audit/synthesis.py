@@ -18,7 +18,18 @@ from dpveil.synthesis.evolution import evolve
 from dpveil.synthesis.plan import Plan
 from dpveil.synthesis.votes import REPLACED, UNIT, Votes, ballot, noisy, tally
 from dpveil_audit.distributions import gaussian_distribution
-from dpveil_audit.engine import UNBOUNDED, Audit, Drawn, Finding, Gate, Level, Variant, drawing, fit_finding
+from dpveil_audit.engine import (
+    UNBOUNDED,
+    Audit,
+    Drawn,
+    Finding,
+    Gate,
+    Level,
+    Variant,
+    counted,
+    drawing,
+    fit_finding,
+)
 from dpveil_audit.fit import fit, fit_pairs
 
 CODEC: Final = f"pca 100 sha256:{64 * '0'}"
@@ -152,7 +163,7 @@ def same_gate(version: VoteVersion, case: VoteCase) -> Iterator[Finding]:
         due = in_turn(version, case, people, SeededBits(number, "same"))
         unlike += len(released) != len(due) or not np.array_equal(released, due)
     what = f"releases unlike their ballots and noise, {len(sets)} sets"
-    yield Finding("same", what, str(case), unlike, 0, unlike == 0, "sets")
+    yield counted("same", what, case, unlike, "sets")
 
 
 def in_turn(version: VoteVersion, case: VoteCase, people: People, bits: BitSource) -> list[Votes]:

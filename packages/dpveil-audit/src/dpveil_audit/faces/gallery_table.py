@@ -14,7 +14,7 @@ import numpy as np
 from dpveil.faces import Attributes, Gallery
 from dpveil.faces.attribute_model import TONE, VALUES
 from dpveil.noise.bits import BitSource
-from dpveil_audit.engine import Audit, Gate, drawing
+from dpveil_audit.engine import Audit, Gate, drawing, uniforms
 from dpveil_audit.faces.gallery import (
     Chances,
     DistributionOf,
@@ -67,10 +67,9 @@ def wrong(name: str, distribution: DistributionOf, *, reused: bool = False) -> F
         for number, place in enumerate(places):
             at = np.flatnonzero(which == number)
             ends = np.cumsum([float(chance) for chance in distribution(case, tuple(rows[place].tolist()))])
-            words = bits.words(len(at)) >> np.uint64(11)
-            words = np.repeat(words, 2)[: len(at)] if reused else words
-            drawn = np.searchsorted(ends, words.astype(np.float64) / (1 << 53), side="right")
-            found[at] = np.minimum(drawn, len(ends) - 1)
+            numbers = uniforms(bits, len(at))
+            numbers = np.repeat(numbers, 2)[: len(at)] if reused else numbers
+            found[at] = np.minimum(np.searchsorted(ends, numbers, side="right"), len(ends) - 1)
         return found
 
     return FacesVersion(name=name, distribution=distribution, draw=draw)

@@ -18,7 +18,7 @@ from dpveil.regions import grow
 from dpveil.release.pipeline import obfuscate
 from dpveil.release.saving import Release
 from dpveil.release.words import TRACES
-from dpveil_audit.engine import Bits, Finding, Gate, Level, Variant
+from dpveil_audit.engine import Bits, Finding, Gate, Level, Variant, counted
 from dpveil_audit.faces.photos import (
     FACTORS,
     SAMPLINGS,
@@ -169,7 +169,7 @@ def _worst(gate: str, what: str, made: MadeLossy, counts: dict[str, int], *, nam
     worst = max(counts, key=lambda name: counts[name])
     count = 0 if named else counts[worst]
     what = f"{what}, worst of {len(counts)}: {worst}"
-    return Finding(gate, what, str(made.case), count, 0, count == 0, "pixels", sees=SEES)
+    return counted(gate, what, made.case, count, "pixels", sees=SEES)
 
 
 def _named(release: Release) -> bool:

@@ -27,7 +27,7 @@ from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import grow
 from dpveil.release.pipeline import obfuscate
-from dpveil_audit.engine import Bits, Finding, Gate, Level, Variant
+from dpveil_audit.engine import Bits, Finding, Gate, Level, Variant, counted
 from dpveil_audit.faces.photos import SEES, Encoding, PhotoAudit, Pixels, Places, neighbours, places, scene
 
 SIDE: Final = 32
@@ -251,7 +251,7 @@ def same_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
     placed = [region.record for region in made.treated.regions]
     stated = release.certificate.regions
     unlike += sum(a.box != b.box or a.masked != b.masked for a, b in zip(placed, stated, strict=True))
-    yield _finding("same", "pixels and regions unlike a release", made, unlike)
+    yield counted("same", "pixels and regions unlike a release", made.case, unlike, "pixels", sees=SEES)
 
 
 def hidden_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
@@ -262,14 +262,14 @@ def hidden_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
     }
     worst = max(apart, key=lambda name: apart[name])
     what = f"pixels that hidden ones change, worst of {len(apart)}: {worst}"
-    yield _finding("hidden", what, made, apart[worst])
+    yield counted("hidden", what, made.case, apart[worst], "pixels", sees=SEES)
 
 
 def outside_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
     """Yield how many pixels outside the listed regions differ between photo and release."""
     changed = (made.drawn(version) != made.photo.image).any(axis=2)
     count = int((changed & ~made.listed(version)).sum())
-    yield _finding("outside", "pixels changed outside of the regions", made, count)
+    yield counted("outside", "pixels changed outside of the regions", made.case, count, "pixels", sees=SEES)
 
 
 def copy_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
@@ -279,11 +279,7 @@ def copy_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
     kept &= np.logical_or.reduce([(image != images[0]).any(axis=2) for image in images])
     for number, image in enumerate(images):
         kept &= (made.drawn(version, number) == image).all(axis=2)
-    yield _finding("copy", "pixels of regions released as they are", made, int(np.count_nonzero(kept)))
-
-
-def _finding(gate: str, what: str, made: Made, count: int) -> Finding:
-    return Finding(gate, what, str(made.case), count, 0, count == 0, "pixels", sees=SEES)
+    yield counted("copy", "pixels of regions released as they are", made.case, kept, "pixels", sees=SEES)
 
 
 # The photos on which recombination is audited, and its mutants

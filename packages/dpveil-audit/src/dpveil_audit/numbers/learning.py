@@ -19,7 +19,17 @@ from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.numbers import PrivateGaussianNB
 from dpveil.numbers.moments import LEVELS, Deviations, Moments, Plan, mean_codes
 from dpveil_audit.distributions import finite_distribution, laplace_distribution
-from dpveil_audit.engine import Drawn, Finding, Level, Variant, bounds, fit_finding, p_values
+from dpveil_audit.engine import (
+    Drawn,
+    Finding,
+    Level,
+    Variant,
+    bounds,
+    counted,
+    fit_finding,
+    p_values,
+    uniforms,
+)
 from dpveil_audit.fit import fit
 from dpveil_audit.lower_bound import Draws
 from dpveil_audit.scalar.laws import ROUNDED, UNBOUNDED, Number, Released, loss, released
@@ -404,7 +414,7 @@ def same_gate(version: LearnVersion, case: LearnCase) -> Iterator[Finding]:
         plan = version.plan(case, *case.written(table))
         unlike += version.asks(plan) != written(case, table, plan)
     what = f"answers unlike the definition, {len(case.tables)} tables"
-    yield Finding("same", what, str(case), unlike, 0, unlike == 0, "tables")
+    yield counted("same", what, case, unlike, "tables")
     others = apart = 0
     for table in case.tables[:: max(1, len(case.tables) // SAME)]:
         plan = version.plan(case, *case.written(table))
@@ -414,9 +424,9 @@ def same_gate(version: LearnVersion, case: LearnCase) -> Iterator[Finding]:
         others += bool(np.any(np.maximum(released.counts, 1) != seen.counts))
         others += bool(np.any(released.means != seen.means))
         others += bool(np.any(np.abs(np.maximum(released.deviations, 1e-9) - seen.deviations) > 1e-9))
-    yield Finding("same", "fits unlike their plan", str(case), others, 0, others == 0, "statistics")
+    yield counted("same", "fits unlike their plan", case, others, "statistics")
     what = "releases unlike one that knows released sizes alone"
-    yield Finding("same", what, str(case), apart, 0, apart == 0, "tables")
+    yield counted("same", what, case, apart, "tables")
 
 
 def _in_turn(plan: Plan, bits: BitSource) -> Moments:
@@ -478,9 +488,7 @@ def fit_gate(version: LearnVersion, setting: LearnDrawn, *, bits: BitSource) -> 
     """Yield how uniform every released number is under its conditional law."""
     case, draws = setting.case, setting.draws
     found = version.release(case, setting.fits[0], draws, bits)
-    spare = (
-        bits.words(draws * len(case.classes) * (1 + 2 * found.means.shape[1])) >> np.uint64(11)
-    ) / 2.0**53
+    spare = uniforms(bits, draws * len(case.classes) * (1 + 2 * found.means.shape[1]))
     uniform = Definition.of(case).uniforms(case, setting.fits[0], found, spare)
     p = dict[str, float]()
     for name, values in uniform.items():

@@ -13,7 +13,7 @@ import numpy as np
 from dpveil.errors import DPVeilError
 from dpveil.mechanisms.scalar import Laplace
 from dpveil.noise.bits import BitSource
-from dpveil.numbers.moments import LEVELS, Codes, Ints, Moments, Plan, Shares, mean_codes, squares_about
+from dpveil.numbers.moments import LEVELS, Codes, Ints, Moments, Plan, Shares, mean_codes
 from dpveil_audit.engine import BY_LAW, Audit, Gate, drawing
 from dpveil_audit.numbers.learning import (
     CENTRES,
@@ -109,11 +109,17 @@ def _draw_true_sizes(plan: Plan, bits: BitSource) -> Moments:
     return _spread(plan, counts, np.stack(rows).astype(np.int64), bits)
 
 
-def _spread(plan: Plan, counts: Any, means: Ints, bits: BitSource, about: Ints | None = None) -> Moments:
-    """Return the moments with these counts and means, and deviations about `about`."""
-    centres = means if about is None else about
-    squares, reach = plan.spreads(centres)
-    sizes = np.maximum(counts, 1)
+def _spread(
+    plan: Plan,
+    counts: Any,
+    means: Ints,
+    bits: BitSource,
+    about: Ints | None = None,
+    reach: Ints | None = None,
+) -> Moments:
+    """Return the moments with these counts and means, and deviations about `about`, as far as `reach`."""
+    squares, own = plan.spreads(means if about is None else about)
+    reach, sizes = own if reach is None else reach, np.maximum(counts, 1)
     roots = plan.deviations.release(squares, reach, sizes.tolist(), bits)
     most = np.sqrt(sizes)[:, None]
     return Moments(counts, means, np.minimum(roots, most) * (reach / LEVELS) / most)
@@ -155,11 +161,7 @@ def _too_short(plan: Plan) -> Learned:
 def _draw_too_short(plan: Plan, bits: BitSource) -> Moments:
     counts = plan.sizes().draw(bits)
     means = mean_codes(plan.sums(), counts, bits)
-    sizes, reach = np.maximum(counts, 1), _half_reach(means)
-    squares = squares_about(plan.groups, means)
-    roots = plan.deviations.release(squares, reach, sizes.tolist(), bits)
-    most = np.sqrt(sizes)[:, None]
-    return Moments(counts, means, np.minimum(roots, most) * (reach / LEVELS) / most)
+    return _spread(plan, counts, means, bits, reach=_half_reach(means))
 
 
 def _sizes_shown(plan: Plan) -> Learned:

@@ -22,7 +22,7 @@ from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.numbers import Plan, statistics
 from dpveil_audit.distributions import finite_distribution
-from dpveil_audit.engine import Drawn, Finding, Level, Variant, bounds, fit_finding, p_values
+from dpveil_audit.engine import Drawn, Finding, Level, Variant, bounds, counted, fit_finding, p_values
 from dpveil_audit.fit import fit
 from dpveil_audit.lower_bound import Draws
 from dpveil_audit.scalar.laws import ROUNDED, Number, Released, chances, cost, released
@@ -222,13 +222,13 @@ def same_gate(version: QueryVersion, case: QueryCase) -> Iterator[Finding]:
         points = plan.mechanism.lattice.index(np.array(plan.answers, dtype=object)).tolist()
         unlike += points != case.points(table, plan.mechanism.lattice)
     what = f"answers unlike the definition, {len(case.tables)} columns"
-    yield Finding("same", what, str(case), unlike, 0, unlike == 0, "columns")
+    yield counted("same", what, case, unlike, "columns")
     others = 0
     for table in case.tables[:: max(1, len(case.tables) // SAME)]:
         own = version.plan(case, table).release(SeededBits(1, f"same {table}")).response
         seen = planned_draws(version, case, table, 1, SeededBits(1, f"same {table}"))[0]
         others += seen.tolist() != (list(own) if isinstance(own, tuple) else [own])
-    yield Finding("same", "releases unlike those of the plan", str(case), others, 0, others == 0, "columns")
+    yield counted("same", "releases unlike those of the plan", case, others, "columns")
 
 
 def exact_gate(version: QueryVersion, case: QueryCase) -> Iterator[Finding]:
@@ -245,7 +245,7 @@ def exact_gate(version: QueryVersion, case: QueryCase) -> Iterator[Finding]:
     yield Finding("exact", "ε stated beyond ε asked", str(case), float(beyond), 0, kept, "ε")
     unlike = sum(_public(plan) != _public(first) for plan in plans.values())
     what = "columns whose public part differs, or that are refused"
-    yield Finding("exact", what, str(case), unlike, 0, unlike == 0, "columns")
+    yield counted("exact", what, case, unlike, "columns")
     yield _losses(case, plans, first)
 
 

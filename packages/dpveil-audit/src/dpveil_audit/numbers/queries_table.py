@@ -16,7 +16,7 @@ from dpveil.errors import DataError, DPVeilError
 from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise.bits import BitSource
 from dpveil.numbers import Plan, build, statistics
-from dpveil_audit.engine import Audit, Gate, drawing
+from dpveil_audit.engine import Audit, Gate, drawing, uniforms
 from dpveil_audit.numbers.queries import (
     INTACT,
     Cell,
@@ -173,7 +173,7 @@ def _empty_out(case: QueryCase, table: Table) -> Plan:
 def one_draw(version: QueryVersion, case: QueryCase, table: Table, count: int, bits: BitSource) -> Values:
     """Return bins that are all drawn from one uniform number, by the quantiles of their laws."""
     plan = version.plan(case, table)
-    uniform = (bits.words(count) >> np.uint64(11)).astype(np.float64) / (1 << 53)
+    uniform = uniforms(bits, count)
     weights = np.array(plan.mechanism.integers.weights, np.float64) if plan.mechanism.integers else np.eye(1)
     ends = np.cumsum(weights, axis=1) / 2.0**64
     last = ends.shape[1] - 1

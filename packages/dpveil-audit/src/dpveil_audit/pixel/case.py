@@ -16,7 +16,7 @@ from dpveil.core.numbers import show
 from dpveil.mechanisms.pixel import PixelMethod
 from dpveil.noise.bits import BitSource
 from dpveil_audit.divergence import Move, NoiseKind
-from dpveil_audit.engine import DEEPER, Variant
+from dpveil_audit.engine import DEEPER, Variant, uniforms
 from dpveil_audit.pixel.images import Pair, adversarial_pairs, neighbours
 from dpveil_audit.pixel.laws import Image, Images, Pairs, ProductLaw, Releases
 
@@ -135,7 +135,7 @@ def from_distribution(
 
     def releases(method: Method, image: Image, count: int, bits: BitSource) -> Releases:
         made = distribution(method, image[None])
-        numbers = (bits.words(count * (1 if shared else len(made.parts))) >> 11).astype(np.float64) / 2**53
+        numbers = uniforms(bits, count * (1 if shared else len(made.parts)))
         uniform = np.broadcast_to(numbers.reshape(-1, count), (len(made.parts), count))
         shown = np.empty((count, *image.shape), np.uint8)
         for part, masses, row, number in zip(made.parts, made.floats, made.index[0], uniform, strict=True):

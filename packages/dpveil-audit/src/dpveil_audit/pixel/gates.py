@@ -37,6 +37,7 @@ from dpveil_audit.engine import (
     Finding,
     Gate,
     bound_findings,
+    counted,
     drawing,
     fit_finding,
     of_releases,
@@ -204,7 +205,7 @@ def same_gate(version: Version, case: Case) -> Iterator[Finding]:
     released = case.method.release(image, bits=SeededBits(3, "same"))
     differ = int(np.sum(version.releases(case.method, image, 1, SeededBits(3, "same"))[0] != released))
     what = "values unlike release()"
-    yield Finding("same", what, str(case), differ, 0, differ == 0, "values", sees="any")
+    yield counted("same", what, case, differ, "values", sees="any")
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ from dpveil_audit.engine import (
     ComparedPair,
     Finding,
     bound_findings,
+    counted,
     fit_finding,
     least_epsilon,
     p_values,
@@ -58,8 +59,8 @@ def same_gate(version: ScalarVersion, case: ScalarCase) -> Iterator[Finding]:
     drawn = method.lattice.value(method.draw(points, SeededBits(1, "same")))
     unlike = int(np.sum(released != drawn))
     outside = int(np.sum(~method.lattice.allowed(method.lattice.index(released))))
-    yield Finding("same", "values unlike those of release", str(case), unlike, 0, unlike == 0, "values")
-    yield Finding("same", "values out of range", str(case), outside, 0, outside == 0, "values")
+    yield counted("same", "values unlike those of release", case, unlike, "values")
+    yield counted("same", "values out of range", case, outside, "values")
 
 
 def exact_gate(version: ScalarVersion, case: ScalarCase) -> Iterator[Finding]:
