@@ -39,52 +39,30 @@ def case_of(shape, method=DPPix, levels=(0, 255), **budget):
 
 
 def gate(name, case):
-    return list(exact_gate(TABLE[name].intact, case, TABLE[name]))
+    """Return what is spent on sums and on levels, after all gates that compute have passed."""
+    found = list(exact_gate(TABLE[name].intact, case, TABLE[name]))
+    assert len(found) == 3
+    assert all(finding.passed for finding in found)
+    return found[0].value, found[1].value
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_pure_epsilon_is_spent_in_full_and_never_exceeded(shape):
+def test_budgets_are_kept_and_spent(shape):
+    """ε in full; ρ in full by Gaussian noise, as at orders where (1 - α)·t is an integer its Rényi rate is
+    exactly t²/2σ²; by Laplace noise a little less, as ε-DP is at most ε²/2-zCDP; δ not by far too little.
+    """
     case = case_of(shape, epsilon="0.3" if shape[4] is None else 3)
-    sums, levels, distribution = gate("dp-pix", case)
-    assert sums.passed
-    assert levels.passed
-    assert distribution.passed
-    assert sums.value == float(case.method.epsilon)
-    assert levels.value > (1 - 1e-5) * float(case.method.epsilon)
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_rho_is_spent_in_full_and_never_exceeded(shape):
-    """At orders where (1 - α)·t is an integer the discrete Gaussian's Rényi rate is exactly t²/2σ²."""
-    case = case_of(shape, DPPixGaussian, rho="0.7")
-    sums, levels, distribution = gate("dp-pix-gaussian", case)
-    assert sums.passed
-    assert levels.passed
-    assert distribution.passed
-    assert sums.value == pytest.approx(0.7, rel=1e-9)
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_rho_of_laplace_noise_is_kept(shape):
-    """ε-DP is at most ε²/2-zCDP: what is spent is a little less than what is promised."""
-    sums, levels, distribution = gate("dp-pix", case_of(shape, rho="0.3"))
-    assert sums.passed
-    assert levels.passed
-    assert distribution.passed
-    assert 0.2 < sums.value < 0.3
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("method", [DPPix, DPPixGaussian])
-def test_epsilon_and_delta_are_kept_by_two_accounts(shape, method):
-    case = case_of(shape, method, epsilon=2, delta="0.01")
-    entry = TABLE[method.name]
-    sums, levels, distribution = gate(method.name, case)
-    assert sums.passed
-    assert levels.passed
-    assert distribution.passed
-    assert all(finding.passed for finding in pld_gate(entry.intact, case, entry))
-    assert sums.value > 0.001  # and not by far more noise than they ask for
+    sums, levels = gate("dp-pix", case)
+    assert sums == float(case.method.epsilon)
+    assert levels > (1 - 1e-5) * float(case.method.epsilon)
+    assert gate("dp-pix-gaussian", case_of(shape, DPPixGaussian, rho="0.7"))[0] == pytest.approx(
+        0.7, rel=1e-9
+    )
+    assert 0.2 < gate("dp-pix", case_of(shape, rho="0.3"))[0] < 0.3
+    for method in (DPPix, DPPixGaussian):
+        case, entry = case_of(shape, method, epsilon=2, delta="0.01"), TABLE[method.name]
+        assert all(finding.passed for finding in pld_gate(entry.intact, case, entry))
+        assert gate(method.name, case)[0] > 0.001
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
