@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache, lru_cache, partial
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 from jaxtyping import Float64
@@ -244,8 +244,8 @@ class Check:
 class Gate:
     """A gate by name: `look(version, setting)` yields findings for every setting that `of` finds in a level.
 
-    A gate that `draws` gets `bits`, too, the same for all versions, named by `stream`. Gates that `tie` the
-    audit to the code that runs look at the intact version alone.
+    A gate that `draws` gets `bits`, too, the same for all versions, named by `stream`. One that
+    `ties` the audit to the code that runs looks at the intact version alone.
     """
 
     name: str
@@ -297,9 +297,8 @@ class Audit:
     gates: tuple[Gate, ...] = ()
     note: str = ""
     method: Any = None
-
-    refusals: ClassVar[tuple[type[DPVeilError], ...]] = ()
-    common: ClassVar[bool] = False
+    refusals: tuple[type[DPVeilError], ...] = ()
+    common: bool = False
 
     def checks(self, level: Any, bits: Bits) -> Iterable[Check]:
         """Yield every gate with every setting."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -217,18 +217,12 @@ DRAWS: Final = 1_200
 FLOOR: Final = "1e-9"
 
 
-@dataclass(frozen=True, kw_only=True)
-class LearnAudit(Audit):
-    """The audit of one model."""
-
-    refusals: ClassVar[tuple[type[DPVeilError], ...]] = (DPVeilError,)
-
-    gates: tuple[Gate, ...] = (
-        Gate("same", same_gate, ties=True),
-        Gate("exact", exact_gate),
-        drawing("fit", fit_gate, of=lambda level: [one for one in level.drawn if one.fits]),
-        drawing("bound", bound_gate, of=lambda level: [one for one in level.drawn if one.pairs]),
-    )
+GATES: Final = (
+    Gate("same", same_gate, ties=True),
+    Gate("exact", exact_gate),
+    drawing("fit", fit_gate, of=lambda level: [one for one in level.drawn if one.fits]),
+    drawing("bound", bound_gate, of=lambda level: [one for one in level.drawn if one.pairs]),
+)
 
 
 def _records(*values: tuple[float, ...]) -> tuple[Record, ...]:
@@ -249,7 +243,7 @@ def _case(
     return LearnCase(records, rows, {"epsilon": 1, **settings}, tuple(classes))
 
 
-def naive_bayes() -> LearnAudit:
+def naive_bayes() -> Audit:
     """Return the audit of naive Bayes."""
     exact = (
         _case(ONE, (1, 2), **UNIT),
@@ -281,4 +275,5 @@ def naive_bayes() -> LearnAudit:
         LearnDrawn(spreads, DRAWS, pairs=(((low,), (low, high)),)),
     )
     quick = LearnLevel(exact, settings)
-    return LearnAudit(intact=INTACT, levels={"quick": quick, "deep": quick.more(deep)}, mutants=MUTANTS)
+    levels = {"quick": quick, "deep": quick.more(deep)}
+    return Audit(intact=INTACT, levels=levels, mutants=MUTANTS, gates=GATES, refusals=(DPVeilError,))

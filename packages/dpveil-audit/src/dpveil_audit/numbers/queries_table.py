@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -220,18 +220,12 @@ ANY: Final = "any-database"
 DRAWS: Final = 10_000
 
 
-@dataclass(frozen=True, kw_only=True)
-class QueryAudit(Audit):
-    """The audit of one query."""
-
-    refusals: ClassVar[tuple[type[DPVeilError], ...]] = (DPVeilError,)
-
-    gates: tuple[Gate, ...] = (
-        Gate("same", same_gate, ties=True),
-        Gate("exact", exact_gate),
-        drawing("fit", fit_gate),
-        drawing("bound", bound_gate),
-    )
+GATES: Final = (
+    Gate("same", same_gate, ties=True),
+    Gate("exact", exact_gate),
+    drawing("fit", fit_gate),
+    drawing("bound", bound_gate),
+)
 
 
 def _cells(*held: tuple[Any, Any]) -> tuple[Cell, ...]:
@@ -263,12 +257,13 @@ def _audit(
     deep: tuple[QueryCase, ...],
     settings: tuple[QueryDrawn, ...],
     mutants: tuple[QueryVersion, ...],
-) -> QueryAudit:
+) -> Audit:
     quick = QueryLevel((*(one.case for one in settings), *exact), settings)
-    return QueryAudit(intact=INTACT, levels={"quick": quick, "deep": quick.more(deep)}, mutants=mutants)
+    levels = {"quick": quick, "deep": quick.more(deep)}
+    return Audit(intact=INTACT, levels=levels, mutants=mutants, gates=GATES, refusals=(DPVeilError,))
 
 
-def _mean() -> QueryAudit:
+def _mean() -> Audit:
     unit: dict[str, Any] = {"range": (0, 1), "missing": "1/3"}
     first = _case("mean", UNIT, 3, mechanism="geometric", **unit)
     second = _case("mean", BELOW, 2, mechanism="truncated-laplace", range=(-3, 9), missing=0, step="3/4")
@@ -295,7 +290,7 @@ def _mean() -> QueryAudit:
     return _audit(exact, deep, settings, MEAN)
 
 
-def _deviation() -> QueryAudit:
+def _deviation() -> Audit:
     query, unit = "standard_deviation", {"range": (0, 1), "missing": 1}
     first = _case(query, UNIT, 3, mechanism="geometric", step="1/20", **unit)
     second = _case(query, BELOW, 2, mechanism="truncated-laplace", range=(-3, 9), missing=0, step="1/2")
@@ -319,7 +314,7 @@ def _deviation() -> QueryAudit:
     return _audit(exact, deep, settings, DEVIATION)
 
 
-def _count() -> QueryAudit:
+def _count() -> Audit:
     first = _case("count", WORDS, 3, mechanism="geometric", equals="yes")
     second = _case("count", NUMBERS, 2, mechanism="explicit-fair", relation=ANY, above=-10, below=7)
     settings = (
@@ -341,7 +336,7 @@ def _count() -> QueryAudit:
     return _audit(exact, deep, settings, COUNT)
 
 
-def _histogram() -> QueryAudit:
+def _histogram() -> Audit:
     unit: dict[str, Any] = {"range": (0, 1), "missing": "1/3"}
     first = _case("histogram", EDGES, 3, mechanism="geometric", bins=2, **unit)
     second = _case("histogram", EDGES, 2, mechanism="truncated-laplace", bins=(0, "1/3", "1/2", 1), **unit)
@@ -365,7 +360,7 @@ def _histogram() -> QueryAudit:
     return _audit(exact, deep, settings, HISTOGRAM)
 
 
-AUDITS: Final[dict[str, QueryAudit]] = {
+AUDITS: Final[dict[str, Audit]] = {
     "query-mean": _mean(),
     "query-standard-deviation": _deviation(),
     "query-count": _count(),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from dpveil.errors import DPVeilError, NoiseError
 from dpveil.mechanisms.scalar import TABLE, ScalarMechanism, TruncatedLaplace
@@ -99,8 +99,8 @@ class ScalarAudit(Audit):
         drawing("bound", bound_gate, stream=NUMBERED),
     )
 
-    refusals: ClassVar[tuple[type[DPVeilError], ...]] = (NoiseError,)
-    common: ClassVar[bool] = True
+    refusals: tuple[type[DPVeilError], ...] = (NoiseError,)
+    common: bool = True
 
     def checks(self, level: ScalarLevel, bits: Bits) -> Iterator[Check]:
         """Yield every gate with every setting."""
