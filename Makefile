@@ -43,16 +43,18 @@ $(BIN)/python:
 	  echo "$$found cannot make virtual environments: install its venv module (on Debian: python3-venv)" >&2; exit 1; }
 	@$(INSTALL) pip
 
-# dpveil-faces brings trained files, on terms of their own (see its LICENSE-NOTICE); dpveil-research the papers' experiments.
+# dpveil-faces brings trained files, on terms of their own (see its LICENSE-NOTICE); dpveil-research the papers'
+# experiments; dpveil-audit the command `dpveil audit`.
 FACES := packages/dpveil-faces
 RESEARCH := packages/dpveil-research
+AUDIT := packages/dpveil-audit
 # Modules of others are compiled when they are first imported: compiling all of them takes half a minute.
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile
-SETTINGS := pyproject.toml constraints.txt src/dpveil/assets/requirements-faces.txt $(FACES)/pyproject.toml $(RESEARCH)/pyproject.toml
+SETTINGS := pyproject.toml constraints.txt src/dpveil/assets/requirements-faces.txt $(FACES)/pyproject.toml $(RESEARCH)/pyproject.toml $(AUDIT)/pyproject.toml
 
 $(VENV)/installed-%: $(BIN)/python $(SETTINGS)
 	@echo "installing dpveil[$*] into $(VENV)"
-	@$(INSTALL) -c constraints.txt -e '.[$*]' -e $(FACES) $(if $(filter dev,$*),-e $(RESEARCH))
+	@$(INSTALL) -c constraints.txt -e '.[$*]' -e $(FACES) $(if $(filter dev,$*),-e $(RESEARCH) -e $(AUDIT))
 	@$(if $(filter dev bench demo,$*),$(BIN)/dpveil install faces --yes >/dev/null)
 	@$(BIN)/python -m compileall -q src packages
 	@touch $@

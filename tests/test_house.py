@@ -32,7 +32,8 @@ from dpveil.mechanisms.method import UNEXPLAINED
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "dpveil"
 RESEARCH = ROOT / "packages" / "dpveil-research"
-FILES = sorted((*SOURCE.rglob("*.py"), *(RESEARCH / "src").rglob("*.py")))
+AUDIT = ROOT / "packages" / "dpveil-audit"
+FILES = sorted(path for folder in (SOURCE, AUDIT / "src", RESEARCH / "src") for path in folder.rglob("*.py"))
 METHODS = sorted(registry.METHODS.items())
 MECHANISMS = sorted(scalar.TABLE.items())
 SECTIONS = ("What it does", "What it promises", "Parameters", "What to know")
@@ -67,7 +68,8 @@ def parameters(method: Any) -> list[str]:
 
 
 def commands() -> list[tuple[str, Any]]:
-    found = dict(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    named = typer.main.get_command(app).commands.items()  # type: ignore[attr-defined]
+    found = {name: getattr(command, "loaded", command) for name, command in named}
     for name, command in list(found.items()):
         found |= {f"{name} {part}": inner for part, inner in getattr(command, "commands", {}).items()}
     return sorted(found.items())
@@ -231,7 +233,7 @@ def test_errata_page_and_tests_agree() -> None:
     corrected = page.partition("## Pending")[0]
     listed = set(re.findall(r"^### (E\d+):", corrected, re.MULTILINE))
     shown = set()
-    for path in (*(ROOT / "tests").rglob("test_*.py"), *(RESEARCH / "tests").glob("test_*.py")):
+    for path in (*(ROOT / "tests").rglob("test_*.py"), *(ROOT / "packages").glob("*/tests/test_*.py")):
         shown |= {
             match.upper()
             for match in re.findall(r"def test_\w*?_(e\d+)(?=_)", path.read_text(encoding="utf-8"))
