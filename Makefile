@@ -118,7 +118,7 @@ data-sets: $(DEV) ## try data sets of other libraries, Parquet files, a server o
 	@.venv-data-sets/bin/python -m pip install --quiet -c constraints.txt -e '.[test,data,remote,train]' webdataset mlcroissant moto flask flask-cors
 	@.venv-data-sets/bin/python -m pip install --quiet --no-deps albumentations==2.0.8 albucore==0.0.24 'stringzilla<4' simsimd
 	@.venv-data-sets/bin/python -m pip install --quiet pydantic
-	@NO_ALBUMENTATIONS_UPDATE=1 .venv-data-sets/bin/python -m pytest -n 0 tests/data_sets tests/cli/test_cli_card.py tests/batch/test_batch_parquet.py tests/batch/test_batch_urls.py $(PYTEST_ARGS)
+	@NO_ALBUMENTATIONS_UPDATE=1 .venv-data-sets/bin/python -m pytest -n 0 tests/data_sets tests/cli/test_cli_card.py tests/batch/test_batch_urls.py $(PYTEST_ARGS)
 
 scale: $(DEV) ## try clusters of Ray, also over S3, Daft, and Spark (needs Java), in .venv-scale: several nodes on this machine, killed at random
 	@$(BIN)/python -m venv --clear .venv-scale

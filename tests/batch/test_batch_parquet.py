@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,17 +19,17 @@ from dpveil.cli import run
 from dpveil.cli.run_report import exit_code
 from dpveil.core.certificate import MOST_BYTES
 from dpveil.errors import OutputError, PhotoError, UsageError
-from dpveil.io.parquet import Rows, _schema
+from dpveil.io.parquet import Rows, _schema, any_rows, released_rows
 from dpveil.io.refused import Refused
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import parse
 
-arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed: make data-sets runs this")
+arrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 TIMES = Path("times")
-BARE: dict[str, Any] = {"compression": "none", "use_dictionary": False, "write_statistics": False}
-"""How releases are written, so that nothing but their values is in a file."""
+BARE: dict[str, Any] = {"compression": "none"}
+"""How releases are verified: uncompressed, so that no page takes more memory than the file."""
 
 
 @pytest.fixture(autouse=True)
@@ -325,14 +326,41 @@ def test_a_dictionary_that_makes_far_more_of_a_file_is_refused(monkeypatch: pyte
             released("b.parquet")
 
 
-def test_pages_of_what_exists_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_of_what_exists_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     write(pictures(1))
     assert counts(released("a.parquet")) == (1, 0, 0)
     row = {**held()[0], "certificate": "x" * (1 << 20)}
     parquet.write_table(arrow.Table.from_pylist([row], _schema()), "out/a.parquet", compression="zstd")
-    monkeypatch.setattr("dpveil.io.pages.MOST_PAGES", 1 << 16)
+    monkeypatch.setattr("dpveil.io.parquet.MOST_PART", 1 << 16)
     with pytest.raises(OutputError, match="decompresses to"):
         released("a.parquet")
+    assert results()[""].startswith("it is compressed")
+
+
+def test_rows_that_do_not_add_up_and_columns_of_another_file_are_refused() -> None:
+    rows = [{"image": None, "certificate": None, "row": None}] * 130
+    parquet.write_table(arrow.Table.from_pylist(rows, _schema()), "a.parquet", **BARE)
+    whole = bytearray(Path("a.parquet").read_bytes())
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    told = parquet.read_metadata("a.parquet")
+    told.set_file_path("originals.parquet")
+    told.write_metadata_file("told")
+    Path("b.parquet").write_bytes(whole[:footer] + Path("told").read_bytes()[4:])
+    at = whole.find(b"\x16\x84\x02", footer)  # 130 rows, by the file
+    whole[at : at + 3] = b"\x16\x82\x01"
+    Path("c.parquet").write_bytes(whole)
+    for name, words in (("b.parquet", "in another file"), ("c.parquet", "another number of rows")):
+        with Path(name).open("rb") as file:
+            for read in (lambda f: [*any_rows(f)], lambda f: released_rows(f, 9, 9), Rows):
+                with pytest.raises(Refused, match=words):
+                    read(file)
+
+
+def test_without_its_reader_a_file_is_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    write(pictures(1))
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    (only,) = verify_inside(Path("a.parquet"))
+    assert (only.status, only.sound) == ("unchecked", False)
 
 
 def results(path: str = "out/a.parquet") -> dict[str, str]:
@@ -395,7 +423,3 @@ def test_files_that_are_not_of_releases_alone_are_one_line(monkeypatch: pytest.M
     parquet.write_table(arrow.Table.from_pylist(rows, _schema()), "b.parquet", **BARE)
     assert "it holds more than" in results("b.parquet")[""]
     assert "what follows in it was not verified" in results("b.parquet")[""]
-    monkeypatch.setattr("dpveil.io.pages.MOST_PAGES", 1 << 16)
-    rows = [{**held()[0], "certificate": "x" * (1 << 20)}]
-    parquet.write_table(arrow.Table.from_pylist(rows, _schema()), "b.parquet", compression="zstd")
-    assert "decompresses to" in results("b.parquet")[""]

@@ -20,8 +20,8 @@ NAMES: Final = {
     "tiff": re.compile(rb"(?:\x01[\x00-\x03\x06\x11\x15-\x17\x1c])+", re.DOTALL),
     "bmp": re.compile(rb"BM"),
 }
-"""The parts of each format that `encode` writes: PNG's and WebP's chunks; JPEG's markers, of tables, frame header,
-one scan and the end; and TIFF's tags (TIFF 6.0 §8). A C2PA manifest is one more."""
+"""Parts of what `encode` writes: PNG's and WebP's chunks; JPEG's markers, of tables, frame header, one scan
+and the end; and TIFF's tags (TIFF 6.0 §8). A C2PA manifest is one more."""
 
 
 def only_picture(data: bytes, format: str, *, manifest: bool = False) -> bool:  # noqa: A002  the field's word
