@@ -22,7 +22,7 @@ PARTS: Final = frozenset(
     {b"ftyp", b"free", b"wide", b"mdat", b"moov"}  # boxes of MP4 and MOV (ISO/IEC 14496-12)
     | {0xEC, 0x114D9B74, 0x1549A966, 0x1654AE6B, 0x1254C367, 0x1F43B675, 0x1C53BB6B}
 )
-"""Parts of files that are written; Matroska: void, seek head, info, tracks, tags, cluster, cues (RFC 9559)."""
+"""Parts of files that are written; Matroska: void, seeks, info, tracks, tags, cluster, cues (RFC 9559)."""
 TICK: Final = Fraction(1, 10**6)
 
 
