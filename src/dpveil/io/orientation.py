@@ -1,7 +1,7 @@
 """The orientation in EXIF or XMP: its eight values as transpositions and flips (EXIF 2.32, tag 0x0112).
 
-It is read without trusting counts and offsets, and no other metadata are used: Pillow would load every tag, at
-a cost that the file determines.
+It is read without trusting counts and offsets, and no other metadata are used: Pillow would load every tag,
+at a cost that the file determines.
 """
 
 from __future__ import annotations
