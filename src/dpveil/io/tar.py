@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import tarfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
+from pathlib import Path
 from typing import BinaryIO, Final
 
+from dpveil.errors import PhotoError
+from dpveil.io.names import shown
 from dpveil.io.refused import COPY_AGAIN, Refused
 
 MOST_MORE: Final = 1 << 14
@@ -109,3 +113,24 @@ def write_tar(file: BinaryIO, files: Iterable[tuple[str, bytes]]) -> None:
             told = tarfile.TarInfo(name)
             told.size = len(contents)
             made.addfile(told, BytesIO(contents))
+
+
+SHARD: Final = ".tar"
+LARGEST: Final = 1 << 26
+"""Largest file inside a shard, in bytes."""
+
+
+@contextmanager
+def open_shard(path: Path) -> Iterator[tarfile.TarFile]:
+    """Open a .tar to read all of its members; raises `PhotoError` if it is damaged or truncated."""
+    try:
+        with path.open("rb") as file, tarfile.open(fileobj=file, mode="r:") as shard:
+            yield shard
+            file.seek(shard.offset)
+            if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):  # tarfile ignores a missing end
+                raise tarfile.ReadError("it ends early")
+    except (OSError, tarfile.TarError, ValueError) as error:
+        reason = " ".join(str(getattr(error, "strerror", None) or error).split())
+        raise PhotoError(
+            f"{shown(path)} is not an intact .tar ({reason})", hint="download it again"
+        ) from error
