@@ -25,9 +25,9 @@ MOST_FOOTER: Final = 1 << 27
 """Most bytes, and most parts, of what a file says of itself: pyarrow is told so."""
 MOST_ROWS: Final = 1 << 21
 """Most rows of one file."""
-MOST_PART: Final = 1 << 28
+MOST_GROUP: Final = 1 << 28
 MOST_TIMES: Final = 100
-"""A column is refused if a group has more bytes of it than `MOST_PART`, and so many times those stored."""
+"""A file is refused if a group states more bytes than `MOST_GROUP`, and so many times those of the file."""
 MOST_TOGETHER: Final = 1 << 30
 """Most bytes of all rows together, unless the file itself is large: `MOST_TIMES` what it takes is fine."""
 KEPT: Final = 16
@@ -62,7 +62,7 @@ class Rows:
             self._table = _opened(file)
         self._column, self._leaf = _column(self._table.schema_arrow)
         with _refusing():
-            self._ends = list(accumulate(_groups(self._table.metadata, self._leaf)))
+            self._ends = list(accumulate(_groups(self._table.metadata, self._size)))
         self._next, self._end = 0, 0
         self._values: Iterator[Any] = iter(())
         self._kept: deque[tuple[int, bytes | None]] = deque(maxlen=KEPT)
@@ -119,32 +119,31 @@ def released_rows(file: BinaryIO, most: int, most_text: int) -> Iterator[tuple[i
     first, for any other file.
     """
     seen = set[int]()
-    for row, _, image, text in any_rows(file, own=True):
+    for row, _, image, text in any_rows(file, numbered=True):
         if row is None or not 0 <= row < MOST_ROWS or row in seen or not image or text is None:
             raise Refused("holds a row twice, or a row that is no release", COPY_AGAIN)
         if len(image) > most or len(text) > most_text:
             raise Refused("holds a release that is too large", COPY_AGAIN)
         seen.add(row)
-    return ((row or 0, image or b"", text or b"") for row, _, image, text in any_rows(file, own=True))
+    return ((row or 0, image or b"", text or b"") for row, _, image, text in any_rows(file, numbered=True))
 
 
 def any_rows(
-    file: BinaryIO, *, own: bool = False
+    file: BinaryIO, *, numbered: bool = False
 ) -> Iterator[tuple[int | None, str | None, bytes | None, bytes | None]]:
     """Yield row, path, image and certificate of all rows of a file with the columns of releases.
 
-    Where there is no column of rows, they are counted, unless the file is the user's `own`. One of a stranger
-    must not be compressed, so that its pages take no more memory than the file. Raises `Refused` for any
-    other file, and for damage.
+    Where there is no column of rows, they are counted, unless they are to be `numbered`. Raises `Refused` for
+    any other file, and for damage.
     """
     size, together = file.seek(0, os.SEEK_END), 0
     with _refusing():
         table = _opened(file)
         told = _schema()
-        if not any(table.schema_arrow.equals(each) for each in (told, told.remove(2))[: 2 - own]):
+        if not any(table.schema_arrow.equals(each) for each in (told, told.remove(2))[: 2 - numbered]):
             names = ", ".join(map(quoted, table.schema_arrow.names[:MOST_NAMED]))
             raise Refused(f"holds other columns than releases ({names})", SELECT)
-        groups = [*range(len(_groups(table.metadata, None, plain=not own)))]
+        groups = [*range(len(_groups(table.metadata, size)))]
     rows = _values(table, None, groups)
     for number in count():
         with _refusing():
@@ -195,25 +194,19 @@ def _noted(schema: Any) -> Any:
     return schema.with_metadata({"huggingface": json.dumps({"info": {"features": features}})})
 
 
-def _groups(told: Any, leaf: str | None, *, plain: bool = False) -> list[int]:
-    """Return the rows of each group; raises `Refused` for too many, and for parts that are far too large.
+def _groups(told: Any, size: int) -> list[int]:
+    """Return the rows of each group in a file of `size` bytes; raises `Refused` for too many, or too large.
 
-    Without a `leaf`, the parts of all columns are checked, by what the file says of itself.
+    Nothing is asked of the columns' parts: pyarrow ends the process if what is said of these is damaged.
     """
     groups = [told.row_group(number) for number in range(told.num_row_groups)]
     if told.num_rows != sum(group.num_rows for group in groups):
         raise Refused("states another number of rows than its parts have", COPY_AGAIN)
     if told.num_rows > MOST_ROWS:
         raise Refused(f"has more than {MOST_ROWS:,} rows", "split it")
-    for part in (group.column(number) for group in groups for number in range(group.num_columns)):
-        if part.file_path:
-            raise Refused("has columns in another file", "write it as one file")
-        if plain and part.compression != "UNCOMPRESSED":
-            raise Refused("is compressed", 'write it with compression="none"')
-        held = part.total_uncompressed_size
-        most = max(MOST_PART, MOST_TIMES * part.total_compressed_size)
-        if leaf in (None, part.path_in_schema) and held > most:
-            raise Refused(f"decompresses to {held:,} bytes", COPY_AGAIN)
+    largest = max((group.total_byte_size for group in groups), default=0)
+    if largest > max(MOST_GROUP, MOST_TIMES * size):
+        raise Refused(f"decompresses to {largest:,} bytes", COPY_AGAIN)
     return [group.num_rows for group in groups]
 
 
