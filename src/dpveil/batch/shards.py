@@ -1,4 +1,4 @@
-"""Shards, Parquet files and documents of a run: releases of each are gathered in a folder, then written as one.
+"""Shards, Parquet files and documents of a run: releases are gathered in a folder for each, then written.
 
 What a shard already holds is first unpacked into its folder, so that reruns, crashes and payments are those
 of a run over folders; what was packed is removed from it once the new shard has its name. A file beside it
