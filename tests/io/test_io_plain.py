@@ -10,7 +10,7 @@ from PIL import Image
 
 import dpveil.io as dio
 from dpveil.errors import PhotoError
-from dpveil.io.gif import lean_gif
+from dpveil.io.screening import lean_gif
 
 
 def refusal(data: bytes, **options) -> str:

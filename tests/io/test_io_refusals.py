@@ -16,7 +16,7 @@ from PIL import Image
 
 import dpveil.io as dio
 from dpveil.errors import InvalidParameter, PhotoError
-from dpveil.io.quiet import quiet_pillow
+from dpveil.io.decoders import quiet_pillow
 
 
 def refused(path, **options) -> str:

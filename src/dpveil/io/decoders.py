@@ -5,7 +5,10 @@ They are called directly and not through `Image.open`, which would apply Pillow'
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Final
 
@@ -55,3 +58,31 @@ def _avif() -> type[ImageFile.ImageFile]:
 def _heic() -> type[ImageFile.ImageFile]:
     found: type[ImageFile.ImageFile] = import_module("pi_heif.as_plugin").HeifImageFile
     return found
+
+
+_lock = threading.Lock()
+_inside = 0
+_saved = warnings.catch_warnings()
+
+
+@contextmanager
+def quiet_pillow() -> Iterator[None]:
+    """Ignore warnings from Pillow's modules until the last thread has left this context.
+
+    Where two threads overlap, `warnings.catch_warnings` alone would leave one thread's filters in force for
+    ever; here the first thread to enter saves the filters and the last to leave restores them.
+    """
+    global _inside, _saved
+    with _lock:
+        if _inside == 0:
+            _saved = warnings.catch_warnings()
+            _saved.__enter__()
+            warnings.filterwarnings("ignore", module=r"PIL\.")
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                _saved.__exit__(None, None, None)

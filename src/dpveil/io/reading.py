@@ -19,11 +19,9 @@ from dpveil.core.urls import Url
 from dpveil.errors import PhotoError
 from dpveil.io.colour import RULES, Stored, to_levels
 from dpveil.io.containers import CLIP, JXL, PDF, foreign_name, format_name, jpeg_grid
-from dpveil.io.decoders import opener
-from dpveil.io.exif import orientation, words_of
+from dpveil.io.decoders import opener, quiet_pillow
 from dpveil.io.names import check_path, shown
-from dpveil.io.orientation import TURNS, UPRIGHT, Turn, turned, turned_grid
-from dpveil.io.quiet import quiet_pillow
+from dpveil.io.orientation import TURNS, UPRIGHT, Turn, orientation, turned, turned_grid, words_of
 from dpveil.io.received import without_blocking
 from dpveil.io.refused import COPY_AGAIN, LIMIT, Refused
 from dpveil.io.screening import check_pixels, screened

@@ -1,7 +1,11 @@
-"""Screening: checks of a file's bytes before a decoder sees them."""
+"""Screening: checks of a file's bytes before a decoder sees them, and those of GIF and Netpbm themselves.
+
+Of a GIF one picture and its transparency are kept; a Netpbm is one picture in PBM, PGM or PPM, plain or raw.
+"""
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,13 +14,109 @@ from typing import Final
 
 from dpveil.core.photo import Grid
 from dpveil.io.containers import WEBP_GRID, png_header, webp_header
-from dpveil.io.gif import lean_gif
 from dpveil.io.heif import lean_heif
+from dpveil.io.isobmff import Reading
 from dpveil.io.jpeg import lean_jpeg
-from dpveil.io.netpbm import lean_netpbm
 from dpveil.io.orientation import Turn
-from dpveil.io.refused import COPY_AGAIN, LIMIT, Refused, animation, damaged
+from dpveil.io.refused import COPY_AGAIN, LIMIT, SAVE_ANEW, Refused, animation, damaged, overloaded
 from dpveil.io.tiff import check_tiff
+
+GAP: Final = rb"(?:\s|#[^\n\r]{0,1000}[\n\r]){1,100}"
+"""White space and comments between the numbers of a header."""
+NUMBER: Final = GAP + rb"0{0,9}(\d{1,9})"
+HEADS: Final = {
+    kind: re.compile(b"P%d" % kind + NUMBER * (2 if kind in (1, 4) else 3) + rb"\s") for kind in range(1, 7)
+}
+"""The header of each of P1 to P6; one white-space character ends it, and the levels follow."""
+PLAIN: Final = (1, 2, 3)
+"""Formats whose levels are decimal digits."""
+DIGITS: Final = re.compile(rb"[\s\d]*")
+
+
+def lean_netpbm(data: bytes, check: Callable[[int, int], None]) -> bytes:
+    """Return the file without comments.
+
+    `check` is called with width and height in pixels and raises if they are too large. Raises `Refused` if
+    the largest level is not 255, there are comments among plain levels, or the length of raw levels does not
+    fit the size.
+    """
+    kind = data[1] - ord("0")
+    head = HEADS[kind].match(data)
+    if head is None:
+        raise damaged("Netpbm")
+    width, height, *top = map(int, head.groups())
+    check(width, height)
+    if top and top[0] != 255:
+        raise Refused(f"has levels up to {top[0]:,}, not 255", SAVE_ANEW)
+    lean = b"P%d\n%d %d\n" % (kind, width, height) + b"255\n" * len(top)
+    if kind in PLAIN:
+        if not DIGITS.fullmatch(data, head.end()):
+            raise Refused("has comments amid its levels, or is damaged", SAVE_ANEW)
+        return lean + data[head.end() :]
+    row = (width + 7) // 8 if kind == 4 else width * (3 if kind == 6 else 1)
+    end = head.end() + row * height
+    if len(data) < end:
+        raise damaged("Netpbm")
+    if data[end:].strip():
+        raise Refused("has more than one picture", "save one of them as a PNG")
+    return lean + data[head.end() : end]
+
+
+EXTENSION, PICTURE, END = 0x21, 0x2C, 0x3B
+"""First bytes of blocks: extension introducer, image separator, trailer (GIF89a)."""
+CONTROL: Final = 0xF9
+"""Label of the graphic control extension, which holds the transparent colour."""
+MOST_PARTS: Final = 4096
+"""Blocks and sub-blocks that are allowed for each picture, besides one for every `PIXELS_PER_PART` pixels."""
+PIXELS_PER_PART: Final = 32
+"""Far below what encoders write: they fill sub-blocks of 255 bytes, and a pixel takes at most 12 bits."""
+
+
+def lean_gif(data: bytes, check: Callable[[int, int], None]) -> bytes:
+    """Return the file without extensions other than the graphic control of its picture.
+
+    `check` is called with width and height in pixels and raises if they are too large. Raises `Refused` for
+    an animation, a picture beyond the logical screen, a truncated file, and too many sub-blocks.
+    """
+    reading = Reading(data, 6, len(data), "GIF")
+    width, height = _pair(reading)
+    check(width, height)
+    flags = reading.take(3)[0]
+    reading.take(_palette(flags))
+    kept, control, pictures, parts = [data[: reading.at]], b"", 0, 0
+    while (kind := reading.number(1)) != END:
+        start = reading.at - 1
+        if kind == PICTURE:
+            pictures += 1
+            left, top, wide, high = (*_pair(reading), *_pair(reading))
+            if left + wide > width or top + high > height:
+                raise damaged("GIF")
+            reading.take(_palette(reading.number(1)) + 1)
+        elif kind != EXTENSION:
+            raise damaged("GIF")
+        label = reading.number(1) if kind == EXTENSION else None
+        size = -1
+        while size:  # the end of a block counts as well, as there are blocks of nothing else
+            parts += 1
+            if parts > (1 + pictures) * (MOST_PARTS + width * height // PIXELS_PER_PART):
+                raise overloaded(f"{parts:,} parts")
+            size = reading.number(1)
+            reading.take(size)
+        if label == CONTROL and pictures == 0:
+            control = data[start : reading.at]
+        if kind == PICTURE and pictures == 1:
+            kept += [control, data[start : reading.at]]
+    if pictures != 1:
+        raise animation(pictures) if pictures else damaged("GIF")
+    return b"".join([*kept, bytes([END])])
+
+
+def _pair(reading: Reading) -> tuple[int, int]:
+    return int.from_bytes(reading.take(2), "little"), int.from_bytes(reading.take(2), "little")
+
+
+def _palette(flags: int) -> int:
+    return 3 << (flags & 7) + 1 if flags & 0x80 else 0
 
 
 @dataclass(frozen=True)
