@@ -125,6 +125,14 @@ class Total:
     relation: Relation | None = None
     mixed: bool = False
 
+    @classmethod
+    def of(cls, guarantee: object) -> Total:
+        """Return what a release costs; raises `InvalidParameter` and `BudgetRefused`."""
+        if not isinstance(guarantee, Guarantee):
+            hint = "give a guarantee, such as plan.total"
+            raise InvalidParameter("guarantee", type(guarantee).__name__, "is not a guarantee", hint=hint)
+        return cls(Cost.of(guarantee), guarantee.relation)
+
     def __add__(self, other: Total) -> Total:
         cost = self.cost + other.cost
         known = [each.relation for each in (self, other) if each.relation is not None]

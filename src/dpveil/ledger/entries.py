@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from dpveil.core.covered import Covered
 from dpveil.core.numbers import Json
+from dpveil.errors import InvalidParameter
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.limits import LATEST, Limit
 from dpveil.ledger.subjects import check_subject
@@ -76,6 +77,10 @@ class Part:
     photo: str
     covered: str
     other_regions: bool = False
+
+    def differs(self, before: Part | None) -> bool:
+        """Whether a photo's last debit is of another part, or says that one before it is."""
+        return before is not None and (before.other_regions or before.covered != self.covered)
 
     def fields(self) -> dict[str, Json]:
         """Return what the entry says of it."""
@@ -212,17 +217,30 @@ def hashed(secret: str) -> str:
     return hashlib.sha256(bytes.fromhex(secret)).hexdigest()
 
 
-def unit_of(secret: str, subject: str, key: bytes) -> str:
-    """Return the name of a work unit: an HMAC, from which nobody without the secret guesses the content."""
-    message = subject.encode() + b"\0" + hashlib.sha256(key).digest()
+def unit_of(secret: str, subject: str, key: object) -> str:
+    """Return the name of a work unit: an HMAC, from which nobody without the secret guesses the content.
+
+    It differs for keys that are text and bytes. Raises `InvalidParameter` for other keys.
+    """
+    if not isinstance(key, str | bytes) or not key:
+        hint = "name the work unit, such as photo-1"
+        raise InvalidParameter("key", None, "is no text or bytes, or empty", hint=hint)
+    named = b"data " + key if isinstance(key, bytes) else b"text " + key.encode("utf-8", "surrogatepass")
+    message = subject.encode() + b"\0" + hashlib.sha256(named).digest()
     return hmac.new(bytes.fromhex(secret), message, "sha256").hexdigest()
 
 
-def part_of(secret: str, covered: Covered, other_regions: bool) -> Part:
-    """Return a photo and what is covered of it as HMACs; that of the same pixels differs between photos.
+def part_of(secret: str, covered: object, other_regions: bool) -> Part | None:
+    """Return a photo and what is covered of it as HMACs, None for no photo; raises `InvalidParameter`.
 
-    No message is one of `unit_of`: those begin with a subject, and no subject has a zero.
+    That of the same pixels differs between photos. No message is one of `unit_of`: those begin with a
+    subject, and no subject has a zero.
     """
+    if covered is None:
+        return None
+    if not isinstance(covered, Covered):
+        hint = "give what a plan covers, plan.covered"
+        raise InvalidParameter("covered", type(covered).__name__, "is no part of a photo", hint=hint)
     photo, pixels = (
         hmac.new(bytes.fromhex(secret), b"\0" + what, "sha256").hexdigest()
         for what in (covered.photo, covered.photo + covered.pixels)
