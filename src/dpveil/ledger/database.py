@@ -64,7 +64,7 @@ OWNER: Final = """SELECT rolname = current_user OR rolsuper FROM pg_namespace
 HINTS: Final = {
     "locked": "another process holds it: try again when that is done",
     "full": "make room on the disk",
-    "space": "make room on the disk",
+    "no space": "make room on the disk",
     "readonly": "make the file and its folder writable",
     "permission": "make the file and its folder writable",
     "unable to open": "run this as the user whose it is, who has to be able to write its folder",
@@ -104,36 +104,34 @@ def migrate(
     fill: Callable[[Connection], None] | None,
     tables: str = "SELECT name FROM sqlite_master WHERE type = 'table'",
     begin: str = "BEGIN IMMEDIATE",
-) -> bool:
-    """Bring the tables of a database of this kind to the newest version; return whether there is one.
+) -> int:
+    """Bring the tables of a database of this kind to the newest version; return which they had before.
 
-    Where there are none yet, `fill` writes the first rows; without it, none are made. `tables` lists them,
-    and `begin` begins a transaction alone. Raises `Foreign`.
+    Where there are none yet (0), `fill` writes the first rows; without it, none are made. `tables` lists
+    them, and `begin` begins a transaction alone. Raises `Foreign`.
     """
 
     def version() -> int:
         names = {name for (name,) in connection.execute(tables).fetchall()}
-        kinds = (
-            connection.execute("SELECT kind, number FROM version").fetchall() if "version" in names else []
-        )
-        if names and (len(kinds) != 1 or kinds[0][0] != kind or not 0 < kinds[0][1] <= len(migrations)):
+        told = connection.execute("SELECT kind, number FROM version").fetchall() if "version" in names else []
+        if names and (len(told) != 1 or told[0][0] != kind or not 0 < told[0][1] <= len(migrations)):
             raise Foreign(f"it has other tables than the {kind} of this version of dpveil")
-        return int(kinds[0][1]) if kinds else 0
+        return int(told[0][1]) if told else 0
 
-    if version() == 0 and fill is None:
-        return False
-    if version() < len(migrations):
-        with transaction(connection, begin):
-            before = version()
-            if before == 0:
-                connection.execute("CREATE TABLE version (kind TEXT NOT NULL, number BIGINT NOT NULL)")
-                connection.execute("INSERT INTO version VALUES (:kind, 0)", {"kind": kind})
-            for statement in (each for step in migrations[before:] for each in step):
-                connection.execute(statement)
-            connection.execute("UPDATE version SET number = :number", {"number": len(migrations)})
-            if before == 0 and fill is not None:
-                fill(connection)
-    return True
+    before = version()
+    if before == len(migrations) or (before == 0 and fill is None):
+        return before
+    with transaction(connection, begin):
+        before = version()
+        if before == 0:
+            connection.execute("CREATE TABLE version (kind TEXT NOT NULL, number BIGINT NOT NULL)")
+            connection.execute("INSERT INTO version VALUES (:kind, 0)", {"kind": kind})
+        for statement in (each for step in migrations[before:] for each in step):
+            connection.execute(statement)
+        connection.execute("UPDATE version SET number = :number", {"number": len(migrations)})
+        if before == 0 and fill is not None:
+            fill(connection)
+    return before
 
 
 class Database:
@@ -165,15 +163,15 @@ class Database:
         with self.lock, self._told():
             self._connection, self._fill = self._connect(), None
 
-    def _first(self) -> Callable[[Connection], None] | None:
-        """Return what writes the first rows, if they shall be written."""
+    def _migrate(self, opened: Connection, *how: str) -> None:
+        missing = migrate(opened, "ledger", MIGRATIONS, self._fill, *how) == 0
+        if missing and self._fill is None:
+            raise self._missing()
+        self.created = self.created or missing
 
-        def first(connection: Connection) -> None:
-            if self._fill is not None:
-                self._fill(connection)
-                self.created = True
-
-        return None if self._fill is None else first
+    def _missing(self) -> LedgerError:
+        hint = "check the name; dpveil ledger limit makes one where there is none"
+        return LedgerError(f"there is no ledger {self.place}", hint=hint)
 
     def _connect(self) -> Connection:
         raise NotImplementedError
@@ -250,7 +248,7 @@ class SQLite(Database):
             if self._fill is not None and not os.path.lexists(self.path):
                 self.path.touch(0o600)
             if not self.path.exists():
-                raise _missing(self.place)
+                raise self._missing()
             status = self.path.stat()
             self._file = status.st_dev, status.st_ino
             writable = os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)
@@ -263,8 +261,7 @@ class SQLite(Database):
                 new = self._fill is not None and status.st_size == 0
                 for setting in (*SETTINGS, "journal_mode = WAL") if new else SETTINGS:
                     opened.execute(f"PRAGMA {setting}")
-                if not migrate(opened, "ledger", MIGRATIONS, self._first()):
-                    raise _missing(self.place)
+                self._migrate(opened)
             except BaseException:
                 opened.close()
                 raise
@@ -335,8 +332,7 @@ class PostgreSQL(Database):
                 if (value := opened.execute(f"SHOW {name}").fetchone()[0]) != "on":
                     problem = f"the server of the ledger {self.place} may forget debits: {name} is {value}"
                     raise LedgerError(problem, hint=f"set {name} = on in its configuration")
-            if not migrate(opened, "ledger", MIGRATIONS, self._first(), TABLES, ALONE):
-                raise _missing(self.place)
+            self._migrate(opened, TABLES, ALONE)
             if opened.execute(OWNER, {"schema": SCHEMA}).fetchone() != (True,):
                 problem = f"the schema {SCHEMA} {self.place} belongs to another user"
                 raise LedgerError(problem, hint="have it removed, or name another database")
@@ -344,11 +340,6 @@ class PostgreSQL(Database):
             opened.close()
             raise
         return opened
-
-
-def _missing(place: str) -> LedgerError:
-    hint = "check the name; dpveil ledger limit makes one where there is none"
-    return LedgerError(f"there is no ledger {place}", hint=hint)
 
 
 def is_server(url: str) -> bool:

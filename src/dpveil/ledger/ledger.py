@@ -23,7 +23,7 @@ from dpveil.ledger.database import Connection, database_of
 from dpveil.ledger.entries import HASH, Debit, Entry, LimitSet, Stored, part_of, unit_of
 from dpveil.ledger.limits import Limit
 from dpveil.ledger.subjects import check_subject, is_under, path_to
-from dpveil.ledger.tables import MOST_SECONDS, Balance, Reserved, Tables, entry, last_draw, last_files
+from dpveil.ledger.tables import MOST_SECONDS, Balance, Reserved, Tables, entry, last_files
 
 SECONDS: Final = 600
 """Seconds after which a reservation expires that was never committed."""
@@ -202,9 +202,10 @@ class Ledger:
 
     def unfinished(self, subject: str, key: str | bytes) -> Reservation | None:
         """Return the newest debit of a key, if any: a killed run goes on with it and draws the same again."""
-        found = self._of_key(subject, key)
-        debits = [each.event for each in found if isinstance(each.event, Debit)]
-        return Reservation(self, "", debits[0], last_draw(found)) if debits else None
+        for each in self._of_key(subject, key):
+            if isinstance(each.event, Debit):
+                return Reservation(self, "", each.event, each.event.draw)
+        return None
 
     def _of_key(self, subject: str, key: str | bytes) -> list[Entry]:
         unit = unit_of(self._secret, check_subject(subject), key)
@@ -216,7 +217,7 @@ class Ledger:
         name = check_subject(subject)
         with self._read() as tables:
             held = tables.reserved(int(time.time()))
-            *above, own = (_account(tables.balance(each), held) for each in path_to(name))
+            *above, own = (_account(row, held) for row in tables.path(name))
         return replace(own, parents=tuple(each for each in above if each.limits))
 
     def accounts(self, most: int | None = None) -> list[Account]:
@@ -279,7 +280,7 @@ class Ledger:
 
     def _change(self, event: LimitSet) -> None:
         with self._write() as tables:
-            row = tables.balance(event.subject)
+            *_, row = tables.path(event.subject)
             kept = [each for each in row.limits if each.slot != event.limit.slot]
             if event.removed and len(kept) == len(row.limits):
                 raise UsageError(

@@ -134,10 +134,14 @@ class Tables:
                 return each
         return None
 
-    def balance(self, subject: str) -> Balance:
-        """Return a subject's row, or a new one."""
-        rows = self._rows(f"{COLUMNS['subject']} WHERE subject = :subject", subject=subject)
-        return _balance(rows[0], subject) if rows else Balance(subject, Total(), [], new=True)
+    def path(self, subject: str) -> list[Balance]:
+        """Return the rows of a subject's ancestors and its own, new ones for those that are missing."""
+        names = {f"s{level}": name for level, name in enumerate(path_to(subject))}
+        which = f"WHERE subject IN ({', '.join(f':{each}' for each in names)})"
+        found = {
+            row[0]: _balance(row, row[0]) for row in self._rows(f"{COLUMNS['subject']} {which}", **names)
+        }
+        return [found.get(name, Balance(name, Total(), [], new=True)) for name in names.values()]
 
     def balances(self) -> list[Balance]:
         """Return the rows of all subjects, sorted."""
@@ -213,7 +217,8 @@ class Tables:
         """Write a debit as the next draw of its work unit if every limit has room; return the draw."""
         part = self.check_part(wanted.part)
         rows = self.check_limits(wanted.subject, wanted.cost, held, now)
-        draw = last_draw(self.of_unit(wanted.unit)) + 1
+        debits = [each.event.draw for each in self.of_unit(wanted.unit) if isinstance(each.event, Debit)]
+        draw = max(debits, default=0) + 1
         self.append(replace(wanted, draw=draw, part=part), now)
         for row in rows:
             row.spent += wanted.cost
@@ -223,7 +228,7 @@ class Tables:
     def check_part(self, part: Part | None) -> Part | None:
         """Return the part as its debit states it. Subjects do not matter: a photo is the same whoever pays.
 
-        Raises `RegionsDiffer` unless all debits of its photo are of the same part, or it says `other_regions`.
+        Raises `RegionsDiffer` unless all debits of its photo are of the same part, or it accepts that not.
         """
         if part is None:
             return None
@@ -243,7 +248,7 @@ class Tables:
         `held` are the other reservations. A clock that was set back behind the last entry opens no window
         again.
         """
-        rows = [self.balance(each) for each in path_to(subject)]
+        rows = self.path(subject)
         if not any(row.limits for row in rows):
             hint = f"set one with dpveil ledger limit {subject}"
             raise BudgetRefused(f"{subject} has no limit, so nothing may be spent for it", hint=hint)
@@ -253,11 +258,6 @@ class Tables:
             for limit in row.limits:
                 limit.check(row.subject, row.spent + reserved + cost, cost.cost, now)
         return rows
-
-
-def last_draw(found: list[Entry]) -> int:
-    """Return the number of the last draw of a work unit; 0 if there is none."""
-    return max((each.event.draw for each in found if isinstance(each.event, Debit)), default=0)
 
 
 def last_files(found: list[Entry]) -> tuple[int, tuple[str, ...]]:

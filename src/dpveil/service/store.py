@@ -33,8 +33,8 @@ MIGRATIONS: Final = (
         "CREATE TABLE secret (value BLOB NOT NULL, ledger TEXT NOT NULL)",
         "CREATE TABLE results (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,"
         " owner BLOB NOT NULL, request BLOB, content BLOB NOT NULL, state TEXT NOT NULL,"
-        " expires REAL NOT NULL, bytes INTEGER NOT NULL DEFAULT 0, format TEXT, certificate TEXT, notes TEXT, sha256 TEXT,"
-        " problem TEXT, fetched INTEGER NOT NULL DEFAULT 0)",
+        " expires REAL NOT NULL, bytes INTEGER NOT NULL DEFAULT 0, format TEXT, certificate TEXT, notes TEXT,"
+        " sha256 TEXT, problem TEXT, fetched INTEGER NOT NULL DEFAULT 0)",
         "CREATE TABLE images (number INTEGER PRIMARY KEY, image BLOB NOT NULL)",
         "CREATE UNIQUE INDEX requests ON results (owner, request) WHERE request IS NOT NULL",
     ),
