@@ -69,20 +69,10 @@ class Cost:
         return cls(units, units**2, ceil(rho * UNIT), ceil((guarantee.delta or 0) * DELTA_UNIT))
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(
-            self.epsilon + other.epsilon,
-            self.squares + other.squares,
-            self.rho + other.rho,
-            self.delta + other.delta,
-        )
+        return Cost(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
 
     def __sub__(self, other: Cost) -> Cost:
-        return Cost(
-            self.epsilon - other.epsilon,
-            self.squares - other.squares,
-            self.rho - other.rho,
-            self.delta - other.delta,
-        )
+        return Cost(*(a - b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
 
     @property
     def as_rho(self) -> Fraction:

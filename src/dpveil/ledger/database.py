@@ -143,17 +143,11 @@ class Database:
     """
 
     files: tuple[Path, ...] = ()
+    errors: tuple[type[Exception], ...] = (OSError, OverflowError, UnicodeError, sqlite3.Error, Foreign)
     begin, begin_reading = "BEGIN IMMEDIATE", "BEGIN"
 
     def __init__(self, place: str, fill: Callable[[Connection], None] | None) -> None:
         self.place, self.lock, self.created = place, threading.RLock(), False
-        self.errors: tuple[type[Exception], ...] = (
-            OSError,
-            OverflowError,
-            UnicodeError,
-            sqlite3.Error,
-            Foreign,
-        )
         self._fill, self._depth = fill, 0
         self._connection: Connection | None = None
         _databases.add(self)
@@ -196,6 +190,7 @@ class Database:
                 self._check()
                 with transaction(self._connection, begin, end):
                     yield self._connection
+                    self._check()
             except DPVeilError:  # a refusal, which was rolled back
                 raise
             except BaseException:  # whatever state it left
@@ -324,9 +319,8 @@ class PostgreSQL(Database):
         self.errors = (*self.errors, psycopg.Error)
 
     def _connect(self) -> Server:
-        opened = Server(
-            self._psycopg.connect(**{**SERVER, **self._target}), self._psycopg.pq.TransactionStatus.IDLE
-        )
+        raw = self._psycopg.connect(**{**SERVER, **self._target})
+        opened = Server(raw, self._psycopg.pq.TransactionStatus.IDLE)
         try:
             for name in ("fsync", "full_page_writes"):
                 if (value := opened.execute(f"SHOW {name}").fetchone()[0]) != "on":

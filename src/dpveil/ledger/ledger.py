@@ -34,9 +34,8 @@ class Ledger:
 
     Subjects are paths, such as studio/album-7, and a debit counts for all that lead to it. `create` makes a
     missing file, which `created` tells. An older copy is refused unless it is `restored` and to be checked.
-    Threads may share one; so may processes that fork. Raises
-    `UsageError` for other URLs, and `LedgerError` if the file is missing, damaged or no ledger. Source: docs,
-    "Ledger".
+    Threads may share one; so may processes that fork. Raises `UsageError` for other URLs, and `LedgerError`
+    if the file is missing, damaged or no ledger. Source: docs, "Ledger".
     """
 
     def __init__(self, url: str, *, create: bool = False, restored: bool = False) -> None:
@@ -283,9 +282,8 @@ class Ledger:
             *_, row = tables.path(event.subject)
             kept = [each for each in row.limits if each.slot != event.limit.slot]
             if event.removed and len(kept) == len(row.limits):
-                raise UsageError(
-                    f"{event.subject} has no such limit", hint="see its limits and their relations"
-                )
+                hint = "see its limits and their relations"
+                raise UsageError(f"{event.subject} has no such limit", hint=hint)
             row.limits = kept if event.removed else [*kept, event.limit]
             tables.append(event, int(time.time()))
             tables.keep(row)
@@ -303,29 +301,6 @@ class Ledger:
         part = part_of(self._secret, covered, other_regions)
         return Debit(name, unit_of(self._secret, name, key), 1, cost, part)
 
-    def _commit(self, name: str, wanted: Debit) -> int:
-        now = int(time.time())
-        with self._write() as tables:
-            held = tables.reserved(now)
-            mine = [each for each in held if each.id == name]
-            if not mine:
-                raise ReservationLost(
-                    f"the reservation for {wanted.subject} expired, or another one took its place",
-                    hint="reserve it again",
-                )
-            held.remove(mine[0])
-            draw = tables.debit(wanted, held, now)
-            tables.free(name)
-        return draw
-
-    def _cancel(self, name: str) -> None:
-        with self._write() as tables:
-            tables.free(name)
-
-    def _append(self, event: Stored) -> None:
-        with self._write() as tables:
-            tables.append(event, int(time.time()))
-
 
 class Reservation:
     """Budget that is set aside for one release. Leaving its context without a commit cancels it."""
@@ -337,9 +312,8 @@ class Reservation:
 
     def __repr__(self) -> str:
         """Return the subject and the state; a representation ends up in logs."""
-        return (
-            f"Reservation({self.subject!r}, {'not committed' if self.draw is None else f'draw {self.draw}'})"
-        )
+        state = "not committed" if self.draw is None else f"draw {self.draw}"
+        return f"Reservation({self.subject!r}, {state})"
 
     def commit(self) -> None:
         """Debit it for good, before the first bit is drawn; on return the debit survives a loss of power.
@@ -348,13 +322,24 @@ class Reservation:
         lowered meanwhile or the photo released with other regions, and `LedgerError`; then nothing may be
         drawn. Does nothing if it is committed.
         """
-        if self.draw is None:
-            self.draw = self._ledger._commit(self._name, self._wanted)
+        if self.draw is not None:
+            return
+        now = int(time.time())
+        with self._ledger._write() as tables:
+            held = tables.reserved(now)
+            others = [each for each in held if each.id != self._name]
+            if len(others) == len(held):
+                problem = f"the reservation for {self.subject} expired, or another one took its place"
+                raise ReservationLost(problem, hint="reserve it again")
+            draw = tables.debit(self._wanted, others, now)
+            tables.free(self._name)
+        self.draw = draw
 
     def cancel(self) -> None:
         """Free it, unless it is committed: a debit is never refunded."""
         if self.draw is None:
-            self._ledger._cancel(self._name)
+            with self._ledger._write() as tables:
+                tables.free(self._name)
 
     def stored(self, sha256: str) -> None:
         """Note the SHA-256, in hexadecimal, of a file of the release, before that file gets its name.
@@ -365,11 +350,11 @@ class Reservation:
             raise UsageError("the reservation is not committed", hint="commit it before anything is drawn")
         given: object = sha256
         if not isinstance(given, str) or not HASH.fullmatch(given):
-            raise InvalidParameter(
-                "sha256", None, "is no SHA-256", hint="give 64 lower-case hexadecimal digits"
-            )
+            hint = "give 64 lower-case hexadecimal digits"
+            raise InvalidParameter("sha256", None, "is no SHA-256", hint=hint)
         if sha256 not in self._known:
-            self._ledger._append(Stored(self.subject, self._wanted.unit, self.draw, sha256))
+            with self._ledger._write() as tables:
+                tables.append(Stored(self.subject, self._wanted.unit, self.draw, sha256), int(time.time()))
             self._known.add(sha256)
 
     def __enter__(self) -> Reservation:
