@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from service_client import photo, release
 
-from dpveil.core.certificate_text import parse_certificate
+from dpveil.core.certificate import parse_certificate
 from dpveil.service.checked import checked
 from dpveil.service.problems import WorkerEnded
 from dpveil.service.wire import MOST_NOTES

@@ -13,7 +13,7 @@ from dpveil.bench.cells import MOST_BYTES, Cell, code_digest
 from dpveil.bench.report import page
 from dpveil.bench.table import COLUMNS, UTILITY, Row, rows, to_csv, utility
 from dpveil.bench.times import COLUMNS as COLUMNS_OF_TIMES
-from dpveil.core.certificate import this_tool
+from dpveil.core.envelope import this_tool
 from dpveil.core.numbers import Json
 from dpveil.errors import DataError, OutputError
 from dpveil.io import is_present, make_folder, received, write_together

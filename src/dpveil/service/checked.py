@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from dpveil.core.certificate_text import parse_certificate, parse_guarantee
+from dpveil.core.certificate import parse_certificate, parse_guarantee
 from dpveil.io import FORMATS
 from dpveil.io.containers import format_name
 from dpveil.service.problems import WorkerEnded
