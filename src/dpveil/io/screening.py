@@ -10,13 +10,10 @@ from typing import Final
 
 from dpveil.core.photo import Grid
 from dpveil.io.containers import WEBP_GRID, png_header, webp_header
-from dpveil.io.gif import lean_gif
-from dpveil.io.heif import lean_heif
+from dpveil.io.heif import stated
 from dpveil.io.jpeg import lean_jpeg
-from dpveil.io.netpbm import lean_netpbm
 from dpveil.io.orientation import Turn
 from dpveil.io.refused import COPY_AGAIN, LIMIT, Refused, animation, damaged
-from dpveil.io.tiff import check_tiff
 
 
 @dataclass(frozen=True)
@@ -76,38 +73,26 @@ def _jpeg(data: bytes, max_pixels: int, notes: list[str]) -> Screened:
     return Screened(lean.data, words=(lean.exif, lean.xmp))
 
 
-def _tiff(data: bytes, max_pixels: int, notes: list[str]) -> Screened:
-    check_tiff(data)
+def _plain(data: bytes, max_pixels: int, notes: list[str]) -> Screened:
     return Screened(data)
-
-
-def _bmp(data: bytes, max_pixels: int, notes: list[str]) -> Screened:
-    return Screened(data)
-
-
-def _gif(data: bytes, max_pixels: int, notes: list[str]) -> Screened:
-    return Screened(lean_gif(data, lambda width, height: check_pixels(width, height, max_pixels)))
-
-
-def _netpbm(data: bytes, max_pixels: int, notes: list[str]) -> Screened:
-    return Screened(lean_netpbm(data, lambda width, height: check_pixels(width, height, max_pixels)))
 
 
 def _heif(name: str, data: bytes, max_pixels: int, notes: list[str]) -> Screened:
-    lean = lean_heif(data, name, lambda width, height: check_pixels(width, height, max_pixels))
-    if lean.depth > 8:
-        notes.append(f"{lean.depth}-bit colour was rounded to 8 bits")
-    return Screened(lean.data, lean.grid, turn=lean.turn, size=lean.size)
+    found = stated(data, name)
+    check_pixels(*found.size, max_pixels)
+    if found.depth > 8:
+        notes.append(f"{found.depth}-bit colour was rounded to 8 bits")
+    return Screened(data, found.grid, turn=found.turn, size=found.size)
 
 
 CHECKS: Final[dict[str, Callable[[bytes, int, list[str]], Screened]]] = {
     "PNG": _png,
     "WEBP": _webp,
     "JPEG": _jpeg,
-    "TIFF": _tiff,
-    "BMP": _bmp,
-    "GIF": _gif,
-    "Netpbm": _netpbm,
+    "TIFF": _plain,
+    "BMP": _plain,
+    "GIF": _plain,
+    "Netpbm": _plain,
     "HEIC": partial(_heif, "HEIC"),
     "AVIF": partial(_heif, "AVIF"),
 }
