@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
-from dpveil.batch.process import ONE_THREAD
 from dpveil.core.environment import passed_on
 from dpveil.errors import DPVeilError, OutputError
+from dpveil.processes import ONE_THREAD
 from dpveil.service import log
 from dpveil.service.limits import Limits
 from dpveil.service.problems import Busy, WorkerEnded, refusal
