@@ -17,6 +17,7 @@ import importlib
 import json
 import math
 import os
+import select
 import signal
 import struct
 import subprocess
@@ -34,6 +35,8 @@ LENGTHS: Final = struct.Struct(">IQ")
 MOST_JSON: Final = 1 << 20
 MOST_BYTES: Final = 1 << 33
 """Most bytes of JSON and of arrays in a message; who hears a stranger's answer states a lower limit."""
+PIECE: Final = 1 << 20
+"""Bytes that are read at one go; pipes hold as many, where the system lets them."""
 TYPES: Final = ("|u1", "|b1", "<i8", "<f4", "<f8")
 """Types of arrays in messages."""
 MOST_DIMENSIONS: Final = 8
@@ -131,7 +134,9 @@ class Channel:
     def send(self, told: Any, *arrays: np.ndarray | bytes) -> None:
         """Send a message; raises `OSError` if the other end is gone."""
         for part in packed(told, arrays):
-            self.writes.write(part)
+            rest = memoryview(part)
+            while rest:
+                rest = rest[self.writes.write(rest) :]
         self.writes.flush()
 
     def receive(self, most: int = MOST_BYTES) -> Message | None:
@@ -139,12 +144,27 @@ class Channel:
 
         Raises `ValueError` for what is no message.
         """
-        head = self.reads.read(LENGTHS.size)
+        head = self._exactly(LENGTHS.size)
         if len(head) < LENGTHS.size:
             return None
         text, size = lengths(head, most)
-        said, contents = self.reads.read(text), self.reads.read(size)
+        said, contents = self._exactly(text), self._exactly(size)
         return unpacked(said, contents) if len(contents) == size else None
+
+    def _exactly(self, size: int) -> bytes:
+        """Return so many bytes, in memory as they arrive, or fewer at the end."""
+        parts: list[bytes] = []
+        while size:
+            parts.append(part := self.reads.read(min(size, PIECE)))
+            if not part:
+                break
+            size -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    @property
+    def silent(self) -> bool:
+        """Whether there is nothing to read: neither a message nor the end; for a parent's end."""
+        return not self.reads.closed and not select.select([self.reads], [], [], 0)[0]
 
 
 # In the child
@@ -250,11 +270,17 @@ class Child:
             command(target, memory, *arguments),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            bufsize=0,  # so that all that was sent unasked is seen
             stderr=subprocess.DEVNULL,  # what libraries print may tell of photos
             env=environment(confined=memory > 0) | (ONE_THREAD if one_thread else {}),
             start_new_session=True,  # an interruption is for this process, which ends the other one
         )
         self.channel = Channel(self.process.stdout, self.process.stdin)  # type: ignore[arg-type]
+        for stream in (self.process.stdout, self.process.stdin):
+            with suppress(ImportError, AttributeError, OSError):  # not here, or not that large
+                import fcntl
+
+                fcntl.fcntl(stream.fileno(), fcntl.F_SETPIPE_SZ, PIECE)  # type: ignore[union-attr]
 
     def ask(self, told: Any, *arrays: np.ndarray | bytes, seconds: float, most: int = MOST_BYTES) -> Message:
         """Return the answer to a question; raises `Ended`, and then the process is gone."""
