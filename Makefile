@@ -27,7 +27,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo test untraced audit audit-deep fuzz fuzz-certificates fuzz-clips fuzz-documents fuzz-networks fuzz-service dockerfile slow dist dist-check lint format types docs serve page bench reproduction lock clean scale text
+.PHONY: help venv demo test coverage audit audit-deep fuzz fuzz-certificates fuzz-clips fuzz-documents fuzz-networks fuzz-service dockerfile slow dist dist-check lint format types docs serve bench reproduction lock clean scale
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -43,16 +43,18 @@ $(BIN)/python:
 	  echo "$$found cannot make virtual environments: install its venv module (on Debian: python3-venv)" >&2; exit 1; }
 	@$(INSTALL) pip
 
-# dpveil-faces brings trained files, on terms of their own (see its LICENSE-NOTICE); dpveil-research the papers' experiments.
+# dpveil-faces brings trained files, on terms of their own (see its LICENSE-NOTICE); dpveil-research the papers'
+# experiments; dpveil-audit the command `dpveil audit`.
 FACES := packages/dpveil-faces
 RESEARCH := packages/dpveil-research
+AUDIT := packages/dpveil-audit
 # Modules of others are compiled when they are first imported: compiling all of them takes half a minute.
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile
-SETTINGS := pyproject.toml constraints.txt src/dpveil/assets/requirements-faces.txt $(FACES)/pyproject.toml $(RESEARCH)/pyproject.toml
+SETTINGS := pyproject.toml constraints.txt src/dpveil/assets/requirements-faces.txt $(FACES)/pyproject.toml $(RESEARCH)/pyproject.toml $(AUDIT)/pyproject.toml
 
 $(VENV)/installed-%: $(BIN)/python $(SETTINGS)
 	@echo "installing dpveil[$*] into $(VENV)"
-	@$(INSTALL) -c constraints.txt -e '.[$*]' -e $(FACES) $(if $(filter dev,$*),-e $(RESEARCH))
+	@$(INSTALL) -c constraints.txt -e '.[$*]' -e $(FACES) $(if $(filter dev,$*),-e $(RESEARCH) -e $(AUDIT))
 	@$(if $(filter dev bench demo,$*),$(BIN)/dpveil install faces --yes >/dev/null)
 	@$(BIN)/python -m compileall -q src packages
 	@touch $@
@@ -65,16 +67,13 @@ demo: $(DEMO) ## release a photograph at several budgets into demo/releases/, wi
 # One process for each core, so one thread in each; PYTEST_ARGS="-n 0" gives one process, for a debugger. The C
 # library keeps the memory of freed arrays, for most of the system's time goes into fetching it anew.
 KEEP_MEMORY := MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_THRESHOLD_=4294967296
-test: $(DEV) ## run the tests, the doctests and the code of the documentation; coverage at least 90 % (coverage report)
-	@rm -f .coverage .coverage.*
-	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(KEEP_MEMORY) $(BIN)/python -m pytest -n logical --maxprocesses 4 \
-	  --dist worksteal -m "not slow" --cov --cov-report= --durations=25 --durations-min=3 $(PYTEST_ARGS)
+test: $(DEV) ## run the tests, the doctests and the code of the documentation
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(KEEP_MEMORY) RAY_worker_niceness=0 \
+	  $(BIN)/python -m pytest -n logical --maxprocesses 4 \
+	  --dist worksteal -m "not slow" --durations=25 --durations-min=3 $(PYTEST_ARGS)
 
-untraced: $(DEV) ## write anew which long tests `make test` runs without measuring coverage
-	@: > tests/untraced.txt
-	@$(MAKE) --no-print-directory test PYTEST_ARGS="--cov-context=test --cov-report= --junitxml=.coverage.xml -o junit_family=xunit1"
-	@$(BIN)/python tests/choose_untraced.py .coverage .coverage.xml tests/untraced.txt
-	@rm -f .coverage.xml
+coverage: $(DEV) ## the same, with how many lines and branches of the code the tests reach, in htmlcov/
+	@$(MAKE) --no-print-directory test PYTEST_ARGS="--cov --cov-report=html --cov-report=term:skip-covered $(PYTEST_ARGS)"
 
 audit: $(DEV) ## audit every method and sampler with fresh secure bits, and kill the mutants
 	@$(BIN)/dpveil audit
@@ -112,23 +111,8 @@ dockerfile: $(DEV) .venv-outside/installed ## lint the Dockerfile; as root on Li
 	@.venv-outside/bin/hadolint Dockerfile
 	@$(BIN)/python tests/service/run_dockerfile.py
 
-data-sets: $(DEV) ## try data sets of other libraries, Parquet files, a server of S3, and cards in mlcroissant, in .venv-data-sets
-	@$(BIN)/python -m venv --clear .venv-data-sets
-	@.venv-data-sets/bin/python -m pip install --quiet -c constraints.txt -e '.[test,data,remote,train]' webdataset mlcroissant moto flask flask-cors
-	@.venv-data-sets/bin/python -m pip install --quiet --no-deps albumentations==2.0.8 albucore==0.0.24 'stringzilla<4' simsimd
-	@.venv-data-sets/bin/python -m pip install --quiet pydantic
-	@NO_ALBUMENTATIONS_UPDATE=1 .venv-data-sets/bin/python -m pytest -n 0 tests/data_sets tests/cli/test_cli_card.py tests/batch/test_batch_parquet.py tests/batch/test_batch_urls.py $(PYTEST_ARGS)
-
-scale: $(DEV) ## try clusters of Ray, also over S3, Daft, and Spark (needs Java), in .venv-scale: several nodes on this machine, killed at random
-	@$(BIN)/python -m venv --clear .venv-scale
-	@.venv-scale/bin/python -m pip install --quiet -c constraints.txt -e '.[test,scale,remote]' daft pyspark pandas moto flask flask-cors
-	@RAY_USAGE_STATS_ENABLED=0 RAY_worker_niceness=0 .venv-scale/bin/python -m pytest -n 0 tests/scale $(PYTEST_ARGS)
-	@RAY_USAGE_STATS_ENABLED=0 .venv-scale/bin/python tests/scale/kill_cluster.py --photos $(PHOTOS)
-
-text: $(DEV) ## try the finder of text with its network, in .venv-text
-	@$(BIN)/python -m venv --clear .venv-text
-	@.venv-text/bin/python -m pip install --quiet -c constraints.txt -e '.[test,text]'
-	@.venv-text/bin/python -m pytest -n 0 tests/regions/test_regions_text.py tests/regions/test_text_network.py tests/attacks/test_text.py $(PYTEST_ARGS)
+scale: $(DEV) ## kill workers and nodes of a cluster of Ray at random while it releases PHOTOS photos
+	@RAY_USAGE_STATS_ENABLED=0 RAY_worker_niceness=0 $(BIN)/python tests/scale/kill_cluster.py --photos $(PHOTOS)
 
 slow: $(DEV) ## run the tests that take minutes
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
@@ -164,10 +148,6 @@ docs: $(DEV) ## build the documentation into site/
 serve: $(DEV) ## show the documentation on http://127.0.0.1:8000 and rebuild it on changes
 	@$(BIN)/mkdocs serve
 
-page: $(DEV) ## try the service's page in Chromium (on Debian: apt-get install chromium), by real clicks
-	@$(INSTALL) -c constraints.txt -e '.[browser]'
-	@$(BIN)/python -m pytest -n 0 tests/service/test_page_in_browser.py $(PYTEST_ARGS)
-
 # A peer that needs an older scikit-learn than its requirements say; without it its figures are left out.
 .venv-diffprivlib/bin/python: $(BIN)/python
 	@$(BIN)/python -m venv .venv-diffprivlib
@@ -193,6 +173,6 @@ lock: $(BIN)/python ## rewrite constraints.txt with the newest versions
 	@rm -rf $(VENV)/lock && mv constraints.new constraints.txt
 
 clean: ## remove everything that make has made
-	@rm -rf $(VENV) .venv-diffprivlib .venv-outside .venv-data-sets .venv-scale .venv-text demo site build dist htmlcov .coverage .coverage.* \
+	@rm -rf $(VENV) .venv-diffprivlib .venv-outside demo site build dist htmlcov .coverage .coverage.* \
 	  .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

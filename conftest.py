@@ -9,24 +9,16 @@ import signal
 import socket
 import sys
 import tempfile
-import threading
-import tomllib
 from collections import Counter
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
 
-from first_calls import Now, check_first_calls
-
 ROOT = Path(__file__).parent
 collect_ignore_glob = ["tests/fixtures/*"]
-if not (find_spec("torch") and find_spec("onnx")):
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    collect_ignore_glob += settings["tool"]["coverage"]["report"]["omit"]
 SHARED = ROOT.parent / "shared" / "data"
 MEMORY_DISK, ROOM = Path("/dev/shm"), 2 << 30  # noqa: S108  only new folders of our own are used
 
@@ -34,18 +26,12 @@ MEMORY_DISK, ROOM = Path("/dev/shm"), 2 << 30  # noqa: S108  only new folders of
 if "TMPDIR" not in os.environ and MEMORY_DISK.is_dir() and shutil.disk_usage(MEMORY_DISK).free > ROOM:
     os.environ["TMPDIR"], tempfile.tempdir = str(MEMORY_DISK), None
 
-TRACED = "COVERAGE_PROCESS_CONFIG"
-"""What tells Python processes that tests start to measure coverage, too."""
-
 # Before numba is imported: compiled code of a test run stays with the test run's other leftovers.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / "numba"))
 
 # The same examples every time, on however slow a machine.
 hypothesis.settings.register_profile("dpveil", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("dpveil")
-
-# Before the packages are imported whose functions are checked.
-check_first_calls()
 
 # Hardly any object that collecting makes can be freed, and looking for those takes almost half of its time.
 gc.disable()
@@ -56,12 +42,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark most cases of the tests in `tests/slow.txt` as slow, and measure coverage where it is worth it."""
-    thin(items)
-    trace(items)
-
-
-def thin(items: list[pytest.Item]) -> None:
     """Mark as slow all cases but each n-th of the tests in `tests/slow.txt`; with 0, all of them.
 
     They take long, and one case finds what the others do, or nearly so; `make slow` runs all.
@@ -76,51 +56,10 @@ def thin(items: list[pytest.Item]) -> None:
         met[test] += 1
 
 
-def trace(items: list[pytest.Item]) -> None:
-    """Measure coverage in the first case of each test only, and not in `tests/untraced.txt`.
-
-    On Python 3.11 a tracer takes two to four times the time of plain Python, most of it in further cases of a
-    test, which seldom reach other lines, and in long tests that reach nothing which others do not.
-    What is reported is a lower bound.
-    """
-    traced = set((ROOT / "tests" / "untraced.txt").read_text(encoding="utf-8").split())
-    for item in items:
-        test = item.nodeid.partition("[")[0]
-        if test in traced:
-            item.add_marker("no_cover")
-        traced.add(test)
-
-
 def pytest_collection_finish() -> None:
     """Free memory as usual from here on; what was collected stays."""
     gc.enable()
     gc.freeze()
-
-
-@pytest.hookimpl(wrapper=True, trylast=True)
-def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Run tests that are not measured, and processes that they start, without any tracer.
-
-    pytest-cov pauses one tracer, and in xdist's workers there are others below it, which go on.
-    """
-    tracer, of_threads = sys.gettrace(), threading.gettrace()
-    if tracer is None or not item.get_closest_marker("no_cover"):
-        return (yield)
-    sys.settrace(None)
-    threading.settrace(None)  # type: ignore[arg-type]
-    of_processes = os.environ.pop(TRACED, None)
-    try:
-        return (yield)
-    finally:
-        if of_processes is not None:
-            os.environ[TRACED] = of_processes
-        threading.settrace(of_threads)  # type: ignore[arg-type]
-        sys.settrace(tracer)
-
-
-def pytest_runtest_setup() -> None:
-    """Begin to count calls anew."""
-    Now.test += 1
 
 
 @pytest.fixture(scope="session")

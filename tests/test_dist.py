@@ -69,6 +69,7 @@ def test_in_an_empty_environment_it_releases_verifies_explains_and_audits(built,
     asked = ["--method", "dp-pix", "--epsilon", "1", "--block", "16", "--neighbourhood", "256"]
     told = run(bin_ / "dpveil", "explain", *asked, "--size", "128x128", "--json")
     assert json.loads(told)["guarantee"]["epsilon"] == 1
+    run(*install, str(ROOT / "packages/dpveil-audit"))
     assert "dp-pix" in run(bin_ / "dpveil", "audit", "dp-pix")
     if kind == "wheel":
         places = {".": str(built[kind]), "packages/dpveil-faces": str(ROOT / "packages/dpveil-faces")}

@@ -87,7 +87,7 @@ _load, _ = lazy(
     verify="verifying",
     verify_each="verifying",
 )
-_MODULES: Final = ("audit", "datasets", "numbers", "scale", "video")
+_MODULES: Final = ("datasets", "numbers", "scale", "video")
 """Modules that are loaded when accessed as attributes."""
 
 

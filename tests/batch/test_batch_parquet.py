@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,17 +19,15 @@ from dpveil.cli import run
 from dpveil.cli.run_report import exit_code
 from dpveil.core.certificate import MOST_BYTES
 from dpveil.errors import OutputError, PhotoError, UsageError
-from dpveil.io.parquet import Rows, _schema
+from dpveil.io.parquet import Rows, _schema, any_rows, released_rows
 from dpveil.io.refused import Refused
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import parse
 
-arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed: make data-sets runs this")
+arrow = pytest.importorskip("pyarrow", reason="needs the extra data")
 parquet = pytest.importorskip("pyarrow.parquet")
 TIMES = Path("times")
-BARE: dict[str, Any] = {"compression": "none", "use_dictionary": False, "write_statistics": False}
-"""How releases are written, so that nothing but their values is in a file."""
 
 
 @pytest.fixture(autouse=True)
@@ -325,14 +324,39 @@ def test_a_dictionary_that_makes_far_more_of_a_file_is_refused(monkeypatch: pyte
             released("b.parquet")
 
 
-def test_pages_of_what_exists_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_of_what_exists_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     write(pictures(1))
     assert counts(released("a.parquet")) == (1, 0, 0)
     row = {**held()[0], "certificate": "x" * (1 << 20)}
     parquet.write_table(arrow.Table.from_pylist([row], _schema()), "out/a.parquet", compression="zstd")
-    monkeypatch.setattr("dpveil.io.pages.MOST_PAGES", 1 << 16)
+    monkeypatch.setattr("dpveil.io.parquet.MOST_GROUP", 1 << 16)
     with pytest.raises(OutputError, match="decompresses to"):
         released("a.parquet")
+    assert "decompresses to" in results()[""]
+
+
+def test_rows_that_do_not_add_up_and_damaged_columns_are_one_line() -> None:
+    """pyarrow would end the process where it is asked for a column of which the statistics are damaged."""
+    rows = [{"image": None, "certificate": None, "row": 300}] * 130
+    parquet.write_table(arrow.Table.from_pylist(rows, _schema()), "a.parquet")
+    whole = bytearray(Path("a.parquet").read_bytes())
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    at = whole.find(b"\x16\x84\x02", footer)  # 130 rows, by the file
+    Path("b.parquet").write_bytes(whole[:at] + b"\x16\x82\x01" + whole[at + 3 :])
+    with Path("b.parquet").open("rb") as file:
+        for read in (lambda f: [*any_rows(f)], lambda f: released_rows(f, 9, 9), Rows):
+            with pytest.raises(Refused, match="another number of rows"):
+                read(file)
+    for place in range(footer, len(whole) - 8, 7):
+        Path("c.parquet").write_bytes(whole[:place] + bytes([whole[place] ^ 3]) + whole[place + 1 :])
+        assert results("c.parquet")
+
+
+def test_without_its_reader_a_file_is_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    write(pictures(1))
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    (only,) = verify_inside(Path("a.parquet"))
+    assert (only.status, only.sound) == ("unchecked", False)
 
 
 def results(path: str = "out/a.parquet") -> dict[str, str]:
@@ -348,10 +372,10 @@ def test_releases_in_a_file_verify_as_files_do(capsys: pytest.CaptureFixture[str
     assert run(["verify", "out"]) == 0
     assert capsys.readouterr().out.startswith("consistent    out/a.parquet  3 releases: each 1-DP")
     two = parquet.read_table("out/a.parquet").select(["image", "certificate"]).slice(1)
-    parquet.write_table(two.replace_schema_metadata(), "b.parquet", **BARE)
+    parquet.write_table(two.replace_schema_metadata(), "b.parquet")
     assert "has the path '000000001.png'" in results("b.parquet")["000000000.png"]
     rows = [{**row, "image": {**row["image"], "path": None}} for row in held()]
-    parquet.write_table(arrow.Table.from_pylist(rows, _schema()).drop_columns("row"), "b.parquet", **BARE)
+    parquet.write_table(arrow.Table.from_pylist(rows, _schema()).drop_columns("row"), "b.parquet")
     assert set(results("b.parquet").values()) == {"consistent"}
 
 
@@ -365,7 +389,7 @@ def test_whatever_is_wrong_in_a_file_fails(capsys: pytest.CaptureFixture[str]) -
     rows[3]["row"] = 5
     rows[3]["image"]["path"] = None
     rows[4]["row"] = None
-    parquet.write_table(arrow.Table.from_pylist(rows, _schema()), "out/a.parquet", **BARE)
+    parquet.write_table(arrow.Table.from_pylist(rows, _schema()), "out/a.parquet")
     found = results()
     assert found.pop("000000005.png") == "it has the name of another before it"
     assert [*found.values()] == [
@@ -392,10 +416,6 @@ def test_files_that_are_not_of_releases_alone_are_one_line(monkeypatch: pytest.M
     monkeypatch.setattr("dpveil.io.parquet.MOST_TOGETHER", 12_000)
     rows = [{**held()[0], "row": row, "certificate": "x" * 5000} for row in range(90)]
     monkeypatch.setattr("dpveil.io.parquet.MOST_TIMES", 0)
-    parquet.write_table(arrow.Table.from_pylist(rows, _schema()), "b.parquet", **BARE)
+    parquet.write_table(arrow.Table.from_pylist(rows, _schema()), "b.parquet")
     assert "it holds more than" in results("b.parquet")[""]
     assert "what follows in it was not verified" in results("b.parquet")[""]
-    monkeypatch.setattr("dpveil.io.pages.MOST_PAGES", 1 << 16)
-    rows = [{**held()[0], "certificate": "x" * (1 << 20)}]
-    parquet.write_table(arrow.Table.from_pylist(rows, _schema()), "b.parquet", compression="zstd")
-    assert "decompresses to" in results("b.parquet")[""]

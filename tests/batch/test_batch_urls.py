@@ -36,7 +36,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def store() -> Iterator[Any]:
     """Yield fsspec's memory, empty before and after."""
-    fsspec = pytest.importorskip("fsspec", reason="make data-sets installs fsspec")
+    fsspec = pytest.importorskip("fsspec", reason="needs the extra remote")
     memory = fsspec.filesystem("memory")
     memory.store.clear()
     yield memory
@@ -529,7 +529,7 @@ def test_folders_and_urls_go_both_ways_and_shards_with_them(store: Any) -> None:
 
 
 def test_rows_of_a_parquet_file_go_to_one(store: Any) -> None:
-    pyarrow = pytest.importorskip("pyarrow", reason="make data-sets installs pyarrow")
+    pyarrow = pytest.importorskip("pyarrow", reason="needs the extra data")
     parquet = pytest.importorskip("pyarrow.parquet")
     parquet.write_table(pyarrow.table({"image": [picture(9), picture(10)]}), "rows.parquet")
     store.pipe_file("/bucket/in/rows.parquet", Path("rows.parquet").read_bytes())

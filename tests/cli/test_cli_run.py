@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer.main
 from PIL import Image
 
 from command_lines import last
 from dpveil.batch import Entry, Failure
-from dpveil.cli import EMPTY, exits, obfuscate
+from dpveil.cli import EMPTY, app, exits, obfuscate
 from dpveil.cli.options import method_options
 from dpveil.cli.run_report import SHOWN_REASONS, refusals
 from dpveil.errors import PhotoError
@@ -83,6 +84,17 @@ def test_every_help_shows_an_example(cli, command):
     assert code == 0
     assert f"Example:\n    dpveil {command or 'obfuscate'}" in out.replace("Examples:", "Example:")
     assert "None" not in out
+
+
+@pytest.mark.parametrize("name", ["audit"])
+def test_a_command_of_a_package_that_is_not_installed_names_it(cli, name, monkeypatch):
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: ())
+    monkeypatch.setattr("dpveil.cli._program", lambda: typer.main.get_command(app))
+    code, out, err = cli(name, "--json")
+    assert (code, err.count("\n")) == (2, 1)
+    assert f"pip install dpveil-{name}" in err
+    assert json.loads(out)["hint"] == f"pip install dpveil-{name}"
+    assert cli("--help")[0] == 0
 
 
 def test_help_and_version_import_nothing_heavy():

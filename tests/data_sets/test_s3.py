@@ -24,9 +24,9 @@ import dpveil
 from dpveil.ledger import Ledger, Limit
 from s3_made import MARKERS, SETTINGS, served
 
-boto3 = pytest.importorskip("boto3", reason="make data-sets installs moto")
-pytest.importorskip("s3fs", reason="make data-sets installs s3fs")
-pytest.importorskip("moto", reason="make data-sets installs moto")
+boto3 = pytest.importorskip("boto3", reason="needs moto")
+pytest.importorskip("s3fs", reason="needs the extra remote")
+pytest.importorskip("moto", reason="needs moto")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 COMMAND = ("--method", "dp-pix", "--epsilon", "1", "--block", "8", "--neighbourhood", "16", "--json")

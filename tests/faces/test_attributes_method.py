@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from made_nobody import crop, gallery, model
 
-from dpveil.audit.distributions import finite_distribution
-from dpveil.audit.fit import fit
 from dpveil.errors import InvalidParameter, ModelError, UnknownName
 from dpveil.faces import attributes as attributes_module
 from dpveil.faces.attribute_model import VALUES
 from dpveil.faces.attributes import Attributes
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import log_above
+from dpveil_audit.distributions import finite_distribution
+from dpveil_audit.fit import fit
 
 NAMES = ("gender", "age")
 SIZE = {"height": 90, "width": 70, "channels": 3}

@@ -12,8 +12,6 @@ from made_nobody import CARD
 import dpveil.assets.defaults
 from dpveil.assets import save
 from dpveil.assets.reference import terms_of
-from dpveil.audit.distributions import finite_distribution
-from dpveil.audit.fit import fit
 from dpveil.errors import InvalidParameter, ModelError, UsageError
 from dpveil.faces import TABLE
 from dpveil.faces.face_gallery import FaceGallery, webp
@@ -21,6 +19,8 @@ from dpveil.faces.gallery import Gallery
 from dpveil.mechanisms.choice.rank_choice import LAWS, RankChoice
 from dpveil.mechanisms.latent.base import TIME
 from dpveil.noise.bits import SeededBits
+from dpveil_audit.distributions import finite_distribution
+from dpveil_audit.fit import fit
 
 SIZE = {"height": 90, "width": 70, "channels": 3}
 BY_HASH = "gallery sha256:" + 64 * "a"

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpveil.audit.faces.case import reference
 from dpveil.catalogue import build
 from dpveil.codecs import GAN
 from dpveil.errors import InvalidParameter, UnknownName, UsageError
@@ -18,6 +17,7 @@ from dpveil.faces.attribute_model import VALUES
 from dpveil.faces.told import Told
 from dpveil.mechanisms.latent import LatentMechanism
 from dpveil.noise.bits import SeededBits
+from dpveil_audit.faces.gallery import reference
 
 sys.path.append(str(Path(__file__).parent.parent / "codecs"))
 from made_gan import SIDE, made

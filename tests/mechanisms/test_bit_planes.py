@@ -7,13 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpveil.audit.pixel.methods.bit_planes import coefficients, drawn_bits, truth
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import BitPlanes
 from dpveil.mechanisms.pixel.bit_planes.planes import MOST, Plane, allocated, bands, squared_error
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import TOTAL
 from dpveil.release.explain import explain
+from dpveil_audit.pixel.methods.bit_planes import coefficients, drawn_bits, truth
 
 BUDGETS = [{"epsilon": 7}, {"epsilon": 60}, {"rho": 2}, {"epsilon": 9, "delta": "1e-4"}]
 

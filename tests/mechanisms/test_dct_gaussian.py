@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from scipy import fft, special
 
-from dpveil.audit.pixel.methods.dct_right import coefficients, kernels
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DCTGaussian, DPPixGaussian
 from dpveil.mechanisms.pixel.dct import method as dct_gaussian
 from dpveil.mechanisms.pixel.dct.plan import Reach, reach_of
 from dpveil.mechanisms.pixel.dct.transform import BlockTransform
 from dpveil.noise.bits import SeededBits
+from dpveil_audit.pixel.methods.dct_gaussian import coefficients, kernels
 
 LEVELS = (0, 127, 255)
 

@@ -13,7 +13,6 @@ import pytest
 from scipy.stats import binom
 
 from dpveil.accounting.group import any_of
-from dpveil.audit.pixel.methods.dp_samp import clipped
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPSamp
 from dpveil.mechanisms.pixel.dp_samp import intensities as intensities_module
@@ -26,6 +25,7 @@ from dpveil.mechanisms.pixel.dp_samp.intensities import (
     most_shown,
 )
 from dpveil.noise.bits import SeededBits
+from dpveil_audit.pixel.methods.dp_samp import clipped
 
 HIDDEN = -1
 

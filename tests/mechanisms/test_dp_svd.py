@@ -15,7 +15,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from typer.testing import CliRunner
 
 import dpveil
-from dpveil.audit.pixel.methods.dp_svd import distribution_of_one_pixel
 from dpveil.cli import app
 from dpveil.core.guarantee import Scope
 from dpveil.errors import InvalidParameter
@@ -23,6 +22,7 @@ from dpveil.mechanisms.pixel import DPSVD
 from dpveil.mechanisms.pixel.dp_svd import method as dp_svd
 from dpveil.mechanisms.pixel.dp_svd.spectrum import STEPS, ball_radius, leading_triples, whole_values
 from dpveil.noise.bits import SeededBits
+from dpveil_audit.pixel.methods.dp_svd import distribution_of_one_pixel
 
 SILENT = 10**9
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpveil.audit.pixel.methods.bit_planes import coefficients, undone
 from dpveil.mechanisms.pixel.bit_planes.haar import COARSE, DETAIL, forward, inverse, padded
 from dpveil.noise.bits import SeededBits
+from dpveil_audit.pixel.methods.bit_planes import coefficients, undone
 
 
 def picture(seed, *shape):

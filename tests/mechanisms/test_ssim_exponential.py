@@ -6,12 +6,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpveil.audit.pixel.methods.ssim_exponential import evenly, log_distribution, outputs, ssim, windows_of
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import SSIMExponential
 from dpveil.mechanisms.pixel.ssim.method import _joined, _windows
 from dpveil.mechanisms.pixel.ssim.quality import error_on_grey, quality, shown_levels
 from dpveil.noise.bits import SeededBits
+from dpveil_audit.pixel.methods.ssim_exponential import evenly, log_distribution, outputs, ssim, windows_of
 
 # Quality
 

@@ -8,9 +8,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpveil.audit.distributions import finite_distribution
-from dpveil.audit.fit import fit
-from dpveil.audit.pixel.methods.ssim_exponential import clipped, evenly, log_distribution, outputs, ssim
 from dpveil.errors import NoiseError
 from dpveil.mechanisms.pixel.ssim import arithmetic, counted, loops, sampler, weights, workspace
 from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, choose, cut, decide, exp_minus, find
@@ -19,6 +16,9 @@ from dpveil.mechanisms.pixel.ssim.sampler import WindowSampler, ways
 from dpveil.mechanisms.pixel.ssim.workspace import set_up, set_up_listing
 from dpveil.noise import SeededBits, backend
 from dpveil.noise.gaussian import below_exp
+from dpveil_audit.distributions import finite_distribution
+from dpveil_audit.fit import fit
+from dpveil_audit.pixel.methods.ssim_exponential import clipped, evenly, log_distribution, outputs, ssim
 
 WAYS = ("enumeration", "rejection", "counts")
 WINDOWS = [([141, 73, 73, 0], 2), ([1, 93, 94, 192], 4), ([5], 16), ([0, 0, 0, 0], 3), ([255, 0, 255, 9], 3)]

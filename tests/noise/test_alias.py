@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpveil.audit.distributions import finite_distribution
-from dpveil.audit.fit import fit
 from dpveil.errors import NoiseError
 from dpveil.noise import SeededBits
 from dpveil.noise.alias import build_alias, look_up
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import DigitTables, geometric_digit
 from dpveil.noise.lazy import LazyTable
+from dpveil_audit.distributions import finite_distribution
+from dpveil_audit.fit import fit
 
 laws = st.integers(1, 8).flatmap(lambda n: st.lists(st.integers(0, 50), min_size=n, max_size=n))
 

@@ -7,11 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpveil.audit.distributions import finite_distribution, gaussian_distribution
-from dpveil.audit.fit import fit, fit_pairs
 from dpveil.noise import SeededBits, backend, discrete_gaussian, gaussian, kernels
 from dpveil.noise.blocks import BlockTable, block_law
 from dpveil.noise.gaussian import below_exp, draw
+from dpveil_audit.distributions import finite_distribution, gaussian_distribution
+from dpveil_audit.fit import fit, fit_pairs
 
 WORK = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
 SMALL = {"column_bits": 4, "total_bits": 8, "accept_bits": 4, "reach": 2}

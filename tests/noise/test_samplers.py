@@ -6,13 +6,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpveil.audit.distributions import (
-    finite_distribution,
-    gaussian_distribution,
-    laplace_distribution,
-    laplace_residues,
-)
-from dpveil.audit.fit import fit, fit_pairs
 from dpveil.errors import NoiseError
 from dpveil.noise import (
     IntegerMatrix,
@@ -28,6 +21,13 @@ from dpveil.noise import (
 from dpveil.noise.gaussian import below_exp
 from dpveil.noise.laplace import DigitTables, draw
 from dpveil.noise.matrix import log_above
+from dpveil_audit.distributions import (
+    finite_distribution,
+    gaussian_distribution,
+    laplace_distribution,
+    laplace_residues,
+)
+from dpveil_audit.fit import fit, fit_pairs
 
 N = 400_000
 SCALES = [

@@ -21,10 +21,10 @@ from dpveil.io import urls
 from dpveil.scale import release_files
 from s3_made import MARKERS, SETTINGS, served
 
-ray = pytest.importorskip("ray", reason="make scale installs Ray")
-boto3 = pytest.importorskip("boto3", reason="make scale installs moto")
-pytest.importorskip("s3fs", reason="make scale installs s3fs")
-pytest.importorskip("moto", reason="make scale installs moto")
+ray = pytest.importorskip("ray", reason="needs the extra scale")
+boto3 = pytest.importorskip("boto3", reason="needs moto")
+pytest.importorskip("s3fs", reason="needs the extra remote")
+pytest.importorskip("moto", reason="needs moto")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 METHOD = ("--method", "dp-pix", "--epsilon", "1", "--block", "8")

@@ -13,7 +13,7 @@ from scale_made import PIX, Dying, paid, plain, png, releases
 
 from dpveil.scale import Mapper, Setup
 
-pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: make scale runs this")
+pyspark = pytest.importorskip("pyspark", reason="needs pyspark and Java")
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),
     pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java"),

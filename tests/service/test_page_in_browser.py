@@ -26,10 +26,8 @@ from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.ledger import Ledger, Limit
 from dpveil.service.keys import Keys
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs the extra browser: make page")
-axe = pytest.importorskip(
-    "axe_playwright_python.sync_playwright", reason="needs the extra browser: make page"
-)
+playwright = pytest.importorskip("playwright.sync_api", reason="needs the extra browser")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs the extra browser")
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (on Debian: chromium)")
 

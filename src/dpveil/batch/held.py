@@ -10,8 +10,7 @@ from typing import BinaryIO, Final
 
 from dpveil.batch.labels import LINK, LONGEST_RELEASE, ROW, refusal_of
 from dpveil.io.names import quoted
-from dpveil.io.pages import MOST_ROWS
-from dpveil.io.parquet import any_rows
+from dpveil.io.parquet import MOST_ROWS, any_rows
 from dpveil.io.refused import COPY_AGAIN, Refused
 from dpveil.io.tar import Member, members
 from dpveil.release.pair import Read
@@ -38,14 +37,14 @@ class Held:
 def held_members(file: BinaryIO, size: int) -> Iterator[Held]:
     """Yield what a .tar of `size` bytes holds, each as soon as image and certificate are known.
 
-    Memory is about 100 bytes for each member. Raises `Refused` where it is damaged, or holds what is in none
-    of its members; of what waits for its other part then, nothing is said.
+    Memory is about 100 bytes for each member. Raises `Refused` where it is damaged; of what waits for its
+    other part then, nothing is said.
     """
     seen = set[bytes]()
     waiting = dict[str, Member]()
-    for member in members(file, size, bare=True):
+    for member in members(file, size):
         name = member.name.removeprefix("./")
-        if member.folder and name[-1:] in ("", "/"):
+        if member.folder:
             continue
         short = blake2b(name.encode("utf-8", "surrogateescape"), digest_size=8).digest()
         problem = _problem(member, name, twice=short in seen)

@@ -14,7 +14,7 @@ from dpveil.bench.items import MOST_PIXELS, Item
 from dpveil.core.photo import Photo
 from dpveil.errors import UsageError
 from dpveil.io import FORMATS, read_bytes
-from dpveil.io.shards import LARGEST, SHARD, open_shard
+from dpveil.io.tar import LARGEST, SHARD, open_shard
 
 MOST_FACTS: Final = 1 << 16
 """Largest .json of a photo, in bytes."""

@@ -14,10 +14,9 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.api_key import api_key_app
-from dpveil.cli.audit import audit_command
 from dpveil.cli.card import card_command
 from dpveil.cli.certificate import certificate_app
-from dpveil.cli.command import Command, Commands
+from dpveil.cli.command import Command, Commands, Packaged, elsewhere
 from dpveil.cli.compare import compare_command
 from dpveil.cli.demo import demo_command
 from dpveil.cli.evaluate import evaluate_command
@@ -67,7 +66,7 @@ app.command("card", cls=Command, short_help="Write a data-set card of releases, 
     card_command
 )
 app.command("train", cls=Command, short_help="Learn a model of faces from public images.")(train_command)
-app.command("audit", cls=Command, short_help="Check that the code keeps what it promises.")(audit_command)
+app.command("audit", cls=Packaged, short_help="Check that the code keeps what it promises.")(elsewhere)
 app.command("install", cls=Command, short_help="Install what finds faces and their landmarks.")(
     install_command
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 from typer.core import TyperCommand, TyperGroup
@@ -22,6 +23,9 @@ ELSEWHERE: Final = {"if_none": "dpveil obfuscate --if-none"}
 
 TABLES: Final = ("--people",)
 """Options whose value is a path or a word."""
+
+PACKAGED: Final = "dpveil.commands"
+"""The group of entry points by which distributions of their own bring commands."""
 
 OTHERWISE: Final = {"anonymize": "obfuscate", "attack": "evaluate", "check": "verify", "release": "obfuscate"}
 """Commands by words that are not like their names."""
@@ -84,6 +88,34 @@ class Command(TyperCommand):
             return super().invoke(ctx)
         except DPVeilError as error:
             raise Refusal(error, options_of(ctx)) from error
+
+
+class Packaged(Command):
+    """A command from a distribution of its own, `dpveil-NAME`, which is loaded when it is called."""
+
+    @cached_property
+    def loaded(self) -> Any:
+        """The command itself, by its entry point; raises `UsageError` where nothing brings it."""
+        from importlib.metadata import entry_points
+
+        import typer.main
+
+        for found in entry_points(group=PACKAGED, name=str(self.name)):
+            one = typer.Typer(add_completion=False, rich_markup_mode=None)
+            one.command(self.name, cls=Command, short_help=self.short_help)(found.load())
+            return typer.main.get_command(one)
+        raise UsageError(
+            f"`dpveil {self.name}` is a package of its own, which is not installed",
+            hint=f"pip install dpveil-{self.name}",
+        )
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Return the context of the command itself."""
+        return self.loaded.make_context(info_name, args, parent, **extra)
+
+
+def elsewhere() -> None:
+    """Stand for the function of a `Packaged` command."""
 
 
 def _check_paths(named: str, option: Any, values: Sequence[Any]) -> None:

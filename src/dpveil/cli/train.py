@@ -166,7 +166,7 @@ def _expanded(images: list[Path]) -> tuple[Path, ...]:
     """
     from dpveil.io import FORMATS
     from dpveil.io.folders import UNWRITTEN, is_folder, walk
-    from dpveil.io.shards import SHARD
+    from dpveil.io.tar import SHARD
 
     files = [
         path

@@ -7,7 +7,10 @@ may crash, hang or take all memory, and do so elsewhere. Decoders are called dir
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -33,9 +36,7 @@ from dpveil import processes
 from dpveil.core.photo import Grid
 from dpveil.io.colour import RULES, Stored, to_levels
 from dpveil.io.containers import format_name, jpeg_grid
-from dpveil.io.exif import orientation, words_of
-from dpveil.io.orientation import TURNS, UPRIGHT, Turn, turned, turned_grid
-from dpveil.io.quiet import quiet_pillow
+from dpveil.io.orientation import TURNS, UPRIGHT, Turn, orientation, turned, turned_grid, words_of
 from dpveil.io.refused import COPY_AGAIN, SAVE_ANEW, Refused, animation, damaged
 from dpveil.io.screening import Screened, check_pixels, screened
 from dpveil.processes import Channel, Ended, Pool
@@ -301,3 +302,31 @@ def _turn(image: ImageFile.ImageFile, words: tuple[bytes, bytes] | None, notes: 
         notes.append("its EXIF data are unreadable, so it was taken as upright")
         return UPRIGHT
     return TURNS.get(value or 1, UPRIGHT)
+
+
+_lock = threading.Lock()
+_inside = 0
+_saved = warnings.catch_warnings()
+
+
+@contextmanager
+def quiet_pillow() -> Iterator[None]:
+    """Ignore warnings from Pillow's modules until the last thread has left this context.
+
+    Where two threads overlap, `warnings.catch_warnings` alone would leave one thread's filters in force for
+    ever; here the first thread to enter saves the filters and the last to leave restores them.
+    """
+    global _inside, _saved
+    with _lock:
+        if _inside == 0:
+            _saved = warnings.catch_warnings()
+            _saved.__enter__()
+            warnings.filterwarnings("ignore", module=r"PIL\.")
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                _saved.__exit__(None, None, None)

@@ -12,19 +12,22 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import accumulate
+from itertools import accumulate, count
 from typing import Any, BinaryIO, Final
 
-from dpveil.io.footer import FILLED, check_bare
 from dpveil.io.names import quoted
-from dpveil.io.pages import MOST_ROWS, MOST_TIMES, check_pages, check_stated, counts
 from dpveil.io.refused import COPY_AGAIN, Refused, Unread
 
 IMAGE: Final = "image"
 CERTIFICATE: Final = "certificate"
 ROW: Final = "row"
 MOST_FOOTER: Final = 1 << 27
-"""Most bytes, and most parts, of what a file says of itself."""
+"""Most bytes, and most parts, of what a file says of itself: pyarrow is told so."""
+MOST_ROWS: Final = 1 << 21
+"""Most rows of one file."""
+MOST_GROUP: Final = 1 << 28
+MOST_TIMES: Final = 100
+"""A file is refused if a group states more bytes than `MOST_GROUP`, and so many times those of the file."""
 MOST_TOGETHER: Final = 1 << 30
 """Most bytes of all rows together, unless the file itself is large: `MOST_TIMES` what it takes is fine."""
 KEPT: Final = 16
@@ -32,9 +35,6 @@ KEPT: Final = 16
 KEPT_BYTES: Final = 1 << 25
 SELECT: Final = f"give {IMAGE} (bytes and path), {CERTIFICATE} and {ROW} alone: nothing else is verified"
 MOST_NAMED: Final = 8
-LENGTH: Final = 4
-NUMBER: Final = 8
-"""Bytes of the length of a value, and of a number."""
 GROUP: Final = 64
 """Rows of a group that is written, and less if they are large."""
 GROUP_BYTES: Final = 1 << 26
@@ -56,14 +56,13 @@ class Rows:
     """
 
     def __init__(self, file: BinaryIO) -> None:
-        self._file, self._lock = file, threading.Lock()
+        self._lock = threading.Lock()
         self._size = file.seek(0, os.SEEK_END)
         with _refusing():
             self._table = _opened(file)
         self._column, self._leaf = _column(self._table.schema_arrow)
         with _refusing():
-            self._ends = list(accumulate(counts(self._table.metadata)))
-            check_stated(self._table.metadata, self._leaf)
+            self._ends = list(accumulate(_groups(self._table.metadata, self._size)))
         self._next, self._end = 0, 0
         self._values: Iterator[Any] = iter(())
         self._kept: deque[tuple[int, bytes | None]] = deque(maxlen=KEPT)
@@ -93,8 +92,6 @@ class Rows:
             return self._value()
 
     def _start(self, group: int) -> None:
-        with _refusing():
-            check_pages(self._file, self._table.metadata, self._leaf, range(group, group + 1))
         self._next, self._end = (self._ends[group - 1] if group else 0), self._ends[group]
         self._values = _values(self._table, self._leaf, [group])
 
@@ -121,52 +118,44 @@ def released_rows(file: BinaryIO, most: int, most_text: int) -> Iterator[tuple[i
     `most` are the most bytes of an image, and `most_text` of a certificate. Raises `Refused`, before the
     first, for any other file.
     """
-    size, together = file.seek(0, os.SEEK_END), 0
-    with _refusing():
-        table = _opened(file)
-        if not table.schema_arrow.equals(_schema()):
-            raise Refused("holds other columns than releases", COPY_AGAIN)
-        _check(file, table)
-        groups = range(table.num_row_groups)
     seen = set[int]()
-    for found in _all(table, groups):
-        row, image, text = found[ROW], found[IMAGE] or {}, found[CERTIFICATE]
-        together += sum(map(len, filter(None, (*image.values(), text))))
-        _check_together(together, size)
-        if row is None or not 0 <= row < MOST_ROWS or row in seen or not image.get("bytes") or text is None:
+    for row, _, image, text in any_rows(file, numbered=True):
+        if row is None or not 0 <= row < MOST_ROWS or row in seen or not image or text is None:
             raise Refused("holds a row twice, or a row that is no release", COPY_AGAIN)
-        if len(image["bytes"]) > most or len(text.encode()) > most_text:
+        if len(image) > most or len(text) > most_text:
             raise Refused("holds a release that is too large", COPY_AGAIN)
         seen.add(row)
-    return ((row[ROW], row[IMAGE]["bytes"], row[CERTIFICATE].encode()) for row in _all(table, groups))
+    return ((row or 0, image or b"", text or b"") for row, _, image, text in any_rows(file, numbered=True))
 
 
-def any_rows(file: BinaryIO) -> Iterator[tuple[int | None, str | None, bytes | None, bytes | None]]:
+def any_rows(
+    file: BinaryIO, *, numbered: bool = False
+) -> Iterator[tuple[int | None, str | None, bytes | None, bytes | None]]:
     """Yield row, path, image and certificate of all rows of a file with the columns of releases.
 
-    Where there is no column of rows, they are counted. Raises `Refused` for any other file, for one that
-    holds anything beside its rows, of which some may be found at its end only, and for damage.
+    Where there is no column of rows, they are counted, unless they are to be `numbered`. Raises `Refused` for
+    any other file, and for damage.
     """
     size, together = file.seek(0, os.SEEK_END), 0
     with _refusing():
         table = _opened(file)
         told = _schema()
-        if not any(table.schema_arrow.equals(each) for each in (told, told.remove(2))):
+        if not any(table.schema_arrow.equals(each) for each in (told, told.remove(2))[: 2 - numbered]):
             names = ", ".join(map(quoted, table.schema_arrow.names[:MOST_NAMED]))
             raise Refused(f"holds other columns than releases ({names})", SELECT)
-        _check(file, table)
-        told = table.schema_arrow.remove_metadata()
-        least = check_bare(file, table.metadata, (told, _noted(told)))
-    for number, found in enumerate(_all(table, range(table.num_row_groups))):
+        groups = [*range(len(_groups(table.metadata, size)))]
+    rows = _values(table, None, groups)
+    for number in count():
+        with _refusing():
+            found = next(rows, None)
+        if found is None:
+            return
         image, text = found[IMAGE] or {}, found[CERTIFICATE]
-        certificate, path = (None if told is None else told.encode() for told in (text, image.get("path")))
-        values = [each for each in (image.get("bytes"), path, certificate) if each is not None]
-        together += sum(map(len, values))
-        least -= sum(len(each) + LENGTH for each in values) + NUMBER * (found.get(ROW) is not None)
+        certificate = None if text is None else text.encode()
+        values = (image.get("bytes"), image.get("path"), certificate)
+        together += sum(len(each) for each in values if each is not None)
         _check_together(together, size)
         yield found.get(ROW, number), image.get("path"), image.get("bytes"), certificate
-    if least > 0:
-        raise Refused(*FILLED)
 
 
 def write_parquet(file: BinaryIO, releases: Iterable[tuple[int, str, bytes, bytes]]) -> None:
@@ -205,11 +194,20 @@ def _noted(schema: Any) -> Any:
     return schema.with_metadata({"huggingface": json.dumps({"info": {"features": features}})})
 
 
-def _check(file: BinaryIO, table: Any) -> None:
-    """Refuse a file of releases with too many rows, or with pages that take too much memory."""
-    counts(table.metadata)
-    check_stated(table.metadata, None)
-    check_pages(file, table.metadata, None)
+def _groups(told: Any, size: int) -> list[int]:
+    """Return the rows of each group in a file of `size` bytes; raises `Refused` for too many, or too large.
+
+    Nothing is asked of the columns' parts: pyarrow ends the process if what is said of these is damaged.
+    """
+    groups = [told.row_group(number) for number in range(told.num_row_groups)]
+    if told.num_rows != sum(group.num_rows for group in groups):
+        raise Refused("states another number of rows than its parts have", COPY_AGAIN)
+    if told.num_rows > MOST_ROWS:
+        raise Refused(f"has more than {MOST_ROWS:,} rows", "split it")
+    largest = max((group.total_byte_size for group in groups), default=0)
+    if largest > max(MOST_GROUP, MOST_TIMES * size):
+        raise Refused(f"decompresses to {largest:,} bytes", COPY_AGAIN)
+    return [group.num_rows for group in groups]
 
 
 def _opened(file: BinaryIO) -> Any:
@@ -249,16 +247,6 @@ def _check_together(together: int, size: int) -> None:
     most = max(MOST_TOGETHER, MOST_TIMES * size)
     if together > most:
         raise Refused(f"holds more than {most:,} bytes in a file of {size:,}", "split it, or copy it again")
-
-
-def _all(table: Any, groups: Iterable[int]) -> Iterator[dict[str, Any]]:
-    rows = _values(table, None, list(groups))
-    while True:
-        with _refusing():
-            row = next(rows, None)
-        if row is None:
-            return
-        yield row
 
 
 def _values(table: Any, leaf: str | None, groups: list[int]) -> Iterator[dict[str, Any]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
 from dpveil.core.certificate import Certificate
 from dpveil.core.guarantee import Guarantee
@@ -13,6 +15,8 @@ from dpveil.noise.bits import SEEDED as SEEDED_BITS
 from dpveil.release.found import passed_notes
 from dpveil.release.origins import stays
 from dpveil.release.words import bit_cautions, few_only, share, verdict
+
+UNREAD: Final = "its C2PA manifest was not looked into, which needs pip install 'dpveil[c2pa]'"
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,8 @@ class Verification:
         notes = (*bit_cautions(stated.bits if known else UNKNOWN), *verdict(stated.composition))
         if self.few_only:
             notes = (*notes, few_only(stated.composition))
+        if stated.output and stated.output.manifest and not find_spec("c2pa"):
+            notes = (*notes, UNREAD)
         if (output := stated.output) and (part := share(stated.regions, output.width, output.height)):
             notes = (part, *notes)
         passed = map(quoted, passed_notes(stated.passed_over))

@@ -20,7 +20,7 @@ from dpveil.core.photo import Photo
 from dpveil.errors import DPVeilError, PhotoError
 from dpveil.io import FORMATS, read, read_bytes
 from dpveil.io.names import shown
-from dpveil.io.shards import LARGEST, SHARD, open_shard
+from dpveil.io.tar import LARGEST, SHARD, open_shard
 from dpveil.io.writing import refusal
 from dpveil.noise.bits import SeededBits
 from dpveil.training.source import Source

@@ -14,7 +14,7 @@ from dpveil.core.photo import Photo
 from dpveil.errors import DPVeilError, PhotoError
 from dpveil.io import FORMATS, read_bytes
 from dpveil.io.names import shown
-from dpveil.io.shards import LARGEST, SHARD, open_shard
+from dpveil.io.tar import LARGEST, SHARD, open_shard
 from dpveil.training.by_hand import HandLabels
 from dpveil.training.crops import MOST_PIXELS
 

@@ -54,7 +54,7 @@ def container_of(source: Source) -> str:
         _check_boxes(source)
         return MOV
     if head.startswith(b"\x1a\x45\xdf\xa3"):
-        _check_segment(source, head)
+        _check_elements(source, *segment(source))
         return MATROSKA
     if head.startswith(b"RIFF") and head[8:12] == b"AVI ":
         _check_riff(source)
@@ -167,10 +167,10 @@ def _check_table(source: Source, kind: bytes, start: int, end: int) -> int:
     return count
 
 
-def _check_segment(source: Source, head: bytes) -> None:
-    """Check that the Matroska segment, if it states its size, ends within the file, and its parts fit it."""
+def segment(source: Source) -> tuple[int, int]:
+    """Return the offsets of the contents of a Matroska segment, which has to end within the file."""
     at = 4
-    width, size = number(head[at:])
+    width, size = number(source.read(at, 12))
     at += width + (size or 0)
     while True:
         begun = source.read(at, 12)
@@ -188,16 +188,26 @@ def _check_segment(source: Source, head: bytes) -> None:
     start = at + 4 + width
     if size is not None and start + size > source.size:
         raise early(source)
-    _check_elements(source, start, source.size if size is None else start + size)
+    return start, source.size if size is None else start + size
 
 
 def _check_elements(source: Source, at: int, end: int) -> None:
-    """Check that the elements of a Matroska segment fit, and that few bytes are no pictures and sound.
+    """Check that the elements of a Matroska segment fit, and that few bytes are no pictures and sound."""
+    aside = 0
+    for name, size in elements(source, at, end):
+        if name not in (ID_CLUSTER, ID_VOID) and name not in OF_CLUSTERS:
+            aside += size
+        if aside > MOST_ASIDE:
+            raise _full(source)
 
-    Only names and sizes are looked at (RFC 8794). A cluster that does not state its size ends where another
-    one begins, or anything that is not within clusters.
+
+def elements(source: Source, at: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the name of each element of a Matroska segment, and the size of its contents (RFC 8794).
+
+    A cluster that does not state its size, which is 0 then, ends where another one begins, or anything that
+    is not within clusters.
     """
-    aside = count = 0
+    count = 0
     while at < end:
         head = source.read(at, 12)
         wide = 9 - head[0].bit_length() if head else 9
@@ -209,12 +219,9 @@ def _check_elements(source: Source, at: int, end: int) -> None:
         at += wide + width + (size or 0)
         if width == 0 or at > end:
             raise early(source)
-        if name not in (ID_CLUSTER, ID_VOID) and name not in OF_CLUSTERS:
-            aside += size or 0
-        if aside > MOST_ASIDE:
-            raise _full(source)
         if count > MOST_ELEMENTS:
             raise damaged(source, f"it has more than {MOST_ELEMENTS:,} parts")
+        yield name, size or 0
 
 
 def number(data: bytes) -> tuple[int, int | None]:

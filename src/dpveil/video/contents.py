@@ -8,7 +8,7 @@ from typing import Final
 
 from dpveil.core.guarantee import counted
 from dpveil.video.certificate import VideoCertificate
-from dpveil.video.containers import container_of
+from dpveil.video.containers import boxes, container_of, elements, segment
 from dpveil.video.decoding import Way
 from dpveil.video.reading import MAX_PIXELS
 from dpveil.video.source import Source
@@ -18,26 +18,11 @@ from dpveil.video.units import most_frames
 MATROSKA: Final = ("mkv", "webm")
 ROUNDED: Final = dict.fromkeys(MATROSKA, Fraction(1, 500))
 """Seconds by which times may differ in formats that store milliseconds; others store exact times."""
-BOXES: Final = frozenset({b"ftyp", b"free", b"wide", b"mdat", b"moov"})
-"""The boxes of MP4 and MOV files that are written (ISO/IEC 14496-12)."""
-ELEMENTS: Final = frozenset(
-    bytes.fromhex(name)
-    for name in (
-        "1a45dfa3",
-        "18538067",
-        "114d9b74",
-        "ec",
-        "1549a966",
-        "1654ae6b",
-        "1254c367",
-        "1f43b675",
-        "1c53bb6b",
-    )
+PARTS: Final = frozenset(
+    {b"ftyp", b"free", b"wide", b"mdat", b"moov"}  # boxes of MP4 and MOV (ISO/IEC 14496-12)
+    | {0xEC, 0x114D9B74, 0x1549A966, 0x1654AE6B, 0x1254C367, 0x1F43B675, 0x1C53BB6B}
 )
-"""EBML's head, the segment, and in it seek head, void, info, tracks, tags, clusters, cues (RFC 9559)."""
-MOST_PARTS: Final = 1 << 20
-"""Most parts of a clip: a cluster holds seconds."""
-SEGMENT: Final = bytes.fromhex("18538067")
+"""Parts of files that are written; Matroska: void, seeks, info, tracks, tags, cluster, cues (RFC 9559)."""
 TICK: Final = Fraction(1, 10**6)
 
 
@@ -51,10 +36,15 @@ def content_problems(
     """
     quote, event, form = certificate.quote, certificate.quote.event, certificate.output.format
     demuxer = container_of(source)
-    for name in _parts(source, form):
-        if name not in (ELEMENTS if form in MATROSKA else BOXES):
-            yield f"the clip holds a part that dpveil does not write: {name!r}"
-            return
+    found = (
+        elements(source, segment(source)[0], source.size)
+        if form in MATROSKA
+        else boxes(source, 0, source.size, ())
+    )
+    unknown = next((each[0] for each in found if each[0] not in PARTS), None)
+    if unknown is not None:
+        yield f"the clip holds a part that dpveil does not write: {unknown!r}"
+        return
     facts = survey(Way(source, demuxer, max_pixels), whole=False).facts
     size, rounded = f"{facts.width}×{facts.height}", ROUNDED.get(form, Fraction(0))
     if (facts.width, facts.height, facts.frames) != (quote.width, quote.height, quote.frames):
@@ -67,28 +57,3 @@ def content_problems(
         yield f"the clip has {'sound' if facts.audio else 'no sound'}, not as the certificate says"
     if facts.dropped:
         yield f"the clip holds more than pictures and sound: {', '.join(facts.dropped)}"
-
-
-def _parts(source: Source, form: str) -> Iterator[bytes]:
-    """Yield the names of a file's boxes, or of its EBML elements and those of its segment."""
-    at = 0
-    for _ in range(MOST_PARTS):
-        if at >= source.size:
-            return
-        head = source.read(at, 16).ljust(16, b"\0")
-        if form not in MATROSKA:
-            size, name = int.from_bytes(head[:4], "big"), head[4:8]
-            size = int.from_bytes(head[8:], "big") if size == 1 else size or source.size - at
-        else:
-            name, start = head[: _width(head[0])], _width(head[0])
-            width = _width(head[start])
-            content = int.from_bytes(head[start : start + width], "big") & ((1 << 7 * width) - 1)
-            size = start + width + (0 if name == SEGMENT else content)
-        yield name
-        at += max(size, 1)
-    yield b""  # more parts than any clip has
-
-
-def _width(first: int) -> int:
-    """Return how many bytes a number of EBML has, by its first byte (RFC 8794 §4)."""
-    return 9 - first.bit_length()

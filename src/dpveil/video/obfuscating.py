@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from dpveil.accounting.meaning import at_least
 from dpveil.batch.choices import Choices
 from dpveil.batch.report import PRICED, RELEASED, SKIPPED, Entry, Promise
-from dpveil.batch.resume import ARGUMENTS, released_again, taken
+from dpveil.batch.resume import ARGUMENTS, LACKS, released_again, taken
 from dpveil.batch.run import FORGOTTEN
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.task import Task
@@ -22,6 +22,8 @@ from dpveil.core.origin import FACE
 from dpveil.errors import DPVeilError, OutputError, TooWeak
 from dpveil.io import make_folder
 from dpveil.io.names import shown
+from dpveil.noise.bits import SECURE, SEEDED
+from dpveil.release.keys import SigningKey
 from dpveil.release.saving import certificate_path
 from dpveil.video import told
 from dpveil.video.analyzing import Progress, analyze, arranged, name_of, nothing
@@ -30,17 +32,65 @@ from dpveil.video.begun import digest_of, settings_of
 from dpveil.video.certificate import VideoCertificate
 from dpveil.video.containers import container_of
 from dpveil.video.encoders import container_for
-from dpveil.video.finished import finished
 from dpveil.video.left import left_plan
 from dpveil.video.path import FINE
 from dpveil.video.paying import Payment
 from dpveil.video.plan import VideoPlan
 from dpveil.video.plan_file import parse_plan
 from dpveil.video.possible import check_possible
+from dpveil.video.quote import ClipQuote
 from dpveil.video.reading import open_clip
 from dpveil.video.rendering import render
 from dpveil.video.source import Source
 from dpveil.video.state import begun, drop, folder_of
+from dpveil.video.verification import verify_clip
+
+ELSE: Final = "choose another {out}; or {force}, which replaces it"
+
+
+class Knows(Protocol):
+    """What knows who paid for a file, as `dpveil.ledger.Ledger`."""
+
+    def knows(self, subject: str, sha256: str) -> bool:
+        """Whether this subject paid for a file with this SHA-256."""
+
+
+def finished(
+    output: Path,
+    settings: Mapping[str, Json],
+    *,
+    quote: ClipQuote | None = None,
+    seed: int | None = None,
+    ledger: Knows | None = None,
+    subject: str | None = None,
+    sign: SigningKey | None = None,
+) -> VideoCertificate | None:
+    """Return the certificate of the clip `output` if it is a release with these settings, and this `quote`.
+
+    None if nothing is there, or a process that was killed has not given both files their names yet. Raises
+    `DPVeilError` if it is something else, or a release that `sign` did not sign or that `subject` did not pay
+    for from `ledger`.
+    """
+    beside = certificate_path(output)
+    there = [os.path.lexists(path) for path in (output, beside)]
+    if not any(there) or (there == [False, True] and folder_of(output).is_dir()):
+        return None
+    found = verify_clip(output)
+    stated = found.certificate
+    kind = SECURE if seed is None else SEEDED
+    if stated is None or found.status != "consistent" or stated.settings != settings or stated.bits != kind:
+        raise taken(output)
+    if quote is not None and stated.quote != quote:
+        raise taken(output)
+    signer = None if stated.signature is None else stated.signature.public_key
+    if sign is not None and signer != sign.public.data.hex():
+        text = f"{shown(output)} is a release with these settings, and {LACKS['sign']}"
+        raise DPVeilError(text, hint=f"leave out {{sign}} to keep it, or {ELSE}", arguments=ARGUMENTS)
+    if ledger is not None and subject is not None and not ledger.knows(subject, stated.output.sha256):
+        text = f"{shown(output)} exists, and {subject} did not pay for it from this ledger"
+        raise DPVeilError(text, hint=ELSE, arguments=ARGUMENTS)
+    return stated
+
 
 USUAL: Final[Mapping[str, Json]] = {
     "over_time": ONCE,

@@ -19,11 +19,24 @@ from dpveil.video.heads import Shown, show
 from dpveil.video.layer import Layer
 from dpveil.video.light import SECONDS, Light
 from dpveil.video.places import Scene, Spot, Subject
-from dpveil.video.render_pixels import show as show_raster
 from dpveil.video.surroundings import Surroundings
 from dpveil.video.track import Track
 
 Image = UInt8[np.ndarray, "h w 3"]
+
+
+def show_raster(image: Image, region: Region, raster: Image) -> None:
+    """Write a raster over a region of an image, resampled to its size: post-processing."""
+    import cv2
+
+    box = region.box
+    if raster.shape[:2] != (box.h, box.w):
+        smaller = box.w * box.h < raster.shape[0] * raster.shape[1]
+        mode = cv2.INTER_AREA if smaller else cv2.INTER_LINEAR
+        raster = np.asarray(cv2.resize(raster, (box.w, box.h), interpolation=mode)).reshape(box.h, box.w, 3)
+    region.paste(image, raster)
+
+
 Own = Callable[[Subject, Track, Frame], Image]
 """Draws the raster of a subject's track in one frame, where each frame is drawn on its own."""
 

@@ -9,12 +9,12 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from dpveil.audit.distributions import finite_distribution
-from dpveil.audit.fit import fit
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import log_above
+from dpveil_audit.distributions import finite_distribution
+from dpveil_audit.fit import fit
 
 EPSILONS = [Fraction(1, 10**6), Fraction(1, 2), Fraction(2), Fraction(8), Fraction(40)]
 TOTAL = 1 << 64

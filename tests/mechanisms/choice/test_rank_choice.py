@@ -9,11 +9,11 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from dpveil.audit.distributions import finite_distribution
-from dpveil.audit.fit import fit, fit_pairs
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.choice.rank_choice import LAWS, RankChoice, exp_of, permute_and_flip
 from dpveil.noise.bits import SeededBits
+from dpveil_audit.distributions import finite_distribution
+from dpveil_audit.fit import fit, fit_pairs
 from sources import Scripted
 
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(3), Fraction(8)]

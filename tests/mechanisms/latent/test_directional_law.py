@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpveil.audit.latent.case import AuditSpace
 from dpveil.mechanisms.latent import Directional
 from dpveil.noise.bits import SeededBits
+from dpveil_audit.latent.case import AuditSpace
 
 ALPHA = 1e-9
 """The test fails for a right mechanism with at most this probability; its seed is fixed."""

@@ -10,9 +10,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dpveil.audit.scalar.arrive import tables_gate
-from dpveil.audit.scalar.case import ScalarVersion
-from dpveil.audit.scalar.readings import READINGS, shortest_decimal
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.scalar import TABLE, Geometric, Laplace, Range
 from dpveil.mechanisms.scalar.certify import log_ratio
@@ -20,6 +17,9 @@ from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.mechanisms.scalar.reading import OFF
 from dpveil.noise import SeededBits
 from dpveil.noise.matrix import TOTAL, IntegerMatrix
+from dpveil_audit.scalar.case import ScalarVersion
+from dpveil_audit.scalar.gates import tables_gate
+from dpveil_audit.scalar.mutants import READINGS, shortest_decimal
 
 INTACT = ScalarVersion(name="intact")
 SEED = 20261122

@@ -15,10 +15,8 @@ from dpveil.faces.geometry.cell import PITCH, side
 from dpveil.faces.geometry.head import outline
 from dpveil.faces.geometry.head_frame import HEAD, MIDDLE
 from dpveil.faces.geometry.protection import PROTECTIONS
-from dpveil.video.outline import around
-from dpveil.video.path import COARSE, NEAR, Course, cell_at
-from dpveil.video.places import BoxCourse
-from dpveil.video.smooth import PULL, SLOPE, _energy, calm
+from dpveil.video.path import COARSE, NEAR, PULL, SLOPE, Course, _energy, calm, cell_at
+from dpveil.video.places import BoxCourse, around
 from dpveil.video.track import Key
 
 TURN = 2 * math.pi / 24

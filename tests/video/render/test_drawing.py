@@ -22,10 +22,9 @@ from dpveil.mechanisms.pixel import DPPix, DPPixGaussian, Fill, MSEExponential
 from dpveil.noise.bits import SeededBits
 from dpveil.postprocessing import parse_all
 from dpveil.video.drawing import Drawn, Mean, covered, divided, draw, draw_frame, draw_mean
-from dpveil.video.drawing_file import Heads, read, write
+from dpveil.video.drawing_file import Heads, get, read, write
 from dpveil.video.layer import Layer
 from dpveil.video.light import Light
-from dpveil.video.pictures import get
 from dpveil.video.places import Subject
 from dpveil.video.track import Key, Track
 

@@ -17,11 +17,10 @@ from dpveil.faces.attributes import Attributes
 from dpveil.faces.geometry.align import Similarity
 from dpveil.mechanisms.pixel import DPPix, Fill
 from dpveil.noise.bits import SeededBits
-from dpveil.video.behind import behind
 from dpveil.video.drawing import divided, draw_frame
 from dpveil.video.drawing_file import read, write
 from dpveil.video.facts import Frame
-from dpveil.video.heads import Shown, show
+from dpveil.video.heads import Shown, behind, show
 from dpveil.video.layer import Layer
 from dpveil.video.light import FREE, STEADY, Light, lit
 from dpveil.video.places import Scene, Subject

@@ -13,7 +13,7 @@ from jaxtyping import Int64, UInt8
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.align import of_points
-from dpveil.io.shards import SHARD
+from dpveil.io.tar import SHARD
 from dpveil.training.crops import centred
 from dpveil.training.labelled import Labelled, labelled
 from dpveil_research.data import levels

@@ -1,0 +1,422 @@
+"""Audit cases, laws and gates for methods that show a face from a gallery."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache, partial
+from itertools import permutations, product
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from jaxtyping import Float64, Int8, Int64, UInt8
+
+from dpveil.assets import Reference
+from dpveil.core.numbers import show
+from dpveil.faces import Attributes, Gallery
+from dpveil.faces.attribute_model import ATTRIBUTES, GLASSES, TONE, VALUES
+from dpveil.faces.face_gallery import GALLERY
+from dpveil.faces.geometry.spectacles import STYLES
+from dpveil.faces.kept import written
+from dpveil.mechanisms.choice.rank_choice import RankChoice
+from dpveil.noise.bits import BitSource
+from dpveil.noise.matrix import log_above
+from dpveil_audit.distributions import finite_distribution
+from dpveil_audit.engine import Drawn, Finding, Level, Variant, bounds, fit_finding, least_epsilon, p_values
+from dpveil_audit.lower_bound import Draws
+
+SIDE: Final = 128
+UNUSED: Final = 64 * "0"
+"""Stands for the hash of a file, where there is none."""
+LIGHT: Final = (180, 150, 135, 120, 90)
+"""A grey level of each class of tones, from the lightest to the darkest."""
+TONE_AT: Final = -4
+"""Where a face shows its tone: before its other contents, its spectacles and its index."""
+STYLE_AT: Final = -2
+"""Where it shows the style of its spectacles, from 1; 0 is none."""
+KINDS: Final = {"gallery": GALLERY, "attributes": ATTRIBUTES}
+Row = tuple[int, ...]
+"""The numbers in a crop, which are all that a method reads of it."""
+Rows = Int64[np.ndarray, "n w"]
+Numbers = Int64[np.ndarray, " n"]
+Chances = tuple[Fraction, ...]
+"""The probability of every outcome."""
+
+
+@dataclass(frozen=True, eq=False)
+class MadeGallery:
+    """A synthetic gallery with one face for each of `looks`, the readings of the synthetic model.
+
+    `values` and `labels` are as in a gallery's file. A crop's numbers are its distances. Each face shows its
+    spectacles and its index.
+    """
+
+    looks: tuple[Row, ...]
+    values: Mapping[str, tuple[str, ...]]
+    labels: Mapping[str, Int8[np.ndarray, " n"]]
+
+    def __len__(self) -> int:
+        """Return the number of faces."""
+        return len(self.looks)
+
+    @cached_property
+    def faces(self) -> UInt8[np.ndarray, "n 1 w 3"]:
+        """All faces: a line of pixels with the readings, no spectacles, and the index at its end."""
+        lines = np.array([(*look, 0, number) for number, look in enumerate(self.looks)], np.uint8)
+        return np.repeat(lines[:, None, :, None], 3, axis=3)
+
+    @property
+    def tones(self) -> Numbers:
+        """The tone of every face, if the last attribute is the tone."""
+        return np.array([look[-2] for look in self.looks], np.int64)
+
+    def decoded(
+        self, numbers: list[int], tones: Sequence[int] = (), styles: Sequence[int] = ()
+    ) -> UInt8[np.ndarray, "k 1 w 3"]:
+        """Return the faces with these indices; with `tones`, brought to these, and with these `styles`."""
+        found = self.faces[numbers]
+        if len(tones):
+            found[:, :, TONE_AT] = np.reshape(tones, (-1, 1, 1))
+        if len(styles):
+            found[:, :, STYLE_AT] = np.reshape(styles, (-1, 1, 1)) + 1
+        return found
+
+    def distances(self, crops: UInt8[np.ndarray, "m s s 3"]) -> Float64[np.ndarray, "m n"]:
+        """Return the distances of crops from every face."""
+        return crops[:, 0, : len(self), 0].astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class MadeModel:
+    """A synthetic model that reads the value of each attribute from one pixel."""
+
+    values: Mapping[str, tuple[str, ...]]
+
+    def read(self, crops: UInt8[np.ndarray, "n h w 3"]) -> dict[str, Numbers]:
+        """Return the attribute values of every crop."""
+        return {name: crops[:, 0, place, 0].astype(np.int64) for place, name in enumerate(self.values)}
+
+
+def reference(name: str, made: MadeGallery | MadeModel) -> Reference:
+    """Return a stand-in for a file of a kind, "gallery" or "attributes"."""
+    return Reference(name, UNUSED, None, KINDS[name], made)
+
+
+@dataclass(frozen=True, eq=False)
+class FacesCase:
+    """One method with a synthetic gallery, and every crop for which its promise is checked."""
+
+    size: ClassVar[dict[str, int]] = {"height": SIDE, "width": SIDE, "channels": 3}
+
+    method: Gallery | Attributes
+    inputs: tuple[Row, ...]
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The promised ε for any two crops."""
+        return Fraction(self.method.guarantee(**self.size).epsilon or 0)
+
+    @cached_property
+    def gallery(self) -> MadeGallery:
+        """The gallery."""
+        made: MadeGallery = self.method.gallery.held
+        return made
+
+    @property
+    def outcomes(self) -> int:
+        """How many faces may be seen: each without spectacles, and in each style if glasses are kept."""
+        glasses = isinstance(self.method, Attributes) and GLASSES in self.method.names
+        return len(self.gallery) * (1 + len(STYLES) if glasses else 1)
+
+    def seen(self, faces: Sequence[int], styles: Sequence[int]) -> tuple[int, ...]:
+        """Return the outcomes of these faces in each of these styles, from 1; 0 is without."""
+        return tuple(face + len(self.gallery) * style for face in faces for style in styles)
+
+    def draw(self, rows: Rows, bits: BitSource) -> Numbers:
+        """Return the outcome that the method releases for each row; -1 if it is none of them.
+
+        A crop is as light as its row says if a tone is read, and shows the row at its left.
+        """
+        lines = np.zeros((len(rows), SIDE), np.uint8)
+        if isinstance(self.method, Attributes) and TONE in self.method.responses:
+            lines[:] = np.array(LIGHT)[rows[:, -2]][:, None]
+        lines[:, : rows.shape[1]] = rows
+        crops = np.broadcast_to(lines[:, None, :, None], (len(rows), SIDE, SIDE, 3))
+        released = self.method.release(crops, bits=bits)
+        numbers = released[:, 0, -1, 0].astype(np.int64)
+        known = np.minimum(numbers, len(self.gallery) - 1)
+        styles = released[:, 0, STYLE_AT, 0].astype(np.int64)
+        due = self.gallery.faces[known]
+        due[:, :, STYLE_AT] = styles[:, None, None]
+        found = numbers + len(self.gallery) * styles
+        return np.where((released == due).all(axis=(1, 2, 3)) & (found < self.outcomes), found, -1)
+
+    def __str__(self) -> str:
+        method: Any = self.method
+        if isinstance(method, Attributes):
+            return f"{len(self.gallery)} faces, {written(method.costs)}"
+        near = "" if method.near is None else f", near = {method.near}"
+        return f"{len(self.gallery)} faces, ε = {show(self.epsilon)}, {method.law}{near}"
+
+
+Draw = Callable[[FacesCase, Rows, BitSource], Numbers]
+DistributionOf = Callable[[FacesCase, Row], Chances]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FacesVersion(Variant):
+    """One way to choose a face: the method itself, or a mutant."""
+
+    distribution: DistributionOf
+    draw: Draw = FacesCase.draw
+
+
+FacesDrawn = Drawn[FacesCase, Row]
+FacesLevel = Level[FacesCase, Row]
+
+
+# The probability of every face, from the integer weights in use and from the definition
+
+WHOLE: Final = 1 << 64
+ORDERED: Final = ("age", "pose", "tone")
+"""Attributes with ordered values."""
+WORN: Final = (1, 2, 3, 4)
+"""The styles of spectacles, all with the same chance."""
+HALVINGS: Final = 60
+Joint = dict[Row, Fraction]
+"""The probability of every combination of answers."""
+
+
+def order_of(distances: Row) -> list[int]:
+    """Return faces from the nearest to the farthest, ties by index."""
+    return sorted(range(len(distances)), key=lambda face: (distances[face], face))
+
+
+def by_rank(chances: Sequence[Fraction], distances: Row) -> Chances:
+    """Return the probability of every face, given that of every rank."""
+    order = order_of(distances)
+    return tuple(chances[order.index(face)] for face in range(len(distances)))
+
+
+def shares(weights: Sequence[float]) -> tuple[Fraction, ...]:
+    """Return weights divided by their sum."""
+    exact = [Fraction(weight) for weight in weights]
+    return tuple(weight / sum(exact) for weight in exact)
+
+
+def own_ranks(case: FacesCase) -> tuple[Fraction, ...]:
+    """Return the probability of every rank by the integer weights."""
+    own: Any = case.method
+    count = len(case.gallery)
+    return RankChoice(count=count, epsilon=own.epsilon, law=str(own.law), near=own.near).probabilities
+
+
+def own_choice(case: FacesCase, row: Row) -> Chances:
+    """Return the law of the choice by rank, by the integer weights in use."""
+    return by_rank(own_ranks(case), row)
+
+
+def written_choice(case: FacesCase, row: Row) -> Chances:
+    """Return the law of the choice by rank, by definition."""
+    own: Any = case.method
+    return by_rank(_ranks(str(own.law), len(case.gallery), float(own.epsilon), own.near), row)
+
+
+@lru_cache(maxsize=64)
+def _ranks(distribution: str, count: int, epsilon: float, near: int | None) -> tuple[Fraction, ...]:
+    if distribution == "two-level":
+        tried = range(1, count) if near is None else (near,)
+        levels = [shares([math.exp(epsilon)] * t + [1.0] * (count - t)) for t in tried]
+        return min(levels, key=lambda chances: sum(rank * chance for rank, chance in enumerate(chances)))
+    if distribution == "exponential":
+        return shares([math.exp(-epsilon * rank / (count - 1)) for rank in range(count)])
+    low, high = 0.0, epsilon
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        chances = flips(count, middle)
+        low, high = (middle, high) if math.log(chances[0] / chances[-1]) <= epsilon else (low, middle)
+    return shares(flips(count, low))
+
+
+@lru_cache(maxsize=256)
+def flips(count: int, rate: float) -> tuple[float, ...]:
+    """Return the probabilities of permute-and-flip over ranks, over all permutations."""
+    taken = [math.exp(-rate * rank / (count - 1)) for rank in range(count)]
+    found = [0.0] * count
+    for order in permutations(range(count)):
+        left = 1.0
+        for rank in order:
+            found[rank] += left * taken[rank]
+            left *= 1 - taken[rank]
+    return tuple(chance / math.factorial(count) for chance in found)
+
+
+def own_answers(case: FacesCase, row: Row) -> Chances:
+    """Return the law of the face, by the integers of the method's own randomised responses."""
+    own: Any = case.method
+    rows = [response.matrix.weights for response in own.responses.values()]
+    table = {answer: tuple(numbers.tolist()) for answer, numbers in own.table.items()}
+    parts = [
+        [Fraction(weight, WHOLE) for weight in whole[true]] for whole, true in zip(rows, row, strict=False)
+    ]
+    return spread(
+        case,
+        independent_draws(parts),
+        lambda answer: case.seen(table[answer], [style + 1 for style in own.styles(answer)]),
+    )
+
+
+def written_answers(case: FacesCase, row: Row) -> Chances:
+    """Return the law of the face for randomised responses, by definition."""
+    return spread(case, independent_draws(responses(case, row)), lambda answer: shown_for(case, answer))
+
+
+def responses(case: FacesCase, row: Row) -> list[tuple[Fraction, ...]]:
+    """Return the law of each attribute's answer."""
+    own: Any = case.method
+    return [
+        kept_with(math.exp(float(budget)), len(VALUES[name]), true)
+        for (name, budget), true in zip(own.costs, row, strict=False)
+    ]
+
+
+def kept_with(odds: float, count: int, true: int) -> tuple[Fraction, ...]:
+    """Return the law of an answer whose true value is `odds` times as likely as any other."""
+    return shares([odds if value == true else 1.0 for value in range(count)])
+
+
+def independent_draws(parts: Sequence[Sequence[Fraction]]) -> Joint:
+    """Return the law of combinations whose parts are drawn independently."""
+    return {
+        answer: math.prod((part[value] for part, value in zip(parts, answer, strict=True)), start=Fraction(1))
+        for answer in product(*(range(len(part)) for part in parts))
+    }
+
+
+def single_draw(parts: Sequence[Sequence[Fraction]]) -> Joint:
+    """Return the law of combinations whose parts all come from one uniform number."""
+    ends = [[sum(part[: value + 1], Fraction(0)) for value in range(len(part))] for part in parts]
+    found: Joint = {answer: Fraction(0) for answer in independent_draws(parts)}
+    last = Fraction(0)
+    for cut in sorted({end for own in ends for end in own}):
+        answer = tuple(sum(end <= last for end in own) for own in ends)
+        found[answer] += cut - last
+        last = cut
+    return found
+
+
+def spread(case: FacesCase, joint: Joint, faces: Callable[[Row], tuple[int, ...]]) -> Chances:
+    """Return the probability of every outcome: a combination shows one of its own uniformly."""
+    found = [Fraction(0)] * case.outcomes
+    for answer, chance in joint.items():
+        shown = faces(answer)
+        for face in shown:
+            found[face] += chance / len(shown)
+    return tuple(found)
+
+
+def shown_for(case: FacesCase, answer: Row) -> tuple[int, ...]:
+    """Return what may be seen for a combination of answers: its faces, and with glasses in every style."""
+    return case.seen(faces_for(case, answer), styles_for(case, answer))
+
+
+def styles_for(case: FacesCase, answer: Row) -> tuple[int, ...]:
+    """Return the styles of spectacles for a combination of answers, from 1; 0 is none."""
+    own: Any = case.method
+    kept = [name for name, _ in own.costs]
+    return WORN if "glasses" in kept and answer[kept.index("glasses")] == 1 else (0,)
+
+
+@lru_cache(maxsize=1024)
+def faces_for(case: FacesCase, answer: Row) -> tuple[int, ...]:
+    """Return the faces nearest to a combination of answers, the attribute with the largest ε first.
+
+    Whether a face has glasses does not count: they are drawn over it.
+    """
+    own: Any = case.method
+    counted = [place for place, (name, _) in enumerate(own.costs) if name != "glasses"]
+    dearest = sorted(counted, key=lambda place: -own.costs[place][1])
+
+    def away(face: int) -> list[int]:
+        return [_away(case, face, place, answer[place]) for place in dearest]
+
+    every = [away(face) for face in range(len(case.gallery))]
+    return tuple(face for face, found in enumerate(every) if found == min(every))
+
+
+def _away(case: FacesCase, face: int, place: int, wanted: int) -> int:
+    """Return the distance of a face's reading and label, if it has one, from a value."""
+    own: Any = case.method
+    gallery, name = case.gallery, own.costs[place][0]
+    looks = [gallery.looks[face][place]]
+    if set(gallery.values.get(name, ())) == set(VALUES[name]):
+        looks.append(VALUES[name].index(gallery.values[name][gallery.labels[name][face]]))
+    return sum(abs(look - wanted) if name in ORDERED else int(look != wanted) for look in looks)
+
+
+# Gates for methods that show a face from a gallery: exact cost of every two crops, fits, lower bounds
+
+CLOSE: Final = 1e-7
+"""Largest log-distance of probabilities from the definition, as integer weights are rounded."""
+ANY: Final = "any excess"
+INFINITE: Final = 1e9
+
+
+def same_gate(version: FacesVersion, case: FacesCase, definition: DistributionOf) -> Iterator[Finding]:
+    """Yield the distance of the integers in use from the law by definition."""
+    pairs = [
+        both
+        for row in case.inputs
+        for both in zip(version.distribution(case, row), definition(case, row), strict=True)
+    ]
+    far = max(
+        abs(math.log(own / wanted)) if own and wanted else INFINITE * (own != wanted) for own, wanted in pairs
+    )
+    what = "log-ratio of whole weights to the distribution"
+    yield Finding("same", what, str(case), far, CLOSE, far <= CLOSE, sees=f"more than {CLOSE:g}")
+
+
+def exact_gate(version: FacesVersion, case: FacesCase) -> Iterator[Finding]:
+    """Yield the largest log-ratio of any face over every two crops, without tolerance, and sums."""
+    distributions = [version.distribution(case, row) for row in case.inputs]
+    ends = [(max(of_face), min(of_face)) for of_face in zip(*distributions, strict=True)]
+    certain = any(least == 0 < most for most, least in ends)
+    cost = max((log_above(most / least) for most, least in ends if least), default=Fraction(0))
+    kept = not certain and cost <= case.epsilon
+    value = INFINITE if certain else float(cost)
+    what = f"log-ratio of the distribution, {len(distributions)} crops"
+    yield Finding("exact", what, str(case), value, float(case.epsilon), kept, "ε", sees=ANY)
+    lost = max(abs(1 - sum(distribution, Fraction(0))) for distribution in distributions)
+    yield Finding("exact", "sum of chances unlike 1", str(case), float(lost), 0.0, lost == 0, sees=ANY)
+
+
+def fit_gate(
+    version: FacesVersion, setting: FacesDrawn, definition: DistributionOf, *, bits: BitSource
+) -> Iterator[Finding]:
+    """Yield how well released faces follow the law by definition, and adjacent draws its square.
+
+    All crops are drawn in one mixed batch; alpha covers the whole gate.
+    """
+    case, rows = setting.case, np.array(setting.fits, np.int64)
+    mixed = version.draw(case, np.tile(rows, (setting.draws, 1)), bits)
+    found: dict[str, float] = {}
+    for number, row in enumerate(setting.fits):
+        seen = mixed[number :: len(rows)]
+        distribution = finite_distribution([float(chance) for chance in definition(case, row)])
+        found |= p_values(f"{row}", seen, distribution)
+    yield fit_finding(case, f"{setting.draws:,} draws", found)
+
+
+def bound_gate(version: FacesVersion, setting: FacesDrawn, *, bits: BitSource) -> Iterator[Finding]:
+    """Yield lower bounds on the cost of pairs of crops, from faces alone."""
+    case = setting.case
+
+    def shown(row: Row, count: int) -> Draws:
+        return version.draw(case, np.tile(np.array([row], np.int64), (count, 1)), bits)[:, None].astype(
+            np.uint8
+        )
+
+    least = partial(least_epsilon, setting.draws)
+    yield from bounds(setting, shown, lambda one, two: case.epsilon, least=least)

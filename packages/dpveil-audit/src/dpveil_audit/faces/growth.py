@@ -1,0 +1,379 @@
+"""The audit of growth: lossy photos with regions, and traces of a region that a release may show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+
+from dpveil.core.photo import Grid, Photo
+from dpveil.core.region import Box, Region, RegionRecord
+from dpveil.mechanisms.pixel import DPPix, Fill
+from dpveil.mechanisms.pixel.base import PixelMethod
+from dpveil.noise.bits import BitSource, SeededBits
+from dpveil.regions import grow
+from dpveil.release.pipeline import obfuscate
+from dpveil.release.saving import Release
+from dpveil.release.words import TRACES
+from dpveil_audit.engine import Bits, Finding, Gate, Level, Variant, counted
+from dpveil_audit.faces.photos import (
+    FACTORS,
+    SAMPLINGS,
+    SEES,
+    Encoding,
+    PhotoAudit,
+    Places,
+    neighbours,
+    places,
+    scene,
+)
+
+SPARSE: Final = 24
+"""One in this many pixels of a mask's box is in the mask."""
+
+
+@dataclass(frozen=True)
+class GrowthCase:
+    """A synthetic photo of height × width pixels, its encoding, and the regions to protect."""
+
+    encoding: Encoding
+    height: int
+    width: int
+    boxes: tuple[Box, ...]
+    masked: bool = False
+
+    def asked(self, bits: BitSource) -> tuple[Region, ...]:
+        """Return the requested regions; masks have few pixels."""
+        if not self.masked:
+            return tuple(Region(box) for box in self.boxes)
+        masks = [
+            bits.words(box.w * box.h).reshape(box.h, box.w) % np.uint64(SPARSE) == 0 for box in self.boxes
+        ]
+        for mask in masks:
+            mask[-1, -1] = True
+        return tuple(Region(box, mask) for box, mask in zip(self.boxes, masks, strict=True))
+
+    def photos(self, asked: tuple[Region, ...], bits: BitSource) -> Iterator[tuple[str, Photo]]:
+        """Yield one photo and its neighbours as decoded; they differ within `asked` before encoding."""
+        image = scene(bits, self.height, self.width, self.encoding.channels)
+        yield "as it was", self.encoding.photo(image)
+        for name, other in neighbours(image, places(asked, self.height, self.width), bits):
+            yield name, self.encoding.photo(other)
+
+    def __str__(self) -> str:
+        where = " and ".join(map(str, self.boxes))
+        return f"{self.width} × {self.height}, {self.encoding}, {'mask in ' if self.masked else ''}{where}"
+
+
+@dataclass(frozen=True, eq=False)
+class MadeLossy:
+    """The photos of a case, made once for all gates and mutants."""
+
+    case: GrowthCase
+    bits: Bits
+
+    @cached_property
+    def asked(self) -> tuple[Region, ...]:
+        """The requested regions."""
+        return self.case.asked(self.bits(f"{self.case} asked"))
+
+    @cached_property
+    def photos(self) -> list[tuple[str, Photo]]:
+        """The photo and its neighbours as decoded, by the contents of their regions."""
+        return list(self.case.photos(self.asked, self.bits(f"{self.case} photos")))
+
+
+ReleaseOf = Callable[[Photo, tuple[Region, ...], PixelMethod, BitSource], Release]
+
+
+def released(photo: Photo, asked: tuple[Region, ...], method: PixelMethod, bits: BitSource) -> Release:
+    """Return dpveil's own release."""
+    return obfuscate(photo, method, regions=list(asked), bits=bits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GrowthVersion(Variant):
+    """One way to release regions of a lossy photo: dpveil's own, or a mutant."""
+
+    release: ReleaseOf = released
+
+    def painted(self, photo: Photo, asked: tuple[Region, ...], bits: BitSource) -> tuple[Places, Release]:
+        """Return which pixels are replaced, by painting them in two levels, and one of the releases."""
+        black, white = (self.release(photo, asked, Fill(level=level), bits) for level in (0, 255))
+        seen: Places = (black.image != white.image).any(axis=2)
+        return seen, black
+
+
+def with_growth(name: str, grown: Callable[[Region, Photo], Region]) -> GrowthVersion:
+    """Return a version whose regions grow in another way, and are listed accordingly."""
+
+    def release(photo: Photo, asked: tuple[Region, ...], method: PixelMethod, bits: BitSource) -> Release:
+        own = tuple(grown(region, photo) for region in asked)
+        return released(Photo(photo.image), own, method, bits)
+
+    return GrowthVersion(name=name, gates=("escape", "release"), release=release)
+
+
+# Gates for growth: differences between neighbours outside the replaced pixels, before and after release
+
+DRAWN: Final = DPPix(epsilon=1, block=4, neighbourhood=16)
+DRAWN_WITH: Final = 1
+"""Seed of draws that are to be the same for every photo."""
+
+
+def escape_gate(version: GrowthVersion, made: MadeLossy) -> Iterator[Finding]:
+    """Yield how many decoded pixels outside the replaced ones differ between neighbours."""
+    asked, ((_, first), *others) = made.asked, made.photos
+    replaced, release = version.painted(first, asked, SeededBits(DRAWN_WITH))
+    apart = {
+        name: int(((other.image != first.image).any(axis=2) & ~replaced).sum()) for name, other in others
+    }
+    yield _worst("escape", "outside pixels that reveal a region", made, apart, named=_named(release))
+
+
+def release_gate(version: GrowthVersion, made: MadeLossy) -> Iterator[Finding]:
+    """Yield how many pixels differ between releases of neighbours with the same draws.
+
+    After a fill, anywhere; after noise, outside the regions that the certificate lists.
+    """
+    asked, ((_, first), *others) = made.asked, made.photos
+    for method, anywhere in ((Fill(level=0), True), (DRAWN, False)):
+        one = version.release(first, asked, method, SeededBits(DRAWN_WITH))
+        inside = np.zeros_like(_listed(one)) if anywhere else _listed(one)
+        apart = {}
+        for name, other in others:
+            two = version.release(other, asked, method, SeededBits(DRAWN_WITH))
+            apart[name] = int(((two.image != one.image).any(axis=2) & ~inside).sum())
+        what = f"pixels that tell releases by {method.name} apart"
+        yield _worst("release", what, made, apart, named=_named(one))
+
+
+def stated_gate(version: GrowthVersion, made: MadeLossy) -> Iterator[Finding]:
+    """Yield how many pixels a certificate lists and a release does not replace, or vice versa."""
+    asked, (_, photo) = made.asked, made.photos[0]
+    replaced, release = version.painted(photo, asked, SeededBits(DRAWN_WITH))
+    wrong = {
+        "asked for and not replaced": int((_of(asked, photo) & ~replaced).sum()),
+        "replaced and not listed": int((replaced & ~_listed(release)).sum()),
+        "changed and not listed": int(((release.image != photo.image).any(axis=2) & ~_listed(release)).sum()),
+        "listed and not replaced": abs(_count(release.certificate.regions, photo) - int(replaced.sum())),
+    }
+    yield _worst("stated", "pixels that are not as the certificate says", made, wrong)
+
+
+def _worst(gate: str, what: str, made: MadeLossy, counts: dict[str, int], *, named: bool = False) -> Finding:
+    """Return the finding of the largest count; none if the certificate names what is left outside."""
+    worst = max(counts, key=lambda name: counts[name])
+    count = 0 if named else counts[worst]
+    what = f"{what}, worst of {len(counts)}: {worst}"
+    return counted(gate, what, made.case, count, "pixels", sees=SEES)
+
+
+def _named(release: Release) -> bool:
+    return all(
+        TRACES.format("WebP") in guarantee.scope.in_the_clear for guarantee in release.certificate.guarantees
+    )
+
+
+def _of(regions: Sequence[Region], photo: Photo) -> Places:
+    return places(regions, photo.height, photo.width)
+
+
+def _listed(release: Release) -> Places:
+    """Return the boxes that a certificate lists."""
+    inside = np.zeros(release.image.shape[:2], np.bool_)
+    for record in release.certificate.regions:
+        inside[record.box.slices] = True
+    return inside
+
+
+def _count(records: Sequence[RegionRecord], photo: Photo) -> int:
+    """Return the number of replaced pixels by a certificate; masks of several regions must not overlap."""
+    if any(record.masked is not None for record in records):
+        return sum(record.masked or 0 for record in records)
+    return int(_of([Region(record.box) for record in records], photo).sum())
+
+
+# The lossy photos on which growth is audited, and its mutants
+
+HEIGHT, WIDTH = 45, 61
+"""Neither 8 nor 16 divides them."""
+PLACES: Final = (
+    (Box(18, 17, 13, 9),),
+    (Box(31, 15, 1, 1),),
+    (Box(16, 16, 16, 16),),
+    (Box(40, 33, 21, 12),),
+    (Box(60, 44, 1, 1),),
+    (Box(0, 0, 3, 2),),
+    (Box(8, 8, 8, 8), Box(16, 8, 8, 8)),
+    (Box(32, 0, 9, 45), Box(41, 20, 1, 1)),
+)
+"""In the middle, one pixel at the edge of a block, a block, ragged ends, corners, touching boxes."""
+QUALITIES: Final = (95, 100, 50, 75, 20)
+KINDS: Final = (*SAMPLINGS, *FACTORS, "grey", "CMYK")
+
+
+def _case(where: tuple[Box, ...], masked: bool = False, **encoding: Any) -> GrowthCase:
+    return GrowthCase(Encoding(**encoding), HEIGHT, WIDTH, where, masked)
+
+
+def _quick() -> tuple[GrowthCase, ...]:
+    """Return every sampling in every place, and every orientation; qualities alternate."""
+    turned = [
+        _case(PLACES[turn % 4], sampling=kind, turn=turn, quality=95)
+        for turn in range(2, 9)
+        for kind in ("4:2:2", "4:2:0")
+    ]
+    straight = [
+        _case(
+            where, sampling=kind, quality=QUALITIES[(row + column) % 3], progressive=(row + column) % 4 == 3
+        )
+        for row, kind in enumerate(KINDS[:-1])
+        for column, where in enumerate(PLACES)
+    ]
+    masks = [
+        _case(where, True, sampling=kind, quality=95) for kind in ("4:2:0", "grey") for where in PLACES[:4:3]
+    ]
+    masks += [_case(PLACES[0], True, sampling="4:2:0", turn=turn, quality=95) for turn in (3, 6)]
+    lossy = [
+        _case(where, format="webp", masked=masked)
+        for where, masked in ((PLACES[0], False), (PLACES[3], True))
+    ]
+    first = (*straight[::9], straight[6], *turned[::3], *masks, *lossy)
+    return tuple(dict.fromkeys((*first, *straight, *turned)))
+
+
+def _deep() -> tuple[GrowthCase, ...]:
+    """Return all of it with every quality, orientation and kind, and photos of other sizes."""
+    cases = [
+        _case(where, sampling=kind, quality=quality, turn=turn, progressive=turn % 2 == 0)
+        for kind in KINDS
+        for quality in QUALITIES
+        for turn, where in enumerate(PLACES, 1)
+    ]
+    sizes = [
+        replace(case, height=height, width=width, boxes=(Box(width - 1, height - 1, 1, 1), Box(0, 0, 1, 1)))
+        for height, width in ((1, 1), (2, 40), (40, 2), (16, 16), (17, 33))
+        for case in cases[:: len(PLACES)]
+    ]
+    masks = [replace(case, masked=True, boxes=case.boxes[:1]) for case in cases[::7]]
+    webp = [
+        _case(where, format="webp", quality=quality, turn=turn)
+        for where in PLACES
+        for quality, turn in ((10, 1), (90, 6))
+    ]
+    return (*cases, *sizes, *masks, *webp)
+
+
+LEVELS: Final[dict[str, Level[GrowthCase, None]]] = {
+    "quick": Level(_quick()),
+    "deep": Level((*_quick(), *_deep())),
+}
+INTACT: Final = GrowthVersion(name="intact")
+
+
+def _with(photo: Photo, **changes: Any) -> Photo:
+    return Photo(photo.image, photo.grid and replace(photo.grid, **changes))
+
+
+def _eights(region: Region, photo: Photo) -> Region:
+    grid = photo.grid or Grid(8, 8)
+    return grow(region, _with(photo, width=8, height=8, x0=grid.x0 % 8, y0=grid.y0 % 8))
+
+
+def _left_and_top(region: Region, photo: Photo) -> Region:
+    box, wide = region.box, grow(region, photo)
+    height, width = box.y + box.h - wide.box.y, box.x + box.w - wide.box.x
+    mask = None if wide.mask is None else wide.mask[:height, :width]
+    return replace(wide, box=Box(wide.box.x, wide.box.y, width, height), mask=mask)
+
+
+def _without_ragged(region: Region, photo: Photo) -> Region:
+    """Grow only to the last whole block."""
+    grid, box, wide = photo.grid or Grid(8, 8), region.box, grow(region, photo).box
+    right = max(box.x + box.w, min(wide.x + wide.w, photo.width // grid.width * grid.width))
+    bottom = max(box.y + box.h, min(wide.y + wide.h, photo.height // grid.height * grid.height))
+    return (
+        grow(region, photo)
+        if region.mask is not None
+        else replace(grow(region, photo), box=Box(wide.x, wide.y, right - wide.x, bottom - wide.y))
+    )
+
+
+def _nearest(region: Region, photo: Photo) -> Region:
+    """Move edges to the nearest block edge, even if that shrinks the region."""
+    grid, box, wide = photo.grid or Grid(8, 8), region.box, grow(region, photo)
+    if region.mask is not None:
+        return wide
+    near = (box.x - wide.box.x <= grid.width // 2, box.y - wide.box.y <= grid.height // 2)
+    x, y = (wide.box.x if near[0] else box.x), (wide.box.y if near[1] else box.y)
+    return replace(wide, box=Box(x, y, wide.box.x + wide.box.w - x, wide.box.y + wide.box.h - y))
+
+
+def _upright(region: Region, photo: Photo) -> Region:
+    """Use the block edges of the stored picture, although it was mirrored."""
+    return grow(region, _with(photo, x0=0, y0=0))
+
+
+def _lying(region: Region, photo: Photo) -> Region:
+    """Swap width and height of blocks, as if the photo had not been rotated."""
+    grid = photo.grid or Grid(8, 8)
+    return grow(region, _with(photo, width=grid.height, height=grid.width))
+
+
+def _thin(region: Region, photo: Photo) -> Region:
+    """Grow the box but not the mask in it."""
+    wide = grow(region, photo)
+    if region.mask is None or wide.mask is None:
+        return wide
+    mask = np.zeros_like(wide.mask)
+    y, x = region.box.y - wide.box.y, region.box.x - wide.box.x
+    mask[y : y + region.box.h, x : x + region.box.w] = region.mask
+    return replace(wide, mask=mask)
+
+
+def _last_left_out(photo: Photo, asked: tuple[Region, ...], method: PixelMethod, bits: BitSource) -> Release:
+    """List every region in the certificate, but leave the last of several unprotected."""
+    release = released(photo, asked, method, bits)
+    some = released(photo, asked[: max(1, len(asked) - 1)], method, bits)
+    return replace(release, image=some.image)
+
+
+def _listed_as_asked(
+    photo: Photo, asked: tuple[Region, ...], method: PixelMethod, bits: BitSource
+) -> Release:
+    """Grow regions, but list them as requested."""
+    release = released(photo, asked, method, bits)
+    records = tuple(region.record for region in asked)
+    return replace(release, certificate=replace(release.certificate, regions=records))
+
+
+MUTANTS: Final = (
+    with_growth("regions not grown", lambda region, photo: region),
+    with_growth("blocks of 8 for any chroma", _eights),
+    with_growth(
+        "without the pixel for chroma interpolation",
+        lambda region, photo: grow(region, _with(photo, margin=0, codec="none")),
+    ),
+    with_growth("block lines not mirrored", _upright),
+    with_growth("block sizes not rotated", _lying),
+    with_growth("grown to the left and top only", _left_and_top),
+    with_growth("grown to the last whole block only", _without_ragged),
+    with_growth("grown to the nearest block line", _nearest),
+    with_growth("box grown, mask not", _thin),
+    GrowthVersion(name="last of several regions not grown", release=_last_left_out),
+    GrowthVersion(name="ungrown regions listed", gates=("release", "stated"), release=_listed_as_asked),
+    with_growth(
+        "traces of WebP not stated", lambda region, photo: replace(grow(region, photo), origin=region.origin)
+    ),
+)
+AUDIT: Final = PhotoAudit(
+    made=MadeLossy,
+    intact=INTACT,
+    mutants=MUTANTS,
+    levels=LEVELS,
+    gates=(Gate("escape", escape_gate), Gate("release", release_gate), Gate("stated", stated_gate)),
+)

@@ -1,0 +1,532 @@
+"""The audit of recombination: photos with faces, a stub method, and hidden contents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, Final
+
+import cv2
+import numpy as np
+from jaxtyping import UInt8
+
+from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.core.origin import FACE, WHOLE, Origin
+from dpveil.core.parameters import Between
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box, Region
+from dpveil.faces import Attributes, FaceMethod
+from dpveil.faces.geometry import Frame, Landmarks, Placed, Predictor, place, recombine
+from dpveil.faces.geometry.colour_match import match_of
+from dpveil.faces.geometry.landmarks import SEEN, of_box
+from dpveil.faces.heads import Heads
+from dpveil.mechanisms.placement import Placement
+from dpveil.noise.bits import BitSource, SeededBits
+from dpveil.postprocessing import Step, parse_all
+from dpveil.regions import grow
+from dpveil.release.pipeline import obfuscate
+from dpveil_audit.engine import Bits, Finding, Gate, Level, Variant, counted
+from dpveil_audit.faces.photos import SEES, Encoding, PhotoAudit, Pixels, Places, neighbours, places, scene
+
+SIDE: Final = 32
+NEARBY: Final = 0.002
+"""Angle in radians between the synthetic landmarks of two photos."""
+DRAWN_WITH: Final = 1
+"""Seed of draws that are to be the same for every photo."""
+SCENES: Final[dict[str, Callable[[Pixels], Pixels]]] = {
+    "textured": lambda image: image,
+    "dark": lambda image: image // 6,
+    "without colour": lambda image: np.ascontiguousarray(np.broadcast_to(image[..., :1], image.shape)),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MadeFaces(FaceMethod):
+    """A stub that draws from its bits alone, so that a release shows a face only in other ways."""
+
+    name: ClassVar[str] = "made-faces"
+    kinds: ClassVar[tuple[str, ...]] = ("pure",)
+    summary: ClassVar[str] = "pictures of bits alone"
+    source: ClassVar[str] = "the audit"
+
+    margin: Between = Between(0, 2, hint="such as 0.35", default=0)
+
+    @property
+    def frame(self) -> Frame:
+        """Small crops."""
+        return Frame(SIDE, float(self.margin))
+
+    def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
+        """Return a nominal guarantee of ε = 1."""
+        return Guarantee(kind="pure", epsilon=1, relation=Relation("any-image"), scope=Scope("a face"))
+
+    def _draw(self, crops: UInt8[np.ndarray, "n s s 3"], bits: BitSource) -> UInt8[np.ndarray, "n s s 3"]:
+        return np.stack([scene(bits, SIDE, SIDE, 3) for _ in crops])
+
+
+class MadeLandmarks(Predictor):
+    """Landmarks of a mean face in a box, rotated by an angle in radians; no pixel is read."""
+
+    def __init__(self, angle: float) -> None:
+        self.angle = angle
+
+    def near(self, image: UInt8[np.ndarray, "H W c"], box: Box, angle: float = 0.0) -> Landmarks:
+        """Return the landmarks of the face in `box`."""
+        upright = of_box(box).back(SEEN.points())
+        c, s = np.cos(self.angle), np.sin(self.angle)
+        middle = upright.mean(axis=0)
+        return Landmarks((upright - middle) @ np.array([[c, s], [-s, c]]) + middle, 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class RecombinationCase:
+    """A synthetic photo and the boxes of its faces; none for a portrait.
+
+    `angle` is that of synthetic landmarks, in radians, which differs by `NEARBY` from photo to photo, within
+    one cell of the public grid; None places faces by their boxes alone. With
+    `figures` heads are drawn (`gallery="drawn"`) instead of made of bits alone.
+    """
+
+    boxes: tuple[Box, ...]
+    height: int = 61
+    width: int = 85
+    channels: int = 3
+    scene: str = "textured"
+    protect: str = "box"
+    angle: float | None = None
+    margin: str = "0.5"
+    steps: tuple[str, ...] = ()
+    encoding: Encoding | None = None
+    figures: bool = False
+
+    @property
+    def method(self) -> FaceMethod:
+        """The stub method, or the one that draws heads."""
+        if self.figures:
+            return Attributes(attributes="none", gallery="drawn", protect=self.protect, placing="box")
+        return MadeFaces(margin=self.margin, protect=self.protect, placing="box", inpainting="telea")
+
+    @property
+    def regions(self) -> list[Region]:
+        """The regions as a finder would return them."""
+        if not self.boxes:
+            return [Region(Box(0, 0, self.width, self.height), origin=Origin(WHOLE, WHOLE))]
+        return [
+            Region(box, origin=Origin(FACE, "faces", number=n, found=True))
+            for n, box in enumerate(self.boxes, 1)
+        ]
+
+    @property
+    def following(self) -> tuple[Step, ...]:
+        """The post-processing steps."""
+        return parse_all(self.steps)
+
+    def treated(self, photo: Photo, number: int = 0) -> Placement:
+        """Return dpveil's own placement for a photo with this number, with faces placed as in this case."""
+        treated = self.method.place(photo, self.regions)
+        if self.angle is not None and isinstance(treated, Heads):
+            treated.places = [
+                replace(one, region=grow(one.region, photo))
+                for one in self._by_landmarks(photo, self.angle + number * NEARBY)
+            ]
+            treated.regions = tuple(one.region for one in treated.places)
+        return treated
+
+    def _by_landmarks(self, photo: Photo, angle: float) -> Iterator[Placed]:
+        for region in self.regions:
+            yield place(
+                photo,
+                region.box,
+                frame=self.method.frame,
+                protect=self.protect,
+                landmarks=MadeLandmarks(angle),
+                origin=region.origin,
+            )
+
+    def photos(self, bits: BitSource) -> Iterator[tuple[str, Photo]]:
+        """Yield a photo and others that differ in hidden pixels, before they are encoded, if they are.
+
+        The hidden pixels of an encoded photo are those without growth.
+        """
+        image = SCENES[self.scene](scene(bits, self.height, self.width, self.channels))
+        stored = Photo if self.encoding is None else self.encoding.photo
+        first = stored(image)
+        inside = places(self.treated(Photo(first.image)).regions, self.height, self.width)
+        yield "as it was", first
+        for name, other in neighbours(image, inside, bits):
+            yield name, stored(other)
+
+    def __str__(self) -> str:
+        where = " and ".join(map(str, self.boxes)) or "portrait"
+        how = "" if self.angle is None else f", landmarks at {self.angle}"
+        more = [self.scene, *self.steps, *([] if self.encoding is None else [str(self.encoding)])]
+        size = f"{self.width} × {self.height} × {self.channels}"
+        face = "drawn heads" if self.figures else f"margin {self.margin}"
+        return f"{size}, {', '.join(more)}, {self.protect} of {where}{how}, {face}"
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """The photos of a case and the versions' releases of them, each made once for all gates."""
+
+    case: RecombinationCase
+    bits: Bits
+    kept: dict[Any, Any] = field(default_factory=dict)
+
+    @cached_property
+    def photos(self) -> list[tuple[str, Photo]]:
+        """The photo and its neighbours, by their hidden contents."""
+        return list(self.case.photos(self.bits(f"{self.case} photos")))
+
+    @property
+    def photo(self) -> Photo:
+        """The first photo."""
+        return self.photos[0][1]
+
+    @cached_property
+    def treated(self) -> Placement:
+        """The placement for the first photo."""
+        return self.case.treated(self.photo)
+
+    def by(self, version: RecombinationVersion) -> Placement:
+        """Return a version's placement for the first photo."""
+        if version not in self.kept:
+            self.kept[version] = version.treated(self)
+        treated: Placement = self.kept[version]
+        return treated
+
+    def drawn(self, version: RecombinationVersion, number: int = 0) -> Pixels:
+        """Return a version's release of a photo with the common draw, faces in the cells of the first one."""
+        if (version, number) not in self.kept:
+            treated = self._among(self.by(version), number)
+            bits = SeededBits(DRAWN_WITH)
+            self.kept[version, number] = version.draw(treated, bits, self.case.following)
+        released: Pixels = self.kept[version, number]
+        return released
+
+    def listed(self, version: RecombinationVersion) -> Places:
+        """Return which pixels a version says it replaces."""
+        return places(version.listed(self.by(version)), self.case.height, self.case.width)
+
+    def _among(self, treated: Placement, number: int) -> Placement:
+        """Return this placement applied to another photo; cells, and boxes alone, are in the clear."""
+        photo = self.photos[number][1]
+        if not isinstance(treated, Heads) or self.case.angle is not None:
+            return self.case.treated(photo, number)
+        other = copy(treated)
+        other.photo = photo
+        return other
+
+
+Draw = Callable[[Placement, BitSource, Sequence[Step]], Pixels]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecombinationVersion(Variant):
+    """One way to put faces back: dpveil's own, or a mutant; `listed` are its regions."""
+
+    draw: Draw = lambda treated, bits, steps: treated.draw(bits, steps)
+    treated: Callable[[Made], Placement] = lambda made: made.treated
+    listed: Callable[[Placement], Sequence[Region]] = lambda treated: treated.regions
+
+
+# Gates for recombination: the influence of hidden pixels, unlisted changes, and unreplaced pixels
+
+EVERYWHERE: Final = 3
+"""Photos, including the first, that differ from one another in nearly all hidden pixels."""
+
+
+def same_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
+    """Yield how many pixels and regions seen by the other gates differ from the release of `obfuscate`."""
+    case = made.case
+    if case.angle is not None:
+        return
+    own = version.draw(made.treated, SeededBits(DRAWN_WITH), case.following)
+    release = obfuscate(
+        made.photo, case.method, regions=case.regions, bits=SeededBits(DRAWN_WITH), post_processing=case.steps
+    )
+    unlike = int((own != release.image).any(axis=2).sum())
+    placed = [region.record for region in made.treated.regions]
+    stated = release.certificate.regions
+    unlike += sum(a.box != b.box or a.masked != b.masked for a, b in zip(placed, stated, strict=True))
+    yield counted("same", "pixels and regions unlike a release", made.case, unlike, "pixels", sees=SEES)
+
+
+def hidden_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
+    """Yield how many released pixels change with hidden ones, under one draw."""
+    apart = {
+        name: int((made.drawn(version, number) != made.drawn(version)).any(axis=2).sum())
+        for number, (name, _) in enumerate(made.photos[1:], 1)
+    }
+    worst = max(apart, key=lambda name: apart[name])
+    what = f"pixels that hidden ones change, worst of {len(apart)}: {worst}"
+    yield counted("hidden", what, made.case, apart[worst], "pixels", sees=SEES)
+
+
+def outside_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
+    """Yield how many pixels outside the listed regions differ between photo and release."""
+    changed = (made.drawn(version) != made.photo.image).any(axis=2)
+    count = int((changed & ~made.listed(version)).sum())
+    yield counted("outside", "pixels changed outside of the regions", made.case, count, "pixels", sees=SEES)
+
+
+def copy_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
+    """Yield how many listed pixels are released unchanged, in photos that differ in all of them."""
+    images = [photo.image for _, photo in made.photos[:EVERYWHERE]]
+    kept = made.listed(version)
+    kept &= np.logical_or.reduce([(image != images[0]).any(axis=2) for image in images])
+    for number, image in enumerate(images):
+        kept &= (made.drawn(version, number) == image).all(axis=2)
+    yield counted("copy", "pixels of regions released as they are", made.case, kept, "pixels", sees=SEES)
+
+
+# The photos on which recombination is audited, and its mutants
+
+ONE: Final = (Box(35, 22, 9, 11),)
+CORNER: Final = (Box(0, 49, 9, 10),)
+TWO: Final = (Box(22, 20, 9, 11), Box(38, 25, 11, 13))
+"""Overlapping regions."""
+BESIDE: Final = (Box(9, 20, 7, 9), Box(43, 20, 7, 9))
+"""Regions with a common edge and no common pixel."""
+POINT: Final = (Box(84, 60, 1, 1),)
+LARGE: Final = (Box(10, 5, 65, 55),)
+"""A face whose region is the whole photo."""
+WIDE: Final = (Box(140, 90, 105, 120),)
+"""A face in a photo large enough for filling to scale its surroundings down: see `geometry.fill.FINE`."""
+Crops = Sequence[Pixels]
+Put = Callable[[Pixels, Sequence[Placed], Crops], Pixels]
+
+
+def _quick() -> tuple[RecombinationCase, ...]:
+    """Return settings of every kind; those that reject most mutants come first."""
+    case = RecombinationCase
+    return (
+        case(TWO),
+        case((), height=40, width=61),
+        case(ONE, encoding=Encoding("4:2:0", 90)),
+        case(CORNER),
+        case(ONE, scene="dark"),
+        case(ONE, scene="without colour"),
+        case(ONE, scene="dark", channels=1),
+        case(TWO, protect="head"),
+        case(TWO, protect="face", scene="dark"),
+        case(ONE, protect="face", channels=1, encoding=Encoding("grey", 60), margin="0"),
+        case(WIDE, height=331, width=421, protect="head"),
+        case(ONE, angle=0.4),
+        case(BESIDE),
+        case(TWO, steps=("median:3", "gaussian:2"), margin="0"),
+        case(POINT),
+        case(LARGE),
+        case(TWO, encoding=Encoding("4:2:2", 95, turn=6)),
+        case(CORNER, encoding=Encoding("grey", 60), channels=1),
+        case(TWO, figures=True, protect="head"),
+        case(WIDE, height=331, width=421, encoding=Encoding("4:2:0", 90), figures=True),
+        case((), height=40, width=61, figures=True),
+    )
+
+
+def _deep() -> tuple[RecombinationCase, ...]:
+    every = [
+        RecombinationCase(boxes, scene=scene, protect=protect, angle=angle, margin=margin)
+        for boxes in (ONE, TWO, BESIDE, CORNER, LARGE)
+        for scene in ("textured", "dark", "without colour")
+        for protect, angle, margin in (
+            ("box", None, "0.5"),
+            ("box", 1.2, "0.35"),
+            ("head", 0.2, "0"),
+            ("face", 0.3, "0"),
+        )
+    ]
+    stored = [
+        replace(case, encoding=Encoding(kind, 95, turn=turn), channels=1 if kind == "grey" else 3)
+        for kind in ("4:4:4", "4:2:2", "4:2:0", "4:4:0", "4:1:1", "grey")
+        for turn, case in enumerate((every[0], every[9], every[18], every[27], every[2]), 1)
+    ]
+    more = [
+        RecombinationCase(BESIDE, margin="0.25"),
+        RecombinationCase((), height=31, width=9, channels=1),
+        RecombinationCase((), height=1, width=1),
+        RecombinationCase(WIDE, height=480, width=640, scene="without colour"),
+        replace(every[9], height=200, width=301),
+    ]
+    return (*every, *stored, *more)
+
+
+LEVELS: Final[dict[str, Level[RecombinationCase, None]]] = {
+    "quick": Level(_quick()),
+    "deep": Level((*_quick(), *_deep())),
+}
+INTACT: Final = RecombinationVersion(name="intact")
+HIDDEN: Final = ("hidden",)
+OUTSIDE: Final = ("outside",)
+
+
+def wrong(name: str, put: Put, **changes: Any) -> RecombinationVersion:
+    """Return a mutant that puts released crops back in another way."""
+
+    def draw(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixels:
+        if not isinstance(treated, Heads):
+            return treated.draw(bits, steps)
+        released = list(treated.method.release(_crops(treated), bits=bits))
+        for step in steps:
+            released = [step(crop) for crop in released]
+        return put(treated.photo.image, treated.places, released)
+
+    return RecombinationVersion(name=name, draw=draw, **changes)
+
+
+def _crops(heads: Heads) -> Pixels:
+    return np.stack([one.crop(heads.photo) for one in heads.places])
+
+
+def _hidden(image: Pixels, faces: Sequence[Placed]) -> Places:
+    return places([one.region for one in faces], *image.shape[:2])
+
+
+def _eroded(region: Region, by: int) -> Region:
+    """Return a region without its outermost pixels, or unchanged if none would be left."""
+    box = region.box
+    full = np.ones((box.h, box.w), np.bool_) if region.mask is None else region.mask
+    window = np.ones((2 * by + 1, 2 * by + 1), np.uint8)
+    inner = cv2.erode(full.astype(np.uint8), window, borderType=cv2.BORDER_CONSTANT, borderValue=0) > 0
+    return replace(region, mask=inner) if inner.any() else region
+
+
+def _smaller(faces: Sequence[Placed], by: int) -> list[Placed]:
+    return [replace(one, region=_eroded(one.region, by)) for one in faces]
+
+
+def _filled_from_hidden(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+    """Fill a hole that leaves out the outermost hidden pixels."""
+    out, inner = recombine(image, faces, crops), _smaller(faces, 2)
+    inside = _hidden(image, inner)
+    out[inside] = recombine(image, inner, crops)[inside]
+    return out
+
+
+def _toned(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+    """Take colours from the whole photo, hidden pixels included."""
+    match = match_of(image, np.zeros(image.shape[:2], np.bool_))
+    return recombine(image, faces, [_levels(match(crop.astype(np.float32))) for crop in crops])
+
+
+def _toned_by_face(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+    """Make every crop as bright as what it replaces."""
+    means = [float(image[one.region.box.slices].mean()) for one in faces]
+    return recombine(image, faces, [_levels(c * (m / 128)) for c, m in zip(crops, means, strict=True)])
+
+
+def _levels(levels: np.ndarray) -> Pixels:
+    whole: Pixels = np.clip(np.rint(levels), 0, 255).astype(np.uint8)
+    return whole
+
+
+def _feathered(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+    """Blend the seam into the photo within the region."""
+    out, inside = recombine(image, faces, crops), _hidden(image, faces)
+    seam = inside & ~_hidden(image, _smaller(faces, 2))
+    out[seam] = _levels((out[seam].astype(np.float32) + image[seam]) / 2)
+    return out
+
+
+def _one_by_one(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+    """Put every face into the original photo, with the other faces."""
+    out = image.copy()
+    for one, crop in zip(faces, crops, strict=True):
+        inside = _hidden(image, [one])
+        out[inside] = recombine(image, [one], [crop])[inside]
+    return out
+
+
+def _where_it_is(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+    """Put every face exactly where the one that it replaces was."""
+    return recombine(image, [replace(one, pose=one.exact or one.pose) for one in faces], crops)
+
+
+def _softened(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+    """Smooth the photo at the seam, from both sides, before faces are put back."""
+    inside = _hidden(image, faces).astype(np.uint8)
+    seam = (cv2.dilate(inside, np.ones((5, 5), np.uint8)) > inside)[..., None]
+    soft = cv2.blur(image, (5, 5)).reshape(image.shape)
+    return recombine(np.where(seam, soft, image), faces, crops)
+
+
+def _smooth_after(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+    """Smooth over the seam after faces were put back, which changes unlisted pixels."""
+    out = recombine(image, faces, crops)
+    inside = _hidden(image, faces).astype(np.uint8)
+    seam = (cv2.dilate(inside, np.ones((3, 3), np.uint8)) > inside)[..., None]
+    return np.where(seam, cv2.blur(out, (3, 3)).reshape(out.shape), out)
+
+
+def _left_out(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+    """Leave out the last row and column of the photo, as an off-by-one range would."""
+    out = recombine(image, faces, crops)
+    out[-1], out[:, -1] = image[-1], image[:, -1]
+    return out
+
+
+def _not_released(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixels:
+    """Put back what the method read."""
+    if not isinstance(treated, Heads):
+        return treated.draw(bits, steps)
+    return recombine(treated.photo.image, treated.places, list(_crops(treated)))
+
+
+def _beside(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixels:
+    """Keep the photo itself beside the middle square of a portrait."""
+    out = treated.draw(bits, steps)
+    if isinstance(treated, Heads):
+        return out
+    image: Pixels = treated.photo.image  # type: ignore[attr-defined]
+    height, width = image.shape[:2]
+    side = min(height, width)
+    top, left = (height - side) // 2, (width - side) // 2
+    kept = np.ones((height, width, 1), np.bool_)
+    kept[top : top + side, left : left + side] = False
+    return np.where(kept, image, out).astype(np.uint8)
+
+
+MUTANTS: Final = (
+    wrong("filled from hidden pixels", _filled_from_hidden, gates=HIDDEN),
+    wrong("colours of the whole photo", _toned, gates=HIDDEN),
+    wrong("colours of the original face", _toned_by_face, gates=HIDDEN),
+    wrong("seam feathered into the photo", _feathered, gates=HIDDEN),
+    wrong(
+        "mask eroded by a pixel",
+        lambda image, faces, crops: recombine(image, _smaller(faces, 1), crops),
+        gates=("hidden", "copy"),
+    ),
+    wrong("each face filled on its own", _one_by_one, gates=HIDDEN),
+    wrong("placement not rounded", _where_it_is, gates=HIDDEN),
+    wrong("seam blurred before", _softened, gates=("hidden", "outside")),
+    wrong("seam blurred after", _smooth_after, gates=OUTSIDE),
+    wrong("last row and column left out", _left_out, gates=("hidden", "copy")),
+    wrong(
+        "less listed than replaced",
+        recombine,
+        gates=OUTSIDE,
+        listed=lambda treated: [_eroded(region, 1) for region in treated.regions],
+    ),
+    RecombinationVersion(name="original crop put back", gates=HIDDEN, draw=_not_released),
+    RecombinationVersion(
+        name="faces in a JPEG not grown",
+        gates=HIDDEN,
+        treated=lambda made: made.case.treated(Photo(made.photo.image)),
+    ),
+    RecombinationVersion(name="photo kept around a portrait", gates=("hidden", "copy"), draw=_beside),
+)
+AUDIT: Final = PhotoAudit(
+    made=Made,
+    intact=INTACT,
+    mutants=MUTANTS,
+    levels=LEVELS,
+    gates=(
+        Gate("same", same_gate, ties=True),
+        Gate("hidden", hidden_gate),
+        Gate("outside", outside_gate),
+        Gate("copy", copy_gate),
+    ),
+)

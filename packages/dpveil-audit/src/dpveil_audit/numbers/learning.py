@@ -1,0 +1,524 @@
+"""Audit cases for naive Bayes: tables of a few records, the queries of a fit, and versions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property, partial
+from itertools import combinations, combinations_with_replacement
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Float64, Int64, UInt8
+
+from dpveil.core.numbers import exact
+from dpveil.mechanisms.scalar import TABLE, Geometric, Laplace, ScalarMechanism
+from dpveil.noise.bits import BitSource, SeededBits
+from dpveil.numbers import PrivateGaussianNB
+from dpveil.numbers.moments import LEVELS, Deviations, Moments, Plan, mean_codes
+from dpveil_audit.distributions import finite_distribution, laplace_distribution
+from dpveil_audit.engine import (
+    Drawn,
+    Finding,
+    Level,
+    Variant,
+    bounds,
+    counted,
+    fit_finding,
+    p_values,
+    uniforms,
+)
+from dpveil_audit.fit import fit
+from dpveil_audit.lower_bound import Draws
+from dpveil_audit.scalar.laws import ROUNDED, UNBOUNDED, Number, Released, loss, released
+
+Table = tuple[int, ...]
+"""Indices of the case's records that a table holds, in order, as the queries do not depend on the order."""
+CENTRES: Final = (0, LEVELS // 3, LEVELS // 2, LEVELS)
+"""Codes of released means at which deviations are evaluated."""
+SIZES: Final = (1, 4)
+"""Released class sizes at which deviations are evaluated."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record: its features as the user gives them, and its label."""
+
+    features: tuple[float, ...]
+    label: str
+
+
+@dataclass(frozen=True, eq=False)
+class LearnCase:
+    """A model's settings, for all tables with these records and numbers of rows."""
+
+    records: tuple[Record, ...]
+    rows: tuple[int, ...]
+    settings: dict[str, Any]
+    classes: tuple[str, ...] = ("a", "b", "c")
+
+    @cached_property
+    def tables(self) -> list[Table]:
+        """Every table."""
+        every = range(len(self.records))
+        return [table for rows in self.rows for table in combinations_with_replacement(every, rows)]
+
+    @property
+    def added(self) -> bool:
+        """Whether neighbours have one record more or less."""
+        return bool(self.settings.get("neighbours") == "added")
+
+    def neighbours(self, table: Table) -> Iterator[Table]:
+        """Yield every pair of neighbours once: with a record replaced, or with one less."""
+        for row, held in enumerate(table):
+            rest = table[:row] + table[row + 1 :]
+            if self.added and rest:
+                yield rest
+            for other in () if self.added else range(held + 1, len(self.records)):
+                yield tuple(sorted((*rest, other)))
+
+    @cached_property
+    def asked(self) -> Fraction:
+        """The ε that the user requests."""
+        return exact(self.settings["epsilon"])
+
+    def written(self, table: Table, copies: int = 1) -> tuple[Any, Any, Any]:
+        """Return features, labels and classes; each of several copies has its own classes, by number."""
+        held = [self.records[number] for number in table]
+        features = np.tile(np.array([record.features for record in held], np.float64), (copies, 1))
+        labels = np.array([record.label for record in held])
+        if copies == 1:
+            return features, labels, list(self.classes)
+        own = np.array([self.classes.index(label) for label in labels])
+        start = len(self.classes) * np.arange(copies)[:, None]
+        return features, (start + own).ravel(), np.arange(copies * len(self.classes))
+
+    def model(self, classes: Any, bits: BitSource | None = None) -> PrivateGaussianNB:
+        """Return an unfitted model."""
+        return PrivateGaussianNB(**self.settings, classes=classes, random_state=bits)
+
+    def fitted(self, table: Table, copies: int, bits: BitSource) -> PrivateGaussianNB:
+        """Return a model of one or more copies of a table, fitted through the public interface."""
+        features, labels, classes = self.written(table, copies)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # so many classes are no mistake here
+            return self.model(classes, bits).fit(features, labels)
+
+    def __str__(self) -> str:
+        words = [f"{name} {_word(value)}" for name, value in self.settings.items() if name != "floor"]
+        return ", ".join([f"{'/'.join(map(str, self.rows))} rows", *words])
+
+
+def _word(value: Any) -> str:
+    return ":".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """All queries of a fit about a table: sizes and sums, and deviations after each of several histories."""
+
+    first: Released
+    then: tuple[Released, ...]
+
+
+def cost(one: Learned, other: Learned) -> Fraction:
+    """Return the largest log-ratio of everything released about two tables, rounded up.
+
+    As numbers are drawn independently, and deviations after released means and sizes, the largest log-ratios
+    add up; for each deviation the worst history counts.
+    """
+    if [len(part) for part in (one.first, *one.then)] != [len(part) for part in (other.first, *other.then)]:
+        return UNBOUNDED
+    return min(max(_cost(one, other), _cost(other, one)), UNBOUNDED)
+
+
+def _cost(one: Learned, other: Learned) -> Fraction:
+    total = sum((_loss(a, b) for a, b in zip(one.first, other.first, strict=True)), Fraction(0))
+    for ones, others in zip(zip(*one.then, strict=True), zip(*other.then, strict=True), strict=True):
+        total += max(_loss(a, b) for a, b in zip(ones, others, strict=True))
+    return total
+
+
+def _loss(one: Number, other: Number) -> Fraction:
+    return Fraction(0) if one == other else loss(one, other)
+
+
+def own_plan(case: LearnCase, features: Any, labels: Any, classes: Any) -> Plan:
+    """Return the model's own plan."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return case.model(classes).plan(features, labels).moments
+
+
+def own_asks(plan: Plan) -> Learned:
+    """Return all queries of a plan: deviations about some centres, at some released sizes."""
+    sizes, sums = plan.sizes(), plan.sums()
+    first = released(sizes.mechanism, sizes.points) + released(sums.mechanism, sums.points)
+    shape = len(plan.groups), plan.groups[0].shape[1]
+    then = [
+        spreads_of(plan, *plan.spreads(np.full(shape, centre, np.int64)), size)
+        for centre in CENTRES
+        for size in SIZES
+    ]
+    return Learned(first, tuple(then))
+
+
+def spreads_of(plan: Plan, squares: Any, reach: Any, size: int) -> Released:
+    """Return these deviations as released numbers, if every class was released with one size."""
+    deviations: Any = plan.deviations
+    asked = deviations.plan(squares, reach, [size] * len(squares))
+    return tuple(number for one in asked.values() for number in released(one.mechanism, one.points))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnVersion(Variant):
+    """One way to learn: the model itself, or a mutant.
+
+    `plan` makes the plan, `asks` returns its queries, `draw` releases them.
+    """
+
+    plan: Callable[[LearnCase, Any, Any, Any], Plan] = own_plan
+    asks: Callable[[Plan], Learned] = own_asks
+    draw: Callable[[Plan, BitSource], Moments] = field(default=Plan.release)
+
+    @property
+    def lawful(self) -> bool:
+        """Whether its laws are the model's own, so that only draws can detect a fault."""
+        return self is not INTACT and self.plan is own_plan and self.asks is own_asks
+
+    def learned(self, case: LearnCase, table: Table) -> Learned:
+        """Return all queries about a table."""
+        return self.asks(self.plan(case, *case.written(table)))
+
+    def release(self, case: LearnCase, table: Table, copies: int, bits: BitSource) -> Moments:
+        """Return the release for copies of a table; for the model itself, its fitted values."""
+        if self is not INTACT:
+            found = self.draw(self.plan(case, *case.written(table, copies)), bits)
+            return replace(found, counts=np.maximum(found.counts, 1))
+        model = case.fitted(table, copies, bits)
+        lower, upper = (np.asarray(end, np.float64) for end in case.settings["bounds"])
+        means = np.rint((model.theta_ - lower) / (upper - lower) * LEVELS).astype(np.int64)
+        deviations = np.sqrt(model.var_) / (upper - lower)
+        return Moments(model.class_count_.astype(np.int64), means, deviations)
+
+
+INTACT: Final = LearnVersion(name="intact")
+
+
+LearnDrawn = Drawn[LearnCase, Table]
+LearnLevel = Level[LearnCase, Table]
+
+
+def deviations_of(plan: Plan) -> Deviations:
+    """Return the mechanism of a plan's deviations."""
+    if not isinstance(plan.deviations, Deviations):
+        raise TypeError("the spreads of this plan are not those of the model")
+    return plan.deviations
+
+
+# The queries and releases of naive Bayes from their definition, in fractions and closed forms
+
+HALF: Final = Fraction(1, 2)
+ALMOST: Final = 1 - 1e-9
+NOTHING: Final = 1e-8
+"""Deviations below this are 0: the floor of the settings is lower still."""
+Uniform = Float64[np.ndarray, "..."]
+
+
+def codes(case: LearnCase, table: Table, label: str, feature: int) -> list[int]:
+    """Return the codes of a feature over the records of a class: clipped and rounded."""
+    lower, upper = (_end(end, feature) for end in case.settings["bounds"])
+    found = []
+    for number in table:
+        record = case.records[number]
+        if record.label == label:
+            inside = min(max(Fraction(record.features[feature]), lower), upper)
+            found.append(round((inside - lower) / (upper - lower) * LEVELS))
+    return found
+
+
+def _end(end: Any, feature: int) -> Fraction:
+    return Fraction(end if np.ndim(end) == 0 else end[feature])
+
+
+def written(case: LearnCase, table: Table, plan: Plan) -> Learned:
+    """Return the true answers to all queries about a table, as points on the lattices of a plan."""
+    features = range(len(case.records[0].features))
+    every = [[codes(case, table, label, feature) for feature in features] for label in case.classes]
+    sizes = [len(of_class[0]) for of_class in every]
+    sums = [sum((Fraction(2 * u, LEVELS) - 1 for u in own), Fraction(0)) for cls in every for own in cls]
+    about_sums = plan.sums().mechanism
+    points = [int(about_sums.lattice.index(total)[0]) for total in sums]
+    first = released(plan.sizes().mechanism, sizes) + released(about_sums, points)
+    flat = [own for of_class in every for own in of_class]
+    then = [_spreads(plan, flat, centre, size) for centre in CENTRES for size in SIZES]
+    return Learned(first, tuple(then))
+
+
+def _spreads(plan: Plan, every: list[list[int]], centre: int, size: int) -> Released:
+    deviations = deviations_of(plan)
+    mechanism, most = deviations.at(size), max(centre, LEVELS - centre)
+    last = mechanism.lattice.spans[-1][1]
+    points = []
+    for own in every:
+        square = Fraction(sum((u - centre) ** 2 for u in own), most**2)
+        point = _nearest(square, mechanism.lattice.step, squared=deviations.squared)
+        points.append(point if last is None else min(point, last))
+    return released(mechanism, points)
+
+
+def _nearest(square: Fraction, step: Fraction, *, squared: bool) -> int:
+    """Return the point nearest to a square, or to its root, starting from a floating-point guess."""
+    power = 1 if squared else 2
+    point: int = round(float(square) ** (1 / power) / float(step))
+    while ((point + HALF) * step) ** power <= square:
+        point += 1
+    while point and ((point - HALF) * step) ** power > square:
+        point -= 1
+    return point
+
+
+@dataclass(frozen=True)
+class Definition:
+    """The mechanisms of a model with Laplace noise on its deviations, from its settings alone."""
+
+    size: ScalarMechanism
+    total: ScalarMechanism
+    spread: ScalarMechanism
+    squared: bool
+
+    @classmethod
+    def of(cls, case: LearnCase) -> Definition:
+        """Return those of a case: ε over one or two records, divided by the requested parts."""
+        features = len(case.records[0].features)
+        given = case.settings.get("parts", (1, features, features))
+        parts = [exact(part) for part in given]
+        unit = case.asked / (1 if case.added else 2) / sum(parts)
+        each = unit / features
+        name = case.settings.get("mechanism", "truncated-laplace")
+        relation = case.settings.get("relation", "database-record")
+        spread = TABLE[name](range="0:", sensitivity=1, epsilon=parts[2] * each, relation=relation)
+        return cls(
+            Geometric(range="0:", sensitivity=1, epsilon=unit * parts[0]),
+            Laplace(range=":", sensitivity=1, epsilon=parts[1] * each),
+            spread,
+            case.settings.get("spread", "variance") == "variance",
+        )
+
+    def uniforms(
+        self, case: LearnCase, table: Table, found: Moments, spare: Uniform
+    ) -> dict[str, Float64[np.ndarray, " n"]]:
+        """Return numbers that are uniform and independent if `found` was released about copies of a table.
+
+        Each is the conditional distribution function of a released value given those before it; a number in
+        [0, 1) of `spare` places it within the probability of its own value.
+        """
+        copies, features = len(found.counts) // len(case.classes), found.means.shape[1]
+        shapes = (copies, len(case.classes)), (copies, len(case.classes), features)
+        counts, means = found.counts.reshape(shapes[0]), found.means.reshape(shapes[1])
+        spreads, uniform = found.deviations.reshape(shapes[1]), {}
+        numbers = iter(spare.reshape(-1, copies))
+        for row, label in enumerate(case.classes):
+            sizes = counts[:, row]
+            own = [codes(case, table, label, feature) for feature in range(features)]
+            ends = self._sizes(len(own[0]), sizes - 1), self._sizes(len(own[0]), sizes)
+            uniform[f"size of {label}"] = _within(ends, next(numbers))
+            for feature, held in enumerate(own):
+                centres, spread = means[:, row, feature], spreads[:, row, feature]
+                name = f"of {feature + 1} in {label}"
+                ends = self._means(held, centres - 1, sizes), self._means(held, centres, sizes)
+                uniform[f"mean {name}"] = _within(ends, next(numbers))
+                ends = self._spreads(held, centres, spread, sizes)
+                uniform[f"spread {name}"] = _within(ends, next(numbers))
+        return uniform
+
+    def _sizes(self, size: int, at: Int64[np.ndarray, " n"]) -> Uniform:
+        """Return P(released size ≤ at); sizes below 1 are released as 1."""
+        below = _laplace(self.size, at - size)
+        return np.where(at < 1, 0.0, below)
+
+    def _means(self, own: list[int], at: Int64[np.ndarray, " n"], sizes: Int64[np.ndarray, " n"]) -> Uniform:
+        """Return P(code of the mean ≤ at), halves rounded to even codes."""
+        lattice = self.total.lattice
+        start = int(lattice.index(sum((Fraction(2 * u, LEVELS) - 1 for u in own), Fraction(0)))[0])
+        above, below = (
+            sizes * (2 * at + 1 - LEVELS) * lattice.step.denominator,
+            LEVELS * lattice.step.numerator,
+        )
+        last = above // below - ((above % below == 0) & (at % 2 == 1))
+        found = _laplace(self.total, last - start)
+        return np.where(at < 0, 0.0, np.where(at >= LEVELS, 1.0, found))
+
+    def _spreads(
+        self,
+        own: list[int],
+        centres: Int64[np.ndarray, " n"],
+        spread: Float64[np.ndarray, " n"],
+        sizes: Int64[np.ndarray, " n"],
+    ) -> tuple[Uniform, Uniform]:
+        """Return the probabilities of less than a deviation, and of at most it."""
+        step, power = float(self.spread.lattice.step), 2 if self.squared else 1
+        reach = np.maximum(centres, LEVELS - centres)
+        root = np.where(spread < NOTHING, 0.0, spread * np.sqrt(sizes) * LEVELS / reach)
+        capped = root >= np.sqrt(sizes) * ALMOST
+        most = np.ceil(np.sqrt(sizes) ** power / step - NOTHING)
+        points = np.where(capped, most, np.rint(root**power / step)).astype(np.int64)
+        public, at = np.unique(centres, return_inverse=True)
+        about = [Fraction(sum((u - c) ** 2 for u in own), max(c, LEVELS - c) ** 2) for c in map(int, public)]
+        lattice = self.spread.lattice
+        starts = np.array([_nearest(square, lattice.step, squared=self.squared) for square in about])[at]
+        below = np.where(points < 1, 0.0, self._at_most(starts, points - 1))
+        return below, np.where(capped, 1.0, self._at_most(starts, points))
+
+    def _at_most(self, starts: Int64[np.ndarray, " n"], points: Int64[np.ndarray, " n"]) -> Uniform:
+        """Return P(response ≤ point | answer start) from point 0 on, snapped or normalised."""
+        spread: Any = self.spread
+        if spread.name == "laplace":
+            return _laplace(spread, points - starts)
+        log = -float(spread.lattice.step / spread.scale)
+        before = np.exp(log * np.maximum(starts - points, 0)) * -np.expm1(
+            log * (np.minimum(starts, points) + 1)
+        )
+        behind = np.exp(log) * -np.expm1(log * np.maximum(points - starts, 0))
+        total = 1 - np.exp(log * (starts + 1)) + np.exp(log)
+        found: Uniform = (before + behind) / total
+        return found
+
+
+def _laplace(mechanism: ScalarMechanism, at: Int64[np.ndarray, " n"]) -> Uniform:
+    """Return P(Z ≤ at) of discrete Laplace noise of scale ΔF/ε."""
+    scale = Fraction(mechanism.sensitivity) / mechanism.lattice.step / mechanism.budget
+    return laplace_distribution(scale).cdf(at)
+
+
+def _within(ends: tuple[Uniform, Uniform], spare: Uniform) -> Float64[np.ndarray, " n"]:
+    found: Float64[np.ndarray, " n"] = ends[0] + (ends[1] - ends[0]) * spare
+    return found
+
+
+# Gates for naive Bayes: queries by definition, exact cost of neighbours, fits, and lower bounds
+
+CELLS: Final = 64
+FEW: Final = 8
+"""Classes of each of two numbers whose joint law is tested."""
+SAME: Final = 6
+EVEN, BOTH = (finite_distribution(np.ones(count) / count) for count in (CELLS, FEW**2))
+
+
+def same_gate(version: LearnVersion, case: LearnCase) -> Iterator[Finding]:
+    """Yield whether a fit's queries are those of the definition, and its values those of its plan."""
+    unlike = 0
+    for table in case.tables:
+        plan = version.plan(case, *case.written(table))
+        unlike += version.asks(plan) != written(case, table, plan)
+    what = f"answers unlike the definition, {len(case.tables)} tables"
+    yield counted("same", what, case, unlike, "tables")
+    others = apart = 0
+    for table in case.tables[:: max(1, len(case.tables) // SAME)]:
+        plan = version.plan(case, *case.written(table))
+        released = plan.release(SeededBits(1, f"same {table}"))
+        apart += not _alike(released, _in_turn(plan, SeededBits(1, f"same {table}")))
+        seen = version.release(case, table, 1, SeededBits(1, f"same {table}"))
+        others += bool(np.any(np.maximum(released.counts, 1) != seen.counts))
+        others += bool(np.any(released.means != seen.means))
+        others += bool(np.any(np.abs(np.maximum(released.deviations, 1e-9) - seen.deviations) > 1e-9))
+    yield counted("same", "fits unlike their plan", case, others, "statistics")
+    what = "releases unlike one that knows released sizes alone"
+    yield counted("same", what, case, apart, "tables")
+
+
+def _in_turn(plan: Plan, bits: BitSource) -> Moments:
+    """Return a plan's release with deviations drawn at released sizes, never at true ones."""
+    counts = plan.sizes().draw(bits)
+    means = mean_codes(plan.sums(), counts, bits)
+    squares, reach = plan.spreads(means)
+    sizes = [max(1, int(count)) for count in counts]
+    roots = plan.deviations.release(squares, reach, sizes, bits)
+    most = np.sqrt(np.array(sizes, np.float64))[:, None]
+    return Moments(counts, means, np.minimum(roots / most, 1) * reach / LEVELS)
+
+
+def _alike(one: Moments, other: Moments) -> bool:
+    same = np.array_equal(one.counts, other.counts) and np.array_equal(one.means, other.means)
+    return same and bool(np.allclose(one.deviations, other.deviations, rtol=1e-12, atol=0))
+
+
+def exact_gate(version: LearnVersion, case: LearnCase) -> Iterator[Finding]:
+    """Yield the stated cost, and the largest log-ratio of everything released, over all neighbours."""
+    if version.lawful:
+        return
+    limit = stated(case)
+    beyond = max(Fraction(0), limit - case.asked)
+    yield Finding("exact", "ε stated beyond ε asked", str(case), float(beyond), 0, not beyond, "ε")
+    limit = min(limit, case.asked)
+    learned: dict[Learned, int] = {}  # most tables are asked the same as others are
+    asks = {table: learned.setdefault(version.learned(case, table), len(learned)) for table in case.tables}
+    kinds = list(learned)
+    worst: tuple[Fraction, Table, Table] = Fraction(0), (), ()
+    pairs = 0
+    known: dict[tuple[int, int], Fraction] = {}
+    for one in case.tables:
+        for other in case.neighbours(one):
+            if other in asks:
+                pairs += 1
+                both = asks[one], asks[other]
+                if both not in known:
+                    known[both] = cost(kinds[both[0]], kinds[both[1]])
+                worst = max(worst, (known[both], one, other))
+    value, one, other = worst
+    what = f"log-ratio of all that is released, {pairs:,} pairs of tables"
+    where = f"{case}, {_shown(case, one)} and {_shown(case, other)}"
+    yield Finding("exact", what, where, float(value), float(limit), value <= limit + ROUNDED, "ε")
+
+
+def stated(case: LearnCase) -> Fraction:
+    """Return what a fitted model states, which is the same for all tables."""
+    guarantee = case.fitted(case.tables[0], 1, SeededBits(1, "stated")).guarantee_
+    return Fraction(guarantee.epsilon or 0)
+
+
+def _shown(case: LearnCase, table: Table) -> str:
+    held = [case.records[number] for number in table]
+    return "[" + ", ".join(f"{'/'.join(map(str, one.features))} {one.label}" for one in held) + "]"
+
+
+def fit_gate(version: LearnVersion, setting: LearnDrawn, *, bits: BitSource) -> Iterator[Finding]:
+    """Yield how uniform every released number is under its conditional law."""
+    case, draws = setting.case, setting.draws
+    found = version.release(case, setting.fits[0], draws, bits)
+    spare = uniforms(bits, draws * len(case.classes) * (1 + 2 * found.means.shape[1]))
+    uniform = Definition.of(case).uniforms(case, setting.fits[0], found, spare)
+    p = dict[str, float]()
+    for name, values in uniform.items():
+        p |= p_values(name, _cells(values, CELLS), EVEN)
+    for (one, a), (other, b) in combinations(uniform.items(), 2):
+        p[f"{one} and {other}"] = fit(_cells(a, FEW) * FEW + _cells(b, FEW), BOTH).p_value
+    yield fit_finding(case, f"{draws:,} fits", p)
+
+
+def _cells(values: Float64[np.ndarray, " n"], count: int) -> Int64[np.ndarray, " n"]:
+    found: Int64[np.ndarray, " n"] = np.floor(values * count).astype(np.int64).clip(0, count - 1)
+    return found
+
+
+def bound_gate(version: LearnVersion, setting: LearnDrawn, *, bits: BitSource) -> Iterator[Finding]:
+    """Yield lower bounds on the cost of pairs of tables, from models alone."""
+    case = setting.case
+    limit = min(stated(case), case.asked)
+
+    def models(table: Table, count: int) -> Draws:
+        return _bytes(version.release(case, table, count, bits), count)
+
+    yield from bounds(setting, models, lambda one, other: limit, label=partial(_shown, case))
+
+
+def _bytes(found: Moments, draws: int) -> UInt8[np.ndarray, "n values"]:
+    """Return sizes, means and deviations as bytes, one model per row."""
+    columns = (
+        found.counts.reshape(draws, -1),
+        (found.means * 255 // LEVELS).reshape(draws, -1),
+        (found.deviations * 255).reshape(draws, -1),
+    )
+    return np.concatenate([np.clip(column, 0, 255).astype(np.uint8) for column in columns], axis=1)

@@ -1,0 +1,369 @@
+"""Audit cases for queries: columns of a few values, the queries, and versions of them.
+
+Answers by definition are computed here independently, in fractions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations, product
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from dpveil.core.numbers import exact, show
+from dpveil.errors import DPVeilError
+from dpveil.mechanisms.scalar.lattice import Lattice
+from dpveil.noise.bits import BitSource, SeededBits
+from dpveil.numbers import Plan, statistics
+from dpveil_audit.distributions import finite_distribution
+from dpveil_audit.engine import Drawn, Finding, Level, Variant, bounds, counted, fit_finding, p_values
+from dpveil_audit.fit import fit
+from dpveil_audit.lower_bound import Draws
+from dpveil_audit.scalar.laws import ROUNDED, Number, Released, chances, cost, released
+
+Table = tuple[int, ...]
+"""A column as indices into the case's cells, one per row."""
+Values = Float64[np.ndarray, "n numbers"]
+HALF: Final = Fraction(1, 2)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A value as written in a column, and its number; None if it is missing or a word."""
+
+    written: Any
+    number: Fraction | None
+
+
+@dataclass(frozen=True, eq=False)
+class QueryCase:
+    """One query with its settings, for all columns of so many rows over these cells."""
+
+    query: str
+    cells: tuple[Cell, ...]
+    rows: int
+    settings: dict[str, Any]
+    known: dict[tuple[Table, Lattice], list[int]] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def tables(self) -> list[Table]:
+        """Every column."""
+        return list(product(range(len(self.cells)), repeat=self.rows))
+
+    def neighbours(self, table: Table) -> Iterator[Table]:
+        """Yield every pair of columns that differ in one row, once."""
+        for row, held in enumerate(table):
+            for cell in range(held + 1, len(self.cells)):
+                yield (*table[:row], cell, *table[row + 1 :])
+
+    def values(self, table: Table) -> list[Any]:
+        """Return a column as the user gives it."""
+        return [self.cells[cell].written for cell in table]
+
+    @cached_property
+    def asked(self) -> Fraction:
+        """The ε that the user requests."""
+        return exact(self.settings["epsilon"])
+
+    @property
+    def metric(self) -> bool:
+        """Whether ε is requested per ΔF."""
+        return self.settings.get("relation") == "any-database"
+
+    def allowance(self, plan: Plan, one: Table, other: Table) -> Fraction | None:
+        """Return the largest promised log-ratio for two columns, None if nothing is promised."""
+        limit = min(self.asked, plan.guarantee.epsilon or Fraction(0))
+        replaced = sum(a != b for a, b in zip(one, other, strict=True))
+        if not self.metric:
+            return limit if replaced == 1 else None
+        if self.query == "histogram":
+            return limit * replaced
+        (a,), (b,) = (self.points(table, plan.mechanism.lattice) for table in (one, other))
+        apart = abs(a - b) * plan.mechanism.lattice.step / plan.mechanism.sensitivity
+        return limit * (min(apart, Fraction(1)) if replaced == 1 else apart)
+
+    def points(self, table: Table, lattice: Lattice) -> list[int]:
+        """Return the answers by definition as points of a lattice, computed once for each."""
+        if (table, lattice) not in self.known:
+            self.known[table, lattice] = self._points(table, lattice)
+        return self.known[table, lattice]
+
+    def _points(self, table: Table, lattice: Lattice) -> list[int]:
+        held = [self.cells[cell] for cell in table]
+        if self.query == "standard_deviation":
+            return [_nearest_root(_variance(self._numbers(held)), lattice.step)]
+        if self.query == "mean":
+            answers = [sum(self._numbers(held), Fraction(0)) / self.rows]
+        elif self.query == "count":
+            answers = [Fraction(sum(map(self._holds, held)))]
+        else:
+            answers = self._bins(held)
+        return [int(point) for answer in answers for point in lattice.index(answer)]
+
+    def _numbers(self, held: list[Cell]) -> list[Fraction]:
+        low, high = (exact(end) for end in self.settings["range"])
+        given = [exact(self.settings.get("missing", 0)) if c.number is None else c.number for c in held]
+        return [low if number < low else high if number > high else number for number in given]
+
+    def _holds(self, cell: Cell) -> bool:
+        asked = self.settings
+        if cell.written is None or cell.written == "":
+            return False
+        if "equals" in asked:
+            wanted: Any = asked["equals"]
+            return bool(str(cell.written).strip() == wanted or cell.number == wanted)
+        over = "above" not in asked or (cell.number or Fraction(0)) > exact(asked["above"])
+        return over and ("below" not in asked or (cell.number or Fraction(0)) < exact(asked["below"]))
+
+    def _bins(self, held: list[Cell]) -> list[Fraction]:
+        edges = [exact(edge) for edge in self.edges]
+        numbers, last = self._numbers(held), len(edges) - 2
+        return [
+            Fraction(sum(edges[k] <= x < edges[k + 1] or (k == last and x == edges[-1]) for x in numbers))
+            for k in range(last + 1)
+        ]
+
+    @property
+    def edges(self) -> list[Any]:
+        """The edges of a histogram's bins."""
+        bins, (low, high) = self.settings["bins"], (exact(end) for end in self.settings["range"])
+        if isinstance(bins, int):
+            return [low + (high - low) * k / bins for k in range(bins + 1)]
+        return list(bins)
+
+    def __str__(self) -> str:
+        shown = {name: value for name, value in self.settings.items() if name != "epsilon"}
+        words = [f"{name} {_word(value)}" for name, value in shown.items()]
+        return ", ".join([f"n = {self.rows}", *words, f"ε = {show(self.asked)}"])
+
+
+def _word(value: Any) -> str:
+    return ":".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _variance(numbers: list[Fraction]) -> Fraction:
+    middle = sum(numbers, Fraction(0)) / len(numbers)
+    return sum(((x - middle) ** 2 for x in numbers), Fraction(0)) / len(numbers)
+
+
+def _nearest_root(square: Fraction, step: Fraction) -> int:
+    """Return the first point p with √square < (p + 1/2)·step."""
+    point = 0
+    while ((point + HALF) * step) ** 2 <= square:
+        point += 1
+    return point
+
+
+PlanOf = Callable[[QueryCase, Table], Plan]
+Draw = Callable[["QueryVersion", QueryCase, Table, int, BitSource], Values]
+
+
+def own_plan(case: QueryCase, table: Table) -> Plan:
+    """Return the query's own plan."""
+    plan: Plan = getattr(statistics, case.query)(case.values(table), **case.settings)
+    return plan
+
+
+def real_draws(version: QueryVersion, case: QueryCase, table: Table, count: int, bits: BitSource) -> Values:
+    """Return the query's own answers, planned and released anew every time."""
+    del version
+    found = [own_plan(case, table).release(bits).response for _ in range(count)]
+    return np.array(found, np.float64).reshape(count, -1)
+
+
+def planned_draws(
+    version: QueryVersion, case: QueryCase, table: Table, count: int, bits: BitSource
+) -> Values:
+    """Return many draws of the plan's mechanism for its answers."""
+    plan = version.plan(case, table)
+    lattice = plan.mechanism.lattice
+    points = lattice.index(np.array(plan.answers, dtype=object))
+    drawn = plan.mechanism.draw(np.tile(points, count), bits)
+    return lattice.value(drawn).reshape(count, -1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryVersion(Variant):
+    """One way to answer: the query itself, or a mutant."""
+
+    plan: PlanOf = own_plan
+    many: Draw = planned_draws
+
+
+INTACT: Final = QueryVersion(name="intact")
+
+
+QueryDrawn = Drawn[QueryCase, Table]
+QueryLevel = Level[QueryCase, Table]
+
+
+# Gates for queries: answers by definition, exact costs of neighbouring columns, fits, and lower bounds
+
+Planned = dict[Table, Plan | None]
+SAME: Final = 12
+PAIRS: Final = 20_000
+"""Pairs up to which all are checked, for a promise about any two columns."""
+BYTES: Final = 256
+ANEW: Final = 25
+"""One in this many releases calls the query itself; the others come from its plan."""
+
+
+def same_gate(version: QueryVersion, case: QueryCase) -> Iterator[Finding]:
+    """Yield whether answers are those of the definition, and whether a query releases its plan."""
+    unlike = 0
+    for table in case.tables:
+        plan = version.plan(case, table)
+        points = plan.mechanism.lattice.index(np.array(plan.answers, dtype=object)).tolist()
+        unlike += points != case.points(table, plan.mechanism.lattice)
+    what = f"answers unlike the definition, {len(case.tables)} columns"
+    yield counted("same", what, case, unlike, "columns")
+    others = 0
+    for table in case.tables[:: max(1, len(case.tables) // SAME)]:
+        own = version.plan(case, table).release(SeededBits(1, f"same {table}")).response
+        seen = planned_draws(version, case, table, 1, SeededBits(1, f"same {table}"))[0]
+        others += seen.tolist() != (list(own) if isinstance(own, tuple) else [own])
+    yield counted("same", "releases unlike those of the plan", case, others, "columns")
+
+
+def exact_gate(version: QueryVersion, case: QueryCase) -> Iterator[Finding]:
+    """Yield the stated cost, public facts that differ, and the largest log-ratio of neighbours."""
+    if version is not INTACT and version.plan is INTACT.plan:
+        return  # its distributions are those of the query, so that only draws can show what is wrong
+    plans = {table: _plan(version, case, table) for table in case.tables}
+    first = next((plan for plan in plans.values() if plan is not None), None)
+    if first is None:
+        yield Finding("exact", "columns that are refused", str(case), len(plans), 0, False, "columns")
+        return
+    beyond = max(Fraction(0), (first.guarantee.epsilon or Fraction(0)) - case.asked)
+    kept = not beyond and first.guarantee.kind == ("metric" if case.metric else "pure")
+    yield Finding("exact", "ε stated beyond ε asked", str(case), float(beyond), 0, kept, "ε")
+    unlike = sum(_public(plan) != _public(first) for plan in plans.values())
+    what = "columns whose public part differs, or that are refused"
+    yield counted("exact", what, case, unlike, "columns")
+    yield _losses(case, plans, first)
+
+
+def _plan(version: QueryVersion, case: QueryCase, table: Table) -> Plan | None:
+    try:
+        return version.plan(case, table)
+    except DPVeilError:
+        return None
+
+
+def _public(plan: Plan | None) -> tuple[object, ...]:
+    if plan is None:
+        return ()
+    return plan.query, plan.rows, plan.guarantee, plan.mechanism, plan.edges, len(plan.answers)
+
+
+def _losses(case: QueryCase, plans: Planned, first: Plan) -> Finding:
+    """Return the log-ratio closest to its limit, or furthest beyond, over neighbours and other pairs."""
+    distributions = {table: _released(plan) for table, plan in plans.items()}
+    known: dict[tuple[Released | None, Released | None], Fraction] = {}
+    worst: tuple[Fraction, Fraction, Table, Table] | None = None
+    pairs = 0
+    for one, other in _pairs(case):
+        limit = case.allowance(first, one, other)
+        if limit is None:
+            continue
+        pairs += 1
+        both = distributions[one], distributions[other]
+        found = known[both] if both in known else known.setdefault(both, cost(*both))
+        if worst is None or found - limit > worst[0] - worst[1]:
+            worst = found, limit, one, other
+    value, limit, one, other = worst or (Fraction(0), Fraction(0), (), ())
+    what = f"log-ratio of all that is released, {pairs:,} pairs of columns"
+    where = f"{case}, {case.values(one)} and {case.values(other)}"
+    return Finding("exact", what, where, float(value), float(limit), value <= limit + ROUNDED, "ε")
+
+
+def _pairs(case: QueryCase) -> Iterator[tuple[Table, Table]]:
+    """Yield neighbours, and any two columns if something is promised about them."""
+    if case.metric and len(case.tables) ** 2 <= 2 * PAIRS:
+        yield from combinations(case.tables, 2)
+        return
+    for table in case.tables:
+        for other in case.neighbours(table):
+            yield table, other
+
+
+def _released(plan: Plan | None) -> Released | None:
+    if plan is None:
+        return None
+    points = plan.mechanism.lattice.index(np.array(plan.answers, dtype=object))
+    return released(plan.mechanism, points.tolist())
+
+
+def fit_gate(version: QueryVersion, setting: QueryDrawn, *, bits: BitSource) -> Iterator[Finding]:
+    """Yield how well responses follow the laws by definition: each, in pairs, and successive ones.
+
+    The query itself is tested twice: called anew for every release, and with many draws from its plan.
+    """
+    case, found = setting.case, dict[str, float]()
+    ways = [(version.many, setting.draws)]
+    if version is INTACT:
+        ways.append((real_draws, setting.draws // ANEW))
+    for table in setting.fits:
+        right = INTACT.plan(case, table).mechanism
+        distributions = [_distribution(Number(right, point)) for point in case.points(table, right.lattice)]
+        for draw, count in ways:
+            values = draw(version, case, table, count, bits)
+            for name, p_value in _p_values(values, distributions).items():
+                found[f"{name} of {case.values(table)}, {count:,} releases"] = p_value
+    yield fit_finding(case, "fit", found)
+
+
+def _p_values(values: Values, distributions: list[dict[float, float]]) -> dict[str, float]:
+    if values.shape[1] != len(distributions):
+        return {"count of numbers": 0.0}
+    cells, found = _cells(values, sorted(distributions[0])), dict[str, float]()
+    masses = [
+        np.array([*(distribution[value] for value in sorted(distribution)), 0.0])
+        for distribution in distributions
+    ]
+    for k, mass in enumerate(masses):
+        found |= p_values(f"number {k + 1}", cells[:, k], finite_distribution(mass))
+    for i, j in combinations(range(len(distributions)), 2):
+        codes = cells[:, i] * len(masses[j]) + cells[:, j]
+        both = finite_distribution(np.outer(masses[i], masses[j]).ravel())
+        found[f"numbers {i + 1} and {j + 1}"] = fit(codes, both).p_value
+    return found
+
+
+def _distribution(number: Number) -> dict[float, float]:
+    """Return the probability of every response, as released."""
+    return {float(value): weight / 2.0**64 for value, weight in chances(number).items()}
+
+
+def _cells(values: Values, shown: list[float]) -> Int64[np.ndarray, "n numbers"]:
+    """Return the index of every value among the possible responses, the last index for any other."""
+    known = np.array(shown)
+    places = np.searchsorted(known, values).clip(0, len(known) - 1)
+    found: Int64[np.ndarray, "n numbers"] = np.where(known[places] == values, places, len(known))
+    return found.astype(np.int64)
+
+
+def bound_gate(version: QueryVersion, setting: QueryDrawn, *, bits: BitSource) -> Iterator[Finding]:
+    """Yield lower bounds on the cost of pairs of columns, from responses alone."""
+    case = setting.case
+    yield from bounds(
+        setting,
+        lambda table, count: version.many(version, case, table, count, bits),
+        lambda one, other: case.allowance(INTACT.plan(case, one), one, other) or 0,
+        label=lambda table: str(case.values(table)),
+        sides=_bytes,
+    )
+
+
+def _bytes(one: Values, other: Values) -> tuple[Draws, Draws]:
+    """Return values as integers below 256, in the same order."""
+    values = np.unique(np.concatenate([one.ravel(), other.ravel()]))
+    each = math.ceil(len(values) / BYTES)
+    first, second = ((np.searchsorted(values, side) // each).astype(np.uint8) for side in (one, other))
+    return first, second

@@ -1,0 +1,145 @@
+"""The audit of `dp-pix`: its steps, wrong calibrations of the Laplace scale, and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from typing import Final
+
+from dpveil.accounting.laplace import laplace_scale, merged
+from dpveil.mechanisms.pixel import DPPix
+from dpveil.mechanisms.pixel.cells import fullest_cells
+from dpveil_audit.divergence import LAPLACE
+from dpveil_audit.pixel.case import Case, Drawn, Level, Size, Version
+from dpveil_audit.pixel.gates import MethodAudit
+from dpveil_audit.pixel.methods.pixelisation import (
+    Steps,
+    for_all_cells,
+    half,
+    laplace_right,
+    refuse_wide_noise,
+    shared_mutants,
+)
+
+TOP: Final = 255
+Calibration = Callable[[DPPix, Size], Fraction]
+
+
+def _scale(method: DPPix, size: Size) -> Fraction:
+    return method.sum_scale(height=size[0], width=size[1], channels=size[2])
+
+
+INTACT: Final = Steps(name=DPPix.name, kind=LAPLACE, parameters=partial(for_all_cells, _scale))
+
+
+def mutants() -> tuple[Version, ...]:
+    """Return every mutant of `dp-pix`. Those of (ε, δ) alone change nothing for a pure promise."""
+    own: dict[str, Calibration] = {
+        "channels not counted": lambda method, size: _scale(method, (size[0], size[1], 1)),
+        "m halved": lambda method, size: _scale(_halved(method, size), size),
+        "(ε, δ): scale of 2ε without δ": lambda m, s: (
+            _pure(m, s) / 2 if m.delta is not None else _scale(m, s)
+        ),
+        "(ε, δ): changed pixels spread over cells": _spread_over_cells,
+        "(ε, δ): δ for every cell and channel": _delta_for_each,
+    }
+    made = (*shared_mutants(INTACT), *(INTACT.with_parameter(name, scale) for name, scale in own.items()))
+    return tuple(steps.version() for steps in made)
+
+
+def _pure(method: DPPix, size: Size) -> Fraction:
+    return _scale(replace(method, delta=None), size)
+
+
+def _halved(method: DPPix, size: Size) -> DPPix:
+    return replace(method, neighbourhood=half(method.neighbourhood, size))
+
+
+def _spread_over_cells(method: DPPix, size: Size) -> Fraction:
+    """Use the best case as the worst one: every changed pixel in a cell of its own."""
+    epsilon, delta, _ = method.budget
+    if epsilon is None or delta is None:
+        return _scale(method, size)
+    changed = min(method.neighbourhood or size[0] * size[1], size[0] * size[1])
+    return laplace_scale(epsilon, delta, ((TOP, changed * size[2]),))
+
+
+def _delta_for_each(method: DPPix, size: Size) -> Fraction:
+    """Spend δ once for every moved sum, as if each were a release of its own."""
+    epsilon, delta, _ = method.budget
+    if epsilon is None or delta is None:
+        return _scale(method, size)
+    moved = fullest_cells(size[0], size[1], method.block, method.neighbourhood)
+    shifts = merged({shift: count * size[2] for shift, count in moved.items()})
+    draws = sum(count for _, count in shifts)
+    return laplace_scale(epsilon, min(Fraction(9, 10), draws * delta), shifts)
+
+
+def pure(h: int, w: int, c: int, b: int, m: int | None, e: object = 1, *levels: int) -> Case:
+    """Return a setting of ε alone."""
+    method = DPPix(epsilon=e, block=b, neighbourhood=m)  # type: ignore[arg-type]
+    return Case(h, w, c, method, levels or (0, 255))
+
+
+def both(h: int, w: int, c: int, b: int, m: int | None, e: object, d: object) -> Case:
+    """Return a setting of ε and δ."""
+    method = DPPix(epsilon=e, delta=d, block=b, neighbourhood=m)  # type: ignore[arg-type]
+    return Case(h, w, c, method)
+
+
+def rho(h: int, w: int, c: int, b: int, m: int | None, r: object) -> Case:
+    """Return a setting of ρ."""
+    return Case(h, w, c, DPPix(rho=r, block=b, neighbourhood=m))  # type: ignore[arg-type]
+
+
+def levels() -> dict[str, Level]:
+    """Return the settings: the deep level has more small images, and five times the draws."""
+    exact = (
+        pure(2, 3, 1, 2, 2, 1, 0, 1, 255),
+        pure(1, 3, 3, 2, 1),
+        both(2, 3, 1, 2, 3, 2, "0.01"),
+        both(1, 3, 3, 2, 2, 2, "0.01"),
+        both(2, 4, 1, 1, None, 3, "1e-6"),
+        rho(2, 3, 1, 2, 3, 1),
+        rho(1, 3, 3, 2, 2, "0.3"),
+    )
+    fit = (
+        pure(3, 5, 1, 2, 2),
+        both(3, 4, 3, 2, 4, 60, "0.01"),
+        pure(3, 4, 3, 2, 1, 50),
+        rho(3, 5, 1, 2, 3, 5),
+    )
+    bound = (
+        (pure(17, 17, 1, 16, 1), 10_000, 0.5),
+        (pure(24, 24, 1, 24, 1), 10_000, 0.5),
+        (pure(2, 2, 1, 1, None), 10_000, 0.5),
+        (both(2, 2, 3, 2, 4, 2, "0.05"), 20_000, 0.3),
+        (both(2, 3, 1, 1, None, 2, "0.05"), 20_000, 0.3),
+        (pure(3, 5, 3, 2, 2), 10_000, 0.5),
+        (rho(2, 2, 3, 1, None, 2), 10_000, 0.5),
+        (pure(3, 5, 1, 2, 1), 60_000, 0.5),
+    )
+    more = (
+        pure(2, 3, 1, 2, 1, 1, 0, 1, 100, 255),
+        pure(2, 3, 1, 2, None, "0.3", 0, 1, 255),
+        pure(3, 3, 1, 2, 4, 3),
+        pure(2, 2, 3, 2, 1),
+        both(3, 3, 1, 2, 5, 1, "1e-4"),
+        both(1, 3, 3, 1, None, 5, "1e-3"),
+        rho(3, 3, 1, 2, 5, "0.01"),
+        rho(1, 3, 3, 1, None, 5),
+    )
+    quick = Level(exact, tuple(Drawn(case, 20_000) for case in fit), tuple(Drawn(*given) for given in bound))
+    return {"quick": quick, "deep": quick.more(more)}
+
+
+AUDIT: Final = MethodAudit(
+    method=DPPix,
+    intact=INTACT.version(),
+    mutants=mutants(),
+    levels=levels(),
+    right=laplace_right,
+    refuse=partial(refuse_wide_noise, INTACT),
+)

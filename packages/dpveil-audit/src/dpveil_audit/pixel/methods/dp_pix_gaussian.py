@@ -1,0 +1,128 @@
+"""The audit of `dp-pix-gaussian`: its steps, wrong calibrations of the variance, and settings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from typing import Final
+
+from dpveil.mechanisms.pixel import DPPixGaussian
+from dpveil.mechanisms.pixel.cells import fullest_cells
+from dpveil_audit.divergence import GAUSSIAN
+from dpveil_audit.pixel.case import Case, Drawn, Level, Size, Version
+from dpveil_audit.pixel.gates import COMPUTED, MethodAudit
+from dpveil_audit.pixel.methods.pixelisation import (
+    Steps,
+    for_all_cells,
+    gaussian_right,
+    half,
+    refuse_wide_noise,
+    shared_mutants,
+)
+
+TOP: Final = 255
+Variance = Callable[[DPPixGaussian, Size], Fraction]
+
+
+def _variance(method: DPPixGaussian, size: Size) -> Fraction:
+    return method.sum_variance(height=size[0], width=size[1], channels=size[2])
+
+
+GATES: Final = {
+    "noise ×0.8": (*COMPUTED, "fit"),
+    "means rounded before noise": ("exact", "bound"),
+    "(ε, δ): ρ from ε = ρ + 2ρ·ln(1/δ)": (*COMPUTED, "fit"),
+    "(ε, δ): decimal logarithm of 1/δ": (*COMPUTED, "fit"),
+}
+"""Gates that detect these mutants; single events and fits reveal less of Gaussian than of Laplace noise."""
+INTACT: Final = Steps(name=DPPixGaussian.name, kind=GAUSSIAN, parameters=partial(for_all_cells, _variance))
+
+
+def mutants() -> tuple[Version, ...]:
+    """Return every mutant of `dp-pix-gaussian`. Those of (ε, δ) change nothing where ρ is given."""
+    own: dict[str, Variance] = {
+        "channels not counted": lambda m, s: _variance(m, s) / s[2],
+        "m halved": lambda m, s: _variance(replace(m, neighbourhood=half(m.neighbourhood, s)), s),
+        "L2 sensitivity halved": lambda m, s: _variance(m, s) / 4,
+        "changed pixels spread over cells": _spread_squares,
+        "ρ doubled": lambda m, s: _variance(m, s) / 2,
+        "(ε, δ): ρ = ε²/2": _rho(lambda epsilon, delta: epsilon**2 / 2),
+        "(ε, δ): ρ from ε = ρ + 2ρ·ln(1/δ)": _rho(lambda e, d: e / (1 + 2 * math.log(1 / d))),
+        "(ε, δ): decimal logarithm of 1/δ": _rho(
+            lambda e, d: (math.sqrt(math.log10(1 / d) + e) - math.sqrt(math.log10(1 / d))) ** 2
+        ),
+    }
+    made = (
+        *shared_mutants(INTACT),
+        *(INTACT.with_parameter(name, variance) for name, variance in own.items()),
+    )
+    return tuple(replace(steps, gates=GATES.get(steps.name, steps.gates)).version() for steps in made)
+
+
+def _squares(method: DPPixGaussian, size: Size) -> int:
+    moved = fullest_cells(size[0], size[1], method.block, method.neighbourhood)
+    return size[2] * sum(shift**2 * count for shift, count in moved.items())
+
+
+def _spread_squares(method: DPPixGaussian, size: Size) -> Fraction:
+    """Return σ² for Σ t_j² = m: the formula for pixels that are all in different cells."""
+    changed = min(method.neighbourhood or size[0] * size[1], size[0] * size[1])
+    return _variance(method, size) * (TOP**2 * size[2] * changed) / _squares(method, size)
+
+
+def _rho(conversion: Callable[[float, float], float]) -> Variance:
+    def variance(method: DPPixGaussian, size: Size) -> Fraction:
+        if method.epsilon is None or method.delta is None:
+            return _variance(method, size)
+        return _squares(method, size) / Fraction(2 * conversion(float(method.epsilon), float(method.delta)))
+
+    return variance
+
+
+def levels() -> dict[str, Level]:
+    """Return the settings: the deep level has more small images, and five times the draws."""
+
+    def rho(h: int, w: int, c: int, b: int, m: int | None, r: object) -> Case:
+        return Case(h, w, c, DPPixGaussian(rho=r, block=b, neighbourhood=m))  # type: ignore[arg-type]
+
+    def both(h: int, w: int, c: int, b: int, m: int | None, e: object, d: object) -> Case:
+        method = DPPixGaussian(epsilon=e, delta=d, block=b, neighbourhood=m)  # type: ignore[arg-type]
+        return Case(h, w, c, method)
+
+    exact = (
+        rho(2, 3, 1, 2, 3, 1),
+        rho(1, 3, 3, 2, 2, "0.3"),
+        rho(2, 3, 1, 1, None, 2),
+        both(2, 3, 1, 2, 3, 2, "0.01"),
+        both(1, 3, 3, 2, 1, 1, "1e-5"),
+    )
+    fit = (rho(3, 5, 1, 2, 2, 2), both(3, 5, 1, 2, 3, 20, "0.01"), rho(3, 4, 3, 2, 4, 50))
+    bound = (
+        (rho(17, 17, 1, 16, 1, 2), 10_000, 0.5),
+        (rho(24, 24, 1, 24, 1, 2), 10_000, 0.5),
+        (rho(2, 2, 1, 1, None, 2), 10_000, 0.5),
+        (both(3, 5, 1, 2, 3, 2, "0.05"), 20_000, 0.3),
+        (rho(3, 5, 3, 2, 2, 2), 10_000, 0.5),
+        (rho(3, 5, 1, 2, 1, 2), 40_000, 0.5),
+    )
+    more = (
+        rho(3, 3, 1, 2, 5, "0.01"),
+        rho(2, 2, 3, 2, 1, 5),
+        both(3, 3, 1, 2, 5, 1, "1e-4"),
+        both(1, 3, 3, 1, None, 5, "1e-3"),
+    )
+    quick = Level(exact, tuple(Drawn(case, 20_000) for case in fit), tuple(Drawn(*given) for given in bound))
+    return {"quick": quick, "deep": quick.more(more)}
+
+
+AUDIT: Final = MethodAudit(
+    method=DPPixGaussian,
+    intact=INTACT.version(),
+    mutants=mutants(),
+    levels=levels(),
+    right=gaussian_right,
+    refuse=partial(refuse_wide_noise, INTACT),
+)

@@ -1,0 +1,281 @@
+"""The audit of `dp-samp`: joint law of noisy counts and shown pixels, and versions that show too much.
+
+All settings have 256 clusters, one for every intensity: clusters follow from the noisy counts and cost
+nothing. Then the probability that a pixel of an intensity counted c times is shown follows from c and from
+the sum of all 256 noisy counts, and the joint law is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product
+from typing import Final
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int64, UInt64
+
+from dpveil.accounting.group import any_of
+from dpveil.errors import InvalidParameter
+from dpveil.mechanisms.pixel import DPSamp
+from dpveil.mechanisms.pixel.dp_samp.intensities import histogram, intensities
+from dpveil.mechanisms.pixel.dp_samp.interpolate import interpolate
+from dpveil.noise.bits import BitSource
+from dpveil.noise.laplace import discrete_laplace
+from dpveil_audit.distributions import laplace_distribution
+from dpveil_audit.engine import BY_DRAWS, BY_LAW
+from dpveil_audit.pixel.case import Case, Drawn, Level, Size, Steps, one_by_one
+from dpveil_audit.pixel.gates import MethodAudit
+from dpveil_audit.pixel.laws import Image, Images, ProductLaw, Releases, product_law
+
+LEVELS: Final = 256
+WORD: Final = 2**64
+NEVER: Final = 1e-18
+"""Sums of counts with a smaller probability are left out."""
+
+Counts = Int64[np.ndarray, "n 256"]
+Chance = Callable[[DPSamp, int, int, int], float]
+"""The probability that a pixel is shown, as a function of (method, count of its intensity, sum of counts,
+pixels).
+"""
+
+
+@lru_cache(maxsize=100_000)
+def threshold(method: DPSamp, count: int, total: int, pixels: int) -> int:
+    """Return the method's own threshold, in units of 2^-64."""
+    others, left = divmod(total - count, pixels)
+    counts = [count, *[pixels] * others, *([left] if left else [])]
+    return int(method.thresholds(np.array(counts), pixels)[0])
+
+
+def as_released(method: DPSamp, count: int, total: int, pixels: int) -> float:
+    """Return the probability by the method itself."""
+    return threshold(method, count, total, pixels) / WORD
+
+
+def as_written(method: DPSamp, count: int, total: int, pixels: int) -> float:
+    """Return the probability by equations 3 and 4, trying every number of pixels, and the rate."""
+    m = pixels if method.neighbourhood is None else min(method.neighbourhood, pixels)
+    if count <= m or method.rate is None:
+        return 0.0
+    grown = math.exp(float(method.epsilon) * count / total)
+    allowed = [x for x in range(count - m + 1) if math.comb(count, x) <= grown * math.comb(count - m, x)]
+    return min(max(allowed) / count, float(method.rate))
+
+
+def clipped(scale: Fraction, count: int, top: int) -> Float64[np.ndarray, " counts"]:
+    """Return the probabilities of 0..top for `count` with discrete Laplace noise of this scale, clipped."""
+    below = laplace_distribution(scale).cdf(np.arange(top) - count)
+    return np.diff(below, prepend=0, append=1)
+
+
+@lru_cache(maxsize=64)
+def sums_of_others(scale: Fraction, others: int, top: int) -> list[tuple[int, float]]:
+    """Return the law of the sum of the clipped counts of `others` intensities that no pixel has."""
+    one, distribution = clipped(scale, 0, top), np.ones(1)
+    for _ in range(others):
+        distribution = np.convolve(distribution, one)
+    return [(total, float(p)) for total, p in enumerate(distribution) if p > NEVER]
+
+
+def joint_distribution(
+    method: DPSamp, images: Images, scale: Fraction, chance: Chance, private: bool
+) -> ProductLaw:
+    """Return the joint law of the images' noisy counts and of which pixels are shown.
+
+    Counts have noise of `scale` and are clipped; sample sizes follow from them, or, `private`, from the true
+    ones.
+    """
+    pixels, colours, at = _pixels(images)
+    bins, of_colour = np.unique(intensities(colours[None]), return_inverse=True)
+    of_pixel = of_colour.ravel()[at]
+    grid = np.array(list(product(range(pixels + 1), repeat=len(bins))))
+    others = [(0, 1.0)] if private else sums_of_others(scale, LEVELS - len(bins), pixels)
+    weights = np.array([p for _, p in others])
+    sizes = grid.sum(axis=1)[:, None] + np.array([total for total, _ in others])
+    known = {
+        (c, t): chance(method, c, t, pixels) for c in range(1, pixels + 1) for t in np.unique(sizes) if t >= c
+    }
+    rows = []
+    for own, codes in zip(of_pixel, at + 1, strict=True):
+        true = np.bincount(own, minlength=len(bins))
+        noise = [clipped(scale, int(c), pixels) for c in true]
+        counted = np.prod(
+            [distribution[seen] for distribution, seen in zip(noise, grid.T, strict=True)], axis=0
+        )
+        read = np.broadcast_to(true, grid.shape) if private else grid
+        total = np.full(sizes.shape, pixels) if private else sizes
+        given = np.stack([_table(known, read[:, j], total) for j in range(len(bins))])[own]
+        row = np.zeros((len(grid), (len(colours) + 1) ** pixels))
+        for mask in product((0, 1), repeat=pixels):
+            shown = np.array(mask, bool)[:, None, None]
+            place = _code(codes * np.array(mask), len(colours))
+            row[:, place] = counted * (np.where(shown, given, 1 - given).prod(axis=0) @ weights)
+        rows.append(row.ravel())
+    return product_law((), [np.stack(rows)])
+
+
+def _pixels(images: Images) -> tuple[int, Image, Int64[np.ndarray, "images pixels"]]:
+    """Return the number of pixels, all their colours, and the colour index of each."""
+    count, height, width, channels = images.shape
+    colours, at = np.unique(images.reshape(-1, channels), axis=0, return_inverse=True)
+    return height * width, colours, at.reshape(count, -1)
+
+
+def _table(
+    known: dict[tuple[int, int], float],
+    counts: Int64[np.ndarray, " grid"],
+    totals: Int64[np.ndarray, "grid r"],
+) -> Float64[np.ndarray, "grid r"]:
+    both = zip(np.repeat(counts, totals.shape[1]).tolist(), totals.ravel().tolist(), strict=True)
+    return np.array([known.get(key, 0.0) for key in both]).reshape(totals.shape)
+
+
+def _code(digits: Int64[np.ndarray, "... pixels"], colours: int) -> Int64[np.ndarray, ...]:
+    """Return the shown pixels as one number: a digit for each pixel, 0 for hidden."""
+    return digits @ (colours + 1) ** np.arange(digits.shape[-1])[::-1]
+
+
+def right(method: DPSamp, images: Images) -> ProductLaw:
+    """Return the law from the definition: noise of scale 2m/ε, and sizes by equations 3 and 4."""
+    pixels = images.shape[1] * images.shape[2]
+    m = min(method.neighbourhood or pixels, pixels)
+    return joint_distribution(method, images, 2 * m / method.epsilon, as_written, False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling(Steps):
+    """One way to sample with private clusters: intact, or a mutant with one wrong step.
+
+    `share` is the fraction of the noise that is added, `used` the method whose sample sizes are taken, and
+    `private` says whether they follow from the true counts; `published` samples as published, without noise.
+    """
+
+    share: Fraction = Fraction(1)
+    used: Callable[[DPSamp], DPSamp] = lambda method: method
+    private: bool = False
+    published: bool = False
+
+    def key(self, method: DPSamp, size: Size) -> object:
+        """Return a common key for all versions without a promise, which are the method itself."""
+        return None if method.rate is None else self
+
+    def distribution(self, method: DPSamp, images: Images) -> ProductLaw:
+        """Return the law by the method's own noise and thresholds."""
+        scale = self.share * method.count_scale(images.shape[1] * images.shape[2])
+        return joint_distribution(self.used(method), images, scale, as_released, self.private)
+
+    def releases(self, method: DPSamp, image: Image, count: int, bits: BitSource) -> Releases:
+        """Return `count` independent releases; without private clusters the method's own."""
+        if method.rate is None:
+            return one_by_one(method, image, count, bits)
+        shown = self._draw(method, image, count, bits)[1]
+        masks, at = np.unique(shown, axis=0, return_inverse=True)
+        return np.stack([interpolate(image, mask.reshape(image.shape[:2])) for mask in masks])[at.ravel()]
+
+    def outcomes(self, method: DPSamp, image: Image, count: int, bits: BitSource) -> Int64[np.ndarray, "n 1"]:
+        """Return the outcome of every release, numbered as in the law."""
+        counts, shown = self._draw(method, image, count, bits)
+        pixels, colours, at = _pixels(image[None])
+        bins = np.unique(intensities(colours[None]))
+        counted = counts[:, bins] @ (pixels + 1) ** np.arange(len(bins))[::-1]
+        found = counted * (len(colours) + 1) ** pixels + _code(shown * (at[0] + 1), len(colours))
+        numbered: Int64[np.ndarray, "n 1"] = found[:, None].astype(np.int64)
+        return numbered
+
+    def _draw(
+        self, method: DPSamp, image: Image, count: int, bits: BitSource
+    ) -> tuple[Counts, Bool[np.ndarray, "n pixels"]]:
+        """Return clipped noisy counts, and which pixels are shown."""
+        levels = intensities(image)
+        true, flat = histogram(levels), levels.ravel()
+        if self.published:
+            return np.repeat(true[None], count, axis=0), _published(method, true, flat, count, bits)
+        scale = self.share * method.count_scale(flat.size)
+        noise = discrete_laplace(scale, count * LEVELS, bits).reshape(count, LEVELS)
+        noisy = np.clip(true + noise, 0, flat.size)
+        read = np.broadcast_to(true, noisy.shape) if self.private else noisy
+        thresholds = _thresholds(self.used(method), read[:, flat], read.sum(axis=1), flat.size)
+        return noisy, bits.words(noisy.shape[0] * flat.size).reshape(count, -1) < thresholds
+
+
+def _thresholds(
+    method: DPSamp, counts: Int64[np.ndarray, "n pixels"], totals: Int64[np.ndarray, " n"], pixels: int
+) -> UInt64[np.ndarray, "n pixels"]:
+    """Return the threshold of every pixel, asking the method once for equal counts and sums."""
+    both = counts * (totals.max() + 1) + totals[:, None]
+    keys, at = np.unique(both, return_inverse=True)
+    asked = [divmod(int(key), int(totals.max()) + 1) for key in keys]
+    found = [threshold(method, c, t, pixels) if c else 0 for c, t in asked]
+    return np.array(found, np.uint64)[at.reshape(both.shape)]
+
+
+def _published(
+    method: DPSamp, counts: Counts, levels: Int64[np.ndarray, " pixels"], count: int, bits: BitSource
+) -> Bool[np.ndarray, "n pixels"]:
+    """Return uniformly random sets of pixels of each intensity, as many as its true count allows."""
+    shown = np.zeros((count, len(levels)), bool)
+    for level, (x, of) in method.numbers_shown(counts, len(levels)).items():
+        ranks = bits.words(count * of).reshape(count, of).argsort(axis=1).argsort(axis=1)
+        shown[:, levels == level] = ranks < x
+    return shown
+
+
+def _rate_for_each(method: DPSamp) -> DPSamp:
+    """Show each of m pixels with the probability δ that is allowed for all of them together."""
+    return replace(method, rate=any_of(method.rate or Fraction(0), method.neighbourhood or 1))
+
+
+INTACT: Final = Sampling(name=DPSamp.name)
+MUTANTS: Final = (
+    Sampling(name="as published, claimed private", gates=BY_DRAWS, published=True),
+    Sampling(name="sensitivity halved", gates=BY_LAW, share=Fraction(1, 2)),
+    Sampling(name="rate ignored", gates=BY_LAW, used=lambda method: replace(method, rate="0.999999")),
+    Sampling(name="sample sizes from true counts", private=True),
+    Sampling(name="δ of all m pixels for each", gates=("exact",), used=_rate_for_each),
+)
+
+
+def levels() -> dict[str, Level]:
+    """Return the settings: distinguishable neighbours as published, and the promise with private clusters."""
+
+    def sound(h: int, w: int, c: int, m: int | None, e: int, rate: str, *levels: int) -> Case:
+        method = DPSamp(epsilon=e, clusters=LEVELS, neighbourhood=m, private_clusters=True, rate=rate)
+        return Case(h, w, c, method, levels or (0, 255))
+
+    def published(e: int) -> Drawn:
+        return Drawn(Case(1, 2, 1, DPSamp(epsilon=e, clusters=1, neighbourhood=1)), 1000)
+
+    exact = (
+        sound(1, 2, 1, 1, 7, "0.25"),
+        sound(1, 3, 1, 1, 8, "0.3"),
+        sound(1, 2, 1, 1, 7, "0.1", 0, 1, 255),
+        sound(2, 2, 1, 2, 20, "0.05"),
+    )
+    fit = (Drawn(sound(1, 2, 1, 1, 7, "0.25"), 10_000), Drawn(sound(1, 2, 3, 1, 7, "0.4"), 10_000))
+    bound = (Drawn(sound(1, 2, 1, 1, 2, "0.1"), 4000), Drawn(sound(1, 2, 3, 1, 2, "0.2"), 2000))
+    quick = Level(exact, fit, bound, (published(1), published(100)))
+    return {
+        "quick": quick,
+        "deep": quick.more((sound(1, 3, 1, None, 20, "0.2"), sound(1, 3, 1, 1, 3, "0.2"))),
+    }
+
+
+def refuse(method: DPSamp, level: Level) -> None:
+    """Raise `InvalidParameter` for fewer clusters than intensities, whose law is not known."""
+    if method.private_clusters and method.clusters < LEVELS:
+        hint = f"audit {LEVELS}: clusters follow from noisy counts and cost nothing"
+        raise InvalidParameter("clusters", method.clusters, "are too few to audit", hint=hint)
+
+
+AUDIT: Final = MethodAudit(
+    method=DPSamp,
+    intact=INTACT.version(),
+    mutants=tuple(mutant.version() for mutant in MUTANTS),
+    levels=levels(),
+    right=right,
+    refuse=refuse,
+)

@@ -1,0 +1,236 @@
+"""The audit of `dp-svd`: length and direction of the noise on singular values, and wrong noises.
+
+The noise on d values has density ∝ exp(-ε‖z‖): its length is a Gamma(d) variable, and its direction is
+uniform and independent of it. A grey region of one pixel shows the noise itself, with a law in closed form.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64, Int64
+from scipy import stats
+
+from dpveil.mechanisms.pixel import DPSVD
+from dpveil.mechanisms.pixel.dp_svd.spectrum import leading_triples
+from dpveil.noise.bits import BitSource
+from dpveil.noise.gaussian import discrete_gaussian
+from dpveil.noise.laplace import discrete_laplace
+from dpveil.noise.spherical import spherical_laplace
+from dpveil_audit.engine import BY_DRAWS, BY_LAW
+from dpveil_audit.pixel.case import Case, Drawn, Level, Method, Steps
+from dpveil_audit.pixel.gates import MethodAudit
+from dpveil_audit.pixel.images import Pair
+from dpveil_audit.pixel.laws import Image, Images, Pairs, Part, ProductLaw, Releases, product_law
+
+STEPS: Final = 1024
+"""Steps of a singular value per grey level, independent of the method's own constant."""
+LENGTHS: Final = 64
+"""Bins of the length."""
+SHARES: Final = 31
+"""Bins of the first value's share of the length: an odd number, so that no edge is at 0."""
+WIDE: Final = Fraction(2**40)
+MOVED: Final = 1
+"""Distance in levels of the values of a pair."""
+
+Noise = Int64[np.ndarray, "n d"]
+Noises = Callable[[Fraction, int, int, int, BitSource], Noise]
+"""A function of (scale, draws, singular values, channels, bits) that returns noise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpectrumSteps(Steps):
+    """One way to carry out the method: intact, or a mutant with another noise."""
+
+    noise: Noises = lambda scale, count, rank, channels, bits: np.array(
+        [spherical_laplace(scale, rank * channels, bits) for _ in range(count)], np.int64
+    )
+    factor: int = 1
+
+    def releases(self, method: DPSVD, image: Image, count: int, bits: BitSource) -> Releases:
+        """Return `count` independent releases."""
+        channels = image.shape[2]
+        triples = [leading_triples(image[:, :, k], rank_of(method, image)) for k in range(channels)]
+        exact = np.concatenate([in_steps(own[1]) for own in triples])
+        noisy = (exact + self._drawn(method, image, count, bits)).reshape(count, channels, -1, 1) / STEPS
+        planes = [u @ (noisy[:, k] * v) for k, (u, _, v) in enumerate(triples)]
+        shown: Releases = np.rint(np.clip(np.stack(planes, axis=3), 0, 255)).astype(np.uint8)
+        return shown
+
+    def outcomes(
+        self, method: DPSVD, image: Image, count: int, bits: BitSource
+    ) -> Int64[np.ndarray, "n parts"]:
+        """Return the bin of every draw's length, that of the first value's share, and other signs."""
+        if image.size == 1:
+            return self.releases(method, image, count, bits).reshape(count, 1).astype(np.int64)
+        noise = self._drawn(method, image, count, bits).astype(np.float64)
+        length = np.maximum(np.sqrt((noise**2).sum(axis=1)), 1)
+        dimension = noise.shape[1]
+        long = stats.gamma.cdf(length * float(method.epsilon) / STEPS, dimension) * LENGTHS
+        parts = [np.minimum(long, LENGTHS - 1)]
+        if dimension > 1:
+            parts.append(np.minimum((noise[:, 0] / length + 1) / 2 * SHARES, SHARES - 1))
+        return np.stack([*parts, *(noise[:, 1:] > 0).T], axis=1).astype(np.int64)
+
+    def distribution(self, method: DPSVD, images: Images) -> ProductLaw:
+        """Return the law of the level of one grey pixel, or for larger regions that of the draws."""
+        if images.shape[1:] != (1, 1, 1):
+            return distribution_of_noise(method, images)
+        rows = [
+            distribution_of_one_pixel(int(level), self.factor * float(method.epsilon))
+            for level in images.ravel()
+        ]
+        return product_law([Part.of_level([(0, 0, 0)])], [np.stack(rows)])
+
+    def _drawn(self, method: DPSVD, image: Image, count: int, bits: BitSource) -> Noise:
+        return self.noise(STEPS / method.epsilon, count, rank_of(method, image), image.shape[2], bits)
+
+
+def rank_of(method: Method, image: Image) -> int:
+    """Return how many singular values of each channel are kept."""
+    kept: int = min(method.rank, *image.shape[:2])
+    return kept
+
+
+def distribution_of_one_pixel(level: int, epsilon: float) -> Float64[np.ndarray, " levels"]:
+    """Return the law of a 1 × 1 release: the level plus a rounded Laplace variable, clamped.
+
+    Rounding is to steps of 1/1024; the law is the continuous density's integral over each step.
+    """
+    scale = STEPS / epsilon
+    steps = np.arange(-1, 255 * STEPS + 2)
+    away = np.abs(steps - level * STEPS)
+    masses = np.where(away, np.exp(-away / scale) * math.sinh(0.5 / scale), -math.expm1(-0.5 / scale))
+    masses[[0, -1]] = np.exp((0.5 - away[[0, -1]]) / scale) / 2  # all that lies beyond
+    levels = np.rint(np.clip(steps / STEPS, 0, 255)).astype(int)
+    return np.bincount(levels, masses, minlength=256)
+
+
+def distribution_of_noise(method: DPSVD, images: Images) -> ProductLaw:
+    """Return the law of outcomes: uniform bins of the length, beta-distributed shares, fair signs.
+
+    This is the continuous law; noise in steps of 1/1024 of a level is off by less than a part in 10⁴.
+    """
+    dimension = rank_of(method, images[0]) * images.shape[3]
+    rows = [np.full(LENGTHS, 1 / LENGTHS)]
+    if dimension > 1:
+        half = (dimension - 1) / 2
+        rows.append(np.diff(stats.beta.cdf(np.arange(SHARES + 1) / SHARES, half, half)))
+    rows += [np.full(2, 0.5)] * (dimension - 1)
+    return product_law((), [np.tile(row, (len(images), 1)) for row in rows])
+
+
+# Mutants
+
+
+def _even(lengths: Float64[np.ndarray, " n"], dimension: int, bits: BitSource) -> Noise:
+    """Return points of these lengths in uniform directions, by a fast method that suffices for mutants."""
+    points = discrete_gaussian(WIDE, len(lengths) * dimension, bits).reshape(-1, dimension).astype(np.float64)
+    even: Noise = np.rint(points * (lengths / np.sqrt((points**2).sum(axis=1)))[:, None]).astype(np.int64)
+    return even
+
+
+def _lengths(scale: Fraction, count: int, shape: int, bits: BitSource) -> Float64[np.ndarray, " n"]:
+    """Return Gamma(shape) lengths, as sums of exponential variables."""
+    each = np.abs(discrete_laplace(scale, count * shape, bits)).reshape(count, shape)
+    lengths: Float64[np.ndarray, " n"] = each.sum(axis=1).astype(np.float64)
+    return lengths
+
+
+def of_one_dimension(scale: Fraction, count: int, rank: int, channels: int, bits: BitSource) -> Noise:
+    """Draw the length for one dimension, which has far too much weight near the truth."""
+    return _even(_lengths(scale, count, 1, bits), rank * channels, bits)
+
+
+def by_coordinate(scale: Fraction, count: int, rank: int, channels: int, bits: BitSource) -> Noise:
+    """Add Laplace noise to every value, which would be a promise in L1."""
+    return discrete_laplace(scale, count * rank * channels, bits).reshape(count, -1)
+
+
+def half_as_wide(scale: Fraction, count: int, rank: int, channels: int, bits: BitSource) -> Noise:
+    """Draw for twice the ε."""
+    return _even(_lengths(scale / 2, count, rank * channels, bits), rank * channels, bits)
+
+
+def one_for_all_channels(scale: Fraction, count: int, rank: int, channels: int, bits: BitSource) -> Noise:
+    """Draw for one channel, and reuse it for all."""
+    return np.tile(_even(_lengths(scale, count, rank, bits), rank, bits), (1, channels))
+
+
+def last_without(scale: Fraction, count: int, rank: int, channels: int, bits: BitSource) -> Noise:
+    """Release the last singular value without noise."""
+    noise = _even(_lengths(scale, count, rank * channels, bits), rank * channels, bits)
+    noise[:, -1] = 0
+    return noise
+
+
+INTACT: Final = SpectrumSteps(name=DPSVD.name)
+MUTANTS: Final = (
+    SpectrumSteps(name="length of one dimension", gates=("fit",), noise=of_one_dimension),
+    SpectrumSteps(name="Laplace noise on every value", gates=("fit",), noise=by_coordinate),
+    SpectrumSteps(name="ε doubled", gates=BY_LAW, noise=half_as_wide, factor=2),
+    SpectrumSteps(name="one draw for all channels", gates=BY_DRAWS, noise=one_for_all_channels),
+    SpectrumSteps(name="last value without noise", gates=BY_DRAWS, noise=last_without),
+)
+
+
+def pairs(case: Case) -> list[Pair]:
+    """Return diagonal images, which have the same U and V, with different last values.
+
+    Their distance is that of their singular values, in the steps that are released.
+    """
+    first = np.zeros(case.size, np.uint8)
+    side = min(case.height, case.width)
+    first[range(side), range(side)] = np.linspace(200, 80, side)[:, None]
+    second = first.copy()
+    second[side - 1, side - 1, -1] += MOVED
+    return [Pair("last value", first, second, _distance(case, first, second))]
+
+
+def in_steps(values: Float64[np.ndarray, " rank"]) -> list[int]:
+    """Return singular values on the grid of the metric, independent of the method's own rounding."""
+    return [round(float(value) * STEPS) for value in values]
+
+
+def _distance(case: Case, first: Image, second: Image) -> float:
+    rank, squares = rank_of(case.method, first), 0
+    for k in range(case.channels):
+        found = [leading_triples(image[:, :, k], rank) for image in (first, second)]
+        a, b = (in_steps(own[1]) for own in found)
+        squares += sum((x - y) ** 2 for x, y in zip(a, b, strict=True))
+    return math.sqrt(squares) / STEPS
+
+
+def distances(images: Images, pairs: Pairs) -> Float64[np.ndarray, " pairs"]:
+    """Return the distances of the singular values where U and V are the same, else of the pixels."""
+    moved = images[pairs[:, 0]].astype(np.float64) - images[pairs[:, 1]]
+    found: Float64[np.ndarray, " pairs"] = np.sqrt((moved**2).sum(axis=(1, 2, 3)))
+    return found
+
+
+def levels() -> dict[str, Level]:
+    """Return the settings: `exact` uses one grey pixel, whose U and V are 1 at any level."""
+
+    def case(h: int, w: int, c: int, epsilon: str, rank: int = 1) -> Case:
+        return Case(h, w, c, DPSVD(epsilon=epsilon, rank=rank), (0, 1, 2, 3, 100, 200, 254, 255))
+
+    exact = (case(1, 1, 1, "0.02"), case(1, 1, 1, "0.3"), case(1, 1, 1, "2"))
+    fit = (Drawn(case(1, 1, 3, "0.3"), 2000), Drawn(case(3, 2, 1, "0.05", 2), 2000))
+    bound = (Drawn(case(1, 1, 3, "0.3"), 1000), Drawn(case(2, 2, 1, "0.3", 2), 1000))
+    quick = Level(exact, fit, bound)
+    return {"quick": quick, "deep": quick.more((case(1, 1, 1, "0.001"), case(1, 1, 1, "10")))}
+
+
+AUDIT: Final = MethodAudit(
+    method=DPSVD,
+    intact=INTACT.version(),
+    mutants=tuple(mutant.version() for mutant in MUTANTS),
+    levels=levels(),
+    pairs=pairs,
+    distances=distances,
+)

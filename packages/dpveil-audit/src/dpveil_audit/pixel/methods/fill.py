@@ -1,0 +1,97 @@
+"""The audit of `fill`: the same picture for every photo, and versions that leak pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from dpveil.mechanisms.pixel import Fill
+from dpveil.noise.bits import BitSource
+from dpveil_audit.pixel.case import Case, Drawn, Level, Version, one_by_one
+from dpveil_audit.pixel.gates import MethodAudit
+from dpveil_audit.pixel.laws import Image, Images, Part, ProductLaw, Releases, product_law
+
+Shown = Callable[[Fill, Image], Image]
+
+
+def flat(method: Fill, image: Image) -> Image:
+    """Return the documented level, everywhere."""
+    return np.full(image.shape, int(method.level), np.uint8)
+
+
+def certain(shown: Shown) -> Callable[[Fill, Images], ProductLaw]:
+    """Return the law of a function of the image: one outcome with probability 1."""
+
+    def distribution(method: Fill, images: Images) -> ProductLaw:
+        places = np.array(list(np.ndindex(*images.shape[1:])))
+        pictures = np.stack([shown(method, image).ravel() for image in images])
+        looks, own = np.unique(pictures, axis=0, return_inverse=True)
+        chances = np.full((len(images), len(looks)), Fraction(0), object)
+        chances[np.arange(len(images)), own.ravel()] = Fraction(1)
+        return product_law([Part(places, looks)], [chances])
+
+    return distribution
+
+
+INTACT: Final = Version(name=Fill.name, releases=one_by_one, distribution=certain(flat))
+
+
+def _wrong(name: str, shown: Shown) -> Version:
+    def releases(method: Fill, image: Image, count: int, bits: BitSource) -> Releases:
+        return np.stack([shown(method, image)] * count)
+
+    return replace(INTACT, name=name, releases=releases, distribution=certain(shown))
+
+
+def last_column_kept(method: Fill, image: Image) -> Image:
+    """Leave the last column as it is."""
+    shown = flat(method, image)
+    shown[:, -1] = image[:, -1]
+    return shown
+
+
+def last_channel_kept(method: Fill, image: Image) -> Image:
+    """Leave the last channel as it is."""
+    shown = flat(method, image)
+    shown[:, :, -1] = image[:, :, -1]
+    return shown
+
+
+def own_mean(method: Fill, image: Image) -> Image:
+    """Fill with the region's own mean."""
+    return np.full(image.shape, np.uint8(image.mean()))
+
+
+def half_covered(method: Fill, image: Image) -> Image:
+    """Blend the level over the region and leave a trace of it."""
+    return np.asarray(flat(method, image) // 2 + image // 2, np.uint8)
+
+
+def white_kept(method: Fill, image: Image) -> Image:
+    """Leave white as it is, as a fill by comparison of levels would."""
+    return np.where(image == 255, image, flat(method, image))
+
+
+MUTANTS: Final = (
+    _wrong("last column kept", last_column_kept),
+    _wrong("last channel kept", last_channel_kept),
+    _wrong("the region's own mean", own_mean),
+    _wrong("covered by half", half_covered),
+    _wrong("white where the photo is", white_kept),
+)
+
+
+def levels() -> dict[str, Level]:
+    """Return the settings of both levels."""
+    black, grey = Fill(), Fill(level=127)
+    exact = (Case(1, 2, 1, black, (0, 1, 127, 255)), Case(1, 1, 3, grey, (0, 127, 255)), Case(2, 2, 1, grey))
+    bound = (Drawn(Case(2, 3, 3, black), 2_000), Drawn(Case(1, 4, 1, grey), 2_000))
+    quick = Level(exact, (), bound)
+    return {"quick": quick, "deep": quick.more((Case(2, 3, 1, black), Case(1, 2, 3, grey)))}
+
+
+AUDIT: Final = MethodAudit(method=Fill, intact=INTACT, mutants=MUTANTS, levels=levels())

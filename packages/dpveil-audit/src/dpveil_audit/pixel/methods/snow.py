@@ -1,0 +1,114 @@
+"""The audit of `snow`: the law of every pixel, versions that show too much, and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from dpveil.mechanisms.pixel import Snow
+from dpveil.noise.bits import BitSource
+from dpveil_audit.pixel.case import Case, Drawn, Level, Version, side_by_side
+from dpveil_audit.pixel.gates import MethodAudit
+from dpveil_audit.pixel.laws import Image, Images, Part, ProductLaw, Releases, product_law
+
+GREY: Final = 127
+
+
+def distribution(method: Snow, images: Images) -> ProductLaw:
+    """Return the law of every pixel: its own colour with probability δ, else grey."""
+    height, width, channels = images.shape[1:]
+    grid = [(row, column) for row in range(height) for column in range(width)]
+    return _shown(images, [[(*pixel, k) for k in range(channels)] for pixel in grid], method.delta)
+
+
+def distribution_of_values(method: Snow, images: Images) -> ProductLaw:
+    """Return the law if every channel is drawn separately."""
+    return _shown(images, [[place] for place in np.ndindex(*images.shape[1:])], method.delta)
+
+
+def _shown(images: Images, places: list[list[tuple[int, int, int]]], delta: Fraction) -> ProductLaw:
+    """Return the law of groups of places, each shown with probability `delta`, else grey."""
+    parts, rows = [], []
+    for group in places:
+        colours = images[:, *np.array(group).T]
+        looks, own = np.unique(np.append(colours, [[GREY] * len(group)], axis=0), axis=0, return_inverse=True)
+        chances = np.full((len(images), len(looks)), Fraction(0), object)
+        chances[:, own[-1]] = 1 - delta
+        for image, outcome in enumerate(own[:-1]):
+            chances[image, outcome] += delta
+        parts.append(Part(np.array(group), looks))
+        rows.append(chances)
+    return product_law(parts, rows)
+
+
+INTACT: Final = Version(name=Snow.name, releases=side_by_side, distribution=distribution)
+
+
+def channels_alone(method: Snow, image: Image, count: int, bits: BitSource) -> Releases:
+    """Draw for every channel of every pixel, so that one of three is shown nearly three times as often."""
+    height, width, channels = image.shape
+    flat = side_by_side(method, image.reshape(height, width * channels, 1), count, bits)
+    return flat.reshape(count, height, width, channels)
+
+
+def first_row_reused(method: Snow, image: Image, count: int, bits: BitSource) -> Releases:
+    """Reuse the draws of the first row for all rows."""
+    marks = side_by_side(method, np.full((1, image.shape[1], 1), 1 + GREY, np.uint8), count, bits)
+    return np.where(marks == GREY, np.uint8(GREY), image[None])
+
+
+def last_column_kept(method: Snow, image: Image, count: int, bits: BitSource) -> Releases:
+    """Leave the last column as it is."""
+    releases = side_by_side(method, image, count, bits)
+    releases[:, :, -1] = image[:, -1]
+    return releases
+
+
+def grey_from_the_photo(method: Snow, image: Image, count: int, bits: BitSource) -> Releases:
+    """Paint the photo's own mean instead of 127, which is not paid for (errata E9)."""
+    marks = side_by_side(method, np.full((*image.shape[:2], 1), 1 + GREY, np.uint8), count, bits)
+    return np.where(marks == GREY, np.uint8(image.mean()), image[None])
+
+
+def _with_delta(name: str, wrong: Callable[[Fraction], Fraction]) -> Version:
+    def changed(method: Snow) -> Snow:
+        return replace(method, delta=wrong(method.delta))
+
+    return Version(
+        name=name,
+        releases=lambda method, image, count, bits: side_by_side(changed(method), image, count, bits),
+        distribution=lambda method, images: distribution(changed(method), images),
+    )
+
+
+MUTANTS: Final = (
+    replace(
+        INTACT, name="each channel drawn alone", releases=channels_alone, distribution=distribution_of_values
+    ),
+    _with_delta("δ and 1 - δ swapped", lambda delta: 1 - delta),
+    _with_delta("a tenth more shown than δ", lambda delta: delta * 11 / 10),
+    replace(INTACT, name="draws of the first row reused", releases=first_row_reused),
+    replace(INTACT, name="last column kept", releases=last_column_kept),
+    replace(INTACT, name="grey from the photo", releases=grey_from_the_photo),
+)
+
+
+def levels() -> dict[str, Level]:
+    """Return the settings of both levels."""
+    third, most, few = Snow(delta="1/3"), Snow(delta="0.8"), Snow(delta="0.01")
+    exact = (Case(1, 2, 1, third, (0, 1, GREY, 255)), Case(1, 1, 3, few, (0, GREY, 255)), Case(2, 2, 1, most))
+    fit = (Drawn(Case(3, 5, 3, third), 20_000), Drawn(Case(2, 3, 1, few), 20_000))
+    bound = (
+        Drawn(Case(2, 3, 3, third), 10_000),
+        Drawn(Case(1, 4, 1, most), 10_000),
+        Drawn(Case(1, 1, 3, few), 40_000),
+    )
+    quick = Level(exact, fit, bound)
+    return {"quick": quick, "deep": quick.more((Case(2, 3, 1, third), Case(1, 2, 3, most)))}
+
+
+AUDIT: Final = MethodAudit(method=Snow, intact=INTACT, mutants=MUTANTS, levels=levels())

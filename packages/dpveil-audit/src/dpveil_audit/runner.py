@@ -1,0 +1,119 @@
+"""Runs audits by name, and audits of objects that a user passes in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, Final
+
+from dpveil.errors import InvalidParameter, UnknownName
+from dpveil.mechanisms.pixel import PixelMethod
+from dpveil.mechanisms.scalar import ScalarMechanism
+from dpveil.noise.bits import BitSource, SecureBits, SeededBits
+from dpveil_audit import networks, synthesis
+from dpveil_audit.engine import Audit, Report
+from dpveil_audit.faces import gallery_table, growth, recombination
+from dpveil_audit.fit import ALPHA
+from dpveil_audit.latent import table as latent
+from dpveil_audit.numbers import queries_table
+from dpveil_audit.pixel.table import TABLE
+from dpveil_audit.samplers import samplers
+from dpveil_audit.scalar.table import own_scalar, scalars
+
+LEVELS: Final = ("quick", "deep")
+DRAWING: Final = ("fit", "bound", "distinguish")
+"""Gates that draw, and so can raise false alarms."""
+Entries = Mapping[str, Audit]
+
+
+@cache
+def learners() -> Entries:
+    """Return the audits of models, by name; empty without the extra `learn`."""
+    if find_spec("sklearn") is None:
+        return {}
+    from dpveil_audit.numbers.learning_table import naive_bayes
+
+    return {"naive-bayes": naive_bayes()}
+
+
+FAMILIES: Final[tuple[Callable[[], Entries], ...]] = (
+    lambda: TABLE,
+    scalars,
+    lambda: latent.AUDITS,
+    lambda: gallery_table.AUDITS,
+    lambda: networks.AUDITS,
+    lambda: {"growth": growth.AUDIT, "recombination": recombination.AUDIT},
+    lambda: queries_table.AUDITS,
+    learners,
+    lambda: synthesis.AUDITS,
+    samplers,
+)
+"""The families of audits by name: the only list to edit."""
+OWN: Final[dict[type[PixelMethod | ScalarMechanism], Callable[[Any, str], Audit]]] = {
+    PixelMethod: lambda method, level: TABLE[method.name].own(method, level),
+    ScalarMechanism: own_scalar,
+}
+"""Functions that make the entry of a user's own object for a level."""
+
+
+def run(
+    target: str | PixelMethod | ScalarMechanism | None = None,
+    level: str = "quick",
+    *,
+    seed: int | None = None,
+    step: Callable[[], None] = lambda: None,
+) -> Report:
+    """Audit a method, scalar mechanism or sampler by name, one object, or (None) all; return the report.
+
+    A method object is audited as it is, at the sizes of its table entry, without mutants; a name is audited
+    in the settings of the table, with its mutants. Bits are secure unless a `seed` is given. `step` is called
+    after each of `steps_of(target)` parts. Raises `UnknownName`, and `InvalidParameter` for another level.
+
+    >>> run("integer-matrix", seed=1).passed
+    True
+    """
+    if level not in LEVELS:
+        raise InvalidParameter("level", level, "is unknown", hint="quick or deep")
+    source = _Bits(seed)
+    found = _targets(target, level)
+    audited = tuple(entry.run(name, level, source, step) for name, entry in found.items())
+    drawn = sum(finding.gate in DRAWING for one in audited for finding in one.findings)
+    return Report(level, source.kind, drawn * ALPHA, audited)
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all audits: methods, mechanisms, photo processing, models, samplers."""
+    return tuple(entries())
+
+
+def steps_of(target: str | None) -> int:
+    """Return how often `run` will call `step` for a name, or for None."""
+    return sum(1 + len(entry.mutants) for name, entry in entries().items() if target in (None, name))
+
+
+def entries() -> dict[str, Audit]:
+    """Return every audit by name."""
+    return {name: entry for family in FAMILIES for name, entry in family().items()}
+
+
+def _targets(target: Any, level: str) -> Entries:
+    """Return the requested entries: all of them, one by name, or that of an object."""
+    for kind, own in OWN.items():
+        if isinstance(target, kind):
+            return {target.name: own(target, level)}
+    found = entries()
+    if target is not None and target not in found:
+        raise UnknownName("method, mechanism or sampler", str(target), tuple(found))
+    return found if target is None else {target: found[target]}
+
+
+class _Bits:
+    """Independent streams of bits by name: secure, or reproducible from a seed."""
+
+    def __init__(self, seed: int | None) -> None:
+        self.seed = seed
+        self.kind = "secure" if seed is None else f"seed {seed}"
+
+    def __call__(self, name: str) -> BitSource:
+        return SecureBits() if self.seed is None else SeededBits(self.seed, f"audit {name}")

@@ -1,0 +1,334 @@
+"""The audit of synthetic data sets: from the photos of people to every noisy vote that is kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations_with_replacement
+from typing import Any, Final
+
+import numpy as np
+
+from dpveil.accounting import zcdp_rho
+from dpveil.noise.bits import BitSource, SeededBits
+from dpveil.synthesis.evolution import evolve
+from dpveil.synthesis.plan import Plan
+from dpveil.synthesis.votes import REPLACED, UNIT, Votes, ballot, noisy, tally
+from dpveil_audit.distributions import gaussian_distribution
+from dpveil_audit.engine import (
+    UNBOUNDED,
+    Audit,
+    Drawn,
+    Finding,
+    Gate,
+    Level,
+    Variant,
+    counted,
+    drawing,
+    fit_finding,
+)
+from dpveil_audit.fit import fit, fit_pairs
+
+CODEC: Final = f"pca 100 sha256:{64 * '0'}"
+"""Names a codec that no release needs: the line below takes its place."""
+STEP: Final = 10
+
+Choices = tuple[int, ...]
+"""The candidates that the photos of one person choose."""
+People = tuple[Choices, ...]
+
+
+class Line:
+    """A simulator of points on a line, the same in each round, so that votes are known."""
+
+    def draw(self, count: int, bits: BitSource) -> np.ndarray:
+        """Return the points, which are their own pictures."""
+        return np.arange(count, dtype=np.float64)[:, None]
+
+    def vary(self, codes: np.ndarray, angle: float, bits: BitSource) -> np.ndarray:
+        """Return as many points from the start of the line."""
+        return self.draw(len(codes), bits)
+
+    def pictures(self, codes: np.ndarray) -> np.ndarray:
+        """Return the points."""
+        return codes
+
+    def embedded(self, pictures: np.ndarray) -> np.ndarray:
+        """Return the points as whole numbers."""
+        return (STEP * pictures).astype(np.int16)
+
+
+@dataclass(frozen=True)
+class VoteCase:
+    """Settings, and how many photos of one person are looked at."""
+
+    epsilon: str
+    delta: str
+    rounds: int
+    candidates: int
+    photos: int
+
+    def __str__(self) -> str:
+        return (
+            f"ε = {self.epsilon}, δ = {self.delta}, {self.rounds} rounds, {self.candidates} candidates,"
+            f" up to {self.photos} photos"
+        )
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan of two people."""
+        return Plan(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            people=2,
+            pictures=1,
+            rounds=self.rounds,
+            candidates=self.candidates,
+            codec=CODEC,
+        )
+
+    @property
+    def persons(self) -> list[Choices]:
+        """Every person: all choices of up to so many photos, and nobody's."""
+        places = range(self.candidates)
+        return [
+            own for count in range(self.photos + 1) for own in combinations_with_replacement(places, count)
+        ]
+
+
+def numbered(people: People) -> tuple[np.ndarray, np.ndarray]:
+    """Return the choices of all photos, and the numbers of their people."""
+    pairs = [(choice, number) for number, own in enumerate(people) for choice in own]
+    table = np.array(pairs, np.int64).reshape(-1, 2)
+    return table[:, 0], table[:, 1]
+
+
+Tally = Callable[[np.ndarray, np.ndarray, int], Votes]
+Variances = Callable[[Plan], tuple[int, ...]]
+Released = Callable[["VoteVersion", VoteCase, People, BitSource], list[Votes]]
+
+
+def own_variances(plan: Plan) -> tuple[int, ...]:
+    """Return the variance parameter of every round."""
+    return (plan.variance,) * plan.rounds
+
+
+def own_release(version: VoteVersion, case: VoteCase, people: People, bits: BitSource) -> list[Votes]:
+    """Return the noisy votes of all rounds, as the product releases them."""
+    choices, numbers = numbered(people)
+    line: Any = Line()
+    points = (STEP * choices[:, None]).astype(np.int16)
+    return list(evolve(case.plan, line, points, numbers, bits).votes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VoteVersion(Variant):
+    """One version: how ballots are counted, the noise of each round, and what is released."""
+
+    tally: Tally = tally
+    variances: Variances = own_variances
+    release: Released = own_release
+
+
+INTACT: Final = VoteVersion(name="intact")
+VoteDrawn = Drawn[VoteCase, People]
+VoteLevel = Level[VoteCase, People]
+
+
+def neighbours(case: VoteCase) -> Iterator[tuple[People, People]]:
+    """Yield all pairs of sets of two people, of whom one is replaced; the other has no photo or all kinds."""
+    others = ((), tuple(range(case.candidates)))
+    for other in others:
+        for place, one in enumerate(case.persons):
+            for two in case.persons[:place]:
+                yield (one, other), (two, other)
+
+
+# The gates of synthetic data sets: what is released, what neighbours change, and the noise itself
+
+ORDERS: Final = np.exp(np.linspace(-12, 12, 200_001))
+"""Orders less one at which the conversion is evaluated: each gives a valid δ."""
+ROUNDED: Final = 1e-6
+"""Relative error of δ by that grid, at most."""
+
+
+def same_gate(version: VoteVersion, case: VoteCase) -> Iterator[Finding]:
+    """Yield how many sets release other votes than those of the version, under the same bits."""
+    unlike, sets = 0, [(own, other) for own in case.persons for other in case.persons[:: case.photos]]
+    for number, people in enumerate(sets):
+        released = version.release(version, case, people, SeededBits(number, "same"))
+        due = in_turn(version, case, people, SeededBits(number, "same"))
+        unlike += len(released) != len(due) or not np.array_equal(released, due)
+    what = f"releases unlike their ballots and noise, {len(sets)} sets"
+    yield counted("same", what, case, unlike, "sets")
+
+
+def in_turn(version: VoteVersion, case: VoteCase, people: People, bits: BitSource) -> list[Votes]:
+    """Return noisy votes by a version's own tally and noise; between rounds, one word places candidates."""
+    true, votes = version.tally(*numbered(people), case.candidates), list[Votes]()
+    for variance in version.variances(case.plan):
+        if votes:
+            bits.words(1)
+        votes.append(noisy(true, variance, bits) if variance else true)
+    return votes
+
+
+def exact_gate(version: VoteVersion, case: VoteCase) -> Iterator[Finding]:
+    """Yield the δ that all rounds have at the stated ε, by brute force over all neighbours."""
+    plan = case.plan
+    furthest, pairs = max_change(version, case)
+    variances = version.variances(plan)
+    costs = [furthest / (2 * variance) if variance else math.inf for variance in variances]
+    rho = sum(costs) if len(costs) == plan.rounds else math.inf
+    asked = float(case.plan.delta)
+    guarantee = plan.guarantee
+    stated = float(guarantee.epsilon or 0), float(guarantee.delta or 0)
+    worse = stated[0] > float(plan.epsilon) or stated[1] > asked
+    yield Finding(
+        "exact", "stated beyond what was asked", str(case), float(worse), 0, not worse, "guarantees"
+    )
+    delta = delta_at(rho, stated[0])
+    what = f"δ of all rounds at the stated ε, {pairs:,} pairs of neighbours"
+    yield Finding("exact", what, str(case), delta, stated[1], delta <= stated[1] * (1 + ROUNDED), "δ")
+
+
+def max_change(version: VoteVersion, case: VoteCase) -> tuple[int, int]:
+    """Return the largest squared L2 change of the votes between neighbours, and how many were compared."""
+    furthest = pairs = 0
+    known: dict[People, np.ndarray] = {}
+
+    def votes(people: People) -> np.ndarray:
+        if people not in known:
+            known[people] = version.tally(*numbered(people), case.candidates)
+        return known[people]
+
+    for one, two in neighbours(case):
+        furthest = max(furthest, int(((votes(one) - votes(two)) ** 2).sum()))
+        pairs += 1
+    return furthest, pairs
+
+
+def delta_at(rho: float, epsilon: float) -> float:
+    """Return δ(ε) of ρ-zCDP: the least over a grid of orders (Canonne, Kamath & Steinke 2020, prop. 12)."""
+    if not math.isfinite(rho):
+        return UNBOUNDED
+    alpha = 1 + ORDERS
+    logs = ORDERS * (alpha * rho - epsilon) - np.log(ORDERS) + alpha * (np.log(ORDERS) - np.log(alpha))
+    return min(1.0, float(np.exp(logs.min())))
+
+
+def expected(case: VoteCase, people: People) -> np.ndarray:
+    """Return the true votes by their definition, in floating point for single numbers."""
+    total = np.zeros(case.candidates, np.int64)
+    for own in people:
+        counts = [own.count(place) for place in range(case.candidates)]
+        length = math.sqrt(sum(count**2 for count in counts))
+        total += np.array([math.floor(UNIT * count / length + 1e-9) if count else 0 for count in counts])
+    return total
+
+
+def fit_gate(version: VoteVersion, setting: VoteDrawn, *, bits: BitSource) -> Iterator[Finding]:
+    """Yield how well the noise of all rounds follows its law, and is independent between rounds."""
+    case, p_values = setting.case, {}
+    law = gaussian_distribution(case.plan.variance)
+    for people in setting.fits:
+        true = expected(case, people)
+        runs = [version.release(version, case, people, bits) for _ in range(setting.draws)]
+        noise = np.array(runs, np.int64) - true  # draws × rounds × candidates
+        name = f"{len(numbered(people)[0])} photos"
+        for number in range(case.rounds):
+            p_values[f"round {number + 1} of {name}"] = fit(noise[:, number].ravel(), law).p_value
+        p_values[f"all of {name}"] = fit_pairs(noise.ravel(), law, lag=1).p_value
+        if case.rounds > 1:
+            p_values[f"rounds of {name}"] = fit_pairs(noise.ravel(), law, lag=case.candidates).p_value
+    yield fit_finding(case, f"{setting.draws:,} sets", p_values)
+
+
+# The audit of synthetic data sets, with its mutants
+
+DRAWS: Final = 500
+
+
+def _unbounded(choices: np.ndarray, people: np.ndarray, candidates: int) -> Votes:
+    return (UNIT * np.bincount(choices, minlength=candidates)).astype(np.int64)
+
+
+def _by_largest(choices: np.ndarray, people: np.ndarray, candidates: int) -> Votes:
+    total = np.zeros(candidates, np.int64)
+    for number in np.unique(people):
+        counts = np.bincount(choices[people == number], minlength=candidates)
+        total += UNIT * counts // counts.max()
+    return total
+
+
+def _rounded_up(choices: np.ndarray, people: np.ndarray, candidates: int) -> Votes:
+    total = np.zeros(candidates, np.int64)
+    for number in np.unique(people):
+        own = ballot(choices[people == number], candidates)
+        total += own + (own > 0)
+    return total
+
+
+def _together(choices: np.ndarray, people: np.ndarray, candidates: int) -> Votes:
+    """Return the ballot of all photos, scaled by the number of people: one changes the votes of all."""
+    return ballot(choices, candidates) * len(np.unique(people))
+
+
+def _first_alone(plan: Plan) -> tuple[int, ...]:
+    return (plan.variance, *((0,) * (plan.rounds - 1)))
+
+
+def _one_round(plan: Plan) -> tuple[int, ...]:
+    return (plan.variance // plan.rounds,) * plan.rounds
+
+
+def _as_added(plan: Plan) -> tuple[int, ...]:
+    return (plan.variance // 2,) * plan.rounds
+
+
+def _delta_twice(plan: Plan) -> tuple[int, ...]:
+    rho = zcdp_rho(plan.epsilon, 2 * plan.delta)
+    return (math.ceil(plan.rounds * Fraction(REPLACED, 2) / rho),) * plan.rounds
+
+
+def _same_noise(version: VoteVersion, case: VoteCase, people: People, bits: BitSource) -> list[Votes]:
+    true = version.tally(*numbered(people), case.candidates)
+    return [noisy(true, case.plan.variance, bits)] * case.rounds
+
+
+def _own(name: str, **changed: object) -> VoteVersion:
+    return VoteVersion(name=name, release=in_turn, **changed)  # type: ignore[arg-type]
+
+
+MUTANTS: Final = (
+    _own("votes without a bound per person", tally=_unbounded),
+    _own("ballots divided by their largest entry", tally=_by_largest),
+    _own("ballots rounded up", tally=_rounded_up),
+    _own("one ballot for all people", tally=_together),
+    _own("noise in the first round alone", variances=_first_alone),
+    _own("noise of one round in each of several", variances=_one_round),
+    _own("a replaced person counted as an added one", variances=_as_added),
+    _own("δ spent twice", variances=_delta_twice),
+    VoteVersion(
+        name="the same noise in all rounds", gates=("fit",), variances=own_variances, release=_same_noise
+    ),
+)
+
+
+FEW: Final = VoteCase("1", "1e-6", 3, 3, 3)
+QUICK: Final = VoteLevel(
+    (FEW, VoteCase("4", "1e-5", 2, 4, 2), VoteCase("0.5", "1e-9", 2, 2, 4)),
+    (VoteDrawn(FEW, DRAWS, fits=(((0, 0, 1), (2,)), ((), (0, 1, 2)))),),
+)
+DEEP: Final = QUICK.more((VoteCase("10", "1e-6", 5, 5, 3), VoteCase("1/3", "1e-12", 4, 3, 5)))
+AUDITS: Final = {
+    "private-evolution": Audit(
+        intact=INTACT,
+        mutants=MUTANTS,
+        levels={"quick": QUICK, "deep": DEEP},
+        gates=(Gate("same", same_gate, ties=True), Gate("exact", exact_gate), drawing("fit", fit_gate)),
+    )
+}

@@ -1,9 +1,0 @@
-"""Audits of privacy guarantees: exact distributions, goodness of fit, lower bounds, and mutants to reject.
-
-`run` audits one method or sampler, or everything; the families of audits are `runner.FAMILIES`.
-"""
-
-from dpveil.audit.findings import Audited, Finding, Mutant, Report
-from dpveil.audit.runner import names, run
-
-__all__ = ["Audited", "Finding", "Mutant", "Report", "names", "run"]

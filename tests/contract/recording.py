@@ -1,0 +1,373 @@
+"""Records what people rely on, as data: names, options, exit codes and the shapes of answers, no sentence.
+
+`python tests/contract/recording.py` writes contract.json anew: read its difference before it is committed.
+With `--pixels FILE` it writes hashes of releases under seeded bits: run it before and after a change that
+must not alter a pixel, and compare the files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import inspect
+import io
+import json
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+FILE = Path(__file__).with_name("contract.json")
+WHOLE = ("--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "4", "--regions", "whole")
+LEDGER = ("--ledger", "sqlite:///budget.db")
+
+RUNS: Mapping[str, str] = {
+    "photo": f"obfuscate small.png --out a.png {' '.join(WHOLE)}",
+    "photo, signed, paid, reviewed": f"obfuscate small.png --out signed.png {' '.join(WHOLE)} --sign my.key"
+    f" {' '.join(LEDGER)} --subject album",
+    "photo, box": "obfuscate small.png --out box.png --method snow --delta 0.01 --regions 8,8,16,16",
+    "photo, faces": "obfuscate people/group.png --out faces.png",
+    "photo, no face": "obfuscate small.png --out none.png --quiet",
+    "photo, weak": f"obfuscate small.png --out weak.png {' '.join(WHOLE)} --at-least strong",
+    "photo, exists": f"obfuscate small.png --out a.png {' '.join(WHOLE)}",
+    "photo, exists, other settings": "obfuscate small.png --out a.png --method fill --regions whole",
+    "folder": f"obfuscate mixed --out private {' '.join(WHOLE)} --jobs 1 --manifest rows.csv",
+    "folder, again": f"obfuscate mixed --out private {' '.join(WHOLE)} --jobs 1",
+    "folder, two jobs": f"obfuscate mixed --out private2 {' '.join(WHOLE)} --jobs 2",
+    "folder into an archive": f"obfuscate mixed --out private.zip {' '.join(WHOLE)} --jobs 1",
+    "shard": f"obfuscate shard.tar --out shards {' '.join(WHOLE)} --jobs 1",
+    "multi-page": f"obfuscate pages.tif --out pages.private.pdf {' '.join(WHOLE)}",
+    "document": f"obfuscate scan.pdf --out scan.private.pdf --dpi 50 {' '.join(WHOLE)}",
+    "clip": "obfuscate clip.mp4 --out clip.private.mp4 --method fill --regions 0,8,16,16",
+    "no budget left": f"obfuscate small.png --out p.png {' '.join(WHOLE)} {' '.join(LEDGER)} --subject poor",
+    "nothing readable": f"obfuscate damaged.png --out d.png {' '.join(WHOLE)}",
+    "nothing there": f"obfuscate absent.png --out d.png {' '.join(WHOLE)}",
+    "wrong usage": "obfuscate small.png --out d.png --method dp-pix --epsilon -1",
+    "no such method": "obfuscate small.png --out d.png --method absent",
+    "verify": "verify a.png signed.png scan.private.pdf clip.private.mp4 pages.private.pdf",
+    "verify, trusted": "verify signed.png --trust my.key.pub",
+    "verify, not trusted": "verify a.png --trust my.key.pub",
+    "verify, too weak": "verify a.png --at-least strong",
+    "verify, damaged": "verify touched.png",
+    "verify, folder": "verify private",
+    "verify, archive": "verify private.zip",
+    "verify, no certificate": "verify small.png",
+    "explain": "explain --method dp-pix --epsilon 1 --block 16 --neighbourhood 256 --size 128x128",
+    "explain, attributes": "explain --method attributes --attributes gender=4",
+    "methods": "methods",
+    "faces": "faces people/group.png --preview numbered.png",
+    "faces, none": "faces small.png",
+    "compare": "compare small.png --out sheet.png --method dp-pix --epsilon 1 --regions whole",
+    "ledger limit": f"ledger limit album --epsilon 9 {' '.join(LEDGER)}",
+    "ledger limit, poor": f"ledger limit poor --epsilon 1 {' '.join(LEDGER)}",
+    "ledger show": f"ledger show album {' '.join(LEDGER)}",
+    "ledger subjects": f"ledger subjects {' '.join(LEDGER)}",
+    "ledger history": f"ledger history album {' '.join(LEDGER)}",
+    "ledger export": f"ledger export --out entries.jsonl {' '.join(LEDGER)}",
+    "ledger check": f"ledger check {' '.join(LEDGER)}",
+    "ledger absent": "ledger show album --ledger sqlite:///absent.db",
+    "key": "key new my.key",
+    "key show": "key show my.key.pub",
+    "api key": "api-key new shop --keys keys.json --subject studio/shop",
+    "api keys": "api-key list --keys keys.json",
+    "mechanisms": "mechanism list",
+    "mechanism": "mechanism release --mechanism truncated-laplace --range 0: --sensitivity 1 --epsilon 1 3",
+    "query": "mechanism query ages.csv --column age --query mean --range 0:120 --epsilon 1",
+    "matrix": "mechanism matrix --mechanism linear-program-1 --range 0:5 --sensitivity 1 --epsilon 0.5",
+    "mechanisms compared": "mechanism compare --range 0:5 --sensitivity 1 --epsilon 0.5",
+    "card": "card private --out private/croissant.json --people people.csv",
+    "synthesize": "synthesize album --out made --epsilon 900 --delta 1e-6 --crop middle --pictures 4",
+    "verify, data set": "verify made",
+    "train": "train pca album --out eigenfaces.safetensors --length 4 --side 16 --grey",
+    "audit": "audit fill --seed 1",
+    "evaluate": "evaluate drawn --out results --method dp-pix --epsilon 5 --attack pixels"
+    " --people 3 --photos 2 --jobs 1",
+    "evaluate, checked": "evaluate --check results",
+    "plan of a clip": "video analyze clip.mp4 --out plan.json --regions 0,8,16,16 --method fill",
+    "clip by its plan": "video render plan.json --out rendered.mp4",
+}
+"""Calls in one folder, each run with --json after those that it needs."""
+
+FIRST = ("key", "ledger limit", "ledger limit, poor")
+
+
+def inputs() -> None:
+    """Make all that the calls read, in the current folder: pictures, a clip, a document and tables."""
+    import tarfile
+
+    import av
+    from skimage import data
+
+    small = np.random.default_rng(0).integers(0, 256, (32, 40, 3), dtype=np.uint8)
+    Image.fromarray(small).save("small.png")
+    Path("people").mkdir()
+    Image.fromarray(data.astronaut()[:300, 80:380]).save("people/group.png")
+    Path("damaged.png").write_bytes(Path("small.png").read_bytes()[:60])
+    Path("mixed").mkdir()
+    for name in ("a.png", "b.jpg", "c.webp"):
+        Image.fromarray(small).save(Path("mixed", name))
+    Path("mixed/d.png").write_bytes(b"no picture")
+    Path("people.csv").write_text("file,person\na.png,1\nb.png,1\nc.png,2\n")
+    with tarfile.open("shard.tar", "w") as shard:
+        shard.add("small.png", "000.png")
+    pages = [Image.fromarray(small), Image.fromarray(255 - small)]
+    pages[0].save("pages.tif", save_all=True, append_images=pages[1:])
+    pages[0].save("scan.pdf", save_all=True, append_images=pages[1:], resolution=50)
+    with av.open("clip.mp4", "w") as clip:
+        stream = clip.add_stream("libx264", rate=5, width=64, height=48, pix_fmt="yuv420p")
+        for index in range(5):
+            frame = np.full((48, 64, 3), 40 * index, np.uint8)
+            clip.mux(stream.encode(av.VideoFrame.from_ndarray(frame)))
+        clip.mux(stream.encode())
+    for person in range(3):
+        Path("album", str(person)).mkdir(parents=True)
+        for photo in range(4):
+            picture = np.random.default_rng([person, photo]).integers(0, 256, (16, 16), dtype=np.uint8)
+            Image.fromarray(picture).save(Path("album", str(person), f"{photo}.png"))
+    Path("ages.csv").write_text("age\n" + "\n".join(str(20 + age) for age in range(30)))
+
+
+def shape(value: Any) -> Any:
+    """Return `value` with types in place of values; a list becomes what its elements are taken together."""
+    if isinstance(value, Mapping):
+        return {key: shape(item) for key, item in sorted(value.items())}
+    if isinstance(value, list):
+        return [_union([shape(item) for item in value])] if value else []
+    if isinstance(value, bool) or value is None:
+        return str(value).lower() if value is None else "bool"
+    return "number" if isinstance(value, int | float) else type(value).__name__
+
+
+def _union(shapes: list[Any]) -> Any:
+    if all(isinstance(one, dict) for one in shapes):
+        keys = sorted({key for one in shapes for key in one})
+        return {key: _union([one[key] for one in shapes if key in one]) for key in keys}
+    if all(isinstance(one, list) for one in shapes):
+        merged = [item for one in shapes for item in one]
+        return [_union(merged)] if merged else []
+    kinds: list[Any] = []
+    for one in shapes:
+        if one not in kinds:
+            kinds.append(one)
+    return kinds[0] if len(kinds) == 1 else sorted(kinds, key=json.dumps)
+
+
+def runs() -> dict[str, Any]:
+    """Return the exit code and the shape of the answer of every call, and the shapes of what was written."""
+    from dpveil import cli
+
+    answers, options = {}, commands()
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        inputs()
+        for name in (*FIRST, *(name for name in RUNS if name not in FIRST)):
+            if name == "verify, damaged":
+                _touch("a.png", "touched.png")
+            printed = io.StringIO()
+            words = RUNS[name].split()
+            command = next(path for path in (" ".join(words[:2]), words[0]) if f"dpveil {path}" in options)
+            as_json = "--json" in options[f"dpveil {command}"]
+            with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
+                code = cli.run([*words, *(("--json",) if as_json else ())])
+            document = json.loads(printed.getvalue()) if as_json else None
+            answers[name] = {"exit code": code, "answer": shape(document)}
+        written = {
+            str(path): shape(json.loads(path.read_text()))
+            for path in sorted(Path().rglob("*.json"))
+            if path.is_relative_to("private")
+            or path.parent == Path()
+            or path.parent.name in ("results", "made")
+        }
+    return {"calls": answers, "files": written}
+
+
+def _touch(source: str, target: str) -> None:
+    image = np.asarray(Image.open(source)).copy()
+    image[0, 0] ^= 1
+    Image.fromarray(image).save(target)
+    suffix = ".certificate.json"
+    Path(target + suffix).write_bytes(Path(source + suffix).read_bytes())
+
+
+def commands() -> dict[str, list[str]]:
+    """Return the options and arguments of every command."""
+    import typer
+
+    from dpveil.cli import app
+
+    def walk(path: str, command: Any) -> Iterator[tuple[str, list[str]]]:
+        command = getattr(command, "loaded", command)
+        below = getattr(command, "commands", {})
+        for name in sorted(below):
+            yield from walk(f"{path} {name}", below[name])
+        names = (opt for item in command.params for opt in (*item.opts, *item.secondary_opts))
+        yield path, sorted(name for name in names)
+
+    return dict(walk("dpveil", typer.main.get_command(app)))
+
+
+def public_names() -> dict[str, Any]:
+    """Return the names of the package, and every method with its class and parameters."""
+    import dpveil
+    from dpveil.mechanisms import pixel
+
+    classes = {name: getattr(pixel, name) for name in sorted(pixel.__all__)}
+    return {
+        "dpveil": sorted(dpveil.__all__),
+        "signatures": {
+            name: list(inspect.signature(getattr(dpveil, name)).parameters)
+            for name in ("read", "plan", "obfuscate", "verify")
+        },
+        "pixel": {
+            name: list(inspect.signature(item).parameters) if inspect.isclass(item) else ""
+            for name, item in classes.items()
+        },
+        "methods": {row["name"]: row for row in dpveil.methods()},
+    }
+
+
+def service() -> dict[str, Any]:
+    """Return every path and method of the service with its codes, and the shapes of answers."""
+    from service_client import service as running
+
+    from dpveil.service.limits import Limits
+
+    picture, settings = io.BytesIO(), {"method": "dp-pix", "epsilon": 2, "regions": "whole"}
+    Image.fromarray(np.zeros((32, 40, 3), np.uint8)).save(picture, "PNG")
+    files = {"photo": ("a.png", picture.getvalue(), "image/png")}
+    form = {"settings": json.dumps(settings)}
+    with running(Limits()) as (_, client):
+        document = client.get("/openapi.json").json()
+        release = client.post("/v1/releases", files=files, data=form, headers={"Idempotency-Key": "a"})
+        asked = {
+            "plan": client.post("/v1/plan", files=files, data=form),
+            "release": release,
+            "release again": client.get(f"/v1/releases/{release.json().get('id')}"),
+            "methods": client.get("/v1/methods"),
+            "no photo": client.post("/v1/releases", data=form),
+            "no method": client.post("/v1/releases", files=files, data={"settings": '{"method": "absent"}'}),
+            "absent": client.get("/v1/releases/absent"),
+            "healthy": client.get("/healthz"),
+            "ready": client.get("/readyz"),
+        }
+    paths = {
+        f"{method.upper()} {path}": sorted(item["responses"])
+        for path, items in sorted(document["paths"].items())
+        for method, item in sorted(items.items())
+    }
+    return {"paths": paths} | {
+        name: {"status": answer.status_code, "answer": shape(answer.json())} for name, answer in asked.items()
+    }
+
+
+def pixels() -> dict[str, str]:
+    """Return the SHA-256 of the pixels of every method's release under seeded bits, over kinds of input."""
+    from skimage import data
+
+    import dpveil
+
+    chosen: Mapping[str, Mapping[str, Any]] = {
+        "dp-pix": {"block": 4, "neighbourhood": 9},
+        "snow": {"delta": 0.3},
+        "dp-samp": {"neighbourhood": 1, "clusters": 4},
+        "blur": {"sigma": 3},
+        "mosaic": {"block": 5},
+    }
+    portrait = data.astronaut()[:260, 90:350]
+    kinds = {"colour": portrait[:96, :91], "grey": portrait[:77, :64, 1], "portrait": portrait}
+    made: dict[str, str] = _files()
+    for row in dpveil.methods():
+        parameters: dict[str, Any] = {**_budget(row), **chosen.get(row["name"], {})}
+        for kind, image in kinds.items():
+            for regions in ("whole", (8, 8, 40, 33), None):
+                name = f"{row['name']} {kind} {regions}"
+                more = {} if regions is None else {"regions": regions}
+                if regions is None and kind != "portrait":
+                    continue
+                try:
+                    release = dpveil.obfuscate(
+                        np.ascontiguousarray(image),
+                        row["name"],
+                        bits=dpveil.SeededBits(7),
+                        **parameters,
+                        **more,
+                    )
+                except (dpveil.DPVeilError, ValueError, TypeError) as error:
+                    made[name] = type(error).__name__
+                else:
+                    shown = np.ascontiguousarray(release.image)
+                    made[name] = hashlib.sha256(repr(shown.shape).encode() + shown.tobytes()).hexdigest()
+    return made
+
+
+def _files() -> dict[str, str]:
+    """Return the SHA-256 of seeded releases of files: formats of photos, pages, and a clip."""
+    from dpveil import cli
+
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        inputs()
+        small = Image.open("small.png")
+        formats = ("jpg", "webp", "gif", "tif", "bmp", "ppm", "png")
+        for suffix in formats:
+            small.save(f"format.{suffix}")
+        small.convert("L").save("grey.jpg", progressive=True)
+        calls = [f"format.{suffix} --out out.{suffix}.png --regions 8,8,16,9" for suffix in formats]
+        calls += ["grey.jpg --out grey.png --regions 8,8,16,9", "pages.tif --out pages.pdf --regions whole"]
+        calls += ["scan.pdf --out scan.pdf.pdf --regions whole", "clip.mp4 --out out.mp4 --regions 0,8,16,16"]
+        for call in calls:
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                cli.run(["obfuscate", *call.split(), "--seed", "3", "--method", "fill"])
+        outputs = [
+            *sorted(Path().glob("out.*[!n]")),
+            *sorted(Path().glob("out.*.png")),
+            Path("grey.png"),
+            Path("pages.pdf"),
+            Path("scan.pdf.pdf"),
+        ]
+        return {
+            str(path): hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else "absent"
+            for path in outputs
+        }
+
+
+def _budget(row: Any) -> dict[str, Any]:
+    values = {"epsilon": 40, "delta": "1e-6", "rho": 2}
+    return {name: values[name] for name in (row["budgets"][0] if row["budgets"] else ())} | {
+        name: value for name, value in {"rank": 4, "clusters": 8, "k": 3}.items() if name in row["parameters"]
+    }
+
+
+PARTS: Mapping[str, Callable[[], Any]] = {
+    "commands": commands,
+    "public names": public_names,
+    "service": service,
+    "runs": runs,
+}
+
+
+def main() -> None:
+    sys.path.insert(0, str(Path(__file__).parents[1] / "service"))
+    warnings.simplefilter("ignore")
+    os.environ.setdefault("COLUMNS", "100")
+    if sys.argv[1:2] == ["--pixels"]:
+        Path(sys.argv[2]).write_text(json.dumps(pixels(), indent=1, sort_keys=True) + "\n")
+        return
+    contract = {name: part() for name, part in PARTS.items()}
+    FILE.write_text(_lines(contract) + "\n")
+
+
+def _lines(value: Any, levels: int = 3) -> str:
+    """Return JSON with one line for each name of the third level, so that differences can be read."""
+    if not levels or not isinstance(value, Mapping) or not value:
+        return json.dumps(value, sort_keys=True)
+    items = (f"{json.dumps(key)}: {_lines(item, levels - 1)}" for key, item in sorted(value.items()))
+    return "{\n" + ",\n".join(items) + "\n}"
+
+
+if __name__ == "__main__":
+    main()
