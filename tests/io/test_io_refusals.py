@@ -11,7 +11,7 @@ import zlib
 
 import numpy as np
 import pytest
-from dpveil.io.decoders import quiet_pillow
+from dpveil.io.decoding import quiet_pillow
 from io_samples import chunk, file_bytes, picture, png, tiff
 from PIL import Image
 
