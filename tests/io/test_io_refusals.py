@@ -11,13 +11,13 @@ import zlib
 
 import numpy as np
 import pytest
-from dpveil.io.decoding import quiet_pillow
 from io_samples import chunk, file_bytes, picture, png, tiff
 from PIL import Image
 
 import dpveil.io as dio
 from dpveil import processes
 from dpveil.errors import InvalidParameter, PhotoError
+from dpveil.io.decoding import quiet_pillow
 
 
 def refused(path, **options) -> str:
