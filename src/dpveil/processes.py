@@ -13,6 +13,7 @@ can do is to answer with wrong ones, which is what decoding that file means anyw
 
 from __future__ import annotations
 
+import faulthandler
 import importlib
 import json
 import math
@@ -26,6 +27,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import IO, Any, Final
 
 import numpy as np
@@ -172,19 +174,32 @@ class Channel:
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """End this process unless the context ends within so many seconds.
+    """End this process unless the context ends within so many seconds; one can be open at a time.
 
-    By the system's own signal, which nothing handles, as libraries may never return; where there is none, as
-    on Windows, only the parent ends it.
+    The system does, by a signal that nothing handles, as libraries may never return. Where that is missing,
+    handled or blocked, a thread of `faulthandler` does.
     """
-    alarm = getattr(signal, "setitimer", None)
-    if alarm is not None:
-        alarm(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        if alarm is not None:
-            alarm(signal.ITIMER_REAL, 0)
+    if _alarm_ends_it():
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        return
+    with Path(os.devnull).open("wb") as nowhere:
+        faulthandler.dump_traceback_later(seconds, exit=True, file=nowhere)
+        try:
+            yield
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+
+
+def _alarm_ends_it() -> bool:
+    """Whether the system's alarm would end this process."""
+    alarm = getattr(signal, "SIGALRM", None)
+    if alarm is None or alarm in signal.pthread_sigmask(signal.SIG_BLOCK, []):
+        return False
+    return signal.getsignal(alarm) == signal.SIG_DFL
 
 
 Answering = Callable[..., tuple[Any, ...]]
