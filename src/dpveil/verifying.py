@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dpveil.batch import holds_many, verify_inside
-from dpveil.batch.pages import PDF
 from dpveil.io import MAX_PIXELS
+from dpveil.io.document import PDF
 from dpveil.io.names import check_path
 from dpveil.release.keys import PublicKey
 from dpveil.release.saving import image_path

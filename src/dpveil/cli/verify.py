@@ -194,8 +194,8 @@ def targets(outputs: Iterable[Path], sets: Collection[Path] = ()) -> Iterator[tu
     left out, as that is verified as a whole.
     """
     from dpveil.batch.archives import ARCHIVES
-    from dpveil.batch.pages import PDF
     from dpveil.io import FORMATS
+    from dpveil.io.document import PDF
     from dpveil.io.folders import UNWRITTEN, is_folder, is_link, walk
     from dpveil.release.saving import SUFFIX
 
@@ -217,8 +217,8 @@ def targets(outputs: Iterable[Path], sets: Collection[Path] = ()) -> Iterator[tu
 
 
 def _entry(result: Verification) -> dict[str, Any]:
-    from dpveil.batch.pages import PDF
     from dpveil.cli.verify_words import promise
+    from dpveil.io.document import PDF
     from dpveil.release.saving import certificate_path
     from dpveil.synthesis.names import NAME
     from dpveil.verifying import SetVerification

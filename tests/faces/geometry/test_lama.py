@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from geometry_made import placed, textured
 
-from dpveil.assets.apart import Apart
+from dpveil.assets.confined import Confined
 from dpveil.core.region import Box
 from dpveil.errors import ModelError
 from dpveil.faces.geometry import Placed, recombine
@@ -150,6 +150,6 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path, monkeypatch: pyte
 
 def test_a_network_that_fails_later_fills_nothing(network: Lama, tmp_path: Path) -> None:
     other = Lama(written(tmp_path / "net.onnx", lama()))
-    other._network = Apart("lama", lama(gain=float("nan")))
+    other._network = Confined("lama", lama(gain=float("nan")))
     with pytest.raises(ModelError, match="not finite"):
         recombine(textured(160, 220), two_heads(), [textured(128, 128)] * 2, filling=other)

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 import numpy as np
 from jaxtyping import Bool, Float32, UInt8
 
-from dpveil.assets.apart import Apart
+from dpveil.assets.confined import Confined
 from dpveil.core.region import Box
 from dpveil.errors import ModelError
 from dpveil.faces.geometry.fill import Filling
@@ -40,7 +40,7 @@ class Lama(Filling):
     def __init__(self, path: str | Path) -> None:
         self._name = shown(path)
         contents = _contents(Path(path))
-        self.digest, self._network = hashlib.sha256(contents).hexdigest(), Apart(self.name, contents)
+        self.digest, self._network = hashlib.sha256(contents).hexdigest(), Confined(self.name, contents)
         self._try()
 
     def __call__(
