@@ -19,12 +19,13 @@ from dpveil.core.region import Box
 from dpveil.errors import DPVeilError, InvalidParameter, NoRegion, RegionError, UnknownName, UsageError
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.noise.bits import SeededBits
-from dpveil.regions import TABLE, Faces, describe, find, parse
+from dpveil.regions import Faces, describe, find, parse
 from dpveil.regions import faces as faces_file
 from dpveil.regions.detectors import DETECTORS, Detector
 from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.detectors.dlib_hog import DlibHOG
 from dpveil.regions.numbering import reading_order
+from dpveil.regions.table import TABLE
 from dpveil.regions.tiling import shrunk
 from dpveil.release.found import FACE_BOX, FACE_COUNT, NO_OTHER_FACE
 from dpveil.release.quote import Quote
