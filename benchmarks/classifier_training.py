@@ -21,7 +21,7 @@ import numpy as np
 from PIL import Image
 
 import dpveil
-from dpveil.training.crops import open_shard
+from dpveil_train.crops import open_shard
 from heads_classifier import HOG, SIDE
 from trained_on_releases import SEED, Score, Task
 

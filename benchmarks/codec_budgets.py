@@ -42,7 +42,7 @@ from dpveil.faces.geometry.place import check
 from dpveil.metrics.sets import colours, sliced_wasserstein
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
-from dpveil.training.landmarks import _face
+from dpveil_train.landmarks import _face
 from timing import report
 
 SHARED = Path(__file__).parent.parent.parent / "shared" / "data"

@@ -43,11 +43,12 @@ from dpveil.faces.embedding import embedder, of_crop
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.landmarks import predictor
 from dpveil.faces.geometry.place import check
+from dpveil.faces.portrait import centred
 from dpveil.metrics.sets import Bins, colours, frechet, memorised, sliced_wasserstein
 from dpveil.noise.bits import SeededBits
-from dpveil.training.crops import EVERY, centred
-from dpveil.training.labelled import Labelled, labelled
-from dpveil.training.landmarks import _face
+from dpveil_train.crops import EVERY
+from dpveil_train.labelled import Labelled, labelled
+from dpveil_train.landmarks import _face
 from heads_classifier import Crop, seen
 from timing import report
 

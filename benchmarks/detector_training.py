@@ -25,7 +25,7 @@ from PIL import Image
 import dpveil
 from dpveil import Photo
 from dpveil.regions import Faces
-from dpveil.training.crops import open_shard
+from dpveil_train.crops import open_shard
 from trained_on_releases import SEED, Row, Score, Task
 
 PHOTOS, TESTED = 60, 400

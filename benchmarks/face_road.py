@@ -31,11 +31,12 @@ from dpveil.core.region import Region
 from dpveil.faces import Latent
 from dpveil.faces.geometry import recombine
 from dpveil.faces.heads import Heads
+from dpveil.faces.portrait import centred
 from dpveil.io import encode, write_together
 from dpveil.noise.bits import SecureBits
 from dpveil.regions import Faces
 from dpveil.release.pipeline import obfuscate
-from dpveil.training.crops import centred, photos
+from dpveil_train.crops import photos
 from timing import load_note, report
 
 SHARED = Path(__file__).parent.parent.parent / "shared" / "data"

@@ -16,7 +16,7 @@ pictures, real ones too, take one path: 64 × 64 pixels within the public ellips
 
 Intervals are 95 %, over faces; they say nothing of other trainings, as each network was trained once.
 
-`python benchmarks/gan_ablations.py --kept FOLDER` needs the extra `train`; it keeps networks in FOLDER, goes
+`python benchmarks/gan_ablations.py --kept FOLDER` needs dpveil-train; it keeps networks in FOLDER, goes
 on where it was interrupted, and writes `results/gan_ablations.json` and the picture of the page.
 """
 
@@ -50,13 +50,13 @@ from dpveil.metrics import psnr
 from dpveil.metrics.sets import colours, frechet, sliced_wasserstein
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
-from dpveil.training.generators.export import codec_of
-from dpveil.training.generators.faces import EVERY
-from dpveil.training.generators.orders import NetworkOrder
-from dpveil.training.generators.plan import PLANS, Plan
-from dpveil.training.generators.trainer import Trainer
-from dpveil.training.landmarks import PACKAGE, Finder
-from dpveil.training.network_orders import learned, read_faces
+from dpveil_train.generators.export import codec_of
+from dpveil_train.generators.faces import EVERY
+from dpveil_train.generators.orders import NetworkOrder
+from dpveil_train.generators.plan import PLANS, Plan
+from dpveil_train.generators.trainer import Trainer
+from dpveil_train.landmarks import PACKAGE, Finder
+from dpveil_train.network_orders import learned, read_faces
 from timing import report
 
 SHARDS = Path(__file__).parent.parent.parent / "shared" / "data" / "utkface_128"

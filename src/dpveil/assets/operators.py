@@ -1,6 +1,6 @@
 """What networks from anybody may consist of: operators, their attributes, and the values that those may have.
 
-`dpveil.training` writes nothing else. Engines end the whole process at a stride of 0, and read attributes of
+`dpveil_train` writes nothing else. Engines end the whole process at a stride of 0, and read attributes of
 which another one knows nothing; so what is not here is refused.
 """
 

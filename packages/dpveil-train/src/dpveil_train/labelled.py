@@ -1,0 +1,97 @@
+"""Labelled training images: WebDataset shards with a .json of labels beside every image."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from dpveil.core.photo import Photo
+from dpveil.errors import DPVeilError, PhotoError
+from dpveil.io import FORMATS, read_bytes
+from dpveil.io.names import shown
+from dpveil.io.tar import LARGEST, SHARD, open_shard
+from dpveil_train.by_hand import HandLabels
+from dpveil_train.crops import MOST_PIXELS
+
+AGES: Final = (30, 45, 60, 75)
+"""First year of each age band but the first."""
+GENDERS: Final = ("male", "female")
+RACES: Final = ("white", "black", "asian", "indian", "other")
+NO_MORE: Final = HandLabels()
+"""No labels by hand."""
+HINT: Final = 'such as {"age": 34, "gender": "female", "race": "asian"}, as UTKFace has them'
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """A photo and its labels: indices into the values of `attribute_model.READ`."""
+
+    photo: Photo
+    labels: Mapping[str, int]
+
+
+def labelled(
+    paths: Iterable[Path], step: Callable[[], None] = lambda: None, more: HandLabels = NO_MORE
+) -> Iterator[Labelled | DPVeilError]:
+    """Yield every labelled photo of every shard, or an error; `step` is called after each shard.
+
+    Labels of `more` are added to those of the shard, and replace them.
+    """
+    for path in paths:
+        if path.suffix.lower() != SHARD:
+            yield PhotoError(f"{shown(path)} has no labels", hint="give .tar shards with .json files beside")
+        else:
+            yield from _pairs(path, more)
+        step()
+
+
+def labels_of(text: bytes, name: str) -> dict[str, int]:
+    """Return the labels in a .json (age in years, gender and race, as in UTKFace) as indices.
+
+    Raises `PhotoError` if they are malformed or not those of an adult.
+    """
+    try:
+        told: Any = json.loads(text)
+        age = told["age"]
+        if isinstance(age, bool) or not isinstance(age, int) or not 18 <= age <= 130:
+            raise ValueError("age")
+        return {
+            "gender": GENDERS.index(told["gender"]),
+            "age": int(np.searchsorted(AGES, age, side="right")),
+            "perceived-race": RACES.index(told["race"]),
+        }
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise PhotoError(f"{shown(name)} has no labels of an adult", hint=HINT) from error
+
+
+def _pairs(path: Path, more: HandLabels) -> Iterator[Labelled | DPVeilError]:
+    """Yield the photos of a shard, each with the .json of the same name, in either order."""
+    waiting: dict[str, dict[str, bytes]] = {}
+    try:
+        with open_shard(path) as shard:
+            for member in shard:
+                stem, end = str(Path(member.name).with_suffix("")), Path(member.name).suffix.lower()
+                if not member.isfile() or (end not in FORMATS and end != ".json"):
+                    continue
+                opened = shard.extractfile(member) if member.size <= LARGEST else None
+                pair = waiting.setdefault(stem, {})
+                pair["labels" if end == ".json" else "picture"] = opened.read() if opened else b""
+                if len(pair) == 2:
+                    yield _pair(waiting.pop(stem), f"{path}/{stem}", more)
+    except PhotoError as error:
+        yield error
+    for stem in waiting:
+        yield PhotoError(f"{shown(f'{path}/{stem}')} lacks its picture or its labels", hint="leave it out")
+
+
+def _pair(pair: Mapping[str, bytes], name: str, more: HandLabels) -> Labelled | DPVeilError:
+    try:
+        labels = {**labels_of(pair["labels"], f"{name}.json"), **more.of(pair["picture"])}
+        return Labelled(read_bytes(pair["picture"], name, max_pixels=MOST_PIXELS), labels)
+    except PhotoError as error:
+        return error
