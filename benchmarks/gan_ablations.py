@@ -50,13 +50,9 @@ from dpveil.metrics import psnr
 from dpveil.metrics.sets import colours, frechet, sliced_wasserstein
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
-from dpveil_train.generators.export import codec_of
-from dpveil_train.generators.faces import EVERY
-from dpveil_train.generators.orders import NetworkOrder
-from dpveil_train.generators.plan import PLANS, Plan
-from dpveil_train.generators.trainer import Trainer
+from dpveil_train.gan import EVERY, PLANS, NetworkOrder, Plan, Trainer, codec_of
 from dpveil_train.landmarks import PACKAGE, Finder
-from dpveil_train.network_orders import learned, read_faces
+from dpveil_train.networks import learned, read_faces
 from timing import report
 
 SHARDS = Path(__file__).parent.parent.parent / "shared" / "data" / "utkface_128"

@@ -10,8 +10,8 @@ from dpveil.codecs import AAM
 from dpveil.codecs.fitting import STAGES
 from dpveil.errors import InvalidParameter, ModelError, UsageError
 from dpveil_train import train_aam
-from dpveil_train.checkpoint import Later
-from dpveil_train.regression import RIDGE, Regression
+from dpveil_train.aam import RIDGE, Regression
+from dpveil_train.order import Later
 
 CANVAS = (32, 28, 3)
 

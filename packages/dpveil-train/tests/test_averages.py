@@ -26,8 +26,7 @@ from dpveil_train.contributors import (
     spot,
     turn_of,
 )
-from dpveil_train.likeness import fit_rows
-from dpveil_train.wearing import UNSURE, worn
+from dpveil_train.galleries import UNSURE, fit_rows, worn
 
 SIDE = 128
 PLAIN = np.array([[x, y] for y in (30, 50, 70, 90) for x in (25, 50, 75, 100)], np.float64)

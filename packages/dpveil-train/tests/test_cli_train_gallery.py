@@ -19,7 +19,7 @@ from dpveil.assets import save
 from dpveil.cli import run
 from dpveil.faces.attribute_model import READ
 from dpveil.faces.face_gallery import FaceGallery
-from dpveil_train import candidates, galleries
+from dpveil_train import galleries
 
 EACH = 26
 KINDS = (("male", 25, "white"), ("female", 70, "asian"))
@@ -68,7 +68,7 @@ class Network:
 @pytest.fixture(autouse=True)
 def made_up(monkeypatch):
     network = type("Own", (Network,), {})()
-    for module in (candidates, galleries):
+    for module in (galleries, galleries):
         monkeypatch.setattr(module, "Predictor", Landmarks)
         monkeypatch.setattr(module, "embedder", lambda: network)
     return network
@@ -164,7 +164,7 @@ def test_the_same_seed_is_the_same_file_also_after_a_break(shard, tmp_path, monk
     outs = [tmp_path / f"{name}.safetensors" for name in "abc"]
     for out, seed in zip(outs[:2], (3, 4), strict=True):
         assert train(shard, "--out", out, "--landmarks-68", "package", "--faces", 4, "--seed", seed) == 1
-    monkeypatch.setattr(candidates, "KEEP", 10)
+    monkeypatch.setattr(galleries, "KEEP", 10)
     whole, usual = type(made_up).calls // 2, type(made_up).__call__
 
     def broken(self, chips):

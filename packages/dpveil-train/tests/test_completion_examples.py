@@ -11,11 +11,8 @@ import torch
 from completion_made import PLAN, drawn, heads, layouts, trainer
 from dpveil.faces.geometry.hair import Hair, features
 from dpveil.faces.geometry.layout import BACKGROUND, CLOTHES, HAIR, SKIN
-from dpveil_train.completion.choosing import _varied, hair_of, usable
-from dpveil_train.completion.examples import example_of, style_of, usual_of
-from dpveil_train.completion.jitter import Jitter
-from dpveil_train.completion.scenes import STORED, soft
-from dpveil_train.completion.styles import GROUPS, colours, grouped, ratio
+from dpveil_train.completion.hair import GROUPS, _varied, colours, grouped, hair_of, ratio, usable
+from dpveil_train.completion.scenes import STORED, Jitter, example_of, soft, style_of, usual_of
 from dpveil_train.completion.trainer import Trainer
 
 

@@ -1,43 +1,28 @@
-"""Training of the denoiser: needs torch and onnx, and is skipped without them."""
+"""Training of the denoiser."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import torch
-from test_gan_training import shard
+from network_made import crops
 
 from dpveil.assets import Card
-from dpveil.postprocessing.denoiser import DenoiserNetwork
-from dpveil_train.denoiser.network import UNet
-from dpveil_train.denoiser.orders import TINY, NetworkOrder, Trainer, network_of, train
-from dpveil_train.denoiser.releases import METHODS, Draws, cut, released
-
-
-def crops(count: int = 60) -> np.ndarray:
-    made = np.random.default_rng(0).integers(0, 256, (count, 4, 4, 3), np.uint8)
-    return np.kron(made, np.ones((1, 8, 8, 1), np.uint8))
-
-
-def test_a_training_that_was_taken_up_is_the_one_that_was_not_stopped(tmp_path: Path) -> None:
-    whole, first, second = (Trainer(TINY, crops()) for _ in range(3))
-    for _ in range(4):
-        whole.step()
-    for _ in range(2):
-        first.step()
-    torch.save(first.state(), tmp_path / "state.pt")
-    second.take_up(torch.load(tmp_path / "state.pt", weights_only=True))
-    for _ in range(2):
-        second.step()
-    for one, two in zip(whole.mean.parameters(), second.mean.parameters(), strict=True):
-        assert torch.equal(one, two)
+from dpveil_train.denoiser import (
+    METHODS,
+    TINY,
+    Draws,
+    Trainer,
+    UNet,
+    cut,
+    released,
+)
 
 
 def test_releases_are_of_every_method_and_at_many_budgets() -> None:
     draws = Draws(0, "test")
-    face = cut(crops()[0], 32, draws)
+    face = cut(crops(side=32)[0], 32, draws)
     names = [type(make(draws)).__name__ for make in METHODS]
     assert set(names) == {"DPPix", "DPPixGaussian", "Snow", "MSEExponential"}
     errors = np.array([np.abs(released(face, draws).astype(int) - face).mean() for _ in range(120)])
@@ -70,21 +55,11 @@ def test_pictures_of_a_batch_do_not_mix() -> None:
 
 
 def test_the_exported_network_is_the_network() -> None:
-    made = Trainer(TINY, crops())
+    made = Trainer(TINY, crops(side=32))
     made.step()
-    model = network_of(made, Card("denoiser", "made by a test", "any", 0))
-    face = crops()[3]
+    model = made.model(Card("denoiser", "made by a test", "any", 0))
+    face = crops(side=32)[3]
     with torch.no_grad():
         planes = torch.from_numpy(face).permute(2, 0, 1)[None].float() / 127.5 - 1
-        wanted = ((made.mean(planes)[0].permute(1, 2, 0) + 1) * 127.5).round().clamp(0, 255).numpy()
+        wanted = ((made.mean[0](planes)[0].permute(1, 2, 0) + 1) * 127.5).round().clamp(0, 255).numpy()
     assert np.abs(model(face).astype(int) - wanted).max() <= 1
-
-
-def test_from_shards_to_a_file(tmp_path: Path) -> None:
-    order = NetworkOrder(
-        paths=(shard(tmp_path / "faces.tar", 60),), out=tmp_path / "d.safetensors", plan=TINY
-    )
-    made = train(order)
-    assert made.model.card.metrics["images"] == 3
-    assert DenoiserNetwork.load(order.out).side == TINY.side
-    assert not (tmp_path / ".d.safetensors.checkpoint").exists()

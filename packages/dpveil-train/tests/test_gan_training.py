@@ -1,10 +1,7 @@
-"""Training of the codec `gan`: needs torch and onnx, and is skipped without them."""
+"""Training of the codec `gan`."""
 
 from __future__ import annotations
 
-import io
-import json
-import tarfile
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -12,66 +9,35 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from network_made import shard, trainer
 
 from dpveil.assets import Card
 from dpveil.cli import run
-from dpveil.codecs import GAN, load
-from dpveil.errors import InvalidParameter, PhotoError
+from dpveil.codecs import load
+from dpveil.errors import InvalidParameter
 from dpveil.faces import Latent
 from dpveil.mechanisms.latent.principal import affordable
 from dpveil.noise.bits import SeededBits
-from dpveil_train import network_orders
-from dpveil_train.generators.export import codec_of
-from dpveil_train.generators.networks import Critic, Decoder, Encoder
-from dpveil_train.generators.noise import RATIO, Basis
-from dpveil_train.generators.orders import NetworkOrder, train
-from dpveil_train.generators.plan import FULL, PLANS, TINY
-from dpveil_train.generators.trainer import Trainer
+from dpveil_train.gan import (
+    FULL,
+    PLANS,
+    RATIO,
+    TINY,
+    Basis,
+    Critic,
+    Decoder,
+    Encoder,
+    Trainer,
+)
 
 SIDE = TINY.side
-
-
-def crops(count: int = 60) -> np.ndarray:
-    made = np.random.default_rng(0).integers(0, 256, (count, 4, 4, 3), np.uint8)
-    return np.kron(made, np.ones((1, SIDE // 4, SIDE // 4, 1), np.uint8))
-
-
-def conditions(count: int = 60) -> np.ndarray:
-    made = np.random.default_rng(1).normal(0, 0.2, (count, 3)).astype(np.float32)
-    made[:, 0] = np.where(made[:, 0] > 0, 1, -1)
-    made[::7, 1:] = np.nan
-    return made
-
-
-def trainer(**changes: object) -> Trainer:
-    return Trainer(replace(TINY, **changes), crops(), conditions())
-
-
-def weights(made: Trainer) -> list[np.ndarray]:
-    return [value.detach().numpy().copy() for value in made.mean.parameters()]
-
-
-def test_a_training_that_was_taken_up_is_the_one_that_was_not_stopped(tmp_path: Path) -> None:
-    whole, first, second = (trainer() for _ in range(3))
-    for _ in range(4):
-        whole.step()
-    for _ in range(3):
-        first.step()
-    torch.save(first.state(), tmp_path / "state.pt")
-    second.take_up(torch.load(tmp_path / "state.pt", weights_only=True))
-    second.step()
-    assert whole.basis is not None
-    for one, two in zip(weights(whole), weights(second), strict=True):
-        assert (one == two).all()
-    assert any((one != two).any() for one, two in zip(weights(whole), weights(first), strict=True))
 
 
 @pytest.mark.parametrize(
     "change", [{}, {"spatial": True, "length": 16}, {"noisy": False}, {"posed": False}, {"masked": False}]
 )
 def test_every_ablation_trains(change: dict[str, bool]) -> None:
-    made = trainer(**change)
+    made = trainer("gan", **change)
     losses = [made.step() for _ in range(4)]
     assert all(np.isfinite(list(each.values())).all() for each in losses)
     assert (made.basis is None) == (change.get("noisy") is False)
@@ -128,7 +94,7 @@ def test_noise_in_training_is_that_of_the_mechanism() -> None:
 
 
 def test_a_mirrored_face_looks_the_other_way_and_unknown_poses_do_not_count() -> None:
-    faces = trainer().faces
+    faces = trainer("gan").faces
     rows = np.array([1, 7])
     plain, mirrored = (faces.of(rows, torch.tensor([flag, flag])) for flag in (False, True))
     assert torch.equal(mirrored.pictures, plain.pictures.flip(3))
@@ -139,10 +105,10 @@ def test_a_mirrored_face_looks_the_other_way_and_unknown_poses_do_not_count() ->
 
 
 def test_the_exported_codec_is_the_network(tmp_path: Path) -> None:
-    made = trainer()
+    made = trainer("gan")
     for _ in range(4):
         made.step()
-    codec = codec_of(made, Card("gan", "made by a test", "any", 0))
+    codec = made.model(Card("gan", "made by a test", "any", 0))
     seen = made.faces.crops[:5]
     codes = codec.encode(seen)
     with torch.no_grad():
@@ -166,47 +132,6 @@ def test_the_papers_sizes_are_those_of_its_tables() -> None:
     ]  # fmt: skip
     assert [head[0].out_features for head in critic.heads] == [1024] * 3
     assert decoder.start.in_features == 2048 + 3
-
-
-def shard(path: Path, count: int) -> Path:
-    with tarfile.open(path, "w") as tar:
-        for number, crop in enumerate(crops(count)):
-            buffer = io.BytesIO()
-            Image.fromarray(crop).save(buffer, "PNG")
-            told = {"age": 30, "gender": ("male", "female")[number % 2], "race": "white"}
-            for name, content in (("png", buffer.getvalue()), ("json", json.dumps(told).encode())):
-                info = tarfile.TarInfo(f"{number:06}.{name}")
-                info.size = len(content)
-                tar.addfile(info, io.BytesIO(content))
-    return path
-
-
-def test_from_shards_to_a_file_and_on_after_an_interrupt(tmp_path: Path, monkeypatch) -> None:
-    paths = (shard(tmp_path / "faces.tar", 60),)
-    whole = train(NetworkOrder(paths=paths, out=tmp_path / "whole.safetensors", plan=TINY))
-    assert (whole.images, whole.failed) == (60, [])
-    assert whole.model.card.metrics["images"] == 3
-    step, done = Trainer.step, []
-
-    def stopped(self: Trainer) -> dict[str, float]:
-        if self.done == 2:
-            done.append(self.done)
-            raise KeyboardInterrupt
-        return step(self)
-
-    order = NetworkOrder(paths=paths, out=tmp_path / "again.safetensors", plan=TINY)
-    monkeypatch.setattr(Trainer, "step", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        train(order)
-    kept = tmp_path / ".again.safetensors.checkpoint"
-    assert kept.is_file()
-    monkeypatch.setattr(Trainer, "step", step)
-    again = train(order)
-    assert done == [2]
-    assert not kept.exists()
-    for name, value in whole.model.tensors().items():
-        assert (again.model.tensors()[name] == value).all(), name
-    assert isinstance(load(order.out), GAN)
 
 
 def test_the_papers_layout_from_the_command_line_and_on_after_an_interrupt(
@@ -241,69 +166,6 @@ def test_the_papers_layout_from_the_command_line_and_on_after_an_interrupt(
     assert (codec.canvas, codec.length) == ((128, 128, 3), 16)
     crop = np.full((1, *codec.canvas), 99, np.uint8)
     assert Latent(codec=codec, epsilon=1).release(crop, bits=SeededBits(1)).shape == crop.shape
-
-
-def test_a_damaged_checkpoint_starts_anew(tmp_path: Path) -> None:
-    paths = (shard(tmp_path / "faces.tar", 60),)
-    order = NetworkOrder(paths=paths, out=tmp_path / "one.safetensors", plan=TINY)
-    (tmp_path / ".one.safetensors.checkpoint").write_bytes(b"PK\x03\x04 nothing")
-    assert train(order).model.length == TINY.length
-
-
-def test_a_kill_while_progress_is_written_leaves_the_progress_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    paths = (shard(tmp_path / "faces.tar", 60),)
-    order = NetworkOrder(paths=paths, out=tmp_path / "one.safetensors", plan=TINY)
-    kept, save, step = tmp_path / ".one.safetensors.checkpoint", torch.save, Trainer.step
-
-    class Killed(BaseException):
-        pass
-
-    def half(state: object, file: io.BufferedWriter) -> None:
-        if state["done"] < 3:  # type: ignore[index]
-            return save(state, file)
-        file.write(b"half")
-        raise Killed
-
-    monkeypatch.setattr(network_orders, "OFTEN", -1.0)  # after every step
-    monkeypatch.setattr(torch, "save", half)
-    with pytest.raises(Killed):
-        train(order)
-    assert torch.load(kept, weights_only=True)["done"] == 2
-    monkeypatch.setattr(torch, "save", save)
-    steps: list[int] = []
-    monkeypatch.setattr(Trainer, "step", lambda self: (steps.append(self.done), step(self))[1])
-    assert train(order).model.length == TINY.length
-    assert steps == [2, 3]
-    assert sorted(one.name for one in tmp_path.glob(".*")) == []
-
-
-def test_checkpoints_of_anything_else_are_ignored_and_links_not_followed(tmp_path: Path) -> None:
-    order = NetworkOrder(
-        paths=(shard(tmp_path / "faces.tar", 60),), out=tmp_path / "one.safetensors", plan=TINY
-    )
-    kept = tmp_path / ".one.safetensors.checkpoint"
-    precious = tmp_path / "precious"
-    precious.write_text("precious")
-    for state in ([1, 2], None, torch.zeros(3), {"key": torch.zeros(3)}, {"done": 1}):
-        torch.save(state, kept)
-        Path(f"{kept}.new").symlink_to(precious)
-        assert train(order).model.length == TINY.length
-        assert precious.read_text() == "precious"
-        for made in tmp_path.glob("one*"):
-            made.unlink()
-
-
-def test_too_few_faces_and_shards_without_labels_are_refused(tmp_path: Path) -> None:
-    few = NetworkOrder(paths=(shard(tmp_path / "few.tar", 20),), out=tmp_path / "few.safetensors", plan=TINY)
-    with pytest.raises(InvalidParameter, match="only 20"):
-        train(few)
-    empty = tmp_path / "empty.tar"
-    tarfile.open(empty, "w").close()
-    with pytest.raises(PhotoError, match="no pictures"):
-        train(replace(few, paths=(empty,)))
-    assert not list(tmp_path.glob("*.safetensors"))
 
 
 def test_a_map_that_codes_do_not_fill_is_refused() -> None:

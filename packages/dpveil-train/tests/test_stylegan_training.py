@@ -1,4 +1,4 @@
-"""Training of the codec `stylegan`: needs torch and onnx, and is skipped without them."""
+"""Training of the codec `stylegan`."""
 
 from __future__ import annotations
 
@@ -9,22 +9,31 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from network_made import conditions, crops, shard
 from PIL import Image
-from test_gan_training import conditions, crops, shard
 from torch.nn.functional import conv2d, conv_transpose2d
 
 from dpveil.assets import Card
 from dpveil.assets.engines import OnnxRuntime, OpenCV
 from dpveil.codecs import StyleGAN, load
 from dpveil.errors import InvalidParameter, ModelError, OutputError
-from dpveil_train.onnx_export import exported, halved
-from dpveil_train.stylegan import projection
-from dpveil_train.stylegan.conversion import KNOWN, Names, _pairs, read_generator
-from dpveil_train.stylegan.export import codec_of
-from dpveil_train.stylegan.networks import Encoder, Modulated, Styled, Synthesis, fixed
-from dpveil_train.stylegan.orders import NetworkOrder, train, write_networks
-from dpveil_train.stylegan.plan import FULL, TINY, Plan
-from dpveil_train.stylegan.trainer import Trainer
+from dpveil_train import projection
+from dpveil_train.networks import exported, halved
+from dpveil_train.stylegan import (
+    FULL,
+    TINY,
+    Encoder,
+    Modulated,
+    NetworkOrder,
+    Plan,
+    Styled,
+    Synthesis,
+    Trainer,
+    fixed,
+    train,
+    write_networks,
+)
+from dpveil_train.stylegan_checkpoints import KNOWN, Names, _pairs, read_generator
 
 SIDE = TINY.side
 
@@ -44,24 +53,6 @@ def grained(plan=TINY, seed: int = 0) -> Synthesis:
     for module in made.colours:
         module.conv.weight.data *= 0.1
     return made.requires_grad_(requires_grad=False)
-
-
-def weights(made: Trainer) -> list[np.ndarray]:
-    return [value.detach().numpy().copy() for value in made.mean.parameters()]
-
-
-def test_a_training_that_was_taken_up_is_the_one_that_was_not_stopped(tmp_path: Path) -> None:
-    whole, first, second = (trainer() for _ in range(3))
-    for _ in range(4):
-        whole.step()
-    for _ in range(3):
-        first.step()
-    torch.save(first.state(), tmp_path / "state.pt")
-    second.take_up(torch.load(tmp_path / "state.pt", weights_only=True))
-    second.step()
-    for one, two in zip(weights(whole), weights(second), strict=True):
-        assert (one == two).all()
-    assert any((one != two).any() for one, two in zip(weights(whole), weights(first), strict=True))
 
 
 @pytest.mark.parametrize("change", [{}, {"realism": 0.0}, {"mapped": False}, {"grained": False}])
@@ -151,7 +142,7 @@ def test_the_exported_codec_is_the_network(components: int) -> None:
     made = trainer(components=components, encoder_rate=0.4, rate=0.4)  # far from their average
     for _ in range(4):
         made.step()
-    codec = codec_of(made, Card("stylegan", "made by a test", "any", 0))
+    codec = made.model(Card("stylegan", "made by a test", "any", 0))
     codes = codec.encode(made.faces.crops[:5])
     with torch.no_grad():
         wanted = made.mean[0](made.faces.of(np.arange(5)).pictures)

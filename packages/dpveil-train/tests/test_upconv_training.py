@@ -1,69 +1,30 @@
-"""Training of the codec `upconv`: needs torch and onnx, and is skipped without them."""
+"""Training of the codec `upconv`."""
 
 from __future__ import annotations
 
-import io
-import json
-import tarfile
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from network_made import trainer
 
 from dpveil.assets import Card
 from dpveil.assets.engines import OnnxRuntime, OpenCV
-from dpveil.codecs import UpConv, load
-from dpveil.errors import PhotoError
-from dpveil_train.upconv.export import codec_of
-from dpveil_train.upconv.networks import Generator, Identities
-from dpveil_train.upconv.orders import NetworkOrder, expression, train
-from dpveil_train.upconv.plan import FULL, TINY
-from dpveil_train.upconv.trainer import Trainer
+from dpveil_train.upconv import (
+    FULL,
+    TINY,
+    Generator,
+    Identities,
+    expression,
+)
 
 SIDE = TINY.side
 
 
-def crops(count: int = 60) -> np.ndarray:
-    made = np.random.default_rng(0).integers(0, 256, (count, 4, 4, 3), np.uint8)
-    return np.kron(made, np.ones((1, SIDE // 4, SIDE // 4, 1), np.uint8))
-
-
-def conditions(count: int = 60) -> np.ndarray:
-    made = np.random.default_rng(1).integers(0, 2, (count, 2)).astype(np.float32)
-    made[:, 0] = 2 * made[:, 0] - 1
-    made[::7, 1] = np.nan
-    return made
-
-
-def trainer(**changes: Any) -> Trainer:
-    return Trainer(replace(TINY, **changes), crops(), conditions())
-
-
-def weights(made: Trainer) -> list[np.ndarray]:
-    return [value.detach().numpy().copy() for value in made.mean.parameters()]
-
-
-def test_a_training_that_was_taken_up_is_the_one_that_was_not_stopped(tmp_path: Path) -> None:
-    whole, first, second = (trainer() for _ in range(3))
-    for _ in range(4):
-        whole.step()
-    for _ in range(3):
-        first.step()
-    torch.save(first.state(), tmp_path / "state.pt")
-    second.take_up(torch.load(tmp_path / "state.pt", weights_only=True))
-    second.step()
-    for one, two in zip(weights(whole), weights(second), strict=True):
-        assert (one == two).all()
-    assert any((one != two).any() for one, two in zip(weights(whole), weights(first), strict=True))
-
-
 @pytest.mark.parametrize("expressive", [True, False])
 def test_losses_are_finite_and_without_landmarks_no_expression_counts(expressive: bool) -> None:
-    made = trainer(expressive=expressive)
+    made = trainer("upconv", expressive=expressive)
     losses = [made.step() for _ in range(4)]
     assert all(np.isfinite(list(each.values())).all() for each in losses)
     assert made._asked()[:, 1].sum() == 0 or expressive
@@ -73,7 +34,7 @@ def test_losses_are_finite_and_without_landmarks_no_expression_counts(expressive
 
 
 def test_rows_of_people_are_learned_and_held_out_faces_are_nobodys() -> None:
-    made = trainer()
+    made = trainer("upconv")
     start = made.identities.rows.detach().clone()
     assert not set(made.faces.held_out) & set(made.faces.people)
     assert len(made.faces.people) == TINY.people == len(made.faces.gallery)
@@ -81,7 +42,7 @@ def test_rows_of_people_are_learned_and_held_out_faces_are_nobodys() -> None:
     for _ in range(4):
         made.step()
     assert (made.identities.rows - start).abs().max() > 1e-6
-    long = trainer(rate=1e-2, steps=40)
+    long = trainer("upconv", rate=1e-2, steps=40)
     levels = [long.step()["levels"] for _ in range(40)]
     assert np.mean(levels[-5:]) < 0.9 * levels[0]
 
@@ -111,7 +72,7 @@ def test_a_picture_is_a_function_of_identity_gender_and_expression() -> None:
 
 
 def test_mixtures_for_the_critic_are_of_two_people() -> None:
-    made = trainer()
+    made = trainer("upconv")
     rows = torch.eye(6)
     mixed = made._mixed(rows)
     assert torch.allclose(mixed.sum(dim=1), torch.ones(6))
@@ -120,10 +81,10 @@ def test_mixtures_for_the_critic_are_of_two_people() -> None:
 
 
 def test_the_exported_codec_is_the_averaged_network() -> None:
-    made = trainer(rate=1.0)
+    made = trainer("upconv", rate=1.0)
     for _ in range(4):
         made.step()
-    codec = codec_of(made, Card("upconv", "made by a test", "any", 0))
+    codec = made.model(Card("upconv", "made by a test", "any", 0))
     rows = made.mean[0].rows
     with torch.no_grad():
         codes = made.mean[0](rows)
@@ -140,9 +101,9 @@ def test_the_exported_codec_is_the_averaged_network() -> None:
 
 def test_engines_agree_on_the_generator() -> None:
     pytest.importorskip("onnxruntime", reason="needs onnxruntime")
-    made = trainer()
+    made = trainer("upconv")
     made.step()
-    codec = codec_of(made, Card("upconv", "made by a test", "any", 0))
+    codec = made.model(Card("upconv", "made by a test", "any", 0))
     code = np.concatenate([codec.encode(made.faces.crops[:1])[0], [1.0, 1.0]])[None].astype(np.float32)
     one, two = (engine(codec.decoder.contents, threads=1)(code)[0] for engine in (OnnxRuntime, OpenCV))
     assert np.abs(one - two).max() < 1e-3
@@ -167,7 +128,7 @@ def test_fewer_people_than_numbers_of_an_embedding_are_known_all_the_same() -> N
         replace(TINY, length=4), np.random.default_rng(0).normal(0, 2, (5, 6)).astype(np.float32)
     )
     assert made.rows.shape == (5, 4)
-    assert trainer(people=3).faces.gallery.shape == (3, 2)
+    assert trainer("upconv", people=3).faces.gallery.shape == (3, 2)
 
 
 class Found:
@@ -189,53 +150,3 @@ def test_a_smile_is_a_wide_mouth_that_is_open() -> None:
     assert expression(Found(1.0, 0.0), crop) == (0.0,)  # type: ignore[arg-type]
     assert np.isnan(expression(Found(1.0, 0.1), 0 * crop)).all()  # type: ignore[arg-type]
     assert np.isnan(expression(None, crop)).all()
-
-
-def shard(path: Path, count: int) -> Path:
-    with tarfile.open(path, "w") as tar:
-        for number, crop in enumerate(crops(count)):
-            buffer = io.BytesIO()
-            Image.fromarray(crop).save(buffer, "PNG")
-            told = {"age": 30, "gender": ("male", "female")[number % 2], "race": "white"}
-            for name, content in (("png", buffer.getvalue()), ("json", json.dumps(told).encode())):
-                info = tarfile.TarInfo(f"{number:06}.{name}")
-                info.size = len(content)
-                tar.addfile(info, io.BytesIO(content))
-    return path
-
-
-def test_from_shards_to_a_file_and_on_after_an_interrupt(tmp_path: Path, monkeypatch) -> None:
-    paths = (shard(tmp_path / "faces.tar", 60),)
-    whole = train(NetworkOrder(paths=paths, out=tmp_path / "whole.safetensors", plan=TINY))
-    assert (whole.images, whole.failed) == (60, [])
-    assert whole.model.card.metrics["images"] == 3
-    assert whole.model.card.settings["people"] == TINY.people
-    step, done = Trainer.step, []
-
-    def stopped(self: Trainer) -> dict[str, float]:
-        if self.done == 2:
-            done.append(self.done)
-            raise KeyboardInterrupt
-        return step(self)
-
-    order = NetworkOrder(paths=paths, out=tmp_path / "again.safetensors", plan=TINY)
-    monkeypatch.setattr(Trainer, "step", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        train(order)
-    kept = tmp_path / ".again.safetensors.checkpoint"
-    assert kept.is_file()
-    monkeypatch.setattr(Trainer, "step", step)
-    again = train(order)
-    assert done == [2]
-    assert not kept.exists()
-    for name, value in whole.model.tensors().items():
-        assert (again.model.tensors()[name] == value).all(), name
-    assert isinstance(load(order.out), UpConv)
-
-
-def test_shards_without_pictures_are_refused(tmp_path: Path) -> None:
-    empty = tmp_path / "empty.tar"
-    tarfile.open(empty, "w").close()
-    with pytest.raises(PhotoError, match="no pictures"):
-        train(NetworkOrder(paths=(empty,), out=tmp_path / "no.safetensors", plan=TINY))
-    assert not list(tmp_path.glob("*.safetensors"))

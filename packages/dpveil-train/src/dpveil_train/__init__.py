@@ -11,7 +11,7 @@ file.
 """
 
 from dpveil_train.aam import train_aam
-from dpveil_train.attribute_models import AttributeOrder, train_attributes
+from dpveil_train.attributes import AttributeOrder, train_attributes
 from dpveil_train.codecs import PASSES, TRAINERS, CodecOrder, train_codec
 from dpveil_train.dictionary import train_dictionary
 from dpveil_train.galleries import GalleryOrder, train_gallery

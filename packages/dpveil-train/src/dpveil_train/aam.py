@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Bool, Float32, Float64
 
 from dpveil.assets.cards import Card
 from dpveil.codecs.aam import AAM, energy_of
@@ -19,9 +19,7 @@ from dpveil.codecs.statistics import Statistics
 from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil_train import pca
-from dpveil_train.checkpoint import NOWHERE, Checkpoint, Later
-from dpveil_train.regression import Regression, shape_space
-from dpveil_train.source import Source
+from dpveil_train.order import NOWHERE, Checkpoint, Later, Source
 
 PASSES: Final = 1 + STAGES + 1 + pca.PASSES + 1
 """Passes over the training crops."""
@@ -171,3 +169,45 @@ def texture_of(
     except InvalidParameter as error:
         problem = f"leaves {of_texture} components for texture, more than images vary in"
         raise InvalidParameter("length", length, problem, hint=error.hint) from error
+
+
+RIDGE: Final = 0.5
+"""Ridge penalty, relative to the mean variance of the features."""
+
+
+class Regression:
+    """The ridge regression of one stage, accumulated batch by batch."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._squares: np.ndarray = np.zeros(())
+        self._products: np.ndarray = np.zeros(())
+
+    def add(self, features: Float32[np.ndarray, "n f"], missing: Parameters) -> None:
+        """Add a batch: features, and the remaining error of the parameters."""
+        self._squares = self._squares + features.T @ features
+        self._products = self._products + features.T @ missing.astype(np.float32)
+        self._count += len(features)
+
+    def solved(self) -> Float32[np.ndarray, "k f"]:
+        """Return the coefficients; the last feature, a constant, has no penalty."""
+        from scipy.linalg import solve
+
+        squares = self._squares.astype(np.float64) / self._count
+        mean = squares[-1, :-1]
+        variance = float((np.diag(squares)[:-1] - mean**2).mean())
+        ridge = np.full(len(squares), RIDGE * variance + 1e-9)
+        ridge[-1] = 0
+        squares[np.diag_indices_from(squares)] += ridge
+        found = solve(squares, self._products.astype(np.float64) / self._count, assume_a="pos")
+        return np.ascontiguousarray(found.T, np.float32)
+
+
+def shape_space(shapes: Shapes, length: int, mesh: Mesh) -> tuple[ShapeSpace, Float64[np.ndarray, " d"]]:
+    """Return the first `length` principal components of shapes, and all variances in squared pixels."""
+    moves = (shapes - mesh.rest).reshape(len(shapes), -1)
+    values, turn = np.linalg.eigh(moves.T @ moves / len(moves))
+    basis = np.ascontiguousarray(turn[:, ::-1][:, :length].T)
+    basis *= np.where(basis.sum(axis=1) < 0, -1.0, 1.0)[:, None]
+    codes = moves @ basis.T
+    return ShapeSpace(mesh, basis, np.stack([codes.min(axis=0), codes.max(axis=0)])), values[::-1]

@@ -14,10 +14,9 @@ from dpveil.core.numbers import Json
 from dpveil.errors import PhotoError, UnknownName
 from dpveil.metrics import psnr, ssim
 from dpveil_train import aam, dictionary, mixture, pca
-from dpveil_train.checkpoint import FileCheckpoint
 from dpveil_train.crops import CropFile, photos
 from dpveil_train.landmarks import WORDS, Finder
-from dpveil_train.order import Order, Progress, Trained, silent
+from dpveil_train.order import FileCheckpoint, Order, Progress, Trained, silent
 
 TRAINERS: Final[dict[str, Any]] = {
     PCA.name: pca.train_pca,

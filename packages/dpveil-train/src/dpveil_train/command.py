@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from dpveil_train.order import Trained
 
 NETWORKS: Final = {
-    "gan": "dpveil_train.generators.orders",
-    "stylegan": "dpveil_train.stylegan.orders",
-    "upconv": "dpveil_train.upconv.orders",
-    "denoiser": "dpveil_train.denoiser.orders",
+    "gan": "dpveil_train.gan",
+    "stylegan": "dpveil_train.stylegan",
+    "upconv": "dpveil_train.upconv",
+    "denoiser": "dpveil_train.denoiser",
 }
 """The module that trains each network: its `PLANS` by name, its `NetworkOrder` and the function `train`."""
 OTHERS: Final = (*NETWORKS, "gallery", "attributes")
@@ -271,9 +271,8 @@ def _gallery(
 ) -> int:
     """Make a gallery of faces of nobody, print the result, and return the exit code."""
     from dpveil.faces.attribute_model import AttributeModel
-    from dpveil_train.by_hand import HandLabels
     from dpveil_train.galleries import GalleryOrder, train_gallery
-    from dpveil_train.labelled import NO_MORE
+    from dpveil_train.labelled import NO_MORE, HandLabels
     from dpveil_train.landmarks import PACKAGE
 
     if landmarks_68 != PACKAGE:
@@ -300,9 +299,8 @@ def _gallery(
 
 def _attributes(common: dict[str, Any], landmarks_68: str | None, labels: Path | None, json: bool) -> int:
     """Train a model of attributes, print the result, and return the exit code."""
-    from dpveil_train.attribute_models import AttributeOrder, train_attributes
-    from dpveil_train.by_hand import HandLabels
-    from dpveil_train.labelled import NO_MORE
+    from dpveil_train.attributes import AttributeOrder, train_attributes
+    from dpveil_train.labelled import NO_MORE, HandLabels
     from dpveil_train.landmarks import PACKAGE
 
     if landmarks_68 not in (None, PACKAGE):

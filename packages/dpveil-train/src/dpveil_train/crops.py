@@ -23,7 +23,7 @@ from dpveil.io.names import shown
 from dpveil.io.tar import LARGEST, SHARD, open_shard
 from dpveil.io.writing import refusal
 from dpveil.noise.bits import SeededBits
-from dpveil_train.source import Source
+from dpveil_train.order import Source
 
 MOST_PIXELS: Final = 100_000_000
 """Most pixels of an image inside a shard."""

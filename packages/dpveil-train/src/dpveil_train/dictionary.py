@@ -14,8 +14,7 @@ from dpveil.codecs.dictionary import SMALLEST, Dictionary, sparse, sparse_codes
 from dpveil.codecs.statistics import Statistics, energies
 from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter
-from dpveil_train.checkpoint import NOWHERE, Checkpoint
-from dpveil_train.source import Source, mean_of
+from dpveil_train.order import NOWHERE, Checkpoint, Source, mean_of
 
 RATE: Final = 0.01
 """The learning rate η, per image (FaceIDP §IX-A)."""

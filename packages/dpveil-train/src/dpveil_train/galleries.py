@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Int64, UInt8
+from jaxtyping import Float32, Float64, Int64, UInt8
+from scipy.linalg import eigh
 
 from dpveil.assets.cards import Card
 from dpveil.assets.store import save
+from dpveil.codecs.base import Crops
 from dpveil.core.numbers import Json
 from dpveil.core.photo import Photo
-from dpveil.errors import InvalidParameter, PhotoError
+from dpveil.errors import InvalidParameter, PhotoError, RegionError
 from dpveil.faces.attribute_model import READ, AttributeModel
 from dpveil.faces.embedding import SAME, embedder, of_crop
 from dpveil.faces.face_gallery import SIDE, FaceGallery, small, webp
-from dpveil.faces.geometry import Predictor
+from dpveil.faces.geometry import Frame, Predictor
 from dpveil.noise.bits import SeededBits
 from dpveil_train import averages, contributors
-from dpveil_train.by_hand import HandLabels
-from dpveil_train.candidates import FRAME, NOBODYS, Marked, candidates_of, shape_of
-from dpveil_train.checkpoint import FileCheckpoint
 from dpveil_train.contributors import Candidates, Groups
 from dpveil_train.crops import CropFile
-from dpveil_train.labelled import NO_MORE, Labelled, labelled
-from dpveil_train.likeness import fit_rows
-from dpveil_train.order import Order, Progress, Trained, silent
-from dpveil_train.wearing import UNSURE, worn
+from dpveil_train.labelled import NO_MORE, HandLabels, Labelled, labelled
+from dpveil_train.order import FileCheckpoint, Order, Progress, Trained, silent
 
-NAMES: Final = ("gender", "age", "perceived-race", "pose")
-"""Labels of a gallery's faces."""
 CELL: Final = ("gender", "age", "perceived-race")
 """Labels that the contributors to a face share."""
 BEARD: Final = "beard"
@@ -242,3 +237,184 @@ def _metrics(faces: list[Nobody], groups: Groups) -> dict[str, Json]:
         "farther_than_0.6_from_all": round(float((near > SAME).mean()), 3),
         "smallest_margin_beyond_strangers": round(float((near - cuts).min()), 3),
     }
+
+
+NOBODYS: Final = -1
+"""The cell of a crop that is no candidate."""
+KEEP: Final = 200
+"""Candidates between two checkpoints."""
+FRAME: Final = Frame(SIDE)
+
+
+@dataclass(eq=False)
+class Marked:
+    """The candidates so far: indices of their crops, landmarks, embeddings, and the number of crops tried."""
+
+    numbers: list[int] = field(default_factory=list)
+    shapes: list[Float64[np.ndarray, "68 2"]] = field(default_factory=list)
+    embeddings: list[Float64[np.ndarray, " 128"]] = field(default_factory=list)
+    seen: int = 0
+
+    @classmethod
+    def of(cls, state: Any) -> Marked:
+        """Return the candidates in a checkpoint."""
+        if "seen" not in state:
+            return cls()
+        return cls(state["numbers"].tolist(), [*state["shapes"]], [*state["embeddings"]], int(state["seen"]))
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return the arrays for a checkpoint."""
+        return {
+            "numbers": np.array(self.numbers, np.int64),
+            "shapes": np.array(self.shapes, np.float64).reshape(-1, 68, 2),
+            "embeddings": np.array(self.embeddings, np.float64).reshape(-1, 128),
+            "seen": np.array(self.seen),
+        }
+
+
+def candidates_of(
+    crops: CropFile,
+    cells: Numbers,
+    seed: int,
+    checkpoint: FileCheckpoint,
+    progress: Progress,
+    most_bridge: float = contributors.MOST_BRIDGE,
+) -> Marked:
+    """Return up to `PER_CELL` clear faces of each cell of labels, with landmarks and embeddings.
+
+    `cells` has the cell of every crop, or `NOBODYS`; crops are tried in a random order given by `seed`.
+    Resumes from `checkpoint`. Raises `UsageError` if dlib or its files are not installed.
+    """
+    order = np.argsort(SeededBits(seed, "candidates").words(crops.count), kind="stable")
+    marked = Marked.of(checkpoint.read())
+    full = np.bincount(cells[marked.numbers], minlength=int(cells.max()) + 1)
+    landmarks, network = Predictor(68), embedder()
+    with progress(len(order) - marked.seen, "landmarks") as step:
+        for number in order[marked.seen :].tolist():
+            marked.seen += 1
+            step()
+            if cells[number] == NOBODYS or full[cells[number]] >= contributors.PER_CELL:
+                continue
+            crop = crops.taken(np.array([number]))[0]
+            shape = shape_of(crop, landmarks, most_bridge) if contributors.clear(crop) else None
+            if shape is None:
+                continue
+            full[cells[number]] += 1
+            marked.numbers.append(number)
+            marked.shapes.append(shape)
+            marked.embeddings.append(network(of_crop(crop, FRAME)[None])[0])
+            if len(marked.numbers) % KEEP == 0:
+                checkpoint.write(marked.state())
+    checkpoint.write(marked.state())
+    return marked
+
+
+def shape_of(
+    crop: Crop, landmarks: Predictor, most_bridge: float = contributors.MOST_BRIDGE
+) -> Float64[np.ndarray, "68 2"] | None:
+    """Return the landmarks of a crop, or None if the face is not fit for an average."""
+    try:
+        found = landmarks.of_crop(crop, FRAME)
+    except RegionError:
+        return None
+    shape = found.all68
+    if shape is None:
+        return None
+    fit = contributors.fit_to_average(crop, shape, found.spread, found.score, most_bridge)
+    return shape if fit else None
+
+
+WORN: Final = ("beard", "glasses")
+SURE: Final = 0.8
+"""Least probability, by the model, of a value that counts as read."""
+UNSURE: Final = -1
+
+
+def worn(
+    model: AttributeModel, batches: Iterable[Crops], labels: Sequence[Mapping[str, int]]
+) -> dict[str, Numbers]:
+    """Return beard and glasses of every crop, as indices of their values, or `UNSURE`.
+
+    Raises `InvalidParameter` if the model does not read them.
+    """
+    for name in WORN:
+        if model.values.get(name) != READ[name]:
+            hint = "train it with --labels, which have glasses and beards"
+            raise InvalidParameter("model", name, "is not what the model reads", hint=hint)
+    scores = np.concatenate([model.scores(crops) for crops in batches])
+    found = {}
+    for name in WORN:
+        own = scores[:, model.columns[name]].astype(np.float64)
+        yes: Float64[np.ndarray, " n"] = 1 / (1 + np.exp(np.clip(own[:, 0] - own[:, 1], -50, 50)))
+        read = np.where(yes >= SURE, 1, np.where(yes <= 1 - SURE, 0, UNSURE))
+        known = np.array([one.get(name, UNSURE) for one in labels], np.int64)
+        found[name] = np.where(known == UNSURE, read, known)
+    return found
+
+
+COMPONENTS: Final = 300
+"""Principal components of the pixels, before the discriminants."""
+DIRECTIONS: Final = 39
+"""Most linear discriminants."""
+RIDGE: Final = 1e-3
+"""Added to the diagonal of the covariance within classes."""
+FEW: Final = 100
+"""Classes of n faces, fewer than this, have the weight √(n/FEW)."""
+
+Pixels = Float32[np.ndarray, "n pixels"]
+Rows = Float32[np.ndarray, "k pixels"]
+
+
+def fit_rows(
+    pixels: Pixels,
+    classes: Int64[np.ndarray, " n"],
+    numbers: Int64[np.ndarray, " m"],
+    turns: Float64[np.ndarray, " m"],
+) -> Rows:
+    """Return rows whose products with a downscaled crop are its features, rounded to 16-bit floats.
+
+    They are linear discriminants of the classes, each scaled by the root of its ratio of variance between and
+    within classes, and the direction of a ridge regression to `turns`, of the faces with indices `numbers`,
+    scaled to the deviation of the first discriminant. Source: Fisher 1936.
+    """
+    basis = _whitened(pixels)
+    codes = pixels @ basis - pixels.mean(axis=0) @ basis
+    names, place = np.unique(classes, return_inverse=True)
+    counts = np.bincount(place)
+    means = np.stack([codes[place == k].mean(axis=0) for k in range(len(names))])
+    between = (means - means.mean(axis=0)) * np.sqrt(np.minimum(counts, FEW) / FEW)[:, None]
+    within = np.cov((codes - means[place]).T) + RIDGE * np.eye(codes.shape[1])
+    ratios, turn = eigh(between.T @ between / len(names), within)
+    last = np.argsort(ratios)[::-1][: min(DIRECTIONS, len(names) - 1)]
+    columns = [turn[:, last] * np.sqrt(np.maximum(ratios[last], 0))]
+    if len(numbers) > codes.shape[1]:
+        columns.append(_turning(codes[numbers], turns, (codes @ columns[0][:, :1]).std()))
+    rows = np.ascontiguousarray((basis @ np.concatenate(columns, axis=1)).T)
+    rows /= np.abs(rows).max()
+    return rows.astype(np.float16).astype(np.float32)
+
+
+def _whitened(pixels: Pixels) -> Float64[np.ndarray, "pixels k"]:
+    """Return the first principal components as columns, each divided by its slightly enlarged deviation."""
+    centred = pixels - pixels.mean(axis=0)
+    size = min(centred.shape)
+    many = min(COMPONENTS, pixels.shape[1] - 1, len(pixels) // 3)
+    wide = len(centred) >= centred.shape[1]
+    gram = ((centred.T @ centred if wide else centred @ centred.T) / len(centred)).astype(np.float64)
+    values, vectors = eigh(gram, subset_by_index=(size - 1 - many, size - 1))
+    values = np.maximum(values, 1e-6)
+    if not wide:
+        vectors = centred.T @ vectors / np.sqrt(values * len(centred))
+    basis: Float64[np.ndarray, "pixels k"] = vectors[:, 1:] / np.sqrt(values[1:] + values[0])
+    return basis
+
+
+def _turning(
+    codes: Float64[np.ndarray, "m k"], turns: Float64[np.ndarray, " m"], wide: float
+) -> Float64[np.ndarray, "k 1"]:
+    """Return the ridge regression of codes to `turns`, scaled to the standard deviation `wide`."""
+    inner = codes - codes.mean(axis=0)
+    gram = inner.T @ inner
+    found = np.linalg.solve(gram + 0.01 * np.trace(gram) * np.eye(len(gram)) / len(gram), inner.T @ turns)
+    scaled: Float64[np.ndarray, "k 1"] = (found * (wide / max((inner @ found).std(), 1e-12)))[:, None]
+    return scaled

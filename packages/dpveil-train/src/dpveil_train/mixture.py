@@ -18,8 +18,7 @@ from dpveil.core.clusters import clusters
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.public import uniforms
 from dpveil_train import pca
-from dpveil_train.checkpoint import NOWHERE, Checkpoint, Later
-from dpveil_train.source import Source
+from dpveil_train.order import NOWHERE, Checkpoint, Later, Source
 
 PASSES: Final = pca.PASSES + 1
 """Passes over the training crops."""

@@ -14,8 +14,7 @@ from dpveil.codecs.statistics import Statistics, energies
 from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import SeededBits
-from dpveil_train.checkpoint import NOWHERE, Checkpoint
-from dpveil_train.source import Source, mean_of
+from dpveil_train.order import NOWHERE, Checkpoint, Source, mean_of
 
 SPARE: Final = 16
 """Oversampling: additional directions, so that the last components converge too."""

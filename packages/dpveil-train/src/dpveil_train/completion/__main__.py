@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import time
+from collections.abc import Callable
 from dataclasses import asdict, fields, replace
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import torch
@@ -19,14 +22,18 @@ from dpveil.assets.defaults import default_path
 from dpveil.core.numbers import Json
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.faces.geometry.completion import Completion
-from dpveil_train.completion.choosing import hair_of
-from dpveil_train.completion.export import completion_of
-from dpveil_train.completion.frames import write_frames
+from dpveil.faces.geometry.hair import Hair
+from dpveil_train.completion.frames import write_frames, write_turns
+from dpveil_train.completion.hair import hair_of
 from dpveil_train.completion.layouts import write_layouts
-from dpveil_train.completion.running import given, lost, measured, run
-from dpveil_train.completion.trainer import EVERY, Plan, Trainer
-from dpveil_train.completion.turns import write_turns
-from dpveil_train.network_orders import peak_memory
+from dpveil_train.completion.network import reconstruction, spread
+from dpveil_train.completion.trainer import EVERY, Plan, Trainer, completion_of
+from dpveil_train.networks import OFTEN, peak_memory, read_checkpoint, write_checkpoint
+
+CHECKPOINT: Final = "checkpoint.pt"
+KEY: Final = "completion"
+RANGES: Final = 100
+"""Photos from which the ranges of a network in 8 bits are taken."""
 
 
 def main() -> None:
@@ -48,8 +55,8 @@ def main() -> None:
     faces = FaceGallery.load(asked.gallery or default_path("gallery"))
     plan = Plan(**{field.name: getattr(asked, field.name) for field in fields(Plan)})
     trainer = Trainer(plan, frames, people, np.array(faces.faces), layouts, turns[:, 0])
-    if (folder / "checkpoint.pt").is_file():
-        trainer.take_up(torch.load(folder / "checkpoint.pt", weights_only=True))
+    if (folder / CHECKPOINT).is_file():
+        read_checkpoint(trainer, folder / CHECKPOINT, KEY)
     elif begun is not None:
         trainer.begin(begun.network)
     with (folder / "log.txt").open("a", encoding="utf-8") as log:
@@ -92,6 +99,76 @@ def _parser() -> argparse.ArgumentParser:
             f"--{field.name.replace('_', '-')}", type=type(field.default), default=field.default
         )
     return parser
+
+
+def run(trainer: Trainer, folder: Path, *, minutes: float, log: Callable[[str], None]) -> None:
+    """Train until the plan's end or for this many minutes, with a checkpoint now and then in `folder`."""
+    began = saved = time.monotonic()
+    sums: dict[str, list[float]] = {}
+    while trainer.done < trainer.plan.steps and time.monotonic() - began < 60 * minutes:
+        for name, value in trainer.step().items():
+            sums.setdefault(name, []).append(value)
+        if trainer.done % 20 == 0:
+            means = " ".join(f"{name} {np.mean(values):.4f}" for name, values in sums.items())
+            log(f"step {trainer.done} spent {trainer.spent:.0f} s {means}")
+            sums = {}
+        if time.monotonic() - saved > OFTEN:
+            write_checkpoint(trainer, folder / CHECKPOINT, KEY)
+            saved = time.monotonic()
+    write_checkpoint(trainer, folder / CHECKPOINT, KEY)
+
+
+@torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
+def measured(trainer: Trainer, most: int = 320) -> dict[str, float]:
+    """Return the errors of the network that is kept on held-out people."""
+    network = trainer.shipped()
+    rows = trainer.held_out[:most].tolist()
+    sums: dict[str, float] = {}
+    for start in range(0, len(rows), 16):
+        part = rows[start : start + 16]
+        scenes = trainer.maker.plain(part, None, None)
+        logits, looked = network.layout(scenes.seen), torch.ones(len(part), dtype=torch.bool)
+        look = spread(trainer.looks(scenes.example))
+        losses = reconstruction(scenes, network.painter(scenes.seen, scenes.layout, look), looked)
+        right = (logits.argmax(dim=1) == scenes.layout.argmax(dim=1)).float() * scenes.hidden[:, 0]
+        losses["right"] = right.sum() / scenes.hidden.sum()
+        for name in ("level", "slope", "right"):
+            sums[name] = sums.get(name, 0.0) + float(losses[name]) * len(part)
+    return {
+        "photos": len(rows),
+        "mean error of what is painted, in levels": round(127.5 * sums["level"] / len(rows), 2),
+        "mean error of slopes": round(sums["slope"] / len(rows), 4),
+        "hidden pixels whose class is guessed": round(sums["right"] / len(rows), 4),
+    }
+
+
+@torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
+def given(trainer: Trainer, hair: Hair, *, held_out: bool, most: int = RANGES) -> list[np.ndarray]:
+    """Return what a release gives to the network, 1 × 18 × s × s, for photos of a training or held out.
+
+    Faces are those of the gallery, and every fifth head is seen without anything around it.
+    """
+    rows = trainer.held_out if held_out else np.asarray(trainer.maker.rows)
+    out = []
+    for number, row in enumerate(rows[:: max(1, len(rows) // most)][:most].tolist()):
+        chosen = [7 * number % len(trainer.maker.faces)] if len(trainer.maker.faces) else None
+        seen = trainer.maker.plain([row], chosen, None).seen[0].numpy()
+        if number % 5 == 0:
+            seen[:3], seen[3] = seen[:3] * seen[4], 0
+        face = (seen[:3].transpose(1, 2, 0) + 1) * np.float32(127.5)
+        example, _ = hair.of(face, number, float(trainer.maker.yaws[row]))
+        out.append(np.concatenate([seen, example])[None].astype(np.float32))
+    return out
+
+
+def lost(trainer: Trainer, made: Completion) -> float:
+    """Return by how many levels a network in 8 bits differs from the one that was trained, on average."""
+    network, found = trainer.shipped(), []
+    for planes in given(trainer, made.hair, held_out=True):
+        with torch.no_grad():
+            exact = network(torch.from_numpy(planes))[:, :3].numpy()
+        found.append(np.abs(made._run(planes)[:, :3] - exact).mean() * 127.5)
+    return float(np.mean(found))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -11,15 +12,13 @@ import numpy as np
 import torch
 from jaxtyping import Float32, Int64, UInt8
 from torch import Tensor
+from torch.nn.functional import adaptive_avg_pool2d, interpolate
 
 from dpveil.faces.geometry.cell import Cell
 from dpveil.faces.geometry.completion import QUIET
 from dpveil.faces.geometry.head import inside
 from dpveil.faces.geometry.head_frame import OVAL, frame_parts, pixel_grid
-from dpveil.faces.geometry.layout import CLASSES
-from dpveil_train.completion.examples import example_of
-from dpveil_train.completion.jitter import Jitter, from_centres, jitter, shift_of
-from dpveil_train.completion.lit import coloured
+from dpveil.faces.geometry.layout import CLASSES, HAIR, SKIN
 
 STORED: Final = 192
 """Side of the stored images in pixels: a frame with a margin of a thirtieth on each side."""
@@ -294,3 +293,118 @@ def _planes(pictures: np.ndarray) -> Tensor:
 
 def _mask(mask: np.ndarray) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(mask)).float()[:, None]
+
+
+@dataclass(frozen=True)
+class Jitter:
+    """A random placement: `roll` in radians, `scale`, shifts in units of the frame's side, and mirroring."""
+
+    roll: float = 0.0
+    scale: float = 1.0
+    right: float = 0.0
+    down: float = 0.0
+    mirrored: bool = False
+
+    def inverse(self) -> np.ndarray:
+        """Return the 3 × 3 matrix from positions in the frame to those before the jitter."""
+        c, s = math.cos(self.roll) / self.scale, math.sin(self.roll) / self.scale
+        middle, back = moved(0.5, 0.5), moved(-0.5 - self.right, -0.5 - self.down)
+        turn = np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]])
+        flip = np.diag([-1.0, 1.0, 1.0]) if self.mirrored else np.eye(3)
+        out: np.ndarray = middle @ flip @ turn @ back
+        return out
+
+
+def moved(right: float, down: float) -> np.ndarray:
+    """Return the 3 × 3 matrix of a shift."""
+    return np.array([[1, 0, right], [0, 1, down], [0, 0, 1.0]])
+
+
+def shift_of(at: Jitter) -> tuple[float, float]:
+    """Return the shift of the face's centre by a jitter, in units of the frame's side."""
+    middle = np.linalg.inv(at.inverse()) @ np.array([OVAL[0], OVAL[1], 1.0])
+    return float(middle[0] - OVAL[0]), float(middle[1] - OVAL[1])
+
+
+def jitter(u: list[float], roll: float, scale: float, shift: float) -> Jitter:
+    """Return a jitter within these limits; `u` are five uniform numbers from 0 to 1."""
+    a, b, c, d = (2 * value - 1 for value in u[:4])
+    return Jitter(roll * a, math.exp(scale * b), shift * c, shift * d, mirrored=u[4] < 0.5)
+
+
+def from_centres(back: np.ndarray) -> np.ndarray:
+    """Return a matrix for positions counted from corners of pixels as one for those from centres."""
+    out: np.ndarray = moved(-0.5, -0.5) @ back @ moved(0.5, 0.5)
+    return out
+
+
+def coloured(
+    photo: Tensor, face: Tensor, own: Tensor, oval: Tensor, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Return photos with a slight colour augmentation, and faces with one that often differs from it."""
+    n = len(photo)
+    u = torch.rand(n, 16, 1, 1, 1, generator=generator)
+    gain, gamma = 0.85 + 0.3 * u[:, 0], 0.85 + 0.35 * u[:, 1]
+    tint = 1 + 0.12 * (u[:, 2:5, 0] - 0.5)
+    some, grey = (u[:, 5] < 0.5).float(), (u[:, 6] < 0.05).float()
+
+    def lit(x: Tensor) -> Tensor:
+        out = (x.clamp(1e-4, 1) ** gamma * gain * tint).clamp(0, 1)
+        out = x + some * (out - x)
+        return out + grey * (out.mean(dim=1, keepdim=True) - out)
+
+    photo, face = lit(photo), torch.where(own[:, None, None, None], lit(face), face)
+    other = (face.roll(1, 0) * oval.roll(1, 0)).sum((2, 3), keepdim=True)
+    other = other / oval.roll(1, 0).sum((2, 3), keepdim=True).clamp(min=1)
+    mean = (face * oval).sum((2, 3), keepdim=True) / oval.sum((2, 3), keepdim=True).clamp(min=1)
+    recolour = (other + 0.02) / (mean + 0.02)
+    face = face * torch.where(u[:, 7] < 0.3, recolour.clamp(0.4, 2.5), torch.ones_like(recolour))
+    gain, gamma = 0.7 + 0.6 * u[:, 8], 0.75 + 0.5 * u[:, 9]
+    tint = 1 + 0.2 * (u[:, 10:13, 0] - 0.5)
+    moved = face.clamp(1e-4, 1) ** gamma * gain * tint
+    face = torch.where(u[:, 13] < 0.5, moved, face).clamp(0, 1)
+    soft = torch.nn.functional.avg_pool2d(face, 3, stride=1, padding=1, count_include_pad=False)
+    return photo, torch.where(u[:, 14] < 0.3, soft, face)
+
+
+DARK: Final = 8 / 255
+"""Added to levels before their ratio to a mean is taken."""
+LARGEST: Final = 2.0
+"""Largest of these ratios, less 1."""
+SIDE: Final = 36
+"""Side of a style, in pixels."""
+RARE: Final = 0.03
+"""Share that is added to those of the classes before their logarithms are taken."""
+HALF: Final = 0.5
+"""Share of a square that has to be known, so that it has a style."""
+
+
+def example_of(levels: Tensor, layout: Tensor, oval: Tensor) -> Tensor:
+    """Return examples, n × 7 × s × s: hair and skin relative to the face, and the layout; 0 within its oval.
+
+    `levels` are frames n × 3 × s × s from 0 to 1, `layout` the shares of the classes, and `oval` the mask of
+    the face. Ratios do not depend on the light of the photo, so that an example can be painted in another's;
+    of clothes nothing is told, as they have to go on with those outside.
+    """
+    outside = 1 - oval
+    hair, skin = (layout[:, one : one + 1] * outside for one in (HAIR, SKIN))
+    person = (hair + skin) * _ratio(levels, oval)
+    return torch.cat([person, layout * outside], dim=1)
+
+
+def _ratio(levels: Tensor, where: Tensor) -> Tensor:
+    """Return levels relative to their mean within a mask, less 1."""
+    mean = (levels * where).sum((2, 3), keepdim=True) / where.sum((2, 3), keepdim=True).clamp(min=1)
+    return ((levels + DARK) / (mean + DARK) - 1).clamp(-1, LARGEST)
+
+
+def style_of(layout: Tensor, usual: Tensor) -> Tensor:
+    """Return what is added to the logits of a layout so that it becomes like that of an example."""
+    coarse = adaptive_avg_pool2d(layout, SIDE)
+    style = torch.where(coarse.sum(dim=1, keepdim=True) > HALF, (coarse + RARE).log() - usual, 0.0)
+    return interpolate(style, size=layout.shape[-2:], mode="bilinear", align_corners=False)
+
+
+def usual_of(layouts: Tensor) -> Tensor:
+    """Return the logarithms of the mean shares of the classes at each place, for `style_of`."""
+    return (adaptive_avg_pool2d(layouts, SIDE).mean(dim=0, keepdim=True) + RARE).log()

@@ -4,24 +4,41 @@ from __future__ import annotations
 
 import copy
 import math
-import time
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
+import onnx
 import torch
-from torch import Tensor
+from jaxtyping import Float32
+from onnx import numpy_helper
+from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, relu
 
-from dpveil.faces.geometry.completion import PLANES
+from dpveil.assets.cards import Card
+from dpveil.errors import ModelError
+from dpveil.faces.geometry.completion import PLANES, Completion
+from dpveil.faces.geometry.hair import Hair
 from dpveil.faces.geometry.layout import HAIR, neck
 from dpveil.faces.geometry.looks import LOOK, STRIDE
-from dpveil_train.completion.examples import example_of, style_of, usual_of
-from dpveil_train.completion.export import taken_up
-from dpveil_train.completion.losses import each, laid_out, over, reconstruction
-from dpveil_train.completion.network import Completer, Critics, Looks, sharpened, spread
-from dpveil_train.completion.scenes import Maker, Scenes, soft
+from dpveil_train import networks
+from dpveil_train.completion.network import (
+    Completer,
+    Critics,
+    Looks,
+    each,
+    laid_out,
+    over,
+    reconstruction,
+    sharpened,
+    spread,
+)
+from dpveil_train.completion.scenes import Maker, Scenes, example_of, soft, style_of, usual_of
+from dpveil_train.networks import exported, halved, quantised
 
+EXACT: Final = ("/stem/", "/last/")
+"""Layers that see and give colours, which stay in 32 bits."""
 EVERY: Final = 20
 """People whose number is a multiple of this are held out."""
 
@@ -61,8 +78,16 @@ class Plan:
     seed: int = 1
 
 
-class Trainer:
-    """The state of a training: networks, optimisers and random generator, for checkpoints."""
+ROUGH: Final = 0.05
+"""Standard deviation of the noise that is added to looks in training."""
+BEFORE: Final = 0.25
+"""Weight of the weights before the critics in the network that is kept."""
+
+
+class Trainer(networks.Trainer):
+    """The state of a training, on the processor: networks, optimisers and random generator."""
+
+    parts = ("net", "looks", "critic", "mean", "before", "optimiser", "critic_optimiser")
 
     def __init__(
         self,
@@ -73,55 +98,30 @@ class Trainer:
         layouts: np.ndarray,
         yaws: np.ndarray,
     ) -> None:
-        torch.manual_seed(plan.seed)
-        self.plan, self.done, self.spent = plan, 0, 0.0
-        self.net = Completer().to(memory_format=torch.channels_last)
-        self.critic = Critics().to(memory_format=torch.channels_last)
-        self.looks = Looks().to(memory_format=torch.channels_last)
-        self.mean = copy.deepcopy(self.net).requires_grad_(requires_grad=False)
+        super().__init__(plan)
+        self.device = torch.device("cpu")
+        self.net, self.critic, self.looks = (self.placed(one()) for one in (Completer, Critics, Looks))
+        self.mean = self.follow(self.net)
         self.before = copy.deepcopy(self.mean)
-        self.optimiser = torch.optim.Adam(
-            [
-                {"params": list(self.net.painter.parameters()), "rate": plan.rate, "against": 0.3},
-                {"params": list(self.net.layout.parameters()), "rate": plan.layout_rate, "against": 1.0},
-                {"params": list(self.looks.parameters()), "rate": plan.look_rate, "against": 0.15},
-            ],
-            lr=plan.rate,
-            betas=(0.5, 0.99),
-        )
-        self.critic_optimiser = torch.optim.Adam(
-            self.critic.parameters(), lr=plan.critic_rate, betas=(0.0, 0.99)
-        )
-        self.generator = torch.Generator().manual_seed(plan.seed)
+        self.sets = [[*one.parameters()] for one in (self.net.painter, self.net.layout, self.looks)]
+        rates = plan.rate, plan.layout_rate, plan.look_rate
+        self.optimiser = self.adam(*zip(self.sets, rates, strict=True), betas=(0.5, 0.99))
+        self.critic_optimiser = self.adam((self.critic.parameters(), plan.critic_rate), betas=(0.0, 0.99))
         held = people % EVERY == 0
-        self.held_out = np.flatnonzero(held)
+        self.held_out, self.rows = np.flatnonzero(held), np.flatnonzero(~held)
         self.usual = usual_of(soft(np.asarray(layouts[:: max(1, len(layouts) // 500)])))
-        self.maker = Maker(photos, np.flatnonzero(~held), faces, plan.side, self.generator, layouts, yaws)
-
-    def state(self) -> dict[str, Any]:
-        """Return the state for a checkpoint."""
-        parts = {name: getattr(self, name).state_dict() for name in PARTS}
-        about = {"done": self.done, "spent": self.spent, "plan": asdict(self.plan)}
-        return {**parts, **about, "generator": self.generator.get_state()}
-
-    def take_up(self, state: dict[str, Any]) -> None:
-        """Restore the state of a checkpoint."""
-        for name in PARTS:
-            getattr(self, name).load_state_dict(state[name])
-        self.generator.set_state(state["generator"])
-        self.done, self.spent = state["done"], state["spent"]
+        self.maker = Maker(photos, self.rows, faces, plan.side, self.generator, layouts, yaws)
 
     def begin(self, network: bytes) -> None:
         """Begin from the weights of an exported network; its critics are new."""
         taken_up(self.net, network, (1, PLANES, self.plan.side, self.plan.side))
-        for other in (self.mean, self.before):
+        for other in (*self.mean, *self.before):
             other.load_state_dict(self.net.state_dict())
 
-    def step(self) -> dict[str, float]:
-        """Make one training step and return the losses."""
-        started, plan = time.monotonic(), self.plan
+    def learn(self) -> dict[str, Tensor]:
+        """Learn from one batch, and return the losses."""
+        plan = self.plan
         against = self.done >= plan.critic_from * plan.steps
-        self._rates()
         swapped = int(plan.swapped * plan.batch) if against else 0
         scenes = self.maker.random(plan.batch, int(plan.others * plan.batch) if against else 0, swapped)
         looked = torch.arange(plan.batch) < plan.batch - int(plan.unlooked * plan.batch)
@@ -141,20 +141,16 @@ class Trainer:
             losses["same"] = self._same(scenes, painted, layout, look)
             total = total + plan.adversarial * losses["fools"] + plan.features * losses["features"]
             total = total + plan.same * losses["same"]
-        self.optimiser.zero_grad(set_to_none=True)
-        total.backward()
-        torch.nn.utils.clip_grad_norm_(self.net.painter.parameters(), 1.0)
-        torch.nn.utils.clip_grad_norm_(self.net.layout.parameters(), 1.0)
-        torch.nn.utils.clip_grad_norm_(self.looks.parameters(), 1.0)
-        self.optimiser.step()
+        self.descend(self.optimiser, total, *self.sets, most=1.0)
         if against:
             losses["critic"] = self._criticise(scenes, painted.detach(), given)
-        self._averaged()
-        self.done += 1
-        if self.done <= plan.critic_from * plan.steps:
+        return losses
+
+    def average(self) -> None:
+        """Move the averages towards the networks; up to the critics, keep them."""
+        super().average()
+        if self.done + 1 <= self.plan.critic_from * self.plan.steps:
             self.before.load_state_dict(self.mean.state_dict())
-        self.spent += time.monotonic() - started
-        return {name: float(value.detach()) for name, value in losses.items()}
 
     def guess(self, logits: Tensor) -> Tensor:
         """Return the layout that the painter is given for these logits of the network."""
@@ -198,26 +194,19 @@ class Trainer:
         halves = [scores.float().chunk(2) for scores, _ in judged]
         margins = [side for real, fake in halves for side in (relu(1 - real), relu(1 + fake))]
         loss = torch.stack([over(margin, scenes.hidden) for margin in margins]).sum() / len(halves)
-        self.critic_optimiser.zero_grad(set_to_none=True)
-        loss.backward()
-        self.critic_optimiser.step()
+        self.descend(self.critic_optimiser, loss)
         return loss.detach()
 
-    def _rates(self) -> None:
+    def set_rates(self) -> None:
+        """Set the learning rates of the next step: they are lower against critics."""
         part = min(1.0, self.done / self.plan.steps)
         down = 0.08 + 0.92 * (0.5 + 0.5 * math.cos(math.pi * part))
-        up = min(1.0, (self.done + 1) / 100)
-        start = self.plan.critic_from
-        for group in self.optimiser.param_groups:
-            group["lr"] = group["rate"] * up * down * (group["against"] if part >= start else 1.0)
+        factor = min(1.0, (self.done + 1) / 100) * down
+        slower = (0.3, 1.0, 0.15) if part >= self.plan.critic_from else (1.0, 1.0, 1.0)
+        for group, slow in zip(self.optimiser.param_groups, slower, strict=True):
+            group["lr"] = group["rate"] * factor * slow
         for group in self.critic_optimiser.param_groups:
-            group["lr"] = self.plan.critic_rate * max(0.3, down)
-
-    @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
-    def _averaged(self) -> None:
-        weight = min(self.plan.average, (1 + self.done) / (10 + self.done))
-        for own, new in zip(self.mean.parameters(), self.net.parameters(), strict=True):
-            own.lerp_(new, 1 - weight)
+            group["lr"] = group["rate"] * max(0.3, down)
 
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
     def shipped(self) -> Completer:
@@ -226,8 +215,8 @@ class Trainer:
 
         Critics alone leave patterns (network interpolation, Wang et al. 2018).
         """
-        out: Completer = copy.deepcopy(self.mean)
-        for own, old in zip(out.painter.parameters(), self.before.painter.parameters(), strict=True):
+        out: Completer = copy.deepcopy(self.mean[0])
+        for own, old in zip(out.painter.parameters(), self.before[0].painter.parameters(), strict=True):
             own.lerp_(old, BEFORE)
         return out
 
@@ -241,9 +230,63 @@ class Trainer:
         return scenes.truth + scenes.hidden * (out - scenes.truth)
 
 
-ROUGH: Final = 0.05
-"""Standard deviation of the noise that is added to looks in training."""
-BEFORE: Final = 0.25
-"""Weight of the weights before the critics in the network that is kept."""
-PARTS: Final = ("net", "looks", "critic", "mean", "before", "optimiser", "critic_optimiser")
-"""Attributes of `Trainer` whose state is in a checkpoint."""
+def taken_up(network: nn.Module, data: bytes, takes: tuple[int, ...]) -> None:
+    """Load the weights of an exported network, of which ONNX keeps those of normalisations without names.
+
+    Raises `ModelError` if they are of another network.
+    """
+    own = stored(onnx.load_model_from_string(data).graph)
+    order: list[str] = []
+    names = {module: name for name, module in network.named_modules() if isinstance(module, nn.GroupNorm)}
+    hooks = [one.register_forward_hook(lambda of, *_: order.append(names[of])) for one in names]
+    with torch.no_grad():
+        network.eval()(torch.zeros(*takes))
+    for hook in hooks:
+        hook.remove()
+    for kind, part in (("onnx::Mul_", "weight"), ("onnx::Add_", "bias")):
+        found = (name for name in own if name.startswith(kind) and name[10:].isdecimal())
+        unnamed = sorted(found, key=lambda name: int(name[10:]))
+        if len(unnamed) == len(order):
+            own |= {f"{to}.{part}": own.pop(name).flatten() for to, name in zip(order, unnamed, strict=True)}
+    try:
+        network.load_state_dict(own)
+    except RuntimeError as error:
+        raise ModelError("the network to begin from has other layers") from error
+
+
+def stored(graph: onnx.GraphProto) -> dict[str, torch.Tensor]:
+    """Return the weights of an exported network by name, which it stores in 8, 16 or 32 bits."""
+    arrays = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
+    steps = [node.input for node in graph.node if node.op_type in ("QuantizeLinear", "DequantizeLinear")]
+    whole = [names for names in steps if names[0] in arrays]
+    own = {
+        name.removesuffix(".half"): one.astype(np.float32)
+        for name, one in arrays.items()
+        if not any(name in names for names in steps)
+    }
+    for weights, scale, zero in whole:
+        factors = arrays[scale].reshape(-1, *(1,) * (arrays[weights].ndim - 1))
+        offset = arrays[zero].astype(np.float32).reshape(factors.shape)
+        own[weights.removesuffix("_quantized")] = (arrays[weights].astype(np.float32) - offset) * factors
+    return {name: torch.from_numpy(one) for name, one in own.items()}
+
+
+def completion_of(
+    network: nn.Module,
+    side: int,
+    card: Card,
+    hair: Hair,
+    given: Sequence[Float32[np.ndarray, "1 18 s s"]] = (),
+    *,
+    seed: int = 0,
+) -> Completion:
+    """Return the network for frames of `side` × `side` pixels, with public noise from this seed.
+
+    It is in 8 bits if examples of what it will be `given` say between what its numbers are.
+    """
+    noise = torch.randn(side, side, generator=torch.Generator().manual_seed(seed)).half().float().numpy()
+    contents = exported(network, (1, PLANES, side, side))
+    contents = halved(quantised(contents, given, exact=EXACT) if given else contents)
+    made = Completion(contents, noise, Hair.of_arrays(hair.tensors()), card)
+    _ = made.tried
+    return made

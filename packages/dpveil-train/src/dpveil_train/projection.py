@@ -1,6 +1,6 @@
 """An optimisation encoder: codes are refined until the generator draws given crops (Li & Clifton §3.1).
 
-    python -m dpveil_train.stylegan.projection model.pt FACES... --out codes.npz
+    python -m dpveil_train.projection model.pt FACES... --out codes.npz
 
 model.pt is what `dpveil train stylegan` leaves beside the model. The paper starts at a random code and
 compares features of VGG16; here codes start where the encoder puts them, and features are those of the
@@ -27,8 +27,7 @@ from dpveil.faces.portrait import centred
 from dpveil.io import read
 from dpveil.io.names import shown as named
 from dpveil.metrics import psnr
-from dpveil_train.stylegan.networks import Critic, Encoder, Synthesis
-from dpveil_train.stylegan.plan import Plan
+from dpveil_train.stylegan import Critic, Encoder, Plan, Synthesis
 
 STEPS: Final = 200
 """Steps of gradient descent."""
@@ -126,7 +125,7 @@ def _psnr(networks: Networks, seen: Tensor, codes: Tensor) -> np.ndarray:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Refine the codes of the named faces, write them, print PSNR before and after; return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m dpveil_train.stylegan.projection")
+    parser = argparse.ArgumentParser(prog="python -m dpveil_train.projection")
     parser.add_argument("networks", type=Path, help="the .pt beside a model")
     parser.add_argument("faces", type=Path, nargs="+", help="pictures, aligned as in training")
     parser.add_argument("--out", type=Path, required=True, help="codes of W+, a .npz")

@@ -20,8 +20,7 @@ from torch import Tensor
 from dpveil.codecs import StyleGAN
 from dpveil.errors import InvalidParameter, ModelError
 from dpveil.io.names import shown
-from dpveil_train.stylegan.networks import Synthesis
-from dpveil_train.stylegan.plan import SMALLEST, Plan
+from dpveil_train.stylegan import SMALLEST, Plan, Synthesis
 
 MOST: Final = 1 << 30
 """Largest checkpoint in bytes."""
