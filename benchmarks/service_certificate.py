@@ -18,8 +18,8 @@ from dataclasses import replace
 import numpy as np
 
 import dpveil
-from dpveil.core.certificate import MOST_BYTES
-from dpveil.core.certificate_text import parse_certificate
+from dpveil.core.certificate import parse_certificate
+from dpveil.core.envelope import MOST_BYTES
 from dpveil.service.answers import release_text
 from dpveil.service.guard import written
 from dpveil.service.store import DONE, Result

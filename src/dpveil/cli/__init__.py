@@ -15,7 +15,6 @@ import typer
 from dpveil.cli import exits, say
 from dpveil.cli.api_key import api_key_app
 from dpveil.cli.card import card_command
-from dpveil.cli.certificate import certificate_app
 from dpveil.cli.command import Command, Commands, Packaged, elsewhere
 from dpveil.cli.compare import compare_command
 from dpveil.cli.demo import demo_command
@@ -80,9 +79,6 @@ app.add_typer(
 )
 app.add_typer(
     mechanism_app, cls=Commands, name="mechanism", short_help="Release numbers that stay in their range."
-)
-app.add_typer(
-    certificate_app, cls=Commands, name="certificate", short_help="Write certificates in other forms."
 )
 app.add_typer(
     key_app, cls=Commands, name="key", short_help="Make keys that sign certificates, and show whose they are."

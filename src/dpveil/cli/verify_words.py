@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 def called(result: Verification) -> str:
     """Return the name of a file, or of a page with that of its document."""
-    from dpveil.batch.pages import PDF
+    from dpveil.io.document import PDF
     from dpveil.io.names import shown
     from dpveil.release.documents import number_of
 

@@ -205,7 +205,7 @@ class _Job:
         certificate = self._certificate(_hash(part))
         self._check(part, certificate)
         self.work.finish(self.joined)
-        text = (certificate if sign is None else certificate.signed(sign)).to_text().encode()
+        text = (certificate if sign is None else sign.signed(certificate)).to_text().encode()
         self.work.note_release(text)
         self.work.keep(CERTIFICATE, text, mode=USUAL)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from dpveil.core.certificate import MOST_BYTES
+from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.errors import INTACT, ClipError, DPVeilError, UsageError
 from dpveil.io import is_present, received
@@ -20,8 +20,7 @@ from dpveil.release.trust import judged
 from dpveil.release.verification import FORGED, UNFORESEEN, Trusted, asked, too_weak
 from dpveil.release.verified import Verification
 from dpveil.release.words import bit_cautions, few_only, verdict
-from dpveil.video.certificate import FORMATS, VideoCertificate
-from dpveil.video.certificate_file import parse_certificate
+from dpveil.video.certificate import FORMATS, VideoCertificate, parse_certificate
 from dpveil.video.contents import content_problems
 from dpveil.video.library import pyav
 from dpveil.video.source import Source
@@ -133,8 +132,8 @@ def _verified(clip: Path) -> ClipVerification:
 
 def _problems(clip: Path, certificate: VideoCertificate) -> Iterator[str]:
     """Yield why a clip is not the one that its certificate describes."""
-    output, signature = certificate.output, certificate.signature
-    if signature is not None and not signature.fits(certificate.unsigned_text()):
+    output = certificate.output
+    if not certificate.signature_fits():
         yield FORGED
     if FORMATS.get(clip.suffix.lower()) != output.format:
         yield f"its name does not end as that of a {output.format} file"
