@@ -118,6 +118,7 @@ class Trainer:
     floor: ClassVar[float] = 0.05
 
     plan: Any
+    mean: nn.ModuleList
     rows: np.ndarray
     """The pictures that it learns from."""
 
