@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from dpveil.spelling import meant as meant
 from dpveil.spelling import nearest as nearest
@@ -59,6 +59,11 @@ class DPVeilError(Exception):
     def __str__(self) -> str:
         return f"{self.message}: {self.hint}" if self.hint else self.message
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let it be pickled, with the system's error that caused it: errors are made with other arguments."""
+        cause = self.__cause__ if isinstance(self.__cause__, OSError) else None
+        return _again, (type(self), self.args, self.__dict__, cause)
+
     def rename(self, old: str, new: str) -> None:
         """Call a place otherwise in all that is told, as one by URL is known by another name."""
         self._forms = (self._forms[0].replace(old, new), self._forms[1].replace(old, new))
@@ -75,6 +80,16 @@ class DPVeilError(Exception):
     def _filled(self, words: Mapping[str, str]) -> tuple[str, str]:
         message, hint = self._forms
         return filled(message, words), filled(hint, words)
+
+
+def _again(
+    kind: type[DPVeilError], args: tuple[Any, ...], state: Mapping[str, Any], cause: OSError | None
+) -> DPVeilError:
+    made = kind.__new__(kind)
+    made.args = args
+    made.__dict__.update(state)
+    made.__cause__ = cause
+    return made
 
 
 def filled(text: str, words: Mapping[str, str]) -> str:

@@ -1,19 +1,24 @@
-"""Verifies whatever dpveil releases: a photo, a clip, or each release in a file of many."""
+"""Verifies whatever dpveil releases: a photo, a clip, a data set, or each release in a file of many."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dpveil.batch import holds_many, verify_inside
-from dpveil.batch.pages import PDF
 from dpveil.io import MAX_PIXELS
+from dpveil.io.document import PDF
 from dpveil.io.names import check_path
-from dpveil.release.saving import image_path
-from dpveil.release.verification import Trusted, asked
+from dpveil.release.keys import PublicKey
+from dpveil.release.saving import image_path, is_clip
+from dpveil.release.trust import judged
+from dpveil.release.verification import Trusted, asked, too_weak
 from dpveil.release.verification import verify as verify_photo
 from dpveil.release.verified import Verification
-from dpveil.video.verification import is_clip, verify_clip
+from dpveil.synthesis.certificate import SetCertificate
+from dpveil.synthesis.names import NAME
+from dpveil.synthesis.saving import is_set, read_set
 
 MANY = "it holds many releases, and none of them was checked: dpveil.verify_each checks each"
 
@@ -25,7 +30,8 @@ def verify(
     at_least: str | None = None,
     trust: Trusted = None,
 ) -> Verification:
-    """Return whether the photo or clip at `path`, which may also name its certificate, fits its certificate.
+    """Return whether the photo, clip or data set at `path`, or named by its certificate, fits its
+    certificate.
 
     Recomputes the file's hash, format and size, every guarantee from the method, its parameters and what it
     replaces, and their composition; what a fill covers in a photo must have its level. Only the two files
@@ -37,10 +43,14 @@ def verify(
     `UnknownName` for its arguments. Source: docs, "Certificate".
     """
     given = Path(check_path(path, "give the name of a released photo or clip"))
+    if is_set(given) or (given.name == NAME and is_set(given.parent)):
+        return _verify_set(given if is_set(given) else given.parent, *asked(at_least, trust))
     if holds_many(_whole(given)):
         asked(at_least, trust)
         return Verification(_whole(given), "unchecked", (MANY,))
     if is_clip(given):
+        from dpveil.video.verification import verify_clip
+
         return verify_clip(given, at_least=at_least, trust=trust)
     return verify_photo(given, max_pixels=max_pixels, at_least=at_least, trust=trust)
 
@@ -64,6 +74,32 @@ def verify_each(
         yield from verify_inside(_whole(given), max_pixels=max_pixels, at_least=at_least, trust=trust)
     else:
         yield verify(given, max_pixels=max_pixels, at_least=at_least, trust=trust)
+
+
+@dataclass(frozen=True, repr=False)
+class SetVerification(Verification):
+    """The result of verifying a data set: as that of a photo, about a certificate of a set."""
+
+    certificate: SetCertificate | None = None  # type: ignore[assignment]
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of the certificate, by which a ledger knows the set; empty unless it is consistent."""
+        return "" if self.certificate is None or self.status != "consistent" else self.certificate.sha256
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes about a consistent set, made from its certificate's data; else empty."""
+        if self.status != "consistent" or self.certificate is None:
+            return ()
+        pictures = f"a data set of {self.certificate.plan.pictures:,} pictures"
+        return (pictures, *self.certificate.warnings, *self.signature)
+
+
+def _verify_set(folder: Path, least: str | None, trusted: Sequence[PublicKey] | None) -> SetVerification:
+    certificate, problems = read_set(folder)
+    found = SetVerification(folder, "inconsistent" if problems else "consistent", problems, certificate)
+    return judged(replace(found, refused=too_weak(found, least)), trusted)
 
 
 def _whole(path: Path) -> Path:

@@ -62,13 +62,13 @@ def test_opencv_keeps_few_nets_and_another_size_of_one_is_still_a_danger():
 
 @needs_onnxruntime
 def test_onnxruntime_has_as_many_threads_as_opencv_and_one_session_for_each_number(monkeypatch):
-    engines._session.cache_clear()
+    engines.session.cache_clear()
     image = pictures()[1]
     found = []
     for threads in (1, 2, 1):
         monkeypatch.setattr(cv2, "getNumThreads", lambda threads=threads: threads)
         found.append(OnnxRuntime(network(network_path()), OUTPUTS)(image))
-    assert engines._session.cache_info().misses == 2
+    assert engines.session.cache_info().misses == 2
     assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(*found[:2], strict=True))
 
 
@@ -137,7 +137,7 @@ def test_a_broken_onnxruntime_is_passed_over_with_one_line(how, tmp_path, monkey
     (tmp_path / "onnxruntime.py").write_text(BROKEN[how])
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "onnxruntime", raising=False)
-    engines._session.cache_clear()
+    engines.session.cache_clear()
     fastest.cache_clear()
     with pytest.warns(
         InstallationWarning, match=r"onnxruntime is installed and does not work \(\w+Error\)"

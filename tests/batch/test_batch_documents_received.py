@@ -106,7 +106,7 @@ def test_certificates_that_were_edited_are_told_in_sentences(capsys: pytest.Capt
     assert "it has a certificate that was edited: its text" in capsys.readouterr().err
     BESIDE.write_text("{}")
     assert run(["verify", str(OUT)]) == 1
-    assert "the PDF has a certificate that is no document's" in capsys.readouterr().out
+    assert "the PDF has a certificate that is malformed" in capsys.readouterr().out
 
 
 def test_what_pages_promise_together_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:

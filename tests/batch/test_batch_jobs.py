@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,11 @@ from workers_made import Deadly, Everything, Onlooker, held
 import dpveil
 from dpveil.batch import Choices, Report, plan_tasks, price, release_all, releasing, usual_jobs
 from dpveil.batch import jobs as batch_jobs
-from dpveil.batch.calls import Raised
 from dpveil.batch.jobs import Jobs, nothing
-from dpveil.batch.owner import Owner
-from dpveil.batch.process import Worker
 from dpveil.batch.report import UNAFFORDABLE
 from dpveil.batch.run import Run
 from dpveil.batch.shared import Shared
+from dpveil.batch.workers import heard, send
 from dpveil.cli.run_report import exit_code
 from dpveil.errors import (
     BudgetExceeded,
@@ -39,6 +38,7 @@ from dpveil.errors import (
 )
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix
+from dpveil.processes import Channel
 from dpveil.regions import parse
 from dpveil.release.keys import SigningKey
 
@@ -229,7 +229,7 @@ def test_an_earlier_release_is_not_taken_for_the_one_in_its_place(
     def kill(jobs: Jobs, worker: Any, folder: Path) -> object:
         if not killed:
             killed.append(folder)
-            worker.process.kill()
+            worker.child.process.kill()
         return Jobs._open(jobs, worker, folder)
 
     monkeypatch.setitem(batch_jobs.CALLS, "open", kill)
@@ -257,7 +257,7 @@ def test_a_budget_that_is_used_up_refuses_the_rest_one_by_one(ledger: Ledger) ->
 
 
 def test_a_ledger_that_fails_stops_the_run(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, calls = Owner.debit, []
+    real, calls = Jobs._debit, []
 
     def debit(*given: Any, **more: Any) -> int:
         calls.append(1)
@@ -265,8 +265,7 @@ def test_a_ledger_that_fails_stops_the_run(ledger: Ledger, monkeypatch: pytest.M
             raise LedgerError("the ledger is gone", hint="look for it")
         return real(*given, **more)
 
-    monkeypatch.setattr("dpveil.batch.owner.CALLS", None)
-    monkeypatch.setitem(batch_jobs.OWNERS, "debit", debit)
+    monkeypatch.setitem(batch_jobs.CALLS, "debit", debit)
     report = released(choices(ledger=ledger))
     assert (len(report.released), report.stopped, exit_code(report)) == (2, "the ledger cannot be used", 4)
     assert len(report.failed) + len(report.untried) == COUNT - 2
@@ -300,15 +299,15 @@ def test_an_interrupt_lets_what_is_paid_be_drawn_and_written(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It comes while the third photo is paid for, and nothing else is paid from then on."""
-    real, paying, running, allowed = Owner.debit, list[str](), list[Jobs](), set[str]()
+    real, paying, running, allowed = Jobs._debit, list[str](), list[Jobs](), set[str]()
 
     def following(jobs: Jobs, worker: Any, *done: Any) -> Any:
         running.append(jobs)
         return Jobs._next(jobs, worker, *done)
 
-    def debit(owner: Owner, task: Any, *given: Any, **more: Any) -> int:
-        number = real(owner, task, *given, **more)
-        paying.append(task.name)
+    def debit(jobs: Jobs, worker: Any, *given: Any, **more: Any) -> int:
+        number = real(jobs, worker, *given, **more)
+        paying.append(jobs.tasks[worker.last].name)
         if len(paying) == 3:
             os.kill(os.getpid(), signal.SIGINT)
             while not running[0].shared.reason:
@@ -318,7 +317,7 @@ def test_an_interrupt_lets_what_is_paid_be_drawn_and_written(
         return number
 
     monkeypatch.setitem(batch_jobs.CALLS, "next", following)
-    monkeypatch.setitem(batch_jobs.OWNERS, "debit", debit)
+    monkeypatch.setitem(batch_jobs.CALLS, "debit", debit)
     report = released(choices(ledger=ledger))
     assert (report.stopped, exit_code(report)) == ("the run was interrupted", 130)
     assert {*paying} <= allowed  # another worker may have been allowed to draw by then
@@ -331,7 +330,7 @@ def test_an_interrupt_lets_what_is_paid_be_drawn_and_written(
 def test_nothing_is_given_out_or_drawn_after_a_stop(photos: Path) -> None:
     tasks = plan_tasks([Path("in")], Path("out"))
     jobs = Jobs(Run(choices(), Report(), nothing), tasks, nothing, nothing)
-    worker = Worker(process=None)  # type: ignore[arg-type]
+    worker = batch_jobs._Worker(child=None)  # type: ignore[arg-type]
     given = [jobs._next(worker) for _ in range(2)]
     assert given == [(tasks[0], None, None), (tasks[1], None, None)]
     assert (jobs._stopped(worker, tasks[0].output), worker.drawn) == ("", {0})
@@ -379,24 +378,29 @@ def test_what_cannot_be_sent_is_refused_before_anything_is_drawn(photos: Path) -
 
 
 def test_workers_that_cannot_start_stop_the_run(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpveil.batch.process.PROGRAM", "dpveil.nothing")
+    monkeypatch.setattr(batch_jobs, "TARGET", "dpveil.nothing:serve")
     report = released(choices())
     assert (len(report.untried), report.stopped) == (COUNT, "its processes cannot start, or go on")
     assert exit_code(report) == 4
 
 
 def test_errors_arrive_as_they_were_raised() -> None:
+    stream = BytesIO()
+
+    def sent(error: Exception) -> Any:
+        stream.seek(0)
+        send(Channel(stream, stream), error)
+        stream.seek(0)
+        return heard(Channel(stream, stream))
+
     try:
         raise OutputError("{a} b", hint="c", arguments={"a": "a=1"}) from OSError(errno.ENOSPC, "full")
     except OutputError as raised:
-        error = Raised.of(raised).error()
+        error = sent(raised)
     assert type(error) is OutputError
-    assert isinstance(error, OutputError)
     assert (error.told({"a": "--a"}), error.__cause__.errno) == (("--a b", "c"), errno.ENOSPC)
-    budget = Raised.of(BudgetExceeded(subject="album", asked=1, left=0)).error()
-    assert isinstance(budget, BudgetExceeded)
-    odd = ValueError(lambda: None)
-    assert "unexpected ValueError" in str(Raised.of(odd).error())
+    assert isinstance(sent(BudgetExceeded(subject="album", asked=1, left=0)), BudgetExceeded)
+    assert "unexpected ValueError" in str(sent(ValueError(lambda: None)))
 
 
 def test_processes_are_used_where_they_are_worth_their_start(

@@ -13,7 +13,7 @@ import pytest
 from shards_made import Given, counts, held, picture, released, shard
 
 from dpveil.batch import Report, plan_tasks, releasing, shards, staged
-from dpveil.core.certificate_text import parse_certificate
+from dpveil.core.certificate import parse_certificate
 from dpveil.errors import OutputError
 from dpveil.ledger import Ledger, Limit
 from dpveil.release.keys import SigningKey

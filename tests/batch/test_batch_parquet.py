@@ -17,7 +17,7 @@ import dpveil
 from dpveil.batch import Choices, plan_tasks, release_all, releasing, verify_inside
 from dpveil.cli import run
 from dpveil.cli.run_report import exit_code
-from dpveil.core.certificate import MOST_BYTES
+from dpveil.core.envelope import MOST_BYTES
 from dpveil.errors import OutputError, PhotoError, UsageError
 from dpveil.io.parquet import Rows, _schema, any_rows, released_rows
 from dpveil.io.refused import Refused

@@ -18,7 +18,7 @@ from dpveil.batch import held as batch_held
 from dpveil.batch import verify_inside
 from dpveil.cli import entries, run
 from dpveil.cli import verify_inside as lines
-from dpveil.core.certificate import MOST_BYTES
+from dpveil.core.envelope import MOST_BYTES
 from dpveil.errors import UnknownName
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix

@@ -150,11 +150,9 @@ def test_a_card_states_every_file_and_every_person(shell, folder, tmp_path):
     for one in card["distribution"][:-1]:
         certificate = read(folder / f"{one['name']}.certificate.json")
         assert one["dpveil:guarantee"]["dpveil:strength"] == certificate["strength"]
-        assert one["dpveil:guarantee"]["dpveil:covers"] == certificate["composition"]["scope"]["covers"]
-        assert (
-            one["dpveil:guarantee"]["dpveil:inTheClear"]
-            == certificate["composition"]["scope"]["in_the_clear"]
-        )
+        scope = dpveil.verify(folder / one["name"]).certificate.composition.scope
+        assert one["dpveil:guarantee"]["dpveil:covers"] == scope.covers
+        assert one["dpveil:guarantee"]["dpveil:inTheClear"] == list(scope.in_the_clear)
         assert one["dpveil:parameters"]["@value"] == certificate["parameters"]
         assert (one["dpveil:mechanism"], one["dpveil:tool"]) == ("dp-pix", certificate["tool"])
         assert (folder / unquote(one["dpveil:certificate"])).exists()
@@ -454,13 +452,10 @@ def test_a_set_is_held_to_what_is_asked_for(shell, tmp_path):
     pictures = np.arange(3 * 8 * 8 * 3, dtype=np.uint8).reshape(3, 8, 8, 3)
     save(tmp_path / "made", plan(epsilon=100), pictures, SecureBits())
     shell("key", "new", "own.key")
-    for asked, told in (
-        (("--at-least", "weak"), "at least weak was asked for: make a set with a smaller epsilon"),
-        (("--trust", "own.key.pub"), "nobody of --trust vouches for it: leave out --trust"),
-    ):
+    for asked in (("--at-least", "weak"), ("--trust", "own.key.pub")):
         code, _, err = shell("card", "made", "--out", "card.json", *asked)
         assert (code, err.startswith("dpveil: made: ")) == (1, True)
-        assert (code, told in err, (tmp_path / "card.json").exists()) == (1, True, False), err
+        assert not (tmp_path / "card.json").exists()
     code, out, err = shell("card", "made", "--out", "card.json")
     assert (code, warned(err)) == (
         0,

@@ -22,14 +22,14 @@ from dpveil.bench.layouts import LAYOUTS, alone
 from dpveil.cli import synthesize_photos
 from dpveil.cli.synthesize_photos import Album
 from dpveil.codecs import PCA
-from dpveil.core.certificate import canonical, checksum
+from dpveil.core.envelope import canonical, checksum
 from dpveil.errors import InvalidParameter, PhotoError, UsageError
 from dpveil.io import encode, writing
 from dpveil.ledger import Reservation
 from dpveil.synthesis import Plan, Simulator
 from dpveil.synthesis import names as of_set
 from dpveil.synthesis.plan import LEAST
-from dpveil.synthesis.saving import verify
+from dpveil.synthesis.saving import read_set
 from people_made import folder
 
 CODEC = "pca 100 sha256:" + 64 * "0"
@@ -93,7 +93,7 @@ def test_a_seed_makes_the_set_again_and_is_said(made, tmp_path):
     err = made("--seed", "7")[2]
     assert text_of(tmp_path) == first
     assert "NOT FOR PUBLICATION" in err
-    assert not verify(tmp_path / "made").certificate.publishable
+    assert not read_set(tmp_path / "made")[0].publishable
 
 
 def test_nothing_of_names_or_photos_is_in_the_set(made, tmp_path):
@@ -440,7 +440,7 @@ def test_photos_that_cannot_be_read_refuse_no_set(made, tmp_path):
         path.write_bytes(b"no photo")
     code, answer, _ = made("--json")
     assert (code, len(json.loads(answer)["failed"])) == (1, 24)
-    assert verify(tmp_path / "made").consistent
+    assert not read_set(tmp_path / "made")[1]
 
 
 def test_a_ledger_pays_before_anything_is_drawn(made, shell, tmp_path):
@@ -630,7 +630,7 @@ def test_an_interrupt_after_the_payment_waits_for_the_set(made, shell, tmp_path,
         130,
         "dpveil: interrupted: the set was paid, and made is complete",
     )
-    assert verify(tmp_path / "made").consistent
+    assert not read_set(tmp_path / "made")[1]
     code, answer, _ = shell("ledger", "check", "made", "--ledger", URL)
     assert (code, "paid by album" in answer) == (0, True)
 
@@ -846,11 +846,10 @@ def test_changed_missing_and_added_files_are_found(made, shell, tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda data: data["guarantee"].update(epsilon=1),
+        lambda data: data["composition"].update(epsilon=1),
         lambda data: data.update(strength="strong"),
         lambda data: data.update(publishable=True),
         lambda data: data["parameters"].update(epsilon=1),
-        lambda data: data["parameters"].update(people=7),
         lambda data: data["parameters"].update(codec="/etc/passwd"),
         lambda data: data["parameters"].update(rounds=10**30),
         lambda data: data["parameters"].update(epsilon=[1]),

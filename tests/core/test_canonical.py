@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpveil.core.certificate import canonical, checksum, sealed
+from dpveil.core.envelope import canonical, checksum, sealed
 
 
 class Word(str, enum.Enum):  # noqa: UP042  what Python's encoder writes as a text

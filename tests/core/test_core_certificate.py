@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpveil.accounting import compose
-from dpveil.core.certificate import Certificate, Output
-from dpveil.core.certificate_text import parse_certificate
+from dpveil.core.certificate import Certificate, Output, parse_certificate
 from dpveil.core.distance import Distance
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.region import Box

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from dpveil.core.certificate_text import parse_certificate
+from dpveil.core.certificate import parse_certificate
 from dpveil.core.stated_json import MOST_DIGITS, NotANumber, loads
 from dpveil.errors import CertificateError, InvalidParameter
 from dpveil.release.documents import parse_document
-from dpveil.synthesis.certificate import parse as parse_set
-from dpveil.video.certificate_file import parse_certificate as parse_clip
+from dpveil.synthesis.certificate import parse_set
+from dpveil.video.certificate import parse_certificate as parse_clip
 from dpveil.video.plan_file import parse_plan
 
 LONG = ("9" * (MOST_DIGITS + 1), "0." + "9" * MOST_DIGITS, "1" * 100_000)

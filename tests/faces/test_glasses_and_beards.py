@@ -12,7 +12,7 @@ from made_nobody import crop, gallery, model
 from skimage.data import astronaut
 
 import dpveil
-from dpveil.core.certificate import canonical, checksum
+from dpveil.core.envelope import canonical, checksum
 from dpveil.errors import InvalidParameter
 from dpveil.faces.attributes import Attributes
 from dpveil.faces.geometry.spectacles import STYLES, with_glasses

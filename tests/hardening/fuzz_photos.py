@@ -70,10 +70,10 @@ class Spy:
     """Notes how large the file that is being read claims to be, once it has passed the limit."""
 
     def __init__(self) -> None:
-        from dpveil.io import reading, screening
+        from dpveil.io import decoding, screening
 
         self.pixels = self.channels = 0
-        check, opened = screening.check_pixels, reading._check_opened
+        check, opened = screening.check_pixels, decoding.check_opened
 
         def check_pixels(width: int, height: int, most: int) -> None:
             check(width, height, most)
@@ -83,8 +83,8 @@ class Spy:
             self.channels = max(1, len(image.getbands()))
             return opened(image, *rest)
 
-        screening.check_pixels = reading.check_pixels = check_pixels
-        reading._check_opened = check_opened
+        screening.check_pixels = decoding.check_pixels = check_pixels
+        decoding.check_opened = check_opened
 
 
 def work(path: Path) -> None:
@@ -138,6 +138,7 @@ def one(index: int, originals: dict[str, bytes], path: Path, meter: Meter, spy: 
         outcome, finding = "raised", f"{type(error).__name__}: {error}"
     else:
         outcome = "released"
+        spy.pixels = spy.pixels or photo.width * photo.height  # decoded in another process
         if not 0 < photo.width * photo.height <= MAX_PIXELS or photo.image.dtype != "uint8":
             finding = f"a photo of {photo.image.shape}"
     seconds, grown = time.perf_counter() - start, meter.peak() - before

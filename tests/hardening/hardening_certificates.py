@@ -16,8 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from PIL import Image
 
 from dpveil.catalogue import build
-from dpveil.core.certificate import UNPROTECTED, Certificate, Output
-from dpveil.core.certificate_text import parse_certificate
+from dpveil.core.certificate import UNPROTECTED, Certificate, Output, parse_certificate
 from dpveil.core.region import Box, RegionRecord
 from dpveil.core.registry import METHODS
 from dpveil.faces.geometry.cell import PITCH, Cell, side
@@ -28,7 +27,6 @@ from dpveil.mechanisms.method import Method
 from dpveil.release.keys import PublicKey, SigningKey
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.saving import certificate_path
-from dpveil.release.words import bit_cautions
 from records import record
 
 WIDTH, HEIGHT = 40, 30
@@ -37,7 +35,7 @@ FILES = {
     "codec": f"pca 100 sha256:{ZEROS}",
     "gallery": f"gallery sha256:{ZEROS}",
     "model": f"attributes sha256:{ZEROS}",
-    "inpainting": f"lama sha256:{ZEROS}",
+    "inpainting": f"completion sha256:{ZEROS}",
 }
 """The parameters that name files, as certificates write them."""
 WAYS: dict[str, list[dict[str, Any]]] = {
@@ -108,7 +106,6 @@ def stated(method: Method, records: list[RegionRecord], **fields: Any) -> dict[s
         "accountant": quote.accountant,
         "bits": "secure",
         "post_processing": ("gaussian:1", "median:3"),
-        "warnings": bit_cautions("secure") + quote.warnings(),
         "output": output(),
     }
     return json.loads(Certificate(**usual | fields).to_text())

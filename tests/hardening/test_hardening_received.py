@@ -13,8 +13,8 @@ from hardening_certificates import WATCH, honest, picture, placed, sealed
 
 import dpveil
 from dpveil.cli import run
-from dpveil.core.certificate import MOST_BYTES, MOST_REGIONS
-from dpveil.core.certificate_text import parse_certificate
+from dpveil.core.certificate import MOST_REGIONS, parse_certificate
+from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.region import Box, first_overlap
 from dpveil.errors import RegionError
@@ -154,10 +154,6 @@ def test_a_folder_with_forgeries_still_reports_every_file(tmp_path, capsys):
     steering["regions"][0]["origin"]["kind"] = "\x1b[2J\x9b31m\nconsistent    z.png  0-DP\u202e"
     warned = deepcopy(HONEST[ONE])
     warned |= {"bits": "mine", "tool": "dpveil 9.9", "publishable": False}
-    warned["warnings"] = [
-        "A\x1b]0;owned\x07\nconsistent    y.png",
-        "NOT FOR PUBLICATION: nothing is known about 'mine' bits",
-    ]
     broken = deepcopy(HONEST[ONE])
     broken["parameters"]["epsilon"] = "1" + "0" * 990
     for name, contents in {
@@ -177,7 +173,7 @@ def test_a_folder_with_forgeries_still_reports_every_file(tmp_path, capsys):
     words = ["consistent", "INCONSISTENT", "INCONSISTENT", "INCONSISTENT", "UNPROTECTED", "INCONSISTENT"]
     assert [line.split()[0] for line in lines] == [
         *words,
-        "INCONSISTENT",
+        "consistent",
         "consistent",
         "MISSING",
         "INCONSISTENT",
@@ -185,7 +181,7 @@ def test_a_folder_with_forgeries_still_reports_every_file(tmp_path, capsys):
 
     assert run(["verify", str(tmp_path), "--json"]) == 1
     document = json.loads(capsys.readouterr().out)
-    assert [len(document[key]) for key in ("verified", "failed")] == [2, 8]
+    assert [len(document[key]) for key in ("verified", "failed")] == [3, 7]
 
 
 def test_no_message_steers_the_terminal(tmp_path, capsys):

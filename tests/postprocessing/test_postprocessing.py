@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dpveil
-from dpveil.core.certificate_text import parse_certificate
+from dpveil.core.certificate import parse_certificate
 from dpveil.errors import InvalidParameter, UnknownName
 from dpveil.noise.bits import SeededBits
 from dpveil.postprocessing import TABLE, GaussianBlur, Median, parse, parse_all

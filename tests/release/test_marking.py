@@ -17,8 +17,7 @@ from PIL import Image
 import dpveil
 from chains import chain
 from dpveil.catalogue import build
-from dpveil.core.certificate import Output
-from dpveil.core.certificate_text import parse_certificate
+from dpveil.core.certificate import Output, parse_certificate
 from dpveil.core.region import Box
 from dpveil.errors import DPVeilError, InvalidParameter, NoRegion, OutputError, UsageError
 from dpveil.io import encode
@@ -131,7 +130,7 @@ KINDS = {
         "composite",
     ),
     "attributes drawn and completed": (
-        {"attributes": "none", "gallery": "drawn", "inpainting": f"lama sha256:{ZEROS}"},
+        {"attributes": "none", "gallery": "drawn", "inpainting": f"completion sha256:{ZEROS}"},
         "trainedAlgorithmicMedia",
         "compositeWithTrainedAlgorithmicMedia",
     ),

@@ -147,64 +147,26 @@ def rewrite(beside: Path, data: dict[str, Any]) -> None:
     beside.write_text(text(sealed), encoding="utf-8")
 
 
-def scopes(data: dict[str, Any]) -> list[list[str]]:
-    return [one["scope"]["in_the_clear"] for one in (*data["guarantees"], data["composition"])]
-
-
-def silent(data: dict[str, Any]) -> None:
-    for told in scopes(data):
-        told[:] = [text for text in told if not text.startswith(NO_FACE)]
-
-
-def said_once(data: dict[str, Any]) -> None:
-    told = scopes(data)[0]
-    told[:] = [text for text in told if not text.startswith(NO_FACE)]
-
-
-def claimed(data: dict[str, Any]) -> None:
-    for told in scopes(data):
-        told.append(passing(["faces"])[0])
-
-
-def of_text(data: dict[str, Any]) -> None:
-    data["missing"], data["request"] = ["plates"], ["plates", "text"]
-
-
 def of_a_region(data: dict[str, Any]) -> None:
     data["missing"] = ["text"]
     data["request"] = ["text"]
 
 
-def not_asked(data: dict[str, Any]) -> None:
-    data.pop("if_none")
-    data["publishable"] = False
-
-
 PASSED, COPIED, FOUND, BARE, WHOLE = range(5)
 LIES: dict[str, tuple[int, Edit, str]] = {
     "the request does not say so": (PASSED, lambda d: d.pop("if_none"), "edited"),
-    "nor that it may not be published": (PASSED, not_asked, "not what the parameters and regions give"),
     "another way": (PASSED, lambda d: d.update(if_none="copy"), "malformed"),
     "a way that no certificate states": (PASSED, lambda d: d.update(if_none="others+whole"), "malformed"),
     "no way": (PASSED, lambda d: d.update(if_none=None), "malformed"),
     "a way that is no text": (PASSED, lambda d: d.update(if_none=["others"]), "malformed"),
     "nothing is missing": (PASSED, lambda d: d.update(missing=[]), "nothing is missing"),
     "what nobody asked for": (PASSED, lambda d: d.update(missing=["faces", "hats"]), "was not asked for"),
-    "another kind": (PASSED, of_text, "not what the parameters and regions give"),
     "what has a region": (PASSED, of_a_region, "is missing, and a region is of it"),
     "a box was not found": (
         PASSED,
         lambda d: d.update(missing=["1,1,2,2"], request=["1,1,2,2", "text"]),
         "1,1,2,2 is missing",
     ),
-    "it is not said": (PASSED, silent, "not what the parameters and regions give"),
-    "it is not said of a region": (PASSED, said_once, "not what the parameters and regions give"),
-    "a part that was copied": (
-        COPIED,
-        lambda d: d.update(if_none=OTHERS, publishable=True),
-        "not what the parameters and regions give",
-    ),
-    "it is said and nobody asked": (FOUND, claimed, "not what the parameters and regions give"),
     "all was found": (FOUND, lambda d: d.update(if_none=OTHERS), "nothing is missing"),
     "a copy": (BARE, lambda d: d.update(if_none=OTHERS), "nothing else is replaced"),
     "the whole photo": (WHOLE, lambda d: d.update(if_none=OTHERS, missing=["faces"]), "nothing else is"),

@@ -22,8 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 import dpveil
 import edwards
-from dpveil.core.certificate import Certificate
-from dpveil.core.certificate_text import parse_certificate
+from dpveil.core.certificate import Certificate, parse_certificate
 from dpveil.core.signature import CONTEXT, EIGHTH, ORDER, PRIME, SMALL, Signature, fingerprint, flaw, message
 from dpveil.errors import CertificateError, InvalidParameter, NoRegion, OutputError
 from dpveil.regions import Finder
@@ -236,7 +235,6 @@ def test_whatever_is_signed_cannot_be_edited(saved):
         "tool": "dpveil 9.9",
         "bits": "seeded",
         "missing": ("faces",),
-        "warnings": (),
         "strength": "weak",
         "parameters": {**certificate.parameters, "block": 4},
         "output": replace(certificate.output, sha256="0" * 64),

@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-FAKE, REAL = "fake_worker", "dpveil.service.child"
+FAKE, REAL = "fake_worker:serve", "dpveil.service.worker:serve"
 SETTINGS = {"method": "dp-pix", "epsilon": 20, "block": 8, "neighbourhood": 16, "regions": "8,8,32,24"}
 
 
@@ -54,7 +54,7 @@ def server(
 
     What it says at the start is added to `said`.
     """
-    start = f"from dpveil.service import pool; pool.PROGRAM = {FAKE if fake else REAL!r}; "
+    start = f"from dpveil.service import pool; pool.TARGET = {FAKE if fake else REAL!r}; "
     command = [sys.executable, "-c", start + "from dpveil.cli import main; main()"]
     command += ["serve", "--port", "0", *arguments]
     command += [] if "--workers" in arguments else ["--workers", "1"]
@@ -100,7 +100,7 @@ def service(
     chosen = Setup(**{"port": 0, "workers": 1, "limits": limits or Limits(), **setup})
     port: SimpleQueue[int] = SimpleQueue()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pool, "PROGRAM", FAKE if fake else REAL)
+        patch.setattr(pool, "TARGET", FAKE if fake else REAL)
         made = build(chosen, ledger)
     made.server = running(chosen, made, port.put)
     thread = threading.Thread(target=made.server.run)

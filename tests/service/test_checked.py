@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from service_client import photo, release
 
-from dpveil.core.certificate_text import parse_certificate
-from dpveil.service.checked import checked
+from dpveil.core.certificate import parse_certificate
+from dpveil.service.checked import MOST_NOTES, checked
 from dpveil.service.problems import WorkerEnded
-from dpveil.service.wire import MOST_NOTES
 
 
 def told(image: bytes, stated: str, answered: Any) -> tuple[dict[str, Any], bytes, dict[str, Any], int]:

@@ -15,14 +15,14 @@ import service_client
 from service_client import SETTINGS, photo, release, service, upload
 
 from dpveil.ledger import Ledger, Limit
-from dpveil.service import child
+from dpveil.processes import Channel
+from dpveil.service import worker
 from dpveil.service.budget import Budget
 from dpveil.service.desk import Desk
 from dpveil.service.limits import Limits
 from dpveil.service.metrics import Metrics
 from dpveil.service.pool import Pool
 from dpveil.service.store import MEMORY, Store
-from dpveil.service.wire import packed, read
 
 LATER = {"Prefer": "respond-async"}
 ROOM = 40_000
@@ -108,13 +108,16 @@ def test_a_worker_waits_for_a_word_only_where_a_ledger_pays(
     paid: bool, word: str | None, answers: list[str]
 ) -> None:
     told = {"do": "release", "settings": SETTINGS, "pixels": 10**6, "paid": paid}
-    sent = b"".join([*packed(told, photo()), *(packed({"do": word}) if word else ())])
-    heard, said = io.BytesIO(sent), io.BytesIO()
-    child.serve(heard, said)
+    heard, said = io.BytesIO(), io.BytesIO()
+    Channel(heard, heard).send(told, photo())
+    if word:
+        Channel(heard, heard).send({"do": word})
+    heard.seek(0)
+    worker.answer(Channel(heard, said))
     said.seek(0)
     kinds = {"room": "plan", "certificate": "release", "done": "done"}
     got = []
-    while (message := read(said)) is not None:
+    while (message := Channel(said, said).receive()) is not None:
         got.append(next(kinds[name] for name in kinds if name in message[0]))
     assert got == answers
 
@@ -123,7 +126,7 @@ def test_with_a_ledger_no_bit_is_drawn_before_it_is_paid_for(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(service_client, "REAL", "noting_worker")
+    monkeypatch.setattr(service_client, "REAL", "noting_worker:serve")
     draws: list[str] = []
     with service(ledger=ledger) as (made, client):
         pay = made.desk.budget.pay

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from service_client import release, service, upload
 
-from dpveil.core.certificate_text import parse_certificate
+from dpveil.core.certificate import parse_certificate
 from dpveil.service.answers import Answer, release_text, together
 from dpveil.service.desk import SHORT
 from dpveil.service.store import DONE, Result

@@ -322,7 +322,7 @@ async def told(*_: Any) -> Any:
 def test_worker_bytes() -> None:
     """What `test_server` sees in /proc: a worker has as much address space as that, and no core dumps."""
     limits = Limits(worker_bytes=1 << 29)
-    code = f"from dpveil.service.child import confine; confine({limits.worker_bytes}); bytearray(1 << 29)"
+    code = f"from dpveil.processes import _confine; _confine({limits.worker_bytes}); bytearray(1 << 29)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.strip().splitlines()[-1]) == (1, "MemoryError")
 

@@ -15,7 +15,7 @@ from PIL import Image
 from service_client import SETTINGS, photo, upload
 
 import dpveil
-from dpveil.core.certificate_text import parse_certificate
+from dpveil.core.certificate import parse_certificate
 from dpveil.regions.spec import IF_NONE
 
 

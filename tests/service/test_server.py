@@ -26,9 +26,8 @@ from service_client import kill, photo, release, server, upload, workers
 
 from dpveil.cli import run
 from dpveil.cli.serve import STARTS
-from dpveil.core.environment import PASSED_ON
 from dpveil.ledger import Ledger, Limit
-from dpveil.service.pool import ONE_THREAD
+from dpveil.processes import ONE_THREAD, PASSED_ON
 
 
 def ledger(folder: Path, epsilon: int) -> str:

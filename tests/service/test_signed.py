@@ -12,7 +12,7 @@ import pytest
 from service_client import photo, release, server, service, upload, workers
 
 import dpveil
-from dpveil.core.certificate_text import parse_certificate
+from dpveil.core.certificate import parse_certificate
 from dpveil.release.keys import SigningKey
 from dpveil.service.checked import checked
 from dpveil.service.problems import WorkerEnded

@@ -10,8 +10,8 @@ import httpx
 import pytest
 from service_client import release, service, upload
 
+from dpveil.processes import Channel
 from dpveil.service.limits import MIB, Limits
-from dpveil.service.wire import Answers
 
 ENDED = "urn:dpveil:error:WorkerEnded"
 
@@ -45,7 +45,7 @@ def test_what_was_said_before_a_request_is_no_answer_to_it(
     both: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also if it arrives after the look at the pipe."""
-    monkeypatch.setattr(Answers, "silent", True)
+    monkeypatch.setattr(Channel, "silent", True)
     assert post(both, "plan", after="stale").status_code == 200
     time.sleep(0.2)
     assert post(both, "plan").json()["type"] == ENDED

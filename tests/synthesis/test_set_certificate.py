@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpveil.core.certificate import canonical, checksum
+from dpveil.core.envelope import canonical, checksum
 from dpveil.errors import CertificateError
 from dpveil.synthesis import Plan
-from dpveil.synthesis.certificate import SetCertificate, parse
+from dpveil.synthesis.certificate import SetCertificate, parse_set
 from dpveil.synthesis.names import SHEET, picture_name
 
 FILES = dict.fromkeys((SHEET, picture_name(1), picture_name(2)), 64 * "a")
@@ -46,7 +46,7 @@ PLACES = places(json.loads(written()))
 
 @pytest.mark.parametrize("bits", ["secure", "seeded"])
 def test_what_is_written_is_read(bits):
-    found = parse(written(bits=bits))
+    found = parse_set(written(bits=bits))
     assert (found.plan, found.bits, found.files, found.to_text()) == (PLAN, bits, FILES, written(bits=bits))
     assert found.publishable is (bits == "secure")
     assert any("NOT FOR PUBLICATION" in text for text in found.warnings) is (bits == "seeded")
@@ -67,7 +67,7 @@ def test_no_value_in_any_place_does_more_than_be_refused(path, value):
     except ValueError:  # NaN and infinities, which no JSON has
         text = json.dumps(data)
     try:
-        found = parse(text)
+        found = parse_set(text)
     except CertificateError:
         return
     assert found.to_text() == text
@@ -83,4 +83,4 @@ def test_nothing_may_be_missing(path):
     del held[path[-1]]
     data = data if path == ("checksum",) else data | {"checksum": checksum(data)}
     with pytest.raises(CertificateError):
-        parse(canonical(data))
+        parse_set(canonical(data))

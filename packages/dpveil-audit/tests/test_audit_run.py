@@ -25,7 +25,7 @@ from dpveil_audit.pixel.case import Case, Drawn
 from dpveil_audit.pixel.gates import bound_gate
 from dpveil_audit.pixel.table import TABLE
 from dpveil_audit.runner import entries, learners
-from dpveil_audit.scalar.table import NOISY, OWN, scalars
+from dpveil_audit.scalar.table import NOISY, OWN
 
 SEED = 20261121
 RHO = DPPix(rho=2, block=2, neighbourhood=2)
@@ -68,14 +68,7 @@ def test_mutants_have_names_and_the_deep_level_has_more_settings(name):
     assert quick < deep if isinstance(quick, int) else entry.note or set(quick.exact) < set(deep.exact)
 
 
-def every_name():
-    """Return every name; what is pure Python takes two to four times as long under coverage's tracer."""
-    untraced = {*scalars(), *queries_table.AUDITS, *learners()}
-    marks = {name: [pytest.mark.no_cover] for name in untraced}
-    return [pytest.param(name, marks=marks.get(name, [])) for name in audit.names()]
-
-
-@pytest.mark.parametrize("name", every_name())
+@pytest.mark.parametrize("name", audit.names())
 def test_the_quick_audit_passes_and_every_mutant_dies(name: str):
     """Seeded; a right method is rejected with probability below 1e-7 over all seeds (`false_alarm`)."""
     report = audit.run(name, seed=SEED)

@@ -71,12 +71,12 @@ class OnnxRuntime(Engine):
     @classmethod
     def check(cls, contents: bytes) -> None:
         """Load the package and prepare the network; raises whatever a broken package raises."""
-        _session(contents, _threads())
+        session(contents, _threads())
 
     def __call__(self, image: Float32[np.ndarray, "1 c h w"]) -> list[Float32[np.ndarray, ...]]:
         """Return the outputs for an image of any size."""
-        session = _session(self._contents, self._threads or _threads())
-        return list(session.run(self._outputs, {session.get_inputs()[0].name: image}))
+        found = session(self._contents, self._threads or _threads())
+        return list(found.run(self._outputs, {found.get_inputs()[0].name: image}))
 
 
 def _threads() -> int:
@@ -87,7 +87,7 @@ def _threads() -> int:
 
 
 @lru_cache(maxsize=8)
-def _session(contents: bytes, threads: int) -> Any:
+def session(contents: bytes, threads: int) -> Any:
     """Return onnxruntime's session, for all threads of the process together; loading it takes 0.03 s."""
     # From its import on, it would store an identifier of the computer and report to Microsoft.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
@@ -101,6 +101,8 @@ def _session(contents: bytes, threads: int) -> Any:
     settings.add_session_config_entry("session.intra_op.allow_spinning", "0")
     # Not its own format as well, of which nothing here reads the operators.
     settings.add_session_config_entry("session.load_model_format", "ONNX")
+    # Numbers in other files are none that the hash of this one stands for.
+    settings.add_session_config_entry("session.model_external_initializers_file_folder_path", os.devnull)
     return onnxruntime.InferenceSession(contents, settings, providers=["CPUExecutionProvider"])
 
 

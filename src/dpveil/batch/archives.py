@@ -15,7 +15,7 @@ from weakref import finalize
 from dpveil.batch.held import Held, held_members, held_rows
 from dpveil.batch.labels import LINK, LONGEST_RELEASE, ROW, refusal_of
 from dpveil.batch.state import Stamp
-from dpveil.core.certificate import MOST_BYTES
+from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.urls import Status, Url
 from dpveil.io.parquet import Rows, released_rows, write_parquet
 from dpveil.io.received import opened, without_blocking

@@ -26,7 +26,8 @@ from dpveil.batch.staged import held, is_whole, overwritten, putting, unwritten
 from dpveil.batch.state import Stamp, State, stage_of
 from dpveil.batch.task import Task
 from dpveil.batch.tasks import ARGUMENTS, checked, in_shard, photos_of, plan_tasks
-from dpveil.core.certificate import MOST_BYTES, Certificate
+from dpveil.core.certificate import Certificate
+from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.urls import Url
 from dpveil.errors import DPVeilError, UsageError
 from dpveil.io import FORMATS, most_bytes

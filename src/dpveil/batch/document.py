@@ -16,7 +16,7 @@ from dpveil.accounting.meaning import check_strength_name
 from dpveil.batch.archives import Release
 from dpveil.batch.pages import digest
 from dpveil.batch.staged import write
-from dpveil.core.certificate_text import parse_certificate
+from dpveil.core.certificate import parse_certificate
 from dpveil.core.urls import Status
 from dpveil.errors import INTACT, CertificateError, OutputError
 from dpveil.io import MAX_PIXELS, is_present, most_bytes, received
@@ -30,7 +30,7 @@ from dpveil.release.documents import MOST_BYTES, DocumentCertificate, Page, pars
 from dpveil.release.keys import PublicKey, SigningKey, trusted_keys
 from dpveil.release.pair import Pair
 from dpveil.release.saving import certificate_path
-from dpveil.release.verification import FORGED, TOOL, Trusted, verify_pair
+from dpveil.release.verification import FORGED, Trusted, verify_pair
 from dpveil.release.verified import Verification
 
 ALTERED: Final = ("was changed after its release, or is not the one of its certificate", COPY_AGAIN)
@@ -69,7 +69,7 @@ def pack(
         write(folder, temporary, fill)
         size = temporary.stat().st_size
         stated = DocumentCertificate(sha256=hashed.hexdigest(), size=size, dpi=dpi, pages=tuple(told))
-        text = (stated if key is None else stated.signed(key)).to_text().encode()
+        text = (stated if key is None else key.signed(stated)).to_text().encode()
         if len(text) > MOST_BYTES:
             raise OutputError(
                 f"cannot write {shown(target)}: its certificate has more than {MOST_BYTES:,} bytes",
@@ -200,10 +200,8 @@ def _absent(path: Path, certificate: bool) -> str:
 
 def _problem(stated: DocumentCertificate, max_pixels: int) -> str:
     """Return what is wrong with a document's certificate, beyond its pages; empty if nothing is."""
-    if not stated.is_signed():
+    if not stated.signature_fits():
         return FORGED
-    if not TOOL.fullmatch(stated.tool):
-        return quoted(f"the certificate was written by {stated.tool!r}, not by dpveil")
     if any(page.sheet.width * page.sheet.height > max_pixels for page in stated.pages):
         return f"a page has more than the limit of {max_pixels:,} pixels"
     return ""

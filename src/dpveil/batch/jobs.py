@@ -8,7 +8,6 @@ were not paid for are tried again, each without another beside it, and those tha
 from __future__ import annotations
 
 import os
-import pickle
 import stat
 import threading
 from collections import deque
@@ -16,21 +15,25 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
-from dpveil.batch.calls import ENDED, Call, Raised, Setup, send
+from dpveil.batch.away import deliver, same
 from dpveil.batch.found import Given, Seen
 from dpveil.batch.interrupts import Interrupts
-from dpveil.batch.owner import CALLS as OWNERS
-from dpveil.batch.owner import Owner
-from dpveil.batch.process import Worker
-from dpveil.batch.report import INTERRUPTED, UNSTARTED, Entry, Report, Untried
+from dpveil.batch.report import INTERRUPTED, RELEASED, UNSTARTED, Entry, Report, Untried
 from dpveil.batch.shared import Shared
 from dpveil.batch.task import Task
-from dpveil.errors import InvalidParameter
+from dpveil.batch.workers import ENDED, TARGET, Call, Setup, heard, send
+from dpveil.core.certificate import Certificate
+from dpveil.core.covered import Covered
+from dpveil.errors import DPVeilError, InvalidParameter
 from dpveil.io.received import without_blocking
+from dpveil.processes import Child
+from dpveil.release.payment import Payment
+from dpveil.release.saving import tidy
 
 if TYPE_CHECKING:
     from dpveil.batch.run import Run
@@ -41,6 +44,7 @@ TRIES: Final = 2
 """How many workers may die of a photo."""
 MADE, PRESSED, LEFT = "made", "pressed", "left"
 """What the reporting thread is told: a photo is done, Ctrl-C was pressed, a thread has no more workers."""
+DIED: Final = "the process that released it ended: it was killed, out of memory, or crashed on the photo"
 PHOTOS_EACH: Final = 64
 BYTES_EACH: Final = 1 << 24
 """Photos, and bytes of them, for which another process is worth its start, which takes two seconds."""
@@ -67,6 +71,31 @@ def usual_jobs(tasks: Sequence[Task]) -> int:
     return max(1, min(cores, MOST, max(len(tasks) // PHOTOS_EACH, size // BYTES_EACH)))
 
 
+@dataclass(eq=False)
+class _Worker:
+    """A process, the photos that it `holds`, those of them that may be `drawn`, and the last of these.
+
+    `lone` is one of which a worker died; no other is given out beside it. Of those `refused` nothing is kept.
+    """
+
+    child: Child
+    holds: set[int] = field(default_factory=set)
+    drawn: set[int] = field(default_factory=set)
+    refused: set[int] = field(default_factory=set)
+    last: int = -1
+    lone: int | None = None
+    ready: bool = False
+
+
+@dataclass
+class _Paid:
+    """A payment for a photo, and the SHA-256 of its file once the ledger knows it."""
+
+    task: Task
+    payment: Payment
+    sha256: str = ""
+
+
 @dataclass
 class _Made:
     """What became of a photo: its entry, and what was seen of its release."""
@@ -83,11 +112,12 @@ class Jobs:
     ) -> None:
         self.run, self.tasks, self.seen = run, tasks, seen
         self.setup = Setup.packed(run.choices, run.report.options, see)
-        self.shared, self.owner = Shared(), Owner(run)
+        self.shared, self.ledger = Shared(), run.choices.ledger
+        self._numbers, self._payments = count(), dict[int, _Paid]()
         self.places = {task.output: place for place, task in enumerate(tasks)}
         self.fresh, self.again = deque(range(len(tasks))), deque[int]()
         self.deaths, self.unstarted = dict[int, int](), 0
-        self.made, self.workers = dict[int, _Made](), set[Worker]()
+        self.made, self.workers = dict[int, _Made](), set[_Worker]()
         self.lock, self.inbox = threading.RLock(), SimpleQueue[str]()
 
     def release(self, count: int, step: Callable[[], None], interrupts: Interrupts) -> None:
@@ -136,7 +166,7 @@ class Jobs:
         with self.lock:
             for worker in self.workers:
                 if all_of_them or not worker.drawn:
-                    worker.process.kill()
+                    worker.child.process.kill()
 
     def _work(self) -> None:
         """Run workers, one after another if they die, until there is nothing left for one."""
@@ -148,7 +178,7 @@ class Jobs:
                 try:
                     self._serve(worker)
                 finally:
-                    worker.end()
+                    worker.child.stop()
                     with self.lock:
                         self.workers.discard(worker)
                     self._bury(worker)
@@ -161,43 +191,41 @@ class Jobs:
         with self.lock:
             return bool(self.fresh or self.again) and not self.shared.reason
 
-    def _started(self) -> Worker | None:
+    def _started(self) -> _Worker | None:
         try:
-            worker = Worker.start()
+            worker = _Worker(Child(TARGET, one_thread=True))
         except OSError:
             self._stop(UNSTARTED)
             return None
         with self.lock:
             self.workers.add(worker)
             if self.shared.reason:
-                worker.process.kill()
+                worker.child.process.kill()
         return worker
 
-    def _serve(self, worker: Worker) -> None:
+    def _serve(self, worker: _Worker) -> None:
         """Answer the calls of a worker until it ends."""
-        calls, answers = worker.process.stdout, worker.process.stdin
+        channel = worker.child.channel
         with suppress(*ENDED):
-            if calls is None or answers is None:
-                return
-            send(answers, self.setup)
+            channel.send(None, self.setup)
             while True:
-                call = pickle.load(calls)  # noqa: S301  see the module `calls`
+                call = heard(channel)
                 worker.ready = True
-                send(answers, pickle.dumps(self._answered(worker, call)))
+                send(channel, self._answered(worker, call))
                 with self.lock:
                     if self.shared.reason and not worker.drawn:
-                        worker.process.kill()
+                        worker.child.process.kill()
                         return
 
-    def _answered(self, worker: Worker, call: Call) -> object:
+    def _answered(self, worker: _Worker, call: Call) -> object:
         try:
-            if call.name in OWNERS:
-                return OWNERS[call.name](self.owner, self.tasks[worker.last], *call.given, **call.more)
             return CALLS[call.name](self, worker, *call.given, **call.more)
         except Exception as error:  # noqa: BLE001  it is the photo's error, as without workers
-            return Raised.of(error)
+            return error
 
-    def _next(self, worker: Worker, *done: Any) -> Given | None:
+    # What workers call for
+
+    def _next(self, worker: _Worker, *done: Any) -> Given | None:
         """Give out a photo, if there is another just now; with the last one written, a worker is `done`."""
         if done:
             self._done(worker, *done)
@@ -216,25 +244,25 @@ class Jobs:
         task = self.tasks[place]
         return task, self.run.copies.get(task.source), self.run.found.seen.get(task.output)
 
-    def _stopped(self, worker: Worker, output: Path) -> str:
+    def _stopped(self, worker: _Worker, output: Path) -> str:
         """Let a photo be drawn, unless the run has been stopped."""
         with self.lock:
             worker.last = self.places[output]
             (worker.refused if self.shared.reason else worker.drawn).add(worker.last)
             return self.shared.reason
 
-    def _open(self, worker: Worker, folder: Path) -> object:
+    def _open(self, worker: _Worker, folder: Path) -> object:
         with self.lock:
             self.shared.open(folder)
             return self.shared.made[folder]
 
     def _done(
-        self, worker: Worker, output: Path, entry: Entry, seen: list[Any], reason: str, found: Seen | None
+        self, worker: _Worker, output: Path, entry: Entry, seen: list[Any], reason: str, found: Seen | None
     ) -> None:
         """Take what became of a photo; of one that was not to be drawn any more, nothing."""
         place = self.places[output]
         self.run.found.add(output, found)
-        self.owner.forget(self.tasks[place])
+        self._forget(self.tasks[place])
         with self.lock:
             worker.holds.discard(place)
             worker.drawn.discard(place)
@@ -247,7 +275,7 @@ class Jobs:
         self.made[place] = made
         self.inbox.put(MADE)
 
-    def _bury(self, worker: Worker) -> None:
+    def _bury(self, worker: _Worker) -> None:
         """Decide what becomes of the photos that a worker held when it ended."""
         with self.lock:
             self.unstarted = 0 if worker.ready else self.unstarted + 1
@@ -255,13 +283,89 @@ class Jobs:
                 self._stop(UNSTARTED)
         for place in sorted(worker.holds):
             task = self.tasks[place]
-            entry = self.owner.died(task, drawn=place in worker.drawn)
+            entry = self._died(task, drawn=place in worker.drawn)
             with self.lock:
                 tried = self.deaths[place] = self.deaths.get(place, 0) + 1
                 if entry is not None or (tried >= TRIES and not self.shared.reason):
-                    self._keep(place, _Made(entry or self.owner.lost(task)))
+                    self._keep(place, _Made(entry or self._lost(task)))
                 else:
                     self.again.append(place)
+
+    def _debit(self, worker: _Worker, *given: Any, **more: Any) -> int:
+        """Debit the price of a photo, as `Budget.debit`; return the number of the payment.
+
+        From here on the photo is paid for, also if its worker died while it waited.
+        """
+        task, ledger = self.tasks[worker.last], self.ledger
+        number, payment = next(self._numbers), ledger.debit(*given, **more)  # type: ignore[union-attr]
+        self.run.paid.add(task.output)
+        self._payments[number] = _Paid(task, payment)
+        return number
+
+    def _stored(self, worker: _Worker, number: int, sha256: str) -> None:
+        """Let the ledger know the file of a release."""
+        paid = self._payments[number]
+        paid.payment.stored(sha256)
+        paid.sha256 = sha256
+
+    def _knows(self, worker: _Worker, subject: str, sha256: str) -> bool:
+        """Whether a subject paid for a file from the ledger."""
+        return bool(self.ledger.knows(subject, sha256))  # type: ignore[union-attr]
+
+    def _check_regions(self, worker: _Worker, covered: Covered) -> None:
+        """Raise `RegionsDiffer` if the photo was released with other regions before."""
+        self.ledger.check_regions(covered)  # type: ignore[union-attr]
+
+    def _sign(self, worker: _Worker, data: bytes) -> bytes:
+        """Return the signature of a certificate by the run's key."""
+        return bytes(self.run.choices.sign.private.sign(data))  # type: ignore[union-attr]
+
+    def _mark(self, worker: _Worker, data: bytes) -> bytes:
+        """Return the signature of a manifest."""
+        return bytes(self.run.choices.mark.sign(data))  # type: ignore[union-attr]
+
+    # What becomes of photos of which workers died
+
+    def _forget(self, task: Task) -> None:
+        """Let go of the payments of a photo that is done."""
+        for number in [number for number, paid in [*self._payments.items()] if paid.task is task]:
+            del self._payments[number]
+
+    def _died(self, task: Task, *, drawn: bool) -> Entry | None:
+        """Clean up after a worker that died of, or beside, a photo; return its entry if nothing is to be
+        drawn for it any more: it was written, or paid for.
+        """
+        tidy(task.output.parent)
+        sha256 = ""
+        for paid in [paid for paid in [*self._payments.values()] if paid.task is task]:
+            sha256 = paid.sha256 or sha256
+        self._forget(task)
+        entry = self._written(task, sha256) if drawn else None
+        return self._lost(task) if entry is None and task.output in self.run.paid else entry
+
+    def _written(self, task: Task, sha256: str) -> Entry | None:
+        """Return the entry of a photo that was written before its worker died, if it was."""
+        certificate: Certificate | None = None
+        with suppress(DPVeilError):
+            here = task.remote is not None or os.path.lexists(task.output)
+            certificate = same(task, self.run.choices) if here else None
+        if certificate is None or certificate.output is None:
+            return None
+        if self.run.choices.force and certificate.output.sha256 != sha256:
+            return None  # it may be an earlier one
+        with suppress(DPVeilError):  # else it waits for the next run
+            deliver(task, self.run.choices)
+        report = Report(self.run.report.options)
+        report.done(RELEASED, task, task.output, certificate)
+        return report.entries.pop()
+
+    def _lost(self, task: Task) -> Entry:
+        """Return the entry of a photo of which workers died."""
+        report, hint = Report(self.run.report.options), "try it alone, with {jobs}"
+        if task.output in self.run.paid:
+            hint = "it was paid for, and releasing it again costs again"
+        report.fail(task, DPVeilError(DIED, hint=hint, arguments={"jobs": "jobs=1"}))
+        return report.entries.pop()
 
 
 CALLS: Final[dict[str, Callable[..., object]]] = {
@@ -270,8 +374,14 @@ CALLS: Final[dict[str, Callable[..., object]]] = {
     "stop": lambda jobs, worker, reason: jobs._stop(reason),
     "open": Jobs._open,
     "done": Jobs._done,
+    "debit": Jobs._debit,
+    "stored": Jobs._stored,
+    "knows": Jobs._knows,
+    "check_regions": Jobs._check_regions,
+    "sign": Jobs._sign,
+    "mark": Jobs._mark,
 }
-"""What a worker can call for, besides what the owner does."""
+"""What a worker can call for."""
 
 
 def _advise(path: Path) -> None:

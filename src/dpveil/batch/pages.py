@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,24 +10,17 @@ from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, Final
 
-import numpy as np
-
 from dpveil.batch.state import Stamp
-from dpveil.core.photo import Grid, Photo
+from dpveil.core.photo import Photo
 from dpveil.core.urls import Url
 from dpveil.errors import InvalidParameter
-from dpveil.io import read_bytes
-from dpveil.io.pdf import Pdf
+from dpveil.io.document import PDF, Document
 from dpveil.io.pdf_written import DPI
-from dpveil.io.received import opened, without_blocking
+from dpveil.io.received import opened
 from dpveil.io.refused import Refused
-from dpveil.io.screening import check_pixels
 from dpveil.io.tar import Member
-from dpveil.io.tiff_pages import tiff_page, tiff_pages
 from dpveil.release.documents import MOST_PAGES, page_name
 
-CHANGED: Final = ("has changed since the run began", "run it again")
-PDF: Final = ".pdf"
 TIFFS: Final = frozenset({".tif", ".tiff"})
 MOST_FILE: Final = 1 << 30
 """Largest document in bytes."""
@@ -91,8 +83,10 @@ def may_be_document(path: Path) -> bool:
 
 def _several(path: Path) -> bool:
     try:
-        with opened(path) as (file, status):
-            return len(tiff_pages(file, status.st_size)) > 1
+        status = path.stat()
+        return Document(path, (status.st_size, status.st_mtime_ns)).pages > 1
+    except OSError:
+        return False
     except Refused:
         return False  # reading it tells what is wrong
 
@@ -107,7 +101,7 @@ def pages_of(path: Path, scan: Scan) -> tuple[Stamp, Iterator[Member]]:
         if status.st_size > MOST_FILE:
             raise Refused(f"has {status.st_size:,} bytes, and at most {MOST_FILE:,} are read", "split it")
         whole = digest(file)
-    count = _opened(path, stamp).count
+    count = _opened(path, stamp).pages
     if count < 1:
         raise Refused("has no pages", "get an intact copy")
     return stamp, (
@@ -134,60 +128,12 @@ def digest(file: BinaryIO) -> bytes:
 def read_page(path: Path, stamp: Stamp, member: Member, dpi: int, name: str, max_pixels: int) -> Photo:
     """Return a page as a photo, always in colour if it is drawn, as its colours may be what is protected.
 
-    Raises `Refused` and `PhotoError`.
+    Raises `Refused`.
     """
-    return _opened(path, stamp).photo(member.start, dpi, name, max_pixels)
-
-
-@dataclass(frozen=True, eq=False)
-class _Pdf:
-    pdf: Pdf
-
-    @property
-    def count(self) -> int:
-        return self.pdf.pages
-
-    def photo(self, number: int, dpi: int, name: str, max_pixels: int) -> Photo:
-        width, height, levels, few = self.pdf.draw(number - 1, dpi, max_pixels)
-        check_pixels(width, height, max_pixels)
-        grid = Grid.without_blocks("palette" if few else "PDF")
-        return Photo(np.frombuffer(levels, np.uint8).reshape(height, width, 3), grid)
-
-
-@dataclass(frozen=True, eq=False)
-class _Tiff:
-    path: Path
-    stamp: Stamp
-    places: tuple[int, ...]
-
-    @property
-    def count(self) -> int:
-        return len(self.places)
-
-    def photo(self, number: int, dpi: int, name: str, max_pixels: int) -> Photo:
-        with opened(self.path) as (file, status):
-            if (status.st_size, status.st_mtime_ns) != self.stamp:
-                raise Refused(*CHANGED)
-            page = tiff_page(file, status.st_size, self.places[number - 1], max_pixels)
-        return read_bytes(page, name, max_pixels=max_pixels)
+    found = _opened(path, stamp).draw(member.start - 1, dpi, max_pixels)
+    return Photo(found.levels, found.grid, found.notes)
 
 
 @lru_cache(maxsize=2)
-def _opened(path: Path, stamp: Stamp) -> _Pdf | _Tiff:
-    """Return an open document, as pages are read one after another; raises `Refused`."""
-    try:
-        file: BinaryIO = open(path, "rb", opener=without_blocking)  # noqa: SIM115  closed with the document
-    except OSError as error:
-        raise Refused(f"cannot be read ({error.strerror})", "check the name") from error
-    try:
-        status = os.fstat(file.fileno())
-        if (status.st_size, status.st_mtime_ns) != stamp:
-            raise Refused(*CHANGED)
-        if path.suffix.lower() == PDF:
-            return _Pdf(Pdf(file))
-        found = _Tiff(path, stamp, tuple(tiff_pages(file, status.st_size)))
-    except BaseException:
-        file.close()
-        raise
-    file.close()
-    return found
+def _opened(path: Path, stamp: Stamp) -> Document:
+    return Document(path, stamp)

@@ -13,8 +13,8 @@ from typing import BinaryIO, Final
 
 from dpveil.batch.choices import Choices
 from dpveil.batch.state import Stamp
-from dpveil.core.certificate import MOST_BYTES
-from dpveil.core.certificate_text import parse_certificate
+from dpveil.core.certificate import parse_certificate
+from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.urls import Url
 from dpveil.errors import CertificateError, OutputError
 from dpveil.io import is_present, most_bytes, received

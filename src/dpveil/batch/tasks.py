@@ -17,12 +17,13 @@ from dpveil.batch.archives import ARCHIVES, archive_of
 from dpveil.batch.inside import Shard, inside, pages_inside
 from dpveil.batch.numbering import NAMED, number_of, numbered
 from dpveil.batch.objects import named, photos_below
-from dpveil.batch.pages import ALL, PDF, Scan, is_document, may_be_document
+from dpveil.batch.pages import ALL, Scan, is_document, may_be_document
 from dpveil.batch.state import State, key_of
 from dpveil.batch.task import Task
 from dpveil.core.urls import Url
 from dpveil.errors import InvalidParameter, UsageError, meant
 from dpveil.io import FORMATS, format_of
+from dpveil.io.document import PDF
 from dpveil.io.folders import UNWRITTEN, identity, is_folder, is_link, real, walk
 from dpveil.io.names import shown
 from dpveil.io.writing import refusal

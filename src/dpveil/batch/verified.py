@@ -11,9 +11,9 @@ from dpveil.accounting.meaning import check_strength_name
 from dpveil.batch.archives import ARCHIVES, Archive, archive_of
 from dpveil.batch.document import verify_document
 from dpveil.batch.held import Held
-from dpveil.batch.pages import PDF
 from dpveil.errors import UnknownName
 from dpveil.io import MAX_PIXELS, is_present
+from dpveil.io.document import PDF
 from dpveil.io.folders import is_link
 from dpveil.io.received import opened
 from dpveil.io.refused import COPY, LINK, Refused, Unread

@@ -15,8 +15,8 @@ from dpveil.io.folders import real
 from dpveil.io.names import format_of, quoted, shown
 from dpveil.noise.bits import SECURE
 from dpveil.release.verified import Verification
+from dpveil.synthesis.certificate import SetCertificate
 from dpveil.synthesis.names import SHEET
-from dpveil.synthesis.saving import SetVerification
 
 CHECK: Final = (
     "a card is made of what dpveil verify finds publishable: mend the folder, or leave the file out"
@@ -72,14 +72,11 @@ def releases(folder: Path, found: Sequence[Verification]) -> tuple[Listed, ...]:
     return tuple(sorted((_listed(folder, one) for one in found), key=lambda one: one.name))
 
 
-def pictures(found: SetVerification) -> tuple[Listed, ...]:
+def pictures(stated: SetCertificate) -> tuple[Listed, ...]:
     """Return the files of a synthetic set, sorted by name.
 
-    Raises `CertificateError` unless it is consistent and made from secure bits.
+    Raises `CertificateError` unless it is made from secure bits.
     """
-    stated = found.certificate
-    if stated is None or not found.consistent:
-        raise CertificateError("; ".join(found.problems), hint=CHECK)
     if stated.bits != SECURE:
         raise CertificateError(f"the set was made from {stated.bits} bits", hint=CHECK)
     names = sorted(stated.files)

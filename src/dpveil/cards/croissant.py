@@ -19,7 +19,7 @@ from dpveil.accounting.meaning import strength
 from dpveil.cards.contents import Listed
 from dpveil.cards.terms import context
 from dpveil.cards.totals import Totals
-from dpveil.core.certificate import this_tool
+from dpveil.core.envelope import this_tool
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.numbers import Json
 from dpveil.errors import BudgetRefused

@@ -15,7 +15,6 @@ import typer
 from dpveil.cli import exits, say
 from dpveil.cli.api_key import api_key_app
 from dpveil.cli.card import card_command
-from dpveil.cli.certificate import certificate_app
 from dpveil.cli.command import Command, Commands, Packaged, elsewhere
 from dpveil.cli.compare import compare_command
 from dpveil.cli.demo import demo_command
@@ -31,7 +30,6 @@ from dpveil.cli.obfuscate import obfuscate_command
 from dpveil.cli.options import MethodCommand, help_page
 from dpveil.cli.serve import serve_command
 from dpveil.cli.synthesize import synthesize_command
-from dpveil.cli.train import train_command
 from dpveil.cli.verify import verify_command
 from dpveil.cli.video import video_app
 from dpveil.errors import DPVeilError, InstallationWarning
@@ -65,7 +63,7 @@ app.command("synthesize", cls=Command, short_help="Make a synthetic data set of 
 app.command("card", cls=Command, short_help="Write a data-set card of releases, per person and per file.")(
     card_command
 )
-app.command("train", cls=Command, short_help="Learn a model of faces from public images.")(train_command)
+app.command("train", cls=Packaged, short_help="Learn a model of faces from public images.")(elsewhere)
 app.command("audit", cls=Packaged, short_help="Check that the code keeps what it promises.")(elsewhere)
 app.command("install", cls=Command, short_help="Install what finds faces and their landmarks.")(
     install_command
@@ -81,9 +79,6 @@ app.add_typer(
 )
 app.add_typer(
     mechanism_app, cls=Commands, name="mechanism", short_help="Release numbers that stay in their range."
-)
-app.add_typer(
-    certificate_app, cls=Commands, name="certificate", short_help="Write certificates in other forms."
 )
 app.add_typer(
     key_app, cls=Commands, name="key", short_help="Make keys that sign certificates, and show whose they are."

@@ -151,26 +151,27 @@ def _read(
 ) -> tuple[Sequence[Listed], Totals, SetCertificate | None]:
     """Return the verified files of a folder, their totals, and the certificate of a synthetic set."""
     from dpveil.accounting.meaning import check_strength_name
-    from dpveil.cards.contents import pictures, releases
+    from dpveil.cards.contents import CHECK, pictures, releases
     from dpveil.cards.totals import of_set, totals
-    from dpveil.cli import verify_set
     from dpveil.cli.verify import results
     from dpveil.io.names import quoted, shown
     from dpveil.release.keys import trusted_keys
+    from dpveil.synthesis.saving import is_set
+    from dpveil.verifying import SetVerification, verify
 
     at_least, trust, max_pixels = asked
     trusted: Sequence[PublicKey] | None = trusted_keys(trust or None)
     least = None if at_least is None else check_strength_name(at_least)
-    if not verify_set.is_set(folder):
+    if not is_set(folder):
         _check_no_sets(folder)
         files = releases(folder, [*results([folder], max_pixels, least, trusted)])
         return files, totals(files, _people(people, column, files, folder)), None
-    found = verify_set.verified(folder)
-    files = pictures(found)
-    if found.certificate is None or (why := verify_set.refused(found, least, trusted=trusted is not None)):
-        raise CertificateError(f"{quoted(shown(folder))}: {why}", hint=verify_set.hint_of(why))
-    plan = found.certificate.plan
-    return files, of_set(plan.guarantee, plan.pictures), found.certificate
+    found = verify(folder, at_least=least, trust=trusted)
+    if not isinstance(found, SetVerification) or found.certificate is None or not found.sound:
+        why = found.refused or found.untrusted or "; ".join(found.problems)
+        raise CertificateError(f"{quoted(shown(folder))}: {why}", hint=CHECK)
+    made = found.certificate
+    return pictures(made), of_set(made.composition, made.plan.pictures), made
 
 
 def _check_no_sets(folder: Path) -> None:

@@ -156,8 +156,9 @@ def _looked_up(ledger: Ledger, path: Path, problem: str) -> Iterator[dict[str, A
 
 def _of_file(ledger: Ledger, path: Path, problem: str) -> dict[str, Any]:
     """Return who paid for a file, by its own hash, or why it is not as it was paid for."""
-    from dpveil.cli.verify_set import is_set, of_a_set
+    from dpveil.cli.verify_set import of_a_set
     from dpveil.io.refused import Refused
+    from dpveil.synthesis.saving import is_set
     from dpveil.verifying import verify
 
     told: dict[str, Any] = {"output": str(path)}
@@ -203,11 +204,11 @@ def digest_of(release: Path) -> str:
     """
     from hashlib import sha256
 
-    from dpveil.cli.verify_set import is_set
     from dpveil.io.folders import is_link
     from dpveil.io.received import opened
     from dpveil.io.refused import COPY, LINK, Refused
     from dpveil.synthesis.names import NAME
+    from dpveil.synthesis.saving import is_set
 
     path = release / NAME if is_set(release) else release
     if is_link(path):
@@ -237,11 +238,10 @@ def paying_for(ledger: Ledger, release: Path) -> set[int]:
 
 
 def _of_set(release: Path) -> Promise:
-    from dpveil.cli import verify_set
+    from dpveil.synthesis.saving import read_set
 
-    made = verify_set.verified(release)
-    stated = None if made.certificate is None else made.certificate.plan.guarantee
-    return [stated] if stated is not None else [], "; ".join(made.problems)
+    made, problems = read_set(release)
+    return [] if made is None else [made.composition], "; ".join(problems)
 
 
 def _of_release(found: Verification) -> Promise:

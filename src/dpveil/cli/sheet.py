@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, ImageDraw, ImageFont
 
-from dpveil.core.certificate import PUBLISHABLE
+from dpveil.core.envelope import PUBLISHABLE
 from dpveil.core.region import Box
 
 SIDE: Final = 264

@@ -35,8 +35,7 @@ class Payer:
 
     def check_new(self, out: Path) -> None:
         """Raise `OutputError` unless `out` is free for a new set, or may be the set of an earlier run."""
-        from dpveil.cli.verify_set import is_set
-        from dpveil.synthesis.saving import check_new
+        from dpveil.synthesis.saving import check_new, is_set
 
         if self._key is None or not is_set(out):
             check_new(out)
@@ -121,22 +120,22 @@ def _there(found: tuple[str, ...], plan: Plan, out: Path) -> SetCertificate:
     Raises `DPVeilError` for any other, which says where the paid set is, or how to know it.
     """
     from dpveil.io.names import quoted, shown
-    from dpveil.synthesis.saving import verify
+    from dpveil.synthesis.saving import read_set
 
     if not _is_paid(out, found):
         raise _elsewhere(found, out)
-    made, own = verify(out), plan.parameters()
+    (made, problems), own = read_set(out), plan.parameters()
     problem = f"{shown(out)} is the set that was paid for this key, but"
-    if made.certificate is None or not made.consistent:
+    if made is None or problems:
         hint = (
             "get an intact copy of it, which costs nothing, or choose another --key, for a set that is paid"
         )
-        raise DPVeilError(f"{problem} {quoted(made.problems[0])}", hint=hint)
-    stated = made.certificate.plan.parameters()
+        raise DPVeilError(f"{problem} {quoted(problems[0])}", hint=hint)
+    stated = made.plan.parameters()
     if other := [_setting(name, stated[name]) for name in own if stated[name] != own[name]]:
         hint = "ask for these settings, or choose another --key and another --out, for a set that is paid"
         raise DPVeilError(f"{problem} it was made with other settings: {', '.join(other)}", hint=hint)
-    return made.certificate
+    return made
 
 
 def _setting(name: str, value: object) -> str:
@@ -168,8 +167,8 @@ def _beside(out: Path) -> list[Path]:
 def _is_paid(place: Path, found: tuple[str, ...]) -> bool:
     """Whether a set with one of these hashes is at a place."""
     from dpveil.cli.ledger_check import digest_of
-    from dpveil.cli.verify_set import is_set
     from dpveil.io.refused import Refused
+    from dpveil.synthesis.saving import is_set
 
     with suppress(Refused):
         return is_set(place) and digest_of(place) in found

@@ -80,12 +80,6 @@ def verify_command(
     sets, others = verify_set.split(outputs)
     counts, lines, waiting = Counts(), _Lines(others, least, silent=json), 0
     with Entries(kept=json) as good, Entries(kept=json) as bad:
-        for found in map(verify_set.verified, sets):
-            why = verify_set.refused(found, least, trusted=trusted is not None)
-            counts.add_set(found, why)
-            if not json:
-                say.answer(verify_set.line(found, why))
-            (good if found.consistent and not why else bad).add(verify_set.entry(found, why))
         for result in results(others, max_pixels, least, trusted, sets):
             counts.add(result)
             lines.add(result)
@@ -167,15 +161,17 @@ def results(
     trusted: Sequence[PublicKey] | None,
     sets: Collection[Path] = (),
 ) -> Iterator[Verification]:
-    """Yield the verification of every target outside of `sets`, each once, as soon as it is done.
+    """Yield the verification of all `sets`, and of every target outside of them, each once, as it is done.
 
     Of a WebDataset shard, Parquet file or PDF, it is that of everything in it.
     """
     from dpveil.cli.verify_set import of_a_set
     from dpveil.release.saving import image_path
     from dpveil.release.verified import Verification
-    from dpveil.verifying import verify_each
+    from dpveil.verifying import verify, verify_each
 
+    for made in sets:
+        yield verify(made, at_least=least, trust=trusted)
     seen: set[Path] = set()
     for path, problem in targets(outputs, sets):
         image = image_path(path) or path
@@ -198,8 +194,8 @@ def targets(outputs: Iterable[Path], sets: Collection[Path] = ()) -> Iterator[tu
     left out, as that is verified as a whole.
     """
     from dpveil.batch.archives import ARCHIVES
-    from dpveil.batch.pages import PDF
     from dpveil.io import FORMATS
+    from dpveil.io.document import PDF
     from dpveil.io.folders import UNWRITTEN, is_folder, is_link, walk
     from dpveil.release.saving import SUFFIX
 
@@ -221,17 +217,23 @@ def targets(outputs: Iterable[Path], sets: Collection[Path] = ()) -> Iterator[tu
 
 
 def _entry(result: Verification) -> dict[str, Any]:
-    from dpveil.batch.pages import PDF
     from dpveil.cli.verify_words import promise
+    from dpveil.io.document import PDF
     from dpveil.release.saving import certificate_path
+    from dpveil.synthesis.names import NAME
+    from dpveil.verifying import SetVerification
 
     certificate, document = result.certificate, result.inside
-    if document is None or document.suffix.lower() != PDF:
-        document = result.path
+    if isinstance(result, SetVerification):
+        beside = result.path / NAME
+    elif document is None or document.suffix.lower() != PDF:
+        beside = certificate_path(result.path)
+    else:
+        beside = certificate_path(document)
     entry: dict[str, Any] = {
         "output": str(result.path),
         **({} if result.inside is None else {"inside": str(result.inside)}),
-        "certificate": str(certificate_path(document)),
+        "certificate": str(beside),
         "status": "untrusted" if result.status == "consistent" and result.untrusted else result.status,
         "publishable": result.publishable,
         "objections": list(result.objections),

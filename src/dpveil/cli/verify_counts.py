@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dpveil.release.verified import Verification
-    from dpveil.synthesis.saving import SetVerification
 
 KEEP_APART = "they may be originals, so keep them apart from what you publish"
 UNPUBLISHABLE = "nothing here is publishable, although it is what its certificate says"
@@ -33,13 +32,6 @@ class Counts:
         self.publishable += result.publishable
         self.failed += not bare and not result.sound
         self.bare += [result.path] * bare
-
-    def add_set(self, found: SetVerification, why: str) -> None:
-        """Count one data set; `why` says why it is not good enough, if it is consistent."""
-        sound = found.consistent and not why
-        self.sound += sound
-        self.publishable += sound and found.certificate is not None and found.certificate.publishable
-        self.failed += not sound
 
     def summary(self, least: str | None) -> str:
         """Return all numbers in one line."""

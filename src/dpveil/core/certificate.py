@@ -1,99 +1,45 @@
-"""The certificate: what was released, what is promised and what is not, as canonical JSON."""
+"""The certificate of a photo: what was released, what is promised and what is not, as data."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib.metadata import version
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, cast
 
-from dpveil.core.guarantee import Guarantee, counted
+from dpveil.core.distance import Distance
+from dpveil.core.envelope import (
+    PUBLISHABLE,
+    UNREADABLE,
+    Envelope,
+    malformed,
+    parse,
+    stated_composition,
+    stated_signature,
+    this_tool,
+)
+from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope, counted
 from dpveil.core.numbers import Json
-from dpveil.core.origin import REDUCED
+from dpveil.core.origin import REDUCED, Origin
 from dpveil.core.parameters import check_count
-from dpveil.core.region import RegionRecord
+from dpveil.core.region import Box, RegionRecord
 from dpveil.core.signature import Signature
 from dpveil.errors import CertificateError
 
-SCHEMA: Final = "dpveil.certificate/1"
 OTHERS: Final = "others"
 """The `if_none` by which what one finder does not find is passed over where another finds something."""
 UNPROTECTED: Final = "UNPROTECTED: this is a copy of the original and carries no guarantee"
 SEEDED: Final = "NOT FOR PUBLICATION: made with a seeded bit source, so whoever guesses the seed undoes it"
 
-MOST_BYTES: Final = 1 << 24
-"""Largest certificate in bytes; MOST_REGIONS regions take up to 10 MB."""
 MOST_REGIONS: Final = 10_000
 """Most regions, requested finders, missing finders and post-processing steps of one release."""
-PUBLISHABLE: Final = frozenset({"strong", "moderate", "weak"})
-"""Strengths of the composed guarantee with which a release may be published."""
 FEW_COLOURS: Final = "the source's few colours may show what is hidden"
 """The objection to releases of sources whose palette or bit depth escapes (`shown_by_colours`)."""
 MANIFEST: Final = "c2pa"
 """The kind of manifest that may be part of a picture's file."""
 CHANNELS: Final = (1, 3)
 """Numbers of channels of grey and colour photos."""
-UNSEALED: Final = ("checksum", "signature")
-"""Members of a certificate that its checksum is not of."""
-LINE: Final = "\n  "
-"""What each of its members begins with."""
-_quoted: Final = json.encoder.encode_basestring
-_single: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
-
-
-@cache
-def this_tool() -> str:
-    """Return the name and version of this program, as certificates state it."""
-    return f"dpveil {version('dpveil')}"
-
-
-def checksum(data: Mapping[str, Json]) -> str:
-    """Return the SHA-256 in hexadecimal of a certificate's canonical form without `checksum` and `signature`.
-
-    It detects edits of fields that no number depends on, such as a block size. It is not a signature:
-    anybody can recompute it. It is the same whether the certificate is signed or not.
-    """
-    rest = {name: value for name, value in data.items() if name not in UNSEALED}
-    return hashlib.sha256(canonical(rest).encode()).hexdigest()
-
-
-def canonical(data: Mapping[str, Json]) -> str:
-    """Return the canonical JSON text: sorted keys, indented by two spaces, one newline at the end.
-
-    It is that of `json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False)`, in half its time.
-    Raises `ValueError` for NaN and infinities, and `TypeError` for what is no JSON.
-    """
-    return _written(data, "\n") + "\n"
-
-
-def sealed(data: Mapping[str, Json]) -> str:
-    """Return the canonical text of a certificate's object and its checksum, which is added or replaced."""
-    members = {name: f"{_quoted(name)}: {_written(value, LINE)}" for name, value in data.items()}
-    rest = _joined({name: text for name, text in members.items() if name not in UNSEALED})
-    return _joined(members | {"checksum": f'"checksum": "{hashlib.sha256(rest.encode()).hexdigest()}"'})
-
-
-def _joined(members: Mapping[str, str]) -> str:
-    return "{" + LINE + ("," + LINE).join(members[name] for name in sorted(members)) + "\n}\n"
-
-
-def _written(value: object, line: str) -> str:
-    """Return the JSON of a value that begins in a line with this break and indentation."""
-    if isinstance(value, str):
-        return _quoted(value)
-    if type(value) is int:
-        return repr(value)
-    deeper = line + "  "
-    if isinstance(value, dict):
-        parts = [f"{_quoted(name)}: {_written(value[name], deeper)}" for name in sorted(value)]
-        return "{" + deeper + ("," + deeper).join(parts) + line + "}" if parts else "{}"
-    if isinstance(value, list | tuple):
-        parts = [_written(each, deeper) for each in value]
-        return "[" + deeper + ("," + deeper).join(parts) + line + "]" if parts else "[]"
-    return "null" if value is None else _single(value)
+NO_SENTENCES: Final = Scope("")
+"""The scope of a guarantee as a certificate states it: who shows it makes the sentences."""
 
 
 def shown_by_colours(regions: Iterable[RegionRecord]) -> bool:
@@ -132,8 +78,8 @@ class Output:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Certificate:
-    """A release described by data and sentences; `to_text` is its canonical form, byte for byte.
+class Certificate(Envelope):
+    """The release of a photo described by data; `to_text` is its canonical form, byte for byte.
 
     `guarantees` and `regions` run in parallel, one entry per protected region. `composition` is their total
     for the photo (None for a copy) and `strength` its rating: strong, moderate, weak, "practically none", or
@@ -141,9 +87,13 @@ class Certificate:
     not found and stay in the clear, `post_processing` the steps applied after the draw in each region.
     `if_none` is `OTHERS` if what is missing was to be passed over, and else None.
     `terms` are what the licences of the trained files that it names allow, by those names.
+    `pose` are yaw and pitch in degrees if the faces are shown in a chosen pose. `warnings` are sentences for
+    who looks at the release; like scopes of guarantees they are made anew, and are in no certificate.
     `output` is None until the release is saved. `signature` is None for one that is not signed, which detects
     inconsistency, not forgery. Source: docs, "Certificate".
     """
+
+    kind: ClassVar[str] = "photo"
 
     method: str | None
     parameters: Mapping[str, Json]
@@ -157,7 +107,8 @@ class Certificate:
     missing: tuple[str, ...] = ()
     if_none: str | None = None
     post_processing: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+    pose: tuple[float, float] | None = None
     terms: Mapping[str, str] = field(default_factory=dict)
     output: Output | None = None
     tool: str = ""
@@ -193,11 +144,6 @@ class Certificate:
         return self.missing if self.if_none is None else ()
 
     @property
-    def publishable(self) -> bool:
-        """Whether there are no `objections` to publishing the release."""
-        return not self.objections
-
-    @property
     def objections(self) -> tuple[str, ...]:
         """Why the release should not be published, in a few words each; empty if it may be.
 
@@ -228,35 +174,123 @@ class Certificate:
             "bits": self.bits,
         }
 
-    def to_json(self) -> dict[str, Json]:
-        """Return the JSON object, with the keys of the published schema."""
-        data = self.unsealed()
-        return data | {"checksum": checksum(data)}
-
-    def unsealed(self) -> dict[str, Json]:
-        """Return the JSON object without its checksum."""
-        signed = {} if self.signature is None else {"signature": self.signature.to_json()}
-        passing = {} if self.if_none is None else {"if_none": self.if_none}
-        data: dict[str, Json] = {
-            "schema": SCHEMA,
-            "tool": self.tool,
+    def members(self) -> dict[str, Json]:
+        """Return what is stated about a photo."""
+        given: dict[str, Json] = {
+            "if_none": self.if_none,
+            "pose": None if self.pose is None else list(self.pose),
+            "terms": dict(self.terms) or None,
+        }
+        return {
             **self.settings,
             "missing": list(self.missing),
-            "publishable": self.publishable,
             "strength": self.strength,
-            "guarantees": [guarantee.to_json() for guarantee in self.guarantees],
+            "guarantees": [guarantee.numbers() for guarantee in self.guarantees],
             "regions": [region.to_json() for region in self.regions],
-            "composition": None if self.composition is None else self.composition.to_json(),
+            "composition": stated_composition(self.composition),
             "accountant": self.accountant,
-            "warnings": list(self.warnings),
             "output": None if self.output is None else self.output.to_json(),
+            **{name: value for name, value in given.items() if value is not None},
         }
-        return data | passing | ({"terms": dict(self.terms)} if self.terms else {}) | signed
 
-    def to_text(self) -> str:
-        """Return the certificate's canonical text (`canonical`)."""
-        return sealed(self.unsealed())
 
-    def unsigned_text(self) -> str:
-        """Return the canonical text without the signature: that which is signed."""
-        return replace(self, signature=None).to_text()
+def parse_certificate(text: str) -> Certificate:
+    """Return the certificate of a photo of which `text` is the canonical form; see `parse`."""
+    return parse(text, Certificate, _certificate)
+
+
+def parse_guarantee(data: object) -> Guarantee:
+    """Return the guarantee that a received JSON object states; raises `CertificateError`.
+
+    >>> parse_guarantee({})
+    Traceback (most recent call last):
+    ...
+    dpveil.errors.CertificateError: the certificate is malformed: it states no guarantee: get an intact ...
+    """
+    try:
+        return _guarantee(data)
+    except CertificateError:
+        raise
+    except UNREADABLE as error:
+        raise malformed("it states no guarantee") from error
+
+
+def _certificate(data: dict[str, Any]) -> Certificate:
+    pose = tuple(_list(data["pose"])) if "pose" in data else None
+    return Certificate(
+        method=None if data["method"] is None else _text(data["method"]),
+        parameters={name: _single(value) for name, value in _object(data["parameters"]).items()},
+        request=_texts(data["request"]),
+        guarantees=tuple(_guarantee(entry) for entry in _list(data["guarantees"])),
+        composition=None if data["composition"] is None else _guarantee(data["composition"]),
+        accountant=_text(data["accountant"]),
+        bits=_text(data["bits"]),
+        post_processing=_texts(data["post_processing"]),
+        pose=None if pose is None else (float(pose[0]), float(pose[1])),
+        terms={name: _text(terms) for name, terms in _object(data.get("terms", {})).items()},
+        output=None if data["output"] is None else _output(_object(data["output"])),
+        tool=data["tool"],
+        regions=tuple(_record(entry) for entry in _list(data["regions"])),
+        strength=None if data["strength"] is None else _text(data["strength"]),
+        missing=_texts(data["missing"]),
+        if_none=_text(data["if_none"]) if "if_none" in data else None,
+        signature=stated_signature(data),
+    )
+
+
+def _output(data: dict[str, Any]) -> Output:
+    needed = {name: data[name] for name in ("width", "height", "channels")}
+    manifest = _text(data["manifest"]) if "manifest" in data else None
+    return Output(_text(data["sha256"]), _text(data["format"]), **needed, manifest=manifest)
+
+
+def _record(data: Any) -> RegionRecord:
+    x, y, w, h = _list(_object(data)["box"])
+    return RegionRecord(Box(x, y, w, h), Origin.from_json(_object(data["origin"])), data["masked"])
+
+
+def _guarantee(data: Any) -> Guarantee:
+    relation = _object(_object(data)["relation"])
+    if _text(data["kind"]) not in KINDS:
+        raise malformed("a guarantee is of an unknown kind")
+    numbers: dict[str, Any] = {name: data[name] for name in KINDS[data["kind"]]}
+    if "broken_by" in numbers:
+        numbers["broken_by"] = _texts(numbers["broken_by"])
+    if "metric" in numbers:
+        numbers["metric"] = _text(numbers["metric"])
+    if "distance" in data:
+        numbers["distance"] = Distance.from_json(_object(data["distance"]))
+    scope = NO_SENTENCES
+    if "scope" in data:
+        words = _object(data["scope"])
+        scope = Scope(_text(words["covers"]), _texts(words["in_the_clear"]))
+    between = Relation(_text(relation["name"]), relation.get("m"))
+    return Guarantee(kind=data["kind"], relation=between, scope=scope, **numbers)
+
+
+def _object(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise malformed("an object is expected")
+    return value
+
+
+def _list(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise malformed("a list is expected")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise malformed("a text is not text")
+    return value
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(_text(entry) for entry in _list(value))
+
+
+def _single(value: object) -> Json:
+    if isinstance(value, list | dict):
+        raise malformed("a parameter is not a single value")
+    return cast(Json, value)

@@ -145,7 +145,7 @@ class Guarantee:
 
     kind: str
     relation: Relation
-    scope: Scope
+    scope: Scope = field(compare=False)
     epsilon: Fraction | None = None
     delta: Fraction | None = None
     rho: Fraction | None = None
@@ -216,14 +216,18 @@ class Guarantee:
         zeros["diameter"] = "without end" if self.diameter is None else "0"
         return form.format(**{**zeros, **numbers, "relation": self.relation, "metric": self.metric})
 
-    def to_json(self) -> dict[str, Json]:
-        """Return the JSON object of a certificate: only the fields of this kind."""
+    def numbers(self) -> dict[str, Json]:
+        """Return the JSON object of a certificate: only the fields of this kind, and no sentence."""
         data: dict[str, Json] = {"kind": self.kind, "relation": self.relation.to_json()}
         for name in KINDS[self.kind]:
             value = getattr(self, name)
             data[name] = to_json(value) if isinstance(value, Fraction) else _plain(value)
         measured = {} if self.distance is None else {"distance": self.distance.to_json()}
-        return data | measured | {"scope": self.scope.to_json()}
+        return data | measured
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the numbers with the sentences of the scope, for who is shown them."""
+        return self.numbers() | {"scope": self.scope.to_json()}
 
 
 def _plain(value: str | tuple[str, ...] | None) -> Json:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from dpveil.core.certificate import MOST_BYTES, Certificate
-from dpveil.core.certificate_text import parse_certificate
+from dpveil.core.certificate import Certificate, parse_certificate
+from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.photo import Photo
 from dpveil.errors import CertificateError, DPVeilError, OutputError
 from dpveil.io import (

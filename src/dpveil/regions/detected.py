@@ -13,7 +13,6 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float32, UInt8
 
-from dpveil.assets.apart import Apart
 from dpveil.assets.detector_files import DetectorFile
 from dpveil.core.certificate import MOST_REGIONS
 from dpveil.core.numbers import to_json
@@ -87,13 +86,16 @@ class Detected(Things):
         return self.margin
 
     def prepare(self) -> None:
-        """Read the file, and run its network once on grey, before any photo is read.
+        """Read the file, and run its network twice on grey, before any photo is read.
 
-        Raises `InvalidParameter` for a file that is no such network, and `UnknownName` for a class.
+        What it finds has to follow from the photo, so it has to find the same. Raises `InvalidParameter` for
+        a file that is no such network, and `UnknownName` for a class.
         """
         self._numbers()
         try:
-            self._run(np.full((64, 64, 3), GREY, np.uint8))
+            first, again = (self._run(np.full((64, 64, 3), GREY, np.uint8))[0] for _ in range(2))
+            if first.shape != again.shape or not np.allclose(first, again, rtol=1e-3):
+                raise RegionError("it draws random numbers", hint=layouts.REMEDY)
         except RegionError as error:
             raise InvalidParameter(
                 "detector model", str(self.model), f"cannot be used: {error.message}", hint=layouts.REMEDY
@@ -120,7 +122,7 @@ class Detected(Things):
         file = self._file
         seen, ratio = letterbox(image, file.height, file.width)
         try:
-            outputs = self._network.all(seen)
+            outputs = file.network.all(seen)
         except ModelError as error:
             raise RegionError(f"the detector did not run: {error.message}", hint=layouts.REMEDY) from error
         return layouts.read(outputs, file.height, file.width, len(file.names) or None), ratio
@@ -143,10 +145,6 @@ class Detected(Things):
     @cached_property
     def _file(self) -> DetectorFile:
         return DetectorFile.of(Path(str(self.model)))
-
-    @cached_property
-    def _network(self) -> Apart:
-        return Apart("everything", self._file.contents)
 
 
 def noun(name: str, number: float) -> str:

@@ -6,34 +6,38 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from dpveil.accounting.compose import compose, union
-from dpveil.accounting.meaning import strength
-from dpveil.core.certificate import PUBLISHABLE, Certificate, canonical, sealed, this_tool
-from dpveil.core.certificate_text import parse_certificate
+from dpveil.accounting.meaning import NONE, strength
+from dpveil.core.certificate import Certificate, parse_certificate
+from dpveil.core.envelope import (
+    PUBLISHABLE,
+    Envelope,
+    canonical,
+    check_hash,
+    parse,
+    stated_composition,
+    stated_signature,
+    this_tool,
+)
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.numbers import Json
 from dpveil.core.origin import FACE, TEXT
 from dpveil.core.signature import Signature
-from dpveil.core.stated_json import loads
-from dpveil.errors import INTACT, CertificateError, DPVeilError, UnsupportedRelation
+from dpveil.errors import INTACT, CertificateError, UnsupportedRelation
 from dpveil.io.pdf_written import DPI, Sheet
-from dpveil.release.keys import PublicKey, SigningKey
+from dpveil.release.keys import PublicKey
 from dpveil.release.origins import kind_of
 
-SCHEMA: Final = "dpveil.document-certificate/1"
-UNIT: Final = "page"
-"""What each guarantee is of; that of the document is the sum over its pages."""
 MOST_BYTES: Final = 1 << 26
 """Largest certificate of a document, in bytes."""
 MOST_PAGES: Final = 2000
 """Most pages of one document."""
 COVERS: Final = "what is covered in {} pages, each as its certificate says"
 COUNT: Final = "the number of pages, and the size of each"
-MEMBERS: Final = frozenset(
-    {"schema", "tool", "unit", "output", "pages", "composition", "strength", "publishable", "checksum"}
-)
+NO_SUM: Final = "no sum over its pages"
+"""The objection to documents of which a page is a copy, or whose pages' promises cannot be added."""
 MOST_NAMED: Final = 4
 """Most pages that are named by their numbers."""
 TEXT_STAYS: Final = "text was not looked for, and stays readable"
@@ -63,11 +67,13 @@ class Page:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DocumentCertificate:
+class DocumentCertificate(Envelope):
     """What a released document promises: `to_text` is its canonical form, byte for byte.
 
     `sha256` and `size` are those of the PDF file's bytes, and `dpi` its resolution in pixels per inch.
     """
+
+    kind: ClassVar[str] = "document"
 
     sha256: str
     size: int
@@ -148,43 +154,28 @@ class DocumentCertificate:
             yield TEXT_STAYS + (f" on {paged(legible)}" if len(legible) < len(drawn) else "")
 
     @property
-    def publishable(self) -> bool:
-        """Whether every page may be published, and the sum over them is at least weak."""
-        pages = all(page.certificate.publishable for page in self.pages)
-        return pages and self.composition is not None and self.strength in PUBLISHABLE
-
-    def signed(self, key: SigningKey) -> DocumentCertificate:
-        """Return it with a signature by `key`."""
-        return replace(self, signature=key.signature(self._unsigned()))
-
-    def is_signed(self) -> bool:
-        """Whether its signature, if it has one, is one of it."""
-        return self.signature is None or self.signature.fits(self._unsigned())
+    def objections(self) -> tuple[str, ...]:
+        """Why the document should not be published: what is objected to pages, and to their sum."""
+        reasons = dict.fromkeys(text for page in self.pages for text in page.certificate.objections)
+        if self.composition is None:
+            return (*reasons, NO_SUM)
+        return (*reasons, *((NONE,) * (self.strength not in PUBLISHABLE)))
 
     def signed_by(self, keys: Sequence[PublicKey]) -> bool:
         """Whether it names one of these keys as its signer's."""
         return self.signature is not None and self.signature.public_key in [key.data.hex() for key in keys]
 
-    def _unsigned(self) -> str:
-        return replace(self, signature=None).to_text()
-
-    def to_text(self) -> str:
-        """Return the canonical text."""
-        total = self.composition
-        data: dict[str, Json] = {
-            "schema": SCHEMA,
-            "tool": self.tool,
-            "unit": UNIT,
+    def members(self) -> dict[str, Json]:
+        """Return what is stated about a document."""
+        return {
             "output": {"sha256": self.sha256, "format": "pdf", "bytes": self.size, "dpi": self.dpi},
             "pages": [
                 {"page": page.number, "bytes": page.size, "certificate": page.certificate.to_json()}
                 for page in self.pages
             ],
-            "composition": None if total is None else total.to_json(),
+            "composition": stated_composition(self.composition),
             "strength": self.strength,
-            "publishable": self.publishable,
         }
-        return sealed(data if self.signature is None else data | {"signature": self.signature.to_json()})
 
 
 def paged(numbers: Sequence[int]) -> str:
@@ -227,30 +218,13 @@ def number_of(name: str) -> int:
 
 
 def parse_document(text: str) -> DocumentCertificate:
-    """Return the certificate of which `text` is the canonical form; its content is untrusted.
-
-    What it says of its pages together is computed again. Raises `CertificateError` for any other text.
-    """
-    try:
-        found = _document(loads(text))
-        again = found.to_text()
-    except CertificateError:
-        raise
-    except (DPVeilError, ValueError, KeyError, TypeError, RecursionError, MemoryError) as error:
-        raise CertificateError(MALFORMED, hint=INTACT) from error
-    if again != text:
-        problem = "the certificate was edited: its text or checksum is not what dpveil wrote"
-        raise CertificateError(problem, hint=f"do not rely on it; {INTACT}")
-    return found
+    """Return the certificate of a document of which `text` is the canonical form; see `parse`."""
+    return parse(text, DocumentCertificate, _document)
 
 
 def _document(data: dict[str, Any]) -> DocumentCertificate:
-    output, signature = data["output"], data.get("signature")
-    numbers = [output["bytes"], output["dpi"]]
-    named = isinstance(output["sha256"], str) and isinstance(data["tool"], str)
-    if data["schema"] != SCHEMA or data.keys() - {"signature"} != MEMBERS or not named:
-        raise ValueError("no certificate of a document")
-    if not all(map(_counts, numbers)) or output["dpi"] not in DPI:
+    output = data["output"]
+    if not all(map(_counts, (output["bytes"], output["dpi"]))) or output["dpi"] not in DPI:
         raise ValueError("no size")
     if not 0 < len(data["pages"]) <= MOST_PAGES:
         raise ValueError("no number of pages")
@@ -263,12 +237,12 @@ def _document(data: dict[str, Any]) -> DocumentCertificate:
     if any(one.number >= other.number for one, other in pairwise(pages)):
         raise ValueError("no order of pages")
     return DocumentCertificate(
-        sha256=output["sha256"],
+        sha256=check_hash(output["sha256"]),
         size=output["bytes"],
         dpi=output["dpi"],
         pages=pages,
         tool=data["tool"],
-        signature=None if signature is None else Signature(signature["public_key"], signature["value"]),
+        signature=stated_signature(data),
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from dpveil.core.certificate import Certificate
+from dpveil.core.envelope import Envelope, Sealed
 from dpveil.core.signature import Signature, fingerprint, flaw, message
 from dpveil.errors import InvalidParameter, OutputError
 from dpveil.io import is_present, received, write_together
@@ -141,15 +141,12 @@ class SigningKey:
     def _of(cls, private: Ed25519PrivateKey) -> Self:
         return cls(PublicKey(private.public_key().public_bytes_raw()), private)
 
-    def signed(self, certificate: Certificate) -> Certificate:
+    def signed(self, certificate: Sealed) -> Sealed:
         """Return the certificate with this key's signature, in the place of any other."""
-        return replace(certificate, signature=self.signature(certificate.unsigned_text()))
+        value = self.private.sign(message(certificate.unsigned_text())).hex()
+        return replace(certificate, signature=Signature(self.public.data.hex(), value))  # type: ignore[type-var]
 
-    def signature(self, text: str) -> Signature:
-        """Return this key's signature of a certificate with this unsigned text."""
-        return Signature(self.public.data.hex(), self.private.sign(message(text)).hex())
-
-    def has_signed(self, certificate: Certificate) -> bool:
+    def has_signed(self, certificate: Envelope) -> bool:
         """Return whether the certificate names this key as its signer; `verify` checks its signature."""
         stated = certificate.signature
         return stated is not None and stated.public_key == self.public.data.hex()

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from dpveil.catalogue import stated
-from dpveil.core.certificate import Certificate, this_tool
+from dpveil.core.certificate import Certificate
+from dpveil.core.envelope import this_tool
 from dpveil.errors import DPVeilError, InvalidParameter, OutputError, UsageError
 from dpveil.io import MAX_PIXELS, encode, read_bytes
 from dpveil.io.picture_only import only_picture

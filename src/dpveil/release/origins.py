@@ -158,10 +158,10 @@ def _problem(record: RegionRecord, kind: str, output: Output, *, heads: bool) ->
         return "is no face, and the finder of faces found it"
     if origin.finder.partition(" ")[0] in (*BY_REQUEST, DETECTED):
         return _found_problem(record, kind)
-    if kind == WHOLE and origin.kind != WHOLE:
-        return "is not the whole photo, which was asked for"
-    if kind == OBJECT and origin.kind != OBJECT:
-        return "is no object, which was asked for"
+    if kind in SURE and not heads and origin.kind not in SURE:
+        return f"is not the {kind} that was asked for"
+    if kind in (WHOLE, OBJECT) and origin.kind != kind:
+        return f"is not the {kind} that was asked for"
     if kind == MASK and record.masked is None:
         return "has no mask, and one was asked for"
     box = origin.finder.partition(" ")[0]  # of a region with a mask, beside the mask

@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from dpveil.core.certificate import MOST_BYTES, Certificate, Output
-from dpveil.core.certificate_text import parse_certificate
+from dpveil.core.certificate import Certificate, Output, parse_certificate
+from dpveil.core.envelope import MOST_BYTES
 from dpveil.errors import INTACT, CertificateError, PhotoError
 from dpveil.io import FORMATS, most_bytes, read_bytes
 from dpveil.io.containers import format_name

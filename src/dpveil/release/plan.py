@@ -121,11 +121,11 @@ class Plan:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """The certificate's warnings, except those about the bit source."""
+        """The warnings that follow from what the certificate states, except those about the bit source."""
         missing = tuple(words.MISSING.format(description) for description in self.missing)
         if self.quote is None:
-            return (UNPROTECTED, *self.notes)
-        return (*self.quote.warnings(), *self.notes, *missing)
+            return (UNPROTECTED,)
+        return (*self.quote.warnings(), *missing)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -139,7 +139,8 @@ class Plan:
         placed = () if self.placement is None else self.placement.notes
         kept = stays(self.request, () if self.quote is None else self.quote.regions)
         left = map(Aside, (*kept, *passed_notes(self.passed)))
-        return (*self.method.notes, *self.photo.notes, *self.grown, *whole, *alone, *placed, *left, *unseen)
+        about = (*self.notes, *self.method.notes, *self.photo.notes)
+        return (*about, *self.grown, *whole, *alone, *placed, *left, *unseen)
 
     def check_strength(self, least: str | None) -> None:
         """Raise `TooWeak` if the total is below `least` (strong, moderate or weak), a region is missing,

@@ -13,21 +13,25 @@ from typing import Final
 
 from dpveil.accounting import compose
 from dpveil.accounting.meaning import NONE, strength
+from dpveil.catalogue import stated
+from dpveil.core.certificate import UNPROTECTED, Certificate
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.origin import FACE, Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap
-from dpveil.errors import RegionError
+from dpveil.errors import INTACT, CertificateError, RegionError
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
 from dpveil.release.found import passing
 from dpveil.release.whole import about_all
-from dpveil.release.words import CHOSEN, cautions, covers, few_only, shown
+from dpveil.release.words import CHOSEN, MISSING, POSED, bit_cautions, cautions, covers, few_only, shown
 
 ACCOUNTANT: Final = (
     "basic composition in exact rationals; disjoint regions under noise of one scale count as one release"
 )
 NO_ACCOUNTANT: Final = "none"
+MOST_SIZES: Final = 2
+"""Most sizes of regions of a saved release that are checked for pure noise, as each may take seconds."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +143,39 @@ class Quote:
         words = covers(record, self.channels)
         scope = Scope(words, cost.scope.in_the_clear + clear)
         return replace(cost, scope=scope)
+
+
+def quote_of(certificate: Certificate) -> Quote:
+    """Return the quote that a certificate's method, parameters and regions give, computed anew.
+
+    Raises `CertificateError` for one that describes no file, and what `stated` raises for unknown methods.
+    """
+    output = certificate.output
+    if output is None:
+        raise CertificateError("the certificate describes no file", hint=INTACT)
+    return Quote(
+        stated(certificate.method, certificate.parameters),
+        certificate.regions,
+        width=output.width,
+        height=output.height,
+        channels=output.channels,
+        passed=certificate.passed_over,
+    )
+
+
+def with_sentences(certificate: Certificate, quote: Quote | None = None) -> Certificate:
+    """Return a saved certificate with the sentences that this version makes of its data.
+
+    These are the scopes of its guarantees and its `warnings`. Regions of all but the first MOST_SIZES sizes
+    are not checked for pure noise.
+    """
+    if not certificate.guarantees:
+        return replace(certificate, warnings=(UNPROTECTED,))
+    missing = tuple(MISSING.format(text) for text in certificate.exposed)
+    quote = quote or quote_of(certificate)
+    posed = () if certificate.pose is None else (POSED.format(*certificate.pose),)
+    warnings = (*bit_cautions(certificate.bits), *quote.warnings(sizes=MOST_SIZES), *missing, *posed)
+    return replace(certificate, guarantees=quote.guarantees, composition=quote.total, warnings=warnings)
 
 
 def quote_of_sizes(method: Method, sizes: Sequence[Size]) -> Quote:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from jaxtyping import UInt8
 
-from dpveil.core.certificate import MANIFEST, MOST_BYTES, Certificate, Output
+from dpveil.core.certificate import MANIFEST, Certificate, Output
+from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.guarantee import counted
 from dpveil.core.urls import Url
 from dpveil.errors import CertificateError, OutputError, UsageError
@@ -34,6 +35,7 @@ from dpveil.mechanisms.placement import Image, Pose
 from dpveil.release.keys import SigningKey, signing_key
 from dpveil.release.pair import parsed
 from dpveil.release.payment import Payment
+from dpveil.release.words import POSED
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -41,12 +43,8 @@ if TYPE_CHECKING:
     from dpveil.release.marking import Marker
 
 SUFFIX: Final = ".certificate.json"
-RENDERED_AS: Final = "the faces are shown in a chosen pose, yaw "
-RENDERED: Final = (
-    RENDERED_AS + "{yaw:g}° and pitch {pitch:g}°, from the draw of another release: pictures of one draw cost"
-    " no more than one of them"
-)
-"""The warning of a release that was rendered again."""
+CLIPS: Final = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "mkv", ".webm": "webm"}
+"""Formats of released clips, by suffix."""
 
 
 def certificate_path(image: str | Path) -> Path:
@@ -68,6 +66,16 @@ def image_path(path: Path) -> Path | None:
         return path
     name = path.name.removesuffix(SUFFIX)
     return path.with_name(name) if name.strip(".") else None
+
+
+def is_clip(path: Path) -> bool:
+    """Whether a path has the name of a clip in one of `CLIPS`, or that of the certificate of one.
+
+    >>> is_clip(Path("private.mp4")), is_clip(Path("private.mp4.certificate.json")), is_clip(Path("a.png"))
+    (True, True, False)
+    """
+    clip = image_path(path)
+    return clip is not None and clip.suffix.lower() in CLIPS
 
 
 def is_release(path: Path) -> bool:
@@ -149,9 +157,9 @@ class Release:
         asked = Pose.of(pose)
         image = self.again(asked)
         image.flags.writeable = False
-        words = RENDERED.format(yaw=asked.yaw, pitch=asked.pitch)
-        earlier = (text for text in self.certificate.warnings if not text.startswith(RENDERED_AS))
-        certificate = replace(self.certificate, warnings=(*earlier, words))
+        pose, before = (float(asked.yaw), float(asked.pitch)), self.certificate
+        earlier = before.warnings if before.pose is None else before.warnings[:-1]
+        certificate = replace(before, pose=pose, warnings=(*earlier, POSED.format(*pose)))
         return replace(self, image=image, certificate=certificate)
 
     def save(

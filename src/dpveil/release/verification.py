@@ -5,7 +5,6 @@ inconsistency, not forgery.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,22 +14,22 @@ from typing import Final
 
 from dpveil.accounting.meaning import at_least as enough
 from dpveil.accounting.meaning import check_strength_name
-from dpveil.catalogue import stated
-from dpveil.core.certificate import SEEDED, UNPROTECTED, Certificate, Output
-from dpveil.core.guarantee import Guarantee, Scope
+from dpveil.core.certificate import Certificate, Output
+from dpveil.core.guarantee import Guarantee
 from dpveil.errors import INTACT, CertificateError, DPVeilError
 from dpveil.io import MAX_PIXELS, is_present, received
 from dpveil.io.names import check_path, quoted
 from dpveil.io.refused import Refused
+from dpveil.mechanisms.placement import Pose
 from dpveil.postprocessing import stated as stated_step
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.pair import Pair, parsed
-from dpveil.release.quote import NO_ACCOUNTANT, Quote
+from dpveil.release.quote import NO_ACCOUNTANT, quote_of, with_sentences
 from dpveil.release.requests import passing_problems, place_problems, request_problems
 from dpveil.release.saving import certificate_path, image_path, read_certificate
 from dpveil.release.trust import judged
 from dpveil.release.verified import Verification
-from dpveil.release.words import MISSING, bit_cautions, few_only
+from dpveil.release.words import few_only
 
 FORGED: Final = (
     "its signature is not one of this certificate by the key that it names: one of them was altered, or the"
@@ -38,10 +37,6 @@ FORGED: Final = (
 )
 MOST_PROBLEMS: Final = 20
 """Most problems that are reported."""
-MOST_SIZES: Final = 2
-"""Most sizes of regions for which the warning of pure noise is recomputed, as each may take seconds."""
-TOOL: Final = re.compile(r"dpveil [0-9][0-9A-Za-z.+!-]{0,60}")
-"""The name and version of this program."""
 UNFORESEEN: Final = "the certificate cannot be recomputed"
 
 Trusted = PublicKey | str | Path | Sequence[PublicKey | str | Path] | None
@@ -121,6 +116,7 @@ def _verified(pair: Pair, stated: Callable[[], Certificate], max_pixels: int) ->
     sound = "consistent" if certificate.guarantees else "unprotected"
     if problems:
         return Verification(image, "inconsistent", problems, certificate)
+    certificate = with_sentences(certificate)
     few = certificate.composition is not None and few_only(certificate.composition) in certificate.warnings
     return Verification(image, sound, (), certificate, few)
 
@@ -166,19 +162,13 @@ def _problems(pair: Pair | None, certificate: Certificate, max_pixels: int) -> I
 
 def _text_problems(certificate: Certificate, output: Output, max_pixels: int) -> Iterator[str]:
     """Yield contradictions within the certificate itself, before anything is recomputed."""
-    if certificate.signature is not None and not certificate.signature.fits(certificate.unsigned_text()):
+    if not certificate.signature_fits():
         yield FORGED
     size = {"width": output.width, "height": output.height}
     if output.width * output.height > max_pixels:
         yield f"the certificate is of a photo of more than the limit of {max_pixels:,} pixels"
     wrong = [(r.in_words(), problem) for r in certificate.regions if (problem := r.problem(**size))]
     yield from (f"the region {words} {problem}" for words, problem in wrong)
-    if not TOOL.fullmatch(certificate.tool):
-        yield f"the certificate was written by {certificate.tool!r}, not by dpveil"
-    for text in (SEEDED, UNPROTECTED):
-        due = certificate.bits == "seeded" if text == SEEDED else not certificate.guarantees
-        if (text in certificate.warnings) != due:
-            yield f"the warning {text.split(':')[0]!r} {'is missing' if due else 'does not belong here'}"
     yield from passing_problems(certificate)
     if certificate.guarantees and not wrong:
         yield from request_problems(certificate, output)
@@ -197,19 +187,13 @@ def _copy_problems(certificate: Certificate, output: Output) -> Iterator[str]:
 
 
 def _promise_problems(certificate: Certificate, output: Output) -> Iterator[str]:
-    method = stated(certificate.method, certificate.parameters)
+    quote = quote_of(certificate)
+    method = quote.method
     if json.dumps(method.parameters(), sort_keys=True) != json.dumps(
         dict(certificate.parameters), sort_keys=True
     ):
         yield "the parameters are not written as the method writes them"
     yield from place_problems(certificate, output, method)
-    size = {"width": output.width, "height": output.height, "channels": output.channels}
-    quote = Quote(
-        method,
-        certificate.regions,
-        **size,
-        passed=certificate.passed_over,
-    )
     for record, told, due in zip(certificate.regions, certificate.guarantees, quote.guarantees, strict=True):
         if told != due:
             yield _difference(record.label, told, due)
@@ -224,17 +208,11 @@ def _promise_problems(certificate: Certificate, output: Output) -> Iterator[str]
         yield "the post-processing is not written as its steps write it"
     if certificate.accountant != quote.accountant:
         yield f"the accountant {certificate.accountant!r} is unknown"
-    needed = (*bit_cautions(certificate.bits), *quote.warnings(sizes=MOST_SIZES))
-    needed += tuple(MISSING.format(text) for text in certificate.exposed)
-    warned = frozenset(certificate.warnings)
-    yield from (f"the warning {text!r} is missing" for text in needed if text not in warned)
+    if certificate.pose is not None and (method.name != "latent" or Pose.of(certificate.pose) is None):
+        yield f"the faces of {method.name} have one pose"
 
 
 def _difference(what: str, stated: Guarantee | None, expected: Guarantee) -> str:
     if str(stated) == str(expected):
-        numbers = stated is not None and replace(stated, scope=Scope("")) == replace(
-            expected, scope=Scope("")
-        )
-        wrong = "the words of its scope are" if numbers else "a number is"
-        return f"{what}: {wrong} not what the parameters and regions give"
+        return f"{what}: a number is not what the parameters and regions give"
     return f"{what}: the certificate states {stated}, and the parameters and regions give {expected}"

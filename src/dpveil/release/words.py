@@ -1,4 +1,4 @@
-"""Every sentence of certificates about regions and costs, generated from data and never parsed."""
+"""Every sentence about regions and costs, made of a certificate's data by the version that shows it."""
 
 from __future__ import annotations
 
@@ -61,6 +61,10 @@ STORED_SO: Final = {"palette": "a palette", "PDF": "pages"}
 OVERLAP: Final = "{} and {} overlap: each reads the original, so their costs add"
 LARGE_DELTA: Final = Fraction(1, 100)
 """A certificate warns of any δ above this."""
+POSED: Final = (
+    "the faces are shown in a chosen pose, yaw {:g}° and pitch {:g}°, from the draw of another release:"
+    " pictures of one draw cost no more than one of them"
+)
 MISSING: Final = "NOT FOUND: {}; what it would have protected is released as it is"
 """Warns that a requested region was not found and stays in the clear, as `if_none` allowed."""
 FEW: Final = (

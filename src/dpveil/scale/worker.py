@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import os
 import platform
 import secrets
 import time
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -20,14 +22,19 @@ from dpveil.core.urls import Status, Url, place, remade
 from dpveil.datasets.cache import KEY, Cache
 from dpveil.datasets.releaser import ENDS, Releaser
 from dpveil.errors import DPVeilError, InvalidParameter, OutputError, PhotoError, UsageError
-from dpveil.io import is_present
+from dpveil.io import is_present, locking
 from dpveil.io.names import shown
+from dpveil.io.writing import refusal
 from dpveil.mechanisms.method import Method
-from dpveil.scale.alarm import Alarm
+from dpveil.processes import limited
 from dpveil.scale.outcomes import Log, Outcomes, name
 from dpveil.scale.row import Row
-from dpveil.scale.tries import FOLDER, MOST, Tries
 
+FOLDER: Final = "tries"
+MOST: Final = 2
+"""How many processes may die of a row."""
+PAUSE: Final = 0.05
+"""Seconds between two attempts to get a row that another process has."""
 SECONDS: Final = 100
 """The usual limit of the time for one photo: shorter than others wait for a lock that its process holds."""
 OTHERS: Final = (errno.EBUSY, errno.EEXIST)
@@ -143,7 +150,7 @@ class Worker:
 
     def __init__(self, setup: Setup, *, own: bool = False) -> None:
         self._setup = setup
-        self._alarm = Alarm(setup.seconds) if own else None
+        self._timed = partial(limited, setup.seconds) if own else nullcontext
         self._tries = Tries(Path(setup.store) / FOLDER, setup.run)
         self._stopped: Exception | None = None
         self._log: Log | None = None
@@ -170,8 +177,6 @@ class Worker:
         """Close the worker's files."""
         if self._log is not None:
             self._log.close()
-        if self._alarm is not None:
-            self._alarm.close()
 
     def _row(self, key: str, stamp: str, content: object) -> Row:
         try:
@@ -202,7 +207,7 @@ class Worker:
         with self._tries.of(cache.name(name(key, ""))) as before:
             if before >= MOST:
                 raise DPVeilError(DIED, hint=ALONE)
-            path = self._releaser.release(content, row=key, timed=self._alarm or nullcontext).path
+            path = self._releaser.release(content, row=key, timed=self._timed).path
         return "" if path is None else f"{path.parent.name}/{path.name}"
 
     def _named(self, called: str, stamp: str) -> Path:
@@ -212,3 +217,65 @@ class Worker:
             return remade(called, Status(*map(int, stamp.split())), False, None)
         check_apart(self._releaser.ledger_files, [found])
         return found
+
+
+class Tries:
+    """Counts in `folder`, in one of its folders for each `run`, which all processes of the run share.
+
+    A row has a file with one byte for every process that died of it, and one more while a process has it,
+    which holds the lock beside it: no other process has the row then, so that nobody takes it for dead.
+    Deaths are never taken back, and another run counts from zero.
+    """
+
+    def __init__(self, folder: Path, run: str) -> None:
+        self._folder = folder / run
+
+    @contextmanager
+    def of(self, name: str) -> Iterator[int]:
+        """Have the row `name`, for which others wait; yield how many processes died of it before.
+
+        An interrupt, or a signal that ends the process, counts as a death. Raises `OutputError`, also if
+        another process has the row for too long.
+        """
+        path = self._folder / name[:2] / name[2:]
+        with ExitStack() as stack:
+            try:
+                _lock(path.with_name(f"{path.name}.lock"), stack)
+                before = _counted(path)
+            except OSError as error:
+                raise refusal(path, error) from error
+            try:
+                yield before
+            except Exception:
+                _take_back(path, before)
+                raise
+            _take_back(path, before)
+
+
+def _lock(path: Path, stack: ExitStack) -> None:
+    until = time.monotonic() + locking.PATIENCE
+    while True:
+        try:
+            stack.enter_context(locking.alone(path))
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() > until:
+                raise
+            time.sleep(PAUSE)
+        else:
+            return
+
+
+def _counted(path: Path) -> int:
+    """Count one more try; return how many there were before."""
+    with path.open("ab") as file:
+        file.write(b".")
+        file.flush()
+        return os.fstat(file.fileno()).st_size - 1
+
+
+def _take_back(path: Path, before: int) -> None:
+    with suppress(OSError):
+        if before:
+            os.truncate(path, before)
+        else:
+            path.unlink()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from dpveil.core.certificate_text import parse_guarantee
+from dpveil.core.certificate import parse_guarantee
 from dpveil.core.covered import Covered
 from dpveil.core.numbers import Json
 from dpveil.errors import AlreadyPaid, BudgetRefused, DPVeilError, RegionsDiffer, UsageError

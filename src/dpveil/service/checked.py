@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from dpveil.core.certificate_text import parse_certificate, parse_guarantee
+from dpveil.core.certificate import parse_certificate, parse_guarantee
 from dpveil.io import FORMATS
 from dpveil.io.containers import format_name
 from dpveil.service.problems import WorkerEnded
-from dpveil.service.wire import MOST_NOTES
 
 if TYPE_CHECKING:
     from dpveil.release.keys import SigningKey
+
+Message = tuple[dict[str, Any], bytes]
+"""What is told, and the bytes that go with it: a photo, or a release."""
+MOST_NOTES: Final = 1 << 16
+"""Most bytes of a release's notes as JSON."""
 
 
 def checked(

@@ -5,22 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-import signal
-import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any, Final
 
-from dpveil.batch.process import ONE_THREAD
-from dpveil.core.environment import passed_on
 from dpveil.errors import DPVeilError, OutputError
+from dpveil.processes import Child
 from dpveil.service import log
+from dpveil.service.checked import Message
 from dpveil.service.limits import Limits
 from dpveil.service.problems import Busy, WorkerEnded, refusal
-from dpveil.service.wire import SMALL, Answers, Message, packed
 
-PROGRAM: Final = "dpveil.service.child"
-"""The module that a worker runs."""
+TARGET: Final = "dpveil.service.worker:serve"
+"""What a worker runs."""
 USUAL: Final = (os.cpu_count() or 1) + 1
 """Workers that keep all cores busy: one more than these, as a worker waits while a release is paid for."""
 START_SECONDS: Final = 120
@@ -29,39 +28,22 @@ PAUSE_SECONDS: Final = 5
 """Seconds before another attempt where a worker cannot be started."""
 
 
-def _environment() -> dict[str, str]:
-    return {**passed_on(), **ONE_THREAD, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-
-
 class Worker:
-    """One process, which is asked one request after another; one that was left in the middle is killed."""
+    """One process, which is asked one request after another; one that was left in the middle is killed.
 
-    def __init__(self, process: asyncio.subprocess.Process, answers: Answers, limits: Limits) -> None:
-        self.process, self.limits = process, limits
+    Nothing that it sends is trusted: it decodes files from strangers.
+    """
+
+    def __init__(self, limits: Limits, target: str) -> None:
+        self.child, self.limits = Child(target, memory=limits.worker_bytes, one_thread=True), limits
         self.talking = self._waits = False
-        self._answers = answers
         self._number: str | None = None
+        self._thread = ThreadPoolExecutor(1, "worker")
 
     @classmethod
-    async def start(cls, limits: Limits, program: str) -> Worker:
-        """Return a new worker that is ready; raises `WorkerEnded` if it does not get there."""
-        pipe, told = os.pipe()
-        answers = Answers(pipe)
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", program, str(limits.worker_bytes)),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=told,
-                stderr=asyncio.subprocess.DEVNULL,  # what libraries print may tell of photos
-                env=_environment(),
-                start_new_session=True,
-            )
-        except BaseException:
-            answers.close()
-            raise
-        finally:
-            os.close(told)
-        worker = cls(process, answers, limits)
+    async def start(cls, limits: Limits, target: str) -> Worker:
+        """Return a new worker that is ready; raises `WorkerEnded` if it does not get there, and `OSError`."""
+        worker = cls(limits, target)
         try:
             await worker._heard(START_SECONDS)
         except BaseException:
@@ -77,18 +59,16 @@ class Worker:
         Every answer repeats a random number of the request: what was said before it is no answer to it.
         """
         self.talking, self._waits, self._number = True, told.get("paid", True), secrets.token_hex(8)
-        await self._send({**told, "number": self._number}, contents, seconds)
-        return await self._answer(seconds)
+        asked = {**told, "number": self._number}
+        return await self._answer(seconds, 0, partial(self.child.channel.send, asked, contents))
 
     async def draw(self, room: int) -> Message:
         """Have a planned release drawn, unless that has begun, and return it; raises as `ask`.
 
         Its certificate and image have `room` bytes together at most.
         """
-        seconds = self.limits.draw_seconds
-        if self._waits:
-            await self._send({"do": "draw"}, b"", seconds)
-        release = _parted(*await self._answer(seconds, room))
+        said = partial(self.child.channel.send, {"do": "draw"}) if self._waits else None
+        release = _parted(*await self._answer(self.limits.draw_seconds, room, said))
         await self.finish()
         return release
 
@@ -99,34 +79,18 @@ class Worker:
         """
         with suppress(DPVeilError):
             if self._waits:
-                await self._send({"do": "drop"}, b"", self.limits.plan_seconds)
+                await self.finish(partial(self.child.channel.send, {"do": "drop"}))
             else:
                 await self._heard(self.limits.draw_seconds, room)
-            await self.finish()
+                await self.finish()
 
-    async def finish(self) -> None:
+    async def finish(self, said: Callable[[], None] | None = None) -> None:
         """Hear that the request is done, after which the next may be asked."""
-        told, _ = await self._heard(self.limits.plan_seconds)
+        told, _ = await self._heard(self.limits.plan_seconds, 0, said)
         self.talking = not told.get("done")
 
-    async def _send(self, told: dict[str, Any], contents: bytes, seconds: float) -> None:
-        stdin = self.process.stdin
-        if stdin is None:
-            raise WorkerEnded
-        parts = packed(told, contents)
-        try:
-            for part in parts if len(contents) > SMALL else (b"".join(parts),):
-                stdin.write(part)
-                if stdin.transport.get_write_buffer_size():
-                    async with asyncio.timeout(seconds):
-                        await stdin.drain()
-        except TimeoutError as error:
-            raise WorkerEnded from error
-        except OSError as error:
-            raise WorkerEnded(died=True) from error
-
-    async def _answer(self, seconds: float, most: int = 0) -> Message:
-        answer, contents = await self._heard(seconds, most)
+    async def _answer(self, seconds: float, most: int, said: Callable[[], None] | None) -> Message:
+        answer, contents = await self._heard(seconds, most, said)
         if "error" in answer:
             if not isinstance(error := answer["error"], dict):
                 raise WorkerEnded
@@ -134,37 +98,48 @@ class Worker:
             raise refusal(error)
         return answer, contents
 
-    async def _heard(self, seconds: float, most: int = 0) -> Message:
-        """Return the next answer to the request, with so many bytes of contents at most."""
+    async def _heard(self, seconds: float, most: int = 0, said: Callable[[], None] | None = None) -> Message:
+        """Say something, and return the next answer to the request, with `most` bytes beside it."""
+
+        def hear() -> Any:
+            if said is not None:
+                said()
+            return self.child.channel.receive(most)
+
         try:
-            answer, contents = await self._answers.receive(most, seconds)
+            async with asyncio.timeout(seconds):
+                message = await asyncio.get_running_loop().run_in_executor(self._thread, hear)
         except TimeoutError as error:
             raise WorkerEnded(slow=seconds) from error
-        except (EOFError, OSError) as error:
+        except OSError as error:
             raise WorkerEnded(died=True) from error
         except ValueError as error:
             raise WorkerEnded from error
-        if answer.pop("number", None) != self._number:
+        if message is None:
+            raise WorkerEnded(died=True)
+        answer, arrays = message
+        if not isinstance(answer, dict) or answer.pop("number", None) != self._number or len(arrays) > 1:
             raise WorkerEnded
         if "failed" in answer:
             kind = answer["failed"] if isinstance(answer["failed"], str) else ""
             raise WorkerEnded(kind=kind[:300], memory=kind == "MemoryError")
-        return answer, contents
+        return answer, arrays[0].tobytes() if arrays else b""
+
+    @property
+    def runs(self) -> bool:
+        """Whether the process has not ended."""
+        return self.child.process.poll() is None
 
     @property
     def usable(self) -> bool:
         """Whether the process runs, waits for a request, and says nothing unasked."""
-        return self.process.returncode is None and not self.talking and self._answers.silent
+        return self.runs and not self.talking and self.child.channel.silent
 
     async def end(self) -> None:
         """Kill the process, whatever it does."""
-        if self.process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-        await self.process.wait()
-        if self.process.stdin is not None:
-            self.process.stdin.close()
-        self._answers.close()
+        self.child.process.kill()
+        self._thread.shutdown(wait=False)
+        await asyncio.to_thread(self.child.end)
 
 
 def _parted(answer: dict[str, Any], contents: bytes) -> Message:
@@ -189,7 +164,7 @@ class Pool:
     """`count` workers, which are started at once; requests wait in line for one, `limits.waiting` at most."""
 
     def __init__(self, count: int, limits: Limits) -> None:
-        self.count, self.limits, self.program = count, limits, PROGRAM
+        self.count, self.limits, self.target = count, limits, TARGET
         self.waiting = self.busy = self.replaced = 0
         self._idle: asyncio.LifoQueue[Worker] = asyncio.LifoQueue()
         self._all: set[Worker] = set()
@@ -198,7 +173,7 @@ class Pool:
     async def start(self) -> None:
         """Start a worker, then begin to start the others; raises `OutputError` if the first cannot start."""
         try:
-            self._add(await Worker.start(self.limits, self.program))
+            self._add(await Worker.start(self.limits, self.target))
         except (WorkerEnded, OSError) as error:
             hint = "release a photo by dpveil obfuscate as the same user, which says more"
             raise OutputError(f"no worker can start: {_reason(error)}", hint=hint) from error
@@ -208,7 +183,7 @@ class Pool:
     @property
     def ready(self) -> bool:
         """Whether a worker runs."""
-        return any(worker.process.returncode is None for worker in self._all)
+        return any(worker.runs for worker in self._all)
 
     @asynccontextmanager
     async def worker(self) -> AsyncIterator[Worker]:
@@ -253,7 +228,7 @@ class Pool:
     async def _started(self) -> None:
         while True:
             try:
-                return self._add(await Worker.start(self.limits, self.program))
+                return self._add(await Worker.start(self.limits, self.target))
             except (WorkerEnded, OSError) as error:
                 log.write("worker not started", reason=_reason(error))
             await asyncio.sleep(PAUSE_SECONDS)

@@ -11,13 +11,14 @@ from dpveil.core.guarantee import counted
 from dpveil.core.numbers import Json
 from dpveil.errors import DPVeilError, InvalidParameter, RegionError
 from dpveil.io import read
+from dpveil.processes import MOST_JSON
 from dpveil.release.plan import Plan, plan
 from dpveil.release.planned import plan_json, size_of
 from dpveil.release.saving import Release
+from dpveil.service.checked import MOST_NOTES, Message
 from dpveil.service.page import planned as page
 from dpveil.service.page.offers import offers
 from dpveil.service.settings import OWN, SEARCH, WORDS, Request
-from dpveil.service.wire import MOST_JSON, MOST_NOTES, Message
 
 DRAW: Final = "draw"
 SPOKEN: Final = {name: name for name in (*OWN, *SEARCH)} | WORDS

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -14,14 +13,15 @@ import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.codecs.base import Crops
-from dpveil.core.certificate import MOST_BYTES
+from dpveil.core.envelope import MOST_BYTES
 from dpveil.errors import INTACT, CertificateError, OutputError, PhotoError
 from dpveil.io import encode, is_present, make_folder, read_bytes, received, write_together
+from dpveil.io.folders import is_folder, is_link
 from dpveil.io.names import quoted, shown
 from dpveil.io.picture_only import only_picture
 from dpveil.io.refused import Refused
 from dpveil.noise.bits import BitSource, kind_of
-from dpveil.synthesis.certificate import SetCertificate, parse
+from dpveil.synthesis.certificate import SetCertificate, parse_set
 from dpveil.synthesis.names import NAME, SHEET, picture_name
 from dpveil.synthesis.plan import Plan
 
@@ -96,41 +96,33 @@ def sheet(pictures: Crops) -> UInt8[np.ndarray, "H W 3"]:
     return np.ascontiguousarray(lines.reshape(rows * height, ACROSS * width, channels))
 
 
-@dataclass(frozen=True)
-class SetVerification:
-    """The result of verifying a data set: its `problems`, one line each, and its certificate if it is one."""
-
-    path: Path
-    problems: tuple[str, ...]
-    certificate: SetCertificate | None = None
-
-    @property
-    def consistent(self) -> bool:
-        """Whether files, certificate and settings agree."""
-        return not self.problems
+def is_set(folder: Path) -> bool:
+    """Whether a path is the folder of a data set: one with a certificate for all of it."""
+    return is_folder(folder) and not is_link(folder) and is_present(folder / NAME)
 
 
-def verify(folder: Path) -> SetVerification:
-    """Return whether a data set is the one that its certificate describes.
+def read_set(folder: Path) -> tuple[SetCertificate | None, tuple[str, ...]]:
+    """Return the certificate of a data set, and in what the folder is not what it describes, a line each.
 
     The promise is computed again from the settings, and every file is compared with its hash; a file that is
-    not listed is a problem. Without a signature this finds inconsistency, not forgery. Nothing in the folder
-    can raise an error.
+    not listed is a problem. Nothing in the folder can raise an error.
     """
     try:
-        certificate = parse(received(folder / NAME, MOST_BYTES).decode())
+        certificate = parse_set(received(folder / NAME, MOST_BYTES).decode())
     except Refused as refusal:
-        return SetVerification(folder, (f"the certificate {refusal.problem}",))
+        return None, (f"the certificate {refusal.problem}",)
     except UnicodeDecodeError:
-        return SetVerification(folder, (f"the certificate is not UTF-8 text: {INTACT}",))
+        return None, (f"the certificate is not UTF-8 text: {INTACT}",)
     except CertificateError as error:
-        return SetVerification(folder, (error.message,))
+        return None, (error.message,)
     found = _problems(folder, certificate)
     first = tuple(islice(found, MOST_PROBLEMS))
-    return SetVerification(folder, (*first, "and more") if next(found, None) else first, certificate)
+    return certificate, (*first, "and more") if next(found, None) else first
 
 
 def _problems(folder: Path, certificate: SetCertificate) -> Iterator[str]:
+    if not certificate.signature_fits():
+        yield "its signature is not one of this certificate by the key that it names"
     try:
         names = sorted(path.name for path in folder.iterdir())
     except OSError as error:

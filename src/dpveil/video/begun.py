@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from dpveil.core.certificate import this_tool
+from dpveil.core.envelope import this_tool
 
 if TYPE_CHECKING:
     from dpveil.video.plan import VideoPlan

@@ -1,34 +1,47 @@
 """The certificate of a clip: one file beside it, written from data alone.
 
-Guarantees, strength, units, warnings and sentences follow from that data, so that reading a certificate
-writes it again and compares the texts. It states nothing of the original that was not paid for: no hash or
+Guarantees, strength and units follow from that data, so that reading a certificate writes it again and
+compares the texts. It states nothing of the original that was not paid for: no hash or
 name of it, and no places, which the clip itself shows rounded.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Final
+from typing import Any, ClassVar, Final
 
-from dpveil.core.certificate import PUBLISHABLE, UNSEALED, canonical, checksum, this_tool
+from dpveil.catalogue import stated
+from dpveil.core.envelope import (
+    PUBLISHABLE,
+    Envelope,
+    check_hash,
+    parse,
+    stated_composition,
+    stated_signature,
+    this_tool,
+)
 from dpveil.core.guarantee import Guarantee, counted
-from dpveil.core.numbers import Json, to_json
-from dpveil.core.signature import Signature, message
-from dpveil.errors import InvalidParameter
+from dpveil.core.numbers import Json, exact, to_json
+from dpveil.core.origin import FACE, KIND, WHOLE
+from dpveil.core.parameters import CEILING
+from dpveil.core.signature import Signature
+from dpveil.errors import CertificateError, InvalidParameter
+from dpveil.io import MAX_PIXELS
 from dpveil.noise.bits import SECURE, SEEDED, UNKNOWN
-from dpveil.release.keys import SigningKey
+from dpveil.postprocessing import stated as stated_step
+from dpveil.release.saving import CLIPS
 from dpveil.release.words import bit_cautions
-from dpveil.video import words
-from dpveil.video.quote import ClipQuote
+from dpveil.video.asked import FIXED, MEAN, ON_LOST, OVER_TIME, check_word, draws_faces
+from dpveil.video.path import POSES
+from dpveil.video.plan_checks import MOST_FRAMES, MOST_TRACKS, check_text, whole
+from dpveil.video.quote import ClipQuote, TrackRecord
+from dpveil.video.track import ENDS
+from dpveil.video.units import LONGEST as LONGEST_EVENT
+from dpveil.video.units import Event
 
-SCHEMA: Final = "dpveil.video-certificate/1"
 BITS: Final = (SECURE, SEEDED, UNKNOWN)
-FORMATS: Final = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "mkv", ".webm": "webm"}
-"""Formats of released clips, by suffix."""
-HASH: Final = re.compile(r"[0-9a-f]{64}")
 LONGEST: Final = 10**9
 """Clips are shorter than so many seconds."""
 
@@ -45,20 +58,21 @@ class ClipOutput:
     seconds: Fraction
 
     def __post_init__(self) -> None:
-        if not HASH.fullmatch(self.sha256):
-            raise InvalidParameter("sha256", None, "is no SHA-256")
-        if self.format not in FORMATS.values():
-            raise InvalidParameter("format", None, "is unknown", hint=f"one of {', '.join(FORMATS)}")
+        check_hash(self.sha256)
+        if self.format not in CLIPS.values():
+            raise InvalidParameter("format", None, "is unknown", hint=f"one of {', '.join(CLIPS)}")
         if not 0 <= self.seconds < LONGEST:
             raise InvalidParameter("seconds", None, "are out of range")
 
 
 @dataclass(frozen=True, kw_only=True)
-class VideoCertificate:
+class VideoCertificate(Envelope):
     """What a released clip promises: the `quote` of its plan, the kind of `bits`, and the file.
 
     `to_text` is its canonical form, byte for byte. Without a signature it shows inconsistency, not forgery.
     """
+
+    kind: ClassVar[str] = "clip"
 
     quote: ClipQuote
     bits: str
@@ -104,11 +118,6 @@ class VideoCertificate:
         return tuple(reason for reason, holds in reasons.items() if holds)
 
     @property
-    def publishable(self) -> bool:
-        """Whether there are no `objections` to publishing the clip."""
-        return not self.objections
-
-    @property
     def settings(self) -> dict[str, Json]:
         """The user's choices but for tracks, as `VideoPlan.settings`."""
         quote, event = self.quote, self.quote.event
@@ -125,26 +134,21 @@ class VideoCertificate:
             "event_times": 1 if event is None else event.times,
         }
 
-    def to_json(self) -> dict[str, Json]:
-        """Return the JSON object."""
+    def members(self) -> dict[str, Json]:
+        """Return what is stated about a clip."""
         quote = self.quote
-        chosen = {n: v for n, v in self.settings.items() if n not in ("event_seconds", "event_times")}
-        data: dict[str, Json] = {
-            "schema": SCHEMA,
-            "tool": self.tool,
-            "wording": words.WORDING,
-            **{name: value for name, value in chosen.items() if name != "keep_audio"},
+        elsewhere = ("event_seconds", "event_times", "keep_audio")
+        return {
+            **{name: value for name, value in self.settings.items() if name not in elsewhere},
             "bits": self.bits,
             "tracks": [track.to_json() for track in quote.tracks],
             "rasters": [None if size is None else list(size) for size in quote.sizes],
-            "guarantees": [guarantee.to_json() for guarantee in quote.guarantees],
-            "composition": self.composition.to_json(),
+            "guarantees": [guarantee.numbers() for guarantee in quote.guarantees],
+            "composition": stated_composition(self.composition),
             "strength": self.strength,
-            "publishable": self.publishable,
             "accountant": quote.accountant,
-            "units": quote.units,
+            "units": quote.unit_numbers,
             "event": None if quote.event is None else quote.event.to_json(),
-            "warnings": list(self.warnings),
             "output": {
                 "sha256": self.output.sha256,
                 "format": self.output.format,
@@ -154,20 +158,99 @@ class VideoCertificate:
                 "seconds": to_json(self.output.seconds),
                 "audio": quote.audio,
             },
+            **({"terms": dict(self.terms)} if self.terms else {}),
         }
-        data |= {"terms": dict(self.terms)} if self.terms else {}
-        signed = {} if self.signature is None else {"signature": self.signature.to_json()}
-        return data | {"checksum": checksum(data)} | signed
 
-    def to_text(self) -> str:
-        """Return the canonical text."""
-        return canonical(self.to_json())
 
-    def unsigned_text(self) -> str:
-        """Return the canonical text without the signature: that which is signed."""
-        return canonical({n: v for n, v in self.to_json().items() if n != UNSEALED[1]})
+def parse_certificate(text: str) -> VideoCertificate:
+    """Return the certificate of a clip of which `text` is the canonical form; see `parse`.
 
-    def signed(self, key: SigningKey) -> VideoCertificate:
-        """Return the certificate with the signature of a key, in the place of any other."""
-        value = key.private.sign(message(self.unsigned_text()))
-        return replace(self, signature=Signature(key.public.data.hex(), value.hex()))
+    Guarantees are computed again from method, parameters, tracks and sizes.
+    """
+    return parse(text, VideoCertificate, _certificate)
+
+
+def _certificate(data: Mapping[str, Any]) -> VideoCertificate:
+    output = data["output"]
+    return VideoCertificate(
+        quote=_quote(data, output),
+        bits=data["bits"],
+        output=ClipOutput(output["sha256"], output["format"], exact(output["seconds"], "seconds")),
+        terms={name: check_text(terms, "terms") for name, terms in data.get("terms", {}).items()},
+        tool=data["tool"],
+        signature=stated_signature(data),
+    )
+
+
+def _quote(data: Mapping[str, Any], output: Mapping[str, Any]) -> ClipQuote:
+    width, height = (whole(output[name], name, 1, MAX_PIXELS) for name in ("width", "height"))
+    if width * height > MAX_PIXELS:
+        raise CertificateError(f"the certificate is of a clip of more than {MAX_PIXELS:,} pixels a frame")
+    frames = whole(output["frames"], "frames", 1, MOST_FRAMES)
+    for name in ("tracks", "rasters", "request", "post_processing"):
+        if not isinstance(data[name], list) or len(data[name]) > MOST_TRACKS:
+            raise CertificateError(f"the certificate has more than {counted(MOST_TRACKS, 'entry')} of {name}")
+    if not isinstance(output["audio"], bool):
+        raise ValueError("neither with nor without sound")
+    method = stated(data["method"], data["parameters"])
+    quote = ClipQuote(
+        method=method,
+        tracks=_tracks(data["tracks"], frames),
+        sizes=tuple(None if size is None else _size(size, width, height) for size in data["rasters"]),
+        request=tuple(check_text(each, "request") for each in data["request"]),
+        post_processing=tuple(stated_step(each).description for each in data["post_processing"]),
+        over_time=check_word("over_time", data["over_time"], OVER_TIME),
+        pose=check_word("pose", data["pose"], POSES),
+        on_lost=check_word("on_lost", data["on_lost"], ON_LOST),
+        audio=output["audio"],
+        width=width,
+        height=height,
+        frames=frames,
+        event=None if data["event"] is None else _event(data["event"], frames),
+    )
+    _check_sizes(quote)
+    return quote
+
+
+def _tracks(listed: list[Any], frames: int) -> tuple[TrackRecord, ...]:
+    tracks = tuple(TrackRecord(**each) for each in listed)
+    before = 0
+    for track in tracks:
+        before = whole(track.number, "number", before + 1, MOST_FRAMES)
+        whole(track.first, "first", 0, whole(track.last, "last", 0, frames - 1))
+        if track.person is not None:
+            whole(track.person, "person", 1, MOST_FRAMES)
+        if not KIND.fullmatch(track.kind) or track.end not in ENDS or not isinstance(track.visible, bool):
+            raise ValueError("a track that cannot be")
+    return tracks
+
+
+def _size(size: list[Any], width: int, height: int) -> tuple[int, int]:
+    across, down = size
+    return whole(across, "width", 1, width), whole(down, "height", 1, height)
+
+
+def _check_sizes(quote: ClipQuote) -> None:
+    """Raise `ValueError` unless each raster is one that a plan reads for such a person."""
+    for group, size in zip(quote.persons, quote.sizes, strict=True):
+        kind = group[0].kind
+        if any(track.kind != kind for track in group):
+            raise ValueError("one person of two kinds")
+        crop = draws_faces(quote.method) and kind != WHOLE
+        if (size is None and not crop) or (size is not None and crop and kind == FACE):
+            raise ValueError("a raster where a crop is read, or none where it is")
+        if kind == WHOLE and size != (quote.width, quote.height):
+            raise ValueError("less than the whole picture")
+        if quote.over_time == MEAN and (len(group) > 1 or kind not in FIXED):
+            raise ValueError("a mean of what moves")
+    if not quote.persons:
+        raise ValueError("nothing is replaced")
+
+
+def _event(data: Mapping[str, Any], frames: int) -> Event:
+    seconds = exact(data["seconds"], "event_seconds")
+    if not 0 < seconds <= LONGEST_EVENT or len(data) != len(("seconds", "times", "frames")):
+        raise ValueError("an event that cannot be")
+    return Event(
+        seconds, whole(data["times"], "times", 1, CEILING), whole(data["frames"], "frames", 1, frames)
+    )

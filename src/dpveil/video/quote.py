@@ -169,7 +169,7 @@ class ClipQuote:
 
     @property
     def units(self) -> dict[str, Json]:
-        """The promise in each unit, as certificates state it."""
+        """The promise in each unit, with sentences for who is shown it."""
         event, why = self.about_event, self.no_event
         told: Json = None
         if event is not None and self.event is not None:
@@ -180,6 +180,12 @@ class ClipQuote:
             "event": told,
             "no_event": why or None,
         }
+
+    @property
+    def unit_numbers(self) -> dict[str, Json]:
+        """The promise in each unit, as certificates state it; None for an event without one."""
+        event = None if self.about_event is None else self.about_event.numbers()
+        return {"track": self.about_track.numbers(), "person": self.about_person.numbers(), "event": event}
 
     @cached_property
     def about_track(self) -> Guarantee:

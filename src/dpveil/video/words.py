@@ -1,7 +1,4 @@
-"""Every sentence of a clip's certificate, generated from data and never parsed.
-
-Raise `WORDING` when one changes.
-"""
+"""Every sentence about a released clip, made of its certificate's data by the version that shows it."""
 
 from __future__ import annotations
 
@@ -10,8 +7,6 @@ from typing import Final
 
 from dpveil.core.guarantee import Guarantee, counted
 
-WORDING: Final = 2
-"""The version of these sentences."""
 SAME: Final = "which follow from the clip's pixels: the guarantee compares clips in which the same is found"
 SIZE: Final = "the clip's size in pixels, its number of frames and the time of each"
 PLACES: Final = f"where each region is in every frame, rounded to a public grid, {SAME}"

@@ -14,7 +14,6 @@ from hair_made import flat_hair
 from dpveil.assets import Card, save
 from dpveil.assets.defaults import default_path
 from dpveil.assets.engines import OnnxRuntime, OpenCV
-from dpveil.assets.onnx_files import Node, read
 from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import ModelError
@@ -27,8 +26,8 @@ from dpveil.faces.geometry.head import between, inside
 from dpveil.faces.geometry.head_frame import OVAL, HeadFrame, in_head, pixel_grid
 from dpveil.faces.geometry.layout import neck
 from dpveil.faces.geometry.painted import Painted, seen
-from dpveil.regions import grow
-from tiny_onnx import completion, field, lama, model, node, tensor, value
+from dpveil.regions.grow import grow
+from tiny_onnx import completion, field, model, node, tensor, value
 
 SIDE = 64
 CARD = Card("completion", "made by a test", "any", 0)
@@ -494,7 +493,6 @@ def test_a_file_keeps_it_and_one_that_is_none_is_refused(tmp_path: Path) -> None
     assert "heads" in path.with_suffix(".card.md").read_text(encoding="utf-8")
     wrong = {
         b"no network": "none that completes",
-        lama(): "none that completes",
         completion(side=SIDE, gain=float("nan")): "not finite",
         completion(side=SIDE, channels=3): "none that completes",
     }
@@ -511,46 +509,18 @@ def test_a_file_keeps_it_and_one_that_is_none_is_refused(tmp_path: Path) -> None
             made(noise=noise.astype(np.float32))
 
 
-def test_a_network_with_parts_in_other_files_is_refused_before_an_engine_opens_them(tmp_path: Path) -> None:
-    """onnxruntime would read such a file, and OpenCV ends the process."""
-    place = b"".join(
-        field(13, field(1, key) + field(2, of)) for key, of in (("location", "w"), ("length", "216"))
-    )
-    weights = b"".join(field(1, side) for side in (3, 18, 1, 1)) + field(2, 1) + field(8, "w") + place
-    nodes = field(1, node("Conv", ("seen", "w"), "painted", kernel_shape=(1, 1)))
-    shapes = (value("seen", (1, 18, SIDE, SIDE)),), field(12, value("painted", (1, 3, SIDE, SIDE)))
-    save(made(model(nodes, field(5, weights + field(14, 1)), *shapes)), tmp_path / "parts.safetensors")
-    with pytest.raises(ModelError, match=r"the array has a field 1[34]"):
-        Completion.load(tmp_path / "parts.safetensors")
-
-
-def test_a_network_with_huge_layers_is_refused_before_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_network_with_huge_layers_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small file: 2000 × 2000 pixels of 40 channels, and shrunk again to the size of the frame."""
-    monkeypatch.setattr("dpveil.assets.network.fastest", lambda *_: pytest.fail("an engine read it"))
+    monkeypatch.setattr("dpveil.assets.network.MEMORY", 1 << 29)
     wide = {"kernel_shape": (1, 1), "pads": (977,) * 4}
     nodes = field(1, node("Conv", ("seen", "w"), "wide", **wide))
     nodes += field(1, node("Conv", ("wide", "v"), "painted", kernel_shape=(1, 1), strides=(32, 32)))
     weights = field(5, tensor("w", np.eye(40, 18)[..., None, None]))
     weights += field(5, tensor("v", np.eye(7, 40)[..., None, None]))
     shapes = (value("seen", (1, 18, SIDE, SIDE)),), field(12, value("painted", (1, 7, SIDE, SIDE)))
-    huge = model(nodes, weights, *shapes)
-    with pytest.raises(ModelError, match="more than 512 MiB"):
-        _ = made(huge).tried
-
-
-def test_a_network_whose_constants_grow_is_refused_before_an_engine_reads_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Engines compute them while they read a file; a megabyte of file would become gigabytes."""
-    monkeypatch.setattr("dpveil.assets.network.fastest", lambda *_: pytest.fail("an engine read it"))
-    across = field(5, field(1, "axis") + field(3, 1) + field(20, 2))
-    nodes = b"".join(field(1, node("Concat", (f"c{n}", f"c{n}"), f"c{n + 1}") + across) for n in range(14))
-    nodes += field(1, node("Conv", ("seen", "w"), "painted", kernel_shape=(1, 1)))
-    weights = field(5, tensor("c0", np.zeros((1, 1, 64, 64))))
-    weights += field(5, tensor("w", np.eye(7, 18)[..., None, None]))
-    shapes = (value("seen", (1, 18, SIDE, SIDE)),), field(12, value("painted", (1, 7, SIDE, SIDE)))
-    with pytest.raises(ModelError, match="million constants"):
+    with pytest.raises(ModelError, match="none that completes heads") as caught:
         _ = made(model(nodes, weights, *shapes)).tried
+    assert "\n" not in str(caught.value)
 
 
 def test_shares_of_a_layout_are_between_0_and_1_whatever_a_network_says(
@@ -589,22 +559,7 @@ def test_a_filling_gets_a_photo_without_its_hidden_pixels() -> None:
         assert (known[~hole] == 77).all()
 
 
-def in_32_bits(network: bytes, side: int) -> bytes:
-    """Return the network without the steps that round what its layers give to 8 bits."""
-    graph = read(network)
-    rounded = {one.output for one in graph.nodes if one.operator == "QuantizeLinear"}
-    nodes = [
-        Node("Identity", one.inputs[:1], one.output, {})
-        if one.output in rounded or rounded.intersection(one.inputs[:1])
-        else one
-        for one in graph.nodes
-    ]
-    assert len(rounded) > 50
-    whole = replace(graph, nodes=tuple(nodes))
-    return whole.written((1, 18, side, side), (1, 7, side, side))
-
-
-def test_every_engine_paints_nearly_what_32_bits_would(real: Completion) -> None:
+def test_every_engine_paints_nearly_the_same(real: Completion) -> None:
     """Rounding changes where some strands of hair are, so only the mean of all pixels is compared."""
     pixels = pixel_grid(real.side)
     rows = np.linspace(-0.7, 0.5, real.side, dtype=np.float32)
@@ -615,11 +570,11 @@ def test_every_engine_paints_nearly_what_32_bits_would(real: Completion) -> None
         planes = [*levels.transpose(2, 0, 1), out, face, 0.25 * real.noise]
         example, _ = real.hair.of(crop, number)
         seen = np.concatenate([np.stack(planes), example])[None].astype(np.float32)
-        exact = OpenCV(in_32_bits(real.network, real.side))(seen)[0]
-        assert exact[0, :3].std() > 0.2
-        for engine in (OpenCV, OnnxRuntime)[: 1 + OnnxRuntime.installed()]:
-            painted = engine(real.network, threads=1)(seen)[0]
-            assert np.abs(painted - exact)[0, :3].mean() * 127.5 < 4
+        engines = (OpenCV, OnnxRuntime)[: 1 + OnnxRuntime.installed()]
+        first, *others = (engine(real.network, threads=1)(seen)[0] for engine in engines)
+        assert first[0, :3].std() > 0.2
+        for painted in others:
+            assert np.abs(painted - first)[0, :3].mean() * 127.5 < 4
 
 
 def test_the_same_from_every_thread_and_in_any_order(real: Completion) -> None:

@@ -83,8 +83,3 @@ def test_what_states_no_cost_is_not_called_paid() -> None:
     promise = [METHOD.guarantee(height=8, width=8, channels=3)]
     assert "error" not in _paid(ledger, "ab" * 32, lambda: (promise, ""), "nobody")
     assert "another amount" in _paid(ledger, "ab" * 32, lambda: (promise * 2, ""), "nobody")["error"]
-
-
-def test_clips_have_no_form_of_the_registry(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["certificate", "export", str(out), "--registry"]) == 2
-    assert "is a clip, and only photos have that form" in capsys.readouterr().err

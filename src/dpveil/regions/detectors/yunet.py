@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from dpveil.assets.apart import Apart
+from dpveil.assets.confined import Confined
 from dpveil.errors import InvalidParameter, ModelError, RegionError
 from dpveil.regions.detectors.base import Detector
 from dpveil.regions.detectors.suppress import OVERLAP, REMEDY, suppress
@@ -49,7 +49,7 @@ class YuNet(Detector):
             raise InvalidParameter(
                 "detector model", str(model), f"is unreadable: {reason}", hint=HINT
             ) from error
-        self._digest, self._run = hashlib.sha256(contents).hexdigest(), Apart(self.name, contents)
+        self._digest, self._run = hashlib.sha256(contents).hexdigest(), Confined(self.name, contents)
         self._try(str(model))
 
     @property

@@ -8,7 +8,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from dpveil.core.certificate_text import parse_certificate
+from dpveil.core.certificate import parse_certificate
 from dpveil.service.addresses import Addresses
 from dpveil.service.guard import JSONResponse
 from dpveil.service.page.files import FOLDER, HEADERS, PAGES, TABLE, contents, page
@@ -85,9 +85,10 @@ class Page:
 
 def _words(text: str) -> dict[str, Any]:
     """Return a certificate in words; the first call imports what makes them, which takes a while."""
+    from dpveil.release.quote import with_sentences
     from dpveil.service.page.people import warnings
 
-    certificate = parse_certificate(text)
+    certificate = with_sentences(parse_certificate(text))
     total, signed = certificate.composition, certificate.signature
     return {
         "total": "no guarantee" if total is None else str(total),

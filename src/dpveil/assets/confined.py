@@ -1,0 +1,180 @@
+"""Networks that a user brings, in a process of their own, as a damaged file may end the one that reads it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+
+from dpveil.assets.engines import Engine, fastest, session
+from dpveil.errors import ModelError
+from dpveil.processes import Answering, Channel, Ended, Pool, answer
+
+TARGET: Final = "dpveil.assets.confined:serve"
+SECONDS: Final = 300
+"""Time of a run; a search of 4096 × 3072 pixels takes 6 seconds."""
+MEMORY: Final = 1 << 34
+"""Memory of the process in bytes; large detectors take some gigabytes."""
+MOST_FOUND: Final = 1 << 27
+"""Most bytes of what a network gives: who asked is not to run out of memory for it."""
+MOST_NAMES: Final = 10_000
+MOST_LETTERS: Final = 100
+"""Most names of classes, and letters of one."""
+WHY: Final = {
+    "time": "the network takes too long",
+    "memory": "the network takes too much memory",
+    "start": "the network needs a process of its own",
+}
+
+
+class Confined:
+    """The `contents` of an ONNX file, for one of `JOBS`, in a process of its own.
+
+    A damaged file can end that process: then this one goes on, with one error. May be called from several
+    threads, each of which gets a process.
+    """
+
+    def __init__(self, job: str, contents: bytes, *, memory: int = MEMORY, seconds: float = SECONDS) -> None:
+        self.job = job
+        self.pool = Pool(TARGET, (job, contents), memory=memory, seconds=seconds)
+
+    def __call__(self, *arrays: np.ndarray) -> np.ndarray:
+        """Return the only array that the job gives for `arrays`; raises as `all`."""
+        found = self.all(*arrays)
+        if len(found) != 1:
+            raise ModelError("the network gives several arrays")
+        return found[0]
+
+    def all(self, *arrays: np.ndarray) -> list[np.ndarray]:
+        """Return the arrays that the job gives for `arrays`; raises `ModelError`."""
+        return self._asked(*arrays)[1]
+
+    def described(self) -> tuple[list[list[int]], dict[int, str]]:
+        """Return the shapes of the inputs, with 0 where a length is free, and the names of the classes.
+
+        Needs onnxruntime. Raises `ModelError`, also for names that are no list.
+        """
+        told, _ = self._asked(question="described")
+        shapes, names = told["shapes"], told["names"]
+        if not isinstance(shapes, list) or any(
+            not isinstance(shape, list) or any(type(side) is not int for side in shape) for shape in shapes
+        ):
+            raise ModelError("the network does not tell what it takes")
+        if not isinstance(names, list) or not all(_is_name(name) for name in names):
+            raise ModelError("its list of names cannot be read")
+        return shapes, dict(enumerate(names))
+
+    def _asked(self, *arrays: np.ndarray, question: str = "run") -> tuple[dict[str, Any], list[np.ndarray]]:
+        import cv2
+
+        asked = {"do": question, "threads": cv2.getNumThreads()}
+        try:
+            told, found = self.pool.ask(asked, *arrays, most=MOST_FOUND)
+        except Ended as error:
+            raise ModelError(WHY.get(error.why, "the network ends the process that reads it")) from error
+        if not isinstance(told, dict) or told.get("refused"):
+            raise ModelError("the network does not run")
+        return told, found
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and 0 < len(name) <= MOST_LETTERS and "\n" not in name
+
+
+# In the process
+
+
+def serve(channel: Channel) -> None:
+    """Answer questions about the network of the first message."""
+    answer(channel, _prepared)
+
+
+def _prepared(job: str, network: np.ndarray) -> Answering:
+    contents = network.tobytes()
+
+    def answers(asked: dict[str, Any], *arrays: np.ndarray) -> tuple[Any, ...]:
+        import cv2
+
+        cv2.setNumThreads(asked["threads"])
+        try:
+            if asked["do"] == "described":
+                return ({"refused": False, **_described(contents)},)
+            found = JOBS[job](contents, *arrays)
+        except MemoryError:
+            raise
+        except Exception:  # noqa: BLE001  whatever a damaged network raises
+            return ({"refused": True},)
+        made = [found] if isinstance(found, np.ndarray) else found
+        if sum(one.nbytes for one in made) > MOST_FOUND:
+            return ({"refused": True},)
+        return ({"refused": False}, *made)
+
+    return answers
+
+
+def detect(contents: bytes, image: np.ndarray, settings: np.ndarray) -> np.ndarray:
+    """Return YuNet's rows of 15 numbers for an image; `settings` are threshold and overlap."""
+    import cv2
+
+    height, width = image.shape[:2]
+    threshold, overlap = settings.tolist()
+    finder: Any = cv2.FaceDetectorYN.create(
+        "onnx",
+        np.frombuffer(contents, np.uint8),
+        np.zeros(0, np.uint8),
+        (width, height),
+        threshold,
+        overlap,
+        top_k=5000,
+    )
+    done, rows = finder.detect(image)
+    if not done:
+        raise cv2.error("it did not run")
+    return np.zeros((0, 15)) if rows is None else np.asarray(rows, np.float64)
+
+
+def everything(contents: bytes, image: np.ndarray) -> list[np.ndarray]:
+    """Return all outputs of a network for an image, 1 × 3 × h × w, in the order of the file.
+
+    A second input gets the image's width and height.
+    """
+    import cv2
+
+    made = session(contents, max(1, cv2.getNumThreads()))
+    first, *more = (one.name for one in made.get_inputs())
+    sizes = dict.fromkeys(more, np.array([image.shape[:1:-1]], np.int64))
+    return [np.asarray(one, np.float32) for one in made.run(None, {first: image, **sizes})]
+
+
+def alone(contents: bytes, given: np.ndarray) -> np.ndarray:
+    """Return the first output of a network for its only input, by the fastest engine on one thread."""
+    return np.asarray(_engine(contents)(given)[0], np.float32)
+
+
+@lru_cache(maxsize=1)
+def _engine(contents: bytes) -> Engine:
+    return fastest(contents)(contents, threads=1)
+
+
+JOBS: Final[dict[str, Callable[..., np.ndarray | list[np.ndarray]]]] = {
+    "yunet": detect,
+    "everything": everything,
+    "alone": alone,
+}
+"""What the process can do with a network."""
+
+
+def _described(contents: bytes) -> dict[str, Any]:
+    """Return shapes of inputs, and names of classes as Ultralytics writes them: {0: 'person', 1: 'car'}."""
+    made = session(contents, 1)
+    shapes = [[side if type(side) is int else 0 for side in one.shape] for one in made.get_inputs()]
+    words = made.get_modelmeta().custom_metadata_map.get("names", "")
+    try:
+        names = ast.literal_eval(words) if words else {}
+        found = [names[number] for number in range(len(names))][: MOST_NAMES + 1]
+    except (ValueError, SyntaxError, KeyError, TypeError, RecursionError):
+        found = [None]
+    return {"shapes": shapes, "names": found if len(found) <= MOST_NAMES else [None]}

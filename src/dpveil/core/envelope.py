@@ -1,0 +1,222 @@
+"""What all certificates have in common: one envelope of canonical JSON, its checksum, signature and parser.
+
+A photo, a clip, a document and a data set differ in `kind` and in the members that describe them. A
+certificate holds data alone; sentences are made of it by the version that shows them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.metadata import version
+from typing import Any, ClassVar, Final, TypeVar
+
+from dpveil.core.guarantee import Guarantee
+from dpveil.core.numbers import Json
+from dpveil.core.signature import Signature
+from dpveil.core.stated_json import loads
+from dpveil.errors import INTACT, CertificateError, DPVeilError, InvalidParameter, MissingPlugin
+
+SCHEMA: Final = "dpveil.certificate/1"
+TOOL: Final = re.compile(r"dpveil [0-9][0-9A-Za-z.+!-]{0,60}")
+"""The name and version of this program."""
+HASH: Final = re.compile(r"[0-9a-f]{64}")
+PUBLISHABLE: Final = frozenset({"strong", "moderate", "weak"})
+"""Strengths of the composed guarantee with which a release may be published."""
+MOST_BYTES: Final = 1 << 24
+"""Largest certificate in bytes; 10 000 regions take up to 10 MB."""
+UNSEALED: Final = ("checksum", "signature")
+"""Members of a certificate that its checksum is not of."""
+LINE: Final = "\n  "
+"""What each of its members begins with."""
+UNREADABLE: Final = (
+    DPVeilError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    MemoryError,
+)
+"""What building a certificate from JSON that anybody wrote may raise."""
+_quoted: Final = json.encoder.encode_basestring
+_single: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
+
+@cache
+def this_tool() -> str:
+    """Return the name and version of this program, as certificates state it."""
+    return f"dpveil {version('dpveil')}"
+
+
+class Envelope(ABC):
+    """A certificate of one kind: frozen data, of which `to_text` is the canonical form, byte for byte.
+
+    `composition` is what everything released costs together, None if nothing is promised, and `strength` its
+    rating. `signature` is None for a certificate that is not signed: it shows inconsistency, not forgery.
+    """
+
+    kind: ClassVar[str]
+    tool: str
+    signature: Signature | None
+
+    @property
+    @abstractmethod
+    def objections(self) -> tuple[str, ...]:
+        """Why the release should not be published, in a few words each; empty if it may be."""
+
+    @abstractmethod
+    def members(self) -> dict[str, Json]:
+        """Return what is stated about this kind of release."""
+
+    @property
+    def publishable(self) -> bool:
+        """Whether there are no `objections` to publishing the release."""
+        return not self.objections
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the JSON object."""
+        data = self._unsealed()
+        return data | {"checksum": checksum(data)}
+
+    def to_text(self) -> str:
+        """Return the canonical text."""
+        return sealed(self._unsealed())
+
+    def unsigned_text(self) -> str:
+        """Return the canonical text without the signature: that which is signed."""
+        return sealed({name: value for name, value in self._unsealed().items() if name != "signature"})
+
+    def signature_fits(self) -> bool:
+        """Whether the certificate is not signed, or by the key that its signature names."""
+        return self.signature is None or self.signature.fits(self.unsigned_text())
+
+    def _unsealed(self) -> dict[str, Json]:
+        signed = {} if self.signature is None else {"signature": self.signature.to_json()}
+        own: dict[str, Json] = {
+            "schema": SCHEMA,
+            "kind": self.kind,
+            "tool": self.tool,
+            "publishable": self.publishable,
+        }
+        return {**own, **self.members(), **signed}
+
+
+Sealed = TypeVar("Sealed", bound=Envelope)
+
+
+def parse(text: str, kind: type[Sealed], build: Callable[[dict[str, Any]], Sealed]) -> Sealed:
+    """Return the certificate of which `text`, which anybody may have written, is the canonical form.
+
+    `build` makes one from the JSON object; it checks what it takes, and opens nothing. The result is written
+    again and compared, so that no member is left over, missing or not what the others give. Raises
+    `CertificateError` for any other text, and `MissingPlugin`. Who reads a file limits it to MOST_BYTES.
+    """
+    try:
+        data = loads(text)
+        if data["schema"] != SCHEMA:
+            hint = f"this version reads {SCHEMA}; a newer one may read it"
+            raise CertificateError("the certificate has another schema", hint=hint)
+        if data["kind"] != kind.kind:
+            raise CertificateError(f"the certificate is not that of a {kind.kind}", hint=INTACT)
+        if not isinstance(data["tool"], str) or not TOOL.fullmatch(data["tool"]):
+            raise CertificateError("the certificate was not written by dpveil", hint=INTACT)
+        built = build(data)
+        as_written = built.to_text()
+    except (CertificateError, MissingPlugin):
+        raise
+    except UNREADABLE as error:
+        raise malformed(_fault(error)) from error
+    if as_written != text:
+        raise CertificateError(
+            "the certificate was edited: its text or checksum is not what dpveil wrote",
+            hint=f"do not rely on it; {INTACT}",
+        )
+    return built
+
+
+def malformed(fault: str) -> CertificateError:
+    """Return the error of a certificate with this fault."""
+    return CertificateError(f"the certificate is malformed: {fault}", hint=INTACT)
+
+
+def _fault(error: BaseException) -> str:
+    """Return what is wrong with a certificate without quoting it: it is untrusted."""
+    if isinstance(error, InvalidParameter):
+        return f"its {error.name} is not as dpveil writes it"
+    if type(error) is KeyError:
+        return f"it has no {error.args[0]!r}"
+    if isinstance(error, json.JSONDecodeError | RecursionError):
+        return "it is not the JSON of one"
+    return "a value is of another kind than dpveil writes"
+
+
+def check_hash(value: object) -> str:
+    """Return `value` if it is a SHA-256 in hexadecimal; raises `CertificateError`."""
+    if not isinstance(value, str) or not HASH.fullmatch(value):
+        raise malformed("a SHA-256 is none")
+    return value
+
+
+def stated_signature(data: Mapping[str, Any]) -> Signature | None:
+    """Return the signature that a certificate's JSON object states, if any."""
+    if "signature" not in data:
+        return None
+    given = data["signature"]
+    return Signature(given["public_key"], given["value"])
+
+
+def stated_composition(total: Guarantee | None) -> Json:
+    """Return the JSON of a composed guarantee, without sentences."""
+    return None if total is None else total.numbers()
+
+
+def checksum(data: Mapping[str, Json]) -> str:
+    """Return the SHA-256 in hexadecimal of a certificate's canonical form without `checksum` and `signature`.
+
+    It detects edits of fields that no number depends on, such as a block size. It is not a signature:
+    anybody can recompute it. It is the same whether the certificate is signed or not.
+    """
+    rest = {name: value for name, value in data.items() if name not in UNSEALED}
+    return hashlib.sha256(canonical(rest).encode()).hexdigest()
+
+
+def canonical(data: Mapping[str, Json]) -> str:
+    """Return the canonical JSON text: sorted keys, indented by two spaces, one newline at the end.
+
+    It is that of `json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False)`, in half its time.
+    Raises `ValueError` for NaN and infinities, and `TypeError` for what is no JSON.
+    """
+    return _written(data, "\n") + "\n"
+
+
+def sealed(data: Mapping[str, Json]) -> str:
+    """Return the canonical text of a certificate's object and its checksum, which is added or replaced."""
+    members = {name: f"{_quoted(name)}: {_written(value, LINE)}" for name, value in data.items()}
+    rest = _joined({name: text for name, text in members.items() if name not in UNSEALED})
+    return _joined(members | {"checksum": f'"checksum": "{hashlib.sha256(rest.encode()).hexdigest()}"'})
+
+
+def _joined(members: Mapping[str, str]) -> str:
+    return "{" + LINE + ("," + LINE).join(members[name] for name in sorted(members)) + "\n}\n"
+
+
+def _written(value: object, line: str) -> str:
+    """Return the JSON of a value that begins in a line with this break and indentation."""
+    if isinstance(value, str):
+        return _quoted(value)
+    if type(value) is int:
+        return repr(value)
+    deeper = line + "  "
+    if isinstance(value, dict):
+        parts = [f"{_quoted(name)}: {_written(value[name], deeper)}" for name in sorted(value)]
+        return "{" + deeper + ("," + deeper).join(parts) + line + "}" if parts else "{}"
+    if isinstance(value, list | tuple):
+        parts = [_written(each, deeper) for each in value]
+        return "[" + deeper + ("," + deeper).join(parts) + line + "]" if parts else "[]"
+    return "null" if value is None else _single(value)

@@ -1,0 +1,332 @@
+"""Decoding: the contents of a file of a known format become levels, risky formats in a process of their own.
+
+Pillow's decoders of PNG, JPEG, WebP and BMP run here; pi-heif, libavif, libtiff and the rarely tried rest
+may crash, hang or take all memory, and do so elsewhere. Decoders are called directly and not through
+`Image.open`, which would apply Pillow's global limit on pixels.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
+from functools import lru_cache
+from importlib import import_module
+from io import BufferedIOBase, BytesIO
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import UInt8
+from PIL import (
+    BmpImagePlugin,
+    GifImagePlugin,
+    Image,
+    ImageFile,
+    JpegImagePlugin,
+    PngImagePlugin,
+    PpmImagePlugin,
+    TiffImagePlugin,
+    WebPImagePlugin,
+    features,
+)
+
+from dpveil import processes
+from dpveil.core.photo import Grid
+from dpveil.io.colour import RULES, Stored, to_levels
+from dpveil.io.containers import format_name, jpeg_grid
+from dpveil.io.orientation import TURNS, UPRIGHT, Turn, orientation, turned, turned_grid, words_of
+from dpveil.io.refused import COPY_AGAIN, SAVE_ANEW, Refused, animation, damaged
+from dpveil.io.screening import Screened, check_pixels, screened
+from dpveil.processes import Channel, Ended, Pool
+
+INSTALL: Final = "pip install 'dpveil[formats]'"
+OPENERS: Final[dict[str, type[ImageFile.ImageFile]]] = {
+    "JPEG": JpegImagePlugin.JpegImageFile,
+    "PNG": PngImagePlugin.PngImageFile,
+    "WEBP": WebPImagePlugin.WebPImageFile,
+    "TIFF": TiffImagePlugin.TiffImageFile,
+    "BMP": BmpImagePlugin.BmpImageFile,
+    "GIF": GifImagePlugin.GifImageFile,
+    "Netpbm": PpmImagePlugin.PpmImageFile,
+}
+"""Pillow's classes for the formats that it always reads."""
+RISKY: Final = frozenset({"HEIC", "AVIF", "TIFF", "GIF", "Netpbm"})
+"""The formats that are decoded in a process of their own."""
+LOSSLESS_TIFF: Final = {"raw", "packbits", "lzma", "zstd", "group3", "group4"} | {
+    f"tiff_{name}" for name in ("ccitt", "lzw", "adobe_deflate", "deflate")
+}
+"""Pillow's names of TIFF's lossless compressions."""
+INTACT_OR_PNG: Final = "get an intact copy, or save it as an 8-bit PNG"
+SECONDS: Final = 120
+"""Time for one file."""
+MEMORY: Final = (1 << 32, 1 << 31, 32)
+"""Least memory of a process in bytes, and what it has beside so many for each pixel of the limit."""
+WHY: Final = {
+    "time": ("takes too long to decode", SAVE_ANEW),
+    "memory": ("does not fit into memory", "make it smaller"),
+    "start": ("needs a process of its own to be decoded, which cannot start", "try again"),
+}
+CRASHED: Final = ("ends the process that decodes it", SAVE_ANEW)
+"""The refusals of a file whose process ended."""
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """Levels, the grid of lossy blocks, and notes on what was converted."""
+
+    levels: UInt8[np.ndarray, "h w c"]
+    grid: Grid | None
+    notes: tuple[str, ...]
+
+
+def decoded(data: bytes, max_pixels: int, background: int) -> Decoded:
+    """Return what is in a file, over the level `background` where it is transparent; raises `Refused`."""
+    if format_name(data) in RISKY and not processes.confined:
+        return elsewhere(_pool(memory(max_pixels)), [max_pixels, background], data, most=max_pixels)
+    return _here(data, max_pixels, background)
+
+
+def memory(max_pixels: int) -> int:
+    """Return how much memory a process gets to decode so many pixels, in bytes."""
+    least, beside, each = MEMORY
+    return max(least, beside + each * max_pixels)
+
+
+@lru_cache(maxsize=2)
+def _pool(memory: int) -> Pool:
+    return Pool("dpveil.io.decoding:serve", memory=memory, seconds=SECONDS)
+
+
+def elsewhere(pool: Pool, asked: Any, *arrays: bytes, most: int) -> Decoded:
+    """Return what a process answers that decodes, at most so many pixels; raises `Refused`."""
+    try:
+        told, found = pool.ask(asked, *arrays, most=3 * most)
+    except Ended as error:
+        raise Refused(*WHY.get(error.why, CRASHED)) from error
+    return taken(told, found, most)
+
+
+def taken(told: Any, found: list[np.ndarray], most: int) -> Decoded:
+    """Return an answer if it is one; raises `Refused`, also for what `sent` tells."""
+    try:
+        if "refused" in told:
+            problem, remedy, arguments = told["refused"]
+            words = None if arguments is None else {str(k): str(v) for k, v in arguments.items()}
+            raise Refused(str(problem), str(remedy), words)
+        [levels] = found
+        height, width, channels = levels.shape
+        if levels.dtype != np.uint8 or channels not in (1, 3) or not 0 < height * width <= most:
+            raise ValueError("there are no levels")
+        grid = None if told["grid"] is None else Grid(*told["grid"])
+        return Decoded(levels, grid, tuple(str(note) for note in told["notes"]))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise Refused(*CRASHED) from error
+
+
+# In the process
+
+
+def serve(channel: Channel) -> None:
+    """Answer questions about files."""
+    processes.answer(channel, lambda _: _answered)
+
+
+def _answered(asked: list[int], contents: np.ndarray) -> tuple[Any, ...]:
+    return sent(lambda: _here(contents.tobytes(), *asked))
+
+
+def sent(decode: Callable[[], Decoded]) -> tuple[Any, ...]:
+    """Return the parts of the answer that tells what a function returns, or why it refuses."""
+    try:
+        with quiet_pillow():
+            found = decode()
+    except Refused as refusal:
+        return ({"refused": [refusal.problem, refusal.remedy, refusal.arguments]},)
+    grid = None if found.grid is None else astuple(found.grid)
+    return {"grid": grid, "notes": found.notes}, found.levels
+
+
+def _here(data: bytes, max_pixels: int, background: int) -> Decoded:
+    name = format_name(data) or ""
+    notes: list[str] = []
+    contents = screened(name, data, max_pixels, notes)
+    with opened(name, BytesIO(contents.data)) as image:
+        check_pixels(*image.size, max_pixels)
+        grid = check_opened(image, contents.grid, notes)
+        levels, converted = loaded(image, name, background)
+        if name == "HEIC":  # libheif has turned and cropped it
+            return _upright(levels, contents, (*notes, *converted))
+        turn = contents.turn or _turn(image, contents.words, notes)
+    width, height = contents.size or (levels.shape[1], levels.shape[0])
+    oriented = turned(levels[:height, :width], turn)
+    if grid is not None:
+        grid = turned_grid(grid, turn, width=oriented.shape[1], height=oriented.shape[0])
+    return Decoded(oriented, grid, (*notes, *converted))
+
+
+def _upright(levels: UInt8[np.ndarray, "h w c"], contents: Screened, notes: tuple[str, ...]) -> Decoded:
+    """Return a picture that its decoder turned as its container says, with its grid; raises `Refused`."""
+    height, width = levels.shape[:2]
+    turn, grid = contents.turn or UPRIGHT, contents.grid
+    if contents.size != ((height, width) if turn.transpose else (width, height)) or grid is None:
+        raise damaged("HEIC")
+    return Decoded(levels, turned_grid(grid, turn, width=width, height=height), notes)
+
+
+def opened(name: str, file: BufferedIOBase) -> ImageFile.ImageFile:
+    """Return the picture in a file of format `name`, not yet decoded; raises `Refused`."""
+    open_ = _opener(name)
+    try:
+        return open_(file)
+    except Image.DecompressionBombError as error:
+        raise _over_pillow() from error
+    except Exception as error:  # a parser given hostile bytes may raise anything
+        problem = f"is damaged, or a kind of {name} that dpveil does not read ({_reason(error)})"
+        raise Refused(problem, INTACT_OR_PNG) from error
+
+
+def loaded(
+    image: ImageFile.ImageFile, name: str, background: int
+) -> tuple[UInt8[np.ndarray, "h w c"], list[str]]:
+    """Return the levels of an open picture, and notes on what was converted; raises `Refused`."""
+    try:
+        stored = _stored(image)
+        image.load()
+        return to_levels(image, stored, background=background)
+    except Refused:
+        raise
+    except Image.DecompressionBombError as error:
+        raise _over_pillow() from error
+    except MemoryError as error:
+        raise Refused(*WHY["memory"]) from error
+    except Exception as error:  # as above
+        raise Refused(f"is a truncated or damaged {name} file ({_reason(error)})", COPY_AGAIN) from error
+
+
+def _opener(name: str) -> Callable[..., ImageFile.ImageFile]:
+    """Return the class that opens files of format `name`; raises `Refused` if it is not installed."""
+    if name in OPENERS:
+        return OPENERS[name]
+    try:
+        return _avif() if name == "AVIF" else _heic()
+    except ImportError as error:
+        raise Refused(f"is {name}, and its decoder is not installed", INSTALL) from error
+
+
+def _avif() -> type[ImageFile.ImageFile]:
+    if not features.check("avif"):
+        raise ImportError("this Pillow was built without AVIF")
+    found: type[ImageFile.ImageFile] = import_module("PIL.AvifImagePlugin").AvifImageFile
+    return found
+
+
+def _heic() -> type[ImageFile.ImageFile]:
+    found: type[ImageFile.ImageFile] = import_module("pi_heif.as_plugin").HeifImageFile
+    return found
+
+
+def check_opened(image: ImageFile.ImageFile, grid: Grid | None, notes: list[str]) -> Grid | None:
+    """Return the grid of lossy blocks, if any.
+
+    Raises `Refused` for an image that dpveil cannot convert, and for several frames or pages.
+    """
+    if isinstance(image, JpegImagePlugin.JpegImageFile):
+        if "mp" in image.info:
+            notes.append("only the first picture of this multi-picture file was read")
+        return jpeg_grid(image.layer)
+    if getattr(image, "is_animated", False):
+        if image.format in ("GIF", "AVIF"):
+            raise animation(int(getattr(image, "n_frames", 0)))
+        kind = "several pages" if image.format == "TIFF" else "several frames"
+        every = ", or release all with dpveil obfuscate into a folder or PDF" * (kind == "several pages")
+        raise Refused(f"has {kind}", f"save one of them as a PNG{every}")
+    return check_kind(image, grid)
+
+
+def check_kind(image: ImageFile.ImageFile, grid: Grid | None) -> Grid | None:
+    """Return the grid of a picture, also of a page; raises `Refused` for one that dpveil cannot convert."""
+    if isinstance(image, TiffImagePlugin.TiffImageFile):
+        compression = str(image.info.get("compression"))
+        subsampled = image.mode == "YCbCr" and tuple(image.tag_v2.get(530, (1, 1))) != (1, 1)
+        if compression not in LOSSLESS_TIFF or subsampled:
+            raise Refused("is a TIFF with lossy compression", "save it as a JPEG or PNG")
+    if image.mode not in RULES:
+        kind = {"F": "floating-point", "I": "32-bit"}.get(image.mode, image.mode)
+        raise Refused(f"has {kind} pixels, which dpveil does not read", "save it as an 8-bit PNG")
+    return grid or _without_blocks(image)
+
+
+def _without_blocks(image: ImageFile.ImageFile) -> Grid | None:
+    """Return the grid of a picture of few levels, which its encoder may have chosen for all of it; or None.
+
+    Pillow opens a GIF with a grey palette as grey, and 2 and 4 bits a pixel as 8.
+    """
+    if image.format == "GIF" or image.mode in ("P", "PA"):
+        return Grid.without_blocks("palette")
+    bits = "1" if image.mode == "1" else {"L;2": "2", "L;4": "4"}.get(_stored(image).rawmode[:3])
+    return None if bits is None else Grid.without_blocks(f"{bits}-bit")
+
+
+def _over_pillow() -> Refused:
+    return Refused(
+        "is larger than Pillow's own limit for this format", "make it smaller, or save it as a JPEG or PNG"
+    )
+
+
+def _reason(error: Exception) -> str:
+    """Return the message of Pillow's error if it fits into one line, else its type."""
+    text = " ".join(str(error).split())
+    return text if text and text.isprintable() and len(text) < 120 else type(error).__name__
+
+
+def _stored(image: ImageFile.ImageFile) -> Stored:
+    """Return how the file stores its pixels; Pillow only knows it before they are loaded."""
+    args = image.tile[0].args if image.tile else ""
+    rawmode = args if isinstance(args, str) else str(args[0]) if args else ""
+    if not isinstance(image, TiffImagePlugin.TiffImageFile):
+        return Stored(rawmode)
+    top = 4095 if rawmode == "I;12" else 65535
+    deep = image.mode.startswith("I;16")
+    return Stored(rawmode, top, white_is_zero=deep and image.tag_v2.get(262) == 0)
+
+
+def _turn(image: ImageFile.ImageFile, words: tuple[bytes, bytes] | None, notes: list[str]) -> Turn:
+    """Return how to orient the loaded pixels; Pillow has already oriented those of a TIFF."""
+    if isinstance(image, TiffImagePlugin.TiffImageFile):
+        return UPRIGHT
+    try:
+        value = orientation(*(words_of(image.info) if words is None else words))
+    except ValueError:
+        notes.append("its EXIF data are unreadable, so it was taken as upright")
+        return UPRIGHT
+    return TURNS.get(value or 1, UPRIGHT)
+
+
+_lock = threading.Lock()
+_inside = 0
+_saved = warnings.catch_warnings()
+
+
+@contextmanager
+def quiet_pillow() -> Iterator[None]:
+    """Ignore warnings from Pillow's modules until the last thread has left this context.
+
+    Where two threads overlap, `warnings.catch_warnings` alone would leave one thread's filters in force for
+    ever; here the first thread to enter saves the filters and the last to leave restores them.
+    """
+    global _inside, _saved
+    with _lock:
+        if _inside == 0:
+            _saved = warnings.catch_warnings()
+            _saved.__enter__()
+            warnings.filterwarnings("ignore", module=r"PIL\.")
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                _saved.__exit__(None, None, None)

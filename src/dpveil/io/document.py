@@ -1,0 +1,255 @@
+"""Pages of PDF and TIFF files as pictures, drawn in a process of its own, which a damaged file may end."""
+
+from __future__ import annotations
+
+import math
+import stat
+import threading
+from abc import ABC, abstractmethod
+from contextlib import closing
+from functools import lru_cache
+from importlib.util import find_spec
+from io import BufferedIOBase
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from PIL import ImageFile
+
+from dpveil.core.photo import Grid
+from dpveil.io.decoding import CRASHED, WHY, Decoded, check_kind, loaded, opened, sent, taken
+from dpveil.io.received import without_blocking
+from dpveil.io.refused import COPY_AGAIN, Refused, Unread, overloaded
+from dpveil.io.screening import check_pixels
+from dpveil.processes import Channel, Ended, Pool, answer
+
+PDF: Final = ".pdf"
+SECONDS: Final = 120
+"""Time to open a document, or to draw a page."""
+POOL: Final = Pool("dpveil.io.document:serve", memory=1 << 33, seconds=SECONDS)
+"""The processes, with 8 GiB each: a document may have one, and pages are drawn beside it."""
+MOST_ENDS: Final = 3
+"""After so many processes that a document ended, no other one is tried."""
+MOST: Final = 1 << 13
+"""Most pages of a TIFF that are looked for."""
+POINTS: Final = 72
+"""Points in an inch, the unit of a PDF page's size (ISO 32000-1 §8.3.2.3)."""
+SUBFILE, NO_PAGE = 254, 0b101
+"""TIFF's tag NewSubfileType, and its bits of a smaller copy of a page and of a mask, which are no pages."""
+CHANGED: Final = ("has changed since the run began", "run it again")
+MISSING: Final = ("is drawn by pypdfium2, which is not installed", "pip install 'dpveil[documents]'")
+ENCRYPTED: Final = ("is encrypted", "save a copy of it without a password")
+DAMAGED: Final = ("is damaged, or no PDF that can be drawn", COPY_AGAIN)
+ENDED: Final = ("ends the process that draws it", "print it to a new PDF in a viewer, and release that")
+Stamp = tuple[int, int]
+"""A file's size in bytes and the time of its last change in ns."""
+
+
+class Document:
+    """The pages of the file at `path` while it has this `stamp`; threads may share it. Raises `Refused`."""
+
+    def __init__(self, path: Path, stamp: Stamp) -> None:
+        if path.suffix.lower() == PDF and find_spec("pypdfium2") is None:
+            raise Unread(*MISSING)
+        self._which = [str(Path.cwd() / path), *stamp]
+        self._pages, self._ends, self._lock = 0, 0, threading.Lock()
+
+    @property
+    def pages(self) -> int:
+        """How many pages it has."""
+        with self._lock:
+            if not self._pages:
+                told, _ = self._asked([], 0)
+                found = told.get("pages")
+                if type(found) is not int or not 0 <= found < 1 << 31:
+                    taken(told, [], 0)
+                    raise Refused(*ENDED)
+                self._pages = found
+        return self._pages
+
+    def draw(self, page: int, dpi: int, most: int) -> Decoded:
+        """Return the page with this index, from 0, of at most so many pixels; a PDF's always in RGB."""
+        with self._lock:
+            return taken(*self._asked([page, dpi, most], 3 * most), most)
+
+    def _asked(self, what: list[int], most: int) -> tuple[Any, list[np.ndarray]]:
+        if self._ends >= MOST_ENDS:
+            raise Refused(*ENDED)
+        try:
+            told, found = POOL.ask([self._which, *what], most=most)
+        except Ended as error:
+            self._ends += 1
+            raise Refused(*WHY.get(error.why, ENDED)) from error
+        except BaseException:
+            self._ends += 1
+            raise
+        if not isinstance(told, dict):
+            raise Refused(*CRASHED)
+        return told, found
+
+
+# In the process
+
+
+def serve(channel: Channel) -> None:
+    """Answer questions about documents."""
+    answer(channel, lambda _: _answered)
+
+
+def _answered(asked: list[Any]) -> tuple[Any, ...]:
+    (path, *stamp), *what = asked
+    if what:
+        return sent(lambda: _opened(path, tuple(stamp)).draw(*what))
+    counted: list[int] = []
+
+    def count() -> Decoded:
+        counted.append(_opened(path, tuple(stamp)).count())
+        return Decoded(np.zeros((1, 1, 1), np.uint8), None, ())
+
+    told, *_ = sent(count)
+    return (told | {"pages": counted[0]},) if counted else (told,)
+
+
+def _opened(path: str, stamp: Stamp) -> _Pages:
+    """Return an open document, as its pages are drawn one after another; raises `Refused`."""
+    try:
+        status = Path(path).stat()
+    except OSError as error:
+        raise Refused(f"cannot be read ({error.strerror})", "check the name") from error
+    if not stat.S_ISREG(status.st_mode) or (status.st_size, status.st_mtime_ns) != stamp:
+        raise Refused(*CHANGED)
+    return _kept(path, stamp)
+
+
+@lru_cache(maxsize=1)
+def _kept(path: str, stamp: Stamp) -> _Pages:
+    return (_Pdf if path.lower().endswith(PDF) else _Tiff)(path)
+
+
+class _Pages(ABC):
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def file(self) -> BufferedIOBase:
+        return open(self.path, "rb", opener=without_blocking)
+
+    @abstractmethod
+    def count(self) -> int: ...
+
+    @abstractmethod
+    def draw(self, page: int, dpi: int, most: int) -> Decoded: ...
+
+
+class _Pdf(_Pages):
+    """By PDFium, with forms as they are filled in. Nothing in it is run: no script, no action, no link."""
+
+    def __init__(self, path: str) -> None:
+        import pypdfium2
+        from pypdfium2 import raw
+
+        super().__init__(path)
+        with self.file() as file:
+            contents = file.read()
+        try:
+            self.document: Any = pypdfium2.PdfDocument(contents)
+            self.document.init_forms()
+        except pypdfium2.PdfiumError as error:
+            password = raw.FPDF_GetLastError() == raw.FPDF_ERR_PASSWORD
+            raise Refused(*(ENCRYPTED if password else DAMAGED)) from error
+
+    def count(self) -> int:
+        return len(self.document)
+
+    def draw(self, page: int, dpi: int, most: int) -> Decoded:
+        import pypdfium2
+        from pypdfium2 import raw
+
+        try:
+            with closing(self.document[page]) as found:
+                pictures = found.get_objects([raw.FPDF_PAGEOBJ_IMAGE], max_depth=15)
+                few = any(map(_has_few_colours, pictures))
+                check_pixels(*_size(found.get_size(), dpi), most)
+                levels = _drawn(found, dpi)
+        except (pypdfium2.PdfiumError, ValueError, OverflowError, IndexError) as error:
+            raise Refused(*DAMAGED) from error
+        return Decoded(levels, Grid.without_blocks("palette" if few else "PDF"), ())
+
+
+def _size(points: tuple[float, float], dpi: int) -> tuple[int, int]:
+    """Return width and height in pixels, rounded up as PDFium is asked to draw them; raises `ValueError`."""
+    if not all(math.isfinite(side) and side > 0 for side in points):
+        raise ValueError("the page has no size")
+    width, height = (math.ceil(side * (dpi / POINTS)) for side in points)
+    return width, height
+
+
+def _drawn(page: Any, dpi: int) -> np.ndarray:
+    """Return the levels of a page as it is shown, over white; raises `ValueError`."""
+    bitmap = page.render(
+        scale=dpi / POINTS,
+        fill_color=(255, 255, 255, 255),
+        draw_annots=True,
+        may_draw_forms=True,
+        maybe_alpha=False,
+        grayscale=False,
+        prefer_bgrx=False,
+        rev_byteorder=True,
+    )
+    if bitmap.n_channels != 3:
+        raise ValueError("the page is not drawn as RGB")
+    rows = np.frombuffer(bitmap.buffer, np.uint8)[: bitmap.height * bitmap.stride]
+    levels = rows.reshape(bitmap.height, bitmap.stride)[:, : 3 * bitmap.width]
+    return levels.reshape(bitmap.height, bitmap.width, 3).copy()
+
+
+def _has_few_colours(image: Any) -> bool:
+    """Return whether an image of a page has a palette, or fewer than 8 bits for each level."""
+    from pypdfium2 import raw
+
+    found = raw.FPDF_IMAGEOBJ_METADATA()
+    if not raw.FPDFImageObj_GetImageMetadata(image.raw, image.page.raw, found):
+        return True  # unknown
+    indexed = found.colorspace == raw.FPDF_COLORSPACE_INDEXED
+    return bool(indexed or found.bits_per_pixel < 8)
+
+
+class _Tiff(_Pages):
+    """By Pillow: frames but smaller copies and masks are pages (TIFF 6.0 §8)."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        with self.file() as file:
+            if file.read(4) not in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"):
+                raise Refused("is no TIFF", "name a PDF or TIFF")
+        self.image = self._fresh()
+        self.frames: list[int] = []
+        for frame in range(MOST + 1):
+            try:
+                self.image.seek(frame)
+            except EOFError:
+                break
+            except Exception as error:  # a parser given hostile bytes may raise anything
+                raise Refused("is a truncated or damaged TIFF file", COPY_AGAIN) from error
+            subfile = self.image.tag_v2.get(SUBFILE, 0)  # type: ignore[attr-defined]
+            if not (subfile if isinstance(subfile, int) else 0) & NO_PAGE:
+                self.frames.append(frame)
+        else:
+            raise overloaded(f"more than {MOST:,} pages")
+
+    def _fresh(self) -> ImageFile.ImageFile:
+        return opened("TIFF", self.file())
+
+    def count(self) -> int:
+        return len(self.frames)
+
+    def draw(self, page: int, dpi: int, most: int) -> Decoded:
+        if not self.image.fp or self.image.tell() == self.frames[page]:
+            self.image = self._fresh()  # a picture is decoded once
+        try:
+            self.image.seek(self.frames[page])
+        except Exception as error:  # as above
+            raise Refused("is a truncated or damaged TIFF file", COPY_AGAIN) from error
+        check_pixels(*self.image.size, most)
+        grid = check_kind(self.image, None)
+        levels, notes = loaded(self.image, "TIFF", 255)
+        return Decoded(levels, grid, tuple(notes))
