@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -54,11 +53,7 @@ def read_networks(path: Path) -> Networks:
     """Return the networks that a training left; raises `ModelError` for any other file."""
     try:
         held: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        names = {field.name for field in fields(Plan)}
-        told: dict[str, Any] = {
-            name: tuple(v) if isinstance(v, list) else v for name, v in held["plan"].items()
-        }
-        plan = Plan(**{name: value for name, value in told.items() if name in names})
+        plan = Plan(**{name: tuple(v) if isinstance(v, list) else v for name, v in held["plan"].items()})
         with torch.device("meta"):  # shapes are compared before anything of these sizes is made
             wanted = {name: kind(plan).state_dict() for name, kind in KINDS.items()}
         for name, shapes in wanted.items():
