@@ -65,7 +65,7 @@ def clean(offenders: Iterable[str]) -> None:
 
 
 def region_table() -> dict[str, Any]:
-    return dict(importlib.import_module("dpveil.regions").TABLE)
+    return dict(importlib.import_module("dpveil.regions.table").TABLE)
 
 
 def parameters(method: Any) -> list[str]:

@@ -26,7 +26,7 @@ from dpveil.faces.geometry.head import between, inside
 from dpveil.faces.geometry.head_frame import OVAL, HeadFrame, in_head, pixel_grid
 from dpveil.faces.geometry.layout import neck
 from dpveil.faces.geometry.painted import Painted, seen
-from dpveil.regions import grow
+from dpveil.regions.grow import grow
 from tiny_onnx import completion, field, model, node, tensor, value
 
 SIDE = 64
