@@ -68,9 +68,8 @@ class Network:
 @pytest.fixture(autouse=True)
 def made_up(monkeypatch):
     network = type("Own", (Network,), {})()
-    for module in (galleries, galleries):
-        monkeypatch.setattr(module, "Predictor", Landmarks)
-        monkeypatch.setattr(module, "embedder", lambda: network)
+    monkeypatch.setattr(galleries, "Predictor", Landmarks)
+    monkeypatch.setattr(galleries, "embedder", lambda: network)
     return network
 
 
@@ -196,12 +195,13 @@ def test_faces_that_are_nearer_to_contributors_than_strangers_are_not_kept(
 ):
     """The average of everybody: as near to each as their own size, 0.57, where strangers lie 0.6 apart."""
     type(made_up).size = 0.05
-    monkeypatch.setattr(galleries, "embedder", lambda: lambda chips: np.zeros((len(chips), 128)))
+    far = np.full((1, 128), 0.2)
+    of_averages = [np.zeros((1, 128)), far]
+    found = iter([network for face in of_averages for network in (made_up, lambda chips, face=face: face)])
+    monkeypatch.setattr(galleries, "embedder", lambda: next(found))  # first for candidates
     words = (shard, "--out", tmp_path / "f.safetensors", "--landmarks-68", "package", "--faces", 4)
     assert train(*words) == 2
     assert "fewer than two faces" in capsys.readouterr().err
-    far = np.full((1, 128), 0.2)
-    monkeypatch.setattr(galleries, "embedder", lambda: lambda chips: far)
     assert train(*words) == 1
 
 

@@ -25,21 +25,14 @@ from dpveil.metrics import psnr
 from dpveil.noise.bits import SeededBits
 from dpveil.postprocessing.denoiser import JOB, DenoiserNetwork
 from dpveil_train import networks
-from dpveil_train.gan import GROUPS, SLOPE
+from dpveil_train.gan import convolved
 from dpveil_train.networks import PlannedOrder, exported, halved, held_out, train_network
 from dpveil_train.order import Progress, Trained, silent
 
 
 def block(before: int, width: int) -> nn.Sequential:
     """Return two convolutions of the same side."""
-    return nn.Sequential(
-        nn.Conv2d(before, width, 3, padding=1),
-        nn.GroupNorm(GROUPS, width),
-        nn.LeakyReLU(SLOPE),
-        nn.Conv2d(width, width, 3, padding=1),
-        nn.GroupNorm(GROUPS, width),
-        nn.LeakyReLU(SLOPE),
-    )
+    return nn.Sequential(*convolved(before, width), *convolved(width, width))
 
 
 class UNet(nn.Module):  # type: ignore[misc,unused-ignore]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import cv2
 import numpy as np
@@ -106,22 +106,6 @@ SLOPE: Final = 0.2
 """Negative slope of leaky ReLUs."""
 
 
-class Sizes(Protocol):
-    """The part of a plan that a critic follows."""
-
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """Channels, each at half the side of the one before."""
-
-    @property
-    def hidden(self) -> int:
-        """Width of the heads."""
-
-    @property
-    def small(self) -> int:
-        """Side of the last map."""
-
-
 def halving(before: int, width: int) -> nn.Sequential:
     """Return a stage that halves the side of a map."""
     return nn.Sequential(
@@ -149,19 +133,18 @@ class Encoder(nn.Module):  # type: ignore[misc,unused-ignore]
         return out
 
 
-class Doubling(nn.Module):  # type: ignore[misc,unused-ignore]
-    """A stage that doubles the side of a map."""
+def convolved(before: int, width: int, kernel: int = 3) -> list[nn.Module]:
+    """Return a convolution that keeps the side of a map, its normalisation and its activation."""
+    layer = nn.Conv2d(before, width, kernel, padding=kernel // 2)
+    return [layer, nn.GroupNorm(GROUPS, width), nn.LeakyReLU(SLOPE)]
 
-    def __init__(self, before: int, width: int) -> None:
+
+class Doubling(nn.Module):  # type: ignore[misc,unused-ignore]
+    """A stage that doubles the side of a map: an up-convolution and another convolution."""
+
+    def __init__(self, before: int, width: int, kernel: int = 3) -> None:
         super().__init__()
-        self.inner = nn.Sequential(
-            nn.Conv2d(before, width, 3, padding=1),
-            nn.GroupNorm(GROUPS, width),
-            nn.LeakyReLU(SLOPE),
-            nn.Conv2d(width, width, 3, padding=1),
-            nn.GroupNorm(GROUPS, width),
-            nn.LeakyReLU(SLOPE),
-        )
+        self.inner = nn.Sequential(*convolved(before, width, kernel), *convolved(width, width))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return a map of twice the side."""
@@ -205,7 +188,7 @@ class Critic(nn.Module):  # type: ignore[misc,unused-ignore]
     shared trunk.
     """
 
-    def __init__(self, plan: Sizes, others: int = 2) -> None:
+    def __init__(self, plan: Any, others: int = 2) -> None:
         super().__init__()
         befores = (3, *plan.widths[:-1])
         self.stages = nn.ModuleList(
@@ -286,22 +269,6 @@ class Basis:
         return out
 
 
-class Shown(Protocol):
-    """What a plan says of pictures."""
-
-    @property
-    def side(self) -> int:
-        """Their side, in pixels."""
-
-    @property
-    def masked(self) -> bool:
-        """Whether what lies beyond the public ellipse is hidden."""
-
-    @property
-    def seed(self) -> int:
-        """The seed."""
-
-
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Pictures n × 3 × s × s from -1 to 1, their conditions n × 3, and whether their pose is `known`."""
@@ -322,7 +289,7 @@ class Faces:
         self,
         crops: UInt8[np.ndarray, "n s s 3"],
         conditions: Float32[np.ndarray, "n 3"],
-        plan: Shown,
+        plan: Any,
         generator: torch.Generator,
     ) -> None:
         self.crops = np.stack([_sized(crop, plan.side) for crop in crops])

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float32, UInt8
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits as crossed
-from torch.nn.functional import interpolate, leaky_relu
+from torch.nn.functional import leaky_relu
 
 from dpveil.assets.cards import Card
 from dpveil.codecs import Statistics, UpConv
@@ -25,7 +25,7 @@ from dpveil.codecs.upconv import CONDITIONS, SLOPE, embedded, generator
 from dpveil.core.numbers import Json
 from dpveil_train import gan, networks
 from dpveil_train.attributes import looks
-from dpveil_train.gan import GROUPS, Batch, Critic, energies_of, features_apart, penalty, weighted
+from dpveil_train.gan import Batch, Critic, Doubling, energies_of, features_apart, penalty, weighted
 from dpveil_train.landmarks import Finder
 from dpveil_train.networks import PlannedOrder, exported, halved, likeness, train_network
 from dpveil_train.order import Progress, Trained, silent
@@ -123,26 +123,6 @@ class Identities(nn.Module):  # type: ignore[misc,unused-ignore]
         return leaky_relu(rows, SLOPE)
 
 
-class Stage(nn.Module):  # type: ignore[misc,unused-ignore]
-    """A stage that doubles the side of a map: an up-convolution and another convolution."""
-
-    def __init__(self, before: int, width: int, kernel: int) -> None:
-        super().__init__()
-        self.inner = nn.Sequential(
-            nn.Conv2d(before, width, kernel, padding=kernel // 2),
-            nn.GroupNorm(GROUPS, width),
-            nn.LeakyReLU(SLOPE),
-            nn.Conv2d(width, width, 3, padding=1),
-            nn.GroupNorm(GROUPS, width),
-            nn.LeakyReLU(SLOPE),
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return a map of twice the side."""
-        out: Tensor = self.inner(interpolate(x, scale_factor=2.0, mode="nearest"))
-        return out
-
-
 class Generator(nn.Module):  # type: ignore[misc,unused-ignore]
     """Codes with `CONDITIONS` behind, n × (m + 2), to pictures n × 3 × s × s from -1 to 1."""
 
@@ -154,7 +134,7 @@ class Generator(nn.Module):  # type: ignore[misc,unused-ignore]
         self.start = nn.Linear(plan.hidden, plan.widths[-1] * plan.small**2)
         widths = plan.widths[::-1]
         pairs = zip((widths[0], *widths[:-1]), widths, strict=True)
-        self.stages = nn.Sequential(*(Stage(a, b, plan.kernel) for a, b in pairs))
+        self.stages = nn.Sequential(*(Doubling(a, b, plan.kernel) for a, b in pairs))
         self.last = nn.Conv2d(widths[-1], 3, 3, padding=1)
 
     def forward(self, given: Tensor) -> Tensor:
