@@ -20,8 +20,7 @@ from dpveil.service.limits import Limits
 from dpveil.service.metrics import Metrics
 from dpveil.service.orders import Job, Order
 from dpveil.service.pool import Pool
-from dpveil.service.store import Result, Store
-from dpveil.service.store_file import MEMORY
+from dpveil.service.store import MEMORY, Result, Store
 from dpveil.service.upload import Held, Share
 
 

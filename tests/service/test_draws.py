@@ -22,8 +22,7 @@ from dpveil.service.desk import Desk
 from dpveil.service.limits import Limits
 from dpveil.service.metrics import Metrics
 from dpveil.service.pool import Pool
-from dpveil.service.store import Store
-from dpveil.service.store_file import MEMORY
+from dpveil.service.store import MEMORY, Store
 
 LATER = {"Prefer": "respond-async"}
 ROOM = 40_000

@@ -1,4 +1,4 @@
-"""Calls in order and in groups: a group of the results is one transaction, one of the ledger one flush."""
+"""Calls in order and in groups: a group of the results, and one of the ledger, is one transaction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import pytest
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import LedgerError
 from dpveil.ledger import Ledger, Limit
-from dpveil.ledger.sqlite_open import Open
 from dpveil.service.budget import Budget
 from dpveil.service.keys import LOCAL
 from dpveil.service.limits import Limits
@@ -151,22 +150,6 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         yield made
 
 
-@pytest.fixture
-def flushes(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Return whether each flush of a ledger succeeded; it fails where the last entry was made False."""
-    found: list[bool] = []
-    flush = Open.flush
-
-    def counted(self: Open) -> None:
-        if found and not found[-1]:
-            raise OSError("no flush")
-        flush(self)
-        found.append(True)
-
-    monkeypatch.setattr(Open, "flush", counted)
-    return found
-
-
 def pays(budget: Budget, count: int) -> list[Call]:
     plans = [
         {"total": COST.to_json(), "covered": {"photo": f"{n:064x}", "pixels": 64 * "0"}} for n in range(count)
@@ -174,42 +157,30 @@ def pays(budget: Budget, count: int) -> list[Call]:
     return [Call(budget.pay, (LOCAL, "album", planned, str(n))) for n, planned in enumerate(plans)]
 
 
-def test_a_group_of_payments_is_flushed_once_before_anybody_is_told(
-    ledger: Ledger, flushes: list[bool]
-) -> None:
-    budget = Budget(ledger)
+def test_a_group_of_payments_is_one_transaction(ledger: Ledger) -> None:
+    """Which is on the disk before anybody is told; those that are refused change nothing."""
+    budget, told = Budget(ledger), []
+    ledger._database._connection.set_trace_callback(told.append)  # type: ignore[union-attr]
     calls = pays(budget, 5)
     budget.together(calls)
     assert [call.error is None for call in calls] == [True] * 3 + [False] * 2
-    assert len(flushes) == 1
-    for call in calls[:3]:
-        call.made.stored(f"{calls.index(call):064x}")
-    assert len(flushes) == 4  # alone, each is flushed at once
-    with ledger.together():
-        assert ledger.show("album").spent
-    assert len(flushes) == 4
-    ledger.check()
+    assert told.count("COMMIT") == 1
+    for number, call in enumerate(calls[:3]):
+        call.made.stored(f"{number:064x}")
+    assert told.count("COMMIT") == 4
+    assert ledger.check().debits == 3
 
 
-def test_other_threads_flush_for_themselves(ledger: Ledger, flushes: list[bool]) -> None:
-    budget = Budget(ledger)
-    with ledger.together():
-        first, second = pays(budget, 2)
-        first.run()
-        assert not flushes
-        thread = threading.Thread(target=second.run)
-        thread.start()
-        thread.join()
-        assert len(flushes) == 1
-    assert len(flushes) == 1  # which did for the first, too
+def test_where_the_commit_fails_nobody_has_paid(ledger: Ledger) -> None:
+    def allow(action: int, name: str | None, *_: object) -> int:
+        commits = (action, name) == (sqlite3.SQLITE_TRANSACTION, "COMMIT")
+        return sqlite3.SQLITE_DENY if commits else sqlite3.SQLITE_OK
 
-
-def test_where_the_flush_fails_nobody_has_paid(ledger: Ledger, flushes: list[bool]) -> None:
-    budget = Budget(ledger)
-    flushes.append(False)
-    calls = pays(budget, 2)
+    budget, calls = Budget(ledger), pays(Budget(ledger), 2)
+    ledger._database._connection.set_authorizer(allow)  # type: ignore[union-attr]
     budget.together(calls)
     assert [type(call.error) for call in calls] == [LedgerError, LedgerError]
+    assert ledger.check().debits == 0
 
 
 def test_without_a_ledger_calls_are_just_run() -> None:

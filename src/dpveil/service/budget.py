@@ -19,7 +19,7 @@ from dpveil.service.problems import Gone, WorkerEnded
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
-    from dpveil.ledger.reservation import Reservation
+    from dpveil.ledger.ledger import Reservation
 
 SAME: Final = "replace the same regions as before; whoever keeps the ledger can allow others"
 

@@ -43,7 +43,7 @@ from dpveil.service.store import FAILED, WORKING, Result, Store
 from dpveil.service.upload import Share
 
 if TYPE_CHECKING:
-    from dpveil.ledger.reservation import Reservation
+    from dpveil.ledger.ledger import Reservation
     from dpveil.release.keys import SigningKey
 
 Made = TypeVar("Made")

@@ -35,8 +35,7 @@ from dpveil.service.page.routes import Page
 from dpveil.service.pool import USUAL, Pool
 from dpveil.service.protocol import Timely
 from dpveil.service.quotas import Rates
-from dpveil.service.store import Store
-from dpveil.service.store_file import MEMORY
+from dpveil.service.store import MEMORY, Store
 from dpveil.service.upload import Held
 
 if TYPE_CHECKING:
