@@ -266,7 +266,7 @@ def test_files_that_are_no_labels_are_refused(tmp_path, text, problem):
 
 def test_a_file_of_labels_that_is_no_text_or_missing_is_refused(tmp_path, monkeypatch):
     path = by_hand(tmp_path / "l.csv", "picture,beard\n")
-    monkeypatch.setattr("dpveil_train.labelled.LARGEST", 5)
+    monkeypatch.setattr("dpveil_train.labelled.LARGEST_TABLE", 5)
     with pytest.raises(InvalidParameter, match="more than 5 bytes"):
         HandLabels.read(path)
     path.write_bytes(b"\xff\xfe")
