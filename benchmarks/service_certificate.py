@@ -20,8 +20,7 @@ import numpy as np
 import dpveil
 from dpveil.core.certificate import parse_certificate
 from dpveil.core.envelope import MOST_BYTES
-from dpveil.service.answers import release_text
-from dpveil.service.guard import written
+from dpveil.service.answers import release_text, written
 from dpveil.service.store import DONE, Result
 
 MOST_REGIONS = 10_000

@@ -13,7 +13,7 @@ from service_client import release, service, upload
 
 from dpveil.core.certificate import parse_certificate
 from dpveil.service.answers import Answer, release_text, together
-from dpveil.service.desk import SHORT
+from dpveil.service.jobs import SHORT
 from dpveil.service.store import DONE, Result
 
 
@@ -47,11 +47,11 @@ def test_an_answer_holds_the_certificate_as_it_is(monkeypatch: pytest.MonkeyPatc
     ]
 
 
-@pytest.mark.parametrize("regions", [1, 40])
+@pytest.mark.parametrize("regions", [1, 80])
 def test_a_large_certificate_is_read_beside_the_event_loop(
     regions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dpveil.service import checked
+    from dpveil.service import jobs
     from dpveil.service.page import routes
 
     where: list[str] = []
@@ -63,7 +63,7 @@ def test_a_large_certificate_is_read_beside_the_event_loop(
     settings = large(regions)
     assert (len(settings["certificate"]) > SHORT) == (regions > 1)
     assert len(base64.b64decode(settings["image"])) < SHORT
-    for module in (checked, routes):
+    for module in (jobs, routes):
         monkeypatch.setattr(module, "parse_certificate", noted)
     with service(fake=True) as (_, client):
         told = client.post("/v1/releases", files=upload(b"x", settings))
