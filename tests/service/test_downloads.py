@@ -1,20 +1,31 @@
-"""Downloads: images part by part, and releases with certificates as one file (`Accept: application/zip`)."""
+"""Answers that may be large: certificates, images part by part, and archives (`Accept: application/zip`)."""
 
 from __future__ import annotations
 
 import asyncio
 import io
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_STORED, ZipFile
 
 import pytest
-from service_client import photo, service, upload
+from service_client import photo, release, upload
 
 import dpveil
 from dpveil.service import app
-from dpveil.service.answers import CHUNK, File, archive_size, archived, download
+from dpveil.service.answers import (
+    CHUNK,
+    Answer,
+    File,
+    archive_size,
+    archived,
+    download,
+    release_text,
+    together,
+)
+from dpveil.service.store import DONE, Result
 
 ZIP = {"Accept": "application/zip"}
 
@@ -122,15 +133,23 @@ def test_what_is_too_long_for_an_archive_is_fetched_alone(
     assert (answer.status_code, answer.headers["content-type"]) == (201, "application/json")
 
 
-def test_an_archive_reads_no_image_before_it_is_sent() -> None:
-    """Clients that do not read hold no image in memory, however many photos a request has."""
-    with service() as (made, client):
-        opening, asked = made.jobs.store.opening, list[int]()
+def test_an_answer_holds_the_certificate_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = release()["certificate"]
+    result = Result("x" * 32, DONE, 1.5, "png", text, '["a \\"note\\""]')
 
-        def counted(owner: str, id_: str, most: int) -> tuple[int, bytes]:
-            asked.append(most)
-            return opening(owner, id_, most)
+    def fails(*_: Any) -> Any:
+        raise AssertionError("it is parsed")
 
-        made.jobs.store.opening = counted
-        assert client.post("/v1/releases", files=upload(photo()), headers=ZIP).status_code == 201
-        assert asked == [0]
+    with monkeypatch.context() as patch:
+        patch.setattr(json, "loads", fails)
+        alone = Answer.of(result, replayed=False).response().body
+        both = together([Answer.of(result, replayed=replayed) for replayed in (True, False)]).body
+    told = json.loads(release_text(result))
+    assert told["certificate"] == json.loads(text)
+    assert (told["id"], told["notes"], told["expires"]) == ("x" * 32, ['a "note"'], 1)
+    assert json.loads(alone) == told
+    entries = json.loads(both)["photos"]
+    assert entries == [
+        {"status": 201, "replayed": True, "release": told},
+        {"status": 201, "release": told},
+    ]

@@ -1,4 +1,4 @@
-"""The desk: what is cancelled or fails is noted, whatever else happens, and no key stays at work."""
+"""Jobs: what is cancelled or fails is noted, whatever else happens, and no key stays at work."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ import pytest
 from service_client import release, service, upload
 
 from dpveil.service.budget import Budget
-from dpveil.service.jobs import Job, Jobs, Order
+from dpveil.service.jobs import Jobs, Order
 from dpveil.service.keys import LOCAL
 from dpveil.service.limits import Limits
 from dpveil.service.metrics import Metrics
 from dpveil.service.quotas import Held, Share
-from dpveil.service.store import Result, Store
+from dpveil.service.store import Store
 from dpveil.service.store_file import MEMORY
-from dpveil.service.workers import Pool
 
 
 class Occupied:
@@ -157,73 +156,6 @@ def test_a_failure_that_one_request_was_told_is_not_kept() -> None:
 def test_a_photo_without_settings_gets_the_defaults() -> None:
     with service(fake=True) as (_, client):
         assert client.post("/v1/plan", files={"photo": b"x"}).json()["planned"] == {}
-
-
-def new_jobs() -> Jobs:
-    limits, pool = Limits(), Occupied()
-    return Jobs(pool, Store(MEMORY, limits), Budget(None), limits, Metrics())  # type: ignore[arg-type]
-
-
-def test_what_is_made_is_told_once_its_job_is_over() -> None:
-    """Until then, as before its moment, it is at work."""
-
-    async def waits() -> None:
-        made, over = new_jobs(), asyncio.Event()
-        result = Result("id", "done", 0)
-        job = made._jobs["id"] = Job("id", asyncio.ensure_future(over.wait()), made=result)  # type: ignore[arg-type]
-        assert await made.wait("id", 0.01) == (True, None)
-        over.set()
-        job.shared = True
-        assert await made.wait("id", 60) == (False, result)
-        assert await made.wait("another", 60) == (False, None)
-        made.end()
-
-    asyncio.run(waits())
-
-
-def test_what_is_quick_waits_its_turn_all_the_same() -> None:
-    """While the thread of the results is at work, nobody else uses them."""
-
-    async def waits() -> None:
-        made, free = new_jobs(), threading.Event()
-        assert made._results.idle
-        assert (await made.results(made.store.begin, "me", None, b""))[1]
-        made._results.submit(free.wait)
-        asked = asyncio.ensure_future(made.results(made.store.begin, "me", "a", b""))
-        made.note(made.store.sweep)
-        await asyncio.sleep(0.05)
-        assert not asked.done()
-        assert len(made.store.unfinished()) == 1
-        free.set()
-        assert (await asked)[1]
-        made.end()
-
-    asyncio.run(waits())
-
-
-class Free:
-    """A worker that is always free."""
-
-    usable = True
-
-
-def test_a_worker_is_asked_again_before_what_it_made_is_checked() -> None:
-    """Else it would wait for that, and its core with it."""
-    order: list[tuple[str, int]] = []
-
-    async def asks(pool: Pool, number: int) -> None:
-        async with pool.worker():
-            order.append(("asks", number))
-            await asyncio.sleep(0.01)
-        order.append(("checks", number))
-
-    async def all_ask() -> None:
-        pool = Pool(1, Limits())
-        pool._idle.put_nowait(Free())  # type: ignore[arg-type]
-        await asyncio.gather(*(asks(pool, number) for number in range(3)))
-
-    asyncio.run(all_ask())
-    assert order == [("asks", 0), ("asks", 1), ("checks", 0), ("asks", 2), ("checks", 1), ("checks", 2)]
 
 
 def slowed(jobs: Jobs) -> threading.Event:

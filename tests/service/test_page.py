@@ -95,13 +95,6 @@ def test_elements_that_the_modules_ask_for_are_on_the_page() -> None:
             assert name in ids | made, (path.name, name)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
-def test_modules_keep_the_sizes_of_the_house(path: Path) -> None:
-    lines = path.read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 300
-    assert max(map(len, lines)) <= 110
-
-
 @needs_node
 def test_modules_parse() -> None:
     for path in MODULES:

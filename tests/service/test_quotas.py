@@ -224,14 +224,6 @@ def test_the_command_line_makes_keys_with_limits(tmp_path: Path, capsys: Any) ->
         Keys().new("x", ["album"], 60, MOST_PARALLEL + 1)
 
 
-@pytest.mark.parametrize(
-    ("entry", "parallel"),
-    [({}, 4), ({"parallel": 1}, 1), ({"parallel": MOST_PARALLEL}, MOST_PARALLEL)],
-)
-def test_files_of_earlier_versions_are_read(tmp_path: Path, entry: dict[str, int], parallel: int) -> None:
-    assert read(tmp_path, entry).callers[0].parallel == parallel
-
-
 @pytest.mark.parametrize("wrong", [0, -1, MOST_PARALLEL + 1, True, "4", 2.0, None])
 def test_other_numbers_are_refused(tmp_path: Path, wrong: object) -> None:
     with pytest.raises(UsageError, match="is no file of keys"):
@@ -239,10 +231,9 @@ def test_other_numbers_are_refused(tmp_path: Path, wrong: object) -> None:
 
 
 def read(folder: Path, entry: dict[str, Any]) -> Keys:
-    """Return the keys of a file with one key, whose entry has `parallel` only if `entry` does."""
+    """Return the keys of a file with one key, whose entry is changed."""
     Keys().new("a", ["album"], 60)[0].write(folder / "keys.json")
     data = json.loads((folder / "keys.json").read_text(encoding="utf-8"))
-    del data["keys"][0]["parallel"]
     data["keys"][0] |= entry
     (folder / "keys.json").write_text(json.dumps(data), encoding="utf-8")
     return Keys.read(folder / "keys.json")
