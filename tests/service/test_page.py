@@ -392,6 +392,10 @@ def test_keys_are_needed_for_everything_but_the_files(tmp_path: Path) -> None:
             for path in ("/page/offers", "/page/budget", f"/page/releases/{'x' * 32}"):
                 assert client.get(path).status_code == 401
             assert client.post("/page/plan", files=upload(b"x", SETTINGS)).status_code == 401
+            paths = client.get("/openapi.json").json()["paths"]
+            for path, method in ((path, method) for path, row in paths.items() for method in row):
+                status = client.request(method, path.replace("{id}", "x" * 32)).status_code
+                assert status == (200 if path in ("/healthz", "/readyz") else 401), path
             check_budget(client, {"authorization": f"Bearer {key}"})
 
 

@@ -61,6 +61,8 @@ ABOUT: Final = (
     " release has a certificate, and a ledger pays for it before anything is drawn. Errors are problem+json."
 )
 KEY_WORDS: Final = "What dpveil api-key new printed; not needed where the service has no keys."
+KEY: Final = HTTPBearer(scheme_name="key", description=KEY_WORDS, auto_error=False)
+"""What /openapi.json says of keys; `KeyFile` reads the header, and says what is wrong with it."""
 ID: Final = re.compile(r"[A-Za-z0-9_-]{32}")
 IDEMPOTENCY_KEY: Final = re.compile(r"^[\x21-\x7e]{1,255}$")
 ASYNCHRONOUS: Final = "respond-async"
@@ -98,9 +100,7 @@ Using = Annotated[Parts, Depends(_parts)]
 async def _caller(
     request: Request,
     parts: Using,
-    header: Annotated[
-        Any, Security(HTTPBearer(scheme_name="key", description=KEY_WORDS, auto_error=False))
-    ] = None,
+    _: Annotated[Any, Security(KEY)],
 ) -> Caller:
     """Return whose key came with a request; raises `Unauthorised`, and `TooMany` if it asks too often."""
     caller = request.state.caller = LOCAL
