@@ -44,17 +44,18 @@ $(BIN)/python:
 	@$(INSTALL) pip
 
 # dpveil-faces brings trained files, on terms of their own (see its LICENSE-NOTICE); dpveil-research the papers'
-# experiments; dpveil-audit the command `dpveil audit`.
+# experiments; dpveil-audit and dpveil-train the commands `dpveil audit` and `dpveil train`.
 FACES := packages/dpveil-faces
 RESEARCH := packages/dpveil-research
 AUDIT := packages/dpveil-audit
+TRAIN := packages/dpveil-train
 # Modules of others are compiled when they are first imported: compiling all of them takes half a minute.
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile
-SETTINGS := pyproject.toml constraints.txt src/dpveil/assets/requirements-faces.txt $(FACES)/pyproject.toml $(RESEARCH)/pyproject.toml $(AUDIT)/pyproject.toml
+SETTINGS := pyproject.toml constraints.txt src/dpveil/assets/requirements-faces.txt $(FACES)/pyproject.toml $(RESEARCH)/pyproject.toml $(AUDIT)/pyproject.toml $(TRAIN)/pyproject.toml
 
 $(VENV)/installed-%: $(BIN)/python $(SETTINGS)
 	@echo "installing dpveil[$*] into $(VENV)"
-	@$(INSTALL) -c constraints.txt -e '.[$*]' -e $(FACES) $(if $(filter dev,$*),-e $(RESEARCH) -e $(AUDIT))
+	@$(INSTALL) -c constraints.txt -e '.[$*]' -e $(FACES) $(if $(filter dev,$*),-e $(RESEARCH) -e $(AUDIT) -e $(TRAIN))
 	@$(if $(filter dev bench demo,$*),$(BIN)/dpveil install faces --yes >/dev/null)
 	@$(BIN)/python -m compileall -q src packages
 	@touch $@
@@ -153,10 +154,9 @@ serve: $(DEV) ## show the documentation on http://127.0.0.1:8000 and rebuild it 
 	@PIP_CONSTRAINT= PIP_BUILD_CONSTRAINT= $@ -m pip install --quiet diffprivlib 'scikit-learn<1.8' \
 	  || { rm -rf .venv-diffprivlib; echo "diffprivlib cannot be installed: it is left out" >&2; }
 
-# gan_ablations trains networks, which takes the extra `train` and a folder of its own; costs takes half an hour,
-# synthesis data that is not here, and text_recall the extra `text`.
+# costs takes half an hour, and text_recall the extra `text`.
 bench: $(VENV)/installed-bench .venv-diffprivlib/bin/python ## time dpveil against its peers
-	@for file in $$(grep -l __main__ benchmarks/*.py | grep -v -e gan_ablations -e costs -e synthesis -e text_recall -e video_memory); do $(BIN)/python "$$file" || exit 1; done
+	@for file in $$(grep -l __main__ benchmarks/*.py | grep -v -e costs -e text_recall); do $(BIN)/python "$$file" || exit 1; done
 
 reproduction: $(DEV) ## run the papers' experiments anew on your copy of their data: DATA=DIR [NAMES="..."] [COUNT=N]
 	@$(BIN)/python -m dpveil_research $(NAMES) --data "$(DATA)" --out reproduction $(if $(COUNT),--count $(COUNT))
@@ -168,7 +168,7 @@ lock: $(BIN)/python ## rewrite constraints.txt with the newest versions
 	@PIP_CONSTRAINT= PIP_BUILD_CONSTRAINT= $(VENV)/lock/bin/pip install --quiet '.[dev,bench]' hatchling editables 'mpmath<1.4'
 	@{ sed '/^[A-Za-z]/,$$d' constraints.txt; \
 	   $(VENV)/lock/bin/pip freeze | grep -E '^[A-Za-z0-9._-]+==' | sort -f; \
-	   sed -n '/^# Only the extra train/,$$p' constraints.txt; } > constraints.new
+	   sed -n '/^# torch, of the extra attacks and dpveil-train/,$$p' constraints.txt; } > constraints.new
 	@rm -rf $(VENV)/lock && mv constraints.new constraints.txt
 
 clean: ## remove everything that make has made

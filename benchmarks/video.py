@@ -8,7 +8,7 @@ which it is replaced, in `gap frames` frames; `late` counts frames before its fi
 always show. `% of pixels` is what is replaced of all frames. dpveil follows faces between searches; `every
 frame` is its own search of each frame alone, with ellipses a margin of 0.3 larger. deface runs with its own
 code and defaults in an environment of its own, .venv-deface. Speed, memory and calmness are in
-`video_speed.py`, `video_memory.py` and `video_stability.py`. Needs ../shared/data/lfw10_250 and the extra
+`video_speed.py` and `video_stability.py`. Needs ../shared/data/lfw10_250 and the extra
 `video`: `python benchmarks/video.py [CLIP ...]`.
 """
 

@@ -233,13 +233,16 @@ def _benchmark(path: Path) -> str:
     record = json.loads(path.read_text(encoding="utf-8"))
     columns = list(dict.fromkeys(name for row in record["rows"] for name in row))
     source = ROOT / "benchmarks" / f"{path.stem}.py"
-    words = (re.sub(r" \(issue \d+\)", "", _docstring(source)) if source.exists() else "").replace("|", "\\|")
+    told = _docstring(source) if source.exists() else record.get("about", "")
+    words = re.sub(r" \(issue \d+\)", "", told).replace("|", "\\|")
     machine = [f"{name} {value}" if name != "machine" else value for name, value in record["machine"].items()]
     lines = [columns, *([_figure(row.get(name, "")) for name in columns] for row in record["rows"])]
     if len(columns) > max(WIDEST, len(record["rows"])):
         lines = [list(line) for line in zip(*lines, strict=True)]
     tables = ["\n".join(f"| {' | '.join(line)} |" for line in part) for part in _folded(lines)]
     notes = [f"*{note}*" for note in record.get("notes", ())]
+    if "program" in record:
+        notes.append(f"*Made by {record['program']}.*")
     parts = [f"## {path.stem.replace('_', ' ')}", words, *tables, *notes, f"*{', '.join(machine)}.*"]
     return "\n\n".join(part for part in parts if part)
 

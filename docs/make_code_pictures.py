@@ -12,7 +12,7 @@ from dpveil.assets import Card
 from dpveil.codecs import PCA, Dictionary, StoredCodec
 from dpveil.mechanisms.latent import TABLE, BoxLaplace
 from dpveil.noise.bits import SeededBits
-from dpveil.training import TRAINERS
+from dpveil_train import TRAINERS
 
 TRAINED = slice(0, 90)
 SHOWN = slice(91, 97)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import cv2
 import numpy as np
-import pytest
-
-pytest.importorskip("torch", reason="needs pip install 'dpveil[train]'")
 
 from dpveil.faces.geometry.layout import BACKGROUND, CLOTHES, HAIR, SKIN
-from dpveil.training.completion.network import UNKNOWN
-from dpveil.training.completion.scenes import STORED
-from dpveil.training.completion.trainer import Plan, Trainer
+from dpveil_train.completion.network import UNKNOWN
+from dpveil_train.completion.scenes import STORED
+from dpveil_train.completion.trainer import Plan, Trainer
 
 PLAN = Plan(steps=4, batch=4, side=64, critic_from=0.5)
 

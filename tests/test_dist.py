@@ -71,6 +71,8 @@ def test_in_an_empty_environment_it_releases_verifies_explains_and_audits(built,
     assert json.loads(told)["guarantee"]["epsilon"] == 1
     run(*install, str(ROOT / "packages/dpveil-audit"))
     assert "dp-pix" in run(bin_ / "dpveil", "audit", "dp-pix")
+    run(*install, "--no-deps", str(ROOT / "packages/dpveil-train"))  # torch is not needed to say what it does
+    assert "gallery" in run(bin_ / "dpveil", "train", "--help")
     if kind == "wheel":
         places = {".": str(built[kind]), "packages/dpveil-faces": str(ROOT / "packages/dpveil-faces")}
         run(*install, *(places[word] for word in INSTALL[1].split()))

@@ -33,7 +33,12 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "dpveil"
 RESEARCH = ROOT / "packages" / "dpveil-research"
 AUDIT = ROOT / "packages" / "dpveil-audit"
-FILES = sorted(path for folder in (SOURCE, AUDIT / "src", RESEARCH / "src") for path in folder.rglob("*.py"))
+TRAIN = ROOT / "packages" / "dpveil-train"
+FILES = sorted(
+    path
+    for folder in (SOURCE, *(one / "src" for one in (AUDIT, RESEARCH, TRAIN)))
+    for path in folder.rglob("*.py")
+)
 METHODS = sorted(registry.METHODS.items())
 MECHANISMS = sorted(scalar.TABLE.items())
 SECTIONS = ("What it does", "What it promises", "Parameters", "What to know")
@@ -60,7 +65,7 @@ def clean(offenders: Iterable[str]) -> None:
 
 
 def region_table() -> dict[str, Any]:
-    return dict(importlib.import_module("dpveil.regions").TABLE)
+    return dict(importlib.import_module("dpveil.regions.table").TABLE)
 
 
 def parameters(method: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""Networks of YuNet's and LaMa's layout, and of the one that completes heads, written byte by byte.
+"""Networks of YuNet's layout, and of the one that completes heads, written byte by byte.
 
 For the first a red cell of 8 × 8 pixels is a face of 32 × 40; the second shows what it is shown.
 """
@@ -79,19 +79,6 @@ def yunet() -> bytes:
             nodes += field(1, node("Transpose", (f"{name}_c",), name, perm=(0, 2, 3, 1)))
             outputs += field(12, value(name, (1, "r", "c", CHANNELS[kind])))
     return model(nodes, tensors, (value("input", (1, 3, 64, 64)),), outputs)
-
-
-def lama(
-    *, gain: float = 255, fill: float = 50, side: int = 512, channels: int = 3, mask: str = "mask"
-) -> bytes:
-    """Return the file of a network that gives `gain` times its picture, and `fill` more in the mask."""
-    picture = np.eye(3)[:channels, :, None, None] * gain
-    tensors = field(5, tensor("w", picture)) + field(5, tensor("v", np.full((channels, 1, 1, 1), fill)))
-    nodes = field(1, node("Conv", ("image", "w"), "shown", kernel_shape=(1, 1)))
-    nodes += field(1, node("Conv", (mask, "v"), "filled", kernel_shape=(1, 1)))
-    nodes += field(1, node("Add", ("shown", "filled"), "output"))
-    inputs = (value("image", (1, 3, side, side)), value(mask, (1, 1, side, side)))
-    return model(nodes, tensors, inputs, field(12, value("output", (1, channels, side, side))))
 
 
 def completion(*, side: int = 64, gain: float = 1.0, channels: int = 7, behind: float = 0.0) -> bytes:

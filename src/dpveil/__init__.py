@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dpveil.core.region import Box, Region
     from dpveil.errors import DPVeilError
     from dpveil.io import read
-    from dpveil.ledger.book import Ledger
+    from dpveil.ledger.ledger import Ledger
     from dpveil.noise.bits import BitSource, SecureBits, SeededBits
     from dpveil.release.keys import PublicKey, SigningKey
     from dpveil.release.pipeline import obfuscate
@@ -67,7 +67,7 @@ _load, _ = lazy(
     Certificate="core.certificate",
     DPVeilError="errors",
     Guarantee="core.guarantee",
-    Ledger="ledger.book",
+    Ledger="ledger.ledger",
     Origin="core.origin",
     Photo="core.photo",
     Plan="release.plan",

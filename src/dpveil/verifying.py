@@ -11,7 +11,7 @@ from dpveil.io import MAX_PIXELS
 from dpveil.io.document import PDF
 from dpveil.io.names import check_path
 from dpveil.release.keys import PublicKey
-from dpveil.release.saving import image_path
+from dpveil.release.saving import image_path, is_clip
 from dpveil.release.trust import judged
 from dpveil.release.verification import Trusted, asked, too_weak
 from dpveil.release.verification import verify as verify_photo
@@ -19,7 +19,6 @@ from dpveil.release.verified import Verification
 from dpveil.synthesis.certificate import SetCertificate
 from dpveil.synthesis.names import NAME
 from dpveil.synthesis.saving import is_set, read_set
-from dpveil.video.verification import is_clip, verify_clip
 
 MANY = "it holds many releases, and none of them was checked: dpveil.verify_each checks each"
 
@@ -50,6 +49,8 @@ def verify(
         asked(at_least, trust)
         return Verification(_whole(given), "unchecked", (MANY,))
     if is_clip(given):
+        from dpveil.video.verification import verify_clip
+
         return verify_clip(given, at_least=at_least, trust=trust)
     return verify_photo(given, max_pixels=max_pixels, at_least=at_least, trust=trust)
 

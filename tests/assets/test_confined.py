@@ -20,7 +20,7 @@ from fuzz_opencv import outcome
 IMAGE = np.zeros((64, 64, 3), np.uint8)
 IMAGE[40:48, 32:40, 2] = 204
 SETTINGS = np.array([0.5, 0.3])
-DEADLY = 148
+DEADLY = 184
 """The index of a file with which OpenCV 4.13 ends the process that reads it."""
 
 

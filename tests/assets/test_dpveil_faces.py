@@ -19,7 +19,7 @@ from dpveil.faces.face_gallery import FaceGallery
 from dpveil.faces.geometry import Frame, Predictor
 from dpveil.faces.readings import KEPT, Readings
 from dpveil.noise.bits import SeededBits
-from dpveil.training.by_hand import HandLabels
+from dpveil_train.labelled import HandLabels
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "packages" / "dpveil-faces"

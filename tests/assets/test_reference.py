@@ -21,7 +21,7 @@ WRITTEN = {
     CODEC: f"pca 100 sha256:{HASH}",
     GALLERY: f"gallery sha256:{HASH}",
     ATTRIBUTES: f"attributes sha256:{HASH}",
-    INPAINTING: f"lama sha256:{HASH}",
+    INPAINTING: f"completion sha256:{HASH}",
 }
 each = pytest.mark.parametrize("kind", WRITTEN, ids=lambda kind: kind.noun)
 

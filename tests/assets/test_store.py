@@ -13,7 +13,7 @@ from dpveil.assets import card_path, save
 from dpveil.assets.store import FORMAT, KEY, MOST, _hash, opened, packed, sealed, tensors_of
 from dpveil.codecs import Dictionary, load
 from dpveil.errors import ModelError, OutputError
-from dpveil.training.checkpoint import FileCheckpoint
+from dpveil_train.order import FileCheckpoint
 
 
 @pytest.fixture

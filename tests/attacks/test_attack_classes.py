@@ -23,7 +23,7 @@ OF_PIXELS = [
     "restored",
     pytest.param(
         "network",
-        marks=pytest.mark.skipif(find_spec("torch") is None, reason="needs pip install 'dpveil[train]'"),
+        marks=pytest.mark.skipif(find_spec("torch") is None, reason="needs pip install 'dpveil[attacks]'"),
     ),
 ]
 

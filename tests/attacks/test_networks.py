@@ -20,14 +20,14 @@ KINDS = [NetworkParrot, ResidualParrot]
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_networks_name_people_in_mosaics(kind):
-    pytest.importorskip("torch", reason="needs the extra train")
+    pytest.importorskip("torch", reason="needs the extra attacks")
     background, shown, people = sides(Mosaic(block=4))
     assert identification(kind().fit(background).score(shown), people).value >= 0.75
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_seed_gives_one_attacker_and_global_state_stays(kind):
-    torch = pytest.importorskip("torch", reason="needs the extra train")
+    torch = pytest.importorskip("torch", reason="needs the extra attacks")
     background, shown, _ = sides(Mosaic(block=8), people=3)
     torch.manual_seed(5)
     before, threads = torch.get_rng_state(), torch.get_num_threads()
@@ -41,7 +41,7 @@ def test_a_seed_gives_one_attacker_and_global_state_stays(kind):
 
 
 def test_releases_that_are_all_alike_are_no_error():
-    pytest.importorskip("torch", reason="needs the extra train")
+    pytest.importorskip("torch", reason="needs the extra attacks")
     background, shown, people = sides(Fill(), people=3)
     found = NetworkParrot(epochs=1).fit(background).score(shown)
     assert identification(found, people).value <= 2 / 3
@@ -50,14 +50,14 @@ def test_releases_that_are_all_alike_are_no_error():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_networks_see_colours_where_photos_have_them(kind):
-    pytest.importorskip("torch", reason="needs the extra train")
+    pytest.importorskip("torch", reason="needs the extra attacks")
     background, shown, people = sides(None, people=4, make=tinted)
     assert identification(kind(epochs=40).fit(background).score(shown), people).value >= 0.9
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_who_was_not_learnt_from_is_enrolled_by_what_the_last_layer_reads(kind):
-    pytest.importorskip("torch", reason="needs the extra train")
+    pytest.importorskip("torch", reason="needs the extra attacks")
     background, shown, people = sides(Mosaic(block=4), people=12)
     learnt, gallery = (part(background, lambda name, of=of: (name >= "p06") is of) for of in (False, True))
     fitted = kind(epochs=12).fit(learnt)

@@ -26,7 +26,7 @@ from dpveil.codecs import CODEC
 from dpveil.errors import DataError, InvalidParameter, UsageError
 from dpveil.faces.portrait import spread
 from dpveil.mechanisms.ksame import KSameM, KSamePixel, KSameSelect
-from dpveil.training import train_pca
+from dpveil_train import train_pca
 from people_made import SIDE, folder, picture
 
 K = 3

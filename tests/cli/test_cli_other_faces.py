@@ -14,7 +14,7 @@ from skimage import data
 
 from dpveil.assets import Card, save
 from dpveil.cli import run
-from dpveil.training import train_pca
+from dpveil_train import train_pca
 
 pytest.importorskip("dlib")
 FACE = "177,65,88,108"

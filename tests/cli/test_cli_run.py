@@ -86,7 +86,7 @@ def test_every_help_shows_an_example(cli, command):
     assert "None" not in out
 
 
-@pytest.mark.parametrize("name", ["audit"])
+@pytest.mark.parametrize("name", ["audit", "train"])
 def test_a_command_of_a_package_that_is_not_installed_names_it(cli, name, monkeypatch):
     monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: ())
     monkeypatch.setattr("dpveil.cli._program", lambda: typer.main.get_command(app))

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpveil.assets import Card
 from dpveil.codecs import AAM, TABLE
-from dpveil.training import TRAINERS
+from dpveil_train import TRAINERS
 
 CANVAS = (20, 16, 3)
 CARD = Card("any", data="made faces", terms="none", seed=3)

@@ -9,9 +9,9 @@ from made_faces import CARD, LENGTH, PLACES, faces, marks, source_of, train
 from dpveil.codecs import AAM
 from dpveil.codecs.fitting import STAGES
 from dpveil.errors import InvalidParameter, ModelError, UsageError
-from dpveil.training import train_aam
-from dpveil.training.checkpoint import Later
-from dpveil.training.regression import RIDGE, Regression
+from dpveil_train import train_aam
+from dpveil_train.aam import RIDGE, Regression
+from dpveil_train.order import Later
 
 CANVAS = (32, 28, 3)
 

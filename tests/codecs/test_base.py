@@ -11,7 +11,7 @@ from dpveil.codecs import Bounds
 from dpveil.codecs.base import pictures_of
 from dpveil.codecs.statistics import PERCENTILES, checked_quantiles, quantiles_of
 from dpveil.errors import InvalidParameter, ModelError
-from dpveil.training.source import mean_of
+from dpveil_train.order import mean_of
 
 
 def test_bounds_clip_into_the_box():

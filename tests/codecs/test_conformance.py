@@ -16,7 +16,7 @@ from dpveil.codecs import TABLE, load
 from dpveil.codecs.statistics import PERCENTILES
 from dpveil.errors import InvalidParameter
 from dpveil.metrics import psnr
-from dpveil.training import PASSES, TRAINERS
+from dpveil_train import PASSES, TRAINERS
 
 ROOT = Path(__file__).parents[2]
 LEARNED = [name for name in TABLE if name in TRAINERS]

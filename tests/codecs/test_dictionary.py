@@ -11,9 +11,8 @@ from scipy.optimize import minimize
 
 from dpveil.codecs import Dictionary
 from dpveil.codecs.dictionary import THRESHOLD, soft, sparse
-from dpveil.training.checkpoint import NOWHERE
-from dpveil.training.dictionary import learn
-from dpveil.training.source import mean_of
+from dpveil_train.dictionary import learn
+from dpveil_train.order import NOWHERE, mean_of
 
 
 def printed(values, threshold):

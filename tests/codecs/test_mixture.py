@@ -13,8 +13,8 @@ from dpveil.codecs import PCA, Mixture, load
 from dpveil.codecs.factors import Factors
 from dpveil.errors import InvalidParameter, ModelError
 from dpveil.noise.bits import SeededBits
-from dpveil.training import mixture as training
-from dpveil.training.pca import ROUNDS
+from dpveil_train import mixture as training
+from dpveil_train.pca import ROUNDS
 
 TRUE = Factors(
     np.array([0.7, 0.3]),

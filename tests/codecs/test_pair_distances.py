@@ -12,7 +12,7 @@ from dpveil.codecs import TABLE
 from dpveil.codecs.pair_distances import MEASURES, PAIRS, SHARES, distances_of
 from dpveil.codecs.statistics import PERCENTILES, quantiles_of
 from dpveil.errors import InvalidParameter
-from dpveil.training import TRAINERS
+from dpveil_train import TRAINERS
 
 
 def by_hand(codes, low, high):

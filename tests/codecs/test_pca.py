@@ -10,8 +10,8 @@ from made_faces import CARD, faces, source_of, train
 
 from dpveil.codecs import PCA
 from dpveil.errors import InvalidParameter
-from dpveil.training import train_pca
-from dpveil.training.pca import ROUNDS
+from dpveil_train import train_pca
+from dpveil_train.pca import ROUNDS
 
 
 def full(crops):
@@ -58,7 +58,7 @@ def test_components_do_not_depend_on_batches(crops):
 
 def test_more_passes_hardly_change_what_is_kept(crops, monkeypatch):
     codec = train(PCA, source_of(crops), length=8)
-    monkeypatch.setattr("dpveil.training.pca.ROUNDS", 3 * ROUNDS)
+    monkeypatch.setattr("dpveil_train.pca.ROUNDS", 3 * ROUNDS)
     longer = train(PCA, source_of(crops), length=8)
     kept, more = (one.encode(crops).var(axis=0).sum() for one in (codec, longer))
     assert abs(kept - more) < 1e-4 * more

@@ -17,7 +17,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.faces import FaceMethod
 from dpveil.faces.geometry import Frame
-from dpveil.training import train_pca
+from dpveil_train import train_pca
 
 SIDE = 32
 CARD = Card("pca", data="made faces", terms="none", seed=1)

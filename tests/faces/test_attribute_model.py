@@ -16,10 +16,8 @@ from dpveil.assets.store import card_path, packed
 from dpveil.cli import run
 from dpveil.errors import InvalidParameter, ModelError, PhotoError
 from dpveil.faces.attribute_model import LENGTH, VALUES, AttributeModel, features
-from dpveil.training.attribute_models import looks, measured, shares
-from dpveil.training.attribute_network import LEAST, UNKNOWN, fitted
-from dpveil.training.by_hand import HandLabels, key_of
-from dpveil.training.labelled import Labelled, labelled, labels_of
+from dpveil_train.attributes import LEAST, UNKNOWN, fitted, looks, measured, shares
+from dpveil_train.labelled import HandLabels, Labelled, key_of, labelled, labels_of
 
 CARD = Card("attributes", data="made faces", terms="none", seed=3)
 TOLD = {"gender": VALUES["gender"], "age": VALUES["age"][:4]}
@@ -268,7 +266,7 @@ def test_files_that_are_no_labels_are_refused(tmp_path, text, problem):
 
 def test_a_file_of_labels_that_is_no_text_or_missing_is_refused(tmp_path, monkeypatch):
     path = by_hand(tmp_path / "l.csv", "picture,beard\n")
-    monkeypatch.setattr("dpveil.training.by_hand.LARGEST", 5)
+    monkeypatch.setattr("dpveil_train.labelled.LARGEST", 5)
     with pytest.raises(InvalidParameter, match="more than 5 bytes"):
         HandLabels.read(path)
     path.write_bytes(b"\xff\xfe")
@@ -282,7 +280,7 @@ def train(*words):
 
 
 def test_the_command_trains_measures_and_tells(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("dpveil.training.attribute_models.EPOCHS", 40)
+    monkeypatch.setattr("dpveil_train.attributes.EPOCHS", 40)
     path, out = shard(tmp_path / "faces.tar"), tmp_path / "attributes.safetensors"
     assert train(path, "--out", out, "--data", "made faces", "--terms", "CC0", "--json") == 0
     told = json.loads(capsys.readouterr().out)["trained"][0]
@@ -301,7 +299,7 @@ def test_the_command_trains_measures_and_tells(tmp_path, capsys, monkeypatch):
 
 def test_the_command_learns_labels_by_hand_and_measures_where_they_are(tmp_path, capsys, monkeypatch):
     """Whoever is female is said to wear glasses, in half of the pictures; the others are not measured."""
-    monkeypatch.setattr("dpveil.training.attribute_models.EPOCHS", 20)
+    monkeypatch.setattr("dpveil_train.attributes.EPOCHS", 20)
     path, out = shard(tmp_path / "faces.tar", 80), tmp_path / "attributes.safetensors"
     lines = [f"{key},{('no', 'yes')[n % 2]}" for n, key in enumerate(keys(path)) if n % 4 < 2]
     labels = by_hand(tmp_path / "glasses.csv", "\n".join(["picture,glasses", *lines]))

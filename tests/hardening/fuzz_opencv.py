@@ -1,4 +1,4 @@
-"""Change networks for LaMa and YuNet at random and open them as users do: this process must go on.
+"""Change networks for YuNet at random and open them as users do: this process must go on.
 
     python tests/hardening/fuzz_opencv.py --files 5000 [--first 0]
 
@@ -16,11 +16,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from dpveil.errors import DPVeilError
-from dpveil.faces.geometry.lama import Lama
 from dpveil.regions.detectors.yunet import YuNet
-from tiny_onnx import lama, yunet
+from tiny_onnx import yunet
 
-NETWORKS = ((Lama, lama()), (YuNet, yunet()))
+NETWORKS = ((YuNet, yunet()),)
 
 
 def changed(contents: bytes, dice: random.Random) -> bytes:

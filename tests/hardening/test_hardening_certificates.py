@@ -85,7 +85,14 @@ def test_no_place_of_a_certificate_opens_or_asks_about_a_file(tmp_path, name, ke
     trap = tmp_path / "secret"
     trap.write_bytes(b"\x08\x07" * 100)
     values = [str(trap), str(tmp_path), "default", "a\0b", "x" * 300, f"{FILES.get(key, '')}\n", "\ud800"]
-    for value in [*values, f"file://{trap}", "../secret", "~/secret", "lama sha256:" + 64 * "g", [str(trap)]]:
+    for value in [
+        *values,
+        f"file://{trap}",
+        "../secret",
+        "~/secret",
+        "completion sha256:" + 64 * "g",
+        [str(trap)],
+    ]:
         data = deepcopy(HONEST[name])
         data["tool"] = "dpveil 9.9" if key in data["parameters"] else data["tool"]
         if key in data["parameters"]:

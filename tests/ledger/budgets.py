@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -55,6 +56,9 @@ def forked(work: Callable[[], object]) -> int:
         try:
             work()
             code = 0
+        except BaseException:
+            traceback.print_exc()
+            raise
         finally:
             os._exit(code)
     return child
@@ -105,8 +109,8 @@ def draw(url: str, drawn: Path, me: int) -> None:
         pay = ledger.debit if number % 2 else ledger.reserve
         paid: Any = pay(f"album/{me % 3}", cost("0.000001"), f"{me} {number}")
         paid.commit()
-        os.write(out, f"{paid.draw} {paid._unit}\n".encode())
-        paid.stored(paid._unit)
+        os.write(out, f"{paid.draw} {paid._wanted.unit}\n".encode())
+        paid.stored(paid._wanted.unit)
 
 
 def killed(url: str, drawn: Path, times: int, seed: int) -> None:
@@ -118,7 +122,9 @@ def killed(url: str, drawn: Path, times: int, seed: int) -> None:
         children = [forked(partial(draw, url, drawn, 2 * number + other)) for other in range(2)]
         if number % 2:  # once something was drawn; else at whatever they do first
             before = drawn.stat().st_size if drawn.exists() else 0
+            until = time.monotonic() + 60
             while not drawn.exists() or drawn.stat().st_size == before:
+                assert time.monotonic() < until, "nothing is drawn"
                 time.sleep(0.001)
         time.sleep(chance.uniform(0.005, 0.05))
         for child in children:

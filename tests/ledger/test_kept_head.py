@@ -63,7 +63,7 @@ def test_a_debit_of_another_process_while_it_is_opened_is_no_older_copy(
 
 
 def test_a_tail_that_was_cut_off_or_replaced_is_missed(copies: tuple[Path, Path]) -> None:
-    for change in ("UPDATE entries SET head = 'b' || substr(head, 2)", "DELETE FROM entries"):
+    for change in ("UPDATE entries SET head = substr(head, 2) || substr(head, 1, 1)", "DELETE FROM entries"):
         with sqlite3.connect(copies[0]) as raw:
             raw.execute(f"{change} WHERE number = 5")
         raw.close()

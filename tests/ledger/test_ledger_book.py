@@ -419,10 +419,10 @@ def test_a_refused_or_failed_debit_draws_nothing(ledger: Ledger, monkeypatch: py
     plan = dpveil.plan(PHOTO, "dp-pix", epsilon=1, block=8)
     monkeypatch.setattr(type(plan.placement), "drawn", pytest.fail)
 
-    def unflushed(self: Any, wanted: int) -> None:
+    def fails(*_: object) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("dpveil.ledger.sqlite.SQLite._flush", unflushed)
+    monkeypatch.setattr("dpveil.ledger.tables.Tables.append", fails)
     with pytest.raises(LedgerError, match="Input/output error"):
         plan.release(ledger=ledger, subject="album")
     with pytest.raises(BudgetRefused):
@@ -527,4 +527,4 @@ def test_a_ledger_is_small_beside_its_entries(ledger: Ledger, tmp_path: Path) ->
     raw = sqlite3.connect(f"file:{tmp_path}/budget.db?mode=ro", uri=True)
     tables = {name for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     raw.close()
-    assert tables == {"ledger", "entries", "subjects", "reservations"}
+    assert tables == {"version", "ledger", "entries", "subjects", "reservations"}

@@ -16,12 +16,12 @@ from dpveil.errors import RegionError
 from dpveil.faces import Attributes
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.noise.bits import SeededBits
-from dpveil.regions import Faces, grow
+from dpveil.regions import Faces
 from dpveil.regions import faces as faces_file
 from dpveil.regions.boxes import box_around, box_within, rounded_box
 from dpveil.regions.detectors import Detector
 from dpveil.regions.face_search import Detections
-from dpveil.regions.grow import grown_mask, reach
+from dpveil.regions.grow import grow, grown_mask, reach
 from dpveil.regions.tiling import join
 from dpveil.release.found import NO_OTHER_FACE
 from dpveil.release.quote import Quote

@@ -12,6 +12,7 @@ from dpveil.core.origin import Origin
 from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, NoRegion, PhotoError, RegionError, UnknownName
+from dpveil.regions.table import TABLE
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def test_whole(photo):
     assert found.mask is None
     assert found.label == "whole photo"
     assert regions.describe("whole") == "whole"
-    assert regions.TABLE["whole"](photo)[0].pixels == 600
+    assert TABLE["whole"](photo)[0].pixels == 600
 
 
 @pytest.mark.parametrize(

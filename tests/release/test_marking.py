@@ -130,7 +130,7 @@ KINDS = {
         "composite",
     ),
     "attributes drawn and completed": (
-        {"attributes": "none", "gallery": "drawn", "inpainting": f"lama sha256:{ZEROS}"},
+        {"attributes": "none", "gallery": "drawn", "inpainting": f"completion sha256:{ZEROS}"},
         "trainedAlgorithmicMedia",
         "compositeWithTrainedAlgorithmicMedia",
     ),

@@ -22,7 +22,7 @@ from dpveil.datasets import Cache
 from dpveil.errors import InvalidParameter, LedgerError
 from dpveil.io import locking
 from dpveil.ledger import Ledger
-from dpveil.ledger.reservation import Reservation
+from dpveil.ledger.ledger import Reservation
 from dpveil.scale import Mapper, Outcomes, Row, Setup, Worker
 
 WHITE = plain(255)

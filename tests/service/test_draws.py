@@ -21,8 +21,7 @@ from dpveil.service.budget import Budget
 from dpveil.service.jobs import Jobs
 from dpveil.service.limits import Limits
 from dpveil.service.metrics import Metrics
-from dpveil.service.store import Store
-from dpveil.service.store_file import MEMORY
+from dpveil.service.store import MEMORY, Store
 from dpveil.service.workers import Pool
 
 LATER = {"Prefer": "respond-async"}

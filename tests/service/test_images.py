@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from dpveil.service.limits import Limits
-from dpveil.service.store import Store
-from dpveil.service.store_file import MEMORY
+from dpveil.service.store import MEMORY, Store
 
 RELEASE = {"certificate": "{}", "notes": "[]", "format": "png", "sha256": "0"}
 IMAGE = bytes(range(256))

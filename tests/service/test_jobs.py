@@ -19,8 +19,7 @@ from dpveil.service.keys import LOCAL
 from dpveil.service.limits import Limits
 from dpveil.service.metrics import Metrics
 from dpveil.service.quotas import Held, Share
-from dpveil.service.store import Store
-from dpveil.service.store_file import MEMORY
+from dpveil.service.store import MEMORY, Store
 
 
 class Occupied:

@@ -12,7 +12,6 @@ from dpveil.assets import Card
 from dpveil.assets.defaults import default_path
 from dpveil.codecs import AAM, GAN, load
 from dpveil.noise.bits import SeededBits
-from dpveil.training.aam import train_aam
 from dpveil_research.croft_2022_faces.plan import PRIVATE, SAME
 from dpveil_research.croft_thesis_6.scene import GREY
 from dpveil_research.croft_thesis_6_aam.claims import claims
@@ -21,6 +20,7 @@ from dpveil_research.croft_thesis_6_aam.plan import ALONE, GENERATOR, INSIDE, LO
 from dpveil_research.croft_thesis_6_aam.run import tables
 from dpveil_research.croft_thesis_6_aam.scene import Scene
 from dpveil_research.ksame.faces import People
+from dpveil_train.aam import train_aam
 
 SIDE, COUNT = 16, 6
 TINY = Plan(people=COUNT, known=2, draws=2, epsilons=(100, 10**9), groups=(2, 3))

@@ -23,7 +23,6 @@ from dpveil.faces.geometry import Frame
 from dpveil.mechanisms.ksame import KSamePixel
 from dpveil.mechanisms.latent import BoxLaplace, CroftMetric
 from dpveil.noise.bits import SeededBits
-from dpveil.training import train_pca
 from dpveil_research.__main__ import main
 from dpveil_research.data import Dataset
 from dpveil_research.experiments import ON_DATA
@@ -34,6 +33,7 @@ from dpveil_research.ksame.one import Scene, by_likelihood
 from dpveil_research.ksame.plan import Set
 from dpveil_research.ksame.rows import OTHER_BEST
 from dpveil_research.ksame.two import galleries
+from dpveil_train import train_pca
 
 CARD = Card("pca", data="made faces", terms="none", seed=1)
 SETS = (

@@ -17,7 +17,7 @@ TARGET: Final = "dpveil.assets.confined:serve"
 SECONDS: Final = 300
 """Time of a run; a search of 4096 × 3072 pixels takes 6 seconds."""
 MEMORY: Final = 1 << 34
-"""Memory of the process in bytes; LaMa and large detectors take some gigabytes."""
+"""Memory of the process in bytes; large detectors take some gigabytes."""
 MOST_FOUND: Final = 1 << 27
 """Most bytes of what a network gives: who asked is not to run out of memory for it."""
 MOST_NAMES: Final = 10_000
@@ -136,19 +136,6 @@ def detect(contents: bytes, image: np.ndarray, settings: np.ndarray) -> np.ndarr
     return np.zeros((0, 15)) if rows is None else np.asarray(rows, np.float64)
 
 
-def inpaint(contents: bytes, image: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Return what a network of LaMa's inputs gives for an image and a mask, as it is.
-
-    Loads a new net for each call: OpenCV's nets keep earlier inputs.
-    """
-    import cv2
-
-    net = cv2.dnn.readNetFromONNX(np.frombuffer(contents, np.uint8))
-    net.setInput(cv2.dnn.blobFromImage(image, 1 / 255), "image")
-    net.setInput(cv2.dnn.blobFromImage(mask), "mask")
-    return np.asarray(net.forward(), np.float32)
-
-
 def everything(contents: bytes, image: np.ndarray) -> list[np.ndarray]:
     """Return all outputs of a network for an image, 1 × 3 × h × w, in the order of the file.
 
@@ -174,7 +161,6 @@ def _engine(contents: bytes) -> Engine:
 
 JOBS: Final[dict[str, Callable[..., np.ndarray | list[np.ndarray]]]] = {
     "yunet": detect,
-    "lama": inpaint,
     "everything": everything,
     "alone": alone,
 }

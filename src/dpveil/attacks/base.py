@@ -24,7 +24,7 @@ SEES: Final = (PIXELS, PLACEMENT, CONTEXT)
 PACKAGES: Final = {
     "faces": ("dlib", "face_recognition_models"),
     "models": ("safetensors", "dpveil_faces"),
-    "train": ("torch",),
+    "attacks": ("torch",),
     "text": ("rapidocr",),
 }
 """What attacks import of each extra, or of the side package with trained files."""
@@ -113,7 +113,7 @@ class Attack(ABC):
     summary: ClassVar[str]
     sees: ClassVar[tuple[str, ...]]
     needs: ClassVar[str] = ""
-    """The extra that it needs, such as "train", or an empty string."""
+    """The extra that it needs, such as "attacks", or an empty string."""
 
     @property
     def label(self) -> str:

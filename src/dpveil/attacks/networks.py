@@ -33,11 +33,11 @@ class NetworkAttack(Attack):
     It reads three channels where photos have colours, and one where they are grey. Training pictures are
     shifted and mirrored. People of whom it learnt nothing are enrolled by what its last layer reads: the
     nearest mean by its angle. `seed` is that of weights, batches and shifts; with one
-    thread, the same background gives the same attacker on the same machine. Needs the extra `train`.
+    thread, the same background gives the same attacker on the same machine. Needs the extra `attacks`.
     """
 
     sees: ClassVar[tuple[str, ...]] = (PIXELS,)
-    needs: ClassVar[str] = "train"
+    needs: ClassVar[str] = "attacks"
 
     seed: int
     epochs: int
@@ -64,7 +64,7 @@ class NetworkAttack(Attack):
             import torch
         except ImportError as error:
             problem = f"the attack {self.name} needs torch, which is not installed"
-            raise UsageError(problem, hint="pip install 'dpveil[train]'") from error
+            raise UsageError(problem, hint="pip install 'dpveil[attacks]'") from error
         before = torch.get_num_threads()
         torch.set_num_threads(1)  # sums do not depend on the machine's cores
         try:

@@ -1,16 +1,21 @@
 """Releasing many photos: selection, order, and reruns. Prints nothing and never exits the process."""
 
-from dpveil.batch.away import planned
-from dpveil.batch.choices import Choices
-from dpveil.batch.jobs import usual_jobs
-from dpveil.batch.manifest import check_manifest, write_manifest
-from dpveil.batch.price import is_priced
-from dpveil.batch.private import check_apart
-from dpveil.batch.releasing import release_all
-from dpveil.batch.report import Entry, Failure, Promise, Report
-from dpveil.batch.task import Task
-from dpveil.batch.tasks import among_originals, left_out, photos_in, plan_tasks
-from dpveil.batch.verified import holds_many, verify_inside
+from typing import TYPE_CHECKING
+
+from dpveil.core.lazy import lazy
+
+if TYPE_CHECKING:
+    from dpveil.batch.away import planned
+    from dpveil.batch.choices import Choices
+    from dpveil.batch.jobs import usual_jobs
+    from dpveil.batch.manifest import check_manifest, write_manifest
+    from dpveil.batch.price import is_priced
+    from dpveil.batch.private import check_apart
+    from dpveil.batch.releasing import release_all
+    from dpveil.batch.report import Entry, Failure, Promise, Report
+    from dpveil.batch.task import Task
+    from dpveil.batch.tasks import among_originals, left_out, photos_in, plan_tasks
+    from dpveil.batch.verified import holds_many, verify_inside
 
 __all__ = [
     "Choices",
@@ -33,3 +38,27 @@ __all__ = [
     "verify_inside",
     "write_manifest",
 ]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {},
+    Choices="choices",
+    Entry="report",
+    Failure="report",
+    Promise="report",
+    Report="report",
+    Task="task",
+    among_originals="tasks",
+    check_apart="private",
+    check_manifest="manifest",
+    holds_many="verified",
+    is_priced="price",
+    left_out="tasks",
+    photos_in="tasks",
+    plan_tasks="tasks",
+    planned="away",
+    release_all="releasing",
+    usual_jobs="jobs",
+    verify_inside="verified",
+    write_manifest="manifest",
+)

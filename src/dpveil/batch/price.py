@@ -10,7 +10,6 @@ from dpveil.batch.report import INTERRUPTED, PRICED, Report
 from dpveil.batch.task import Task
 from dpveil.core.numbers import exact, show
 from dpveil.errors import BudgetExceeded, BudgetRefused
-from dpveil.ledger.limits import show_left
 
 
 def is_priced(choices: Choices, tasks: Sequence[Task]) -> bool:
@@ -48,6 +47,8 @@ def check_price(choices: Choices, dry: Report, *, fewest: int = 2) -> None:
 def _too_dear(error: BudgetExceeded, photos: int) -> BudgetRefused:
     """Return the error for a run of several photos, with advice for all of them together."""
     left, asked = exact(error.left), exact(error.asked)
+    from dpveil.ledger.limits import show_left
+
     each = f"multiply what you ask for by {show_left(left / asked)} or less, " if left else ""
     have = f"{error.subject} has {error.unit} {error.left} left"
     return BudgetRefused(

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from dpveil.bench import beside
 from dpveil.bench.cells import MOST_BYTES, Cell, code_digest
 from dpveil.bench.report import page
 from dpveil.bench.table import COLUMNS, UTILITY, Row, rows, to_csv, utility
@@ -67,7 +66,6 @@ def about_of(folder: Path) -> dict[str, Any]:
             or not all(isinstance(key, str) and _is_key(key) for key in keys)
         ):
             raise ValueError
-        beside.tables_of(found.get(beside.KEY, []))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise DataError(f"{folder / ABOUT} is not that of a run", hint="give the folder of a run") from error
     return {**found, FINISHED: done}
@@ -91,15 +89,13 @@ def finish(
     command: str,
     notes: Sequence[str],
     took: Sequence[dict[str, str]] = (),
-    others: Sequence[Json] = (),
 ) -> list[Row]:
     """Write the tables and the report of all cells together, and return the rows of results.csv.
 
-    `took` are the rows of times.csv, which are part of the report, and of no other table; `others` the tables
-    of other benches, which are shown beside them.
+    `took` are the rows of times.csv, which are part of the report, and of no other table.
     """
     table, measures = rows(cells), utility(cells)
-    about = provenance(cells, command, notes) | ({beside.KEY: list(others)} if others else {})
+    about = provenance(cells, command, notes)
     texts = tables(table, measures, about)
     files = {**texts, REPORT: page(cells, table, measures, about, took), ABOUT: _text(about)}
     files[TIMES] = to_csv(COLUMNS_OF_TIMES, took)
@@ -112,9 +108,7 @@ def tables(
 ) -> dict[str, str]:
     """Return the contents of the tables by file name."""
     results = [dict(row.values) for row in table]
-    shown = {beside.KEY: about[beside.KEY]} if beside.KEY in about else {}
-    told = {name: value for name, value in about.items() if name != beside.KEY}
-    document: dict[str, Any] = {"about": told, "results": results, "utility": list(measures), **shown}
+    document: dict[str, Any] = {"about": dict(about), "results": results, "utility": list(measures)}
     return {
         RESULTS: to_csv(COLUMNS, results),
         MEASURES: to_csv(UTILITY, measures),

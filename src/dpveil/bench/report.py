@@ -9,7 +9,6 @@ from importlib.resources import files
 from string import Template
 from typing import Final
 
-from dpveil.bench import beside
 from dpveil.bench.bounds import up
 from dpveil.bench.cells import Cell
 from dpveil.bench.data import PEOPLE, PHOTOS
@@ -66,7 +65,6 @@ def page(
         strength=_strength(table),
         left=_left(measures, times),
         every=_every(table),
-        beside=beside.section(about),
         provenance=_provenance(about),
     )
 

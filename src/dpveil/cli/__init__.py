@@ -30,7 +30,6 @@ from dpveil.cli.obfuscate import obfuscate_command
 from dpveil.cli.options import MethodCommand, help_page
 from dpveil.cli.serve import serve_command
 from dpveil.cli.synthesize import synthesize_command
-from dpveil.cli.train import train_command
 from dpveil.cli.verify import verify_command
 from dpveil.cli.video import video_app
 from dpveil.errors import DPVeilError, InstallationWarning
@@ -64,7 +63,7 @@ app.command("synthesize", cls=Command, short_help="Make a synthetic data set of 
 app.command("card", cls=Command, short_help="Write a data-set card of releases, per person and per file.")(
     card_command
 )
-app.command("train", cls=Command, short_help="Learn a model of faces from public images.")(train_command)
+app.command("train", cls=Packaged, short_help="Learn a model of faces from public images.")(elsewhere)
 app.command("audit", cls=Packaged, short_help="Check that the code keeps what it promises.")(elsewhere)
 app.command("install", cls=Command, short_help="Install what finds faces and their landmarks.")(
     install_command

@@ -14,8 +14,7 @@ from jaxtyping import UInt8
 from dpveil.catalogue import build
 from dpveil.cli.compare_view import all_of, around, cell_of, fitted
 from dpveil.cli.grid import Line, left_out, settings
-from dpveil.cli.sheet import Row, Section, Sheet, Tile, draw_sheet, loud, noise_line, page_size, resized
-from dpveil.cli.wrapped_sheet import TALL, draw_wrapped
+from dpveil.cli.sheet import Row, Section, Sheet, Tile, draw_sheet, loud, noise_line, resized
 from dpveil.core.guarantee import Guarantee, pixels
 from dpveil.core.numbers import Json, show
 from dpveil.core.parameters import ALL
@@ -120,7 +119,7 @@ class Comparison:
             yield "  ".join((*cells, *measures))
 
     def draw(self) -> UInt8[np.ndarray, "H W 3"]:
-        """Return the sheet as an image: one row a line if that is not too tall for a screen."""
+        """Return the sheet as an image, one row a line."""
         count = sum(made is not None for _, row in self.lines for made in row)
         each = " per region" if len(self.boxes) > 1 else ""
         columns = [
@@ -137,7 +136,7 @@ class Comparison:
             rows=tuple(_row(line, row, each) for line, row in self.lines),
             cell=self.cell,
         )
-        return draw_sheet(sheet) if page_size(sheet)[1] <= TALL else draw_wrapped(sheet)
+        return draw_sheet(sheet)
 
     def _outlines(self) -> tuple[Box, ...]:
         width = fitted(self.photo.image, 256)[0]

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from dpveil.bench.cells import Cell
     from dpveil.bench.data import Dataset
     from dpveil.bench.run import Job
-    from dpveil.bench.settings import AnySetting
     from dpveil.bench.table import Row
 
 
@@ -93,16 +92,6 @@ def evaluate_command(
         int | None, typer.Option(metavar="N", min=1, max=512, help="Processes. Default: one a core.")
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the noise.")] = 0,
-    beside: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="A table of hifd's scores (CSV) to show beside; repeatable."),
-    ] = None,
-    predictions: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER", help="What models read of photos and releases, for hifd. Keep it private."
-        ),
-    ] = None,
     check: Annotated[
         Path | None,
         typer.Option(
@@ -133,13 +122,10 @@ def evaluate_command(
         return _check(check, data or [], attack or [], json, every=check_all, quiet=quiet)
     if not data or out is None:
         raise UsageError(f"{'--out' if data else 'DATA'} is missing", hint="dpveil evaluate DATA --out OUT")
-    from dpveil.bench.beside import read_all
     from dpveil.bench.data import check_readable
     from dpveil.bench.folder import begin, finish
-    from dpveil.bench.predictions import check_possible
     from dpveil.bench.run import Job, cores, took
 
-    others = read_all(beside or ())
     asked = Asked(
         methods=tuple(method or ()),
         budgets=tuple(epsilon or ()),
@@ -158,16 +144,12 @@ def evaluate_command(
     chosen, notes = settings(asked, sets, options_of(context))
     attacks, left = attacks_of(attack or (), asked=asked, chosen=chosen, split=split)
     check_readable(sets)
-    if predictions is not None:
-        check_possible(sets, predictions, out)
     work = [Job(one, each, _about(attacks, one, every=bool(attack)), seed) for one in sets for each in chosen]
     replaced = begin(out, [key for job in work for key in job.keys])
     for text in (*replaced, *notes, *left):
         say.note(f"note: {text}")
     cells = _run(work, out, jobs or cores(), quiet=quiet)
-    table = finish(out, cells, command(), (*notes, *left), took(work, out), others)
-    if predictions is not None:
-        _predict(sets, chosen, seed, predictions, quiet=quiet)
+    table = finish(out, cells, command(), (*notes, *left), took(work, out))
     return _told(table, out, json)
 
 
@@ -189,17 +171,6 @@ def _sets(folders: Sequence[Path], people: int | None, photos: int | None, divid
 def _about(attacks: tuple[Attack, ...], dataset: Dataset, *, every: bool) -> tuple[Attack, ...]:
     """Return the attacks on what a data set shows, and those that were asked for in any case."""
     return tuple(one for one in attacks if every or one.about in ("", dataset.subject))
-
-
-def _predict(
-    sets: Sequence[Dataset], settings: Sequence[AnySetting], seed: int, folder: Path, *, quiet: bool
-) -> None:
-    from dpveil.bench.predictions import write
-
-    with bar(len(settings) * len(sets), "predictions", quiet=quiet) as step:
-        notes = write(sets, settings, seed, folder, step)
-    for text in notes:
-        say.note(f"note: {text}")
 
 
 def _told(table: Sequence[Row], out: Path, json: bool) -> int:

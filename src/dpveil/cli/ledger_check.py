@@ -177,7 +177,7 @@ def _of_file(ledger: Ledger, path: Path, problem: str) -> dict[str, Any]:
 
 def _paid(ledger: Ledger, digest: str, promised: Callable[[], Promise], unpaid: str) -> dict[str, Any]:
     """Return who paid for a release by its hash, or why it is not as it was paid for."""
-    from dpveil.ledger.rules import priced
+    from dpveil.ledger.amounts import Total
 
     paid = ledger.paid_for(digest)
     subjects = list(dict.fromkeys(each.subject for each in paid))
@@ -188,7 +188,7 @@ def _paid(ledger: Ledger, digest: str, promised: Callable[[], Promise], unpaid: 
     if problem or not promise:
         return told | {"error": f"it was paid for, but {problem or UNPROTECTED}", "hint": UNPAID}
     try:
-        stated = Counter(map(priced, promise))
+        stated = Counter(map(Total.of, promise))
     except DPVeilError as error:
         return told | {"error": error.message, "hint": error.hint}
     # one may have paid for several draws of the very same file

@@ -19,13 +19,9 @@ Url = Annotated[str, typer.Option("--ledger", metavar="URL", help="The ledger, s
 
 def place_of(url: str) -> str:
     """Return the URL of a ledger without a password, as it may be shown."""
-    from dpveil.ledger.sqlite_files import START
+    from dpveil.ledger.database import is_server, target_of
 
-    if url.lower().startswith(START):
-        return say.still(url)
-    from dpveil.ledger.postgres_url import target_of
-
-    return target_of(url)[1]
+    return target_of(url)[1] if is_server(url) else say.still(url)
 
 
 def account_of(ledger: Ledger, subject: str) -> Account:

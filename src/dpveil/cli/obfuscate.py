@@ -168,7 +168,6 @@ def obfuscate_command(
     """
     from dpveil.accounting.meaning import check_strength_name
     from dpveil.batch import Choices, usual_jobs, write_manifest
-    from dpveil.cli.engine import released_by
     from dpveil.cli.review import write_review
     from dpveil.cli.run_report import exit_code, print_report, written
     from dpveil.io.sources import check_trust
@@ -185,6 +184,8 @@ def obfuscate_command(
         "max_pixels": max_pixels,
     }
     if engine is not None:
+        from dpveil.cli.engine import released_by
+
         settings |= {"ledger": ledger, "subject": subject}
         opened = payer.get("ledger")
         return released_by(engine, context, (inputs, out, manifest), jobs, json, settings, ledger=opened)

@@ -107,10 +107,9 @@ def tell_cost(what: str, totals: Sequence[Guarantee], ledger: Ledger, subject: s
     """
     from dpveil.ledger.account import amounts_in_words
     from dpveil.ledger.amounts import Total
-    from dpveil.ledger.rules import priced
 
     with suppress(DPVeilError):
-        cost, account = sum(map(priced, totals), Total()), ledger.show(subject)
+        cost, account = sum(map(Total.of, totals), Total()), ledger.show(subject)
         amounts = amounts_in_words(cost) + " together" * (len(totals) > 1)
         limits = account.limits_in_words()
         say.note(PRICE.format(what=what, amounts=amounts, subject=subject, limits=limits))

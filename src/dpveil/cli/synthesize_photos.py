@@ -20,7 +20,7 @@ from dpveil.core.guarantee import counted
 from dpveil.core.photo import Photo
 from dpveil.errors import DataError, PhotoError, UsageError
 from dpveil.faces.geometry import Frame
-from dpveil.faces.portrait import canonical
+from dpveil.faces.portrait import canonical, centred
 from dpveil.io import is_present
 from dpveil.io.folders import real, walk
 from dpveil.io.names import quoted, shown
@@ -233,6 +233,4 @@ def crop_of(plan: Plan, simulator: Simulator) -> Crop:
     if plan.crop == "face":
         choose("auto", None)
         return lambda photo: canonical(photo, frame)
-    from dpveil.training.crops import centred
-
     return lambda photo: centred(photo, (side, side, 3))

@@ -102,6 +102,8 @@ class ClipOptions:
 
     def settings(self) -> dict[str, Any]:
         """Return the values as arguments of `video.analyze`; raises `InvalidParameter`."""
+        if not self.values:
+            return {}
         from dpveil.core.numbers import exact
         from dpveil.video.asked import ON_LOST, OVER_TIME, check_word
         from dpveil.video.path import POSES

@@ -30,7 +30,7 @@ from dpveil.errors import (
     TooWeak,
 )
 from dpveil.io import MAX_PIXELS, Source, read
-from dpveil.ledger.book import Ledger
+from dpveil.ledger.ledger import Ledger
 from dpveil.mechanisms.method import Method
 from dpveil.noise.bits import SECURE, SecureBits
 from dpveil.postprocessing import Step, parse_all

@@ -60,7 +60,7 @@ class FaceMethod(Method):
     "landmarks" refuses a face with uncertain landmarks, "box" uses its box alone, "auto" uses landmarks if
     they are certain.
     `inpainting` fills the rest of the replaced area: "default" is the network of dpveil-faces that completes
-    heads, and "telea" where that is not installed; or a network file as accepted by `geometry.lama` or
+    heads, and "telea" where that is not installed; or a network file as accepted by
     `geometry.completion`; certificates contain its hash.
     """
 

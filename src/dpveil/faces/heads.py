@@ -25,8 +25,7 @@ from dpveil.faces.geometry.protection import BOX, FACE, HEAD, TURNED
 from dpveil.faces.geometry.threads import each
 from dpveil.mechanisms.placement import Drawn, Image, Placement, Pose, Step
 from dpveil.noise.bits import BitSource
-from dpveil.regions import grow
-from dpveil.regions.grow import reach
+from dpveil.regions.grow import grow, reach
 from dpveil.regions.numbering import reading_order
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final
 
+import cv2
 import numpy as np
 from jaxtyping import Float64
 
@@ -88,6 +89,25 @@ def _alone(figure: Figure, size: Shape, steps: Sequence[Step]) -> Image:
 @lru_cache(maxsize=1)
 def _largest_face() -> Faces:
     return Faces(margin=0)
+
+
+def centred(photo: Photo, canvas: tuple[int, int, int]) -> Image:
+    """Return the largest central part of the photo with the canvas's aspect ratio, resized to the canvas.
+
+    Grey and colour are converted as the canvas requires (ITU-R BT.601).
+    """
+    height, width, channels = canvas
+    scale = min(photo.height / height, photo.width / width)
+    rows, columns = max(1, round(scale * height)), max(1, round(scale * width))
+    top, left = (photo.height - rows) // 2, (photo.width - columns) // 2
+    part = photo.image[top : top + rows, left : left + columns]
+    if part.shape[2] != channels:
+        code = cv2.COLOR_RGB2GRAY if channels == 1 else cv2.COLOR_GRAY2RGB
+        part = cv2.cvtColor(np.ascontiguousarray(part), code).reshape(rows, columns, channels)
+    if (rows, columns) != (height, width):
+        how = cv2.INTER_AREA if scale > 1 else cv2.INTER_CUBIC
+        part = cv2.resize(np.ascontiguousarray(part), (width, height), interpolation=how)
+    return part.reshape(canvas)
 
 
 def canonical(photo: Photo, frame: Frame, placing: str | None = "auto") -> Image:

@@ -6,10 +6,9 @@ from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
     from dpveil.ledger.account import Account, Paid
-    from dpveil.ledger.book import Ledger
     from dpveil.ledger.check import Checked
+    from dpveil.ledger.ledger import Ledger, Reservation
     from dpveil.ledger.limits import Limit
-    from dpveil.ledger.reservation import Reservation
 
 __all__ = ["Account", "Checked", "Ledger", "Limit", "Paid", "Reservation"]
 
@@ -18,8 +17,8 @@ __getattr__, __dir__ = lazy(
     {},
     Account="account",
     Checked="check",
-    Ledger="book",
+    Ledger="ledger",
     Limit="limits",
     Paid="account",
-    Reservation="reservation",
+    Reservation="ledger",
 )

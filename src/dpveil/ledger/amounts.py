@@ -69,20 +69,10 @@ class Cost:
         return cls(units, units**2, ceil(rho * UNIT), ceil((guarantee.delta or 0) * DELTA_UNIT))
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(
-            self.epsilon + other.epsilon,
-            self.squares + other.squares,
-            self.rho + other.rho,
-            self.delta + other.delta,
-        )
+        return Cost(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
 
     def __sub__(self, other: Cost) -> Cost:
-        return Cost(
-            self.epsilon - other.epsilon,
-            self.squares - other.squares,
-            self.rho - other.rho,
-            self.delta - other.delta,
-        )
+        return Cost(*(a - b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
 
     @property
     def as_rho(self) -> Fraction:
@@ -124,6 +114,14 @@ class Total:
     cost: Cost = Cost()
     relation: Relation | None = None
     mixed: bool = False
+
+    @classmethod
+    def of(cls, guarantee: object) -> Total:
+        """Return what a release costs; raises `InvalidParameter` and `BudgetRefused`."""
+        if not isinstance(guarantee, Guarantee):
+            hint = "give a guarantee, such as plan.total"
+            raise InvalidParameter("guarantee", type(guarantee).__name__, "is not a guarantee", hint=hint)
+        return cls(Cost.of(guarantee), guarantee.relation)
 
     def __add__(self, other: Total) -> Total:
         cost = self.cost + other.cost

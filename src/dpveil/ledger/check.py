@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
 from dpveil.errors import BudgetRefused, InvalidParameter, LedgerError
-from dpveil.ledger import store
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.entries import START, Debit, Entry, LimitSet, Open, Part, chained, hashed
 from dpveil.ledger.limits import Limit
-from dpveil.ledger.rules import regions_differ
-from dpveil.ledger.store import Connection
 from dpveil.ledger.subjects import path_to
+from dpveil.ledger.tables import Tables
+from dpveil.ledger.tables import entry as parsed
 
 HEAD: Final = re.compile("(?:head +)?([1-9][0-9]{0,15}):([0-9a-f]{64})")
 BEFORE_ALL: Final = -(1 << 63)
@@ -103,7 +103,7 @@ class _Replay:
 
     def _part(self, number: int, part: Part) -> None:
         """Take the part of a photo that a debit is of; fails unless it says whether earlier ones differ."""
-        differ = regions_differ(self.parts.get(part.photo), part)
+        differ = part.differs(self.parts.get(part.photo))
         if differ != part.other_regions:
             said = "other" if part.other_regions else "the same"
             fail(number, f"it says that earlier releases of its photo had {said} regions, and they had not")
@@ -111,19 +111,19 @@ class _Replay:
         self.other_regions += differ
 
 
-def check(connection: Connection, anchor: tuple[int, str] | None = None) -> Checked:
+def check(tables: Tables, anchor: tuple[int, str] | None = None) -> Checked:
     """Replay all entries and compare the tables with what follows; `anchor` is the number and hash of a head.
 
     Raises `LedgerError` for the first thing that does not fit.
     """
     replay, number, after = _Replay(), 0, BEFORE_ALL
-    while page := store.page(connection, after):
+    while page := tables.page(after):
         for row in page:
-            entry = store.entry((row[0], row[1], row[4]))
+            entry = parsed(row)
             number, after = number + 1, entry.number
             if entry.number != number:
                 fail(number, "it is missing")
-            if (row[2], row[3]) != entry.listed:
+            if tuple(row[3:]) != entry.listed:
                 fail(number, "it is listed under another work unit, file or photo")
             replay.take(entry)
             if anchor is not None and anchor[0] == number and anchor[1] != entry.head:
@@ -133,29 +133,28 @@ def check(connection: Connection, anchor: tuple[int, str] | None = None) -> Chec
             f"the ledger ends at entry {number} of {anchor[0]}: it is an older copy, or was cut off",
             hint=REMEDY,
         )
-    _compare(connection, replay)
+    _compare(tables, replay)
     name = "" if replay.first is None else replay.first.name
     unstored = replay.debits - len(replay.stored)
     head, found = f"{number}:{replay.head}", (replay.debits, replay.files, unstored, replay.other_regions)
     return Checked(name, head, number, *found)
 
 
-def _compare(connection: Connection, replay: _Replay) -> None:
+def _compare(tables: Tables, replay: _Replay) -> None:
     """Raise `LedgerError` unless the other tables say what follows from the entries."""
-    name, secret = store.identity(connection)
+    name, secret = tables.identity()
     if replay.first != Open(name, hashed(secret)):
         raise LedgerError("the ledger has another name or secret than at its beginning", hint=REMEDY)
-    seen = 0
-    for row in store.balances(connection):
-        seen += 1
+    rows = tables.balances()
+    for row in rows:
         limits = {limit.slot: limit for limit in row.limits}
         if len(limits) != len(row.limits) or limits != replay.limits.get(row.subject, {}):
             raise LedgerError(f"the limits of {row.subject!r} do not follow from the entries", hint=REMEDY)
         if row.spent != replay.spent.get(row.subject, Total()):
             raise LedgerError(f"what {row.subject!r} spent does not follow from the entries", hint=REMEDY)
-    if seen != len(replay.spent.keys() | replay.limits.keys()):
+    if len(rows) != len(replay.spent.keys() | replay.limits.keys()):
         raise LedgerError("subjects are missing", hint=REMEDY)
-    store.reserved(connection)
+    tables.reserved(int(time.time()))
 
 
 def fail(number: int, why: str) -> NoReturn:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from dpveil.core.covered import Covered
 from dpveil.core.numbers import Json
+from dpveil.errors import InvalidParameter
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.limits import LATEST, Limit
 from dpveil.ledger.subjects import check_subject
@@ -36,16 +37,6 @@ class Open:
     name: str
     secret: str
 
-    def fields(self) -> dict[str, Json]:
-        """Return what the entry says, besides its kind."""
-        return {"format": FORMAT, "name": self.name, "secret": self.secret}
-
-    @classmethod
-    def of(cls, data: dict[str, Any]) -> Open:
-        """Return the entry of `fields`; raises `ValueError`."""
-        _check(data["format"] == FORMAT)
-        return cls(_like(NAME, data["name"]), _like(HASH, data["secret"]))
-
 
 @dataclass(frozen=True)
 class LimitSet:
@@ -54,16 +45,6 @@ class LimitSet:
     subject: str
     limit: Limit
     removed: bool = False
-
-    def fields(self) -> dict[str, Json]:
-        """Return what the entry says, besides its kind."""
-        return {"subject": self.subject, "limit": self.limit.entry(), "removed": self.removed}
-
-    @classmethod
-    def of(cls, data: dict[str, Any]) -> LimitSet:
-        """Return the entry of `fields`; raises `ValueError`."""
-        _check(isinstance(data["removed"], bool))
-        return cls(check_subject(data["subject"]), Limit.parse(data["limit"]), data["removed"])
 
 
 @dataclass(frozen=True)
@@ -77,22 +58,16 @@ class Part:
     covered: str
     other_regions: bool = False
 
-    def fields(self) -> dict[str, Json]:
-        """Return what the entry says of it."""
-        return {"photo": self.photo, "covered": self.covered, "other_regions": self.other_regions}
-
-    @classmethod
-    def of(cls, data: dict[str, Any]) -> Part:
-        """Return the part of `fields`; raises `ValueError`."""
-        _check(isinstance(data["other_regions"], bool))
-        return cls(_like(HASH, data["photo"]), _like(HASH, data["covered"]), data["other_regions"])
+    def differs(self, before: Part | None) -> bool:
+        """Whether a photo's last debit is of another part, or says that one before it is."""
+        return before is not None and (before.other_regions or before.covered != self.covered)
 
 
 @dataclass(frozen=True)
 class Debit:
     """A release was paid for: the number `draw` of the work unit `unit`, which is an HMAC.
 
-    `part` is None for what is not of a photo, and in entries of early versions.
+    `part` is None for what is not of a photo.
     """
 
     subject: str
@@ -100,21 +75,6 @@ class Debit:
     draw: int
     cost: Total
     part: Part | None = None
-
-    def fields(self) -> dict[str, Json]:
-        """Return what the entry says, besides its kind."""
-        cost = {"cost": self.cost.cost.to_text(), "relation": self.cost.relation_text()}
-        part = {} if self.part is None else self.part.fields()
-        return {"subject": self.subject, "unit": self.unit, "draw": self.draw, **cost, **part}
-
-    @classmethod
-    def of(cls, data: dict[str, Any]) -> Debit:
-        """Return the entry of `fields`; raises `ValueError`."""
-        cost = Total.parse(data["cost"], data["relation"])
-        _check(cost.relation is not None)
-        part = Part.of(data) if "photo" in data else None
-        subject, unit = check_subject(data["subject"]), _like(HASH, data["unit"])
-        return cls(subject, unit, number(data["draw"]), cost, part)
 
 
 @dataclass(frozen=True)
@@ -126,20 +86,41 @@ class Stored:
     draw: int
     sha256: str
 
-    def fields(self) -> dict[str, Json]:
-        """Return what the entry says, besides its kind."""
-        return {"subject": self.subject, "unit": self.unit, "draw": self.draw, "sha256": self.sha256}
-
-    @classmethod
-    def of(cls, data: dict[str, Any]) -> Stored:
-        """Return the entry of `fields`; raises `ValueError`."""
-        subject, unit = check_subject(data["subject"]), _like(HASH, data["unit"])
-        return cls(subject, unit, number(data["draw"]), _like(HASH, data["sha256"]))
-
 
 Event = Open | LimitSet | Debit | Stored
-KINDS: Final[dict[str, type[Any]]] = {"open": Open, "limit": LimitSet, "debit": Debit, "stored": Stored}
-NAMES: Final = {kind: name for name, kind in KINDS.items()}
+NAMES: Final[dict[type[Any], str]] = {Open: "open", LimitSet: "limit", Debit: "debit", Stored: "stored"}
+
+
+def fields(event: Event) -> dict[str, Json]:
+    """Return what the entry of an event says, besides its kind."""
+    if isinstance(event, Open):
+        return {"format": FORMAT, **vars(event)}
+    if isinstance(event, LimitSet):
+        return {**vars(event), "limit": event.limit.entry()}
+    if isinstance(event, Stored):
+        return dict(vars(event))
+    cost = {"cost": event.cost.cost.to_text(), "relation": event.cost.relation_text()}
+    part = {} if event.part is None else vars(event.part)
+    return {"subject": event.subject, "unit": event.unit, "draw": event.draw, **cost, **part}
+
+
+def _event(data: dict[str, Any]) -> Event:
+    """Return the event of `fields` and its kind; raises `ValueError`, and what wrong types raise."""
+    kind = data["kind"]
+    if kind == "open":
+        return Open(_like(NAME, data["name"]), _like(HASH, data["secret"]))
+    subject = check_subject(data["subject"])
+    if kind == "limit":
+        return LimitSet(subject, Limit.parse(data["limit"]), _flag(data["removed"]))
+    unit, draw = _like(HASH, data["unit"]), number(data["draw"])
+    if kind == "stored":
+        return Stored(subject, unit, draw, _like(HASH, data["sha256"]))
+    cost, part = Total.parse(data["cost"], data["relation"]), None
+    _check(kind == "debit" and cost.relation is not None)
+    if "photo" in data:
+        photo, covered = _like(HASH, data["photo"]), _like(HASH, data["covered"])
+        part = Part(photo, covered, _flag(data["other_regions"]))
+    return Debit(subject, unit, draw, cost, part)
 
 
 @dataclass(frozen=True)
@@ -168,7 +149,7 @@ class Entry:
 
     def to_json(self) -> dict[str, Json]:
         """Return number, time, kind and what happened, in names for readers."""
-        told = {NAMED.get(name, name): value for name, value in self.event.fields().items()}
+        told = {NAMED.get(name, name): value for name, value in fields(self.event).items()}
         return {"number": self.number, "time": self.time, "kind": self.kind, **told}
 
 
@@ -179,7 +160,7 @@ def photo_name(photo: str) -> str:
 
 def written(number: int, now: int, event: Event, before: str) -> Entry:
     """Return the entry for an event after the one with the hash `before`."""
-    data = {"number": number, "time": now, "kind": NAMES[type(event)], **event.fields()}
+    data = {"number": number, "time": now, "kind": NAMES[type(event)], **fields(event)}
     text = _canonical(data)
     return Entry(number, now, event, chained(before, text), text)
 
@@ -194,17 +175,12 @@ def parse(number_: object, head: object, text: object) -> Entry:
     _check(isinstance(text, str))
     try:
         data = json.loads(str(text))
-        _check(isinstance(data, dict) and _canonical(data) == text and data["number"] == number_)
-        kind = KINDS[data["kind"]]
-        event = kind.of(data)
-        entry = Entry(number(data["number"]), second(data["time"]), event, _like(HASH, head), str(text))
-        expected = _canonical(
-            {"number": entry.number, "time": entry.time, "kind": entry.kind, **event.fields()}
-        )
+        made = Entry(number(data["number"]), second(data["time"]), _event(data), _like(HASH, head), str(text))
+        same: dict[str, Any] = {"number": number_, "time": made.time, "kind": made.kind, **fields(made.event)}
     except (KeyError, TypeError, AttributeError, RecursionError, ArithmeticError, ValueError) as error:
         raise ValueError("no entry") from error
-    _check(expected == text)
-    return entry
+    _check(_canonical(same) == text)
+    return made
 
 
 def hashed(secret: str) -> str:
@@ -212,17 +188,30 @@ def hashed(secret: str) -> str:
     return hashlib.sha256(bytes.fromhex(secret)).hexdigest()
 
 
-def unit_of(secret: str, subject: str, key: bytes) -> str:
-    """Return the name of a work unit: an HMAC, from which nobody without the secret guesses the content."""
-    message = subject.encode() + b"\0" + hashlib.sha256(key).digest()
+def unit_of(secret: str, subject: str, key: object) -> str:
+    """Return the name of a work unit: an HMAC, from which nobody without the secret guesses the content.
+
+    It differs for keys that are text and bytes. Raises `InvalidParameter` for other keys.
+    """
+    if not isinstance(key, str | bytes) or not key:
+        hint = "name the work unit, such as photo-1"
+        raise InvalidParameter("key", None, "is no text or bytes, or empty", hint=hint)
+    named = b"data " + key if isinstance(key, bytes) else b"text " + key.encode("utf-8", "surrogatepass")
+    message = subject.encode() + b"\0" + hashlib.sha256(named).digest()
     return hmac.new(bytes.fromhex(secret), message, "sha256").hexdigest()
 
 
-def part_of(secret: str, covered: Covered, other_regions: bool) -> Part:
-    """Return a photo and what is covered of it as HMACs; that of the same pixels differs between photos.
+def part_of(secret: str, covered: object, other_regions: bool) -> Part | None:
+    """Return a photo and what is covered of it as HMACs, None for no photo; raises `InvalidParameter`.
 
-    No message is one of `unit_of`: those begin with a subject, and no subject has a zero.
+    That of the same pixels differs between photos. No message is one of `unit_of`: those begin with a
+    subject, and no subject has a zero.
     """
+    if covered is None:
+        return None
+    if not isinstance(covered, Covered):
+        hint = "give what a plan covers, plan.covered"
+        raise InvalidParameter("covered", type(covered).__name__, "is no part of a photo", hint=hint)
     photo, pixels = (
         hmac.new(bytes.fromhex(secret), b"\0" + what, "sha256").hexdigest()
         for what in (covered.photo, covered.photo + covered.pixels)
@@ -244,6 +233,11 @@ def second(value: object) -> int:
     """Return a time in Unix seconds; raises `ValueError`."""
     _check(isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LATEST)
     return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def _flag(value: object) -> bool:
+    _check(isinstance(value, bool))
+    return bool(value)
 
 
 def _like(pattern: re.Pattern[str], value: object) -> str:

@@ -11,14 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from dpveil.errors import InvalidParameter, LedgerError
+from dpveil.errors import InvalidParameter
 from dpveil.io.folders import state_home
-from dpveil.ledger import locks, store
+from dpveil.io.locking import in_use
 from dpveil.ledger.check import parse_head
-from dpveil.ledger.store import Connection
 
-PATIENCE: Final = 5.0
-"""Seconds to wait for others, each of which holds the file for some microseconds."""
 WIDTH: Final = 90
 """Bytes of the file: heads are written over one another, and one short write is never seen in part."""
 
@@ -30,15 +27,6 @@ def kept(name: str) -> tuple[int, str] | None:
             return _read(handle)
     except OSError:
         return None
-
-
-def check_newest(connection: Connection, head: tuple[int, str] | None, place: str) -> None:
-    """Raise `LedgerError`, which names the place, unless the ledger has the entry with this head."""
-    if head is not None and store.head_at(connection, head[0]) != head[1]:
-        raise LedgerError(
-            f"{place} is an older copy, or was changed: it lacks entry {head[0]}, the last one you wrote",
-            hint="dpveil ledger check --restored accepts a backup; then lower limits by what it forgot",
-        )
 
 
 def keep(name: str, number: int, head: str, *, back: bool = False) -> bool:
@@ -61,10 +49,9 @@ def keep(name: str, number: int, head: str, *, back: bool = False) -> bool:
 def _opened(name: str, how: int) -> Iterator[int]:
     handle = os.open(state_home() / f"{name}.head", how | os.O_CLOEXEC, 0o600)
     try:
-        locks.hold(handle, PATIENCE)
-        yield handle
+        with in_use(handle):
+            yield handle
     finally:
-        locks.free(handle)
         os.close(handle)
 
 

@@ -30,15 +30,15 @@ def check_subject(subject: object) -> str:
     name = unicodedata.normalize("NFC", subject[: LONGEST + 1])
     if max(len(subject), len(name)) > LONGEST:
         raise InvalidParameter("subject", None, f"has more than {LONGEST} characters", hint=hint)
-    parts = name.split("/")
+    parts, problem = name.split("/"), ""
     if not name.isprintable() or any(not part or part != part.strip() for part in parts):
-        raise InvalidParameter(
-            "subject", quoted(subject), "has empty parts, spaces or control characters", hint=hint
-        )
-    if not {".", ".."}.isdisjoint(parts):
-        raise InvalidParameter("subject", quoted(subject), "has a part . or ..", hint="name it from the top")
-    if len(parts) > DEEPEST:
-        raise InvalidParameter("subject", quoted(subject), f"has more than {DEEPEST} levels", hint=hint)
+        problem = "has empty parts, spaces or control characters"
+    elif not {".", ".."}.isdisjoint(parts):
+        problem, hint = "has a part . or ..", "name it from the top"
+    elif len(parts) > DEEPEST:
+        problem = f"has more than {DEEPEST} levels"
+    if problem:
+        raise InvalidParameter("subject", quoted(subject), problem, hint=hint)
     return name
 
 

@@ -20,7 +20,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Region, RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.placement import Placement, Size
-from dpveil.regions import Finder
+from dpveil.regions.finder import Finder
 from dpveil.regions.numbering import Order
 
 if TYPE_CHECKING:

@@ -1,15 +1,17 @@
 """Finders, which turn a photo into regions: the table of named ones, and the parser of users' choices."""
 
-from dpveil.regions.detected import Detected
-from dpveil.regions.faces import FaceFound, Faces
-from dpveil.regions.finder import Finder
-from dpveil.regions.grow import grow
-from dpveil.regions.spec import Spec, check_if_none, describe, find, parse, search
-from dpveil.regions.table import TABLE
-from dpveil.regions.text import Plates, Text
+from typing import TYPE_CHECKING
+
+from dpveil.core.lazy import lazy
+
+if TYPE_CHECKING:
+    from dpveil.regions.detected import Detected
+    from dpveil.regions.faces import FaceFound, Faces
+    from dpveil.regions.finder import Finder
+    from dpveil.regions.spec import Spec, check_if_none, describe, find, parse, search
+    from dpveil.regions.text import Plates, Text
 
 __all__ = [
-    "TABLE",
     "Detected",
     "FaceFound",
     "Faces",
@@ -20,7 +22,23 @@ __all__ = [
     "check_if_none",
     "describe",
     "find",
-    "grow",
     "parse",
     "search",
 ]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {},
+    Detected="detected",
+    FaceFound="faces",
+    Faces="faces",
+    Finder="finder",
+    Plates="text",
+    Spec="spec",
+    Text="text",
+    check_if_none="spec",
+    describe="spec",
+    find="spec",
+    parse="spec",
+    search="spec",
+)

@@ -16,9 +16,6 @@ from dpveil.core.origin import FACE
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import RegionError
-from dpveil.faces.geometry.head import between
-from dpveil.faces.geometry.head_frame import HEAD, HeadFrame
-from dpveil.faces.geometry.landmarks import SEEN, of_box
 
 MOST: Final = 10
 """Most faces that a sentence names."""
@@ -84,6 +81,10 @@ def _replaced(region: Region) -> UInt16[np.ndarray, "h w"]:
 
 def _reached(face: Region, times: UInt16[np.ndarray, "H W"]) -> bool:
     """Return whether anything is replaced of the head of a face that stays, which is placed by its box."""
+    from dpveil.faces.geometry.head import between
+    from dpveil.faces.geometry.head_frame import HEAD, HeadFrame
+    from dpveil.faces.geometry.landmarks import SEEN, of_box
+
     height, width = times.shape
     head = HEAD.region(between(of_box(face.box), SEEN, HeadFrame(1)), width, height)
     return head is not None and bool(times[head[0].slices][head[1]].any())

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from dpveil.release.marking import Marker
 
 SUFFIX: Final = ".certificate.json"
+CLIPS: Final = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "mkv", ".webm": "webm"}
+"""Formats of released clips, by suffix."""
 
 
 def certificate_path(image: str | Path) -> Path:
@@ -64,6 +66,16 @@ def image_path(path: Path) -> Path | None:
         return path
     name = path.name.removesuffix(SUFFIX)
     return path.with_name(name) if name.strip(".") else None
+
+
+def is_clip(path: Path) -> bool:
+    """Whether a path has the name of a clip in one of `CLIPS`, or that of the certificate of one.
+
+    >>> is_clip(Path("private.mp4")), is_clip(Path("private.mp4.certificate.json")), is_clip(Path("a.png"))
+    (True, True, False)
+    """
+    clip = image_path(path)
+    return clip is not None and clip.suffix.lower() in CLIPS
 
 
 def is_release(path: Path) -> bool:

@@ -18,13 +18,13 @@ from dpveil.ledger.account import Account, Paid, limit_json
 from dpveil.ledger.amounts import Cost, Total
 from dpveil.ledger.limits import Limit
 from dpveil.ledger.subjects import check_subject
+from dpveil.service.batching import Call, one_by_one
 from dpveil.service.keys import Caller
-from dpveil.service.line import Call, one_by_one
 from dpveil.service.problems import Gone, WorkerEnded
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
-    from dpveil.ledger.reservation import Reservation
+    from dpveil.ledger.ledger import Reservation
 
 Limits = Sequence[tuple[Account, Limit]]
 """The limits on the path of a subject, from the top, each with its account."""

@@ -25,10 +25,10 @@ from dpveil.errors import BudgetRefused, DPVeilError, LedgerError
 from dpveil.io import FORMATS
 from dpveil.io.containers import format_name
 from dpveil.service import log
+from dpveil.service.batching import Batches
 from dpveil.service.budget import Budget
 from dpveil.service.keys import Caller
 from dpveil.service.limits import MOST_NOTES, Limits
-from dpveil.service.line import Line
 from dpveil.service.metrics import Metrics
 from dpveil.service.problems import (
     Busy,
@@ -46,7 +46,7 @@ from dpveil.service.store import FAILED, WORKING, Result, Store
 from dpveil.service.workers import Pool, Worker
 
 if TYPE_CHECKING:
-    from dpveil.ledger.reservation import Reservation
+    from dpveil.ledger.ledger import Reservation
     from dpveil.release.keys import SigningKey
 
 Made = TypeVar("Made")
@@ -163,7 +163,10 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
         self._unnoted: dict[str, str] = {}
         self._deaths: deque[int] = deque(maxlen=MOST_DEATHS)
-        self._results, self._payments = Line("results", store.together), Line("payments", budget.together)
+        self._results, self._payments = (
+            Batches("results", store.together),
+            Batches("payments", budget.together),
+        )
 
     async def ask(
         self, do: str, settings: dict[str, Any], photo: bytes = b"", digest: bytes = b""

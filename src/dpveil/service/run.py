@@ -30,8 +30,7 @@ from dpveil.service.limits import Limits
 from dpveil.service.metrics import Metrics
 from dpveil.service.page.routes import page_router
 from dpveil.service.quotas import Held, Rates
-from dpveil.service.store import Store
-from dpveil.service.store_file import MEMORY
+from dpveil.service.store import MEMORY, Store
 from dpveil.service.workers import USUAL, Pool
 
 if TYPE_CHECKING:

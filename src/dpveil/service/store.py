@@ -6,26 +6,56 @@ it ends with the process; in a file, a retry after a crash finds the release tha
 
 from __future__ import annotations
 
+import errno
 import hmac
+import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from dpveil.errors import OutputError
 from dpveil.io.names import shown
+from dpveil.ledger.database import Foreign, migrate, transaction
+from dpveil.service.batching import Call, one_by_one
 from dpveil.service.images import Images, InMemory, InTable
 from dpveil.service.limits import Limits
-from dpveil.service.line import Call, one_by_one
 from dpveil.service.problems import KeyReused, NotFound
 from dpveil.service.spare import Spare
-from dpveil.service.store_file import HINTS, MEMORY, opened
-from dpveil.service.transactions import durable, in_one, whole
 
+MEMORY: Final = ":memory:"
+MIGRATIONS: Final = (
+    (
+        "CREATE TABLE secret (value BLOB NOT NULL, ledger TEXT NOT NULL)",
+        "CREATE TABLE results (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,"
+        " owner BLOB NOT NULL, request BLOB, content BLOB NOT NULL, state TEXT NOT NULL,"
+        " expires REAL NOT NULL, bytes INTEGER NOT NULL DEFAULT 0, format TEXT, certificate TEXT, notes TEXT,"
+        " sha256 TEXT, problem TEXT, fetched INTEGER NOT NULL DEFAULT 0)",
+        "CREATE TABLE images (number INTEGER PRIMARY KEY, image BLOB NOT NULL)",
+        "CREATE UNIQUE INDEX requests ON results (owner, request) WHERE request IS NOT NULL",
+    ),
+)
+SETTINGS: Final = (
+    "page_size = 16384",  # images are long, and shorter pages cost half as much again to write
+    "trusted_schema = OFF",
+    "locking_mode = EXCLUSIVE",  # a second service would forget what the first one makes
+    "synchronous = NORMAL",  # only what is kept has to survive a crash: see `keep`
+    "wal_autocheckpoint = 256",  # SQLite's log has up to 4 MB before it is copied to the database
+)
+OWNER: Final = "or run this as the owner of this one, who has to be able to write its folder"
+HINTS: Final = {
+    "denied": OWNER,
+    "readonly": OWNER,
+    "unable to open": OWNER,
+    "No such file": "or make its folder first",
+    "another ledger": "or give the ledger that this one was made with",
+    "locked": "or stop the service that has this one",
+}
+"""Remedies where the results cannot be kept, by words of what the system or SQLite says."""
 QUICK: Final = frozenset({"begin", "find", "opening", "part", "hold", "keep", "show", "fail", "fetched"})
 """Methods that are quick where nothing waits for a disk."""
 WORKING: Final = "working"
@@ -66,14 +96,14 @@ class Store:
         self.used = self._room = 0
         self._doubted = False
         try:
-            self._base, self._secret = opened(path, ledger)
+            self._base, self._secret = _opened(path, ledger)
             self._images: Images = InMemory() if self.in_memory else InTable(self._base)
             try:
                 self._spare = Spare(None if path == MEMORY else Path(path).parent)
             except BaseException:
                 self._base.close()
                 raise
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, Foreign) as error:
             text = getattr(error, "strerror", None) or str(error)
             hint = next((told for word, told in HINTS.items() if word in text), "or remove this one")
             problem = f"the results {shown(path)} cannot be kept: {text}"
@@ -160,7 +190,7 @@ class Store:
         text, notes, kind = release["certificate"], release["notes"], release["format"]
         size = len(image) + len(text) + len(notes)
         values = [KEPT, size, kind, text, notes, release["sha256"], id_]
-        with self._durable():
+        with self._durably():
             try:
                 self._write(image, values)
                 self._spare.spend(id_)
@@ -170,11 +200,20 @@ class Store:
         self._doubted = False
         self.used += size
 
-    def _durable(self) -> AbstractContextManager[None]:
-        return nullcontext() if self.in_memory else durable(self._base)
+    @contextmanager
+    def _durably(self) -> Iterator[None]:
+        """Have what is committed within survive a loss of power; in a transaction that is decided already."""
+        alone = not self.in_memory and not self._base.in_transaction
+        if alone:
+            self._base.execute("PRAGMA synchronous = FULL")
+        try:
+            yield
+        finally:
+            if alone:
+                self._base.execute("PRAGMA synchronous = NORMAL")
 
     def _write(self, image: bytes, values: Sequence[Any]) -> None:
-        with whole(self._base):
+        with transaction(self._base):
             for number in self._numbers(values[-1]):
                 self._images.keep(number, image)
             self._base.execute(KEEP, values)
@@ -189,12 +228,19 @@ class Store:
         used = self.used
         if len(calls) > 1:
             with suppress(sqlite3.Error), self._spare.until_committed():
-                if any(call.do == self.keep for call in calls):
-                    with self._durable():
-                        return in_one(self._base, calls)
-                return in_one(self._base, calls)
+                with self._durably() if any(call.do == self.keep for call in calls) else nullcontext():
+                    self._in_one(calls)
+                return
         self.used = used
-        return one_by_one(calls)
+        one_by_one(calls)
+
+    def _in_one(self, calls: Sequence[Call]) -> None:
+        """Run calls in one transaction; a call may fail by itself, but some errors of SQLite end them all."""
+        with transaction(self._base):
+            for call in calls:
+                call.run()
+                if not self._base.in_transaction:
+                    raise sqlite3.OperationalError("the group failed") from call.error
 
     def is_quick(self, do: Callable[..., object], *arguments: Any) -> bool:
         """Whether a method takes no longer than to wake a thread: it waits for no disk, and moves little."""
@@ -226,7 +272,7 @@ class Store:
         before = self._base.execute(f"SELECT bytes FROM results WHERE {unfinished}", values).fetchone()  # noqa: S608
         if before is None:
             return
-        with whole(self._base):
+        with transaction(self._base):
             change = (
                 "UPDATE results SET state = ?, problem = ?, bytes = ?, expires = ?, request = NULL,"  # noqa: S608
                 f" format = NULL, certificate = NULL, notes = NULL, sha256 = NULL WHERE {unfinished}"
@@ -293,8 +339,35 @@ class Store:
     def _forget(self, which: str, values: Sequence[Any]) -> int:
         """Forget some results; return how many."""
         delete = f"DELETE FROM results WHERE {which} RETURNING number, bytes"  # noqa: S608
-        with whole(self._base):
+        with transaction(self._base):
             freed = self._base.execute(delete, values).fetchall()
             self._images.forget(number for number, _ in freed)
         self.used -= sum(size for _, size in freed)
         return len(freed)
+
+
+def _opened(path: str | Path, ledger: str) -> tuple[sqlite3.Connection, bytes]:
+    """Return the database at `path`, made if there is none, and its own secret.
+
+    Raises `sqlite3.Error`, `OSError`, and `Foreign`, also for a file of another ledger.
+    """
+    if path != MEMORY:
+        Path(path).touch(0o600)  # nobody else reads it; SQLite's other files take its mode
+        if Path(path).is_dir():  # SQLite would not say why it cannot
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    base = sqlite3.connect(path, timeout=1, isolation_level=None, check_same_thread=False)
+    try:
+        for setting in SETTINGS:
+            base.execute(f"PRAGMA {setting}")
+        first = [secrets.token_bytes(32), ledger]
+        migrate(
+            base, "results", MIGRATIONS, lambda new: new.execute("INSERT INTO secret VALUES (?, ?)", first)
+        )
+        base.execute("PRAGMA journal_mode = WAL")
+        secret, paying = base.execute("SELECT value, ledger FROM secret").fetchone()
+        if paying != ledger:
+            raise Foreign("the file was made with another ledger, or without one")
+    except BaseException:
+        base.close()
+        raise
+    return base, secret

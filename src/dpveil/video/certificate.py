@@ -31,6 +31,7 @@ from dpveil.errors import CertificateError, InvalidParameter
 from dpveil.io import MAX_PIXELS
 from dpveil.noise.bits import SECURE, SEEDED, UNKNOWN
 from dpveil.postprocessing import stated as stated_step
+from dpveil.release.saving import CLIPS
 from dpveil.release.words import bit_cautions
 from dpveil.video.asked import FIXED, MEAN, ON_LOST, OVER_TIME, check_word, draws_faces
 from dpveil.video.path import POSES
@@ -41,8 +42,6 @@ from dpveil.video.units import LONGEST as LONGEST_EVENT
 from dpveil.video.units import Event
 
 BITS: Final = (SECURE, SEEDED, UNKNOWN)
-FORMATS: Final = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "mkv", ".webm": "webm"}
-"""Formats of released clips, by suffix."""
 LONGEST: Final = 10**9
 """Clips are shorter than so many seconds."""
 
@@ -60,8 +59,8 @@ class ClipOutput:
 
     def __post_init__(self) -> None:
         check_hash(self.sha256)
-        if self.format not in FORMATS.values():
-            raise InvalidParameter("format", None, "is unknown", hint=f"one of {', '.join(FORMATS)}")
+        if self.format not in CLIPS.values():
+            raise InvalidParameter("format", None, "is unknown", hint=f"one of {', '.join(CLIPS)}")
         if not 0 <= self.seconds < LONGEST:
             raise InvalidParameter("seconds", None, "are out of range")
 

@@ -26,11 +26,11 @@ from dpveil.io.names import check_path, shown
 from dpveil.io.writing import USUAL, refusal, sha256_of
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, KeptBits, SeededBits
 from dpveil.release.keys import SigningKey
-from dpveil.release.saving import certificate_path, tidy
+from dpveil.release.saving import CLIPS, certificate_path, tidy
 from dpveil.video.analyzing import Progress, nothing
 from dpveil.video.begun import settings_of
 from dpveil.video.beside import Beside, ahead, room_for
-from dpveil.video.certificate import FORMATS, ClipOutput, VideoCertificate
+from dpveil.video.certificate import ClipOutput, VideoCertificate
 from dpveil.video.contents import content_problems
 from dpveil.video.encoders import container_for
 from dpveil.video.facts import Facts, Frame
@@ -252,7 +252,7 @@ class _Job:
         return self._certificate(str(json.loads(text)["output"]["sha256"]))
 
     def _certificate(self, sha256: str) -> VideoCertificate:
-        output = ClipOutput(sha256, FORMATS[self.target.suffix.lower()], self.clip.facts.seconds)
+        output = ClipOutput(sha256, CLIPS[self.target.suffix.lower()], self.clip.facts.seconds)
         return self.plan.certificate(self.kind, output)
 
 

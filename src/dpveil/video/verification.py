@@ -15,12 +15,12 @@ from dpveil.io import is_present, received
 from dpveil.io.names import check_path, quoted
 from dpveil.io.refused import LINK, Refused
 from dpveil.release.keys import PublicKey
-from dpveil.release.saving import certificate_path, image_path
+from dpveil.release.saving import CLIPS, certificate_path, image_path
 from dpveil.release.trust import judged
 from dpveil.release.verification import FORGED, UNFORESEEN, Trusted, asked, too_weak
 from dpveil.release.verified import Verification
 from dpveil.release.words import bit_cautions, few_only, verdict
-from dpveil.video.certificate import FORMATS, VideoCertificate, parse_certificate
+from dpveil.video.certificate import VideoCertificate, parse_certificate
 from dpveil.video.contents import content_problems
 from dpveil.video.library import pyav
 from dpveil.video.source import Source
@@ -76,16 +76,6 @@ class ClipVerification(Verification):
         return (*notes, *((UNREAD,) * self.unread), *self.signature)
 
 
-def is_clip(path: Path) -> bool:
-    """Whether a path has the name of a clip in a format of `FORMATS`, or that of the certificate of one.
-
-    >>> is_clip(Path("private.mp4")), is_clip(Path("private.mp4.certificate.json")), is_clip(Path("a.png"))
-    (True, True, False)
-    """
-    clip = image_path(path)
-    return clip is not None and clip.suffix.lower() in FORMATS
-
-
 def verify_clip(path: str | Path, *, at_least: str | None = None, trust: Trusted = None) -> ClipVerification:
     """Return whether the clip at `path`, which may also name its certificate, fits its certificate.
 
@@ -135,7 +125,7 @@ def _problems(clip: Path, certificate: VideoCertificate) -> Iterator[str]:
     output = certificate.output
     if not certificate.signature_fits():
         yield FORGED
-    if FORMATS.get(clip.suffix.lower()) != output.format:
+    if CLIPS.get(clip.suffix.lower()) != output.format:
         yield f"its name does not end as that of a {output.format} file"
     if not is_present(clip) or clip.is_symlink():
         yield f"the clip {LINK if is_present(clip) else 'is missing'}"

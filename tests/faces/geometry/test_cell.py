@@ -25,7 +25,8 @@ from dpveil.faces.geometry.landmarks import SEEN, Predictor, of_box
 from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.faces.geometry.stated import misplaced
 from dpveil.noise.bits import SeededBits
-from dpveil.regions import Finder, grow
+from dpveil.regions import Finder
+from dpveil.regions.grow import grow
 
 YAWS = (-2, -1, 0, 1, 2, None)
 

@@ -26,8 +26,8 @@ from dpveil.faces.geometry.head import between, inside
 from dpveil.faces.geometry.head_frame import OVAL, HeadFrame, in_head, pixel_grid
 from dpveil.faces.geometry.layout import neck
 from dpveil.faces.geometry.painted import Painted, seen
-from dpveil.regions import grow
-from tiny_onnx import completion, field, lama, model, node, tensor, value
+from dpveil.regions.grow import grow
+from tiny_onnx import completion, field, model, node, tensor, value
 
 SIDE = 64
 CARD = Card("completion", "made by a test", "any", 0)
@@ -493,7 +493,6 @@ def test_a_file_keeps_it_and_one_that_is_none_is_refused(tmp_path: Path) -> None
     assert "heads" in path.with_suffix(".card.md").read_text(encoding="utf-8")
     wrong = {
         b"no network": "none that completes",
-        lama(): "none that completes",
         completion(side=SIDE, gain=float("nan")): "not finite",
         completion(side=SIDE, channels=3): "none that completes",
     }

@@ -17,7 +17,7 @@ from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry import Frame, Placed, recombine
 from dpveil.faces.geometry.colour_match import match_of
 from dpveil.faces.geometry.fill import fill
-from dpveil.regions import grow
+from dpveil.regions.grow import grow
 
 
 def ellipse(height: int, width: int) -> np.ndarray:

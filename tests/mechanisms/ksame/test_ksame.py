@@ -16,7 +16,7 @@ from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.ksame import TABLE, Group, KSameM, KSamePixel, KSameResult, KSameSelect
 from dpveil.mechanisms.ksame.groups import exchanged, greedy, squared_distances
 from dpveil.noise.bits import SeededBits
-from dpveil.training import train_pca
+from dpveil_train import train_pca
 
 ROOT = Path(__file__).parent.parent.parent.parent
 COUNT, CANVAS = 31, (9, 7, 3)

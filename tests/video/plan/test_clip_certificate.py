@@ -24,12 +24,13 @@ from dpveil.errors import CertificateError, DPVeilError
 from dpveil.faces.attributes import Attributes
 from dpveil.mechanisms.pixel import Blur, DPPix
 from dpveil.release.keys import SigningKey
+from dpveil.release.saving import is_clip
 from dpveil.video.certificate import ClipOutput, VideoCertificate, parse_certificate
 from dpveil.video.facts import Frame
 from dpveil.video.joining import join
 from dpveil.video.plan import VideoPlan
 from dpveil.video.track import Key
-from dpveil.video.verification import is_clip, verify_clip
+from dpveil.video.verification import verify_clip
 from dpveil.video.writing import Writer
 
 NEAR = DPPix(epsilon=1, block=16, neighbourhood=16)

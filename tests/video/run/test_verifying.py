@@ -15,7 +15,7 @@ from dpveil.cli.ledger_check import _paid
 from dpveil.errors import UnknownName
 from dpveil.ledger import Ledger, Limit
 from dpveil.ledger.account import Paid
-from dpveil.ledger.rules import priced
+from dpveil.ledger.amounts import Total
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.video import render
 from dpveil.video.verification import ClipVerification
@@ -76,7 +76,7 @@ def test_who_paid_for_a_clip_is_looked_up(
 def test_what_states_no_cost_is_not_called_paid() -> None:
     class Knows:
         def paid_for(self, sha256: str) -> list[Paid]:
-            return [Paid("album", 1, priced(METHOD.guarantee(height=8, width=8, channels=3)), 1)]
+            return [Paid("album", 1, Total.of(METHOD.guarantee(height=8, width=8, channels=3)), 1)]
 
     ledger: Any = Knows()
     assert "it was paid for, but" in _paid(ledger, "ab" * 32, lambda: ([], ""), "nobody")["error"]

@@ -13,11 +13,11 @@ from jaxtyping import Int64, UInt8
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.align import of_points
+from dpveil.faces.portrait import centred
 from dpveil.io.tar import SHARD
-from dpveil.training.crops import centred
-from dpveil.training.labelled import Labelled, labelled
 from dpveil_research.data import levels
 from dpveil_research.faces import FACE, FOLDER, aligned
+from dpveil_train.labelled import Labelled, labelled
 
 LABELLED: Final = "utkface_128"
 FRAME: Final = Frame(128)

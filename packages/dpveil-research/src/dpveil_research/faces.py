@@ -17,9 +17,9 @@ from dpveil.core.region import Box
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry.align import Frame, of_points
 from dpveil.faces.geometry.landmarks import predictor
-from dpveil.training import TRAINERS
-from dpveil.training.crops import BATCH
 from dpveil_research.data import levels
+from dpveil_train import TRAINERS
+from dpveil_train.crops import BATCH
 
 FOLDER: Final = "lfw10_128"
 FACE: Final = Box(34, 28, 60, 72)

@@ -9,7 +9,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.mechanisms.placement import Image, Placement, Step
 from dpveil.noise.bits import BitSource
-from dpveil.regions import grow
+from dpveil.regions.grow import grow
 
 if TYPE_CHECKING:
     from dpveil.mechanisms.pixel.base import PixelMethod

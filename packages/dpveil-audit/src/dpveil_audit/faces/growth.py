@@ -14,7 +14,7 @@ from dpveil.core.region import Box, Region, RegionRecord
 from dpveil.mechanisms.pixel import DPPix, Fill
 from dpveil.mechanisms.pixel.base import PixelMethod
 from dpveil.noise.bits import BitSource, SeededBits
-from dpveil.regions import grow
+from dpveil.regions.grow import grow
 from dpveil.release.pipeline import obfuscate
 from dpveil.release.saving import Release
 from dpveil.release.words import TRACES

@@ -15,13 +15,13 @@ from dpveil.codecs import AAM, GAN
 from dpveil.mechanisms.ksame import KSameM
 from dpveil.mechanisms.latent import CroftMetric
 from dpveil.noise.bits import SeededBits
-from dpveil.training.aam import train_aam
-from dpveil.training.landmarks import PACKAGE, Finder
 from dpveil_research.croft_2022_faces.plan import PRIVATE, SAME
 from dpveil_research.croft_thesis_6.measure import large
 from dpveil_research.croft_thesis_6.scene import GREY, seen
 from dpveil_research.croft_thesis_6_aam.plan import ALONE, GENERATOR, SEED, Plan
 from dpveil_research.ksame.faces import People, card_of, public_crops
+from dpveil_train.aam import train_aam
+from dpveil_train.landmarks import PACKAGE, Finder
 
 Crops = UInt8[np.ndarray, "n s s 3"]
 Codes = Float64[np.ndarray, "n m"]

@@ -16,11 +16,12 @@ from dpveil.core.photo import Photo
 from dpveil.errors import UsageError
 from dpveil.faces.embedding import LENGTH, embedder, of_crop
 from dpveil.faces.geometry import Frame
-from dpveil.training import train_pca
-from dpveil.training.crops import centred, photos
+from dpveil.faces.portrait import centred
 from dpveil_research.data import levels
 from dpveil_research.faces import aligned
 from dpveil_research.ksame.plan import SEED, TRAINED, Plan, Set
+from dpveil_train import train_pca
+from dpveil_train.crops import photos
 
 FRAME: Final = Frame(128)
 SIDE: Final = (128, 128, 3)

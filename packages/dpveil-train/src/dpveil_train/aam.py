@@ -1,0 +1,213 @@
+"""Training of an active appearance model, in steps that can resume from a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from jaxtyping import Bool, Float32, Float64
+
+from dpveil.assets.cards import Card
+from dpveil.codecs.aam import AAM, energy_of
+from dpveil.codecs.base import Canvas, Crops
+from dpveil.codecs.fitting import STAGES, Parameters, ShapeSpace, Steps
+from dpveil.codecs.mesh import Mesh, Shapes
+from dpveil.codecs.pca import PCA
+from dpveil.codecs.statistics import Statistics
+from dpveil.core.parameters import check_count
+from dpveil.errors import InvalidParameter, UsageError
+from dpveil_train import pca
+from dpveil_train.order import NOWHERE, Checkpoint, Later, Source
+
+PASSES: Final = 1 + STAGES + 1 + pca.PASSES + 1
+"""Passes over the training crops."""
+OF_SHAPE: Final = 8
+"""One coordinate in this many is shape; the others are texture."""
+LEAST: Final = 1e-6
+"""Least variance of a component of shape, in squared pixels summed over all landmarks."""
+
+Marker = Callable[[Crops], Shapes]
+"""Returns the landmarks of crops, (x, y) in pixels; NaN for crops where they are uncertain."""
+
+
+def train_aam(
+    source: Source,
+    *,
+    card: Card,
+    seed: int,
+    length: int = 100,
+    checkpoint: Checkpoint = NOWHERE,
+    landmarks: Marker | None = None,
+) -> AAM:
+    """Return a model of `length` coordinates, of which one in `OF_SHAPE` is shape.
+
+    `landmarks` returns at least 12 points for each crop, and is not needed after training; crops with
+    uncertain landmarks are left out. Makes `PASSES` passes over `source`, with memory for a batch, the
+    landmarks, and what `train_pca` needs. Training resumes from `checkpoint` and saves its progress there.
+    Raises `UsageError` without landmarks, and `InvalidParameter` if crops are too few or too similar. Source:
+    Cootes, Edwards & Taylor 2001.
+    """
+    check_count(length, "length")
+    if landmarks is None:
+        raise UsageError(
+            "aam needs 68 landmarks of every crop; five say where a face is, and not its shape",
+            hint='give what finds them, such as training.landmarks.Finder("package")',
+        )
+    marks, canvas = all_marks(source, landmarks, length, checkpoint)
+    sure = np.isfinite(marks).all(axis=(1, 2))
+    space, true = space_of(marks[sure], length, max(1, length // OF_SHAPE), canvas)
+    kept = only(source, sure)
+    steps = regressions(kept, space, true, checkpoint)
+    found = np.concatenate([space.fit(crops, steps) for crops in kept()])
+    card = replace(card, settings={**card.settings, "images_with_landmarks": int(sure.sum())})
+    moved, after = at_rest(kept, space, found), Later(checkpoint, 1 + STAGES)
+    texture = texture_of(moved, card, seed, length, length - len(space.basis), after)
+    own = np.concatenate([texture.codes_of(crops) for crops in moved()])
+    codes = np.concatenate([found, own], axis=1)
+    statistics = Statistics.of(codes, energy_of(space, texture), seed=seed)
+    return AAM(space, steps, texture, statistics, canvas, card)
+
+
+def all_marks(
+    source: Source, landmarks: Marker, length: int, checkpoint: Checkpoint
+) -> tuple[Float64[np.ndarray, "n k 2"], Canvas]:
+    """Return the landmarks of all crops, NaN where uncertain, and the canvas.
+
+    Raises `InvalidParameter` if no more than `length` crops have certain landmarks, or if crops differ in
+    shape.
+    """
+    state = checkpoint.read()
+    if "marks" in state:
+        height, width, channels = (int(side) for side in state["canvas"])
+        return state["marks"], (height, width, channels)
+    found: list[Shapes] = []
+    canvas = (0, 0, 0)
+    for crops in source():
+        canvas = canvas if found else (crops.shape[1], crops.shape[2], crops.shape[3])
+        if crops.shape[1:] != canvas:
+            raise InvalidParameter("images", None, "are not of one shape", hint="give crops of one canvas")
+        found.append(landmarks(crops))
+    marks = np.concatenate(found) if found else np.zeros((0, 0, 2))
+    count = int(np.isfinite(marks).all(axis=(1, 2)).sum())
+    if count <= length:
+        problem = f"is not below the number of training images with sure landmarks, {count}"
+        raise InvalidParameter("length", length, problem, hint="give more images")
+    checkpoint.write({"done": np.array(1), "marks": marks, "canvas": np.array(canvas)})
+    return marks, canvas
+
+
+def only(source: Source, sure: Bool[np.ndarray, " n"]) -> Source:
+    """Return the source of the crops for which the mask `sure` is true."""
+
+    def kept() -> Iterator[Crops]:
+        start = 0
+        for crops in source():
+            which = sure[start : start + len(crops)]
+            start += len(crops)
+            if which.any():
+                yield crops[which]
+
+    return kept
+
+
+def space_of(
+    marks: Float64[np.ndarray, "n k 2"], length: int, of_shape: int, canvas: Canvas
+) -> tuple[ShapeSpace, Parameters]:
+    """Return the first `of_shape` principal components of the landmarks, and the parameters of each crop.
+
+    Raises `InvalidParameter` if `length` leaves no coordinates for texture, or shapes vary too little.
+    """
+    if of_shape >= length:
+        raise InvalidParameter("length", length, "is too short for shape and texture", hint="2 or more")
+    mesh = Mesh.over(marks.mean(axis=0), canvas[0], canvas[1])
+    shapes = mesh.sound(marks)
+    space, variances = shape_space(shapes, of_shape, mesh)
+    if not variances[of_shape - 1] > LEAST:
+        problem = f"asks for {of_shape} components of shape, in which the images do not vary"
+        raise InvalidParameter("length", length, problem, hint="lower it or give more images")
+    return space, space.parameters(shapes)
+
+
+def regressions(source: Source, space: ShapeSpace, true: Parameters, checkpoint: Checkpoint) -> Steps:
+    """Return `STAGES` regressions, each trained on the result of those before it."""
+    state = checkpoint.read()
+    done = min(max(int(state.get("done", np.array(1))) - 1, 0), STAGES)
+    empty = np.zeros((0, len(space.basis), space.features_seen), np.float32)
+    steps: Steps = state["steps"][:done] if done else empty
+    for number in range(done, STAGES):
+        stage, start = Regression(), 0
+        for crops in source():
+            at = space.fit(crops, steps)
+            stage.add(space.features(crops, at), true[start : start + len(crops)] - at)
+            start += len(crops)
+        steps = np.concatenate([steps, stage.solved()[None]])
+        checkpoint.write({**state, "done": np.array(2 + number), "steps": steps})
+    return steps
+
+
+def at_rest(source: Source, space: ShapeSpace, found: Parameters) -> Source:
+    """Return the source of the same crops warped to the mean shape."""
+
+    def moved() -> Iterator[Crops]:
+        start = 0
+        for crops in source():
+            shapes = space.shapes(found[start : start + len(crops)])
+            start += len(crops)
+            yield space.mesh.to_rest(crops, shapes)  # float levels, which PCA accepts
+
+    return moved
+
+
+def texture_of(
+    source: Source, card: Card, seed: int, length: int, of_texture: int, checkpoint: Checkpoint
+) -> PCA:
+    """Return the eigenfaces of crops in the mean shape; raises `InvalidParameter`, naming `length`."""
+    try:
+        return pca.train_pca(source, card=card, seed=seed, length=of_texture, checkpoint=checkpoint)
+    except InvalidParameter as error:
+        problem = f"leaves {of_texture} components for texture, more than images vary in"
+        raise InvalidParameter("length", length, problem, hint=error.hint) from error
+
+
+RIDGE: Final = 0.5
+"""Ridge penalty, relative to the mean variance of the features."""
+
+
+class Regression:
+    """The ridge regression of one stage, accumulated batch by batch."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._squares: np.ndarray = np.zeros(())
+        self._products: np.ndarray = np.zeros(())
+
+    def add(self, features: Float32[np.ndarray, "n f"], missing: Parameters) -> None:
+        """Add a batch: features, and the remaining error of the parameters."""
+        self._squares = self._squares + features.T @ features
+        self._products = self._products + features.T @ missing.astype(np.float32)
+        self._count += len(features)
+
+    def solved(self) -> Float32[np.ndarray, "k f"]:
+        """Return the coefficients; the last feature, a constant, has no penalty."""
+        from scipy.linalg import solve
+
+        squares = self._squares.astype(np.float64) / self._count
+        mean = squares[-1, :-1]
+        variance = float((np.diag(squares)[:-1] - mean**2).mean())
+        ridge = np.full(len(squares), RIDGE * variance + 1e-9)
+        ridge[-1] = 0
+        squares[np.diag_indices_from(squares)] += ridge
+        found = solve(squares, self._products.astype(np.float64) / self._count, assume_a="pos")
+        return np.ascontiguousarray(found.T, np.float32)
+
+
+def shape_space(shapes: Shapes, length: int, mesh: Mesh) -> tuple[ShapeSpace, Float64[np.ndarray, " d"]]:
+    """Return the first `length` principal components of shapes, and all variances in squared pixels."""
+    moves = (shapes - mesh.rest).reshape(len(shapes), -1)
+    values, turn = np.linalg.eigh(moves.T @ moves / len(moves))
+    basis = np.ascontiguousarray(turn[:, ::-1][:, :length].T)
+    basis *= np.where(basis.sum(axis=1) < 0, -1.0, 1.0)[:, None]
+    codes = moves @ basis.T
+    return ShapeSpace(mesh, basis, np.stack([codes.min(axis=0), codes.max(axis=0)])), values[::-1]

@@ -1,0 +1,338 @@
+"""Training of an attribute model, from shards to its file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import cv2
+import numpy as np
+from jaxtyping import Float32, Float64, Int64, UInt8
+from scipy.stats import binomtest
+
+from dpveil.assets.cards import Card
+from dpveil.assets.store import save
+from dpveil.core.numbers import Json
+from dpveil.errors import DPVeilError, InvalidParameter, PhotoError
+from dpveil.faces.attribute_model import READ, SIDE, AttributeModel, columns_of, features
+from dpveil.faces.geometry import Frame
+from dpveil.faces.geometry.landmarks import Predictor
+from dpveil.faces.portrait import centred
+from dpveil.noise.bits import SeededBits
+from dpveil_train.labelled import NO_MORE, HandLabels, Labelled, labelled
+from dpveil_train.order import Order, Progress, Trained, silent
+
+HELD_OUT: Final = 5
+"""The last one of so many images is held out: with many shards, the last shards."""
+LABELLED: Final = ("gender", "age", "perceived-race")
+"""Attributes labelled in the shards."""
+BY_LANDMARKS: Final = ("pose", "smile")
+"""Attributes computed from landmarks; the others are labelled by hand."""
+SHIFT: Final = 0.03
+"""Largest shift of an augmented crop, relative to its side."""
+ZOOM: Final = 0.05
+"""Largest relative change of its scale."""
+TURN: Final = 5.0
+"""Its largest rotation, in degrees."""
+NOSE: Final = 30
+"""Index among the 68 landmarks of the tip of the nose."""
+TURNED: Final = 0.12
+"""Offset of the tip of the nose from the eyes' middle, in distances between the eyes, of a turned head."""
+WIDE: Final = 0.95
+"""Least width of a smiling mouth, in distances between the eyes."""
+OPEN_LIPS: Final = 0.06
+"""Least gap between the lips of a smiling mouth, in distances between the eyes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttributeOrder(Order):
+    """An order for an attribute model; with `landmarks` 68, it also learns pose and smile.
+
+    It also learns the attributes of `labels`, from the pictures whose values are in it.
+    """
+
+    landmarks: int = 5
+    labels: HandLabels = NO_MORE
+
+    @property
+    def values(self) -> dict[str, tuple[str, ...]]:
+        """The attributes that are learned, and their values."""
+        learned = {*LABELLED, *self.labels.names, *(BY_LANDMARKS if self.landmarks == 68 else ())}
+        return {name: words for name, words in READ.items() if name in learned}
+
+    def settings(self) -> dict[str, Json]:
+        """Return the settings that determine the model together with the images and the seed."""
+        own: dict[str, Json] = {"units": UNITS, "epochs": EPOCHS, "landmarks": self.landmarks}
+        by_hand: dict[str, Json] = {"labels": self.labels.digest} if self.labels.digest else {}
+        return {**own, **by_hand, **super().settings()}
+
+
+@dataclass
+class Rows:
+    """Features of every image in four augmented variants, its labels, and the images that failed."""
+
+    variants: list[np.ndarray] = field(default_factory=list)
+    labels: list[dict[str, int]] = field(default_factory=list)
+    failed: list[DPVeilError] = field(default_factory=list)
+
+
+def train_attributes(order: AttributeOrder, progress: Progress = silent) -> Trained[AttributeModel]:
+    """Train an attribute model on labelled shards, evaluate it, and write the model and its card.
+
+    Raises `PhotoError` if no labelled image can be read, `UsageError` if landmarks are needed and not
+    installed, and the errors of `Order.check` and of writing.
+    """
+    order.check()
+    rows = _rows(order, progress)
+    count = len(rows.labels)
+    if not count:
+        raise (
+            rows.failed[0]
+            if rows.failed
+            else PhotoError("the shards contain no pictures", hint="with .json labels")
+        )
+    kept = count - count // HELD_OUT
+    card = Card("attributes", order.data, order.terms, order.seed, {**order.settings(), "images": kept})
+    seen = np.concatenate([np.stack([one[v] for one in rows.variants[:kept]]) for v in range(4)])
+    truth = _truth(rows.labels[:kept], order.values)
+    with progress(EPOCHS, "learning") as step:
+        model = fitted(seen, truth, order.values, card=card, seed=order.seed, epochs=EPOCHS, step=step)
+    held = (
+        np.stack([one[0] for one in rows.variants[kept:]]) if kept < count else np.empty((0, seen.shape[1]))
+    )
+    metrics = measured(model, held.astype(np.float32), rows.labels[kept:])
+    model = replace(model, card=replace(card, metrics=metrics))
+    return Trained(model, save(model, order.out, replace=order.replace), count, rows.failed)
+
+
+def _rows(order: AttributeOrder, progress: Progress) -> Rows:
+    rows, bits = Rows(), SeededBits(order.seed, "variants")
+    finder = Predictor(68) if order.landmarks == 68 else None
+    with progress(len(order.paths), "reading") as step:
+        for found in labelled(order.paths, step, order.labels):
+            if not isinstance(found, Labelled):
+                rows.failed.append(found)
+                continue
+            crop = np.ascontiguousarray(centred(found.photo, (SIDE, SIDE, 3)))
+            more = {} if finder is None else looks(finder.look(crop, Frame(SIDE)))
+            rows.labels.append({**more, **found.labels})
+            rows.variants.append(features(np.stack(list(_variants(crop, bits)))).astype(np.float16))
+    return rows
+
+
+def looks(points: Float64[np.ndarray, "68 2"]) -> dict[str, int]:
+    """Return the labels of pose and smile, by fixed rules on 68 landmarks (x, y)."""
+    left, right = points[36:42].mean(axis=0), points[42:48].mean(axis=0)
+    along = (right - left) / np.hypot(*(right - left))
+    apart = float(np.hypot(*(right - left)))
+    turned = float((points[NOSE] - (left + right) / 2) @ along) / apart
+    wide, gap = (float(np.hypot(*(points[a] - points[b]))) / apart for a, b in ((54, 48), (66, 62)))
+    pose = int(turned > -TURNED) + int(turned > TURNED)
+    return {"pose": pose, "smile": int(wide > WIDE and gap > OPEN_LIPS)}
+
+
+def _variants(crop: UInt8[np.ndarray, "s s 3"], bits: SeededBits) -> Iterator[UInt8[np.ndarray, "s s 3"]]:
+    """Yield the crop, its mirror image, a randomly shifted, scaled and rotated copy, and that mirrored."""
+    numbers = (bits.words(4) >> np.uint64(11)).astype(np.float64) / (1 << 52) - 1
+    across, down, zoom, turn = (numbers * [SHIFT * SIDE, SHIFT * SIDE, ZOOM, TURN]).tolist()
+    middle = ((SIDE - 1) / 2, (SIDE - 1) / 2)
+    matrix = cv2.getRotationMatrix2D(middle, turn, 1 + zoom) + np.array([[0, 0, across], [0, 0, down]])
+    moved = cv2.warpAffine(crop, matrix, (SIDE, SIDE), borderMode=cv2.BORDER_REPLICATE)
+    for one in (crop, np.asarray(moved, np.uint8)):
+        yield one
+        yield np.ascontiguousarray(one[:, ::-1])
+
+
+def _truth(
+    labels: list[dict[str, int]], values: Mapping[str, tuple[str, ...]]
+) -> dict[str, Int64[np.ndarray, " n"]]:
+    """Return the labels of the four variants, one variant after the other; mirroring swaps the pose.
+
+    They are `UNKNOWN` where there are none.
+    """
+    truth = {}
+    for name in values:
+        straight = np.array([one.get(name, UNKNOWN) for one in labels], np.int64)
+        mirrored = 2 - straight if name == "pose" else straight
+        truth[name] = np.concatenate([straight, mirrored, straight, mirrored])
+    return truth
+
+
+def measured(model: AttributeModel, seen: np.ndarray, labels: list[dict[str, int]]) -> dict[str, Json]:
+    """Return the accuracy on held-out faces with 95 % confidence intervals (Wilson), in total, by group, and
+    by the value itself; of each attribute over the faces whose value is known.
+    """
+    if not labels:
+        return {}
+    scores = np.maximum(seen @ model.hidden + model.hidden_bias, 0) @ model.out + model.out_bias
+    metrics: dict[str, Json] = {"images": len(labels)}
+    for name, columns in model.columns.items():
+        told = [(row, one) for row, one in enumerate(labels) if name in one]
+        if not told:
+            continue
+        rows = [row for row, _ in told]
+        right = scores[rows, columns].argmax(axis=1) == [one[name] for _, one in told]
+        metrics[name] = shares(right)
+        if len(told) < len(labels):
+            metrics[f"{name}, images with a label"] = len(told)
+        for group in dict.fromkeys(("gender", "perceived-race", name)):
+            own = np.array([one[group] for _, one in told])
+            parts = {word: right[own == place] for place, word in enumerate(READ[group])}
+            metrics[f"{name} by {group}"] = ", ".join(
+                f"{word} {shares(hits)}" for word, hits in parts.items() if len(hits)
+            )
+    return metrics
+
+
+def shares(right: np.ndarray) -> str:
+    """Return the share of true values with its 95 % confidence interval (Wilson)."""
+    ends = binomtest(int(right.sum()), len(right)).proportion_ci(method="wilson")
+    return f"{right.mean():.3f} ({ends.low:.3f} to {ends.high:.3f})"
+
+
+UNITS: Final = 192
+"""Hidden units."""
+EPOCHS: Final = 8
+BATCH: Final = 128
+RATE: Final = 1e-3
+"""Learning rate at the start."""
+DECAY: Final = 1e-3
+"""Weight decay, multiplied by the learning rate at every step."""
+SEEN: Final = 230
+"""Probability, in 256ths, that dropout keeps a feature."""
+UNITS_SEEN: Final = 180
+"""Probability, in 256ths, that dropout keeps a hidden unit."""
+FIRST: Final = 0.9
+"""Adam's β₁."""
+SECOND: Final = 0.999
+"""Adam's β₂."""
+LEAST_SPREAD: Final = 1e-2
+"""Added to the standard deviations by which features are divided."""
+LEAST: Final = 40
+"""Least number of training images."""
+UNKNOWN: Final = -1
+"""The label of an image whose value of an attribute is not known."""
+
+Features = Float32[np.ndarray, "n f"]
+Labels = Mapping[str, Int64[np.ndarray, " n"]]
+Weights = list[np.ndarray]
+
+
+@dataclass
+class Adam:
+    """Adam with decoupled weight decay, and its moments of every weight.
+
+    Source: Kingma & Ba 2015; Loshchilov & Hutter 2019.
+    """
+
+    weights: Weights
+    steps: int
+
+    def __post_init__(self) -> None:
+        self.first = [np.zeros_like(weights) for weights in self.weights]
+        self.second = [np.zeros_like(weights) for weights in self.weights]
+        self.done = 0
+
+    def step(self, gradients: Weights) -> None:
+        """Update every weight by its gradient, with a learning rate that falls as a cosine."""
+        self.done += 1
+        rate = RATE / 2 * (1 + math.cos(math.pi * self.done / self.steps))
+        rate *= math.sqrt(1 - SECOND**self.done) / (1 - FIRST**self.done)
+        moments = zip(self.weights, gradients, self.first, self.second, strict=True)
+        for weights, gradient, first, second in moments:
+            first += np.float32(1 - FIRST) * (gradient - first)
+            second += np.float32(1 - SECOND) * (gradient * gradient - second)
+            if weights.ndim == 2:
+                weights *= np.float32(1 - rate * DECAY)
+            weights -= np.float32(rate) * first / (np.sqrt(second) + np.float32(1e-8))
+
+
+def fitted(
+    features: Features,
+    labels: Labels,
+    values: Mapping[str, tuple[str, ...]],
+    *,
+    card: Card,
+    seed: int,
+    units: int = UNITS,
+    epochs: int = EPOCHS,
+    step: Callable[[], None] = lambda: None,
+) -> AttributeModel:
+    """Return the model trained to predict `labels`, indices into `values`, from `features`.
+
+    A label of `UNKNOWN` is left out of the loss. `features` may be 16-bit floats. `step` is called after each
+    of `epochs`. The result is a function of the arguments on the same machine with the same number of
+    threads. Raises `InvalidParameter` for fewer than 40 rows.
+    """
+    if len(features) < LEAST:
+        raise InvalidParameter(
+            "images", len(features), "are too few", hint=f"give {LEAST} or more with labels"
+        )
+    bits = SeededBits(seed, "attributes")
+    mean = features.mean(axis=0, dtype=np.float64).astype(np.float32)
+    spread = np.sqrt(_variance(features, mean)) + np.float32(LEAST_SPREAD)
+    columns = columns_of(values)
+    length, answers = features.shape[1], sum(map(len, values.values()))
+    weights = [_start(bits, length, units), np.zeros(units, np.float32)]
+    weights += [_start(bits, units, answers), np.zeros(answers, np.float32)]
+    size = min(BATCH, len(features))
+    adam = Adam(weights, epochs * (len(features) // size))
+    for _ in range(epochs):
+        order = np.argsort(bits.words(len(features)), kind="stable")
+        for start in range(0, len(features) // size * size, size):
+            rows = np.sort(order[start : start + size])
+            seen = (features[rows].astype(np.float32) - mean) / spread
+            truth = {name: labels[name][rows] for name in values}
+            adam.step(_gradients(weights, seen, truth, columns, bits))
+        step()
+    hidden = (weights[0] / spread[:, None]).astype(np.float16).astype(np.float32)  # as stored in a file
+    out = weights[2].astype(np.float16).astype(np.float32)
+    return AttributeModel(values, hidden, weights[1] - mean @ hidden, out, weights[3], card)
+
+
+def _gradients(
+    weights: Weights, seen: Features, truth: Labels, columns: Mapping[str, slice], bits: SeededBits
+) -> Weights:
+    """Return the gradients of the sum of the mean cross-entropies, with dropout of features and hidden units.
+
+    The mean of each attribute is over the rows whose label is known.
+    """
+    hidden, bias, out, out_bias = weights
+    seen = seen * _dropout(bits, seen.shape, SEEN)
+    raw = seen @ hidden + bias
+    kept = _dropout(bits, raw.shape, UNITS_SEEN)
+    active = np.maximum(raw, 0) * kept
+    scores = active @ out + out_bias
+    error = np.empty_like(scores)
+    for name, its in columns.items():
+        chances = np.exp(scores[:, its] - scores[:, its].max(axis=1, keepdims=True))
+        chances /= chances.sum(axis=1, keepdims=True)
+        known = truth[name] != UNKNOWN
+        chances[known, truth[name][known]] -= 1
+        error[:, its] = chances * known[:, None] / np.float32(max(known.sum(), 1))
+    back = (error @ out.T) * kept * (raw > 0)
+    return [seen.T @ back, back.sum(axis=0), active.T @ error, error.sum(axis=0)]
+
+
+def _dropout(bits: SeededBits, shape: tuple[int, ...], of_256: int) -> Float32[np.ndarray, "n k"]:
+    """Return a dropout mask: 256/`of_256` with probability `of_256`/256, else 0, so that its mean is 1."""
+    count = int(np.prod(shape))
+    numbers = bits.words(-(-count // 8)).view(np.uint8)[:count].reshape(shape)
+    return (numbers < of_256) * np.float32(256 / of_256)
+
+
+def _start(bits: SeededBits, rows: int, columns: int) -> Float32[np.ndarray, "rows columns"]:
+    """Return initial weights, uniform with mean 0 and variance 1/rows."""
+    words = bits.words(rows * columns) >> np.uint64(40)
+    even = words.astype(np.float32) / np.float32(1 << 23) - np.float32(1)
+    return even.reshape(rows, columns) * np.float32(math.sqrt(3 / rows))
+
+
+def _variance(features: Features, mean: Float32[np.ndarray, " f"]) -> Float32[np.ndarray, " f"]:
+    total = np.zeros(len(mean))
+    for start in range(0, len(features), 1024):
+        part = features[start : start + 1024].astype(np.float32) - mean
+        total += np.einsum("nf,nf->f", part, part, dtype=np.float64)
+    return (total / len(features)).astype(np.float32)

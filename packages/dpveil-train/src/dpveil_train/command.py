@@ -1,0 +1,346 @@
+"""`dpveil train`: learn a codec, a gallery or an attribute model from public images."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from dpveil.cli import exits, say
+from dpveil.cli.options import AsJson
+from dpveil.cli.progress import bar
+from dpveil.errors import InvalidParameter, PhotoError, UnknownName, UsageError
+
+if TYPE_CHECKING:
+    from dpveil_train.landmarks import Finder
+    from dpveil_train.order import Trained
+
+NETWORKS: Final = {
+    "gan": "dpveil_train.gan",
+    "stylegan": "dpveil_train.stylegan",
+    "upconv": "dpveil_train.upconv",
+    "denoiser": "dpveil_train.denoiser",
+}
+"""The module that trains each network: its `PLANS` by name, its `NetworkOrder` and the function `train`."""
+OTHERS: Final = (*NETWORKS, "gallery", "attributes")
+"""Models that are learned from labelled shards."""
+LEARNED: Final = {"gan": "poses", "upconv": "expressions"}
+"""What the decoder of a network learns from landmarks."""
+
+
+def command(
+    codec: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND",
+            help="pca, mixture, dictionary, aam, gan, upconv or stylegan; denoiser, gallery or attributes.",
+        ),
+    ],
+    images: Annotated[
+        list[Path], typer.Argument(metavar="IMAGES", help="Images, folders, and WebDataset shards (.tar).")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="The model, such as model.safetensors.")
+    ] = None,
+    length: Annotated[int, typer.Option(metavar="M", min=1, help="Coordinates of a code.")] = 100,
+    side: Annotated[int, typer.Option(metavar="N", min=4, max=1024, help="Side of a crop in pixels.")] = 128,
+    grey: Annotated[bool, typer.Option("--grey", help="Grey crops instead of colour.")] = False,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="The same seed, the same model.")] = 0,
+    data: Annotated[
+        str, typer.Option(metavar="WORDS", help="What the images are, for the model card.")
+    ] = "not stated",
+    terms: Annotated[
+        str, typer.Option(metavar="WORDS", help="Terms of their licence, for the model card.")
+    ] = "not stated",
+    landmarks_68: Annotated[
+        str | None,
+        typer.Option(
+            metavar="package|FILE",
+            help="Allow dlib's file of 68 landmarks (no commercial use); not for pca, mixture, dictionary.",
+        ),
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A .csv of labels by hand, such as glasses; attributes, gallery."),
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="An attribute model that reads beards and glasses; gallery."),
+    ] = None,
+    faces: Annotated[int, typer.Option(metavar="N", min=2, help="Faces to make; gallery.")] = 1024,
+    full: Annotated[
+        bool, typer.Option("--full", help="The sizes of the paper, for a GPU; gan, upconv, stylegan.")
+    ] = False,
+    steps: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Steps of training of networks. Default: 9000.")
+    ] = None,
+    generator: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A generator of StyleGAN2 in PyTorch, to train an encoder for; stylegan."
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing model.")] = False,
+    json: AsJson = False,
+) -> int:
+    """Learn a codec, denoiser, gallery or attribute model from public images, and write it with a model card.
+
+    \b
+    Examples:
+      dpveil train pca faces/ --out faces.safetensors --length 40 --data "public portraits" --terms CC0
+      dpveil train gallery utkface/*.tar --out gallery.safetensors --landmarks-68 package
+      dpveil train attributes utkface/ --out attributes.safetensors --landmarks-68 package
+
+    Images are cropped to their centre square and resized to --side. A model reveals its training data: never
+    train on images that have to stay private. Every 20th image is held out for evaluation. To resume an
+    interrupted training, run the same command again. Exit code 1: a model was written, but some images could
+    not be read.
+
+    gallery makes faces of nobody for the methods gallery and attributes: averages of ten adults with the same
+    labels, from the same shards as attributes; it needs --landmarks-68 package. With --model, a beard is one
+    of these labels, and nobody with glasses takes part.
+
+    gan trains an encoder and a decoder network on the same shards, in an hour on two cores: codes of 128
+    coordinates, of crops of 64 pixels; --length, --side and --grey do not apply.
+    With --landmarks-68 package the decoder learns poses.
+
+    upconv trains a generator of 2000 people on the same shards, which is given a gender, and with
+    --landmarks-68 package an expression. All else as for gan.
+
+    stylegan trains StyleGAN2's generator as the decoder of an encoder, on the same shards. With --generator
+    it trains only an encoder, for a checkpoint of somebody's. It takes no landmarks.
+
+    denoiser learns to guess the face under the noise of a release, from releases of the same shards, as a
+    post-processing.
+
+    attributes learns to predict attributes of a face from .tar shards with a .json of age, gender and race
+    beside every picture, as in UTKFace; --length, --side and --grey do not apply. The last fifth of the
+    pictures is held out. With --landmarks-68 package it also learns pose and smile; with --labels it also
+    learns what that file has of some of the pictures, such as glasses and a beard.
+    """
+    from dpveil_train.codecs import TRAINERS
+
+    if codec not in (kinds := (*TRAINERS, *OTHERS)):
+        raise UnknownName("kind of model", codec, kinds)
+    only_codecs = {"--length": length == 100, "--side": side == 128, "--grey": not grey}
+    only_networks = {"--full": not full, "--steps": steps is None, "--generator": generator is None}
+    only_galleries = {"--faces": faces == 1024, "--model": model is None}
+    usual = {
+        "gallery": only_codecs | only_networks,
+        "attributes": only_codecs | only_galleries | only_networks,
+        **dict.fromkeys(NETWORKS, only_codecs | only_galleries | {"--labels": labels is None}),
+    }.get(codec, only_galleries | only_networks | {"--labels": labels is None})
+    if codec == "stylegan":
+        usual["--landmarks-68"] = landmarks_68 is None
+    elif codec in NETWORKS:
+        usual["--generator"] = generator is None
+    for name, left_out in usual.items():
+        if not left_out:
+            raise InvalidParameter(name, None, f"is not for {codec}", hint="leave it out")
+    if out is None:
+        raise InvalidParameter("--out", None, "is missing", hint="name the model, such as model.safetensors")
+    common: dict[str, Any] = {"out": out, "seed": seed, "data": data, "terms": terms, "replace": force}
+    common["paths"] = _expanded(images)
+    if codec == "gallery":
+        return _gallery(common, faces, landmarks_68, model, labels, json)
+    if codec == "attributes":
+        return _attributes(common, landmarks_68, labels, json)
+    if codec in NETWORKS:
+        return _network(codec, common, "full" if full else "small", landmarks_68, steps, generator, json)
+    canvas = (side, side, 1 if grey else 3)
+    return _codec({**common, "codec": codec, "canvas": canvas, "length": length}, landmarks_68, json)
+
+
+def _expanded(images: list[Path]) -> tuple[Path, ...]:
+    """Return the named files, and those in named folders with the suffix of an image or shard.
+
+    Images in unsupported formats are included, so that they are reported.
+    """
+    from dpveil.io import FORMATS
+    from dpveil.io.folders import UNWRITTEN, is_folder, walk
+    from dpveil.io.tar import SHARD
+
+    files = [
+        path
+        for given in images
+        for path, problem in (walk(given) if is_folder(given) else [(given, "named")])
+        if problem or path.suffix.lower() in UNWRITTEN.union(FORMATS, [SHARD])
+    ]
+    if not files:
+        raise PhotoError("there are no images among the inputs", hint="name images, folders or .tar shards")
+    return tuple(files)
+
+
+def _codec(settings: dict[str, Any], landmarks_68: str | None, json: bool) -> int:
+    """Train a codec without networks, print the result, and return the exit code."""
+    from dpveil_train.codecs import CodecOrder, train_codec
+    from dpveil_train.crops import EVERY
+
+    order = CodecOrder(**settings)
+    order.check()
+    order = replace(order, landmarks=_finder(order.codec, landmarks_68))
+    made = train_codec(order, bar)
+    code, model = _failed(made), made.model
+    height, width, channels = canvas = model.canvas
+    if json:
+        _document(made, order.out, codec=model.name, length=model.length, canvas=list(canvas))
+        return code
+    shape = f"{height}×{width} {'grey' if channels == 1 else 'colour'}"
+    say.answer(
+        f"{order.out}  {model.name}, {model.length} coordinates of {shape} crops, {made.images} images"
+    )
+    used, held = model.card.settings, model.card.metrics
+    if "images_with_landmarks" in used:
+        found, asked = used["images_with_landmarks"], used["images"]
+        say.answer(f"learned from {found} of {asked} images, those with sure landmarks")
+    if held:
+        say.answer(f"held out: {held['images']} images, PSNR {held['psnr']} dB, SSIM {held['ssim']}")
+    else:
+        few = f"fewer than {EVERY} images were given"
+        copies = "all images that were held out are copies of others"
+        say.note(f"nothing was measured: {few if made.images < EVERY else copies}")
+    say.answer(f"sha256 {made.digest}")
+    return code
+
+
+def _finder(codec: str, file: str | None) -> Finder | None:
+    """Return the landmark finder for a codec that needs one; raises `UsageError` if `file` does not fit."""
+    from dpveil_train.landmarks import Finder
+
+    if codec == "aam":
+        if file is None:
+            raise UsageError(
+                f"{codec} needs 68 landmarks of every crop; five say where a face is, and not its shape",
+                hint="allow a file of them: --landmarks-68 package, or a dlib file of your own",
+            )
+        return Finder(file)
+    if file is not None:
+        raise UsageError(f"{codec} needs no landmarks", hint="leave out --landmarks-68")
+    return None
+
+
+def _network(
+    kind: str,
+    common: dict[str, Any],
+    size: str,
+    landmarks_68: str | None,
+    steps: int | None,
+    generator: Path | None,
+    json: bool,
+) -> int:
+    """Train a network with torch, print the result, and return the exit code."""
+    from dpveil.codecs import Codec
+    from dpveil_train.landmarks import Finder
+
+    home = import_module(NETWORKS[kind])
+    plan = home.PLANS[size]
+    if steps is not None:
+        plan = replace(plan, steps=steps)
+    order = home.NetworkOrder(plan=plan, **common)
+    if generator is not None:
+        order = replace(order, generator=generator)
+    order.check()
+    if landmarks_68 is not None:
+        order = replace(order, landmarks=Finder(landmarks_68))
+    made = home.train(order, bar)
+    code, model = _failed(made), made.model
+    if json:
+        length = {"length": model.length} if isinstance(model, Codec) else {}
+        _document(made, order.out, codec=model.name, **length, **model.facts())
+        return code
+    say.answer(f"{order.out}  {kind}, {', '.join(model.card_words().facts)}, {made.images} images")
+    held = dict(model.card.metrics)
+    images = held.pop("images")
+    say.answer(f"held out: {images} images, {', '.join(f'{name} {value}' for name, value in held.items())}")
+    if order.landmarks is None and kind in LEARNED:
+        say.note(f"the decoder knows no {LEARNED[kind]}: allow landmarks with --landmarks-68 package")
+    say.answer(f"sha256 {made.digest}")
+    return code
+
+
+def _gallery(
+    common: dict[str, Any],
+    faces: int,
+    landmarks_68: str | None,
+    model: Path | None,
+    labels: Path | None,
+    json: bool,
+) -> int:
+    """Make a gallery of faces of nobody, print the result, and return the exit code."""
+    from dpveil.faces.attribute_model import AttributeModel
+    from dpveil_train.galleries import GalleryOrder, train_gallery
+    from dpveil_train.labelled import NO_MORE, HandLabels
+    from dpveil_train.landmarks import PACKAGE
+
+    if landmarks_68 != PACKAGE:
+        hint = f"say --landmarks-68 {PACKAGE} if you may use dlib's file, whose terms exclude commercial use"
+        problem = "is missing" if landmarks_68 is None else "is not accepted for a gallery"
+        raise InvalidParameter("--landmarks-68", landmarks_68, problem, hint=hint)
+    reads = None if model is None else AttributeModel.load(model)
+    by_hand = NO_MORE if labels is None else HandLabels.read(labels)
+    order = GalleryOrder(faces=faces, model=reads, labels=by_hand, **common)
+    made = train_gallery(order, bar)
+    code, gallery = _failed(made), made.model
+    if len(gallery) < faces:
+        say.note(f"only {len(gallery)} of {faces} faces: give more pictures of each label")
+    if json:
+        _document(made, order.out, codec="gallery", faces=len(gallery))
+        return code
+    measured = gallery.card.metrics
+    say.answer(f"{order.out}  gallery, {len(gallery)} faces of nobody, {made.images} images")
+    nearest = measured["smallest_distance_to_a_contributor"]
+    say.answer(f"{measured['contributors']} people in averages, the nearest at {nearest} of its face")
+    say.answer(f"sha256 {made.digest}")
+    return code
+
+
+def _attributes(common: dict[str, Any], landmarks_68: str | None, labels: Path | None, json: bool) -> int:
+    """Train a model of attributes, print the result, and return the exit code."""
+    from dpveil_train.attributes import AttributeOrder, train_attributes
+    from dpveil_train.labelled import NO_MORE, HandLabels
+    from dpveil_train.landmarks import PACKAGE
+
+    if landmarks_68 not in (None, PACKAGE):
+        hint = f"{PACKAGE}, or leave it out"
+        raise InvalidParameter("--landmarks-68", landmarks_68, "is not accepted for attributes", hint=hint)
+    by_hand = NO_MORE if labels is None else HandLabels.read(labels)
+    order = AttributeOrder(landmarks=5 if landmarks_68 is None else 68, labels=by_hand, **common)
+    made = train_attributes(order, bar)
+    code, model = _failed(made), made.model
+    if json:
+        _document(made, order.out, values={name: list(words) for name, words in model.values.items()})
+        return code
+    say.answer(f"{order.out}  attributes, {', '.join(model.values)}, {made.images} images")
+    for name in model.values:
+        share = model.card.metrics.get(name)
+        say.answer(f"held out: {name} {share}") if share else say.note(f"{name} was not measured")
+    say.answer(f"sha256 {made.digest}")
+    return code
+
+
+def _failed(made: Trained[Any]) -> int:
+    """Print the first errors of images that were left out, and return the exit code."""
+    for error in made.failed[:10]:
+        say.note(f"left out: {say.one_line(error)}")
+    if len(made.failed) > 10:
+        say.note(f"left out: {len(made.failed) - 10} more")
+    return exits.INCOMPLETE if made.failed else exits.DONE
+
+
+def _document(made: Trained[Any], out: Path, **own: Any) -> None:
+    """Print the JSON document of a training; `own` are entries of this kind of model."""
+    from dpveil.assets import card_path
+
+    done = {
+        "output": str(out),
+        "card": str(card_path(out)),
+        "sha256": made.digest,
+        **own,
+        "images": made.images,
+        "metrics": dict(made.model.card.metrics),
+    }
+    left_out = [{"error": error.message, "hint": error.hint} for error in made.failed]
+    say.document({"trained": [done], "failed": left_out})

@@ -1,0 +1,561 @@
+"""Training of `gan`: reconstruction, a Wasserstein critic, a classifier and a regressor of pose.
+
+No path leads from a picture to its decoding but the code: there are no skip connections, and pictures of one
+batch do not mix, as they would by batch statistics. Source: Croft thesis §6.4–6.5, tables 6.1 and 6.2, losses
+6.21–6.30.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Final, TypeVar
+
+import cv2
+import numpy as np
+import torch
+from jaxtyping import Float32, Float64, UInt8
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits as crossed
+from torch.nn.functional import interpolate
+
+from dpveil.assets.cards import Card
+from dpveil.assets.network import Network
+from dpveil.codecs import GAN, Statistics
+from dpveil.codecs.gan import CONDITIONS
+from dpveil.codecs.neural import EncoderDecoder, shown
+from dpveil.core.numbers import Json
+from dpveil.errors import InvalidParameter
+from dpveil.mechanisms.latent.principal import affordable
+from dpveil_train import networks
+from dpveil_train.networks import PlannedOrder, exported, halved, held_out, likeness, train_network
+from dpveil_train.order import Progress, Trained, silent
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Sizes and hyperparameters of a `gan`.
+
+    `side` is that of the crop in pixels, `length` the number of coordinates of a code. `widths` are the
+    channels of the encoder and of the critic, each at half the side of the one before; of the decoder, in
+    the reverse order. `reconstruction`, `classes`, `poses` and `features` are the weights of losses beside
+    the adversarial one (Croft thesis eq. 6.29; AttGAN's 100, 10), `penalty` that of the gradient penalty,
+    which is computed every `lazy` steps. `budgets` is the range of ε that noise in training is drawn for, in
+    the metric of `pca-basis`.
+
+    What figure 6.2 of the thesis switches off: `spatial` makes the code a map instead of 1 × 1 × n, `noisy`
+    adds noise to codes in training, `posed` gives the decoder yaw and pitch, `masked` hides what lies beyond
+    an ellipse.
+    """
+
+    side: int = 64
+    length: int = 128
+    widths: tuple[int, ...] = (32, 64, 128, 256)
+    hidden: int = 256
+    steps: int = 9000
+    batch: int = 32
+    rate: float = 4e-4
+    critic_rate: float = 4e-4
+    reconstruction: float = 100.0
+    classes: float = 10.0
+    poses: float = 20.0
+    features: float = 10.0
+    penalty: float = 10.0
+    lazy: int = 4
+    budgets: tuple[float, float] = (100.0, 1000.0)
+    epoch: int = 600
+    average: float = 0.999
+    seed: int = 1
+    spatial: bool = False
+    noisy: bool = True
+    posed: bool = True
+    masked: bool = True
+
+    def __post_init__(self) -> None:
+        if self.spatial and self.length % self.small**2:
+            hint = f"a multiple of {self.small**2}, as the map has {self.small} × {self.small} cells"
+            raise InvalidParameter("length", self.length, "does not fill the map", hint=hint)
+
+    @property
+    def small(self) -> int:
+        """The side at which the encoder's last convolution works, in pixels."""
+        return self.side >> len(self.widths)
+
+
+FULL: Final = Plan(
+    side=128,
+    length=2048,
+    widths=(64, 128, 256, 512, 1024, 1024),
+    hidden=1024,
+    steps=400_000,
+    batch=32,
+    rate=2e-4,
+    critic_rate=2e-4,
+    lazy=1,
+)
+"""Sizes of Croft's thesis, tables 6.1 and 6.2."""
+TINY: Final = replace(Plan(), side=16, length=8, widths=(8, 16), hidden=16, steps=4, batch=4, epoch=2)
+"""A plan for tests."""
+PLANS: Final = {"small": Plan(), "full": FULL}
+
+
+GROUPS: Final = 8
+"""Groups of the group normalisation."""
+SLOPE: Final = 0.2
+"""Negative slope of leaky ReLUs."""
+
+
+def halving(before: int, width: int) -> nn.Sequential:
+    """Return a stage that halves the side of a map."""
+    return nn.Sequential(
+        nn.Conv2d(before, width, 4, stride=2, padding=1), nn.GroupNorm(GROUPS, width), nn.LeakyReLU(SLOPE)
+    )
+
+
+class Encoder(nn.Module):  # type: ignore[misc,unused-ignore]
+    """Pictures n × 3 × s × s from -1 to 1 to codes n × m."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__()
+        befores = (3, *plan.widths[:-1])
+        self.stages = nn.Sequential(*(halving(a, b) for a, b in zip(befores, plan.widths, strict=True)))
+        last, cells = plan.widths[-1], plan.small**2
+        self.code: nn.Module = (
+            nn.Conv2d(last, plan.length // cells, 1)
+            if plan.spatial
+            else nn.Conv2d(last, plan.length, plan.small)
+        )
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """Return the codes, not bounded."""
+        out: Tensor = self.code(self.stages(pictures)).flatten(1)
+        return out
+
+
+def convolved(before: int, width: int, kernel: int = 3) -> list[nn.Module]:
+    """Return a convolution that keeps the side of a map, its normalisation and its activation."""
+    layer = nn.Conv2d(before, width, kernel, padding=kernel // 2)
+    return [layer, nn.GroupNorm(GROUPS, width), nn.LeakyReLU(SLOPE)]
+
+
+class Doubling(nn.Module):  # type: ignore[misc,unused-ignore]
+    """A stage that doubles the side of a map: an up-convolution and another convolution."""
+
+    def __init__(self, before: int, width: int, kernel: int = 3) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(*convolved(before, width, kernel), *convolved(width, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a map of twice the side."""
+        out: Tensor = self.inner(interpolate(x, scale_factor=2.0, mode="nearest"))
+        return out
+
+
+class Decoder(nn.Module):  # type: ignore[misc,unused-ignore]
+    """Codes n × m and conditions n × `CONDITIONS` to pictures n × 3 × s × s from -1 to 1."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__()
+        self.plan = plan
+        last, cells = plan.widths[-1], plan.small**2
+        if plan.spatial:
+            self.start: nn.Module = nn.Conv2d(plan.length // cells + len(CONDITIONS), last, 1)
+        else:
+            self.start = nn.Linear(plan.length + len(CONDITIONS), last * cells)
+        widths = plan.widths[::-1]
+        afters = (*widths[1:], widths[-1])
+        self.stages = nn.Sequential(*(Doubling(a, b) for a, b in zip(widths, afters, strict=True)))
+        self.last = nn.Conv2d(afters[-1], 3, 3, padding=1)
+
+    def forward(self, codes: Tensor, conditions: Tensor) -> Tensor:
+        """Return the pictures."""
+        plan, small = self.plan, self.plan.small
+        if plan.spatial:
+            cells = codes.view(len(codes), -1, small, small)
+            # A product instead of `expand`, whose operator in ONNX none of dpveil's networks needs otherwise.
+            ones = torch.ones(1, 1, small, small, device=codes.device)
+            wide = conditions.view(len(codes), -1, 1, 1) * ones
+            x = self.start(torch.cat([cells, wide], dim=1))
+        else:
+            x = self.start(torch.cat([codes, conditions], dim=1)).view(len(codes), -1, small, small)
+        out: Tensor = torch.tanh(self.last(self.stages(x)))
+        return out
+
+
+class Critic(nn.Module):  # type: ignore[misc,unused-ignore]
+    """A critic of realism, a classifier of gender and a regressor of pose, or of what `others` are, on a
+    shared trunk.
+    """
+
+    def __init__(self, plan: Any, others: int = 2) -> None:
+        super().__init__()
+        befores = (3, *plan.widths[:-1])
+        self.stages = nn.ModuleList(
+            nn.Sequential(
+                nn.Conv2d(a, b, 4, stride=2, padding=1),
+                nn.InstanceNorm2d(b, affine=True),
+                nn.LeakyReLU(SLOPE),
+            )
+            for a, b in zip(befores, plan.widths, strict=True)
+        )
+        flat = plan.widths[-1] * plan.small**2
+        self.heads = nn.ModuleList(
+            nn.Sequential(nn.Linear(flat, plan.hidden), nn.LeakyReLU(SLOPE), nn.Linear(plan.hidden, count))
+            for count in (1, 1, others)
+        )
+
+    def forward(self, pictures: Tensor) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
+        """Return scores, logits of gender, poses (n × 2, radians) or others, and each stage's features."""
+        seen, x = [], pictures
+        for stage in self.stages:
+            x = stage(x)
+            seen.append(x)
+        score, gender, pose = (head(x.flatten(1)) for head in self.heads)
+        return score[:, 0], gender[:, 0], pose, seen
+
+
+RATIO: Final = Fraction(3, 2)
+"""The ratio of `pca-basis`."""
+GRID: Final = 33
+"""Number of budgets of which training draws one for each code."""
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """Principal components of codes: `mean` (m), orthonormal `rows` (m × m) in order of decreasing variance,
+    and the lowest and highest values, and deviations, of the codes in them.
+    """
+
+    mean: Tensor
+    rows: Tensor
+    low: Tensor
+    high: Tensor
+    deviations: Tensor
+
+    @classmethod
+    def of(cls, codes: Tensor) -> Basis:
+        """Return the basis of codes n × m."""
+        codes = codes.double()
+        mean = codes.mean(dim=0)
+        _, rows = torch.linalg.eigh((codes - mean).T @ (codes - mean) / len(codes))
+        rows = rows.T.flip(0)
+        rows = rows * torch.where(rows.sum(dim=1, keepdim=True) < 0, -1.0, 1.0)
+        inside = (codes - mean) @ rows.T
+        spread = inside.std(dim=0, unbiased=False).clamp(min=1e-6)
+        ends = inside.amin(dim=0) - 1e-6, inside.amax(dim=0) + 1e-6
+        return cls(*(one.float() for one in (mean, rows, *ends, spread)))
+
+    def noisy(self, codes: Tensor, budgets: tuple[float, float], generator: torch.Generator) -> Tensor:
+        """Return codes with the noise of `pca-basis`, each for an ε drawn from a range.
+
+        Components that ε does not afford have their mean.
+        """
+        width = (self.high - self.low).double().numpy()
+        steps = np.linspace(*budgets, GRID)
+        spread = self.deviations.double().numpy()
+        kept = [affordable(width, spread, RATIO, Fraction(step)) for step in steps]
+        drawn = torch.randint(GRID, (len(codes),), generator=generator)
+        epsilon = torch.tensor(steps, dtype=torch.float32)[drawn]
+        count = torch.tensor(kept)[drawn]
+        inside = torch.maximum(torch.minimum((codes - self.mean) @ self.rows.T, self.high), self.low)
+        uniform = torch.rand(inside.shape, generator=generator) - 0.5
+        laplace = -uniform.sign() * torch.log1p(-2 * uniform.abs().clamp(max=0.49999))
+        scale = count[:, None] * (self.high - self.low) / epsilon[:, None]
+        shown = torch.arange(codes.shape[1]) < count[:, None]
+        inside = torch.where(shown, inside + scale * laplace, torch.zeros(()))
+        inside = torch.maximum(torch.minimum(inside, self.high), self.low)
+        out: Tensor = inside @ self.rows + self.mean
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Pictures n × 3 × s × s from -1 to 1, their conditions n × 3, and whether their pose is `known`."""
+
+    pictures: Tensor
+    conditions: Tensor
+    known: Tensor
+
+    def to(self, device: torch.device) -> Batch:
+        """Return the batch on a device."""
+        return Batch(self.pictures.to(device), self.conditions.to(device), self.known.to(device))
+
+
+class Faces:
+    """Crops n × s × s × 3 and conditions n × 3, NaN where unknown; `generator` is the only randomness."""
+
+    def __init__(
+        self,
+        crops: UInt8[np.ndarray, "n s s 3"],
+        conditions: Float32[np.ndarray, "n 3"],
+        plan: Any,
+        generator: torch.Generator,
+    ) -> None:
+        self.crops = np.stack([_sized(crop, plan.side) for crop in crops])
+        self.conditions = torch.from_numpy(conditions)
+        self.plan, self.generator = plan, generator
+        self.mask = torch.from_numpy(shown(plan.side)) if plan.masked else torch.ones(())
+        self.held_out, self.rows = held_out(len(crops))
+
+    def random(self, count: int) -> Batch:
+        """Return a batch of training faces, half of them mirrored."""
+        picks = self.rows[torch.randint(len(self.rows), (count,), generator=self.generator).numpy()]
+        return self.of(picks, torch.rand(count, generator=self.generator) < 0.5)
+
+    def of(self, rows: np.ndarray, mirrored: Tensor | None = None) -> Batch:
+        """Return the faces of these rows; of the `mirrored` ones yaw changes its sign."""
+        pictures = torch.from_numpy(self.crops[rows]).permute(0, 3, 1, 2).float() / 127.5 - 1
+        conditions = self.conditions[rows].clone()
+        if mirrored is not None:
+            pictures = torch.where(mirrored[:, None, None, None], pictures.flip(3), pictures)
+            yaw = CONDITIONS.index("yaw")
+            conditions[:, yaw] *= 1 - 2 * mirrored.float()
+        known = conditions.isfinite().all(dim=1)
+        return Batch(pictures * self.mask, conditions.nan_to_num(), known)
+
+
+def _sized(crop: UInt8[np.ndarray, "h w 3"], side: int) -> UInt8[np.ndarray, "s s 3"]:
+    way = cv2.INTER_AREA if len(crop) > side else cv2.INTER_CUBIC
+    return np.asarray(cv2.resize(crop, (side, side), interpolation=way))
+
+
+SEEN: Final = 4096
+"""Codes of which the principal components are computed."""
+
+
+class Trainer(networks.Trainer):
+    """The state of a training: networks, optimisers, principal components and random generator."""
+
+    parts = ("encoder", "decoder", "critic", "mean", "optimiser", "critic_optimiser")
+
+    def __init__(self, plan: Plan, crops: np.ndarray, conditions: np.ndarray) -> None:
+        super().__init__(plan)
+        self.encoder, self.decoder = self.placed(Encoder(plan)), self.placed(Decoder(plan))
+        self.critic = self.placed(Critic(plan))
+        self.mean = self.follow(self.encoder, self.decoder)
+        self.both = [*self.encoder.parameters(), *self.decoder.parameters()]
+        self.optimiser = self.adam((self.both, plan.rate), betas=(0.5, 0.99))
+        self.critic_optimiser = self.adam((self.critic.parameters(), plan.critic_rate), betas=(0.5, 0.99))
+        self.faces = Faces(crops, conditions, plan, self.generator)
+        self.rows, self.mask = self.faces.rows, self.faces.mask.to(self.device)
+        self.basis: Basis | None = None
+        self.compile(self.encoder, self.decoder, self.critic)
+
+    def state(self) -> dict[str, Any]:
+        """Return the state for a checkpoint."""
+        return {**super().state(), "basis": None if self.basis is None else vars(self.basis)}
+
+    def take_up(self, state: dict[str, Any]) -> None:
+        """Restore the state of a checkpoint."""
+        super().take_up(state)
+        self.basis = None if state["basis"] is None else Basis(**state["basis"])
+
+    def learn(self) -> dict[str, Tensor]:
+        """Learn from one batch, and return the losses."""
+        plan = self.plan
+        if plan.noisy and self.done and self.done % plan.epoch == 0:
+            self.basis = Basis.of(self._codes(SEEN))
+        own = self.faces.random(plan.batch).to(self.device)
+        asked = self._asked(own)
+        with self.halves():
+            codes = self.encoder(own.pictures)
+            again = self.decoder(codes, self._given(own.conditions))
+            noisy = codes.float()
+            if self.basis is not None:
+                noisy = self.basis.noisy(noisy.cpu(), plan.budgets, self.generator).to(self.device)
+            other = self.decoder(noisy, self._given(asked))
+        again, other = (picture.float() * self.mask for picture in (again, other))
+        losses = self._generated(own, again, other, asked)
+        weights = {
+            "levels": plan.reconstruction,
+            "features": plan.features,
+            "fools": 1.0,
+            "gender": plan.classes,
+            "pose": plan.poses if plan.posed else 0.0,
+        }
+        self.descend(self.optimiser, weighted(losses, weights), self.both)
+        return losses | self._criticised(own, torch.cat([again, other]).detach())
+
+    def _asked(self, own: Batch) -> Tensor:
+        """Return other conditions: a gender at random, and the poses of other faces."""
+        count = len(own.pictures)
+        asked = own.conditions[torch.randperm(count, generator=self.generator).to(self.device)]
+        asked[:, 0] = (2.0 * torch.randint(2, (count,), generator=self.generator) - 1).to(self.device)
+        return asked
+
+    def _given(self, conditions: Tensor) -> Tensor:
+        """Return the conditions that the decoder sees: without pose, if the plan has none."""
+        kept = torch.ones(len(CONDITIONS))
+        kept[1:] = float(self.plan.posed)
+        return conditions * kept.to(self.device)
+
+    def _generated(self, own: Batch, again: Tensor, other: Tensor, asked: Tensor) -> dict[str, Tensor]:
+        self.critic.requires_grad_(requires_grad=False)
+        with self.halves():
+            scores, gender, pose, seen = self.critic(torch.cat([again, other]))
+            with torch.no_grad():
+                *_, wanted = self.critic(own.pictures)
+        half = len(again)
+        return {
+            "levels": (again - own.pictures).abs().mean(),
+            "features": features_apart(seen, wanted),
+            "fools": -scores.float().mean(),
+            "gender": crossed(gender[half:].float(), (asked[:, 0] + 1) / 2),
+            "pose": _squares(pose[half:].float(), asked[:, 1:], own.known),
+        }
+
+    def _criticised(self, own: Batch, made: Tensor) -> dict[str, Tensor]:
+        self.critic.requires_grad_(requires_grad=True)
+        with self.halves():
+            scores, gender, pose, _ = self.critic(torch.cat([own.pictures, made]))
+        count = len(own.pictures)
+        losses = {
+            "apart": scores[count:].float().mean() - scores[:count].float().mean(),
+            "gender, real": crossed(gender[:count].float(), (own.conditions[:, 0] + 1) / 2),
+            "pose, real": _squares(pose[:count].float(), own.conditions[:, 1:], own.known),
+        }
+        total = losses["apart"] + losses["gender, real"] + self.plan.poses * losses["pose, real"]
+        total = total + 1e-3 * scores.float().square().mean()
+        if self.done % self.plan.lazy == 0:
+            losses["penalty"] = penalty(self, own.pictures, made[:count])
+            total = total + self.plan.penalty * self.plan.lazy * losses["penalty"]
+        self.descend(self.critic_optimiser, total)
+        return losses
+
+    @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
+    def _codes(self, most: int) -> Tensor:
+        """Return the codes of the first training faces by the present encoder."""
+        rows = self.faces.rows[:most]
+        seen = (self.faces.of(rows[at : at + 64]).pictures for at in range(0, len(rows), 64))
+        return torch.cat([self.encoder(pictures.to(self.device)).cpu() for pictures in seen])
+
+    def model(self, card: Card) -> GAN:
+        """Return the codec of the averaged networks."""
+        encoder, decoder = self.mean.cpu()
+        return joined(GAN, (encoder, Joined(decoder)), self.faces, self.plan.length, Basis.of, card)
+
+    def measured(self, model: EncoderDecoder) -> dict[str, Json]:
+        """Return how alike held-out crops are after encoding and decoding."""
+        return measured(model, self.faces)
+
+
+def weighted(losses: dict[str, Tensor], weights: dict[str, float]) -> Tensor:
+    """Return the weighted sum of losses."""
+    return torch.stack([weight * losses[name] for name, weight in weights.items()]).sum()
+
+
+def features_apart(seen: list[Tensor], wanted: list[Tensor]) -> Tensor:
+    """Return the mean difference of a critic's features of the first pictures from those that are wanted."""
+    pairs = zip(seen, wanted, strict=True)
+    return torch.stack([(a[: len(b)].float() - b.float()).abs().mean() for a, b in pairs]).mean()
+
+
+def penalty(trainer: Any, real: Tensor, made: Tensor) -> Tensor:
+    """Return the gradient penalty between real and made pictures (Gulrajani et al. 2017)."""
+    share = torch.rand(len(real), 1, 1, 1, generator=trainer.generator).to(trainer.device)
+    mixed = (real + share * (made - real)).requires_grad_()
+    (slope,) = torch.autograd.grad(trainer.critic.forward(mixed)[0].sum(), mixed, create_graph=True)
+    out: Tensor = ((slope.flatten(1).norm(dim=1) - 1) ** 2).mean()
+    return out
+
+
+def _squares(found: Tensor, wanted: Tensor, known: Tensor) -> Tensor:
+    """Return the mean squared error of poses over the faces whose pose is known (thesis eq. 6.25)."""
+    weight = known.float()[:, None]
+    out: Tensor = ((found - wanted) ** 2 * weight).mean(dim=1).sum() / weight.sum().clamp(min=1)
+    return out
+
+
+MOST: Final = 20_000
+"""Training codes of which the statistics are computed."""
+STEP: Final = 0.5
+"""Half of the difference by which energies are computed, in deviations of a component."""
+Made = TypeVar("Made", bound=EncoderDecoder)
+MEASURED: Final = 400
+"""Most held-out pictures that are measured."""
+
+
+class Joined(nn.Module):  # type: ignore[misc,unused-ignore]
+    """A decoder with one input, the code followed by the conditions."""
+
+    def __init__(self, decoder: nn.Module) -> None:
+        super().__init__()
+        self.decoder = decoder
+
+    def forward(self, given: Tensor) -> Tensor:
+        """Return the pictures."""
+        out: Tensor = self.decoder(given[:, : -len(CONDITIONS)], given[:, -len(CONDITIONS) :])
+        return out
+
+
+def joined(
+    kind: type[Made],
+    networks: tuple[nn.Module, nn.Module],
+    faces: Faces,
+    count: int,
+    basis_of: Callable[[Tensor], Basis],
+    card: Card,
+) -> Made:
+    """Return the codec of an encoder to `count` numbers and a decoder, with statistics of training faces."""
+    side = faces.plan.side
+    shapes = (1, 3, side, side), (1, count + len(kind.conditions))
+    parts = [
+        np.frombuffer(halved(exported(network, shape)), np.uint8)
+        for network, shape in zip(networks, shapes, strict=True)
+    ]
+    encoder, decoder = kind.networks(parts[0], parts[1], side, count)
+    rows = faces.rows[:MOST]
+    seen = (faces.of(rows[at : at + 64]).pictures.numpy() for at in range(0, len(rows), 64))
+    codes = np.stack([encoder(one[None])[0] for batch in seen for one in batch])
+    basis = basis_of(torch.from_numpy(codes))
+    mean, turn = basis.mean.numpy(), basis.rows.numpy()
+    inside = (codes - mean).astype(np.float64) @ turn.T.astype(np.float64)
+    spread = inside.std(axis=0)
+    energy = energies_of(decoder, len(kind.conditions), mean, turn, spread)
+    statistics = Statistics.of(inside, energy, seed=faces.plan.seed, deviations=spread)
+    more: dict[str, Any] = {"canvas": (side, side, 3), "card": card}
+    return kind(encoder, decoder, mean, turn, energy, statistics, **more)
+
+
+def measured(codec: EncoderDecoder, faces: Faces) -> dict[str, Json]:
+    """Return the mean PSNR in dB and SSIM of held-out crops after encoding and decoding, each at most 100.
+
+    What lies beyond the public ellipse is grey in both.
+    """
+    crops = faces.crops[faces.held_out[:MEASURED]]
+    crops = np.where(shown(codec.canvas[0])[..., None], crops, np.uint8(128))
+    noise, alike = likeness(crops, codec.decode(codec.encode(crops)))
+    return {"images": len(crops), "PSNR in dB": round(noise, 2), "SSIM": round(alike, 4)}
+
+
+def energies_of(
+    decoder: Network, conditions: int, mean: np.ndarray, basis: np.ndarray, spread: np.ndarray
+) -> Float64[np.ndarray, " m"]:
+    """Return the squared norm of the change of the mean picture per unit of each component, in levels."""
+    none = np.zeros(conditions, np.float32)
+    found = []
+    for row, deviation in zip(basis, spread, strict=True):
+        ends = [
+            decoder(np.concatenate([mean + sign * STEP * deviation * row, none])[None].astype(np.float32))
+            for sign in (-1, 1)
+        ]
+        change = (ends[1] - ends[0]).astype(np.float64) * 127.5 / (2 * STEP * deviation)
+        found.append(float((change**2).sum()))
+    return np.asarray(np.maximum(np.array(found), 1e-9))
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkOrder(PlannedOrder):
+    """An order for a `gan`. Without `landmarks` no pose is known, and the decoder learns none."""
+
+    plan: Plan = PLANS["small"]
+
+
+def train(order: NetworkOrder, progress: Progress = silent) -> Trained[GAN]:
+    """Train the codec on labelled shards, evaluate it, and write the model and its card.
+
+    Raises the errors of `train_network`.
+    """
+    plan = replace(order.plan, seed=order.seed, posed=order.plan.posed and order.landmarks is not None)
+    return train_network(GAN.name, order, lambda *faces: Trainer(plan, *faces), progress)

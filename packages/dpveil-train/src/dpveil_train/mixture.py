@@ -1,0 +1,172 @@
+"""Training of a mixture of factor analysers on codes of eigenfaces, by expectation maximisation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64
+
+from dpveil.assets.cards import Card
+from dpveil.assets.store import Tensors
+from dpveil.codecs.factors import NAMES, Factors
+from dpveil.codecs.mixture import Mixture
+from dpveil.codecs.statistics import Codes
+from dpveil.core.clusters import clusters
+from dpveil.noise.bits import SeededBits
+from dpveil.noise.public import uniforms
+from dpveil_train import pca
+from dpveil_train.order import NOWHERE, Checkpoint, Later, Source
+
+PASSES: Final = pca.PASSES + 1
+"""Passes over the training crops."""
+ROUNDS: Final = 60
+"""Rounds of expectation maximisation, on codes in memory."""
+COMPONENTS: Final = 12
+"""Most components."""
+FACTORS: Final = 40
+"""Most factors of a component."""
+CROWD: Final = 40
+"""Least number of faces for each component, so that none is about few people."""
+FLOOR: Final = 0.02
+"""Least noise variance of a coordinate, relative to its variance over all codes."""
+SETTLED: Final = 20
+"""Last rounds, in which no component is seeded again."""
+
+
+def train_mixture(
+    source: Source,
+    *,
+    card: Card,
+    seed: int,
+    length: int = 100,
+    checkpoint: Checkpoint = NOWHERE,
+    step: Callable[[], None] = lambda: None,
+) -> Mixture:
+    """Return eigenfaces with a mixture of factor analysers of their codes.
+
+    Makes `PASSES` passes over `source`, with memory for what `train_pca` needs and all codes; `step` is
+    called after each of `ROUNDS` rounds on them. Training resumes from `checkpoint` and saves its progress
+    there. Raises `InvalidParameter` as `train_pca`. Source: Richardson & Weiss 2018; Ghahramani & Hinton
+    1996.
+    """
+    own = pca.train_pca(source, card=card, seed=seed, length=length, checkpoint=checkpoint)
+    codes = np.concatenate([own.encode(crops) for crops in source()])
+    components = min(COMPONENTS, max(1, len(codes) // CROWD))
+    factors = min(FACTORS, length - 1)
+    after = Later(checkpoint, pca.ROUNDS)
+    mixture = fitted(codes, components, factors, seed=seed, checkpoint=after, step=step).rounded()
+    card = replace(card, settings={**card.settings, "components": components, "factors": factors})
+    return Mixture(own.mean, own.components, mixture, own.statistics, own.canvas, card)
+
+
+def fitted(
+    codes: Codes,
+    components: int,
+    factors: int,
+    *,
+    seed: int,
+    rounds: int = ROUNDS,
+    checkpoint: Checkpoint = NOWHERE,
+    step: Callable[[], None] = lambda: None,
+) -> Factors:
+    """Return a mixture of as many components, of as many factors each, after `rounds` rounds.
+
+    Components that hold fewer than `CROWD` codes are seeded again, until the last `SETTLED` rounds.
+    """
+    floor = FLOOR * codes.var(axis=0)
+    state: Tensors = checkpoint.read()
+    done = int(state["done"]) if "done" in state else 0
+    if done:
+        mixture = Factors(*(state[name] for name in NAMES))
+    else:
+        mixture = start(codes, components, factors, floor, seed)
+    for number in range(rounds):
+        if number >= done:
+            mixture, held = round_of(mixture, codes, floor)
+            if number < rounds - SETTLED:
+                mixture = seeded_again(mixture, held)
+            kept = {name: getattr(mixture, name) for name in NAMES}
+            checkpoint.write({**checkpoint.read(), **kept, "done": np.array(number + 1)})
+        step()
+    return mixture
+
+
+def round_of(
+    mixture: Factors, codes: Codes, floor: Float64[np.ndarray, " m"]
+) -> tuple[Factors, Float64[np.ndarray, " k"]]:
+    """Return the mixture after one round, and how many codes each component holds.
+
+    The likelihood of the codes never falls: weights and means become the best for the responsibilities, and
+    then one step of expectation maximisation improves each factor analyser. Noise variances stay above
+    `floor`. Components that hold less than one code are left as they are.
+    """
+    logs = mixture.logs(codes)
+    shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
+    held = shares.sum(axis=0)
+    means, loadings, noises = mixture.means.copy(), mixture.loadings.copy(), mixture.noises.copy()
+    for j in np.flatnonzero(held >= 1):
+        means[j] = shares[:, j] @ codes / held[j]
+        away = codes - means[j]
+        scatter = (away * (shares[:, j] / held[j])[:, None]).T @ away
+        loadings[j], noises[j] = analysed(scatter, loadings[j], noises[j], floor)
+    weights = np.maximum(held, np.finfo(float).tiny) / held.sum()
+    return Factors(weights, means, loadings, noises), held
+
+
+def analysed(
+    scatter: Float64[np.ndarray, "m m"],
+    loadings: Float64[np.ndarray, "m q"],
+    noises: Float64[np.ndarray, " m"],
+    floor: Float64[np.ndarray, " m"],
+) -> tuple[Float64[np.ndarray, "m q"], Float64[np.ndarray, " m"]]:
+    """Return loadings and noise variances after one step for codes of this covariance.
+
+    Source: Rubin & Thayer 1982; Ghahramani & Hinton 1996 §2.
+    """
+    q = loadings.shape[1]
+    scaled = loadings / noises[:, None]
+    inner = np.linalg.inv(np.eye(q) + loadings.T @ scaled)
+    guess = inner @ scaled.T  # E[x | z] = guess · (z - mean)
+    both = scatter @ guess.T
+    found = both @ np.linalg.inv(inner + guess @ both)
+    return found, np.maximum(np.diag(scatter) - (found * both).sum(axis=1), floor)
+
+
+def seeded_again(mixture: Factors, held: Float64[np.ndarray, " k"]) -> Factors:
+    """Return the mixture, where each component of fewer than `CROWD` codes is now half of the largest one.
+
+    The halves lie apart along the first factor, or along the coordinates' deviations without one.
+    """
+    weights, means, loadings, noises = (getattr(mixture, name).copy() for name in NAMES)
+    for j in np.flatnonzero(held < CROWD):
+        if (big := int(np.argmax(weights))) == j:
+            continue
+        along = loadings[big, :, 0] if loadings.shape[2] else np.sqrt(noises[big])
+        loadings[j], noises[j] = loadings[big], noises[big]
+        means[j], means[big] = means[big] + along / 2, means[big] - along / 2
+        weights[big] = weights[j] = weights[big] / 2
+    return Factors(weights / weights.sum(), means, loadings, noises)
+
+
+def start(
+    codes: Codes, components: int, factors: int, floor: Float64[np.ndarray, " m"], seed: int
+) -> Factors:
+    """Return a start: the clusters of k-means, each with the leading components of its own codes."""
+    centres, chosen = clusters(codes, uniforms(components, SeededBits(seed, "clusters")))
+    m = codes.shape[1]
+    loadings, noises = np.zeros((components, m, factors)), np.tile(codes.var(axis=0), (components, 1))
+    for j in range(components):
+        own = codes[chosen == j]
+        if len(own) <= max(factors, 1):
+            continue
+        values, turn = np.linalg.eigh(np.cov(own.T, bias=True).reshape(m, m))
+        rest = float(values[: m - factors].mean()) if factors < m else 0.0
+        leading = np.sqrt(np.maximum(values[m - factors :] - rest, 0))
+        loadings[j] = (turn[:, m - factors :] * leading)[:, ::-1]
+        noises[j] = np.maximum(own.var(axis=0) - (loadings[j] ** 2).sum(axis=1), floor)
+    held = np.bincount(chosen, minlength=components) + 1.0
+    return Factors(held / held.sum(), centres, loadings, np.maximum(noises, floor))

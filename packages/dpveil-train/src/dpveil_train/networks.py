@@ -1,0 +1,444 @@
+"""The training of every network: its order and faces, devices, the loop, checkpoints, export, card and file.
+
+Networks are trained on a CUDA device, compiled, if there is one, and else on the processor. What is random is
+drawn on the processor in any case, so that a checkpoint goes on anywhere.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import math
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import redirect_stdout
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import numpy as np
+import onnx
+import torch
+from jaxtyping import Float32, UInt8
+from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantType, quantize_static
+from torch import Tensor, nn
+
+from dpveil.assets.cards import Card
+from dpveil.assets.store import save
+from dpveil.core.numbers import Json
+from dpveil.errors import DPVeilError, InvalidParameter, ModelError, PhotoError
+from dpveil.faces.portrait import centred
+from dpveil.metrics import psnr, ssim
+from dpveil_train.labelled import Labelled, labelled
+from dpveil_train.landmarks import Finder
+from dpveil_train.order import Order, Progress, Trained
+
+OFTEN: Final = 120.0
+"""Seconds between checkpoints."""
+READ: Final = 128
+"""Side of the crops in which landmarks are looked for, in pixels."""
+LEAST: Final = 40
+"""Least number of pictures."""
+EVERY: Final = 20
+"""One picture in this many is held out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedOrder(Order):
+    """An order for a network: its plan, and what finds the landmarks from which poses follow, if allowed."""
+
+    plan: Any
+    landmarks: Finder | None = None
+
+    def settings(self) -> dict[str, Json]:
+        """Return the settings that determine the network together with the images and the seed."""
+        plan = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self.plan).items()}
+        file: dict[str, Json] = {}
+        if self.landmarks is not None:
+            file["landmark_file_sha256"] = self.landmarks.digest
+        return {**plan, **file, **super().settings()}
+
+
+Look = Callable[[Finder | None, UInt8[np.ndarray, "s s 3"]], tuple[float, ...]]
+"""What is computed of a crop from its landmarks; NaN where they are unknown."""
+
+
+def angles(finder: Finder | None, crop: UInt8[np.ndarray, "s s 3"]) -> tuple[float, float]:
+    """Return yaw and pitch in radians."""
+    pose = finder.pose(crop) if finder else None
+    return (np.nan, np.nan) if pose is None else (pose.yaw, pose.pitch)
+
+
+def read_faces(
+    order: PlannedOrder, progress: Progress, look: Look = angles
+) -> tuple[UInt8[np.ndarray, "n s s 3"], Float32[np.ndarray, "n c"], list[DPVeilError]]:
+    """Return crops of labelled shards, their gender (1 female, -1 male) and `look`, and what failed.
+
+    Raises `PhotoError` if no labelled image can be read, and `InvalidParameter` for fewer than `LEAST`.
+    """
+    crops, about, failed = [], [], list[DPVeilError]()
+    with progress(len(order.paths), "reading") as step:
+        for found in labelled(order.paths, step):
+            if not isinstance(found, Labelled):
+                failed.append(found)
+                continue
+            seen = np.ascontiguousarray(centred(found.photo, (READ, READ, 3)))
+            about.append((2.0 * found.labels["gender"] - 1, *look(order.landmarks, seen)))
+            crops.append(centred(found.photo, (order.plan.side, order.plan.side, 3)))
+    if not crops:
+        hint = "give .tar shards with a .json of age, gender and race beside every picture"
+        raise failed[0] if failed else PhotoError("the shards contain no pictures", hint=hint)
+    if len(crops) < LEAST:
+        hint = f"give at least {LEAST}, and thousands to learn from"
+        raise InvalidParameter("images", None, f"are only {len(crops)}", hint=hint)
+    return np.stack(crops), np.array(about, np.float32), failed
+
+
+def held_out(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return which of so many pictures are held out, and which are learned from."""
+    held = np.arange(count) % EVERY == 0
+    return np.flatnonzero(held), np.flatnonzero(~held)
+
+
+class Trainer:
+    """The state of a training: `done` steps of its plan in `spent` seconds, networks, optimisers and bits.
+
+    A trainer of a network makes its networks, and has a `learn`: the losses of one step, after `descend`.
+    `parts` are the attributes whose state is in a checkpoint; `mean` are moving averages of the networks
+    `followed`, which are what is kept in the end. Learning rates rise over `warm` steps, and fall as a cosine
+    to `floor`, relative to the highest.
+    """
+
+    parts: ClassVar[tuple[str, ...]]
+    warm: ClassVar[int] = 200
+    floor: ClassVar[float] = 0.05
+
+    plan: Any
+    mean: nn.ModuleList
+    rows: np.ndarray
+    """The pictures that it learns from."""
+
+    def __init__(self, plan: Any) -> None:
+        torch.manual_seed(plan.seed)
+        self.plan, self.done, self.spent, self.device = plan, 0, 0.0, best()
+        self.generator = torch.Generator().manual_seed(plan.seed)
+        self.optimisers: list[torch.optim.Optimizer] = []
+
+    def placed(self, network: nn.Module) -> Any:
+        """Return the network on the device, with channels last."""
+        return network.to(device=self.device, memory_format=torch.channels_last)
+
+    def follow(self, *networks: nn.Module) -> nn.ModuleList:
+        """Return copies of networks, which from now on are moving averages of them."""
+        self.followed = networks
+        return nn.ModuleList(copy.deepcopy([*networks])).requires_grad_(requires_grad=False)
+
+    def adam(
+        self, *groups: tuple[Iterable[nn.Parameter], float], betas: tuple[float, float]
+    ) -> torch.optim.Optimizer:
+        """Return an optimiser of groups of weights, each with its highest learning rate."""
+        own = [{"params": list(weights), "rate": rate, "lr": rate} for weights, rate in groups]
+        self.optimisers.append(torch.optim.Adam(own, betas=betas))
+        return self.optimisers[-1]
+
+    def compile(self, *networks: nn.Module) -> None:
+        """Compile calls of networks for the device."""
+        compiled(self.device, *networks)
+
+    def halves(self) -> Any:
+        """Return the context in which the device computes in bfloat16."""
+        return halves(self.device)
+
+    def learn(self) -> dict[str, Tensor]:
+        """Learn from one batch, and return the losses."""
+        raise NotImplementedError
+
+    def descend(
+        self,
+        optimiser: torch.optim.Optimizer,
+        loss: Tensor,
+        *clipped: Iterable[nn.Parameter],
+        most: float = 10.0,
+    ) -> None:
+        """Make a step of an optimiser; the gradient of each set of weights in `clipped` is at most `most`."""
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        for weights in clipped:
+            nn.utils.clip_grad_norm_(weights, most)
+        optimiser.step()
+
+    def step(self) -> dict[str, float]:
+        """Make one training step and return the losses."""
+        started = time.monotonic()
+        self.set_rates()
+        losses = self.learn()
+        self.average()
+        self.done += 1
+        self.spent += time.monotonic() - started
+        return {name: float(value.detach()) for name, value in losses.items()}
+
+    def set_rates(self) -> None:
+        """Set the learning rates of the next step."""
+        part = min(1.0, self.done / self.plan.steps)
+        fallen = self.floor + (1 - self.floor) * (0.5 + 0.5 * math.cos(math.pi * part))
+        factor = min(1.0, (self.done + 1) / self.warm) * fallen
+        for optimiser in self.optimisers:
+            for group in optimiser.param_groups:
+                group["lr"] = group["rate"] * factor
+
+    @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
+    def average(self) -> None:
+        """Move the averages towards the networks."""
+        weight = min(self.plan.average, (1 + self.done) / (10 + self.done))
+        for mean, now in zip(self.mean, self.followed, strict=True):
+            for own, new in zip(mean.parameters(), now.parameters(), strict=True):
+                own.lerp_(new, 1 - weight)
+
+    def state(self) -> dict[str, Any]:
+        """Return the state for a checkpoint."""
+        parts = {name: getattr(self, name).state_dict() for name in self.parts}
+        return {**parts, "done": self.done, "spent": self.spent, "generator": self.generator.get_state()}
+
+    def take_up(self, state: dict[str, Any]) -> None:
+        """Restore the state of a checkpoint."""
+        for name in self.parts:
+            getattr(self, name).load_state_dict(state[name])
+        self.generator.set_state(state["generator"])
+        self.done, self.spent = state["done"], state["spent"]
+
+    def about(self) -> dict[str, Json]:
+        """Return what a card says of the training besides its settings."""
+        peak, hours = peak_memory(), round(self.spent / 3600, 2)
+        costs: dict[str, Json] = {"images": len(self.rows), "hours": hours}
+        return costs if peak is None else {**costs, "peak memory in MiB": peak}
+
+    def model(self, card: Card) -> Any:
+        """Return what was trained, with weights of 16 bits."""
+        raise NotImplementedError
+
+    def measured(self, model: Any) -> dict[str, Json]:
+        """Return what a card says of held-out pictures."""
+        raise NotImplementedError
+
+
+def train_network(
+    kind: str,
+    order: PlannedOrder,
+    make: Callable[[np.ndarray, np.ndarray], Trainer],
+    progress: Progress,
+    look: Look = angles,
+    keep: Callable[[Any], None] = lambda trainer: None,
+) -> Trained[Any]:
+    """Train a network on labelled shards, evaluate it, and write the model and its card.
+
+    `make` returns the trainer for crops and conditions, and `keep` writes what else is left. Raises
+    the errors of `read_faces`, of `Order.check` and of writing.
+    """
+    order.check()
+    crops, conditions, failed = read_faces(order, progress, look)
+    trainer = make(crops, conditions)
+    kept = learned(trainer, order, kind, len(crops), progress)
+    settings = {**order.settings(), **trainer.about()}
+    model = trainer.model(Card(kind, order.data, order.terms, order.seed, settings))
+    model = model.with_card(replace(model.card, metrics=trainer.measured(model)))
+    digest = save(model, order.out, replace=order.replace)
+    keep(trainer)
+    kept.unlink(missing_ok=True)
+    return Trained(model, digest, len(crops), failed)
+
+
+def learned(trainer: Trainer, order: PlannedOrder, kind: str, images: int, progress: Progress) -> Path:
+    """Train to the end of the plan, from the checkpoint of the same order, if there is one; return its path.
+
+    Progress is kept every two minutes, and when the training is interrupted.
+    """
+    kept = order.out.with_name(f".{order.out.name}.checkpoint")
+    key = order.checkpoint({"codec": kind, "crops": images}).key
+    read_checkpoint(trainer, kept, key)
+    saved = time.monotonic()
+    with progress(trainer.plan.steps - trainer.done, "learning") as step:
+        try:
+            while trainer.done < trainer.plan.steps:
+                trainer.step()
+                step()
+                if time.monotonic() - saved > OFTEN:
+                    write_checkpoint(trainer, kept, key)
+                    saved = time.monotonic()
+        finally:
+            write_checkpoint(trainer, kept, key)
+    return kept
+
+
+def write_checkpoint(trainer: Trainer, path: Path, key: str) -> None:
+    """Write the checkpoint atomically, through no link."""
+    new = path.with_name(f"{path.name}.new")
+    new.unlink(missing_ok=True)
+    with new.open("xb") as file:
+        torch.save({"key": key, **trainer.state()}, file)
+    new.replace(path)
+
+
+def read_checkpoint(trainer: Trainer, path: Path, key: str) -> None:
+    """Take up a checkpoint of the same order and data; ignore any other, and one that is damaged.
+
+    Raises `ModelError` for one of this order whose state is another one.
+    """
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception:  # noqa: BLE001  whatever PyTorch raises for a damaged file
+        return
+    if not isinstance(state, dict) or not isinstance(state.get("key"), str) or state["key"] != key:
+        return
+    try:
+        trainer.take_up(state)
+    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        raise ModelError(f"{path} is a damaged checkpoint", hint="delete it, and train again") from error
+
+
+def peak_memory() -> int | None:
+    """Return the most memory that this process has had resident, in MiB; None where that is not known."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(most >> (20 if sys.platform == "darwin" else 10))
+
+
+def likeness(crops: np.ndarray, seen: np.ndarray) -> tuple[float, float]:
+    """Return the mean PSNR in dB, each at most 100, and SSIM of pairs of pictures."""
+    pairs = list(zip(crops, seen, strict=True))
+    noise = [min(100.0, psnr(*pair, data_range=255)) for pair in pairs]
+    return float(np.mean(noise)), float(np.mean([ssim(*pair, data_range=255) for pair in pairs]))
+
+
+# Devices
+
+
+def best() -> torch.device:
+    """Return the device to train on."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def halves(device: torch.device) -> torch.autocast:
+    """Return the context in which a device computes in bfloat16."""
+    return torch.autocast(device.type, torch.bfloat16)
+
+
+def compiled(device: torch.device, *networks: nn.Module) -> None:
+    """Compile calls of networks for a CUDA device; on the processor that takes longer than it saves.
+
+    `forward` is not compiled, as penalties differentiate gradients, which compiled networks do not allow.
+    """
+    if device.type == "cuda":
+        for network in networks:
+            network.compile()
+
+
+# Files
+
+
+OPSET: Final = 17
+SMALL: Final = 64
+"""Tensors with fewer weights are not converted."""
+
+
+def exported(network: nn.Module, takes: tuple[int, ...]) -> bytes:
+    """Return the ONNX file of a network for input of this shape, without operators that depend on shapes."""
+    file = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            network.eval(),
+            (torch.zeros(*takes),),
+            file,
+            input_names=["given"],
+            output_names=["made"],
+            opset_version=OPSET,
+            dynamo=False,
+        )
+    return file.getvalue()
+
+
+def halved(data: bytes) -> bytes:
+    """Return the ONNX file with large weights stored as 16-bit floats, and casts to 32 bits.
+
+    Scales of quantised numbers stay as they are.
+    """
+    model = onnx.load_model_from_string(data)
+    graph, casts = model.graph, []
+    scales = {name for node in graph.node if "quantize" in node.op_type.lower() for name in node.input[1:]}
+    for weights in graph.initializer:
+        values = numpy_helper.to_array(weights)
+        if values.dtype != np.float32 or values.size < SMALL or weights.name in scales:
+            continue
+        name = weights.name
+        weights.CopyFrom(numpy_helper.from_array(values.astype(np.float16), f"{name}.half"))
+        casts.append(helper.make_node("Cast", [f"{name}.half"], [name], to=TensorProto.FLOAT))
+    nodes = [*casts, *graph.node]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    onnx.checker.check_model(model)
+    packed: bytes = model.SerializeToString()
+    return packed
+
+
+MOST: Final = 99.99
+"""Percentile of a layer's numbers up to which they are told apart; larger ones are cut."""
+
+
+class Given(CalibrationDataReader):  # type: ignore[misc,unused-ignore]
+    """Inputs of a network of one input, from which the range of each layer's numbers is taken."""
+
+    def __init__(self, name: str, inputs: Iterable[Float32[np.ndarray, ...]]) -> None:
+        self.name, self.inputs = name, iter(inputs)
+
+    def get_next(self) -> dict[str, Any] | None:
+        """Return the next input by name; None after the last one."""
+        given = next(self.inputs, None)
+        return None if given is None else {self.name: given}
+
+
+def quantised(data: bytes, inputs: Iterable[Float32[np.ndarray, ...]], *, exact: Sequence[str] = ()) -> bytes:
+    """Return the ONNX file of a network with convolutions in 8 bits, except those of the layers `exact`.
+
+    `inputs` are examples of what the network is given. Weights have 7 bits and a scale for each channel, so
+    that pairs of products fit into 16 bits, to which processors without VNNI cut them (onnxruntime, "Quantize
+    ONNX models").
+    """
+    model = onnx.load_model_from_string(data)
+    kept = [node.name for node in model.graph.node if any(part in node.name for part in exact)]
+    with tempfile.TemporaryDirectory() as folder:
+        before, after = Path(folder) / "before.onnx", Path(folder) / "after.onnx"
+        before.write_bytes(data)
+        with redirect_stdout(None):  # it prints what it does
+            quantize_static(
+                str(before),
+                str(after),
+                Given(model.graph.input[0].name, inputs),
+                op_types_to_quantize=["Conv"],
+                nodes_to_exclude=kept,
+                per_channel=True,
+                reduce_range=True,
+                activation_type=QuantType.QUInt8,
+                weight_type=QuantType.QInt8,
+                calibrate_method=CalibrationMethod.Percentile,
+                extra_options={"CalibPercentile": MOST},
+            )
+        return _plain(onnx.load(str(after)))
+
+
+def _plain(model: onnx.ModelProto) -> bytes:
+    """Return a file whose numbers are stored as bytes, and that asks for ONNX's own operators only."""
+    for array in model.graph.initializer:
+        array.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(array), array.name))
+    (version,) = {one.version for one in model.opset_import if one.domain in ("", "ai.onnx")}
+    del model.opset_import[:]
+    model.opset_import.append(helper.make_opsetid("", version))
+    onnx.checker.check_model(model)
+    packed: bytes = model.SerializeToString()
+    return packed

@@ -1,0 +1,366 @@
+"""`dpveil train`: images in, a model and its card out."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dpveil.cli import run
+from dpveil.codecs import Codec, load
+from dpveil.core.photo import Photo
+from dpveil.errors import PhotoError
+from dpveil.faces.portrait import centred
+from dpveil_train import PASSES, codecs
+from dpveil_train.codecs import TRAINERS, measured
+from dpveil_train.command import OTHERS
+from dpveil_train.crops import CropFile, photos
+
+COUNT = 45
+
+
+def face(number: int, size: tuple[int, int] = (24, 24)) -> Image.Image:
+    """Return a made picture, no two alike."""
+    rng = np.random.default_rng(number)
+    small = rng.integers(0, 256, (4, 4, 3)).astype(np.uint8)
+    return Image.fromarray(small).resize(size, Image.Resampling.BILINEAR)
+
+
+@pytest.fixture
+def album(tmp_path: Path) -> Path:
+    """A folder of images with a hidden one, a text, and a folder inside."""
+    folder = tmp_path / "album"
+    (folder / "inner").mkdir(parents=True)
+    for number in range(COUNT):
+        where = folder if number % 3 else folder / "inner"
+        face(number).save(where / f"{number:03}.png")
+    (folder / ".hidden.png").write_bytes(b"no image")
+    (folder / "notes.txt").write_text("no image")
+    return folder
+
+
+@pytest.fixture
+def shard(tmp_path: Path) -> Path:
+    """A WebDataset shard: images with labels beside them."""
+    path = tmp_path / "faces-000.tar"
+    with tarfile.open(path, "w") as tar:
+        for number in range(COUNT):
+            buffer = io.BytesIO()
+            face(number).save(buffer, "PNG")
+            for name, content in ((f"{number:06}.png", buffer.getvalue()), (f"{number:06}.json", b"{}")):
+                info = tarfile.TarInfo(name)
+                info.size = len(content)
+                tar.addfile(info, io.BytesIO(content))
+    return path
+
+
+def train(*words: object) -> int:
+    return run(["train", *map(str, words)])
+
+
+SMALL = ("--side", "12", "--length", "5")
+
+
+def test_a_folder_becomes_a_model_and_a_card(album, tmp_path, capsys):
+    out = tmp_path / "model.safetensors"
+    assert train("pca", album, "--out", out, *SMALL, "--data", "noise", "--terms", "free") == 0
+    said, told = capsys.readouterr()
+    assert "pca, 5 coordinates of 12×12 colour crops, 45 images" in said
+    assert "held out: 2 images, PSNR" in said
+    assert told == ""
+    codec = load(out)
+    assert codec.canvas == (12, 12, 3)
+    assert codec.length == 5
+    assert (codec.card.data, codec.card.terms, codec.card.seed) == ("noise", "free", 0)
+    assert codec.card.settings["images"] == COUNT - 2
+    assert codec.card.metrics["images"] == 2
+    assert str(tmp_path) not in (tmp_path / "model.card.md").read_text()
+    assert str(tmp_path).encode() not in out.read_bytes()
+    kept = {path.name for path in tmp_path.iterdir()}
+    assert kept == {"album", "model.safetensors", "model.card.md"}
+
+
+@pytest.mark.parametrize("name", ["pca", "dictionary"])
+def test_json_and_grey(album, tmp_path, capsys, name):
+    out = tmp_path / "model.safetensors"
+    assert train(name, album, "--out", out, *SMALL, "--grey", "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert set(document) == {"trained", "failed"}
+    done = document["trained"][0]
+    assert done["output"] == str(out)
+    assert done["card"] == str(tmp_path / "model.card.md")
+    assert done["canvas"] == [12, 12, 1]
+    assert done["images"] == COUNT
+    assert load(out, expected=done["sha256"]).canvas == (12, 12, 1)
+    assert document["failed"] == []
+
+
+def test_the_same_seed_is_the_same_file_and_another_is_another(album, tmp_path):
+    outs = [tmp_path / f"{name}.safetensors" for name in "abc"]
+    for out, seed in zip(outs, (7, 7, 8), strict=True):
+        assert train("dictionary", album, "--out", out, *SMALL, "--seed", seed) == 0
+    first, second, third = (out.read_bytes() for out in outs)
+    assert first == second
+    assert first != third
+
+
+def test_shards_folders_and_files_are_read_alike(album, shard, tmp_path):
+    """The same images in the same order, from a shard and from files."""
+    ordered = sorted(album.rglob("[0-9]*.png"), key=lambda path: path.name)
+    a, b = tmp_path / "a.safetensors", tmp_path / "b.safetensors"
+    assert train("pca", shard, "--out", a, *SMALL) == 0
+    assert train("pca", *ordered, "--out", b, *SMALL) == 0
+    assert a.read_bytes() == b.read_bytes()
+
+
+def test_what_cannot_be_read_is_reported_and_left_out(album, shard, tmp_path, capsys):
+    (album / "broken.jpg").write_bytes(b"\xff\xd8\xff\xe0 no more")
+    (album / "cut.tar").write_bytes(shard.read_bytes()[:1700])
+    out = tmp_path / "model.safetensors"
+    assert train("pca", album, album / "none.png", "--out", out, *SMALL, "--json") == 1
+    said, told = capsys.readouterr()
+    document = json.loads(said)
+    assert [str(album / "none.png") in f["error"] for f in document["failed"]].count(True) == 1
+    assert len(document["failed"]) == 3
+    assert told.count("left out:") == 3
+    assert load(out).card.settings["images"] == COUNT + 1 - 2  # one came before the cut
+
+
+def test_of_members_only_plain_pictures_are_read(tmp_path):
+    path = tmp_path / "odd.tar"
+    buffer = io.BytesIO()
+    face(1).save(buffer, "PNG")
+    with tarfile.open(path, "w") as tar:
+        for name, kind in (
+            ("../up.png", tarfile.REGTYPE),
+            ("link.png", tarfile.SYMTYPE),
+            ("dir.png", tarfile.DIRTYPE),
+        ):
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = kind, "/etc/passwd"
+            info.size = len(buffer.getvalue()) if kind == tarfile.REGTYPE else 0
+            tar.addfile(info, io.BytesIO(buffer.getvalue()) if info.size else None)
+        for name, content in (("text.png", b"hello"), (".hidden.png", b""), ("empty.jpg", b"")):
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    found = list(photos([path]))
+    assert sum(isinstance(one, Photo) for one in found) == 1
+    assert sum(isinstance(one, PhotoError) for one in found) == 4
+    assert not (tmp_path.parent / "up.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("pca", "ALBUM"), 2, "--out is missing"),
+        (("pca", "ALBUM", "--out", "OUT/model.bin"), 2, "does not end in .safetensors"),
+        (
+            ("eigenface", "ALBUM", "--out", "OUT/m.safetensors"),
+            2,
+            "choose from aam, attributes, denoiser",
+        ),
+        (
+            ("stylegan", "ALBUM", "--out", "OUT/m.safetensors", "--landmarks-68", "package"),
+            2,
+            "--landmarks-68 is not for stylegan",
+        ),
+        (
+            ("gan", "ALBUM", "--out", "OUT/m.safetensors", "--generator", "g.pt"),
+            2,
+            "--generator is not for gan",
+        ),
+        (
+            ("pca", "ALBUM", "--out", "OUT/m.safetensors", "--generator", "g.pt"),
+            2,
+            "--generator is not for pca",
+        ),
+        (("pca", "ALBUM", "--out", "OUT/none/m.safetensors"), 4, "no such folder"),
+        (("pca", "ALBUM/notes.txt", "--out", "OUT/m.safetensors"), 4, "not an image"),
+        (("pca", "OUT/empty", "--out", "OUT/m.safetensors"), 4, "there are no images"),
+        (("pca", "OUT/none", "--out", "OUT/m.safetensors"), 4, "does not exist"),
+        (
+            ("pca", "ALBUM", "--out", "OUT/m.safetensors", "--length", "43"),
+            2,
+            "images, 43",
+        ),
+        (("pca", "ALBUM", "--out", "OUT/m.safetensors", "--length", "0"), 2, "length"),
+        (("pca", "ALBUM", "--out", "OUT/m.safetensors", "--side", "2"), 2, "side"),
+        (("pca", "--out", "OUT/m.safetensors"), 2, "IMAGES"),
+    ],
+)
+def test_wrong_calls_are_one_line_and_leave_nothing(album, tmp_path, capsys, words, code, said):
+    (tmp_path / "empty").mkdir()
+    given = [word.replace("ALBUM", str(album)).replace("OUT", str(tmp_path)) for word in words]
+    assert train(*given) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert said in err
+    assert err.count("\n") == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"album", "empty"}
+    assert train(*given, "--json") == code
+    document = json.loads(capsys.readouterr().out)
+    assert document["trained"] == document["failed"] == []
+
+
+@pytest.mark.parametrize("existing", ["model.safetensors", "model.card.md"])
+def test_nothing_is_overwritten_without_force(album, tmp_path, capsys, existing, monkeypatch):
+    (tmp_path / existing).write_text("mine")
+    out = tmp_path / "model.safetensors"
+    with monkeypatch.context() as patch:
+        patch.setattr(codecs, "train_codec", None)  # refused before minutes are spent
+        assert train("pca", album, "--out", out, *SMALL) == 4
+    assert "it exists already" in capsys.readouterr().err
+    assert (tmp_path / existing).read_text() == "mine"
+    assert train("pca", album, "--out", out, *SMALL, "--force") == 0
+    assert load(out).length == 5
+
+
+def test_an_interrupted_training_leaves_a_checkpoint_and_goes_on(album, tmp_path, monkeypatch):
+    whole, out = tmp_path / "whole.safetensors", tmp_path / "model.safetensors"
+    assert train("pca", album, "--out", whole, *SMALL) == 0
+    passes = 0
+    source = CropFile.source
+
+    def broken(self, seed, step=lambda: None):
+        inner = source(self, seed, step)
+
+        def give():
+            nonlocal passes
+            passes += 1
+            if passes == 5:
+                raise KeyboardInterrupt
+            return inner()
+
+        return give
+
+    monkeypatch.setattr(CropFile, "source", broken)
+    assert train("pca", album, "--out", out, *SMALL) == 130
+    assert not out.exists()
+    left = tmp_path / ".model.safetensors.checkpoint"
+    assert left.exists()
+    assert train("pca", album, "--out", out, *SMALL, "--seed", "9") == 0  # another training: from the start
+    assert passes - 5 == passes_of("pca")
+    out.unlink()
+    (tmp_path / "model.card.md").unlink()
+    assert not left.exists()
+
+    passes = 0
+    assert train("pca", album, "--out", out, *SMALL) == 130
+    assert train("pca", album, "--out", out, *SMALL) == 0
+    assert passes - 5 == passes_of("pca") - 3  # three of the passes were kept
+    assert out.read_bytes() == whole.read_bytes()
+    assert not left.exists()
+
+
+def passes_of(name: str) -> int:
+    return PASSES[name]
+
+
+def test_few_images_are_not_measured(album, tmp_path, capsys):
+    few = sorted(album.glob("[0-9]*.png"))[:12]
+    out = tmp_path / "model.safetensors"
+    assert train("pca", *few, "--out", out, *SMALL) == 0
+    assert "nothing was measured" in capsys.readouterr().err
+    assert load(out).card.metrics == {}
+    assert "too few images" in (tmp_path / "model.card.md").read_text()
+
+
+def test_copies_of_what_is_learned_from_are_not_measured(album, tmp_path, capsys):
+    shutil.copytree(album, tmp_path / "copied")
+    out = tmp_path / "model.safetensors"
+    assert train("pca", album, tmp_path / "copied", "--out", out, *SMALL) == 0
+    said, told = capsys.readouterr()
+    assert "PSNR" not in said
+    assert "nothing was measured: all images that were held out are copies" in told
+    assert load(out).card.metrics == {}
+
+
+def test_pictures_of_other_formats_in_a_folder_are_reported(album, tmp_path, capsys):
+    face(50).convert("L").save(album / "s1.jp2")
+    out = tmp_path / "model.safetensors"
+    assert train("pca", album, "--out", out, *SMALL) == 1
+    assert re.search(r"left out: .*s1\.jp2", capsys.readouterr().err)
+    for picture in album.rglob("*.png"):
+        picture.unlink()
+    assert train("pca", album, "--out", tmp_path / "none.safetensors", *SMALL) == 4
+    assert "s1.jp2" in capsys.readouterr().err
+
+
+def test_measures_are_those_of_the_images_held_out(tmp_path):
+    class Half(Codec):
+        """Decodes to a fixed grey."""
+
+        name, canvas, length = "half", (8, 8, 1), 1
+        digest = _encode = _decode = None
+
+        def encode(self, crops):
+            return np.zeros((len(crops), 1))
+
+        def decode(self, codes):
+            return np.full((len(codes), 8, 8, 1), 100, np.uint8)
+
+    levels = [100] * 19 + [110] + [100] * 19 + [110] + [100] * 20
+    found = (Photo(np.full((8, 8), level, np.uint8)) for level in levels)
+    with CropFile.of(found, (8, 8, 1), tmp_path) as crops:
+        assert crops.held_out.tolist() == [19, 39, 59]
+        seen = np.concatenate(list(crops.source(1)()))
+        assert len(seen) == 57
+        assert np.all(seen == 100)  # what is held out is never learned from
+        figures = measured(Half(), crops)
+    assert figures["images"] == 2  # the third one is a copy of those that were learned from
+    assert figures["psnr"] == 28.13  # 20·log10(255/10)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_order_of_crops_is_the_seeds_and_the_same_each_time(tmp_path):
+    found = (Photo(np.full((4, 4), level, np.uint8)) for level in range(60))
+    with CropFile.of(found, (4, 4, 1), tmp_path) as crops:
+        orders = [np.concatenate(list(crops.source(seed)()))[:, 0, 0, 0].tolist() for seed in (1, 1, 2)]
+        again = crops.source(1)
+        assert np.array_equal(np.concatenate(list(again())), np.concatenate(list(again())))
+    assert orders[0] == orders[1] != orders[2]
+    assert sorted(orders[0]) == [level for level in range(60) if level % 20 != 19]
+
+
+@pytest.mark.parametrize("shape", [(30, 20, 3), (20, 30, 1), (7, 7, 3), (1, 50, 3), (16, 16, 1)])
+@pytest.mark.parametrize("canvas", [(16, 16, 3), (16, 16, 1), (20, 10, 3)])
+def test_crops_are_the_middle_resized(shape, canvas):
+    photo = Photo(np.full(shape, 77, np.uint8))
+    crop = centred(photo, canvas)
+    assert crop.shape == canvas
+    assert np.all(crop == 77)
+
+
+def test_a_crop_keeps_the_middle_and_leaves_the_sides_out():
+    image = np.zeros((16, 48, 3), np.uint8)
+    image[:, 16:32] = (200, 100, 50)
+    crop = centred(Photo(image), (16, 16, 3))
+    assert np.array_equal(crop, image[:, 16:32])
+    grey = centred(Photo(image), (16, 16, 1))
+    assert np.all(np.abs(grey.astype(float) - (0.299 * 200 + 0.587 * 100 + 0.114 * 50)) <= 1)
+    halved = centred(Photo(image), (8, 8, 3))
+    assert np.all(halved == (200, 100, 50))
+
+
+def test_a_shard_that_was_cut_anywhere_is_never_taken_for_whole(shard, tmp_path):
+    data = shard.read_bytes()
+    end = len(data.rstrip(b"\0"))
+    cut = tmp_path / "cut.tar"
+    for size in [*range(0, end, 1009), *range(0, end, 5120), end - 1]:
+        cut.write_bytes(data[:size])
+        assert any(isinstance(one, PhotoError) for one in photos([cut])), size
+    assert not any(isinstance(one, PhotoError) for one in photos([shard]))
+
+
+def test_help_names_every_kind(capsys) -> None:
+    assert train("--help") == 0
+    told = capsys.readouterr().out
+    assert [kind for kind in (*TRAINERS, *OTHERS) if kind not in told] == []

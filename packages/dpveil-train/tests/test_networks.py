@@ -1,0 +1,256 @@
+"""The loop of every network: seeds, checkpoints, interrupts, kills and devices.
+
+There is no CUDA device here, so tensors without data stand for one: operations that mix them with the
+processor's fail, as they would there.
+"""
+
+from __future__ import annotations
+
+import io
+import signal
+import subprocess
+import sys
+import tarfile
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from network_made import HOMES, shard, trainer, weights
+
+from dpveil.codecs import GAN
+from dpveil.errors import InvalidParameter, PhotoError
+from dpveil_train import networks, upconv
+from dpveil_train.gan import TINY, NetworkOrder, Trainer, train
+from dpveil_train.networks import peak_memory
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_a_training_that_was_taken_up_is_the_one_that_was_not_stopped(name: str, tmp_path: Path) -> None:
+    whole, first, second = (trainer(name) for _ in range(3))
+    for _ in range(4):
+        whole.step()
+    for _ in range(3):
+        first.step()
+    torch.save(first.state(), tmp_path / "state.pt")
+    second.take_up(torch.load(tmp_path / "state.pt", weights_only=True))
+    second.step()
+    assert getattr(whole, "basis", whole) is not None
+    for one, two in zip(weights(whole), weights(second), strict=True):
+        assert (one == two).all()
+    assert any((one != two).any() for one, two in zip(weights(whole), weights(first), strict=True))
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_from_shards_to_a_file_and_on_after_an_interrupt(name: str, tmp_path: Path, monkeypatch) -> None:
+    home, paths = HOMES[name], (shard(tmp_path / "faces.tar", 60),)
+    whole = home.train(home.NetworkOrder(paths=paths, out=tmp_path / "whole.safetensors", plan=home.TINY))
+    assert (whole.images, whole.failed) == (60, [])
+    assert whole.model.card.metrics["images"] == 3
+    assert whole.model.card.settings.get("people", upconv.TINY.people) == upconv.TINY.people
+    step, steps = home.Trainer.step, list[int]()
+
+    def stopped(self: Trainer) -> dict[str, float]:
+        steps.append(self.done)
+        if steps == [0, 1, 2]:
+            raise KeyboardInterrupt
+        return step(self)
+
+    order = home.NetworkOrder(paths=paths, out=tmp_path / "again.safetensors", plan=home.TINY)
+    monkeypatch.setattr(home.Trainer, "step", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        home.train(order)
+    kept = tmp_path / ".again.safetensors.checkpoint"
+    assert kept.is_file()
+    again = home.train(order)
+    assert steps == [0, 1, 2, 2, 3]
+    assert not kept.exists()
+    for part, value in whole.model.tensors().items():
+        assert (again.model.tensors()[part] == value).all(), part
+    assert type(again.model).load(order.out).digest == again.model.digest
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_a_step_leaves_nothing_on_another_device(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(networks, "best", lambda: torch.device("meta"))
+    monkeypatch.setattr(networks, "halves", lambda device: nullcontext())
+    made = trainer(name)
+    with pytest.raises(RuntimeError, match="meta tensors"):  # the losses, at the very end, have no values
+        made.step()
+    assert made.done == 1
+    assert {one.device.type for one in made.mean.parameters()} == {"meta"}
+
+
+@pytest.mark.filterwarnings("ignore")  # torch's own, while it compiles
+@pytest.mark.parametrize("name", ["gan", "stylegan"])
+def test_compiled_networks_learn_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a penalty differentiates gradients, which compiled calls refuse."""
+
+    def compiled(device: torch.device, *networks: torch.nn.Module) -> None:
+        for network in networks:
+            network.compile(backend="aot_eager")
+
+    plain = trainer(name)
+    monkeypatch.setattr(networks, "compiled", compiled)
+    fast = trainer(name)
+    for _ in range(2):
+        wanted, found = plain.step(), fast.step()
+    assert found == pytest.approx(wanted, rel=0.05, abs=0.02)
+    assert fast.state()["encoder"].keys() == plain.state()["encoder"].keys()
+
+
+def test_the_processor_is_not_compiled_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    called = []
+    monkeypatch.setattr(torch.nn.Linear, "compile", lambda self: called.append(self))
+    network = torch.nn.Linear(1, 1)
+    networks.compiled(torch.device("cpu"), network)
+    assert called == []
+    networks.compiled(torch.device("cuda"), network)
+    assert called == [network]
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert networks.best().type == "cuda"
+
+
+def test_a_damaged_checkpoint_starts_anew(tmp_path: Path) -> None:
+    paths = (shard(tmp_path / "faces.tar", 60),)
+    order = NetworkOrder(paths=paths, out=tmp_path / "one.safetensors", plan=TINY)
+    (tmp_path / ".one.safetensors.checkpoint").write_bytes(b"PK\x03\x04 nothing")
+    assert train(order).model.length == TINY.length
+
+
+def test_a_kill_while_progress_is_written_leaves_the_progress_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = (shard(tmp_path / "faces.tar", 60),)
+    order = NetworkOrder(paths=paths, out=tmp_path / "one.safetensors", plan=TINY)
+    kept, save, step = tmp_path / ".one.safetensors.checkpoint", torch.save, Trainer.step
+
+    class Killed(BaseException):
+        pass
+
+    def half(state: object, file: io.BufferedWriter) -> None:
+        if state["done"] < 3:  # type: ignore[index]
+            return save(state, file)
+        file.write(b"half")
+        raise Killed
+
+    monkeypatch.setattr(networks, "OFTEN", -1.0)  # after every step
+    monkeypatch.setattr(torch, "save", half)
+    with pytest.raises(Killed):
+        train(order)
+    assert torch.load(kept, weights_only=True)["done"] == 2
+    monkeypatch.setattr(torch, "save", save)
+    steps: list[int] = []
+    monkeypatch.setattr(Trainer, "step", lambda self: (steps.append(self.done), step(self))[1])
+    assert train(order).model.length == TINY.length
+    assert steps == [2, 3]
+    assert sorted(one.name for one in tmp_path.glob(".*")) == []
+
+
+def test_checkpoints_of_anything_else_are_ignored_and_links_not_followed(tmp_path: Path) -> None:
+    order = NetworkOrder(
+        paths=(shard(tmp_path / "faces.tar", 60),), out=tmp_path / "one.safetensors", plan=TINY
+    )
+    kept = tmp_path / ".one.safetensors.checkpoint"
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    for state in ([1, 2], None, torch.zeros(3), {"key": torch.zeros(3)}, {"done": 1}):
+        torch.save(state, kept)
+        Path(f"{kept}.new").symlink_to(precious)
+        assert train(order).model.length == TINY.length
+        assert precious.read_text() == "precious"
+        for made in tmp_path.glob("one*"):
+            made.unlink()
+
+
+def test_too_few_faces_and_shards_without_labels_are_refused(tmp_path: Path) -> None:
+    few = NetworkOrder(paths=(shard(tmp_path / "few.tar", 20),), out=tmp_path / "few.safetensors", plan=TINY)
+    with pytest.raises(InvalidParameter, match="only 20"):
+        train(few)
+    empty = tmp_path / "empty.tar"
+    tarfile.open(empty, "w").close()
+    with pytest.raises(PhotoError, match="no pictures"):
+        train(replace(few, paths=(empty,)))
+    assert not list(tmp_path.glob("*.safetensors"))
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import torch
+from dpveil_train import networks
+from dpveil.codecs import GAN
+from dpveil_train.gan import TINY, NetworkOrder, Trainer, train
+
+folder, moment = Path(sys.argv[1]), sys.argv[2]
+networks.OFTEN = -1.0
+save, step, move = torch.save, Trainer.step, Path.replace
+kill = lambda: os.kill(os.getpid(), signal.SIGKILL)
+
+def stepped(self):
+    out = step(self)
+    if moment == "step" and self.done == 2:
+        kill()
+    return out
+
+def saved(state, file):
+    save(state, file)
+    if moment == "write" and state["done"] == 3:
+        file.flush()
+        file.truncate(file.tell() // 2)
+        kill()
+
+def moved(self, to):
+    if moment == "rename" and self.name.endswith(".checkpoint.new"):
+        kill()
+    return move(self, to)
+
+Trainer.step, torch.save, Path.replace = stepped, saved, moved
+train(NetworkOrder(paths=(folder / "faces.tar",), out=folder / "one.safetensors", plan=TINY))
+"""
+"""Trains, and kills itself: after the second step, in the middle of the third checkpoint, or before the first
+one takes its name."""
+DONE = {"step": 1, "write": 2, "rename": 0}
+"""Steps in the checkpoint that is left."""
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> GAN:
+    folder = tmp_path_factory.mktemp("whole")
+    paths = (shard(folder / "faces.tar", 60),)
+    return train(NetworkOrder(paths=paths, out=folder / "one.safetensors", plan=TINY)).model
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+@pytest.mark.parametrize("moment", DONE)
+def test_a_killed_training_goes_on_as_if_it_had_not_been(
+    moment: str, trained: GAN, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = (shard(tmp_path / "faces.tar", 60),)
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), moment], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert not (tmp_path / "one.safetensors").exists()
+    kept, steps, step = tmp_path / ".one.safetensors.checkpoint", list[int](), Trainer.step
+    left = torch.load(kept, weights_only=True)["done"] if kept.exists() else 0
+    assert left == DONE[moment]
+    monkeypatch.setattr(Trainer, "step", lambda self: (steps.append(self.done), step(self))[1])
+    again = train(NetworkOrder(paths=paths, out=tmp_path / "one.safetensors", plan=TINY))
+    assert steps[0] == left
+    whole = trained.tensors()
+    assert again.model.tensors().keys() == whole.keys()
+    for name, value in again.model.tensors().items():
+        assert np.array_equal(value, whole[name]), name
+    assert sorted(one.name for one in tmp_path.glob(".*")) == [], "no part of a checkpoint is left behind"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_peak_memory_is_what_the_kernel_says(trained: GAN) -> None:
+    """In a card, too; `VmHWM` is the high-water mark of the resident set, in KiB."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    (most,) = (int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
+    peak = peak_memory()
+    assert peak is not None
+    assert abs(peak - most / 1024) < 16
+    assert 100 < trained.card.settings["peak memory in MiB"] <= peak  # type: ignore[operator]

@@ -1,0 +1,425 @@
+"""Training of the codec `stylegan`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from network_made import conditions, crops, shard
+from PIL import Image
+from torch.nn.functional import conv2d, conv_transpose2d
+
+from dpveil.assets import Card
+from dpveil.assets.engines import OnnxRuntime, OpenCV
+from dpveil.codecs import StyleGAN, load
+from dpveil.errors import InvalidParameter, ModelError, OutputError
+from dpveil_train import projection
+from dpveil_train.networks import exported, halved
+from dpveil_train.stylegan import (
+    FULL,
+    TINY,
+    Encoder,
+    Modulated,
+    NetworkOrder,
+    Styled,
+    Synthesis,
+    Trainer,
+    fixed,
+    train,
+    write_networks,
+)
+from dpveil_train.stylegan_checkpoints import KNOWN, Names, _pairs, read_generator
+
+SIDE = TINY.side
+
+
+def trainer(**changes: object) -> Trainer:
+    return Trainer(replace(TINY, **changes), crops(), conditions())
+
+
+def grained(plan=TINY, seed: int = 0) -> Synthesis:
+    """Return a generator whose noise inputs and biases are not 0, as they are at first."""
+    torch.manual_seed(seed)
+    made = Synthesis(plan)
+    for module in made.modules():
+        if isinstance(module, Styled):
+            module.strength.data.normal_()
+            module.bias.data.normal_()
+    for module in made.colours:
+        module.conv.weight.data *= 0.1
+    return made.requires_grad_(requires_grad=False)
+
+
+@pytest.mark.parametrize("change", [{}, {"realism": 0.0}, {"mapped": False}, {"grained": False}])
+def test_every_ablation_trains(change: dict[str, bool | float]) -> None:
+    made = trainer(**change)
+    before = [one.clone() for one in made.mapping.parameters()]
+    losses = [made.step() for _ in range(2)]
+    assert all(np.isfinite(list(each.values())).all() for each in losses)
+    moved = any(not torch.equal(a, b) for a, b in zip(before, made.mapping.parameters(), strict=True))
+    assert moved == (change.get("mapped", True) and change.get("realism") != 0)
+    strength = made.synthesis.first.strength
+    assert (strength == 0) == (change.get("grained") is False)
+
+
+def test_levels_are_learned() -> None:
+    """In 150 steps the error falls; a mean picture alone would keep it."""
+    made = trainer(steps=1000, encoder_rate=4e-3, rate=1e-2)
+    losses = [made.step()["levels"] for _ in range(150)]
+    assert np.mean(losses[-10:]) < 0.85 * np.mean(losses[:5])
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_pictures_of_a_batch_do_not_mix(training: bool) -> None:
+    """With batch statistics the code of one person would change with who else is in the batch."""
+    torch.manual_seed(0)
+    encoder, decoder = Encoder(TINY).train(training), grained().train(training)
+    batch = torch.randn(4, 3, SIDE, SIDE)
+    other = torch.cat([batch[:1], -batch[1:]])
+    with torch.no_grad():
+        codes, changed = encoder(batch), encoder(other)
+        assert torch.equal(codes[0], changed[0])
+        assert not torch.equal(codes[1], changed[1])
+        assert torch.equal(decoder(codes)[0], decoder(changed)[0])
+
+
+def test_a_picture_is_a_function_of_its_styles_alone() -> None:
+    """The noise inputs are constants, and every layer's style changes it."""
+    made, codes = grained(), torch.randn(1, TINY.length)
+    plain = made(codes)
+    assert torch.equal(made(codes), plain)
+    for layer in range(TINY.layers):
+        changed = codes.clone()
+        changed[:, layer * TINY.style] += 1
+        assert (made(changed) - plain).abs().max() > 1e-4, layer
+    for module in made.modules():
+        if isinstance(module, Styled):
+            module.strength.data += 1
+    assert (made(codes) - plain).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("doubled", [True, False])
+def test_a_modulated_convolution_is_that_of_the_paper(doubled: bool) -> None:
+    """Karras et al. 2020 eq. 1 and 3, with weights for each picture; doubled by a transposed convolution and
+    a blur, of 1, 3, 3, 1, as both implementations have it.
+    """
+    torch.manual_seed(1)
+    layer = Modulated(3, 5, TINY.style, 3, doubled=doubled)
+    x, style = torch.randn(2, 3, 6, 6), torch.randn(2, TINY.style)
+    blur = torch.tensor([1.0, 3, 3, 1])
+    blur = (blur[:, None] * blur[None] / 16).expand(5, 1, 4, 4)
+    for one, scale, found in zip(x, layer.style(style), layer(x, style), strict=True):
+        weight = layer.weight * layer.gain * scale[None, :, None, None]
+        weight = weight / torch.sqrt(weight.square().sum(dim=(1, 2, 3), keepdim=True) + 1e-8)
+        if doubled:
+            theirs = weight.flip((2, 3)).transpose(0, 1)
+            wide = conv_transpose2d(one[None], theirs, stride=2)
+            wanted = conv2d(wide, blur, padding=1, groups=5)
+        else:
+            wanted = conv2d(one[None], weight, padding=1)
+        assert torch.allclose(found, wanted[0], atol=1e-5)
+
+
+def test_engines_agree_with_torch() -> None:
+    made = grained()
+    codes = torch.randn(3, TINY.length)
+    whole = exported(fixed(made), (1, TINY.length))
+    for data, error in ((whole, 1e-4), (halved(whole), 0.03)):
+        for one in codes:
+            wanted = made(one[None]).numpy()
+            seen = [engine(one[None].numpy())[0] for engine in (OnnxRuntime(data, threads=1), OpenCV(data))]
+            assert np.abs(seen[0] - seen[1]).max() < 1e-3
+            assert np.abs(seen[0] - wanted).max() < error * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("components", [8, 0])
+def test_the_exported_codec_is_the_network(components: int) -> None:
+    made = trainer(components=components, encoder_rate=0.4, rate=0.4)  # far from their average
+    for _ in range(4):
+        made.step()
+    codec = made.model(Card("stylegan", "made by a test", "any", 0))
+    codes = codec.encode(made.faces.crops[:5])
+    with torch.no_grad():
+        wanted = made.mean[0](made.faces.of(np.arange(5)).pictures)
+        inside = (wanted - torch.from_numpy(codec.mean)) @ torch.from_numpy(codec.basis).T
+        kept = inside @ torch.from_numpy(codec.basis) + torch.from_numpy(codec.mean)
+        shown = made.mean[1](kept) * made.faces.mask
+    assert np.abs(codes - inside.numpy()).max() < 0.02
+    levels = ((shown + 1) * 127.5).round().clamp(0, 255).permute(0, 2, 3, 1).numpy()
+    assert np.abs(codec.decode(codes).astype(int) - levels).max() <= 2
+    assert codec.length == (components or TINY.length)
+    if not components:
+        assert np.abs(codes + codec.mean - wanted.numpy()).max() < 0.02
+
+
+def test_from_shards_to_a_file_and_on_after_an_interrupt(tmp_path: Path, monkeypatch) -> None:
+    paths = (shard(tmp_path / "faces.tar", 60),)
+    whole = train(NetworkOrder(paths=paths, out=tmp_path / "whole.safetensors", plan=TINY))
+    assert (whole.images, whole.failed) == (60, [])
+    step, done = Trainer.step, []
+
+    def stopped(self: Trainer) -> dict[str, float]:
+        if self.done == 2:
+            done.append(self.done)
+            raise KeyboardInterrupt
+        return step(self)
+
+    order = NetworkOrder(paths=paths, out=tmp_path / "again.safetensors", plan=TINY)
+    monkeypatch.setattr(Trainer, "step", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        train(order)
+    monkeypatch.setattr(Trainer, "step", step)
+    again = train(order)
+    assert done == [2]
+    assert not (tmp_path / ".again.safetensors.checkpoint").exists()
+    for name, value in whole.model.tensors().items():
+        assert (again.model.tensors()[name] == value).all(), name
+    assert isinstance(load(order.out), StyleGAN)
+
+
+def test_files_beside_are_not_replaced_unless_asked(tmp_path: Path) -> None:
+    (tmp_path / "a.pt").write_bytes(b"mine")
+    order = NetworkOrder(paths=(), out=tmp_path / "a.safetensors", plan=TINY)
+    with pytest.raises(OutputError, match="exists already"):
+        train(order)
+    own = replace(order, replace=True, generator=tmp_path / "a.pt")
+    with pytest.raises(InvalidParameter, match="would replace the generator"):
+        train(own)
+    assert (tmp_path / "a.pt").read_bytes() == b"mine"
+
+
+def test_landmarks_are_refused(tmp_path: Path) -> None:
+    order = NetworkOrder(paths=(), out=tmp_path / "a.safetensors", plan=TINY, landmarks=object())
+    with pytest.raises(InvalidParameter, match="landmarks"):
+        train(order)
+
+
+def test_the_full_plan_is_stylegan2s_for_256_pixels() -> None:
+    with torch.device("meta"):
+        made = Synthesis(FULL)
+    assert (FULL.layers, FULL.style, FULL.length) == (14, 512, 7168)
+    assert sum(one.numel() for one in made.parameters()) == pytest.approx(22.7e6, rel=0.05)
+
+
+@pytest.mark.parametrize("change", [{"side": 32}, {"components": 25}, {"components": -1}])
+def test_plans_that_do_not_fit_are_refused(change: dict[str, int]) -> None:
+    with pytest.raises(InvalidParameter, match=next(iter(change)) if "components" in change else "channels"):
+        replace(TINY, **change)
+
+
+def checkpoint(names: Names, made: Synthesis) -> dict[str, torch.Tensor]:
+    """Return the state of a generator as another implementation has it, with tensors that it has besides."""
+    state = made.state_dict()
+    theirs = {}
+    for ours, name in _pairs(names, len(TINY.channels) - 1):
+        value = state[ours]
+        if ours.startswith("doubled.") and ours.endswith(".conv.weight"):
+            value = value.flip((2, 3))
+        if names.start == "input.input":
+            sides = {"conv.weight": (1, *value.shape), "noise.weight": (1,)}
+            value = next((value.reshape(shape) for end, shape in sides.items() if name.endswith(end)), value)
+            value = value.flatten() if name.endswith("activate.bias") else value
+        elif name != names.start:
+            value = value.squeeze((0, 1)) if name.endswith("noise_const") else value
+            value = value.flatten() if name.endswith(".bias") else value
+        else:
+            value = value[0]
+        theirs[name] = value.clone()
+    return {**theirs, "mapping.w_avg": torch.zeros(4), "style.1.weight": torch.zeros(4, 4)}
+
+
+def more(names: Names, state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    drop = "style.1.weight" if names.start.startswith("synthesis") else "mapping.w_avg"
+    return {name: one for name, one in state.items() if name != drop}
+
+
+KINDS = pytest.mark.parametrize("names", KNOWN, ids=["ada", "rosinality"])
+
+
+@KINDS
+@pytest.mark.parametrize("nested", [True, False])
+def test_a_checkpoint_of_others_is_the_same_generator(names: Names, nested: bool, tmp_path: Path) -> None:
+    wanted = grained(seed=7)
+    state = more(names, checkpoint(names, wanted))
+    torch.save({"g_ema": state} if nested else state, tmp_path / "g.pt")
+    plan, found = read_generator(tmp_path / "g.pt", replace(TINY, components=0))
+    assert (plan.side, plan.channels, plan.style, plan.small) == (SIDE, TINY.channels, TINY.style, 4)
+    made = Synthesis(plan)
+    made.load_state_dict(found)
+    codes = torch.randn(2, plan.length)
+    assert torch.equal(made(codes), wanted(codes))
+
+
+def test_names_are_those_of_the_implementations() -> None:
+    ada, rosinality = (dict(_pairs(names, 2)) for names in KNOWN)
+    assert ada["first.conv.weight"] == "synthesis.b4.conv1.weight"
+    assert ada["doubled.0.noise"] == "synthesis.b8.conv0.noise_const"
+    assert ada["same.1.strength"] == "synthesis.b16.conv1.noise_strength"
+    assert ada["colours.2.conv.style.bias"] == "synthesis.b16.torgb.affine.bias"
+    assert rosinality["first.conv.weight"] == "conv1.conv.weight"
+    assert rosinality["doubled.1.conv.style.weight"] == "convs.2.conv.modulation.weight"
+    assert rosinality["same.1.bias"] == "convs.3.activate.bias"
+    assert rosinality["same.1.noise"] == "noises.noise_4"
+    assert rosinality["colours.0.bias"] == "to_rgb1.bias"
+    assert rosinality["colours.2.conv.weight"] == "to_rgbs.1.conv.weight"
+
+
+def lacking(state: dict[str, object]) -> None:
+    del state["synthesis.b8.conv0.bias"]
+
+
+def of_another_shape(state: dict[str, object]) -> None:
+    state["synthesis.b8.conv0.weight"] = torch.zeros(8, 8, 5, 5)
+
+
+def endless(state: dict[str, object]) -> None:
+    state["synthesis.b8.torgb.affine.weight"] = torch.zeros(1).expand(10**6, 10**6)
+
+
+def not_finite(state: dict[str, object]) -> None:
+    state["synthesis.b8.conv0.bias"][3] = torch.nan
+
+
+def whole_numbers(state: dict[str, object]) -> None:
+    state["synthesis.b8.conv0.bias"] = torch.zeros(8, dtype=torch.int64)
+
+
+def no_tensor(state: dict[str, object]) -> None:
+    state["synthesis.b8.conv0.bias"] = "a word"
+
+
+def residual(state: dict[str, object]) -> None:
+    state["synthesis.b8.skip.weight"] = torch.zeros(8, 8, 1, 1)
+
+
+def too_bright(state: dict[str, object]) -> None:
+    state["synthesis.b16.torgb.bias"] += 9
+
+
+def small(state: dict[str, object]) -> None:
+    del state["synthesis.b8.torgb.bias"], state["synthesis.b16.torgb.bias"]
+
+
+def of_something_else(state: dict[str, object]) -> None:
+    state.clear()
+    state["layers.0.weight"] = torch.zeros(3)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lacking, "lacks the tensor"),
+        (of_another_shape, r"\(8, 8, 5, 5\) instead of"),
+        (endless, "1 to 1024"),
+        (not_finite, "not finite"),
+        (whole_numbers, "lacks the tensor"),
+        (no_tensor, "lacks the tensor"),
+        (residual, "layers that"),
+        (small, "no side"),
+        (too_bright, "on average"),
+        (of_something_else, "by its names"),
+    ],
+)
+def test_checkpoints_of_something_else_are_refused(
+    change: Callable[[dict[str, object]], None], words: str, tmp_path: Path
+) -> None:
+    state = more(KNOWN[0], checkpoint(KNOWN[0], grained()))
+    change(state)
+    torch.save(state, tmp_path / "g.pt")
+    with pytest.raises(ModelError, match=words) as refused:
+        read_generator(tmp_path / "g.pt", TINY)
+    assert "\n" not in refused.value.message
+
+
+class Opens:
+    """What a pickle would do if it could."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return Path.touch, (self.path,)
+
+
+def test_files_that_are_no_tensors_are_refused_and_not_run(tmp_path: Path) -> None:
+    path, opened = tmp_path / "g.pt", tmp_path / "opened"
+    torch.save({"g_ema": Opens(opened)}, path)
+    for data in (path.read_bytes(), path.read_bytes()[:200], b"", b"no zip"):
+        path.write_bytes(data)
+        with pytest.raises(ModelError, match="no file of tensors"):
+            read_generator(path, TINY)
+    torch.save([1, 2], path)
+    with pytest.raises(ModelError, match="by name"):
+        read_generator(path, TINY)
+    with pytest.raises(ModelError, match="no file of tensors"):
+        read_generator(tmp_path / "none.pt", TINY)
+    assert not opened.exists()
+
+
+def test_compressed_checkpoints_are_refused(tmp_path: Path) -> None:
+    import zipfile
+
+    torch.save({"synthesis.b4.const": torch.zeros(8, 4, 4)}, tmp_path / "g.pt")
+    with (
+        zipfile.ZipFile(tmp_path / "g.pt") as plain,
+        zipfile.ZipFile(tmp_path / "packed.pt", "w", zipfile.ZIP_DEFLATED) as packed,
+    ):
+        for name in plain.namelist():
+            packed.writestr(name, plain.read(name))
+    with pytest.raises(ModelError, match="is compressed"):
+        read_generator(tmp_path / "packed.pt", TINY)
+
+
+def test_an_encoder_is_trained_for_a_checkpoint_of_others(tmp_path: Path) -> None:
+    wanted = grained(seed=7)
+    torch.save(more(KNOWN[0], checkpoint(KNOWN[0], wanted)), tmp_path / "g.pt")
+    order = NetworkOrder(
+        paths=(shard(tmp_path / "faces.tar", 60),),
+        out=tmp_path / "own.safetensors",
+        plan=TINY,
+        generator=tmp_path / "g.pt",
+    )
+    made = train(order)
+    assert made.model.card.settings["generator_sha256"]
+    networks = projection.read_networks(tmp_path / "own.pt")
+    for name, value in wanted.state_dict().items():
+        assert torch.equal(networks.synthesis.state_dict()[name], value), name
+
+
+@pytest.fixture
+def left(tmp_path: Path) -> Path:
+    made = trainer()
+    made.step()
+    write_networks(made, tmp_path / "model.pt")
+    return tmp_path / "model.pt"
+
+
+def test_refined_codes_are_closer_and_faces_do_not_mix(left: Path) -> None:
+    networks = projection.read_networks(left)
+    faces = crops()[:3]
+    codes, quality = projection.compared(networks, faces, steps=40)
+    assert codes.shape == (3, TINY.length)
+    assert (quality[:, 1] > quality[:, 0]).all()
+    alone, _ = projection.compared(networks, faces[:1], steps=40)
+    assert np.abs(alone[0] - codes[0]).max() < 1e-3
+
+
+def test_the_command_refines_codes_of_photos(left: Path, tmp_path: Path, capsys) -> None:
+    Image.fromarray(crops()[0]).save(tmp_path / "face.png")
+    words = [str(left), str(tmp_path / "face.png"), "--out", str(tmp_path / "codes.npz"), "--steps", "3"]
+    assert projection.main(words) == 0
+    assert "refined" in capsys.readouterr().out
+    assert np.load(tmp_path / "codes.npz")["codes"].shape == (1, TINY.length)
+    assert projection.main([str(tmp_path / "face.png"), *words[1:]]) == 4
+    assert "holds no networks" in capsys.readouterr().err
+
+
+def test_networks_of_another_plan_are_refused(left: Path) -> None:
+    held = torch.load(left, weights_only=True)
+    torch.save({**held, "plan": {**asdict(TINY), "hidden": 17}}, left)
+    with pytest.raises(ModelError, match="holds no networks"):
+        projection.read_networks(left)

@@ -1,1 +1,0 @@
-"""Training of the network that takes the noise of pixel methods from faces."""

@@ -1,1 +1,0 @@
-"""Training of neural codecs: faces to codes and back, with losses that make noisy codes faces, too."""
