@@ -49,7 +49,8 @@ def read_networks(path: Path) -> Networks:
     """Return the networks that a training left; raises `ModelError` for any other file."""
     try:
         held: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        plan = Plan(**{name: tuple(v) if isinstance(v, list) else v for name, v in held["plan"].items()})
+        sizes: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in held["plan"].items()}
+        plan = Plan(**sizes)
         made = Networks(plan, Encoder(plan), Synthesis(plan), Critic(plan))
         for name in ("encoder", "synthesis", "critic"):
             part = getattr(made, name)
