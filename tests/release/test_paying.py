@@ -131,10 +131,10 @@ def test_what_the_ledger_cannot_note_replaces_nothing(
     before = image.read_bytes(), beside.read_bytes()
     release = plan.release(ledger=ledger, subject="album")
 
-    def unwritable(self: Ledger, event: object) -> None:
+    def unwritable(self: Ledger) -> None:
         raise LedgerError("the ledger cannot be used")
 
-    monkeypatch.setattr(Ledger, "_append", unwritable)
+    monkeypatch.setattr(Ledger, "_write", unwritable)
     with pytest.raises(LedgerError):
         release.save(out, replace=True)
     assert (image.read_bytes(), beside.read_bytes()) == before
