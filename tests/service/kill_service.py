@@ -122,7 +122,10 @@ def kills(rounds: int, url: str, folder: Path, seed: int) -> tuple[Campaign, dic
         made.set_limit("album", Limit(kind="pure", epsilon=10**6))
     arguments = ["--ledger", url, "--results", str(folder / "results.db"), "--keep", "100000"]
     campaign, draw = Campaign(), np.random.Generator(np.random.PCG64(seed))
-    os.environ["TMPDIR"], service_client.REAL = str(folder), "noting_worker"  # which notes in that folder
+    os.environ["TMPDIR"], service_client.REAL = (
+        str(folder),
+        "noting_worker:serve",
+    )  # which notes in that folder
     for number in range(rounds + 1):
         first = number * CLIENTS * EACH
         campaign.waiting += map(str, range(first, first + CLIENTS * EACH)) if number < rounds else []

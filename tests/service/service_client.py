@@ -54,7 +54,7 @@ def server(
 
     What it says at the start is added to `said`.
     """
-    start = f"from dpveil.service import pool; pool.TARGET = {FAKE if fake else REAL!r}; "
+    start = f"from dpveil.service import workers; workers.TARGET = {FAKE if fake else REAL!r}; "
     command = [sys.executable, "-c", start + "from dpveil.cli import main; main()"]
     command += ["serve", "--port", "0", *arguments]
     command += [] if "--workers" in arguments else ["--workers", "1"]
@@ -93,14 +93,14 @@ def service(
     limits: Any = None, *, fake: bool = False, ledger: Any = None, **setup: Any
 ) -> Iterator[tuple[Any, httpx.Client]]:
     """Run a service with one worker, or one that is a fake, in a thread; yield it and a client."""
-    from dpveil.service import pool
+    from dpveil.service import workers
     from dpveil.service.limits import Limits
     from dpveil.service.run import Setup, build, running
 
     chosen = Setup(**{"port": 0, "workers": 1, "limits": limits or Limits(), **setup})
     port: SimpleQueue[int] = SimpleQueue()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pool, "TARGET", FAKE if fake else REAL)
+        patch.setattr(workers, "TARGET", FAKE if fake else REAL)
         made = build(chosen, ledger)
     made.server = running(chosen, made, port.put)
     thread = threading.Thread(target=made.server.run)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from service_client import release, service, upload
 
+from dpveil.service.jobs import Moments
 from dpveil.service.limits import Limits
-from dpveil.service.moments import Moments
 
 ASYNC = {"Prefer": "respond-async"}
 
@@ -62,7 +62,7 @@ def timed() -> Iterator[Any]:
     """A service whose answers are given every 7 s, its client and its clock."""
     limits, clock = Limits(answer_after=7), Clock()
     with service(limits, fake=True) as (made, client):
-        made.desk.moments = Moments(limits.answer_after, clock.now, clock.sleep)
+        made.jobs.moments = Moments(limits.answer_after, clock.now, clock.sleep)
         yield made, client, clock
         clock.woken.set()
 
@@ -74,8 +74,8 @@ def test_answer_after(timed: Any, settings: dict[str, Any]) -> None:
     answer = client.post("/v1/releases", files=upload(b"x", release(**settings)), headers=ASYNC)
     job, where = answer.json()["job_url"], f"/v1/releases/{answer.json()['id']}"
     clock.wait(1)
-    assert not made.desk.pool.busy
-    stored = made.desk.store.find("local", answer.json()["id"])
+    assert not made.jobs.pool.busy
+    stored = made.jobs.store.find("local", answer.json()["id"])
     assert stored.state == ("failed" if settings else "done")
     told = client.get(job).json()
     assert (told["status"], told["release_url"], told["problem"]) == ("working", None, None)
@@ -124,9 +124,9 @@ def test_a_job_that_waits_for_its_moment_is_deleted_if_nothing_was_paid(timed: A
     clock.wait(2)
     assert [client.delete(job).status_code for job in (failed, paid)] == [204, 409]
     assert client.get(failed).status_code == 404
-    assert len(made.desk._jobs) == 2
+    assert len(made.jobs._jobs) == 2
     clock.woken.set()
-    while made.desk._jobs:
+    while made.jobs._jobs:
         time.sleep(0.005)
     assert client.delete(paid).status_code == 204
 
@@ -136,14 +136,14 @@ def test_a_job_that_is_deleted_while_it_is_planned_ends_at_its_moment(timed: Any
     made, client, clock = timed
     files = upload(b"x", release(plan=f"until {tmp_path / 'go'}"))
     job = client.post("/v1/releases", files=files, headers=ASYNC).json()["job_url"]
-    while not made.desk.pool.busy:
+    while not made.jobs.pool.busy:
         time.sleep(0.005)
     assert client.delete(job).status_code == 204
     (tmp_path / "go").touch()
     clock.wait(1)
-    assert (len(made.desk._jobs), made.desk.pool.busy, made.desk.pool.replaced) == (1, 0, 0)
+    assert (len(made.jobs._jobs), made.jobs.pool.busy, made.jobs.pool.replaced) == (1, 0, 0)
     clock.woken.set()
-    while made.desk._jobs:
+    while made.jobs._jobs:
         time.sleep(0.005)
 
 
@@ -155,9 +155,9 @@ def test_a_plan_is_under_way_until_its_moment(timed: Any, address: str) -> None:
     asks = threading.Thread(target=client.post, args=(address,), kwargs={"files": files})
     asks.start()
     clock.wait(1)
-    assert made.desk.turns._work["local"].count == 1
-    assert made.desk.pool.busy == 0
+    assert made.jobs.turns._work["local"].count == 1
+    assert made.jobs.pool.busy == 0
     assert "dpveil_upload_bytes 0.0" in client.get("/metrics").text
     clock.woken.set()
     asks.join()
-    assert not made.desk.turns._work
+    assert not made.jobs.turns._work

@@ -60,7 +60,7 @@ def test_each_key_is_paid_once_until_the_limit(both: Any, ledger: Any) -> None:
     assert post(client, "a").status_code == 201
     assert spent(ledger) == 3
     assert post(client, "d", "other").status_code == 201
-    assert made.desk.pool.replaced == 0
+    assert made.jobs.pool.replaced == 0
     ledger.check()
 
 
@@ -109,7 +109,7 @@ def test_what_a_crash_left_is_shown_if_it_was_paid_for(ledger: Any, tmp_path: Pa
     """The server ends after it kept a release: before, or after, the ledger was told of it."""
     results = tmp_path / "results.db"
     with service(fake=True, ledger=ledger, results=results) as (made, client):
-        stored = made.desk.budget.stored
+        stored = made.jobs.budget.stored
 
         def ends(payment: Any, sha256: str) -> None:
             if told:
@@ -119,10 +119,10 @@ def test_what_a_crash_left_is_shown_if_it_was_paid_for(ledger: Any, tmp_path: Pa
         async def nothing(*_: Any) -> None:
             """Leave all as a killed process does."""
 
-        made.desk.budget.stored, made.desk._failed = ends, nothing
-        made.desk.sweep = nothing  # else it notes that the release failed, as after ten seconds under load
+        made.jobs.budget.stored, made.jobs._failed = ends, nothing
+        made.jobs.sweep = nothing  # else it notes that the release failed, as after ten seconds under load
         answer = post(client, "a")
-        rows = made.desk.store._base.execute("SELECT state FROM results").fetchall()
+        rows = made.jobs.store._base.execute("SELECT state FROM results").fetchall()
         assert rows == [(KEPT,)]
         assert answer.status_code == 202
     with (
@@ -150,7 +150,7 @@ def test_stopping_cancels_what_is_not_paid_for_and_finishes_the_rest(ledger: Any
         paid, unpaid = begin("paid", draw="doze"), begin("unpaid", plan="sleep")
         while spent(ledger) == 0:
             time.sleep(0.02)
-        assert set(made.desk._jobs) == {paid, unpaid}
+        assert set(made.jobs._jobs) == {paid, unpaid}
     with (
         Ledger(f"sqlite:///{tmp_path}/budget.db") as again,
         service(fake=True, ledger=again, results=results) as (_, client),
@@ -188,16 +188,16 @@ def test_a_full_disk_is_noticed_before_anything_is_paid(
                 assert (answer.status_code, kind(answer)) == (503, "NotKept")
                 assert answer.headers["retry-after"] == "60"
         assert spent(ledger) == 0
-        assert made.desk.store._room == 0
+        assert made.jobs.store._room == 0
         assert post(client, "a").status_code == 201
-        assert made.desk.store._spare._held == {}
+        assert made.jobs.store._spare._held == {}
 
 
 def test_after_a_release_that_could_not_be_kept_none_is_paid_before_a_write_succeeds(
     ledger: Any, tmp_path: Path
 ) -> None:
     with service(fake=True, ledger=ledger, results=tmp_path / "results.db") as (made, client):
-        base = made.desk.store._base
+        base = made.jobs.store._base
         base.execute(FULL)
         lost = post(client, "a")
         assert (lost.status_code, kind(lost)) == (500, "Lost")
@@ -217,7 +217,7 @@ def test_a_loss_says_its_cause(both: Any, ledger: Any) -> None:
     def stored(*_: Any) -> None:
         raise LedgerError("the disk is full")
 
-    made.desk.budget.stored = stored
+    made.jobs.budget.stored = stored
     assert "as the ledger could not note its file" in post(client, "a").json()["title"]
 
 
@@ -255,7 +255,7 @@ def test_a_photo_is_released_with_the_same_regions_alone(both: Any, ledger: Any)
     assert post(client, "c", covered={"photo": "04" * 32, "pixels": "03" * 32}).status_code == 201
     assert (spent(ledger), spent(ledger, "other")) == (2, 0)
     assert ledger.show("album").reserved.cost.epsilon == 0
-    assert made.desk.store._room == 0
+    assert made.jobs.store._room == 0
 
 
 @pytest.mark.parametrize("covered", [None, {}, [], "x", 5, {"photo": "01" * 32}, {"photo": 1, "pixels": 2}])

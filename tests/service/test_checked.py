@@ -12,7 +12,7 @@ import pytest
 from service_client import photo, release
 
 from dpveil.core.certificate import parse_certificate
-from dpveil.service.checked import MOST_NOTES, checked
+from dpveil.service.jobs import MOST_NOTES, checked
 from dpveil.service.problems import WorkerEnded
 
 

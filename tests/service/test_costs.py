@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import jsonschema
 import pytest
 from service_client import SETTINGS, photo, release, service, several, upload
 
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import LedgerError
 from dpveil.ledger import Ledger, Limit
-from dpveil.service.documented import PAYING, PLANNED
 from dpveil.service.keys import Keys
+from dpveil.service.schemas import PaidRelease, Plan
 
 ZIP = {"Accept": "application/zip"}
 
@@ -47,14 +46,6 @@ def left(told: dict[str, Any]) -> dict[str, Any]:
     return {limit["subject"]: limit["left"] for limit in told["left"]["limits"]}
 
 
-def fits_schema(told: Any, schema: Any) -> None:
-    """And its examples do."""
-    jsonschema.validate(told, schema)
-    for name in ("paid", "left", "cost", "fits", "reason"):
-        if name in schema["properties"]:
-            jsonschema.validate(schema["properties"][name]["example"], schema["properties"][name])
-
-
 def test_a_release_says_what_was_paid_and_what_is_left(client: Any) -> None:
     told = post(client).json()
     assert told["paid"] == {
@@ -72,7 +63,7 @@ def test_a_release_says_what_was_paid_and_what_is_left(client: Any) -> None:
         ],
         "complete": True,
     }
-    fits_schema(told, PAYING)
+    PaidRelease.model_validate(told, strict=True)
     zcdp = post(client, subject="other").json()
     assert left(zcdp) == {"other": 0.1}, "a pure release counts as ε²/2 there"
     assert client.get(f"/v1/releases/{told['id']}").json() == {
@@ -190,7 +181,7 @@ def test_a_plan_says_what_it_would_cost_and_whether_that_fits(ledger: Any) -> No
         told = plan(settings(3), subject="studio/album").json()
         assert told["cost"] == {"epsilon": 3, "delta": 0, "rho": 0, "relation": "any-image"}
         assert (left(told), told["fits"]) == ({"studio": 9, "studio/album": 3}, True)
-        fits_schema(told, PLANNED)
+        Plan.model_validate(told, strict=True)
         assert plan(settings("3.000001"), subject="studio/album").json()["fits"] is False
         dear = plan(settings(4), subject="studio/album").json()
         assert (dear["fits"], "reason" in told) == (False, False)

@@ -18,11 +18,11 @@ from dpveil.ledger import Ledger, Limit
 from dpveil.processes import Channel
 from dpveil.service import worker
 from dpveil.service.budget import Budget
-from dpveil.service.desk import Desk
+from dpveil.service.jobs import Jobs
 from dpveil.service.limits import Limits
 from dpveil.service.metrics import Metrics
-from dpveil.service.pool import Pool
 from dpveil.service.store import MEMORY, Store
+from dpveil.service.workers import Pool
 
 LATER = {"Prefer": "respond-async"}
 ROOM = 40_000
@@ -44,13 +44,13 @@ def both(request: pytest.FixtureRequest, ledger: Ledger) -> Iterator[tuple[Any, 
 
 
 def post(both: Any, headers: Any = None, **settings: Any) -> httpx.Response:
-    payer = {} if both[0].desk.budget.ledger is None else {"subject": "album"}
+    payer = {} if both[0].jobs.budget.ledger is None else {"subject": "album"}
     return both[1].post("/v1/releases", files=upload(b"x", release(**payer, **settings)), headers=headers)
 
 
 def replaced(both: Any) -> int:
     """Return how many workers were replaced, once one waits."""
-    pool, end = both[0].desk.pool, time.monotonic() + 60
+    pool, end = both[0].jobs.pool, time.monotonic() + 60
     while pool.busy or pool._idle.empty():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -60,11 +60,11 @@ def replaced(both: Any) -> int:
 @pytest.mark.parametrize("draw", [None, "end"])
 def test_without_room_nothing_is_kept_and_the_worker_goes_on(both: Any, draw: str | None) -> None:
     """Even if the worker ends over what it draws unbidden, the answer tells why there is none."""
-    before, store = replaced(both), both[0].desk.store
+    before, store = replaced(both), both[0].jobs.store
     made = post(both).json()
     refused = post(both, room=ROOM, draw=draw)
     assert (refused.status_code, refused.json()["type"]) == (503, "urn:dpveil:error:Busy")
-    ended = bool(draw) and both[0].desk.budget.ledger is None
+    ended = bool(draw) and both[0].jobs.budget.ledger is None
     assert replaced(both) == before + ended
     assert (store._room, store.unfinished()) == (0, [])
     assert both[1].delete(f"/v1/releases/{made['id']}").status_code == 204
@@ -73,10 +73,10 @@ def test_without_room_nothing_is_kept_and_the_worker_goes_on(both: Any, draw: st
 
 
 def test_a_job_that_is_deleted_while_it_is_planned_leaves_nothing(both: Any, tmp_path: Path) -> None:
-    before, store = replaced(both), both[0].desk.store
-    draw = "end" if both[0].desk.budget.ledger else None  # which would be seen
+    before, store = replaced(both), both[0].jobs.store
+    draw = "end" if both[0].jobs.budget.ledger else None  # which would be seen
     job = post(both, LATER, plan=f"until {tmp_path / 'go'}", draw=draw).json()["job_url"]
-    while not both[0].desk.pool.busy:
+    while not both[0].jobs.pool.busy:
         time.sleep(0.01)
     assert both[1].delete(job).status_code == 204
     (tmp_path / "go").touch()
@@ -86,8 +86,8 @@ def test_a_job_that_is_deleted_while_it_is_planned_leaves_nothing(both: Any, tmp
 
 
 def test_a_worker_that_ends_between_its_answers_is_replaced(both: Any) -> None:
-    before, store = replaced(both), both[0].desk.store
-    lost = "Lost" if both[0].desk.budget.ledger else "Busy"
+    before, store = replaced(both), both[0].jobs.store
+    lost = "Lost" if both[0].jobs.budget.ledger else "Busy"
     assert post(both, draw="end").json()["type"] == f"urn:dpveil:error:{lost}"
     assert replaced(both) == before + 1
     assert (store._room, store.unfinished()) == (0, [])
@@ -129,14 +129,14 @@ def test_with_a_ledger_no_bit_is_drawn_before_it_is_paid_for(
     monkeypatch.setattr(service_client, "REAL", "noting_worker:serve")
     draws: list[str] = []
     with service(ledger=ledger) as (made, client):
-        pay = made.desk.budget.pay
+        pay = made.jobs.budget.pay
 
         def paying(*arguments: Any) -> Any:
             time.sleep(0.5)  # a worker that does not wait would draw meanwhile
             draws.append((tmp_path / "draws").read_text())
             return pay(*arguments)
 
-        made.desk.budget.pay = paying
+        made.jobs.budget.pay = paying
         files = upload(photo(), {**SETTINGS, "subject": "other"})
         assert [client.post("/v1/releases", files=files).status_code for _ in range(3)] == [201, 201, 403]
         assert replaced((made, client)) == 0
@@ -149,15 +149,15 @@ def test_room_that_is_made_for_one_release_is_made_again_for_the_next() -> None:
 
     async def both_wait() -> list[Any]:
         limits = Limits(results_bytes=2000)
-        desk = Desk(Pool(1, limits), Store(MEMORY, limits), Budget(None), limits, Metrics())
+        jobs = Jobs(Pool(1, limits), Store(MEMORY, limits), Budget(None), limits, Metrics())
         for _ in range(2):
-            id_ = desk.store.begin("me", None, b"")[0].id
+            id_ = jobs.store.begin("me", None, b"")[0].id
             made = {"certificate": "", "notes": "[]", "format": "png", "sha256": ""}
-            desk.store.keep(id_, made, bytes(998))
-            desk.store.show(id_)
-            desk.store.fetched(id_)
-        given = await asyncio.gather(*(desk._room(f"{n}", 1000) for n in range(3)), return_exceptions=True)
-        desk.end()
+            jobs.store.keep(id_, made, bytes(998))
+            jobs.store.show(id_)
+            jobs.store.fetched(id_)
+        given = await asyncio.gather(*(jobs._room(f"{n}", 1000) for n in range(3)), return_exceptions=True)
+        jobs.end()
         return given
 
     *given, refused = asyncio.run(both_wait())

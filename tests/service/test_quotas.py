@@ -87,12 +87,12 @@ def test_parallel(keyed: Any, address: str, tmp_path: Path) -> None:
     refused = asks(a)
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "2")
     assert refused.json()["title"] == "this key has as many requests and jobs under way as it may: 1"
-    assert made.desk.turns._work.keys() == {made.app.keys._keys.callers[0].number}
+    assert made.jobs.turns._work.keys() == {made.keys_file._keys.callers[0].number}
     assert asks(b).status_code in (200, 201)
     (tmp_path / "go").touch()
     assert over(client, job["job_url"], a)["status"] == "done"
     assert asks(a).status_code in (200, 201)
-    assert not made.desk.turns._work
+    assert not made.jobs.turns._work
 
 
 def test_a_job_that_is_deleted_is_under_way_until_its_plan_is_made(keyed: Any, tmp_path: Path) -> None:
@@ -104,18 +104,18 @@ def test_a_job_that_is_deleted_is_under_way_until_its_plan_is_made(keyed: Any, t
         return client.post("/v1/releases", files=files, headers=a | {"Idempotency-Key": "same"} | ASYNC)
 
     job = post(plan=f"until {tmp_path / 'go'}").json()["job_url"]
-    while not made.desk.pool.busy:
+    while not made.jobs.pool.busy:
         time.sleep(0.01)
     assert client.delete(job, headers=a).status_code == 204
     assert client.get(job, headers=a).status_code == 404
     assert post().status_code == 429
     (tmp_path / "go").touch()
-    while made.desk._jobs:
+    while made.jobs._jobs:
         time.sleep(0.01)
     again = post()
     assert over(client, again.json()["job_url"], a)["status"] == "done"
-    assert made.desk.pool.replaced == 0
-    assert not made.desk.turns._work
+    assert made.jobs.pool.replaced == 0
+    assert not made.jobs.turns._work
 
 
 def test_a_job_that_is_deleted_in_line_is_over(keyed: Any, tmp_path: Path) -> None:
@@ -126,17 +126,17 @@ def test_a_job_that_is_deleted_in_line_is_over(keyed: Any, tmp_path: Path) -> No
 
     for _ in range(2):
         assert post(b, plan=f"until {tmp_path / 'go'}").status_code == 202
-    while made.desk.pool.busy < 2:
+    while made.jobs.pool.busy < 2:
         time.sleep(0.01)
     waiting = post(a).json()["job_url"]
     assert client.delete(waiting, headers=a).status_code == 204
-    while len(made.desk._jobs) > 2:
+    while len(made.jobs._jobs) > 2:
         time.sleep(0.01)
     assert post(a).status_code == 202
     (tmp_path / "go").touch()
-    while made.desk._jobs:
+    while made.jobs._jobs:
         time.sleep(0.01)
-    assert made.desk.pool.replaced == 0
+    assert made.jobs.pool.replaced == 0
 
 
 def test_an_upload_that_arrives_is_under_way(keyed: Any) -> None:
@@ -145,7 +145,7 @@ def test_an_upload_that_arrives_is_under_way(keyed: Any) -> None:
 
     def slowly() -> Iterator[bytes]:
         yield b"--edge\r\n"
-        while not made.desk.turns._work:
+        while not made.jobs.turns._work:
             time.sleep(0.01)
         told.extend(client.post("/v1/plan", files=files, headers=key).status_code for key in (a, b))
 
@@ -155,14 +155,14 @@ def test_an_upload_that_arrives_is_under_way(keyed: Any) -> None:
         headers = a | {"content-type": "multipart/form-data; boundary=edge"}
         broken = other.post("/v1/releases", content=slowly(), headers=headers)
     assert (broken.status_code, told) == (400, [429, 200])
-    assert not made.desk.turns._work
+    assert not made.jobs.turns._work
 
 
 @pytest.mark.parametrize("address", ["/v1/releases", "/v1/plan"])
 def test_photos_of_one_request_take_turns(keyed: Any, address: str) -> None:
     """However many photos a key sends at once, it has no more in the queue and with workers than it may."""
     made, client, *keys = keyed
-    real, now, seen = made.desk.pool.worker, [0], []
+    real, now, seen = made.jobs.pool.worker, [0], []
 
     @asynccontextmanager
     async def counted() -> AsyncIterator[Any]:
@@ -175,13 +175,13 @@ def test_photos_of_one_request_take_turns(keyed: Any, address: str) -> None:
         finally:
             now[0] -= 1
 
-    made.desk.pool.worker = counted
+    made.jobs.pool.worker = counted
     for headers, parallel in zip(keys, (1, 2), strict=True):
         seen.clear()
         answer = client.post(address, files=several(release(), *[b"x"] * 6), headers=headers)
         assert answer.status_code == (201 if address == "/v1/releases" else 200), answer.text
         assert (max(seen), len(seen)) == (parallel, 6)
-    assert not made.desk.turns._work
+    assert not made.jobs.turns._work
 
 
 def test_photos_are_counted_by_the_minute(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_without_keys_everything_is_for_whoever_asks() -> None:
         for answer in posted:
             assert over(client, f"/v1/jobs/{answer.json()['id']}", {})["status"] == "done"
     assert LOCAL.parallel > Limits().connections
-    assert not made.desk.turns._work
+    assert not made.jobs.turns._work
 
 
 def test_the_command_line_makes_keys_with_limits(tmp_path: Path, capsys: Any) -> None:
@@ -224,14 +224,6 @@ def test_the_command_line_makes_keys_with_limits(tmp_path: Path, capsys: Any) ->
         Keys().new("x", ["album"], 60, MOST_PARALLEL + 1)
 
 
-@pytest.mark.parametrize(
-    ("entry", "parallel"),
-    [({}, 4), ({"parallel": 1}, 1), ({"parallel": MOST_PARALLEL}, MOST_PARALLEL)],
-)
-def test_files_of_earlier_versions_are_read(tmp_path: Path, entry: dict[str, int], parallel: int) -> None:
-    assert read(tmp_path, entry).callers[0].parallel == parallel
-
-
 @pytest.mark.parametrize("wrong", [0, -1, MOST_PARALLEL + 1, True, "4", 2.0, None])
 def test_other_numbers_are_refused(tmp_path: Path, wrong: object) -> None:
     with pytest.raises(UsageError, match="is no file of keys"):
@@ -239,10 +231,9 @@ def test_other_numbers_are_refused(tmp_path: Path, wrong: object) -> None:
 
 
 def read(folder: Path, entry: dict[str, Any]) -> Keys:
-    """Return the keys of a file with one key, whose entry has `parallel` only if `entry` does."""
+    """Return the keys of a file with one key, whose entry is changed."""
     Keys().new("a", ["album"], 60)[0].write(folder / "keys.json")
     data = json.loads((folder / "keys.json").read_text(encoding="utf-8"))
-    del data["keys"][0]["parallel"]
     data["keys"][0] |= entry
     (folder / "keys.json").write_text(json.dumps(data), encoding="utf-8")
     return Keys.read(folder / "keys.json")

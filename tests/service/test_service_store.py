@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,8 @@ from typing import Any
 import pytest
 
 from dpveil.errors import OutputError
-from dpveil.service.download import Download
+from dpveil.service.batching import Call
 from dpveil.service.limits import Limits
-from dpveil.service.line import Call
 from dpveil.service.problems import NotFound
 from dpveil.service.spare import COPIES, SLACK, Spare
 from dpveil.service.store import DONE, FAILED, MEMORY, Store
@@ -327,28 +325,3 @@ def test_what_is_quick_waits_for_no_disk(tmp_path: Path) -> None:
     assert not on_disk.is_quick(on_disk.hold, "next", 10)
     on_disk.close()
     store.close()
-
-
-@pytest.mark.parametrize("gone", [True, False])
-def test_a_download_is_noted_once_all_of_it_was_taken(gone: bool) -> None:
-    sent: list[Any] = []
-    taken: list[bool] = []
-
-    async def parts() -> AsyncIterator[bytes]:
-        yield b"ab"
-        yield b"c"
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    async def receive() -> Any:
-        if gone and len(sent) > 2:
-            return {"type": "http.disconnect"}
-        return await asyncio.Event().wait()
-
-    download = Download(3, parts(), lambda: taken.append(True), "image/png")
-    asyncio.run(download({"type": "http"}, receive, send))
-    assert taken == ([] if gone else [True])
-    assert b"".join(message.get("body", b"") for message in sent) == b"abc"
-    assert sent[-1].get("more_body") is gone
-    assert (b"content-length", b"3") in sent[0]["headers"]

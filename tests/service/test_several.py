@@ -15,7 +15,7 @@ from dpveil.ledger import Ledger, Limit
 from dpveil.service.keys import Caller
 from dpveil.service.limits import Limits
 from dpveil.service.problems import Busy, TooMany
-from dpveil.service.upload import Held
+from dpveil.service.quotas import Held
 
 ASYNC = {"Prefer": "respond-async"}
 KEY = {"Idempotency-Key": "album"}
@@ -78,7 +78,7 @@ def test_each_photo_pays_for_itself_until_the_limit(both: Any, ledger: Any) -> N
     refused = next(entry["problem"] for entry in answer.json()["photos"] if entry["status"] == 403)
     assert refused["title"] == "album has epsilon 0 left and this release costs 1"
     assert spent(ledger) == 3
-    assert both[0].desk.store.find("local", answer.json()["photos"][0]["release"]["id"])
+    assert both[0].jobs.store.find("local", answer.json()["photos"][0]["release"]["id"])
     none = post(both[1], b"x", b"y")
     assert none.status_code == 403
     assert none.headers["content-type"] == "application/problem+json"
@@ -177,7 +177,7 @@ def test_every_photo_gives_back_its_share(both: Any) -> None:
     post(client, b"x" * 1000, b"z" * 2000, b"w", plan="end", headers=KEY)
     post(client, b"x", b"y", subject="unknown")
     assert "dpveil_upload_bytes 0.0" in client.get("/metrics").text
-    assert not made.desk.turns._work
+    assert not made.jobs.turns._work
 
 
 def test_photos_that_wait_are_counted(both: Any, tmp_path: Path) -> None:
@@ -185,11 +185,11 @@ def test_photos_that_wait_are_counted(both: Any, tmp_path: Path) -> None:
     made, client = both
     slow = f"until {tmp_path / 'go'}".encode()
     post(client, slow, b"y" * 2000, headers=ASYNC)
-    while not made.desk.pool.busy:
+    while not made.jobs.pool.busy:
         time.sleep(0.01)
     assert f"dpveil_upload_bytes {len(slow) + 2000}.0" in client.get("/metrics").text
     (tmp_path / "go").touch()
-    while made.desk._jobs:
+    while made.jobs._jobs:
         time.sleep(0.01)
     assert "dpveil_upload_bytes 0.0" in client.get("/metrics").text
 
@@ -228,5 +228,5 @@ def test_stopping_finishes_what_is_paid_and_cancels_the_rest(ledger: Any) -> Non
         while spent(ledger) == 0:
             time.sleep(0.01)
     assert len(jobs) == 3
-    assert (made.desk.left.finished, made.desk.left.cancelled) == (1, 2)
+    assert (made.jobs.left.finished, made.jobs.left.cancelled) == (1, 2)
     assert spent(ledger) == 1

@@ -33,7 +33,7 @@ def planned(both: Any, name: str) -> Any:
 
 def test_what_an_idle_worker_says_is_told_nobody(both: Any) -> None:
     """The next request has another worker, and its own answer."""
-    pool = both[0].desk.pool
+    pool = both[0].jobs.pool
     before = pool.replaced
     assert post(both, "plan", after="stale").status_code == 200
     time.sleep(0.2)
@@ -86,7 +86,7 @@ def test_each_who_asks_what_there_is_asks_a_worker(both: Any, monkeypatch: pytes
         asked.append(do)
         return {}
 
-    monkeypatch.setattr(both[0].desk, "ask", ask)
+    monkeypatch.setattr(both[0].jobs, "ask", ask)
     for address in ("/v1/methods", "/page/offers") * 2:
         assert both[1].get(address).status_code == 200
     assert asked == ["methods", "page-offers"] * 2

@@ -17,7 +17,7 @@ from dpveil.service.limits import Limits
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
-    from dpveil.service.orders import Left
+    from dpveil.service.jobs import Left
     from dpveil.service.run import Service, Setup
 
 STARTS: Final = "starting the service, which takes a few seconds"
@@ -145,7 +145,7 @@ def _about(setup: Setup, ledger: Text, service: Service) -> Iterator[str]:
         if setup.sign is None
         else f"certificates: signed by {setup.sign.public.fingerprint}"
     )
-    yield f"workers: {service.desk.pool.count}, which start now"
+    yield f"workers: {service.jobs.pool.count}, which start now"
 
 
 def _stopped(left: Left) -> str:

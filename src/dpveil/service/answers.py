@@ -1,23 +1,57 @@
-"""Answers about photos: a release, a job, a plan or a problem for each photo of a request."""
+"""Answers: releases, jobs, plans, problems and files."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
+from zipfile import ZipFile, ZipInfo
 
-from starlette.responses import Response
+from starlette import responses
+from starlette.responses import Response, StreamingResponse
 
 from dpveil.errors import DPVeilError
-from dpveil.service.guard import JSON, written
 from dpveil.service.problems import MEDIA_TYPE, PHOTO, problem
 from dpveil.service.store import DONE, FAILED, WORKING, Result
 
+JSON: Final = "application/json"
 MADE: Final = "release"
 JOB: Final = "job"
 PLAN: Final = "plan"
 PROBLEM: Final = "problem"
+CHUNK: Final = 1 << 20
+"""Bytes of an image that are sent at a time, so that none has to be in memory as a whole."""
+ZIP: Final = "application/zip"
+MOST: Final = (1 << 31) - 1
+"""Most bytes of an archive: beyond, its format is another one."""
+LAST: Final = 22
+"""Bytes of the end of an archive."""
+HEADERS: Final = 30 + 16 + 46
+"""Bytes of the three headers of a file in an archive, beside its name, which is there twice."""
+
+
+def written(content: Any) -> bytes:
+    """Return a value as JSON in ASCII: whatever text a worker or a plug-in tells, it can be sent."""
+    return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+
+
+class JSONResponse(responses.JSONResponse):
+    """JSON as `written`."""
+
+    def render(self, content: Any) -> bytes:
+        """Return the bytes of a value."""
+        return written(content)
+
+
+def refusal(error: DPVeilError) -> Response:
+    """Return the answer that tells of an error."""
+    told = problem(error)
+    headers = {"www-authenticate": "Bearer"} if told["status"] == 401 else {}
+    if "retry_after" in told:
+        headers["retry-after"] = str(told["retry_after"])
+    return JSONResponse(told, told["status"], headers=headers, media_type=MEDIA_TYPE)
 
 
 @dataclass(frozen=True)
@@ -159,3 +193,83 @@ def job_json(result: Result) -> dict[str, Any]:
 def failed(result: Result) -> dict[str, Any] | None:
     """Return the problem of a result that was not made; None for all others."""
     return json.loads(result.problem) if result.state == FAILED and result.problem else None
+
+
+def download(
+    size: int,
+    parts: AsyncIterator[bytes],
+    taken: Callable[[], object],
+    media_type: str,
+    headers: Mapping[str, str],
+    status: int = 200,
+) -> Response:
+    """Return the answer with a file of `size` bytes; calls `taken` once the client took all of its parts."""
+
+    async def sent() -> AsyncIterator[bytes]:
+        async for part in parts:
+            yield part
+        taken()
+
+    return StreamingResponse(sent(), status, {**headers, "content-length": str(size)}, media_type)
+
+
+def wants_archive(accept: str) -> bool:
+    """Whether a client's Accept header names ZIP files, not only a range of types.
+
+    >>> wants_archive("image/png, application/zip"), wants_archive("application/zip;q=0")
+    (True, False)
+    """
+    for each in accept.split(","):
+        kind, *parameters = (part.strip().lower() for part in each.split(";"))
+        refused = any(re.fullmatch(r"q=0([.]0*)?", parameter) for parameter in parameters)
+        if kind == ZIP and not refused:
+            return True
+    return False
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of an archive: its name in ASCII, its size in bytes, and its contents part by part."""
+
+    name: str
+    size: int
+    parts: AsyncIterator[bytes]
+
+
+def archive_size(files: Sequence[File]) -> int:
+    """Return the bytes of an archive, before any is written."""
+    return LAST + sum(HEADERS + 2 * len(file.name) + file.size for file in files)
+
+
+class _Written:
+    """What `ZipFile` has written and nobody has sent yet; it cannot go back in that."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.size = 0
+
+    def write(self, data: bytes) -> int:
+        self.parts.append(bytes(data))
+        self.size += len(data)
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing."""
+
+    def take(self) -> bytes:
+        taken = b"".join(self.parts)
+        self.parts, self.size = [], 0
+        return taken
+
+
+async def archived(files: Sequence[File]) -> AsyncIterator[bytes]:
+    """Yield an archive of files as they are, uncompressed and without times, about 1 MiB at a time."""
+    made = _Written()
+    with ZipFile(made, "w") as archive:  # type: ignore[call-overload]
+        for file in files:
+            with archive.open(ZipInfo(file.name), "w") as entry:
+                async for part in file.parts:
+                    entry.write(part)
+                    if made.size >= CHUNK:
+                        yield made.take()
+    yield made.take()

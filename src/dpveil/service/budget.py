@@ -1,26 +1,38 @@
-"""Paying for releases: the one place where the service meets the ledger."""
+"""Paying for releases, and what callers are told of budgets: amounts of subjects that they may spend alone.
+
+Of a budget above its own a key learns that it refuses, and no more. Whoever needs no key learns everything.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.core.certificate import parse_guarantee
 from dpveil.core.covered import Covered
+from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json
-from dpveil.errors import AlreadyPaid, BudgetRefused, DPVeilError, RegionsDiffer, UsageError
+from dpveil.errors import AlreadyPaid, BudgetRefused, DPVeilError, RegionsDiffer, UsageError, nearest
+from dpveil.ledger.account import Account, Paid, limit_json
 from dpveil.ledger.amounts import Cost, Total
+from dpveil.ledger.limits import Limit
 from dpveil.ledger.subjects import check_subject
-from dpveil.service import refusals
-from dpveil.service.amounts import left_json, misfit, paid_json
+from dpveil.service.batching import Call, one_by_one
 from dpveil.service.keys import Caller
-from dpveil.service.line import Call, one_by_one
 from dpveil.service.problems import Gone, WorkerEnded
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
     from dpveil.ledger.ledger import Reservation
 
+Limits = Sequence[tuple[Account, Limit]]
+"""The limits on the path of a subject, from the top, each with its account."""
+UNLIMITED: Final = "{} has no limit, so nothing may be spent for it"
+SETS: Final = "dpveil ledger limit sets one"
+ASK: Final = "whoever runs the service sets limits"
+ABOVE: Final = "a budget above {} refuses this release"
+LESS: Final = "ask for less, or ask whoever runs the service, as this key is not told what is left there"
 SAME: Final = "replace the same regions as before; whoever keeps the ledger can allow others"
 
 
@@ -53,7 +65,7 @@ class Budget:
         except RegionsDiffer as error:
             raise RegionsDiffer(error.message, hint=SAME) from error
         except BudgetRefused as error:
-            raise refusals.told(error, self.ledger, caller, check_subject(subject), guarantee) from error
+            raise _told(error, self.ledger, caller, check_subject(subject), guarantee) from error
         except AlreadyPaid as error:
             raise Gone(
                 "the release with this Idempotency-Key was made and paid for, and is not kept any more",
@@ -89,7 +101,7 @@ class Budget:
         told |= {"left": left_json(account, caller), "fits": error is None}
         if error is None:
             return told
-        near = None if refusals.limits_of(account) else refusals.like(self.ledger, caller, account.subject)
+        near = None if limits_of(account) else like(self.ledger, caller, account.subject)
         return {**told, "reason": error.message + ("" if near is None else f"; did you mean {near}?")}
 
     def stored(self, payment: Reservation | None, sha256: str) -> None:
@@ -140,3 +152,79 @@ def _covered(told: Any) -> Covered:
         return Covered.parse(told)
     except ValueError as error:
         raise WorkerEnded from error
+
+
+def limits_of(account: Account) -> Limits:
+    """Return every limit that a release for a subject has to keep."""
+    return [(each, limit) for each in (*account.parents, account) for limit in each.limits]
+
+
+def known_to(caller: Caller, limits: Limits) -> Limits:
+    """Return the limits whose amounts a caller may know."""
+    return [each for each in limits if caller.may_spend(each[0].subject)]
+
+
+def like(ledger: Ledger, caller: Caller, name: str) -> str | None:
+    """Return the subject that is most similar to a mistyped one, of those that the caller may spend."""
+    return nearest(name, (each for each in ledger.subjects() if each != name and caller.may_spend(each)))
+
+
+def refused(
+    limits: Limits, caller: Caller, name: str, more: Total, price: Total, now: int
+) -> BudgetRefused | None:
+    """Return why a subject cannot pay `more`, of which the last release is for `price`; None if it can.
+
+    Limits that the caller may not spend come last, and tell nothing but that they refuse. `now` is in Unix
+    seconds.
+    """
+    for account, limit in sorted(limits, key=lambda each: not caller.may_spend(each[0].subject)):
+        try:
+            limit.check(account.subject, account.spent + account.reserved + more, price.cost, now)
+        except BudgetRefused as error:
+            return error if caller.may_spend(account.subject) else _above(name)
+    return None
+
+
+def _told(
+    error: BudgetRefused, ledger: Ledger, caller: Caller, name: str, guarantee: Guarantee
+) -> BudgetRefused:
+    """Return a refusal of the ledger as the caller is told of it."""
+    limits = limits_of(ledger.show(name))
+    if not limits:
+        near = like(ledger, caller, name)
+        meant = "" if near is None else f"did you mean {near}? "
+        return BudgetRefused(UNLIMITED.format(name), hint=meant + (SETS if caller.subjects is None else ASK))
+    if caller.subjects is None:
+        return error
+    price = Total(Cost.of(guarantee), guarantee.relation)
+    return refused(limits, caller, name, price, price, int(time.time())) or _above(name)
+
+
+def _above(name: str) -> BudgetRefused:
+    return BudgetRefused(ABOVE.format(name), hint=LESS)
+
+
+def paid_json(paid: Paid) -> dict[str, Json]:
+    """Return who paid for a release, and how much."""
+    return {"subject": paid.subject, **paid.cost.to_json()}
+
+
+def left_json(account: Account, caller: Caller) -> dict[str, Json]:
+    """Return what is left of every limit on a subject's path that its caller may know."""
+    limits = limits_of(account)
+    known = known_to(caller, limits)
+    told = [{"subject": each.subject, **limit_json(limit, each.used)} for each, limit in known]
+    return {"limits": list(told), "complete": len(known) == len(limits)}
+
+
+def misfit(account: Account, caller: Caller, price: Total | None) -> BudgetRefused | None:
+    """Return why the limits that a caller may know have no room for a release; None if they have.
+
+    There is none without any limit, nor for what no budget can pay (None).
+    """
+    limits = limits_of(account)
+    if not limits:
+        return BudgetRefused(UNLIMITED.format(account.subject))
+    if price is None:
+        return BudgetRefused("no budget can pay for this release")
+    return refused(known_to(caller, limits), caller, account.subject, price, price, int(time.time()))

@@ -1,35 +1,25 @@
-"""What every request passes: who asks and how often, from where, and what every answer carries."""
+"""What every request passes: by which name and from which page it comes, and what every answer carries."""
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from starlette import responses
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dpveil.errors import DPVeilError
 from dpveil.service import log
-from dpveil.service.keys import LOCAL, KeyFile
+from dpveil.service.answers import refusal
 from dpveil.service.limits import Limits
 from dpveil.service.metrics import Metrics
 from dpveil.service.page.files import PAGES, PATHS
-from dpveil.service.problems import (
-    MEDIA_TYPE,
-    BadRequest,
-    Forbidden,
-    Misdirected,
-    problem,
-    status_of,
-)
-from dpveil.service.quotas import Rates
+from dpveil.service.problems import BadRequest, Forbidden, Misdirected
 
 OPEN: Final = ("/healthz", "/readyz", "/openapi.json", *PATHS)
-"""Addresses that need no key."""
+"""Addresses of which no request is logged: health checks and files of the page."""
 HEADERS: Final = (
     (b"cache-control", b"no-store"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
@@ -43,50 +33,18 @@ HEADERS: Final = (
 """What every answer carries."""
 FAILURE: Final = DPVeilError("the service failed", hint="its log says where")
 """What a client learns of an error that nobody expected."""
-JSON: Final = "application/json"
 UNKNOWN: Final = "other"
 """The route of requests to no address of the service, in figures and log."""
-
-
-def written(content: Any) -> bytes:
-    """Return a value as JSON in ASCII: whatever text a worker or a plug-in tells, it can be sent."""
-    return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
-
-
-class JSONResponse(responses.JSONResponse):
-    """JSON as `written`."""
-
-    def render(self, content: Any) -> bytes:
-        """Return the bytes of a value."""
-        return written(content)
-
-
-def answer(error: DPVeilError) -> responses.Response:
-    """Return the answer that tells of an error."""
-    told, status = problem(error), status_of(error)
-    headers = {"www-authenticate": "Bearer"} if status == 401 else {}
-    if "retry_after" in told:
-        headers["retry-after"] = str(told["retry_after"])
-    return JSONResponse(told, status, headers=headers, media_type=MEDIA_TYPE)
 
 
 class Guard:
     """Wraps the application: lets requests through or answers them itself, counts, and logs.
 
-    `hosts` are the names by which the service is reached. With `keys` every address but `OPEN` needs one.
+    `hosts` are the names by which the service is reached.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        hosts: Sequence[str],
-        keys: KeyFile | None,
-        rates: Rates,
-        limits: Limits,
-        metrics: Metrics,
-    ) -> None:
-        self.app, self.hosts, self.keys, self.rates = app, frozenset(hosts), keys, rates
-        self.limits, self.metrics = limits, metrics
+    def __init__(self, app: ASGIApp, hosts: Sequence[str], limits: Limits, metrics: Metrics) -> None:
+        self.app, self.hosts, self.limits, self.metrics = app, frozenset(hosts), limits, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -96,46 +54,38 @@ class Guard:
         answered = _Answered(send)
         try:
             try:
-                self._admit(scope)
+                self._check(scope)
             except DPVeilError as error:
-                await _refusal(error)(scope, receive, answered)
+                await refusal(error)(scope, receive, answered)
             else:
                 await self.app(scope, receive, answered)
         except Exception:  # noqa: BLE001  logged with its type and place; the client learns nothing of it
             log.error("request")
             if answered.status is None:
-                await answer(FAILURE)(scope, receive, answered)
+                await refusal(FAILURE)(scope, receive, answered)
             elif not answered.whole:
                 raise _Broken from None
         finally:
             self._note(scope, answered)
 
-    def _admit(self, scope: Scope) -> None:
-        """Note who asks; raises the error with which a request is refused."""
+    def _check(self, scope: Scope) -> None:
+        """Raise the error with which a request is refused."""
         headers = Headers(scope=scope)
-        _check_length(headers)
         _check_host(headers, self.hosts)
         if not _opens_page(scope, headers):
             _check_site(headers)
         if not scope["path"].isascii() or len(scope["query_string"]) > self.limits.settings_bytes:
             raise BadRequest("the address is malformed")
-        caller = LOCAL
-        if self.keys is not None and scope["path"] not in OPEN:
-            caller = self.keys.caller(headers.get("authorization", ""))
-            self.rates.check(caller, time.monotonic())
-        scope.setdefault("state", {})["caller"] = caller
 
     def _note(self, scope: Scope, answered: _Answered) -> None:
         route = getattr(scope.get("route"), "path", UNKNOWN)
-        status = answered.status or 0
-        caller = scope.get("state", {}).get("caller")
+        status, caller = answered.status or 0, scope.get("state", {}).get("caller")
         self.metrics.requests.labels(route, str(status)).inc()
         self.metrics.seconds.labels(route).observe(answered.seconds)
         if route not in OPEN:
-            method = scope["method"] if scope["method"] in METHODS else UNKNOWN
             log.write(
                 "answered",
-                method=method,
+                method=scope["method"] if scope["method"] in METHODS else UNKNOWN,
                 route=route,
                 status=status,
                 seconds=round(answered.seconds, 4),
@@ -148,20 +98,6 @@ METHODS: Final = ("GET", "HEAD", "POST", "DELETE", "OPTIONS", "PUT", "PATCH")
 
 class _Broken(Exception):
     """An answer that broke off; uvicorn closes the connection."""
-
-
-def _refusal(error: DPVeilError) -> responses.Response:
-    """Return the answer to a request that is not let through; a malformed one ends its connection."""
-    response = answer(error)
-    if isinstance(error, BadRequest):
-        response.headers["connection"] = "close"
-    return response
-
-
-def _check_length(headers: Headers) -> None:
-    """Refuse two statements of one length: a proxy that believes the other one sees other requests."""
-    if "transfer-encoding" in headers and "content-length" in headers:
-        raise BadRequest("the request states its length twice", hint="leave Transfer-Encoding out")
 
 
 def _check_host(headers: Headers, hosts: frozenset[str]) -> None:

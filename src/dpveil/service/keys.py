@@ -237,7 +237,7 @@ def _hash(key: str) -> str:
 
 
 def _caller(entry: dict[str, Any]) -> Caller:
-    subjects, parallel = entry["subjects"], entry.get("parallel", PARALLEL)
+    subjects, parallel = entry["subjects"], entry["parallel"]
     fits = (
         re.fullmatch("[0-9a-f]{12}", entry["number"])
         and NAME.fullmatch(entry["name"])

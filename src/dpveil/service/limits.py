@@ -12,25 +12,26 @@ PARALLEL: Final = 4
 """Requests and jobs that a key has under way at once, where nothing else is said."""
 MOST_PARALLEL: Final = 32
 """Most of them: half of `Limits.waiting`, so that no key alone fills the queue."""
+MOST_NOTES: Final = 1 << 16
+"""Most bytes of a release's notes as JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """What one request, and all of them together, may take. Sizes are in bytes, times in seconds.
 
-    An upload has `body_bytes` at most and arrives within `body_seconds`, its headers within `header_seconds`.
+    An upload has `body_bytes` at most and arrives within `body_seconds`.
     Of settings and a query, `settings_bytes` are read. It has up to `photos`, each with `pixels` at most. All
     uploads in memory have `held_bytes`, and those of one key `key_bytes`; `waiting` photos wait for a worker.
     Planning takes `plan_seconds`, and drawing `draw_seconds`, in a worker with `worker_bytes` of address
     space. A request that takes longer than `answer_seconds` is answered with a job. Results are kept for
-    `result_seconds`, in `results_bytes` of memory or disk. `connections` may be open, and `send_seconds` pass
-    without a client reading. Answers about photos are given at multiples of `answer_after` seconds (see
-    `Moments`), or at any time if it is 0. Raises `InvalidParameter` for a limit that is out of range.
+    `result_seconds`, in `results_bytes` of memory or disk. `connections` may be open. Answers about photos
+    are given at multiples of `answer_after` seconds (see `Moments`), or at any time if it is 0. Raises
+    `InvalidParameter` for a limit that is out of range.
     """
 
     body_bytes: int = 64 * MIB
     body_seconds: float = 60
-    header_seconds: float = 10
     settings_bytes: int = 1 << 16
     photos: int = 16
     pixels: int = 50_000_000
@@ -44,7 +45,6 @@ class Limits:
     result_seconds: float = 3600
     results_bytes: int = 2048 * MIB
     connections: int = 256
-    send_seconds: float = 30
     answer_after: float = 0
 
     def __post_init__(self) -> None:

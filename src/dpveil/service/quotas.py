@@ -1,18 +1,17 @@
-"""What each key may take, so that none has the whole: requests and photos a minute, and work at once.
-
-Memory is that of `upload.Held`.
-"""
+"""What each key may take, so that none has the whole: requests a minute, work at once, and memory."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from dpveil.service.keys import Caller
-from dpveil.service.problems import TooMany
+from dpveil.service.keys import LOCAL, Caller
+from dpveil.service.limits import Limits
+from dpveil.service.problems import Busy, TooMany
 
 AGAIN_SECONDS: Final = 2
 """Seconds after which a key that has enough under way may ask again."""
@@ -91,3 +90,56 @@ class Turns:
         """Wait until it is the turn of a photo of a request or job that is counted."""
         async with self._work[caller.number].turns:
             yield
+
+
+class Held:
+    """The bytes of all uploads in memory: `limits.held_bytes` at most, and `limits.key_bytes` of each key.
+
+    Where no key is needed, whoever asks has the whole.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits, self.now = limits, 0
+        self.of_keys: Counter[str] = Counter()
+
+    @contextmanager
+    def share(self, caller: Caller = LOCAL) -> Iterator[Share]:
+        """Give one request a share, which it gives back when it ends."""
+        share = Share(self, None if caller is LOCAL else caller.number)
+        try:
+            yield share
+        finally:
+            share.free()
+
+
+@dataclass
+class Share:
+    """What one request holds in memory: of the memory of all, and of that of a `key` by its number."""
+
+    held: Held
+    key: str | None = None
+    size: int = 0
+
+    def add(self, size: int) -> None:
+        """Hold more; raises `TooMany` for more than a key may hold, and `Busy` for more than all may."""
+        limits = self.held.limits
+        if self.key is not None and self.held.of_keys[self.key] + size > limits.key_bytes:
+            raise TooMany("the uploads of this key fill the memory that it has for them", after=AGAIN_SECONDS)
+        if self.held.now + size > limits.held_bytes:
+            raise Busy("uploads of others fill the memory for them", after=5)
+        self._count(size)
+
+    def part(self, size: int) -> Share:
+        """Give `size` bytes of this share to a share of its own, as for one photo of several."""
+        self.size -= size
+        return Share(self.held, self.key, size)
+
+    def free(self) -> None:
+        """Give everything back."""
+        self._count(-self.size)
+
+    def _count(self, more: int) -> None:
+        self.size += more
+        self.held.now += more
+        if self.key is not None:
+            self.held.of_keys[self.key] += more

@@ -10,10 +10,9 @@ import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
 from fastapi import FastAPI
@@ -22,21 +21,17 @@ from dpveil.core.allocator import keep_freed
 from dpveil.errors import DPVeilError, InvalidParameter, OutputError, UsageError
 from dpveil.io.names import shown
 from dpveil.service import log
-from dpveil.service.addresses import Addresses
-from dpveil.service.app import application
+from dpveil.service.app import Parts, application
 from dpveil.service.budget import Budget
-from dpveil.service.desk import Desk
 from dpveil.service.guard import Guard
+from dpveil.service.jobs import Jobs, Left
 from dpveil.service.keys import KeyFile
 from dpveil.service.limits import Limits
 from dpveil.service.metrics import Metrics
-from dpveil.service.orders import Left
-from dpveil.service.page.routes import Page
-from dpveil.service.pool import USUAL, Pool
-from dpveil.service.protocol import Timely
-from dpveil.service.quotas import Rates
+from dpveil.service.page.routes import page_router
+from dpveil.service.quotas import Held, Rates
 from dpveil.service.store import MEMORY, Store
-from dpveil.service.upload import Held
+from dpveil.service.workers import USUAL, Pool
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
@@ -45,6 +40,8 @@ if TYPE_CHECKING:
 LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 """The names of this machine, by which the service is reached on it."""
 SWEEP_SECONDS: Final = 10
+DOWNLOAD_SECONDS: Final = 30
+"""Seconds that clients have for open downloads when the service stops."""
 HINTS: Final = {
     errno.EADDRINUSE: "something listens there already: stop that, or choose another {port}",
     errno.EACCES: "choose another {port}: those below 1024 are the system's",
@@ -114,19 +111,20 @@ def is_loopback(host: str) -> bool:
 
 @dataclass
 class Service:
-    """The parts of a service: its desk, and the application that uvicorn runs."""
+    """The parts of a service: its jobs, and the application that uvicorn runs."""
 
-    desk: Desk
+    jobs: Jobs
     app: Guard
+    keys_file: KeyFile | None
 
     @property
     def keys(self) -> int | None:
         """How many API keys there are; None if none is needed."""
-        return None if self.app.keys is None else self.app.keys.count
+        return None if self.keys_file is None else self.keys_file.count
 
     async def stop(self) -> None:
         """Cancel what is not paid for, finish the rest."""
-        await self.desk.close()
+        await self.jobs.close()
 
 
 def build(setup: Setup, ledger: Ledger | None = None) -> Service:
@@ -138,19 +136,17 @@ def build(setup: Setup, ledger: Ledger | None = None) -> Service:
     name = "" if ledger is None else ledger.name
     store = Store(MEMORY if setup.results is None else setup.results, limits, name)
     store.recover(budget.paid)
-    desk = Desk(pool, store, budget, limits, metrics, setup.sign)
-    held, rates = Held(limits), Rates()
-    for name, words, read in _watched(desk, held):
+    jobs, held = Jobs(pool, store, budget, limits, metrics, setup.sign), Held(limits)
+    for name, words, read in _watched(jobs, held):
         metrics.watch(name, words, read)
-    addresses = Addresses(desk, held, rates, metrics)
-    app = application(addresses)
-    app.include_router(Page(addresses, keys=keys is not None).router())
-    app.router.lifespan_context = _lifespan(desk)
-    return Service(desk, Guard(app, setup.names, keys, rates, limits, metrics))
+    parts = Parts(jobs, held, Rates(), metrics, keys)
+    app = application(parts, _lifespan(jobs))
+    app.include_router(page_router(parts))
+    return Service(jobs, Guard(app, setup.names, limits, metrics), keys)
 
 
-def _watched(desk: Desk, held: Held) -> Sequence[tuple[str, str, Callable[[], float]]]:
-    pool, store = desk.pool, desk.store
+def _watched(jobs: Jobs, held: Held) -> Sequence[tuple[str, str, Callable[[], float]]]:
+    pool, store = jobs.pool, jobs.store
     return (
         ("waiting", "Requests that wait for a worker.", lambda: pool.waiting),
         ("busy", "Workers at work.", lambda: pool.busy),
@@ -160,26 +156,26 @@ def _watched(desk: Desk, held: Held) -> Sequence[tuple[str, str, Callable[[], fl
     )
 
 
-def _lifespan(desk: Desk) -> Callable[[FastAPI], Any]:
+def _lifespan(jobs: Jobs) -> Callable[[FastAPI], Any]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        sweeping = asyncio.create_task(_sweep(desk))
+        sweeping = asyncio.create_task(_sweep(jobs))
         try:
             yield
         finally:
             sweeping.cancel()
-            await desk.close()
-            await desk.pool.end()
-            desk.end()
+            await jobs.close()
+            await jobs.pool.end()
+            jobs.end()
 
     return lifespan
 
 
-async def _sweep(desk: Desk) -> None:
+async def _sweep(jobs: Jobs) -> None:
     while True:
         await asyncio.sleep(SWEEP_SECONDS)
         with suppress(DPVeilError):  # logged; the next one may succeed
-            await desk.sweep()
+            await jobs.sweep()
 
 
 class _Server(uvicorn.Server):
@@ -196,7 +192,7 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: Any = None) -> None:
         """Start the workers, then listen, and tell the port; raises `OutputError` if no worker can start."""
-        await self.service.desk.pool.start()
+        await self.service.jobs.pool.start()
         await super().startup(sockets=sockets)
         if self.started:
             self.told(self.servers[0].sockets[0].getsockname()[1])
@@ -214,7 +210,7 @@ def running(setup: Setup, service: Service, started: Callable[[int], None]) -> u
         service.app,
         host=setup.host.strip("[]"),
         port=setup.port,
-        http=cast(Any, partial(Timely, setup.limits)),
+        http="h11",
         ws="none",
         loop="asyncio",
         log_config=None,
@@ -223,7 +219,7 @@ def running(setup: Setup, service: Service, started: Callable[[int], None]) -> u
         proxy_headers=False,
         lifespan="on",
         limit_concurrency=setup.limits.connections,
-        timeout_graceful_shutdown=int(setup.limits.draw_seconds + setup.limits.send_seconds),
+        timeout_graceful_shutdown=int(setup.limits.draw_seconds + DOWNLOAD_SECONDS),
     )
     return _Server(config, service, started)
 
@@ -293,4 +289,4 @@ def serve(
     finally:
         for each in sockets:
             each.close()
-    return service.desk.left or Left(0, 0)
+    return service.jobs.left or Left(0, 0)

@@ -21,9 +21,9 @@ from typing import Any, Final
 from dpveil.errors import OutputError
 from dpveil.io.names import shown
 from dpveil.ledger.database import Foreign, migrate, transaction
+from dpveil.service.batching import Call, one_by_one
 from dpveil.service.images import Images, InMemory, InTable
 from dpveil.service.limits import Limits
-from dpveil.service.line import Call, one_by_one
 from dpveil.service.problems import KeyReused, NotFound
 from dpveil.service.spare import Spare
 

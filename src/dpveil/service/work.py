@@ -15,11 +15,12 @@ from dpveil.processes import MOST_JSON
 from dpveil.release.plan import Plan, plan
 from dpveil.release.planned import plan_json, size_of
 from dpveil.release.saving import Release
-from dpveil.service.checked import MOST_NOTES, Message
+from dpveil.service.limits import MOST_NOTES
 from dpveil.service.page import planned as page
 from dpveil.service.page.offers import offers
 from dpveil.service.settings import OWN, SEARCH, WORDS, Request
 
+Message = tuple[dict[str, Any], bytes]
 DRAW: Final = "draw"
 SPOKEN: Final = {name: name for name in (*OWN, *SEARCH)} | WORDS
 """Words for arguments in messages: names of settings, where the command line has options."""

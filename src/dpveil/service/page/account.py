@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
@@ -14,10 +14,9 @@ from dpveil.ledger.account import Account
 from dpveil.ledger.amounts import DELTA_UNIT, UNIT, Cost, Total
 from dpveil.ledger.limits import Limit, show_left
 from dpveil.ledger.subjects import check_subject
+from dpveil.service.budget import ASK, SETS, Limits, known_to, like, limits_of, refused
 from dpveil.service.keys import Caller
-from dpveil.service.page.payers import payers
 from dpveil.service.problems import BadRequest
-from dpveil.service.refusals import Limits, known_to, like, limits_of, refused
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
@@ -25,6 +24,17 @@ if TYPE_CHECKING:
 SIGNS: Final = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
 MOST_PRICES: Final = 500
 """Most releases whose prices are looked at in one request."""
+MOST_LOOKED_AT: Final = 1000
+"""Most subjects that are looked at."""
+MOST_NAMED: Final = 200
+"""Most subjects that are named to choose from."""
+MOST_DECIDING: Final = 8
+"""Most different prices that decide on who is named."""
+LEAST: Final = Total(Cost(epsilon=1, squares=1))
+"""The least that a release costs which is not free."""
+NOBODY: Final = "There is no budget to pay from: {}."
+SPENT: Final = "Nothing is left to spend in any budget. What costs nothing can still be released."
+DEAR: Final = "No budget can pay for this: too little is left. Keep less of each face, or nothing."
 UNNAMED: Final = "Say who pays first."
 UNLIMITED: Final = "Nothing can be paid for {}, which has no limit."
 HIDDEN: Final = "{} is paid from a budget that is not shown to this key and may refuse"
@@ -157,3 +167,32 @@ def _share(account: Account, limit: Limit) -> float:
     """Return which share of a limit is left, from 0 to 1."""
     whole = next(iter(limit.amounts.values()))
     return float(limit.left(_used(account).cost) / whole)
+
+
+def payers(ledger: Ledger, caller: Caller, asked: Sequence[Total]) -> tuple[list[str], str]:
+    """Return the subjects that can pay for one of the `asked` releases, and if there is none, why.
+
+    If no release is asked about, these are the subjects that have anything left. What cannot pay is a subject
+    without a limit on its path, or one that a limit refuses which the caller may know.
+    """
+    prices = [*dict.fromkeys(asked)][:MOST_DECIDING] or [LEAST]
+    now, looked = int(time.time()), _accounts(ledger, caller)
+    named = [each.subject for each in looked if _can_pay(each, caller, prices, now)][:MOST_NAMED]
+    if named or len(looked) == MOST_LOOKED_AT:
+        return named, ""
+    if not any(each.limited for each in looked):
+        return [], NOBODY.format(SETS if caller.subjects is None else ASK)
+    return [], DEAR if asked else SPENT
+
+
+def _accounts(ledger: Ledger, caller: Caller) -> list[Account]:
+    if caller.subjects is None:
+        return ledger.accounts(MOST_LOOKED_AT)
+    return [ledger.show(name) for name in caller.subjects[:MOST_NAMED]]
+
+
+def _can_pay(account: Account, caller: Caller, prices: Iterable[Total], now: int) -> bool:
+    known = known_to(caller, limits_of(account))
+    return account.limited and any(
+        refused(known, caller, account.subject, price, price, now) is None for price in prices
+    )

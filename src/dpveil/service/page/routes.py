@@ -9,8 +9,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from dpveil.core.certificate import parse_certificate
-from dpveil.service.addresses import Addresses
-from dpveil.service.guard import JSONResponse
+from dpveil.service.answers import JSONResponse
+from dpveil.service.app import Asking, Parts, Using, done, planned
 from dpveil.service.page.files import FOLDER, HEADERS, PAGES, TABLE, contents, page
 
 READ: Final = ["GET", "HEAD"]
@@ -19,68 +19,63 @@ NOT_FORGERY: Final = (
 )
 
 
-class Page:
-    """The functions behind the addresses; those of the service are taken from `service`."""
+router: Final = APIRouter(prefix=FOLDER, include_in_schema=False)
 
-    def __init__(self, service: Addresses, *, keys: bool) -> None:
-        from dpveil import __version__
 
-        self.service, self.desk = service, service.desk
-        ledger = service.desk.budget.ledger is not None
-        told = {"version": __version__, "keys": keys, "ledger": ledger}
-        self._pages = {path: page(path, **told) for path in PAGES}
+def page_router(parts: Parts) -> APIRouter:
+    """Return the addresses, which are for the page alone and not in /openapi.json."""
+    from dpveil import __version__
 
-    def router(self) -> APIRouter:
-        """Return the addresses, which are for the page alone and not in /openapi.json."""
-        router = APIRouter(include_in_schema=False)
-        for path in PAGES:
-            router.add_api_route(path, self._page(path), methods=READ, name=PAGES[path])
-        router.add_api_route(f"{FOLDER}/plan", self.plan, methods=["POST"])
-        router.add_api_route(f"{FOLDER}/offers", self.offers, methods=READ)
-        router.add_api_route(f"{FOLDER}/budget", self.budget, methods=READ)
-        router.add_api_route(f"{FOLDER}/releases/{{id}}", self.words, methods=READ)
-        for name in TABLE:
-            router.add_api_route(f"{FOLDER}/{name}", self._file(name), methods=READ, name=name)
-        return router
+    made = APIRouter(include_in_schema=False)
+    ledger = parts.jobs.budget.ledger is not None
+    for path, name in PAGES.items():
+        text = page(path, version=__version__, keys=parts.keys is not None, ledger=ledger)
+        made.add_api_route(path, _file(text, "text/html"), methods=READ, name=name)
+    for name, kind in TABLE.items():
+        made.add_api_route(f"{FOLDER}/{name}", _file(contents(name), kind), methods=READ, name=name)
+    made.include_router(router)
+    return made
 
-    def _page(self, path: str) -> Any:
-        async def whole() -> Response:
-            return Response(self._pages[path], media_type="text/html", headers=dict(HEADERS))
 
-        return whole
+def _file(text: str | bytes, kind: str) -> Any:
+    async def file() -> Response:
+        return Response(text, media_type=kind, headers=dict(HEADERS))
 
-    def _file(self, name: str) -> Any:
-        async def file() -> Response:
-            return Response(contents(name), media_type=TABLE[name], headers=dict(HEADERS))
+    return file
 
-        return file
 
-    async def plan(self, request: Request) -> Response:
-        """Return the plan of `/v1/plan` with outlines and sentences; nothing is drawn or spent."""
-        return await self.service.planned(request, "page-plan")
+@router.post("/plan")
+async def plan(request: Request, parts: Using, caller: Asking) -> Response:
+    """Return the plan of `/v1/plan` with outlines and sentences; nothing is drawn or spent."""
+    return await planned(request, parts, caller, "page-plan")
 
-    async def offers(self) -> Response:
-        """Return what can be chosen."""
-        return JSONResponse(await self.desk.ask("page-offers", {}))  # asked anew, as `Addresses.methods`
 
-    async def budget(self, request: Request, subject: str | None = None) -> Response:
-        """Return what is left for a subject, and whether releases at the prices of plans can be paid.
+@router.api_route("/offers", methods=READ)
+async def offers(parts: Using, caller: Asking) -> Response:
+    """Return what can be chosen."""
+    return JSONResponse(await parts.jobs.ask("page-offers", {}))  # asked anew, as `methods`
 
-        The query repeats `price`, and `paid` for prices that were paid; the answer is null without a ledger.
-        """
-        ledger = self.desk.budget.ledger
-        if ledger is None:
-            return JSONResponse(None)
-        from dpveil.service.page.account import prices, told
 
-        asked, paid = (prices(request.query_params.getlist(name)) for name in ("price", "paid"))
-        caller = request.state.caller
-        return JSONResponse(await self.desk.payments(told, ledger, caller, subject or None, asked, paid))
+@router.api_route("/budget", methods=READ)
+async def budget(request: Request, parts: Using, caller: Asking, subject: str | None = None) -> Response:
+    """Return what is left for a subject, and whether releases at the prices of plans can be paid.
 
-    async def words(self, request: Request, id: str) -> Response:  # noqa: A002  the path's word
-        """Return the certificate of a release in words."""
-        found = await self.service.done(request, id)
-        return JSONResponse(await asyncio.to_thread(_words, str(found.certificate)))
+    The query repeats `price`, and `paid` for prices that were paid; the answer is null without a ledger.
+    """
+    ledger = parts.jobs.budget.ledger
+    if ledger is None:
+        return JSONResponse(None)
+    from dpveil.service.page.account import prices, told
+
+    asked, paid = (prices(request.query_params.getlist(name)) for name in ("price", "paid"))
+    return JSONResponse(await parts.jobs.payments(told, ledger, caller, subject or None, asked, paid))
+
+
+@router.api_route("/releases/{id}", methods=READ)
+async def words(parts: Using, caller: Asking, id: str) -> Response:  # noqa: A002  the path's word
+    """Return the certificate of a release in words."""
+    made = await done(parts.jobs, caller, id)
+    return JSONResponse(await asyncio.to_thread(_words, str(made.certificate)))
 
 
 def _words(text: str) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def one_by_one(calls: Sequence[Call]) -> None:
         call.run()
 
 
-class Line:
+class Batches:
     """One thread of that name, which begins with the first call; used from one event loop.
 
     `together` runs a group of calls.

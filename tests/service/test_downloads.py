@@ -1,21 +1,31 @@
-"""Releases and certificates as one file: `Accept: application/zip`."""
+"""Answers that may be large: certificates, images part by part, and archives (`Accept: application/zip`)."""
 
 from __future__ import annotations
 
 import asyncio
 import io
-import os
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
-from zipfile import ZIP_STORED, ZipFile, ZipInfo
+from zipfile import ZIP_STORED, ZipFile
 
 import pytest
-from service_client import photo, service, upload
+from service_client import photo, release, upload
 
 import dpveil
-from dpveil.service import addresses
-from dpveil.service.archive import FULL, File, archived, size_of
+from dpveil.service import app
+from dpveil.service.answers import (
+    CHUNK,
+    Answer,
+    File,
+    archive_size,
+    archived,
+    download,
+    release_text,
+    together,
+)
+from dpveil.service.store import DONE, Result
 
 ZIP = {"Accept": "application/zip"}
 
@@ -31,14 +41,14 @@ def _written(*files: tuple[str, tuple[bytes, ...]]) -> tuple[int, list[bytes]]:
     async def all_of() -> list[bytes]:
         return [part async for part in archived(made)]
 
-    return size_of(made), asyncio.run(all_of())
+    return archive_size(made), asyncio.run(all_of())
 
 
 def test_an_archive_has_the_size_that_was_told_and_arrives_part_by_part() -> None:
-    parts = (bytes(FULL), b"\xff" * 3000, bytes(2 * FULL), b"")
+    parts = (bytes(CHUNK), b"\xff" * 3000, bytes(2 * CHUNK), b"")
     size, written = _written(("1.png", parts), ("1.png.certificate.json", (b"{}",)))
     assert len(b"".join(written)) == size
-    assert [len(part) // FULL for part in written] == [1, 2, 0]  # none waits for another, but for small ones
+    assert [len(part) // CHUNK for part in written] == [1, 2, 0]  # none waits for another, but for small ones
     with ZipFile(io.BytesIO(b"".join(written))) as archive:
         assert archive.testzip() is None
         assert {each.filename: archive.read(each) for each in archive.infolist()} == {
@@ -50,27 +60,32 @@ def test_an_archive_has_the_size_that_was_told_and_arrives_part_by_part() -> Non
         }
 
 
-@pytest.mark.parametrize("count", [0, 1, 3])
-def test_an_archive_is_what_pythons_own_writer_makes(count: int) -> None:
-    """Byte for byte, where that cannot go back in what it has written either."""
-    files = [(f"{number}.png", (os.urandom(70_000), b"x" * number)) for number in range(count)]
-    theirs = _Unseekable()
-    with ZipFile(theirs, "w") as archive:  # type: ignore[call-overload]
-        for name, parts in files:
-            with archive.open(ZipInfo(name), "w") as entry:
-                entry.write(b"".join(parts))
-    assert b"".join(_written(*files)[1]) == theirs.contents
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_download_is_noted_once_all_of_it_was_taken(gone: bool) -> None:
+    sent: list[Any] = []
+    taken: list[bool] = []
 
+    async def send(message: Any) -> None:
+        sent.append(message)
+        await asyncio.sleep(0)
 
-class _Unseekable:
-    contents = b""
+    async def parts() -> AsyncIterator[bytes]:
+        yield b"ab"
+        while gone:
+            await asyncio.sleep(0)
+        yield b"c"
 
-    def write(self, data: bytes) -> int:
-        self.contents += bytes(data)
-        return len(data)
+    async def receive() -> Any:
+        while not gone or len(sent) < 2:
+            await asyncio.sleep(0)
+        return {"type": "http.disconnect"}
 
-    def flush(self) -> None:
-        pass
+    answer = download(3, parts(), lambda: taken.append(True), "image/png", {})
+    scope = {"type": "http", "asgi": {"spec_version": "2.3"}}
+    asyncio.run(answer(scope, receive, send))
+    assert taken == ([] if gone else [True])
+    assert b"".join(message.get("body", b"") for message in sent) == (b"ab" if gone else b"abc")
+    assert (b"content-length", b"3") in sent[0]["headers"]
 
 
 def test_one_request_gets_image_and_certificate(client: Any, tmp_path: Path) -> None:
@@ -113,20 +128,28 @@ def test_what_was_not_made_is_told_in_words(client: Any) -> None:
 def test_what_is_too_long_for_an_archive_is_fetched_alone(
     client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(addresses, "MOST", 100)
+    monkeypatch.setattr(app, "MOST", 100)
     answer = client.post("/v1/releases", files=upload(photo()), headers=ZIP)
     assert (answer.status_code, answer.headers["content-type"]) == (201, "application/json")
 
 
-def test_an_archive_reads_no_image_before_it_is_sent() -> None:
-    """Clients that do not read hold no image in memory, however many photos a request has."""
-    with service() as (made, client):
-        opening, asked = made.desk.store.opening, list[int]()
+def test_an_answer_holds_the_certificate_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = release()["certificate"]
+    result = Result("x" * 32, DONE, 1.5, "png", text, '["a \\"note\\""]')
 
-        def counted(owner: str, id_: str, most: int) -> tuple[int, bytes]:
-            asked.append(most)
-            return opening(owner, id_, most)
+    def fails(*_: Any) -> Any:
+        raise AssertionError("it is parsed")
 
-        made.desk.store.opening = counted
-        assert client.post("/v1/releases", files=upload(photo()), headers=ZIP).status_code == 201
-        assert asked == [0]
+    with monkeypatch.context() as patch:
+        patch.setattr(json, "loads", fails)
+        alone = Answer.of(result, replayed=False).response().body
+        both = together([Answer.of(result, replayed=replayed) for replayed in (True, False)]).body
+    told = json.loads(release_text(result))
+    assert told["certificate"] == json.loads(text)
+    assert (told["id"], told["notes"], told["expires"]) == ("x" * 32, ['a "note"'], 1)
+    assert json.loads(alone) == told
+    entries = json.loads(both)["photos"]
+    assert entries == [
+        {"status": 201, "replayed": True, "release": told},
+        {"status": 201, "release": told},
+    ]

@@ -14,10 +14,11 @@ from typing import Any, Final
 from dpveil.errors import DPVeilError, OutputError
 from dpveil.processes import Child
 from dpveil.service import log
-from dpveil.service.checked import Message
 from dpveil.service.limits import Limits
 from dpveil.service.problems import Busy, WorkerEnded, refusal
 
+Message = tuple[dict[str, Any], bytes]
+"""What is told, and the bytes that go with it: a photo, or a release."""
 TARGET: Final = "dpveil.service.worker:serve"
 """What a worker runs."""
 USUAL: Final = (os.cpu_count() or 1) + 1

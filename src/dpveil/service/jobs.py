@@ -1,4 +1,4 @@
-"""The desk: takes requests, has them planned, pays, has them drawn, and keeps what was made.
+"""Jobs: requests are planned, paid for, drawn by workers and checked, and what was made is kept.
 
 The server pays, never a worker: workers decode files from strangers, and hold neither ledger nor keys. What
 was committed is finished, or lost if its worker ends; it is never drawn a second time for one payment.
@@ -7,26 +7,29 @@ was committed is finished, or lost if its worker ends; it is never drawn a secon
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import math
 import sqlite3
+import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from dpveil.errors import BudgetRefused, DPVeilError
+from dpveil.core.certificate import parse_certificate, parse_guarantee
+from dpveil.core.numbers import Json
+from dpveil.errors import BudgetRefused, DPVeilError, LedgerError
+from dpveil.io import FORMATS
+from dpveil.io.containers import format_name
 from dpveil.service import log
+from dpveil.service.batching import Batches
 from dpveil.service.budget import Budget
-from dpveil.service.checked import checked
 from dpveil.service.keys import Caller
-from dpveil.service.limits import Limits
-from dpveil.service.line import Line
+from dpveil.service.limits import MOST_NOTES, Limits
 from dpveil.service.metrics import Metrics
-from dpveil.service.moments import Moments
-from dpveil.service.orders import Job, Left, Order
-from dpveil.service.pool import Pool, Worker
 from dpveil.service.problems import (
     Busy,
     Conflict,
@@ -38,9 +41,9 @@ from dpveil.service.problems import (
     problem,
     status_of,
 )
-from dpveil.service.quotas import Turns
+from dpveil.service.quotas import Share, Turns
 from dpveil.service.store import FAILED, WORKING, Result, Store
-from dpveil.service.upload import Share
+from dpveil.service.workers import Pool, Worker
 
 if TYPE_CHECKING:
     from dpveil.ledger.ledger import Reservation
@@ -58,7 +61,89 @@ LEFT: Final = DPVeilError("the service failed", hint="send it again")
 DELETED: Final = "the job was deleted while it was planned"
 
 
-class Desk:
+@dataclass
+class Order:
+    """What is to be released: the photo until a worker has it, the settings, and who pays under which key.
+
+    `arrived` is when its request had arrived as a whole, as `Moments.now` tells the time.
+    """
+
+    photo: bytes
+    settings: dict[str, Any]
+    subject: str | None
+    caller: Caller
+    key: str | None
+    digest: bytes
+    arrived: float
+
+
+@dataclass(eq=False)
+class Job:
+    """An order that is being made: `begun` once a worker has it, and `paid` once its payment has begun, after
+    which it is finished.
+
+    It is `shared` once a second request with its key was told of it. `made` is its release once
+    that is shown.
+    """
+
+    id: str
+    task: asyncio.Task[None]
+    begun: bool = False
+    paid: bool = False
+    cancelled: bool = False
+    stopped: bool = False
+    shared: bool = False
+    made: Result | None = None
+
+    def cancel(self) -> None:
+        """Cancel it: at once where it waits in line, else once it is planned.
+
+        Until then it counts as under way, and no worker is killed for it.
+        """
+        self.cancelled = True
+        if not self.begun:
+            self.stop()
+
+    def stop(self) -> None:
+        """Stop it at once, and only once: a second time would stop that it is noted."""
+        if not self.stopped:
+            self.stopped = True
+            self.task.cancel()
+
+
+@dataclass(frozen=True)
+class Left:
+    """How many releases were under way when the service was told to stop: `finished` as they were paid for,
+    or `cancelled`.
+    """
+
+    finished: int
+    cancelled: int
+
+
+class Moments:
+    """Multiples of `every` seconds after a request had arrived as a whole; any time if `every` is 0.
+
+    `now` tells the time in seconds, and `sleep` waits for some.
+    """
+
+    def __init__(
+        self,
+        every: float,
+        now: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        self.every, self.now, self._sleep = every, now, sleep
+
+    async def due(self, arrived: float) -> None:
+        """Wait for the next multiple after a request `arrived`, or none if this is one."""
+        if self.every:
+            passed = self.now() - arrived
+            multiple = max(1, math.ceil(passed / self.every))
+            await self._sleep(max(0.0, multiple * self.every - passed))
+
+
+class Jobs:
     """Everything between HTTP and workers. Results and ledger are used in a thread of their own each."""
 
     def __init__(
@@ -78,7 +163,10 @@ class Desk:
         self._jobs: dict[str, Job] = {}
         self._unnoted: dict[str, str] = {}
         self._deaths: deque[int] = deque(maxlen=MOST_DEATHS)
-        self._results, self._payments = Line("results", store.together), Line("payments", budget.together)
+        self._results, self._payments = (
+            Batches("results", store.together),
+            Batches("payments", budget.together),
+        )
 
     async def ask(
         self, do: str, settings: dict[str, Any], photo: bytes = b"", digest: bytes = b""
@@ -184,6 +272,12 @@ class Desk:
         if self.budget.ledger is None:
             return do(*arguments)
         return await self._payments.run(do, *arguments)
+
+    async def costs(self, do: Callable[..., dict[str, Json]], *arguments: Any) -> dict[str, Json]:
+        """Return what the budget tells beside an answer; a ledger that cannot be read stops no answer."""
+        with suppress(LedgerError):  # what was released is paid for, and a plan pays nothing
+            return await self.payments(do, *arguments)
+        return {}
 
     async def close(self) -> None:
         """Cancel what is not paid for, and finish the rest; `left` tells how many of each."""
@@ -322,3 +416,39 @@ class Desk:
         await self.results(self.store.keep, job.id, release, image)
         await self.payments(self.budget.stored, payment, release["sha256"])
         return await self.results(self.store.show, job.id)
+
+
+def checked(
+    answer: dict[str, Any],
+    image: bytes,
+    total: dict[str, Any] | None,
+    room: int,
+    sign: SigningKey | None = None,
+) -> dict[str, Any]:
+    """Return a worker's release with its SHA-256, signed; raises `WorkerEnded` unless it was paid for.
+
+    It has `room` bytes at most with its notes, as the worker said before.
+    What is signed has no contradiction that `dpveil verify` finds in the certificate alone.
+    """
+    notes = json.dumps([str(note) for note in answer["notes"]])
+    if len(notes) > MOST_NOTES or len(image) + len(answer["certificate"].encode()) + len(notes) > room:
+        raise WorkerEnded
+    sha256, kind = hashlib.sha256(image).hexdigest(), (format_name(image[:64]) or "").lower()
+    certificate = parse_certificate(answer["certificate"])
+    paid = None if total is None else parse_guarantee(total)
+    output = certificate.output
+    stated = None if output is None else (output.sha256, output.format)
+    if (stated, certificate.composition) != ((sha256, kind), paid):
+        raise WorkerEnded
+    if answer["format"] != kind or kind not in FORMATS.values():  # downloads are of that type
+        raise WorkerEnded
+    if certificate.signature is not None:  # a worker has no key
+        raise WorkerEnded
+    told = {"certificate": answer["certificate"], "format": kind, "sha256": sha256, "notes": notes}
+    if sign is None:
+        return told
+    from dpveil.release.verification import contradictions
+
+    if contradictions(certificate):
+        raise WorkerEnded
+    return {**told, "certificate": sign.signed(certificate).to_text()}

@@ -1,4 +1,4 @@
-"""The desk: what is cancelled or fails is noted, whatever else happens, and no key stays at work."""
+"""Jobs: what is cancelled or fails is noted, whatever else happens, and no key stays at work."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ import pytest
 from service_client import release, service, upload
 
 from dpveil.service.budget import Budget
-from dpveil.service.desk import Desk
+from dpveil.service.jobs import Jobs, Order
 from dpveil.service.keys import LOCAL
 from dpveil.service.limits import Limits
 from dpveil.service.metrics import Metrics
-from dpveil.service.orders import Job, Order
-from dpveil.service.pool import Pool
-from dpveil.service.store import MEMORY, Result, Store
-from dpveil.service.upload import Held, Share
+from dpveil.service.quotas import Held, Share
+from dpveil.service.store import MEMORY, Store
 
 
 class Occupied:
@@ -42,25 +40,25 @@ def test_a_job_that_is_cancelled_repeatedly_is_forgotten() -> None:
     async def cancels() -> None:
         limits, free = Limits(), threading.Event()
         pool: Any = Occupied()
-        desk = Desk(pool, Store(MEMORY, limits), Budget(None), limits, Metrics())
+        jobs = Jobs(pool, Store(MEMORY, limits), Budget(None), limits, Metrics())
         order = Order(b"x", {}, None, LOCAL, "key", b"digest", 0.0)
-        made, new = await desk.begin(order, Share(Held(limits)))
+        made, new = await jobs.begin(order, Share(Held(limits)))
         await asyncio.sleep(0)
-        desk._results.submit(free.wait)
+        jobs._results.submit(free.wait)
         deletes = []
         for _ in range(3):
-            deletes.append(asyncio.create_task(desk.cancel(LOCAL, made.id)))
+            deletes.append(asyncio.create_task(jobs.cancel(LOCAL, made.id)))
             for _ in range(5):
                 await asyncio.sleep(0)
         free.set()
         await asyncio.gather(*deletes)
         assert new
-        assert await desk.results(desk.store.find, LOCAL.number, made.id) is None
-        assert not desk._jobs
-        again = await desk.begin(order, Share(Held(limits)))
+        assert await jobs.results(jobs.store.find, LOCAL.number, made.id) is None
+        assert not jobs._jobs
+        again = await jobs.begin(order, Share(Held(limits)))
         assert again[1]
-        await desk.close()
-        desk.end()
+        await jobs.close()
+        jobs.end()
 
     asyncio.run(cancels())
 
@@ -80,21 +78,21 @@ def test_what_could_not_be_noted_is_noted_later(kept: bool, monkeypatch: pytest.
             files = upload(b"x", {**release(), **settings})
             return client.post("/v1/releases", files=files, headers={"Idempotency-Key": "a"})
 
-        base, stored = made.desk.store._base, made.desk.budget.stored
+        base, stored = made.jobs.store._base, made.jobs.budget.stored
         base.execute(full)
         if kept:
-            made.desk.budget.stored = None  # calling it fails
+            made.jobs.budget.stored = None  # calling it fails
         sent: dict[str, Any] = {} if kept else {"plan": "memory"}
         first = post(**sent)
-        made.desk.budget.stored = stored
+        made.jobs.budget.stored = stored
         assert first.status_code == (500 if kept else 422)
         time.sleep(0.3)  # sweeps fail, too
         assert post(**sent).json() == first.json()
-        assert made.desk.store.unfinished()
+        assert made.jobs.store.unfinished()
         base.execute("DROP TRIGGER full")
-        while made.desk._unnoted:
+        while made.jobs._unnoted:
             time.sleep(0.02)
-        assert made.desk.store.unfinished() == []
+        assert made.jobs.store.unfinished() == []
         assert post().status_code == 201
 
 
@@ -129,13 +127,13 @@ def test_a_failed_job_is_there_for_everybody_who_was_told_of_it(first: bool) -> 
 
         occupied = threading.Thread(target=lambda: client.post("/v1/releases", files=slow))
         occupied.start()
-        while not made.desk.pool.busy:
+        while not made.jobs.pool.busy:
             time.sleep(0.01)
         told: list[Any] = []
         waits = threading.Thread(target=lambda: told.append(post(True)))
         if first:
             waits.start()
-            while len(made.desk._jobs) < 2:
+            while len(made.jobs._jobs) < 2:
                 time.sleep(0.01)
         job = post(False)
         assert job.status_code == 202
@@ -151,7 +149,7 @@ def test_a_failure_that_one_request_was_told_is_not_kept() -> None:
     with service(fake=True) as (made, client):
         answer = client.post("/v1/releases", files=upload(b"x", {"plan": "memory"}))
         assert answer.status_code == 422
-        assert made.desk.store.used == 0
+        assert made.jobs.store.used == 0
 
 
 def test_a_photo_without_settings_gets_the_defaults() -> None:
@@ -159,90 +157,23 @@ def test_a_photo_without_settings_gets_the_defaults() -> None:
         assert client.post("/v1/plan", files={"photo": b"x"}).json()["planned"] == {}
 
 
-def desk() -> Desk:
-    limits, pool = Limits(), Occupied()
-    return Desk(pool, Store(MEMORY, limits), Budget(None), limits, Metrics())  # type: ignore[arg-type]
-
-
-def test_what_is_made_is_told_once_its_job_is_over() -> None:
-    """Until then, as before its moment, it is at work."""
-
-    async def waits() -> None:
-        made, over = desk(), asyncio.Event()
-        result = Result("id", "done", 0)
-        job = made._jobs["id"] = Job("id", asyncio.ensure_future(over.wait()), made=result)  # type: ignore[arg-type]
-        assert await made.wait("id", 0.01) == (True, None)
-        over.set()
-        job.shared = True
-        assert await made.wait("id", 60) == (False, result)
-        assert await made.wait("another", 60) == (False, None)
-        made.end()
-
-    asyncio.run(waits())
-
-
-def test_what_is_quick_waits_its_turn_all_the_same() -> None:
-    """While the thread of the results is at work, nobody else uses them."""
-
-    async def waits() -> None:
-        made, free = desk(), threading.Event()
-        assert made._results.idle
-        assert (await made.results(made.store.begin, "me", None, b""))[1]
-        made._results.submit(free.wait)
-        asked = asyncio.ensure_future(made.results(made.store.begin, "me", "a", b""))
-        made.note(made.store.sweep)
-        await asyncio.sleep(0.05)
-        assert not asked.done()
-        assert len(made.store.unfinished()) == 1
-        free.set()
-        assert (await asked)[1]
-        made.end()
-
-    asyncio.run(waits())
-
-
-class Free:
-    """A worker that is always free."""
-
-    usable = True
-
-
-def test_a_worker_is_asked_again_before_what_it_made_is_checked() -> None:
-    """Else it would wait for that, and its core with it."""
-    order: list[tuple[str, int]] = []
-
-    async def asks(pool: Pool, number: int) -> None:
-        async with pool.worker():
-            order.append(("asks", number))
-            await asyncio.sleep(0.01)
-        order.append(("checks", number))
-
-    async def all_ask() -> None:
-        pool = Pool(1, Limits())
-        pool._idle.put_nowait(Free())  # type: ignore[arg-type]
-        await asyncio.gather(*(asks(pool, number) for number in range(3)))
-
-    asyncio.run(all_ask())
-    assert order == [("asks", 0), ("asks", 1), ("checks", 0), ("asks", 2), ("checks", 1), ("checks", 2)]
-
-
-def slowed(desk: Desk) -> threading.Event:
+def slowed(jobs: Jobs) -> threading.Event:
     """Let releases be checked once the event is set, or after 20 s."""
-    free, checked, end = threading.Event(), desk._checked, time.monotonic() + 20
+    free, checked, end = threading.Event(), jobs._checked, time.monotonic() + 20
 
     async def slowly(*arguments: Any) -> Any:
         while not free.is_set() and time.monotonic() < end:
             await asyncio.sleep(0.01)
         return await checked(*arguments)
 
-    desk._checked = slowly  # type: ignore[method-assign]
+    jobs._checked = slowly  # type: ignore[method-assign]
     return free
 
 
 def test_a_worker_is_free_once_it_has_drawn() -> None:
     """While one release is kept, another is drawn; then the worker waits, for memory is finite."""
     with service(fake=True) as (made, client):
-        free = slowed(made.desk)
+        free = slowed(made.jobs)
         planned = upload(b"x", {})
         later = {"Prefer": "respond-async"}
         jobs = [client.post("/v1/releases", files=upload(b"x", release()), headers=later).json()]

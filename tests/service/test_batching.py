@@ -14,10 +14,10 @@ import pytest
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import LedgerError
 from dpveil.ledger import Ledger, Limit
+from dpveil.service.batching import MOST, Batches, Call, one_by_one
 from dpveil.service.budget import Budget
 from dpveil.service.keys import LOCAL
 from dpveil.service.limits import Limits
-from dpveil.service.line import MOST, Call, Line, one_by_one
 from dpveil.service.problems import KeyReused
 from dpveil.service.store import DONE, KEPT, Store
 
@@ -33,7 +33,7 @@ def test_calls_that_wait_are_one_group_in_their_order() -> None:
         one_by_one(calls)
 
     async def runs() -> None:
-        line, order = Line("test", together), []
+        line, order = Batches("test", together), []
         free = threading.Event()
         line.submit(free.wait)
         while not groups:
@@ -52,7 +52,7 @@ def test_calls_that_wait_are_one_group_in_their_order() -> None:
         line.end(lambda: order.append("end"))
         assert order == [*range(MOST + 1), "last", "end"]
         with pytest.raises(ZeroDivisionError):
-            Line("unused").end(lambda: 1 // 0)
+            Batches("unused").end(lambda: 1 // 0)
 
     asyncio.run(runs())
     assert groups == [1, MOST, 2, 1]

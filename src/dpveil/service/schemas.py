@@ -1,0 +1,279 @@
+"""What /openapi.json says of requests and answers.
+
+Settings are checked by workers, which know the methods: these models describe, and check nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from dpveil.release.words import CHANNELS
+from dpveil.service.limits import Limits
+from dpveil.service.problems import CONCERNS, MEDIA_TYPE
+
+Amount = float | str
+"""A number, or a fraction such as "1/3" where no decimal is exact."""
+JSON: Final = "application/json"
+EXAMPLE: Final[dict[str, Any]] = {
+    "method": "dp-pix",
+    "epsilon": 20,
+    "block": 16,
+    "neighbourhood": 256,
+    "regions": ["40,52,112,112"],
+}
+TRY: Final = "/v1/explain?method=dp-pix&epsilon=1&block=16&neighbourhood=256&size=128x128"
+"""A request with the examples of `QUERY`; hints name it."""
+IN_THE_CLEAR: Final = ["position and size of the region", CHANNELS, "everything outside the region"]
+EXPLAINED: Final[dict[str, Any]] = {
+    "method": "dp-pix",
+    "guarantee": {
+        "kind": "pure",
+        "relation": {"name": "m-pixels", "m": 256},
+        "epsilon": 1,
+        "scope": {"covers": "region: 128×128 pixels at 0,0, 3 channels", "in_the_clear": IN_THE_CLEAR},
+    },
+    "noise_scale": 765.0,
+    "strength": "strong",
+    "sentence": "Strong: of two photos that differ in at most 256 pixels, equally likely before, nobody names"
+    " the true one with more than 73.11 %. The region has 16,384 pixels: about all of them together the"
+    " promise is practically none (epsilon 64).",
+    "in_the_clear": IN_THE_CLEAR,
+}
+"""A part of the answer to `TRY`."""
+
+
+def _maybe(description: str | None = None, **more: Any) -> Any:
+    """Return a field that may be left out."""
+    return Field(default_factory=dict, description=description, **more)
+
+
+class Settings(BaseModel):
+    """A method (default: every face becomes one of nobody), its parameters, regions."""
+
+    model_config = ConfigDict(extra="allow", json_schema_extra={"example": EXAMPLE})
+    method: str = _maybe("A name of /v1/methods.")
+    regions: Any = _maybe(
+        "whole, faces, text, plates, faces+text, a box x,y,w,h in pixels, object:x,y,w,h for no"
+        " face, or a list."
+    )
+    if_none: Literal["whole", "copy", "others", "others+whole", "others+copy"] = _maybe()
+    at_least: Literal["weak", "moderate", "strong"] = _maybe()
+    post_processing: list[str] = _maybe()
+    format: Literal["png", "jpeg", "webp", "tiff", "bmp"] = _maybe()
+    trust_source: Literal["lossless"] = _maybe()
+    subject: str = _maybe("Whose budget pays, such as album-7.")
+
+
+class Problem(BaseModel):
+    """Why a request was refused (RFC 9457)."""
+
+    type: str = Field(examples=["urn:dpveil:error:InvalidParameter"])
+    title: str = Field(description="What is wrong.")
+    status: int
+    hint: str = _maybe("How to fix it.")
+    about: str = _maybe(
+        "What has to be changed for that.",
+        json_schema_extra={"enum": [*sorted(set(CONCERNS.values()))]},
+    )
+    retry_after: int = _maybe("Seconds to wait, where waiting helps.")
+    photos: list[Any] = _maybe("Where all of several are refused.")
+
+
+class Cost(BaseModel):
+    """What a release is paid for."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"epsilon": 1, "delta": 0, "rho": 0, "relation": "any-image"}}
+    )
+    epsilon: Amount = Field(description="Σε of pure and approximate promises.")
+    delta: Amount = Field(description="Σδ of approximate promises.")
+    rho: Amount = Field(description="Σρ of zero-concentrated promises.")
+    relation: str | None = Field(description="The neighbours that it is about.")
+
+
+class Paid(Cost):
+    """Where the service has a ledger: who paid for this release, and how much.
+
+    A retry with its key is told the same, and pays nothing.
+    """
+
+    subject: str
+
+
+class LimitLeft(BaseModel):
+    """One limit, as dpveil ledger show --json states it."""
+
+    model_config = ConfigDict(extra="allow")
+    subject: str
+    kind: Literal["pure", "approximate", "zcdp"]
+    left: Amount = Field(description="The largest ε that fits, or ρ for kind zcdp.")
+
+
+class Left(BaseModel):
+    """Where the service has a ledger: what is left at the moment of this answer; a retry may be told less."""
+
+    limits: list[LimitLeft] = Field(
+        description="Every limit on the subject's path that the key may know, from the top."
+    )
+    complete: bool = Field(
+        description="Whether these are all: else a budget that this key is not told of may refuse."
+    )
+
+
+class Release(BaseModel):
+    """A release that was made."""
+
+    id: str
+    certificate: dict[str, Any] = Field(description="As in the file beside a release.")
+    image_url: str
+    certificate_url: str
+    expires: int = Field(description="Unix seconds.")
+    notes: list[str]
+
+
+class PaidRelease(Release):
+    """A release as it is told to the request that asks for it."""
+
+    paid: Paid = _maybe()
+    left: Left = _maybe()
+
+
+class Job(BaseModel):
+    """What became of a request."""
+
+    id: str
+    status: Literal["working", "done", "failed"]
+    job_url: str
+    release_url: str | None
+    problem: Problem | None
+
+
+class Plan(BaseModel):
+    """What a release would promise."""
+
+    model_config = ConfigDict(extra="allow")
+    regions: list[Any] = Field(description="What is replaced, each with its guarantee.")
+    total: dict[str, Any] | None = Field(description="The guarantee of the whole release.")
+    cost: Cost | None = _maybe("What it would cost; null for what no budget can hold.")
+    left: Left = _maybe()
+    fits: bool = _maybe(
+        "Whether the limits in left have room for the cost now; paying decides, which also"
+        " refuses other regions of a photo that was released before.",
+    )
+    reason: str = _maybe(
+        "Why it does not fit, where fits is false.",
+        examples=["album-7 has no limit, so nothing may be spent for it; did you mean album-77?"],
+    )
+
+
+class Entry(BaseModel):
+    """The answer to one photo of several: one of its members beside the status."""
+
+    status: int = Field(description="As if for this photo alone.")
+    replayed: bool = _maybe("An earlier request began it.")
+    release: PaidRelease = _maybe()
+    job: Job = _maybe()
+    plan: Plan = _maybe()
+    problem: Problem = _maybe()
+
+
+class Several(BaseModel):
+    """The answer to several photos."""
+
+    photos: list[Entry] = Field(description="An entry for each photo, in their order.")
+
+
+class Explanation(BaseModel):
+    """What a method promises."""
+
+    model_config = ConfigDict(extra="allow", json_schema_extra={"example": EXPLAINED})
+    method: str
+    parameters: dict[str, Any] = Field(description="All parameters, with those that were left out.")
+    guarantee: dict[str, Any] = Field(description="As in a certificate.")
+    noise_scale: float | None = _maybe("In grey levels, where noise is added.")
+    odds: float | None = _maybe("e^ε.")
+    success_bound: dict[str, Any] = _maybe(
+        "By the number of equally likely candidates: how often the true one is named."
+    )
+    strength: str | None = Field(description="strong, moderate, weak or practically none.")
+    sentence: str = Field(description="What it means, in words.")
+    in_the_clear: list[str] = _maybe()
+
+
+QUERY: Final[list[dict[str, Any]]] = [
+    {"name": name, "in": "query", "schema": {"type": kind}, "description": words}
+    | ({} if value is None else {"example": value})
+    for name, kind, words, value in (
+        (
+            "method",
+            "string",
+            "A name of /v1/methods, which lists the parameters of each: all of them may be in the query, and"
+            " those below are frequent. Without one it is attributes.",
+            "dp-pix",
+        ),
+        ("size", "string", "Width and height of the region in pixels.", "128x128"),
+        ("channels", "integer", "1 for grey, 3 for colour, which is usual.", 3),
+        ("epsilon", "string", "ε of each region: a decimal, taken as it is written.", "1"),
+        ("delta", "string", "δ: with it (ε, δ) is the target, and the noise the smallest for it.", None),
+        ("rho", "string", "ρ in the place of ε, for the methods with Gaussian noise.", None),
+        ("block", "integer", "Edge of a cell of equal grey in pixels.", 16),
+        ("neighbourhood", "integer", "m: in how many pixels two photos may differ; all if left out.", 256),
+        ("attributes", "string", "What attributes keeps of a face, as gender=1; none if left out.", None),
+    )
+]
+BINARY: Final = {"type": "string", "format": "binary"}
+
+
+UPLOAD: Final = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["photo"],
+                    "properties": {
+                        "photo": {
+                            "type": "array",
+                            "items": BINARY,
+                            "minItems": 1,
+                            "maxItems": Limits().photos,
+                            "description": "A part for each photo; all have the same settings, and each pays"
+                            " for itself.",
+                        },
+                        "settings": Settings.model_json_schema(),
+                    },
+                },
+                "encoding": {"settings": {"contentType": JSON}},
+                "examples": {
+                    "one": {"summary": "One photo", "value": {"photo": ["…"], "settings": EXAMPLE}},
+                    "several": {
+                        "summary": "Two photos with the same settings: the answer has an entry for each",
+                        "value": {"photo": ["…", "…"], "settings": EXAMPLE},
+                    },
+                },
+            }
+        },
+    }
+}
+IMAGE: Final = {"image/*": {"schema": BINARY}}
+TEXT: Final = {"text/plain": {"schema": {"type": "string"}}}
+ARCHIVE: Final = {
+    "application/zip": {
+        "schema": BINARY
+        | {
+            "description": "With Accept: application/zip, if all were released: 1.png,"
+            " 1.png.certificate.json, and so on in their order."
+        }
+    }
+}
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return what OpenAPI says of refusals, those that any request may have among them."""
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {
+        status: {"description": "A problem", "content": content} for status in (400, 403, 421, 500, *statuses)
+    }
