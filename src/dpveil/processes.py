@@ -1,8 +1,8 @@
 """Processes of their own, with limits: what may crash, hang or take all memory does so there.
 
 A `Child` runs one function of dpveil on a `Channel`; a `Pool` holds children that answer questions, each for
-one thread at a time. Memory and time are limited, and so is processor time; a child ends with the question
-that is interrupted, and `Ended` says what ended it; whoever asked knows of which item.
+one thread at a time. Memory and time are limited; a child ends with all that it started where a question
+is interrupted, and `Ended` says what ended it; whoever asked knows of which item.
 
 No kept library does this: the executors of concurrent.futures and of loky break as a whole when a process
 dies, without telling on which item, limit nothing, and unpickle what comes back, which runs code of the
@@ -303,7 +303,7 @@ class Child:
 
         def stop() -> None:
             late.set()
-            self.process.kill()
+            self.kill()
 
         timer = threading.Timer(seconds, stop)
         timer.start()
@@ -350,9 +350,16 @@ class Child:
             self.process.wait(STOP_SECONDS)
         self.end()
 
-    def end(self) -> None:
-        """Kill the process, whatever it does."""
+    def kill(self) -> None:
+        """Kill the process and those that it started: they are a session of their own."""
+        if self.process.returncode is None and hasattr(os, "killpg"):
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
+
+    def end(self) -> None:
+        """Kill the process and those that it started, whatever they do."""
+        self.kill()
         self._close()
         self.process.wait()
 
@@ -401,7 +408,7 @@ class Pool:
                 started_by, child = self._idle.pop()
                 if started_by != os.getpid():
                     continue
-                if child.process.poll() is None:
+                if child.process.poll() is None and child.channel.silent:
                     return child
                 child.end()
         try:

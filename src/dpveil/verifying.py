@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dpveil.batch import holds_many, verify_inside
-from dpveil.io import MAX_PIXELS
+from dpveil.io import MAX_PIXELS, is_present
 from dpveil.io.document import PDF
+from dpveil.io.folders import is_folder
 from dpveil.io.names import check_path
 from dpveil.release.keys import PublicKey
-from dpveil.release.saving import image_path, is_clip
+from dpveil.release.saving import certificate_path, image_path, is_clip
 from dpveil.release.trust import judged
 from dpveil.release.verification import Trusted, asked, too_weak
 from dpveil.release.verification import verify as verify_photo
@@ -21,6 +22,8 @@ from dpveil.synthesis.names import NAME
 from dpveil.synthesis.saving import is_set, read_set
 
 MANY = "it holds many releases, and none of them was checked: dpveil.verify_each checks each"
+
+FOLDER = "it is a folder: give each file in it, or use the command dpveil verify"
 
 
 def verify(
@@ -45,6 +48,9 @@ def verify(
     given = Path(check_path(path, "give the name of a released photo or clip"))
     if is_set(given) or (given.name == NAME and is_set(given.parent)):
         return _verify_set(given if is_set(given) else given.parent, *asked(at_least, trust))
+    if is_folder(given) and not is_present(certificate_path(given)):
+        asked(at_least, trust)
+        return Verification(given, "unchecked", (FOLDER,))
     if holds_many(_whole(given)):
         asked(at_least, trust)
         return Verification(_whole(given), "unchecked", (MANY,))

@@ -139,7 +139,7 @@ class _Lines:
             self._inside.bad(result.inside, _line(result, self._least), broken=broken)
 
     def _block(self, result: Verification) -> None:
-        """Print what the certificate of a clip says of it, if that one was named."""
+        """Print what is said of a release that was named itself."""
         from dpveil.cli.verify_words import block
         from dpveil.release.saving import certificate_path
 
@@ -240,6 +240,7 @@ def _entry(result: Verification) -> dict[str, Any]:
         "guarantee": None if certificate is None else promise(result),
         "strength": None if certificate is None else certificate.strength,
         "warnings": [] if certificate is None else list(certificate.warnings),
+        "in_the_clear": list(result.in_the_clear),
         "notes": list(result.notes),
         "sha256": result.sha256 or None,
         "signed_by": result.signer or None,

@@ -47,11 +47,11 @@ def standing(result: Verification, least: str | None) -> str:
 
 def block(result: Verification) -> tuple[str, ...]:
     """Return what is said of a clip, a line for each question, recomputed from data; empty for photos."""
+    from dpveil.io.names import quoted
     from dpveil.release.saving import is_clip
 
     if not is_clip(result.path):
         return ()
-    from dpveil.io.names import quoted
     from dpveil.video.told import lines
     from dpveil.video.verification import ClipVerification
 

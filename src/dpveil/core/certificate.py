@@ -144,6 +144,11 @@ class Certificate(Envelope):
         return self.missing if self.if_none is None else ()
 
     @property
+    def in_the_clear(self) -> tuple[str, ...]:
+        """What the release shows of the original, in sentences; none where it was only parsed."""
+        return () if self.composition is None else self.composition.scope.in_the_clear
+
+    @property
     def objections(self) -> tuple[str, ...]:
         """Why the release should not be published, in a few words each; empty if it may be.
 

@@ -181,8 +181,8 @@ class Database:
     @contextmanager
     def _transaction(self, begin: str, end: str) -> Iterator[Connection]:
         with self.lock, self._told():
-            if self._connection is None and self._depth:
-                raise OSError("the connection was lost within a transaction")
+            if self._depth and (self._connection is None or not self._connection.in_transaction):
+                raise OSError("the transaction was lost")  # SQLite undoes all of it where a disk is full
             if self._connection is None:
                 self._connection = self._connect()
             self._depth += 1
@@ -421,9 +421,12 @@ def _no_url(why: str) -> UsageError:
 
 _databases: weakref.WeakSet[Database] = weakref.WeakSet()
 _forking: list[Database] = []
+_one_fork = threading.Lock()
+"""Held while a thread forks: two that wait for each other's databases would wait for ever."""
 
 
 def _before_fork() -> None:
+    _one_fork.acquire()
     _forking[:] = list(_databases)
     for each in _forking:
         each.lock.acquire()
@@ -433,6 +436,7 @@ def _before_fork() -> None:
 def _after_fork() -> None:
     while _forking:
         _forking.pop().lock.release()
+    _one_fork.release()
 
 
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

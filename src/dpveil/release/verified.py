@@ -14,7 +14,7 @@ from dpveil.noise.bits import SECURE, UNKNOWN
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
 from dpveil.release.found import passed_notes
 from dpveil.release.origins import stays
-from dpveil.release.words import bit_cautions, few_only, share, verdict
+from dpveil.release.words import bit_cautions, few_only, share, traces, verdict
 
 UNREAD: Final = "its C2PA manifest was not looked into, which needs pip install 'dpveil[c2pa]'"
 
@@ -77,6 +77,12 @@ class Verification:
         return self.status == "consistent" and not self.refused and not self.untrusted
 
     @property
+    def in_the_clear(self) -> tuple[str, ...]:
+        """What a consistent release shows of the original, in sentences."""
+        total = None if self.certificate is None else self.certificate.composition
+        return () if total is None or self.status != "consistent" else total.scope.in_the_clear
+
+    @property
     def objections(self) -> tuple[str, ...]:
         """Why the release may not be published, in a few words each."""
         return () if self.certificate is None else self.certificate.objections
@@ -89,6 +95,7 @@ class Verification:
             return ()
         known = stated.bits in (SECURE, SEEDED_BITS)
         notes = (*bit_cautions(stated.bits if known else UNKNOWN), *verdict(stated.composition))
+        notes += traces(stated.regions)
         if self.few_only:
             notes = (*notes, few_only(stated.composition))
         if stated.output and stated.output.manifest and not find_spec("c2pa"):

@@ -138,6 +138,12 @@ def _spread(codec: str) -> str:
     return PAGE_SPREAD if codec == "PDF" else SPREAD.format(codec)
 
 
+def traces(records: Sequence[RegionRecord]) -> tuple[str, ...]:
+    """Return the warnings about traces that a lossy source or its few colours left around regions."""
+    formats = dict.fromkeys(r.origin.grown_to for r in records if r.origin.escapes)
+    return tuple(_spread(codec) for codec in formats if codec)
+
+
 def bit_cautions(bits: str) -> tuple[str, ...]:
     """Return the warning about a kind of bit source; none for secure bits."""
     if bits == "secure":
@@ -165,7 +171,7 @@ def cautions(
     if pairs and not total.free:
         both = [r.origin.name for r in (paid[a], paid[b])]
         notes.append(OVERLAP.format(*both) + more)
-    notes += [_spread(c) for c in dict.fromkeys(r.origin.grown_to for r in records if r.origin.escapes) if c]
+    notes += traces(records)
     looked = list(dict.fromkeys((record.box.h, record.box.w) for record in records))[:sizes]
     noisy = {size: pure_noise(method, *size, channels) for size in looked}
     told = ((record.label, noisy.get((record.box.h, record.box.w))) for record in records)

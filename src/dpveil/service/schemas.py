@@ -130,7 +130,7 @@ class Release(BaseModel):
     image_url: str
     certificate_url: str
     expires: int = Field(description="Unix seconds.")
-    notes: list[str]
+    notes: list[str] = Field(description="Warnings, and how the photo was read; a plan says what stays.")
 
 
 class PaidRelease(Release):

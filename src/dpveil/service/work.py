@@ -107,7 +107,7 @@ def _release(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
     yield {"total": total, "covered": covered, "room": _room(planned)}, b""
     release: Release = planned.release()
     image, certificate = release.encoded(request.format)
-    text, notes = certificate.to_text().encode(), _notes(planned.remarks)
+    text, notes = certificate.to_text().encode(), _notes((*certificate.warnings, *planned.remarks))
     yield {"certificate": len(text), "format": request.format, "notes": notes}, text + image
 
 

@@ -138,7 +138,7 @@ class Worker:
 
     async def end(self) -> None:
         """Kill the process, whatever it does."""
-        self.child.process.kill()
+        self.child.kill()
         self._thread.shutdown(wait=False)
         await asyncio.to_thread(self.child.end)
 
