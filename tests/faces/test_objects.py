@@ -138,7 +138,7 @@ def test_certificates_whose_objects_are_others_are_inconsistent(photo: Photo) ->
         f"the region {smaller.in_words()} is not what was asked for, nor that grown to blocks"
     ]
     face = replace(record, origin=Origin("box", record.origin.finder))
-    assert problems(face) == [f"the region {face.in_words()} is no object, which was asked for"]
+    assert problems(face) == [f"the region {face.in_words()} is not the object that was asked for"]
     gone = replace(stated, regions=stated.regions[:-1], guarantees=stated.guarantees[:-1])
     text = f"the requested region object:{PLATE} is in no protected region"
     assert text in [*request_problems(gone, stated.output)]

@@ -129,11 +129,6 @@ KINDS = {
         "algorithmicMedia",
         "composite",
     ),
-    "attributes drawn and completed": (
-        {"attributes": "none", "gallery": "drawn", "inpainting": f"completion sha256:{ZEROS}"},
-        "trainedAlgorithmicMedia",
-        "compositeWithTrainedAlgorithmicMedia",
-    ),
 }
 
 
