@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpveil.assets import card_path, defaults
-from dpveil.assets.defaults import default_path
+from dpveil.assets import card_path, store
 from dpveil.assets.reference import Reference
+from dpveil.assets.store import default_path
 from dpveil.codecs import CODEC, load
 from dpveil.errors import UsageError
 from dpveil.faces import Latent
@@ -78,7 +78,7 @@ def test_defaults_are_found_where_it_is_installed(monkeypatch):
         assert default_path(name).name == f"{name}.safetensors"
     with pytest.raises(UsageError, match="the default nonsense of faces is not installed"):
         default_path("nonsense")
-    monkeypatch.setattr(defaults, "PACKAGE", "no_such_package_at_all")
+    monkeypatch.setattr(store, "PACKAGE", "no_such_package_at_all")
     with pytest.raises(UsageError) as refusal:
         default_path("pca")
     assert "pip install packages/dpveil-faces" in refusal.value.hint

@@ -79,7 +79,7 @@ def test_an_unknown_codec_is_named() -> None:
 
 @each
 def test_what_is_not_at_hand_says_how_to_name_it(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpveil.assets.defaults.PACKAGE", "no_such_package")
+    monkeypatch.setattr("dpveil.assets.store.PACKAGE", "no_such_package")
     with pytest.raises(
         ModelError, match=rf"the {kind.noun} with the hash {HASH[:12]}… is not available"
     ) as lost:

@@ -14,7 +14,7 @@ from PIL import Image
 
 from dpveil.bench.data import Dataset, check_readable, load
 from dpveil.bench.drawn import DRAWN, DrawnEye, DrawnItem, DrawnPlate, drawn
-from dpveil.bench.drawn.eyes import IRIS, texture
+from dpveil.bench.drawn.base import IRIS, texture
 from dpveil.bench.layouts import LAYOUTS, items_of
 from dpveil.bench.measuring import released
 from dpveil.bench.settings import Setting

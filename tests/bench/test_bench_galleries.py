@@ -12,15 +12,14 @@ import pytest
 from PIL import Image
 
 from dpveil.assets import Card
-from dpveil.assets.defaults import installed
 from dpveil.assets.reference import Reference
+from dpveil.assets.store import installed
 from dpveil.attacks import View, attack
 from dpveil.bench.check import again, left_out, repeated
-from dpveil.bench.data import Dataset, load
+from dpveil.bench.data import Dataset, load, split
 from dpveil.bench.galleries import GallerySetting
 from dpveil.bench.measuring import cells, released
 from dpveil.bench.portraits import Portraits
-from dpveil.bench.split import split
 from dpveil.bench.table import rows
 from dpveil.codecs import CODEC
 from dpveil.errors import DataError, InvalidParameter, UsageError

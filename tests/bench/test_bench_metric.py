@@ -11,12 +11,10 @@ from facespace_made import SIDE, codec
 from dpveil.attacks.matched import Matched
 from dpveil.attacks.pixels import PixelDiscriminant
 from dpveil.bench import measuring
-from dpveil.bench.apart import bound_of_photos
-from dpveil.bench.bounds import ANY, THESE, bound, bound_by_distances
+from dpveil.bench.bounds import ANY, THESE, bound, bound_by_distances, bound_of_photos
 from dpveil.bench.cells import Cell, parse
-from dpveil.bench.data import Dataset, load
+from dpveil.bench.data import Dataset, load, split
 from dpveil.bench.settings import Setting
-from dpveil.bench.split import split
 from dpveil.bench.table import rows
 from dpveil.cli import grid
 from dpveil.core.guarantee import Guarantee

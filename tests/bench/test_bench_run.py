@@ -26,13 +26,11 @@ from dpveil.attacks.restored import Restored
 from dpveil.attacks.vectors import VectorAttack
 from dpveil.bench.cells import PARTS, WHOLE, Cell, depends_on, key_of, parse
 from dpveil.bench.check import again, repeated
-from dpveil.bench.data import Dataset, load
-from dpveil.bench.items import Item
+from dpveil.bench.data import Dataset, Item, load, split
 from dpveil.bench.league import leagues
 from dpveil.bench.measuring import cells, released
 from dpveil.bench.run import CELLS, Job, compute, run
 from dpveil.bench.settings import Setting, Shown
-from dpveil.bench.split import split
 from dpveil.bench.table import STRONGEST, rows, strongest, to_csv, utility
 from dpveil.bench.times import FOLDER
 from dpveil.bench.utility import usable
@@ -472,7 +470,7 @@ from dpveil.attacks.restored import Restored
 from dpveil.bench.check import repeated
 from dpveil.bench.data import load
 from dpveil.bench.run import Job, run
-from dpveil.bench.items import Item
+from dpveil.bench.data import Item
 from dpveil.bench.settings import Setting, Shown
 from dpveil.mechanisms.pixel import Mosaic
 data = load(Path({data!r}))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpveil.attacks import attack, faces
-from dpveil.attacks.memo import Memo
+from dpveil.attacks.base import Memo
 from dpveil.bench.cells import Cell
 from dpveil.bench.check import again, left_out, repeated
 from dpveil.bench.data import load

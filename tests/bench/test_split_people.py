@@ -15,10 +15,9 @@ from dpveil.attacks import Background, Fitted, Scores, View, attack
 from dpveil.attacks.pixels import PixelDiscriminant
 from dpveil.bench.cells import APART, parse
 from dpveil.bench.check import repeated
-from dpveil.bench.data import PEOPLE, PHOTOS, Dataset, load
+from dpveil.bench.data import PEOPLE, PHOTOS, Dataset, load, split
 from dpveil.bench.measuring import cells
 from dpveil.bench.settings import Setting
-from dpveil.bench.split import split
 from dpveil.bench.table import rows
 from dpveil.errors import DataError, InvalidParameter, UsageError
 from dpveil.mechanisms.pixel import Fill, Mosaic

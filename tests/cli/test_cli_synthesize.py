@@ -17,7 +17,7 @@ from PIL import Image
 import dpveil.synthesis
 from dpveil.assets import save
 from dpveil.batch import interrupts
-from dpveil.bench.items import PhotoFile
+from dpveil.bench.data import PhotoFile
 from dpveil.bench.layouts import LAYOUTS, alone
 from dpveil.cli import synthesize_photos
 from dpveil.cli.synthesize_photos import Album
@@ -27,7 +27,7 @@ from dpveil.errors import InvalidParameter, PhotoError, UsageError
 from dpveil.io import encode, writing
 from dpveil.ledger import Reservation
 from dpveil.synthesis import Plan, Simulator
-from dpveil.synthesis import names as of_set
+from dpveil.synthesis import plan as of_set
 from dpveil.synthesis.plan import LEAST
 from dpveil.synthesis.saving import read_set
 from people_made import folder

@@ -18,7 +18,7 @@ from dpveil.cards.people import by_folder
 from dpveil.cards.totals import totals
 from dpveil.core.numbers import exact
 from dpveil.errors import BudgetRefused, CertificateError
-from dpveil.release.verified import Verification
+from dpveil.release.verification import Verification
 
 HONEST = {name: data for name, data in honest().items() if name != "copy"}
 NUMBERS = ("epsilon", "delta", "rho", "diameter")

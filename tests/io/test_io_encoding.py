@@ -10,7 +10,7 @@ from PIL import Image, JpegImagePlugin
 
 import dpveil.io as dio
 from dpveil.errors import InvalidParameter, OutputError, UnknownName
-from dpveil.io import encoding
+from dpveil.io import writing
 
 
 @pytest.mark.parametrize("fmt", ["png", "webp", "tiff", "bmp"])
@@ -91,6 +91,6 @@ def test_a_png_holds_its_levels_and_nothing_else(shape):
 
 
 def test_what_opencv_cannot_encode_is_one_clear_line(monkeypatch):
-    monkeypatch.setattr(encoding.cv2, "imencode", lambda *_: (False, None))
+    monkeypatch.setattr(writing.cv2, "imencode", lambda *_: (False, None))
     with pytest.raises(OutputError, match="2 × 3 pixels cannot be encoded as png"):
         dio.encode(picture(3, 2), "png")

@@ -447,7 +447,7 @@ def test_arguments_that_do_not_belong_together_are_refused(
 
 def test_a_copy_is_never_paid(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = ((), {"faces": dpveil.errors.NoRegion("none")})
-    monkeypatch.setattr("dpveil.release.sought.search", lambda *_: missing)
+    monkeypatch.setattr("dpveil.release.plan.search", lambda *_: missing)
     with pytest.raises(BudgetRefused, match="unprotected copy"):
         dpveil.obfuscate(PHOTO, "fill", if_none="copy", ledger=ledger, subject="album")
 

@@ -15,14 +15,14 @@ from scipy.stats import binom
 from dpveil.accounting.group import any_of
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPSamp
-from dpveil.mechanisms.pixel.dp_samp import intensities as intensities_module
-from dpveil.mechanisms.pixel.dp_samp import sampling
-from dpveil.mechanisms.pixel.dp_samp.intensities import (
+from dpveil.mechanisms.pixel import dp_samp as intensities_module
+from dpveil.mechanisms.pixel.dp_samp import (
     frequent_levels,
     histogram,
     intensities,
     k_means,
     most_shown,
+    sampling,
 )
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.pixel.methods.dp_samp import clipped

@@ -7,9 +7,9 @@ import pytest
 from scipy.interpolate import LinearNDInterpolator
 from scipy.spatial import Delaunay
 
-from dpveil.mechanisms.pixel.dp_samp import interpolate as module
+from dpveil.mechanisms.pixel import interpolation as module
 from dpveil.mechanisms.pixel.dp_samp import painting
-from dpveil.mechanisms.pixel.dp_samp.interpolate import interpolate
+from dpveil.mechanisms.pixel.interpolation import interpolate
 from dpveil.noise import backend
 
 unsafe = np.random.default_rng(5)

@@ -289,7 +289,7 @@ def test_pillow_takes_the_released_picture(channels):
 
 
 def test_a_notebook_never_keeps_an_unprotected_copy(monkeypatch):
-    monkeypatch.setattr("dpveil.release.sought.search", lambda *_: ((), {"faces": NoRegion("none")}))
+    monkeypatch.setattr("dpveil.release.plan.search", lambda *_: ((), {"faces": NoRegion("none")}))
     assert dpveil.obfuscate(ramp(8, 9), "fill", if_none="copy")._repr_png_() is None
 
 

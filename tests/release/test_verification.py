@@ -21,7 +21,7 @@ from dpveil.ledger import Limit
 from dpveil.regions import Finder
 from dpveil.release import verification
 from dpveil.release.quote import Quote
-from dpveil.release.requests import place_problems, request_problems
+from dpveil.release.verification import place_problems, request_problems
 
 
 class Nobody(Finder):

@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-FAKE, REAL = "fake_worker:serve", "dpveil.service.worker:serve"
+FAKE, REAL = "fake_worker:serve", "dpveil.service.work:serve"
 SETTINGS = {"method": "dp-pix", "epsilon": 20, "block": 8, "neighbourhood": 16, "regions": "8,8,32,24"}
 
 
@@ -94,8 +94,8 @@ def service(
 ) -> Iterator[tuple[Any, httpx.Client]]:
     """Run a service with one worker, or one that is a fake, in a thread; yield it and a client."""
     from dpveil.service import workers
-    from dpveil.service.limits import Limits
     from dpveil.service.run import Setup, build, running
+    from dpveil.service.settings import Limits
 
     chosen = Setup(**{"port": 0, "workers": 1, "limits": limits or Limits(), **setup})
     port: SimpleQueue[int] = SimpleQueue()

@@ -17,8 +17,8 @@ from dpveil.ledger import Ledger, Limit
 from dpveil.service.batching import MOST, Batches, Call, one_by_one
 from dpveil.service.budget import Budget
 from dpveil.service.keys import LOCAL
-from dpveil.service.limits import Limits
 from dpveil.service.problems import KeyReused
+from dpveil.service.settings import Limits
 from dpveil.service.store import DONE, KEPT, Store
 
 RELEASE = {"certificate": "{}", "notes": "[]", "format": "png", "sha256": "0"}

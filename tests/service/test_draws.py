@@ -16,11 +16,11 @@ from service_client import SETTINGS, photo, release, service, upload
 
 from dpveil.ledger import Ledger, Limit
 from dpveil.processes import Channel
-from dpveil.service import worker
+from dpveil.service import work
 from dpveil.service.budget import Budget
 from dpveil.service.jobs import Jobs
-from dpveil.service.limits import Limits
-from dpveil.service.metrics import Metrics
+from dpveil.service.log import Metrics
+from dpveil.service.settings import Limits
 from dpveil.service.store import MEMORY, Store
 from dpveil.service.workers import Pool
 
@@ -113,7 +113,7 @@ def test_a_worker_waits_for_a_word_only_where_a_ledger_pays(
     if word:
         Channel(heard, heard).send({"do": word})
     heard.seek(0)
-    worker.answer(Channel(heard, said))
+    work.answer(Channel(heard, said))
     said.seek(0)
     kinds = {"room": "plan", "certificate": "release", "done": "done"}
     got = []

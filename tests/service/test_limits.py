@@ -19,7 +19,7 @@ from service_client import release, service, several, upload
 
 from dpveil.errors import InvalidParameter, OutputError
 from dpveil.service.keys import Keys
-from dpveil.service.limits import MOST_PARALLEL, Limits
+from dpveil.service.settings import MOST_PARALLEL, Limits
 
 ASYNC = {"Prefer": "respond-async"}
 HERE = Path(__file__).parent

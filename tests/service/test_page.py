@@ -30,7 +30,7 @@ from dpveil.release.words import LOW
 from dpveil.service.keys import Keys
 from dpveil.service.page import files, planned
 from dpveil.service.page.offers import offers
-from dpveil.service.page.people import SAID
+from dpveil.service.page.planned import SAID
 
 STATIC = Path(files.__file__).parent / "static"
 MODULES = sorted(STATIC.glob("*.mjs"))

@@ -12,8 +12,8 @@ import pytest
 from service_client import photo, service, upload
 
 import dpveil
+from dpveil.core.envelope import Note
 from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.core.notes import Note
 from dpveil.core.origin import Origin
 from dpveil.core.region import Box, Region
 from dpveil.faces import heads
@@ -21,7 +21,7 @@ from dpveil.ledger import Ledger, Limit
 from dpveil.release import words
 from dpveil.release.origins import BOXES_ALONE
 from dpveil.service.keys import LOCAL, Caller
-from dpveil.service.page import people, planned
+from dpveil.service.page import planned
 from dpveil.service.page.account import MOST_PRICES, price_of, prices, told
 from dpveil.service.problems import BadRequest, Forbidden
 
@@ -203,7 +203,7 @@ def test_no_warning_on_the_page_names_a_command_or_a_setting() -> None:
         for name in re.findall(r"Note\([^)]*?\b([a-z_]+)=", path.read_text(encoding="utf-8"), re.DOTALL)
         if name != "share"  # of `format`
     }
-    assert named == {*people.ACTS}
+    assert named == {*planned.ACTS}
     few = costs(20, Relation("m-pixels", 16))
     place = Region(Box(1, 1, 9, 9), score=0.2)
     notes = [
@@ -216,14 +216,14 @@ def test_no_warning_on_the_page_names_a_command_or_a_setting() -> None:
         BOXES_ALONE,
     ]
     assert all(COMMANDS.search(note.told({}) if isinstance(note, Note) else note) for note in notes[:-1])
-    said = people.warnings(notes, few)["warnings"]
+    said = planned.warnings(notes, few)["warnings"]
     assert len(said) == len(notes)
     assert [text for text in said if COMMANDS.search(str(text))] == []
 
 
 def test_what_is_for_information_is_no_warning() -> None:
     sentences = [words.not_searched("face", 24), "something is wrong"]
-    assert people.warnings(sentences, None) == {
+    assert planned.warnings(sentences, None) == {
         "warnings": ["something is wrong"],
         "notes": ["faces below 24 pixels of height were not looked for"],
     }

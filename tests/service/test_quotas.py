@@ -17,9 +17,9 @@ from service_client import release, service, several, upload
 from dpveil.cli import run
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil.service.keys import KEY, LOCAL, Caller, Keys
-from dpveil.service.limits import MOST_PARALLEL, PARALLEL, Limits
 from dpveil.service.problems import TooMany
 from dpveil.service.quotas import Rates, Turns
+from dpveil.service.settings import MOST_PARALLEL, PARALLEL, Limits
 
 ASYNC = {"Prefer": "respond-async"}
 

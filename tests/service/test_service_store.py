@@ -13,8 +13,8 @@ import pytest
 
 from dpveil.errors import OutputError
 from dpveil.service.batching import Call
-from dpveil.service.limits import Limits
 from dpveil.service.problems import NotFound
+from dpveil.service.settings import Limits
 from dpveil.service.spare import COPIES, SLACK, Spare
 from dpveil.service.store import DONE, FAILED, MEMORY, Store
 

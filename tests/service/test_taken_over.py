@@ -11,7 +11,7 @@ import pytest
 from service_client import release, service, upload
 
 from dpveil.processes import Channel
-from dpveil.service.limits import MIB, Limits
+from dpveil.service.settings import MIB, Limits
 
 ENDED = "urn:dpveil:error:WorkerEnded"
 

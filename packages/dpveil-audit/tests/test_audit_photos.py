@@ -12,7 +12,7 @@ from dpveil.core.region import Box, Region
 from dpveil.faces import heads
 from dpveil.faces.geometry import fill as fill_file
 from dpveil.faces.geometry import recombine as recombine_function
-from dpveil.mechanisms.pixel import placement
+from dpveil.mechanisms.pixel import base
 from dpveil.noise import SeededBits
 from dpveil_audit.faces.growth import (
     KINDS,
@@ -110,7 +110,7 @@ def test_regions_that_do_not_grow_are_seen(monkeypatch: pytest.MonkeyPatch):
     gates = escape_gate, release_gate, stated_gate
     assert grown(MIDDLE, *gates) == set()
     monkeypatch.setattr(heads, "grow", lambda region, photo: region)
-    monkeypatch.setattr(placement, "grow", lambda region, photo: region)
+    monkeypatch.setattr(base, "grow", lambda region, photo: region)
     assert grown(MIDDLE, *gates) == {"escape", "release"}
     assert "hidden" in put(RecombinationCase(ONE, encoding=Encoding("4:2:0", 90)))
 

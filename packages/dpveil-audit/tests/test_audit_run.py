@@ -14,7 +14,7 @@ from dpveil.mechanisms import latent, scalar
 from dpveil.mechanisms.latent.base import STEPS
 from dpveil.mechanisms.pixel import TABLE as METHODS
 from dpveil.mechanisms.pixel import BitPlanes, DPPix, DPPixGaussian, MSEExponential, Snow, SSIMExponential
-from dpveil.mechanisms.pixel.cells import cell_areas
+from dpveil.mechanisms.pixel.base import cell_areas
 from dpveil.noise import SeededBits, laplace
 from dpveil_audit.faces import gallery_table
 from dpveil_audit.latent import case as latent_case

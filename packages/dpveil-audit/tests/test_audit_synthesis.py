@@ -10,7 +10,7 @@ import pytest
 
 from dpveil.accounting import zcdp_delta
 from dpveil.noise import SeededBits
-from dpveil.synthesis import evolution, plan, votes
+from dpveil.synthesis import plan, votes
 from dpveil.synthesis.plan import Plan
 from dpveil.synthesis.votes import REPLACED, UNIT
 from dpveil_audit.synthesis import (
@@ -63,7 +63,7 @@ def test_a_tally_without_a_bound_in_the_product_is_seen(monkeypatch: pytest.Monk
     def unbounded(choices, people, candidates):
         return UNIT * np.bincount(choices, minlength=candidates)
 
-    monkeypatch.setattr(evolution, "tally", unbounded)
+    monkeypatch.setattr(plan, "tally", unbounded)
     assert seen() == {"same"}
     assert "exact" in seen(VoteVersion(name="as now", tally=unbounded))
 
@@ -75,7 +75,7 @@ def test_a_round_without_noise_in_the_product_is_seen(monkeypatch: pytest.Monkey
         calls.append(1)
         return true if len(calls) % CASE.rounds == 0 else votes.noisy(true, variance, source)
 
-    monkeypatch.setattr(evolution, "noisy", sometimes)
+    monkeypatch.setattr(plan, "noisy", sometimes)
     assert seen() == {"same", "fit"}
 
 
@@ -84,7 +84,7 @@ def test_less_noise_in_the_product_is_seen(monkeypatch: pytest.MonkeyPatch, fact
     def quieter(true, variance, source):
         return votes.noisy(true, int(variance * factor), source)
 
-    monkeypatch.setattr(evolution, "noisy", quieter)
+    monkeypatch.setattr(plan, "noisy", quieter)
     assert "same" in seen(drawn=factor < 0.8)
     assert factor == 0.8 or "fit" in seen()
 

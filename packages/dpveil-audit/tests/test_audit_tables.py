@@ -13,7 +13,7 @@ import pytest
 
 from dpveil.mechanisms.scalar import Geometric, Laplace, TruncatedLaplace
 from dpveil.noise import SeededBits
-from dpveil.numbers import moments, naive_bayes, statistics, values
+from dpveil.numbers import naive_bayes, statistics
 from dpveil_audit import runner
 from dpveil_audit.numbers.learning import INTACT as INTACT_MODEL
 from dpveil_audit.numbers.learning import exact_gate as exact_model
@@ -128,7 +128,7 @@ def test_half_a_sensitivity_and_values_that_are_not_clipped_are_seen(monkeypatch
         patch.setattr(statistics, "_width", lambda allowed: width(allowed) / 2)
         assert "exact" in seen(CASE)
     assert not seen(CASE)
-    right = values.clipped
+    right = statistics.clipped
     monkeypatch.setattr(
         statistics, "clipped", lambda rows, *rest: [min(x, Fraction(1, 2)) for x in right(rows, *rest)]
     )
@@ -169,17 +169,17 @@ def test_replaced_records_that_are_charged_as_added_ones_are_seen(monkeypatch: p
 @pytest.mark.slow
 def test_features_that_are_not_clipped_and_a_reach_that_is_too_short_are_seen(monkeypatch):
     def unclipped(held, lower, upper):
-        return np.rint((held - lower) / (upper - lower) * moments.LEVELS).astype(np.int64)
+        return np.rint((held - lower) / (upper - lower) * naive_bayes.LEVELS).astype(np.int64)
 
     with monkeypatch.context() as patch:
         patch.setattr(naive_bayes, "encode", unclipped)
         assert {"same", "exact"} <= model_seen()
-    right = moments.Plan.spreads
+    right = naive_bayes.Plan.spreads
 
     def short(plan, means):
-        return right(plan, means)[0], np.full_like(means, moments.LEVELS // 2)
+        return right(plan, means)[0], np.full_like(means, naive_bayes.LEVELS // 2)
 
-    monkeypatch.setattr(moments.Plan, "spreads", short)
+    monkeypatch.setattr(naive_bayes.Plan, "spreads", short)
     assert {"same", "exact"} <= model_seen()
 
 

@@ -28,7 +28,7 @@ from dpveil.batch.shared import Shared
 from dpveil.batch.task import Task
 from dpveil.batch.workers import ENDED, TARGET, Call, Setup, heard, send
 from dpveil.core.certificate import Certificate
-from dpveil.core.covered import Covered
+from dpveil.core.region import Covered
 from dpveil.errors import DPVeilError, InvalidParameter
 from dpveil.io.received import without_blocking
 from dpveil.processes import Child

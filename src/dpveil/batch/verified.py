@@ -19,8 +19,7 @@ from dpveil.io.received import opened
 from dpveil.io.refused import COPY, LINK, Refused, Unread
 from dpveil.release.keys import trusted_keys
 from dpveil.release.pair import Pair
-from dpveil.release.verification import Trusted, verify_pair
-from dpveil.release.verified import Verification
+from dpveil.release.verification import Trusted, Verification, verify_pair
 
 ABSENT: Final = "the file does not exist"
 BARE: Final = "it has no certificate"

@@ -22,9 +22,9 @@ from dpveil.batch.report import Entry, Report
 from dpveil.batch.run import Run
 from dpveil.batch.shared import Shared
 from dpveil.batch.task import Task
-from dpveil.core.allocator import keep_freed
-from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee
+from dpveil.core.numbers import keep_freed
+from dpveil.core.region import Covered
 from dpveil.errors import DPVeilError, UsageError
 from dpveil.processes import Channel
 from dpveil.release.keys import PublicKey, SigningKey

@@ -11,7 +11,7 @@ from dpveil.cli import exits, say
 from dpveil.cli.command import Command
 from dpveil.cli.options import AsJson
 from dpveil.errors import InvalidParameter
-from dpveil.service.limits import PARALLEL
+from dpveil.service.settings import PARALLEL
 
 RATE: Final = 60
 SHOWN_ONCE: Final = "this key is shown once, and can be read nowhere again: keep it where its user gets it"

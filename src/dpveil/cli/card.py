@@ -97,7 +97,7 @@ def _check(folder: Path, out: Path, people: Text, column: Text) -> None:
     from dpveil.io import is_present
     from dpveil.io.folders import is_folder, is_link, real
     from dpveil.release.saving import SUFFIX
-    from dpveil.synthesis.names import NAME
+    from dpveil.synthesis.plan import NAME
 
     if not is_folder(folder) or is_link(folder):
         raise UsageError(f"{folder} is not a folder", hint="give a folder of releases, and no link to one")

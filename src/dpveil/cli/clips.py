@@ -184,7 +184,7 @@ def _tell(report: Report, clips: Sequence[Path]) -> None:
 
 
 def _release(run: ClipRun, task: Task, report: Report, progress: Progress) -> None:
-    from dpveil.core.notes import told
+    from dpveil.core.envelope import told
 
     try:
         entry = run.release(task, progress)

@@ -155,8 +155,7 @@ def evaluate_command(
 
 def _sets(folders: Sequence[Path], people: int | None, photos: int | None, divided: str) -> list[Dataset]:
     """Return the data sets; raises `UsageError` for those that cannot be split, and two of one name."""
-    from dpveil.bench.data import SPLITS, load
-    from dpveil.bench.split import split
+    from dpveil.bench.data import SPLITS, load, split
 
     if divided not in SPLITS:
         raise UsageError(f"--split {divided} is none", hint=" or ".join(SPLITS))

@@ -169,9 +169,9 @@ def _galleries(
 
 def _gallery(asked: Asked, name: str, k: str, sets: Sequence[Dataset]) -> AnySetting:
     """Return a setting of k-same; raises `UsageError` for photos that do not fit and for missing files."""
+    from dpveil.bench.data import split
     from dpveil.bench.galleries import METHODS as GALLERIES
     from dpveil.bench.galleries import GallerySetting
-    from dpveil.bench.split import split
 
     codec = asked.codec if GALLERIES[name].coded else None
     one = GallerySetting.of(name, number(k), codec=codec, releases=asked.releases)  # type: ignore[arg-type]

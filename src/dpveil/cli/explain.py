@@ -62,7 +62,7 @@ def explain_command(
     """
     from dpveil.io import read
     from dpveil.release.explain import explain
-    from dpveil.release.planned import size_of
+    from dpveil.release.plan import size_of
 
     if photo is not None:
         if size is not None or plot is not None:
@@ -122,9 +122,8 @@ def _of_photo(context: typer.Context, photo: Photo, method: Method, regions: Cho
 
     Returns the number of regions.
     """
-    from dpveil.core.notes import Aside, told
-    from dpveil.release.plan import plan
-    from dpveil.release.planned import largest_region, plan_json
+    from dpveil.core.envelope import Aside, told
+    from dpveil.release.plan import largest_region, plan, plan_json
 
     planned = plan(photo, method, regions=regions.finders([method.regions]))
     quote = planned.quote

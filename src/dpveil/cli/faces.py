@@ -123,7 +123,7 @@ class _Look:
         """
         from dpveil.cli.preview import Shown
         from dpveil.core.region import Region
-        from dpveil.release.overlooked import doubtful
+        from dpveil.release.found import doubtful
         from dpveil.release.plan import plan
 
         detected = finder.detect(photo, numbered.order)

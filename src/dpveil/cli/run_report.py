@@ -19,8 +19,8 @@ from dpveil.batch.report import (
     Report,
 )
 from dpveil.cli import exits, say
+from dpveil.core.envelope import Aside, Caution, Unfinished
 from dpveil.core.guarantee import Guarantee, counted
-from dpveil.core.notes import Aside, Caution, Unfinished
 from dpveil.errors import BudgetRefused, DPVeilError, OutputError, PhotoError, TooWeak
 from dpveil.io.names import shown
 from dpveil.release.words import worth

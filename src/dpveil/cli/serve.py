@@ -13,7 +13,7 @@ from dpveil.cli.key import opened
 from dpveil.cli.ledger_words import place_of
 from dpveil.cli.options import Text
 from dpveil.errors import UsageError
-from dpveil.service.limits import Limits
+from dpveil.service.settings import Limits
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger

@@ -207,7 +207,7 @@ def _tell(
     """
     from dpveil.core.guarantee import counted
     from dpveil.io.names import shown
-    from dpveil.synthesis.names import SHEET
+    from dpveil.synthesis.plan import SHEET
 
     plan = certificate.plan
     for text in failed[:10]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from jaxtyping import Int64
 
-from dpveil.bench.items import Item
+from dpveil.bench.data import Item
 from dpveil.bench.layouts import LAYOUTS, SUFFIXES, Layout, alone, everywhere, items_of, layout_of
 from dpveil.bench.shards import ShardPhoto
 from dpveil.cards.people import alike, by_table, headcount, name_of
@@ -26,7 +26,7 @@ from dpveil.io.folders import real, walk
 from dpveil.io.names import quoted, shown
 from dpveil.mechanisms.placement import Image
 from dpveil.regions.detectors import choose
-from dpveil.synthesis.names import NAME
+from dpveil.synthesis.plan import NAME
 
 if TYPE_CHECKING:
     from dpveil.synthesis import Plan, Simulator

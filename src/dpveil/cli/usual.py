@@ -168,7 +168,7 @@ def tell_costs(method: Method, faces: int, *, of: int = 1) -> None:
 
 def tell_drawn(method: Method) -> None:
     """Say that heads are drawn, and why, where they are."""
-    from dpveil.assets.defaults import FILES
+    from dpveil.assets.store import FILES
 
     if getattr(method, "figures", False):
         say.note(DRAWN.format(files=FILES))

@@ -15,7 +15,7 @@ from dpveil.errors import INTACT, PhotoError
 
 if TYPE_CHECKING:
     from dpveil.release.keys import PublicKey
-    from dpveil.release.verified import Verification
+    from dpveil.release.verification import Verification
 
 WORDS = {
     "inconsistent": "INCONSISTENT",
@@ -167,7 +167,7 @@ def results(
     """
     from dpveil.cli.verify_set import of_a_set
     from dpveil.release.saving import image_path
-    from dpveil.release.verified import Verification
+    from dpveil.release.verification import Verification
     from dpveil.verifying import verify, verify_each
 
     for made in sets:
@@ -220,7 +220,7 @@ def _entry(result: Verification) -> dict[str, Any]:
     from dpveil.cli.verify_words import promise
     from dpveil.io.document import PDF
     from dpveil.release.saving import certificate_path
-    from dpveil.synthesis.names import NAME
+    from dpveil.synthesis.plan import NAME
     from dpveil.verifying import SetVerification
 
     certificate, document = result.certificate, result.inside

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dpveil.release.verified import Verification
+    from dpveil.release.verification import Verification
 
 KEEP_APART = "they may be originals, so keep them apart from what you publish"
 UNPUBLISHABLE = "nothing here is publishable, although it is what its certificate says"

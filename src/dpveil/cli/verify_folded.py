@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from dpveil.core.guarantee import counted
 
 if TYPE_CHECKING:
-    from dpveil.release.verified import Verification
+    from dpveil.release.verification import Verification
 
 SHOWN: Final = 3
 """Most files of a folder without a certificate that have a line of their own."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from dpveil.cli import say
 
 if TYPE_CHECKING:
-    from dpveil.release.verified import Verification
+    from dpveil.release.verification import Verification
 
 MOST_LINES: Final = 10
 """Most problems in one file that have a line."""

@@ -14,7 +14,7 @@ def split(outputs: Iterable[Path]) -> tuple[list[Path], list[Path]]:
 
     What lies in a set belongs to it: `verified` reports whatever its certificate does not list.
     """
-    from dpveil.synthesis.names import NAME
+    from dpveil.synthesis.plan import NAME
     from dpveil.synthesis.saving import is_set
 
     sets: dict[Path, None] = {}
@@ -33,7 +33,7 @@ def split(outputs: Iterable[Path]) -> tuple[list[Path], list[Path]]:
 def below(folder: Path) -> list[Path]:
     """Return the data sets below a folder, without those that lie in another one."""
     from dpveil.io.folders import is_folder, is_link, walk
-    from dpveil.synthesis.names import NAME
+    from dpveil.synthesis.plan import NAME
 
     found: dict[Path, None] = {}
     for path, _ in walk(folder, hidden=True) if is_folder(folder) and not is_link(folder) else ():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dpveil.release.verified import Verification
+    from dpveil.release.verification import Verification
 
 
 def called(result: Verification) -> str:

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
-from dpveil.assets.defaults import FILES
 from dpveil.assets.reference import AssetField, Reference
+from dpveil.assets.store import FILES
 from dpveil.codecs import CODEC, Codec
 from dpveil.codecs.statistics import Codes
 from dpveil.core.guarantee import Guarantee

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee
+from dpveil.core.region import Covered
 from dpveil.errors import InvalidParameter, LedgerError, ReservationLost, UsageError
 from dpveil.io.names import shown
 from dpveil.ledger import kept_head

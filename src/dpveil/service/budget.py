@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.core.certificate import parse_guarantee
-from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json
+from dpveil.core.region import Covered
 from dpveil.errors import AlreadyPaid, BudgetRefused, DPVeilError, RegionsDiffer, UsageError, nearest
 from dpveil.ledger.account import Account, Paid, limit_json
 from dpveil.ledger.amounts import Cost, Total

@@ -28,8 +28,7 @@ from dpveil.service import log
 from dpveil.service.batching import Batches
 from dpveil.service.budget import Budget
 from dpveil.service.keys import Caller
-from dpveil.service.limits import MOST_NOTES, Limits
-from dpveil.service.metrics import Metrics
+from dpveil.service.log import Metrics
 from dpveil.service.problems import (
     Busy,
     Conflict,
@@ -42,6 +41,7 @@ from dpveil.service.problems import (
     status_of,
 )
 from dpveil.service.quotas import Share, Turns
+from dpveil.service.settings import MOST_NOTES, Limits
 from dpveil.service.store import FAILED, WORKING, Result, Store
 from dpveil.service.workers import Pool, Worker
 

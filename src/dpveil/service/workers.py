@@ -14,12 +14,12 @@ from typing import Any, Final
 from dpveil.errors import DPVeilError, OutputError
 from dpveil.processes import Child
 from dpveil.service import log
-from dpveil.service.limits import Limits
 from dpveil.service.problems import Busy, WorkerEnded, refusal
+from dpveil.service.settings import Limits
 
 Message = tuple[dict[str, Any], bytes]
 """What is told, and the bytes that go with it: a photo, or a release."""
-TARGET: Final = "dpveil.service.worker:serve"
+TARGET: Final = "dpveil.service.work:serve"
 """What a worker runs."""
 USUAL: Final = (os.cpu_count() or 1) + 1
 """Workers that keep all cores busy: one more than these, as a worker waits while a release is paid for."""

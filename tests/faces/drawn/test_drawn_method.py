@@ -14,7 +14,7 @@ from people import person
 
 import dpveil
 from dpveil import Photo
-from dpveil.assets import defaults
+from dpveil.assets import store
 from dpveil.assets.reference import Reference
 from dpveil.catalogue import stated
 from dpveil.core.region import Box
@@ -59,7 +59,7 @@ def nothing(**more: Any) -> Attributes:
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the package dpveil-faces."""
-    monkeypatch.setattr(defaults, "PACKAGE", "no_such_package")
+    monkeypatch.setattr(store, "PACKAGE", "no_such_package")
 
 
 @pytest.fixture

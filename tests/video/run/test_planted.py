@@ -19,7 +19,7 @@ from dpveil.batch import Choices, Task
 from dpveil.batch.state import State as Remembered
 from dpveil.errors import ClipError, OutputError
 from dpveil.mechanisms.pixel import Fill
-from dpveil.release.asked import chosen
+from dpveil.release.plan import chosen
 from dpveil.video import containers, obfuscating, rendering
 from dpveil.video.joining import join
 from dpveil.video.left import PLAN, left_plan

@@ -28,7 +28,7 @@ from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.landmarks import Landmarks, Predictor
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix, Fill
-from dpveil.release.asked import chosen
+from dpveil.release.plan import chosen
 from dpveil.video import begun, possible, reading, rendering
 from dpveil.video.audio import Sound
 from dpveil.video.begun import WORDS

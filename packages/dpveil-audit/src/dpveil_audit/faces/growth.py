@@ -15,7 +15,7 @@ from dpveil.mechanisms.pixel import DPPix, Fill
 from dpveil.mechanisms.pixel.base import PixelMethod
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.regions.grow import grow
-from dpveil.release.pipeline import obfuscate
+from dpveil.release.plan import obfuscate
 from dpveil.release.saving import Release
 from dpveil.release.words import TRACES
 from dpveil_audit.engine import Bits, Finding, Gate, Level, Variant, counted

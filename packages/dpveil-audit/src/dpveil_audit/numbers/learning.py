@@ -17,7 +17,7 @@ from dpveil.core.numbers import exact
 from dpveil.mechanisms.scalar import TABLE, Geometric, Laplace, ScalarMechanism
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.numbers import PrivateGaussianNB
-from dpveil.numbers.moments import LEVELS, Deviations, Moments, Plan, mean_codes
+from dpveil.numbers.naive_bayes import LEVELS, Deviations, Moments, Plan, mean_codes
 from dpveil_audit.distributions import finite_distribution, laplace_distribution
 from dpveil_audit.engine import (
     Drawn,

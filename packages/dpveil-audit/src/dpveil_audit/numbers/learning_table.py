@@ -13,7 +13,7 @@ import numpy as np
 from dpveil.errors import DPVeilError
 from dpveil.mechanisms.scalar import Laplace
 from dpveil.noise.bits import BitSource
-from dpveil.numbers.moments import LEVELS, Codes, Ints, Moments, Plan, Shares, mean_codes
+from dpveil.numbers.naive_bayes import LEVELS, Codes, Ints, Moments, Plan, Shares, mean_codes
 from dpveil_audit.engine import BY_LAW, Audit, Gate, drawing
 from dpveil_audit.numbers.learning import (
     CENTRES,

@@ -13,8 +13,7 @@ from jaxtyping import Float64
 
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import BitPlanes
-from dpveil.mechanisms.pixel.bit_planes.haar import padded
-from dpveil.mechanisms.pixel.bit_planes.planes import MOST, Band, Plane
+from dpveil.mechanisms.pixel.bit_planes import MOST, Band, Plane, padded
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import TOTAL
 from dpveil_audit.engine import BY_LAW

@@ -19,8 +19,7 @@ from jaxtyping import Float64, Int64
 from scipy import special
 
 from dpveil.mechanisms.pixel import DCTGaussian
-from dpveil.mechanisms.pixel.dct.plan import Plan, reach_of
-from dpveil.mechanisms.pixel.dct.transform import UNIT
+from dpveil.mechanisms.pixel.dct_gaussian import UNIT, Plan, reach_of
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import discrete_gaussian
 from dpveil_audit.engine import BY_DRAWS, BY_LAW

@@ -10,7 +10,7 @@ from typing import Final
 
 from dpveil.accounting.laplace import laplace_scale, merged
 from dpveil.mechanisms.pixel import DPPix
-from dpveil.mechanisms.pixel.cells import fullest_cells
+from dpveil.mechanisms.pixel.base import fullest_cells
 from dpveil_audit.divergence import LAPLACE
 from dpveil_audit.pixel.case import Case, Drawn, Level, Size, Version
 from dpveil_audit.pixel.gates import MethodAudit

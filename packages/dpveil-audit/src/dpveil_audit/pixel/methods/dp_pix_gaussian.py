@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from dpveil.mechanisms.pixel import DPPixGaussian
-from dpveil.mechanisms.pixel.cells import fullest_cells
+from dpveil.mechanisms.pixel.base import fullest_cells
 from dpveil_audit.divergence import GAUSSIAN
 from dpveil_audit.pixel.case import Case, Drawn, Level, Size, Version
 from dpveil_audit.pixel.gates import COMPUTED, MethodAudit

@@ -21,8 +21,8 @@ from jaxtyping import Bool, Float64, Int64, UInt64
 from dpveil.accounting.group import any_of
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPSamp
-from dpveil.mechanisms.pixel.dp_samp.intensities import histogram, intensities
-from dpveil.mechanisms.pixel.dp_samp.interpolate import interpolate
+from dpveil.mechanisms.pixel.dp_samp import histogram, intensities
+from dpveil.mechanisms.pixel.interpolation import interpolate
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import discrete_laplace
 from dpveil_audit.distributions import laplace_distribution

@@ -17,7 +17,7 @@ from jaxtyping import Float64, Int64
 from scipy import stats
 
 from dpveil.mechanisms.pixel import DPSVD
-from dpveil.mechanisms.pixel.dp_svd.spectrum import leading_triples
+from dpveil.mechanisms.pixel.dp_svd import leading_triples
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import discrete_gaussian
 from dpveil.noise.laplace import discrete_laplace

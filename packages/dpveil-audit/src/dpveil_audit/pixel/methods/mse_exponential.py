@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 
 from dpveil.mechanisms.pixel import MSEExponential
-from dpveil.mechanisms.pixel.cells import cell_levels, spread
-from dpveil.mechanisms.pixel.mse.law import shown_levels
+from dpveil.mechanisms.pixel.base import cell_levels, spread
+from dpveil.mechanisms.pixel.mse_exponential import shown_levels
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import TOTAL
 from dpveil_audit.pixel.case import Case, Drawn, Level, Size, Version, wrong

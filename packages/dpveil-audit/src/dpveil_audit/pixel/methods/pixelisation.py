@@ -20,7 +20,7 @@ from jaxtyping import Float64, Int64, UInt8
 
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
-from dpveil.mechanisms.pixel.cells import cell_areas, cell_sums, mean_levels, spread
+from dpveil.mechanisms.pixel.base import cell_areas, cell_sums, mean_levels, spread
 from dpveil.noise.bits import BitSource
 from dpveil_audit.divergence import Move, NoiseKind
 from dpveil_audit.engine import BY_DRAWS, BY_LAW
