@@ -26,7 +26,8 @@ from dpveil.attacks.restored import Restored
 from dpveil.attacks.vectors import VectorAttack
 from dpveil.bench.cells import PARTS, WHOLE, Cell, depends_on, key_of, parse
 from dpveil.bench.check import again, repeated
-from dpveil.bench.data import Dataset, Item, load, split
+from dpveil.bench.data import Dataset, load, split
+from dpveil.bench.items import Item
 from dpveil.bench.league import leagues
 from dpveil.bench.measuring import cells, released
 from dpveil.bench.run import CELLS, Job, compute, run
