@@ -175,14 +175,14 @@ FULL = "CREATE TEMP TRIGGER full BEFORE INSERT ON images BEGIN SELECT RAISE(FAIL
 def test_a_full_disk_is_noticed_before_anything_is_paid(
     ledger: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dpveil.service import spare
+    from dpveil.service import store
 
     def full(*_: int) -> None:
         raise OSError(errno.ENOSPC, "no space left on device")
 
     with service(fake=True, ledger=ledger, results=tmp_path / "results.db") as (made, client):
         with monkeypatch.context() as patch:
-            patch.setattr(spare.os, "posix_fallocate", full)
+            patch.setattr(store.os, "posix_fallocate", full)
             for _ in range(3):
                 answer = post(client, "a")
                 assert (answer.status_code, kind(answer)) == (503, "NotKept")

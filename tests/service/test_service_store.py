@@ -12,11 +12,9 @@ from typing import Any
 import pytest
 
 from dpveil.errors import OutputError
-from dpveil.service.batching import Call
 from dpveil.service.problems import NotFound
 from dpveil.service.settings import Limits
-from dpveil.service.spare import COPIES, SLACK, Spare
-from dpveil.service.store import DONE, FAILED, MEMORY, Store
+from dpveil.service.store import COPIES, DONE, FAILED, MEMORY, SLACK, Spare, Store
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -212,15 +210,12 @@ def test_room_that_was_spent_is_the_next_ones(tmp_path: Path, monkeypatch: pytes
     """It is set aside once, and given back where nothing is held any more."""
     spare = Spare(tmp_path)
     spare.hold("a", 1000)
-    assert not spare.has("b", 1000)
     spare.spend("a")
     asked: list[int] = []
     monkeypatch.setattr(os, "posix_fallocate", lambda _, start, more: asked.append(start + more))
-    assert spare.has("b", 1000)
     spare.hold("b", 1000)
     spare.hold("b", 1000)
     assert not asked
-    assert not spare.has("b", 1001)
     spare.hold("c", 1)
     assert asked == [COPIES * 1001 + 2 * SLACK]
     spare.free("c")
@@ -228,9 +223,8 @@ def test_room_that_was_spent_is_the_next_ones(tmp_path: Path, monkeypatch: pytes
     spare.close()
 
 
-@pytest.mark.parametrize("grouped", [True, False])
 def test_on_a_full_disk_a_release_takes_the_room_that_is_held(
-    tmp_path: Path, grouped: bool, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SQLite has no page left before that; what is held for others stays held."""
     store = Store(tmp_path / "results", Limits())
@@ -247,32 +241,9 @@ def test_on_a_full_disk_a_release_takes_the_room_that_is_held(
 
     monkeypatch.setattr(store._spare, "free", freed)
     release = {"certificate": "", "notes": "", "format": "png", "sha256": "0"}
-    kept_ = Call(store.keep, (ids[0], release, bytes(300_000)))
-    store.together([kept_, Call(store.find, ("a", ids[1]))] if grouped else [kept_])
-    assert kept_.error is None
+    store.keep(ids[0], release, bytes(300_000))
     assert store.show(ids[0]).state == DONE
     assert [*store._spare._held] == [ids[1]]
-    store.close()
-
-
-def test_a_release_that_is_not_committed_yet_keeps_its_room(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In a group, another release finds no room, and is not paid for, rather than that of the first one."""
-    store = Store(tmp_path / "results", Limits())
-    ids = [store.begin("a", None, b"")[0].id for _ in range(2)]
-    store.hold(ids[0], 1000)
-
-    def full(*_: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "posix_fallocate", full)
-    release = {"certificate": "", "notes": "", "format": "png", "sha256": "0"}
-    calls = [Call(store.keep, (ids[0], release, b"image")), Call(store.hold, (ids[1], 1000))]
-    store.together(calls)
-    assert [type(call.error) for call in calls] == [type(None), OSError]
-    assert store._spare._held == {}
-    store.hold(ids[1], 1000)  # after the commit it is the next one's
     store.close()
 
 
