@@ -210,17 +210,6 @@ def test_after_a_release_that_could_not_be_kept_none_is_paid_before_a_write_succ
         assert spent(ledger) == 2
 
 
-def test_a_loss_says_its_cause(both: Any, ledger: Any) -> None:
-    made, client = both
-    assert "is lost, as its worker ended: nothing" in post(client, "a", draw="end").json()["title"]
-
-    def stored(*_: Any) -> None:
-        raise LedgerError("the disk is full")
-
-    made.jobs.budget.stored = stored
-    assert "as the ledger could not note its file" in post(client, "a").json()["title"]
-
-
 def test_what_cannot_be_paid_is_not_held(both: Any, ledger: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any) -> None:
         raise LedgerError("the ledger is locked")

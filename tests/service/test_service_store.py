@@ -93,30 +93,6 @@ def taken(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.iterdir())
 
 
-def test_what_failed_gives_its_room_on_the_disk_back(tmp_path: Path) -> None:
-    store = Store(tmp_path / "results", Limits())
-    made, _ = store.begin("alice", None, b"")
-    store.hold(made.id, 1000)
-    store.fail(made.id, "problem")
-    assert store._spare._held == {}
-    store.close()
-
-
-def test_room_is_held_for_each_and_given_back_once(tmp_path: Path) -> None:
-    spare = Spare(tmp_path)
-    for name in ("a", "b"):
-        spare.hold(name, 1000)
-    spare.free("a")
-    spare.free("a")
-    assert os.fstat(spare._file.fileno()).st_size == COPIES * 1000 + SLACK  # type: ignore[union-attr]
-    spare.hold("c", 5)
-    for name in ("b", "c", "none"):
-        spare.free(name)
-    assert os.fstat(spare._file.fileno()).st_size == 0  # type: ignore[union-attr]
-    assert not [*tmp_path.iterdir()]
-    spare.close()
-
-
 def test_the_file_does_not_tell_what_was_sent_without_a_key(tmp_path: Path) -> None:
     """Whoever has the file, with its secret, cannot confirm a guess of photo and settings."""
     store = Store(tmp_path / "results", Limits())
@@ -188,22 +164,6 @@ def test_another_database_is_left_as_it_is(tmp_path: Path, statements: str) -> N
         Store(path, Limits())
     assert path.read_bytes() == before
     assert [*tmp_path.iterdir()] == [path]
-
-
-def test_an_empty_file_is_taken(tmp_path: Path) -> None:
-    (tmp_path / "results").touch()
-    for _ in range(2):
-        Store(tmp_path / "results", Limits()).close()
-
-
-def test_a_system_that_sets_no_room_aside_releases_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delattr(os, "posix_fallocate")
-    spare = Spare(tmp_path)
-    spare.hold("one", 1 << 20)
-    spare.free("one")
-    spare.close()
 
 
 def test_room_that_was_spent_is_the_next_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,21 +238,3 @@ def test_results_that_expired_leave_room(store: Store) -> None:
     assert not store.has_room(50)
     store.make_room(50)
     assert store.has_room(50)
-
-
-def test_what_is_quick_waits_for_no_disk(tmp_path: Path) -> None:
-    store, on_disk = Store(MEMORY, Limits()), Store(tmp_path / "results", Limits())
-    made = on_disk.begin("a", None, b"")[0]
-    assert store.is_quick(store.begin, "a", None, b"")
-    assert store.is_quick(store.keep, "a", {}, bytes(9_000_000))  # it is not copied
-    assert not store.is_quick(store.sweep)
-    assert not store.is_quick(store.unfinished)  # results and their jobs begin in one order
-    assert not on_disk.is_quick(on_disk.begin, "a", None, b"")
-    assert not on_disk.is_quick(on_disk.hold, made.id, 10)
-    on_disk.hold(made.id, 10)
-    on_disk._spare.spend(made.id)
-    assert on_disk.is_quick(on_disk.hold, "next", 10)
-    on_disk._doubted = True
-    assert not on_disk.is_quick(on_disk.hold, "next", 10)
-    on_disk.close()
-    store.close()
