@@ -18,7 +18,7 @@ import numpy as np
 from make_plots import WARM, axes, png
 
 from dpveil.batch.state import MOST_BYTES
-from dpveil.cli.curve import INK, LINE
+from dpveil.cli.plots import INK, LINE
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
 SMALL = "64 × 64, dp-pix"

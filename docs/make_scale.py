@@ -16,7 +16,7 @@ from make_costs import plain, table
 from make_plots import WARM, png
 from matplotlib.figure import Figure
 
-from dpveil.cli.curve import INK, LINE, SOFT
+from dpveil.cli.plots import INK, LINE, SOFT
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
 FAMILIES = {"--jobs": (INK, "s"), "Ray": (LINE, "o")}

@@ -21,7 +21,7 @@ import dpveil
 from dpveil.batch import Choices, Report, plan_tasks, release_all, verify_inside
 from dpveil.batch.pages import ALL, Scan, is_document
 from dpveil.cli import run
-from dpveil.cli.documents import check_documents
+from dpveil.cli.obfuscate import check_documents
 from dpveil.cli.run_report import exit_code
 from dpveil.core.envelope import sealed
 from dpveil.core.origin import Origin

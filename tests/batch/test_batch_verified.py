@@ -16,8 +16,8 @@ from shards_made import Given, held, link, picture, released, shard
 
 from dpveil.batch import held as batch_held
 from dpveil.batch import verify_inside
-from dpveil.cli import entries, run
-from dpveil.cli import verify_inside as lines
+from dpveil.cli import run, say
+from dpveil.cli import verify as lines
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.errors import UnknownName
 from dpveil.ledger import Ledger, Limit
@@ -224,7 +224,7 @@ def test_many_members_take_little_memory_and_few_lines(
     code, out, _ = cli(capsys, "a.tar")
     assert (code, out.count("\n")) == (1, lines.MOST_LINES + 1)
     assert "and 1,991 other problems in a.tar: --json has all of them" in out
-    monkeypatch.setattr(entries, "IN_MEMORY", 1000)
+    monkeypatch.setattr(say, "IN_MEMORY", 1000)
     code, out, _ = cli(capsys, "a.tar", "--json")
     told = json.loads(out)
     assert (code, told["verified"], len(told["failed"])) == (1, [], 2001)

@@ -18,7 +18,7 @@ from dpveil.bench.data import Dataset, load
 from dpveil.bench.settings import Setting
 from dpveil.bench.split import split
 from dpveil.bench.table import rows
-from dpveil.cli import grid
+from dpveil.cli import compare
 from dpveil.core.guarantee import Guarantee
 from dpveil.errors import InvalidParameter
 from dpveil.faces import Latent
@@ -195,8 +195,8 @@ def test_promises_that_differ_have_no_bound_in_common(data: Dataset, monkeypatch
 
 def test_the_command_takes_a_metric_and_refuses_one_that_no_method_has() -> None:
     own = {"epsilon": "3", "metric": "chord", "codec": f"pca 100 sha256:{64 * '0'}", "block": 8}
-    promised = grid.one("latent", own).guarantee(**SIZE)
+    promised = compare.one("latent", own).guarantee(**SIZE)
     assert (promised.kind, promised.epsilon, promised.diameter) == ("metric", 3, 2)
-    choice = grid.Choice(("dp-pix",), ("1",), (16,), None, 8, metric="chord")
+    choice = compare.Choice(("dp-pix",), ("1",), (16,), None, 8, metric="chord")
     with pytest.raises(InvalidParameter, match="is taken by no method"):
-        grid.lines(choice, every=False)
+        compare.lines_of(choice, every=False)

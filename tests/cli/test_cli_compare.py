@@ -12,8 +12,7 @@ import pytest
 from PIL import Image
 
 from dpveil.catalogue import DEFAULT
-from dpveil.cli.compare_sheet import NOT_PRIVATE
-from dpveil.cli.grid import USUAL, Choice, lines, neighbourhoods
+from dpveil.cli.compare import NOT_PRIVATE, USUAL, Choice, lines_of, neighbourhoods_of
 from dpveil.cli.sheet import ALARM, Row, Section, Sheet, Tile, draw_sheet, page_size
 from dpveil.core.registry import METHODS
 from dpveil.errors import InvalidParameter, UnknownName
@@ -218,7 +217,7 @@ def choice(**changes):
 
 def test_delta_goes_to_those_that_need_it_or_to_all_where_chosen():
     names = ("dp-pix", "dp-pix-gaussian")
-    made, notes = lines(choice(names=names), every=True)
+    made, notes = lines_of(choice(names=names), every=True)
     assert notes == []
     assert [(line.name, line.neighbourhood) for line in made] == [
         (DEFAULT, None),
@@ -226,7 +225,7 @@ def test_delta_goes_to_those_that_need_it_or_to_all_where_chosen():
     ]
     assert made[1].methods[0] == DPPix(epsilon=1, block=16, neighbourhood=256)
     assert made[4].methods[1] == DPPixGaussian(epsilon=5, delta="1e-6", block=16)
-    chosen, _ = lines(choice(names=names, delta="1e-9"), every=True)
+    chosen, _ = lines_of(choice(names=names, delta="1e-9"), every=True)
     assert chosen[1].methods[0] == DPPix(epsilon=1, delta="1e-9", block=16, neighbourhood=256)
     assert chosen[4].methods[1] == DPPixGaussian(epsilon=5, delta="1e-9", block=16)
 
@@ -255,37 +254,37 @@ def test_a_new_method_needs_no_edit_here(monkeypatch):
 
     monkeypatch.setitem(METHODS.rows, "fixed", Fixed)
     monkeypatch.setitem(METHODS.rows, "demanding", Demanding)
-    made, notes = lines(choice(names=("fixed", "demanding", "dp-pix")), every=True)
+    made, notes = lines_of(choice(names=("fixed", "demanding", "dp-pix")), every=True)
     assert [line.name for line in made] == [DEFAULT, "fixed", "dp-pix", "dp-pix"]
     assert [method.epsilon for method in made[1].methods] == ["1", "5"]
     assert notes == ["demanding is left out: rank is missing: give it a value"]
     with pytest.raises(InvalidParameter, match="rank"):
-        lines(choice(names=("demanding",)), every=False)
+        lines_of(choice(names=("demanding",)), every=False)
 
 
 def test_names_and_neighbourhoods_are_checked():
-    assert neighbourhoods(["all", "16", " 256 ", "16"]) == (None, 16, 256)
+    assert neighbourhoods_of(["all", "16", " 256 ", "16"]) == (None, 16, 256)
     with pytest.raises(InvalidParameter, match="whole number, or all"):
-        neighbourhoods(["any"])
+        neighbourhoods_of(["any"])
     with pytest.raises(UnknownName):
-        lines(choice(names=("smudge",)), every=False)
+        lines_of(choice(names=("smudge",)), every=False)
     for bad in ({"budgets": ("-1",)}, {"delta": "3"}, {"block": 0}, {"neighbourhoods": (0,)}):
         with pytest.raises(InvalidParameter):
-            lines(choice(**bad), every=True)
+            lines_of(choice(**bad), every=True)
 
 
 def test_a_budget_that_one_method_refuses_is_left_out_with_a_note():
     budgets = choice(names=("dp-pix", "gallery"), budgets=("1", "100"))
-    made, notes = lines(budgets, every=True)
+    made, notes = lines_of(budgets, every=True)
     taken = {line.name: [method is not None for method in line.methods] for line in made}
     assert taken["dp-pix"] == [True, True]
     assert taken["gallery"] == [True, False]
     assert [note.partition(":")[0] for note in notes] == ["gallery is left out"]
     assert "100 is too large" in notes[0]
     with pytest.raises(InvalidParameter, match="100"):
-        lines(budgets, every=False)
+        lines_of(budgets, every=False)
     with pytest.raises(InvalidParameter, match="100"):
-        lines(choice(names=("gallery", "blur"), budgets=("1", "100")), every=True)
+        lines_of(choice(names=("gallery", "blur"), budgets=("1", "100")), every=True)
 
 
 def made_sheet(counts, cell=(340, 340)):

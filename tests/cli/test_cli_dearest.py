@@ -3,7 +3,7 @@
 from dpveil.accounting.compose import compose
 from dpveil.accounting.meaning import strength
 from dpveil.batch.report import Promise
-from dpveil.cli.usual import cost_of, dearest
+from dpveil.cli.run_report import cost_of, dearest
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 
 

@@ -21,7 +21,7 @@ from dpveil.bench.settings import AnySetting
 from dpveil.bench.table import COLUMNS
 from dpveil.bench.times import FOLDER
 from dpveil.catalogue import build
-from dpveil.cli.evaluate_choice import Asked, settings
+from dpveil.cli.evaluate import Asked, settings
 from people_made import folder
 
 BUDGETS = ("--method", "dp-pix", "--epsilon", "1", "--epsilon", "100")
@@ -358,7 +358,7 @@ def test_a_run_that_is_stopped_before_its_first_cell_speaks_of_cells(
     def stopped(*given: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dpveil.bench.data.check_readable", stopped)
+    monkeypatch.setattr("dpveil.cli.evaluate.check_readable", stopped)
     code, out, err = shell("evaluate", data, "--out", tmp_path / "few", *FEW)
     assert (code, out) == (130, "")
     assert err == (

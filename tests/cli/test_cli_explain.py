@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dpveil.cli.region_options import CHOICE, SEARCH
+from dpveil.cli.options import CHOICE, SEARCH
 
 USUAL = ["--method", "dp-pix", "--epsilon", "1", "--block", "16", "--neighbourhood", "256"]
 SIZE = ["--size", "128x128"]

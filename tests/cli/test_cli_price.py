@@ -245,6 +245,6 @@ def test_the_report_of_a_run_is_not_that_of_its_dry_run(cli: Shell, monkeypatch:
         found.append(release_all(*given, **more))
         return found[-1]
 
-    monkeypatch.setattr("dpveil.batch.release_all", kept)
+    monkeypatch.setattr("dpveil.cli.obfuscate.release_all", kept)
     cli("obfuscate", "in", "--out", "out", *CLEAR, *PAID)
     assert (len(found[0].released), found[0].priced, found[0].dry) == (3, [], False)

@@ -174,7 +174,7 @@ def test_a_rerun_shows_the_regions_of_the_certificates(shell, photos):
 def test_an_earlier_release_that_cannot_be_shown_is_listed(shell, photos, monkeypatch):
     given = ("--out", "out", *SETTINGS, "--regions", "20,30,40,50")
     shell("obfuscate", "in", *given)
-    monkeypatch.setattr("dpveil.release.saving.read_certificate", lambda path: 1 / 0)
+    monkeypatch.setattr("dpveil.cli.review.read_certificate", lambda path: 1 / 0)
     code, _, err = shell("obfuscate", "in", "--review", "r.html", *given)
     assert (code, "r.html shows 0 of 2 photos" in err) == (0, True)
     page = Path("r.html").read_text(encoding="utf-8")

@@ -14,13 +14,12 @@ import pytest
 from made_faces import faces, source_of, train
 from PIL import Image
 
-import dpveil.synthesis
 from dpveil.assets import save
 from dpveil.batch import interrupts
 from dpveil.bench.items import PhotoFile
 from dpveil.bench.layouts import LAYOUTS, alone
-from dpveil.cli import synthesize_photos
-from dpveil.cli.synthesize_photos import Album
+from dpveil.cli import synthesize
+from dpveil.cli.synthesize import Album
 from dpveil.codecs import PCA
 from dpveil.core.envelope import canonical, checksum
 from dpveil.errors import InvalidParameter, PhotoError, UsageError
@@ -551,7 +550,7 @@ def test_whatever_fails_costs_one_debit_at_most_and_shows_nothing_unpaid(
         raise OSError(28, "no space")
 
     places = {
-        "drawing": (dpveil.synthesis, "evolve"),
+        "drawing": (synthesize, "evolve"),
         "writing": (writing, "_write_beside"),
         "noting": (Reservation, "stored"),
         "naming": (writing, "_place"),
@@ -581,7 +580,7 @@ def test_options_of_paying_that_do_not_belong_together(made, tmp_path, budget, o
 
 
 def test_a_set_that_costs_too_much_is_refused_before_photos_are_read(made, shell, monkeypatch, budget):
-    monkeypatch.setattr(synthesize_photos, "embedded", lambda *_: pytest.fail("photos were read"))
+    monkeypatch.setattr(synthesize, "embedded", lambda *_: pytest.fail("photos were read"))
     limit = ("ledger", "limit", "album", "--epsilon", "99", "--delta", "1e-5", "--ledger", URL)
     assert shell(*limit)[0] == 0
     assert made(*PAID)[0] == 3
@@ -606,7 +605,7 @@ def test_an_interrupt_right_before_the_payment_claims_none(made, shell, tmp_path
         signal.raise_signal(signal.SIGINT)
         return real()
 
-    monkeypatch.setattr(interrupts, "uninterrupted", held)
+    monkeypatch.setattr(synthesize, "uninterrupted", held)
     code, _, err = made(*PAID)
     assert (code, err.splitlines()[-1]) == (
         130,
@@ -716,7 +715,7 @@ def test_a_dry_run_refuses_what_the_run_does(made, shell, tmp_path, budget, unre
     def nothing(*_):
         raise UsageError("nothing finds faces here", hint="install it")
 
-    monkeypatch.setattr(synthesize_photos, "choose", nothing)
+    monkeypatch.setattr(synthesize, "choose", nothing)
     assert made(*DRY, "--crop", "face")[0] == 2
 
 

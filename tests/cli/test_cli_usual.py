@@ -13,7 +13,7 @@ from skimage import data
 import dpveil
 from dpveil.assets import defaults
 from dpveil.catalogue import DEFAULT, build
-from dpveil.cli.usual import tell, tell_costs
+from dpveil.cli.run_report import tell, tell_costs
 from dpveil.core.registry import DETECTORS
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil.regions.detectors.centerface import CenterFace

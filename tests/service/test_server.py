@@ -375,7 +375,7 @@ def test_it_says_at_once_that_it_starts(capsys: Any, monkeypatch: pytest.MonkeyP
 
 
 def test_passwords_of_ledgers_are_not_shown() -> None:
-    from dpveil.cli.ledger_words import place_of
+    from dpveil.cli.ledger import place_of
 
     assert place_of("postgresql://clerk:secret@db.example/budgets") == "postgresql://db.example/budgets"
     assert place_of("SQLite:///budget.db") == "SQLite:///budget.db"

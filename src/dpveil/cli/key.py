@@ -15,10 +15,12 @@ from dpveil.cli import exits, say
 from dpveil.cli.command import Command
 from dpveil.cli.options import AsJson
 from dpveil.errors import UsageError
+from dpveil.io.names import format_of
 
 if TYPE_CHECKING:
     from dpveil.release.keys import PublicKey, SigningKey
     from dpveil.release.marking import Marker
+
 
 PASSPHRASE: Final = "DPVEIL_PASSPHRASE"  # noqa: S105  the name of a variable
 """The environment variable with the passphrase of a key, where nobody is asked for it."""
@@ -125,8 +127,6 @@ def _marker(chain: Path | None, key: Path | None) -> Marker | None:
 
 def check_formats(mark: Marker | None, outputs: Iterable[Path]) -> None:
     """Raise `OutputError` if one of these files can have no manifest."""
-    from dpveil.io.names import format_of
-
     for output in outputs:
         if mark is not None:
             mark.check(format_of(output))

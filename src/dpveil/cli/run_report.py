@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.batch.report import (
     INTERRUPTED,
@@ -21,9 +24,26 @@ from dpveil.batch.report import (
 from dpveil.cli import exits, say
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.notes import Aside, Caution, Unfinished
-from dpveil.errors import BudgetRefused, DPVeilError, OutputError, PhotoError, TooWeak
+from dpveil.errors import (
+    BudgetRefused,
+    DPVeilError,
+    OutputError,
+    PhotoError,
+    RegionsDiffer,
+    TooWeak,
+    UsageError,
+)
 from dpveil.io.names import shown
 from dpveil.release.words import worth
+
+if TYPE_CHECKING:
+    from dpveil.batch import Choices, Promise, Report
+    from dpveil.core.region import Region
+    from dpveil.ledger import Ledger
+    from dpveil.mechanisms.method import Method
+    from dpveil.release.plan import Plan
+    from dpveil.release.quote import Quote
+
 
 SHOWN_REASONS: Final = 20
 """Most reasons for refusals that are printed."""
@@ -223,3 +243,321 @@ def several(photos: Sequence[str]) -> str:
     ('a.jpg', 'a.jpg and 2 more')
     """
     return photos[0] + (f" and {len(photos) - 1} more" if len(photos) > 1 else "")
+
+
+PROMISED: Final = "{promised}: {cost}; in the clear: {clear}"
+BLIND: Final = "each new face was chosen without looking at the old one, {}"
+FACES: Final = (
+    "all that was not replaced, including faces that were not found or not chosen, and the {} of each face"
+)
+"""What `Plan.in_the_clear` says of faces, in short."""
+WORST: Final = "in the worst of {} {}, "
+UNSURE: Final = (
+    "unsure: {replaced} {faces} with a score below {least}, in {photos}: {look} {them}, {one}, and"
+    " --threshold {least} leaves all of them as they are{paid}"
+)
+ONE: Final = "--except N leaves one as it is"
+ALONE: Final = "--except counts for every photo, so release that photo by itself with --except N to leave one"
+LEFT: Final = (
+    "left in the clear: {places}, in {photos}: {look} {them}, and --threshold {least} replaces {them}{paid}"
+)
+LOOK: Final = {False: "--review shows", True: "dpveil faces shows"}
+"""What shows a photo's faces, after its release and before."""
+PAID: Final = (
+    "; a photo that is paid for takes such a change only with --other-regions, so look with dpveil faces or"
+    " --dry-run first"
+)
+UNPACKED: Final = "dpveil faces on the unpacked photo shows"
+"""What shows a photo that lies in a file of many, which --review does not."""
+CROWDED: Final = "crowded: {photo}: {faces}"
+KEPT: Final = "gender=1", "gender=1,age=1"
+DRAWN: Final = (
+    "heads are drawn: faces that look like photographs, and the model that keeps gender or age, come with a"
+    " package that is not installed: {files}"
+)
+KEEP: Final = "to keep gender or age, add --attributes {choices}, in {photo}, of which {faces} replaced"
+
+
+def tell(method: Method, promises: Sequence[Promise], promised: str = "promised") -> None:
+    """Print what releases have `promised` and leave in the clear, for the one that costs most.
+
+    Prints nothing if all are copies.
+    """
+    worst = dearest(promises)
+    if worst is None or worst.total is None:
+        return
+    drawn, total = worst.faces and method.regions == "faces", worst.total
+    told = cost_of(promises, "photos") if total.formal else "nothing"
+    if drawn and total.free:
+        told = BLIND.format(_graded(total, str(worst.strength)))
+    clear = FACES.format("place, size and turn" if drawn else "place and size")
+    seen = clear if worst.faces else "; ".join(total.scope.in_the_clear)
+    say.note(PROMISED.format(promised=promised, cost=told, clear=seen))
+
+
+def dearest(promises: Sequence[Promise]) -> Promise | None:
+    """Return the promise of the release that costs most, of equal ones that with most faces or regions.
+
+    One without a formal guarantee costs more than any other. Copies do not count.
+    """
+    kept = [promise for promise in promises if promise.total is not None]
+
+    def amount(promise: Promise) -> tuple[Any, ...]:
+        total: Any = promise.total
+        paid = tuple(getattr(total, name) or 0 for name in ("epsilon", "rho", "delta"))
+        reach = inf if total.kind == "metric" and total.diameter is None else total.diameter or 0
+        return (not total.formal, *paid, reach, promise.faces, len(promise.guarantees))
+
+    return max(kept, key=amount, default=None)
+
+
+def cost_of(promises: Sequence[Promise], what: str) -> str:
+    """Return in words what the one costs that costs most of these releases, which are photos or clips."""
+    worst, many = dearest(promises), sum(promise.total is not None for promise in promises)
+    if worst is None:
+        return ""
+    return f"{WORST.format(many, what) if many > 1 else ''}{cost(worst)}"
+
+
+@dataclass
+class Doubts:
+    """What the detector was not sure of in a run, by photo: how many faces that were replaced, and the places
+    that may be faces and were not. And the faces of crowds, around which what is replaced is not bounded.
+    Whether photos are `packed` in files of many decides what shows them.
+    """
+
+    replaced: dict[str, int] = field(default_factory=dict)
+    left: dict[str, Sequence[Region]] = field(default_factory=dict)
+    crowds: dict[str, str] = field(default_factory=dict)
+    packed: bool = False
+
+    def add(self, photo: str, plan: Plan, *, packed: bool = False) -> None:
+        """Take note of the plan by which a photo was released, `packed` if that is in a file of many."""
+        self.packed |= packed
+        if plan.unsure:
+            self.replaced[photo] = len(plan.unsure)
+        if plan.doubtful:
+            self.left[photo] = plan.doubtful
+        if crowd := plan.crowd.in_words():
+            self.crowds[photo] = crowd
+
+    def join(self, other: Doubts) -> None:
+        """Take note of what is known of other photos."""
+        self.replaced |= other.replaced
+        self.left |= other.left
+        self.crowds |= other.crowds
+        self.packed |= other.packed
+
+    def tell(self, *, before: bool = False, paid: bool = False, photos: int = 1) -> None:
+        """Print one line about each kind, if there are any, of a run over so many `photos`.
+
+        What to do depends on whether this is `before` their release, and else whether a ledger `paid` for it.
+        """
+        from dpveil.release.words import UNSURE as LEAST
+        from dpveil.release.words import lowest
+
+        more = {"look": UNPACKED if self.packed else LOOK[before], "paid": PAID * (paid and not before)}
+        if count := sum(self.replaced.values()):
+            faces, them = counted(count, "face"), "it" if count == 1 else "them"
+            done = "would replace" if before else "replaced"
+            words = {"faces": faces, "replaced": done, "them": them, "one": ALONE if photos > 1 else ONE}
+            say.note(UNSURE.format(**words, least=LEAST, photos=several([*self.replaced]), **more))
+        if places := [place for left in self.left.values() for place in left]:
+            one, where = len(places) == 1, several([*self.left])
+            many = "one place that may be a face" if one else f"{len(places)} places that may be faces"
+            them = "it" if one else "them"
+            say.note(LEFT.format(places=many, photos=where, least=lowest(places), them=them, **more))
+        for photo, faces in [*self.crowds.items()][:1]:
+            others = f"; and faces of {counted(len(self.crowds) - 1, 'more photo')}, which --json names"
+            say.note(CROWDED.format(photo=photo, faces=faces) + others * (len(self.crowds) > 1))
+
+
+def tell_costs(method: Method, faces: int, *, of: int = 1) -> None:
+    """Print what keeping attributes would cost in a photo of so many faces, the worst `of` so many photos.
+
+    Where heads are drawn, prints why instead.
+    """
+    from dpveil.faces.kept import NONE
+
+    changed: Any = method
+    if str(changed.model) == NONE:
+        tell_drawn(method)
+        return
+    quotes = {kept: _quote(replace(changed, attributes=kept), faces) for kept in KEPT}
+    choices = " or ".join(f"{kept} for {_graded(q.total, q.strength)}" for kept, q in quotes.items())
+    photo = "a photo" if of == 1 else WORST.format(of, "photos").removeprefix("in ").removesuffix(", ")
+    told = f"{counted(faces, 'face')} {'is' if faces == 1 else 'are'}"
+    say.note(KEEP.format(choices=choices, photo=photo, faces=told))
+
+
+def tell_drawn(method: Method) -> None:
+    """Say that heads are drawn, and why, where they are."""
+    from dpveil.assets.defaults import FILES
+
+    if getattr(method, "figures", False):
+        say.note(DRAWN.format(files=FILES))
+
+
+def tell_terms(users: Iterable[object]) -> None:
+    """Say what the licences of the trained files allow that methods and steps use, if there are any."""
+    from dpveil.assets.reference import terms_of
+
+    if told := [f"{name.split()[0]}: {terms}" for name, terms in terms_of(users).items()]:
+        say.note(f"licence of {'; '.join(told)}")
+
+
+def tell_chosen(method: Method) -> None:
+    """Say what the user chose to show, which no promise covers, if anything."""
+    from dpveil.release.words import CHOSEN
+
+    if method.set_by_user:
+        say.note(CHOSEN.format(", ".join(method.set_by_user)))
+
+
+def _quote(method: Method, faces: int) -> Quote:
+    """Return the quote for so many faces in one photo, whose cost does not depend on their size."""
+    from dpveil.release.quote import quote_of_sizes
+
+    return quote_of_sizes(method, [{"height": 128, "width": 128, "channels": 3}] * faces)
+
+
+def _graded(total: Guarantee, strength: str) -> str:
+    return f"{_number(total)} ({strength})"
+
+
+PRICE: Final = "price: {what}, {amounts}; {subject}: {limits}"
+REFUSED: Final = "{photo} (beside {refused}, refused for releases with other regions before)"
+FALLS: Final = (
+    "{subject}'s total falls from {before} to {after}: dpveil ledger limit --relation {before} forbids that"
+)
+YET: Final = "warning: nothing is {done} yet: "
+
+
+def check_payer(url: str | None, subject: str | None, seed: int | None) -> None:
+    """Raise `UsageError` unless ledger and subject are both named, or neither, and no seed is paid for."""
+    if (url is None) != (subject is None):
+        missing, given = ("--ledger", "--subject") if url is None else ("--subject", "--ledger")
+        raise UsageError(f"{given} needs {missing}", hint="name both, or neither")
+    if url is not None and seed is not None:
+        raise UsageError("a release with --seed is not paid for", hint="leave out --seed, or --ledger")
+
+
+def paying(
+    url: str | None,
+    subject: str | None,
+    other_regions: bool,
+    seed: int | None,
+    private: Sequence[Path | None],
+) -> dict[str, Any]:
+    """Return how releases are paid, as arguments of `Choices`; `private` are files about the run.
+
+    The ledger is opened, and nothing that the run writes about itself may belong to it.
+    """
+    check_payer(url, subject, seed)
+    if url is None or subject is None:
+        if other_regions:
+            raise UsageError("--other-regions needs --ledger", hint="without one, nothing is compared")
+        return {}
+    from dpveil.batch import check_apart
+    from dpveil.cli.ledger import check_limited
+    from dpveil.ledger import Ledger
+    from dpveil.ledger.subjects import check_subject
+
+    check_subject(subject)
+    opened = Ledger(url)
+    check_apart(opened.files, [path for path in private if path is not None])
+    check_limited(opened, subject)
+    return {"ledger": opened, "subject": subject, "other_regions": other_regions}
+
+
+def tell_price(choices: Choices, dry: Report, doubts: Doubts) -> None:
+    """Say what a run will cost, which photos will be refused, and all that warns of the releases, which the
+    report of its dry run and the `doubts` of its detector tell.
+    """
+    due = [entry for entry in dry.priced if not entry.paid]
+    totals = [entry.promise.total for entry in due if entry.promise is not None]
+    ledger: Any = choices.ledger
+    if totals and ledger is not None and choices.subject is not None:
+        paid = [total for total in totals if total is not None]
+        tell_cost(_with_refused(counted(len(totals), "photo"), dry), paid, ledger, choices.subject)
+    yet = YET.format(done="drawn" if ledger is None else "paid")
+    _tell_noise(choices, dry, yet)
+    warn([_without_noise(entry) for entry in dry.priced], yet, asides=choices.dry)
+    doubts.tell(before=True, photos=len(dry.entries))
+
+
+def _with_refused(priced: str, dry: Report) -> str:
+    """Return the photos that have a price, and those that the ledger will refuse for earlier releases."""
+    failures = ((entry.source, entry.failure) for entry in dry.failed)
+    refused = [shown(source) for source, why in failures if why and issubclass(why.kind, RegionsDiffer)]
+    return REFUSED.format(photo=priced, refused=several(refused)) if refused else priced
+
+
+def _without_noise(entry: Entry) -> Entry:
+    """Return an entry without the warnings of pure noise, which are told for all photos together."""
+    from dpveil.release.words import NOISE
+
+    return replace(entry, warnings=tuple(text for text in entry.warnings if f": {NOISE}" not in text))
+
+
+def tell_cost(what: str, totals: Sequence[Guarantee], ledger: Ledger, subject: str) -> None:
+    """Say what something of these `totals` will cost together, what the subject has left, and whether its
+    total will be about fewer neighbours then.
+
+    What cannot be paid at all has no price: it is refused later, and that is told.
+    """
+    from dpveil.ledger.account import amounts_in_words
+    from dpveil.ledger.amounts import Total
+
+    with suppress(DPVeilError):
+        cost, account = sum(map(Total.of, totals), Total()), ledger.show(subject)
+        amounts = amounts_in_words(cost) + " together" * (len(totals) > 1)
+        limits = account.limits_in_words()
+        say.note(PRICE.format(what=what, amounts=amounts, subject=subject, limits=limits))
+        ledger.check_room(subject, totals)
+        for each in (*account.parents, account):
+            before, after = each.spent.relation_text(), (each.spent + cost).relation_text()
+            if before not in ("", "mixed", after):
+                now = "no common neighbours" if after == "mixed" else after
+                say.note(FALLS.format(subject=each.subject, before=before, after=now))
+
+
+def tell_dry(choices: Choices, report: Report, doubts: Doubts) -> None:
+    """Say what the photos of a dry run, if it is one, would cost together, and first of all if a ledger lacks
+    that: then its report is that of a run which is stopped.
+    """
+    from dpveil.batch.price import check_price
+    from dpveil.batch.report import UNAFFORDABLE
+
+    if not choices.dry:
+        return
+    try:
+        if choices.ledger is not None and report.stopped is None:
+            check_price(choices, report, fewest=1)
+    except BudgetRefused as error:
+        say.note(f"dpveil: nothing would be released: {say.one_line(error)}")
+        report.stopped = UNAFFORDABLE
+    tell_price(choices, report, doubts)
+
+
+def _tell_noise(choices: Choices, dry: Report, yet: str) -> None:
+    """Say which photos would be practically pure noise, if any, and what would be less."""
+    from dpveil.release.noisy import remedy
+    from dpveil.release.words import pure_noise
+
+    noisy = {shown(entry.source): entry.noisy for entry in dry.priced if entry.noisy is not None}
+    if not noisy:
+        return
+    worst = max(noisy.values(), key=lambda one: one.scale)
+    told = [pure_noise(choices.method, **worst.size), remedy(choices.method, worst)]
+    say.note(f"{yet}{several([*noisy])}: {'; '.join(filter(None, told))}")
+
+
+def tell_budget(ledger: Ledger | None, subject: str | None) -> None:
+    """Say what the subject has spent, and what is left, and let go of the ledger."""
+    if ledger is not None and subject is not None:
+        try:
+            say.note(ledger.show(subject).in_words())
+        except DPVeilError as error:  # the releases are written, and the report says if it failed
+            say.note(f"dpveil: {say.one_line(error)}")
+        ledger.close()
