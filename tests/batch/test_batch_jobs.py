@@ -7,7 +7,6 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -15,21 +14,18 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from workers_made import Deadly, Everything, Onlooker, held
+from workers_made import Deadly, Everything, Onlooker
 
 import dpveil
-from dpveil.batch import Choices, Report, plan_tasks, price, release_all, releasing, usual_jobs
+from dpveil.batch import Choices, Report, is_priced, plan_tasks, release_all, releasing
 from dpveil.batch import jobs as batch_jobs
-from dpveil.batch.jobs import Jobs, nothing
+from dpveil.batch.jobs import Jobs, heard, nothing, send
 from dpveil.batch.report import UNAFFORDABLE
-from dpveil.batch.run import Run
-from dpveil.batch.shared import Shared
-from dpveil.batch.workers import heard, send
+from dpveil.batch.run import Run, Shared
 from dpveil.cli.run_report import exit_code
 from dpveil.errors import (
     BudgetExceeded,
     DPVeilError,
-    InvalidParameter,
     LedgerError,
     NoRegion,
     OutputError,
@@ -188,7 +184,7 @@ def test_a_photo_that_kills_every_worker_fails_unpaid_and_ends_nothing(
 def test_a_photo_that_kills_every_worker_ends_nothing_while_the_run_is_priced(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(releasing, "is_priced", price.is_priced)
+    monkeypatch.setattr(releasing, "is_priced", is_priced)
     TIMES.write_bytes(b"x" * 99)
     ledger.set_limit("album", Limit("pure", epsilon=5))
     given = choices(ledger=ledger, regions=[Everything(TIMES, deadly=10)])
@@ -238,14 +234,6 @@ def test_an_earlier_release_is_not_taken_for_the_one_in_its_place(
     assert names(released(choices(force=True)), "released") == list("0123456")
     assert killed
     assert not {Path(f"out/{number}.png").stat().st_ino for number in range(COUNT)} & {*before}
-
-
-def test_what_another_did_not_pay_for_is_no_release_of_this_run(ledger: Ledger) -> None:
-    released(choices(), jobs=1)
-    report = released(choices(ledger=ledger))
-    assert len(report.failed) == COUNT
-    assert {"album did not pay for it" in entry.failure.message for entry in report.failed} == {True}
-    assert paid(ledger) == (0, 0)
 
 
 def test_a_budget_that_is_used_up_refuses_the_rest_one_by_one(ledger: Ledger) -> None:
@@ -361,13 +349,6 @@ def test_certificates_are_signed_here_by_a_key_that_no_worker_has(photos: Path) 
         assert (found.publishable, found.signer) == (True, key.public.fingerprint)
 
 
-@pytest.mark.parametrize("jobs", [0, -1, 257, True, 1.5, "2"])
-def test_a_number_of_processes_is_checked(photos: Path, jobs: Any) -> None:
-    with pytest.raises(InvalidParameter, match="jobs"):
-        released(choices(), jobs=jobs)
-    assert not Path("out").exists()
-
-
 def test_what_cannot_be_sent_is_refused_before_anything_is_drawn(photos: Path) -> None:
     class Local(Everything):
         pass
@@ -401,30 +382,3 @@ def test_errors_arrive_as_they_were_raised() -> None:
     assert (error.told({"a": "--a"}), error.__cause__.errno) == (("--a b", "c"), errno.ENOSPC)
     assert isinstance(sent(BudgetExceeded(subject="album", asked=1, left=0)), BudgetExceeded)
     assert "unexpected ValueError" in str(sent(ValueError(lambda: None)))
-
-
-def test_processes_are_used_where_they_are_worth_their_start(
-    photos: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1, 2, 3}, raising=False)
-    tasks = plan_tasks([Path("in")], Path("out"))
-    assert [usual_jobs(tasks * times) for times in (1, 9, 10, 19, 28, 99)] == [1, 1, 1, 2, 3, 4]
-    Path("in/0.png").write_bytes(bytes(3 << 24))
-    assert usual_jobs(tasks) == 3
-    assert usual_jobs([replace(tasks[0], source=Path("none"))]) == 1
-
-
-def test_memory_stays_the_same_over_many_photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker's peak after 20 photos of 3 MB of pixels is that after 6, up to one photo."""
-    monkeypatch.chdir(tmp_path)
-    Path("in").mkdir()
-    levels = (np.arange(3_000_000) % 251).astype(np.uint8).reshape(1000, 1000, 3)
-    for number in range(24):
-        Image.fromarray(levels).save(f"in/{number:02}.jpg")
-    most: dict[int, list[int]] = {}
-    given = choices(max_pixels=2_000_000)
-    report = released(given, see=held, seen=lambda seen: most.setdefault(seen[0], []).append(seen[1]))
-    assert len(report.released) == 24
-    long = max(most.values(), key=len)
-    assert len(long) >= 12
-    assert long[-1] - long[5] < 3_000

@@ -1,4 +1,4 @@
-"""Feed damaged PDF and TIFF files to `dpveil.batch.pages`: pages or one clear refusal, or it is a finding.
+"""Feed damaged PDF and TIFF files to `dpveil.batch.inside`: pages or one clear refusal, or it is a finding.
 
     python tests/hardening/fuzz_documents.py --files 2000 [--first 0] [--only INDEX --keep FILE]
 
@@ -76,7 +76,7 @@ def file_of(index: int, originals: dict[str, bytes]) -> tuple[str, bytes]:
 
 def outcome(path: Path) -> str:
     """Return what became of the pages of one file, of which at most three are read."""
-    from dpveil.batch.pages import Scan, pages_of, read_page
+    from dpveil.batch.inside import Scan, pages_of, read_page
     from dpveil.errors import PhotoError
     from dpveil.io.refused import Refused
 

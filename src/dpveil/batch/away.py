@@ -20,12 +20,11 @@ from typing import Final
 from dpveil.batch import resume
 from dpveil.batch.archives import archive_of
 from dpveil.batch.choices import Choices
-from dpveil.batch.objects import named
-from dpveil.batch.pages import ALL, Scan
+from dpveil.batch.inside import ALL, Scan
 from dpveil.batch.staged import held, is_whole, overwritten, putting, unwritten
 from dpveil.batch.state import Stamp, State, stage_of
 from dpveil.batch.task import Task
-from dpveil.batch.tasks import ARGUMENTS, checked, in_shard, photos_of, plan_tasks
+from dpveil.batch.tasks import ARGUMENTS, checked, in_shard, named, photos_of, plan_tasks
 from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.urls import Url

@@ -14,11 +14,9 @@ import typer
 from dpveil.accounting.meaning import NONE, check_strength_name, strength
 from dpveil.cards.contents import CHECK, Listed, pictures, prefix, releases
 from dpveil.cards.croissant import NO_PERSON, TO_FILL, About, card
-from dpveil.cards.people import People, alike, by_folder, by_table, headcount
-from dpveil.cards.totals import Person, Totals, of_set, totals
+from dpveil.cards.totals import People, Person, Totals, alike, by_folder, by_table, headcount, of_set, totals
 from dpveil.cli import exits, say
 from dpveil.cli.options import AsJson, AtLeast, MaxPixels, Text, Trust
-from dpveil.cli.run_report import several
 from dpveil.cli.verify import results, sets_below
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.numbers import exact
@@ -87,7 +85,7 @@ def warnings(files: Sequence[Listed], found: Totals, *, by_folder: bool) -> Iter
     if found.unnamed:
         bare = counted(len(found.unnamed), "photo")
         have = f"{bare} {'has' if len(found.unnamed) == 1 else 'have'}"
-        yield f"{NO_PERSON.format(have)}: {several([quoted(name) for name in found.unnamed])}"
+        yield f"{NO_PERSON.format(have)}: {say.several([quoted(name) for name in found.unnamed])}"
         if not found.named:
             yield FLAT if by_folder else UNNAMED
     yield from alike(one.name for one in found.people)
@@ -129,7 +127,7 @@ def _few(files: Sequence[Listed]) -> Iterator[str]:
     for one in files:
         if one.guarantee is not None and (text := few_only(one.guarantee)) in one.notes:
             found.setdefault(text, []).append(quoted(one.name))
-    yield from (f"{several(names)}: {text}" for text, names in found.items())
+    yield from (f"{say.several(names)}: {text}" for text, names in found.items())
 
 
 def _low_totals(people: Sequence[Person], grade: str, *, named: bool) -> Iterator[str]:

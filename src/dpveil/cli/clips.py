@@ -20,8 +20,8 @@ from dpveil.io.writing import refusal
 
 if TYPE_CHECKING:
     from dpveil.batch import Choices, Report, Task
+    from dpveil.batch.inside import Scan
     from dpveil.batch.interrupts import Interrupts
-    from dpveil.batch.pages import Scan
     from dpveil.cli.video_options import ClipOptions
     from dpveil.cli.video_progress import Progress
     from dpveil.video.obfuscating import ClipRun

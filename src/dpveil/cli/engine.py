@@ -19,7 +19,7 @@ from dpveil.io import is_present
 from dpveil.io.folders import is_folder
 from dpveil.io.names import shown
 from dpveil.scale import release_files
-from dpveil.scale.outcomes import FAILED
+from dpveil.scale.worker import FAILURES
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
@@ -74,7 +74,7 @@ def released_by(
     with bar(len(photos), "releasing", quiet=bool(context.params.get("quiet"))) as step:
         report = release_files(photos, store=store, workers=jobs, step=step, **settings)
     if report.failed or report.no_region:
-        report.notes.append(f"what was not released, and why, is in {shown(store / FAILED)}, too")
+        report.notes.append(f"what was not released, and why, is in {shown(store / FAILURES)}, too")
     if manifest is not None:
         write_manifest(report, manifest)
     print_report(report, json)

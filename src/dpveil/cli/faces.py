@@ -13,7 +13,6 @@ import typer
 from dpveil.cli import exits, say
 from dpveil.cli.options import NOTHING, AsJson, Chosen, MaxPixels, is_default, takes_method, takes_regions
 from dpveil.cli.preview import Shown, check_name, draw_preview
-from dpveil.cli.run_report import several as names_of
 from dpveil.core.guarantee import counted
 from dpveil.core.region import Region
 from dpveil.errors import DPVeilError, OutputError, PhotoError, RegionError, UsageError
@@ -218,7 +217,7 @@ def _tell(
         sizes.setdefault(look.smallest, []).append(shown(look.path))
     for size, paths in sizes.items():
         text = not_searched(finder.kind, size)
-        say.note(text if len(sizes) == 1 else f"{names_of(paths)}: {text}")
+        say.note(text if len(sizes) == 1 else f"{say.several(paths)}: {text}")
     if any(look.otherwise for look in looks):
         say.note(OTHERWISE)
     for look in looks:

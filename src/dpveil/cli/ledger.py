@@ -29,7 +29,7 @@ from dpveil.errors import (
     meant,
 )
 from dpveil.io import write_together
-from dpveil.io.folders import is_link, walk
+from dpveil.io.folders import MANY, is_link, walk
 from dpveil.io.names import quoted, shown
 from dpveil.io.received import opened
 from dpveil.io.refused import COPY, LINK, Refused
@@ -118,14 +118,14 @@ def _asked(ledger: Ledger, releases: list[Path]) -> tuple[dict[Path, str], int]:
     In folders these are images with a certificate, files of many, and whatever cannot be searched. Raises
     `PhotoError` if there is none, and `UsageError` for files of the ledger.
     """
-    from dpveil.batch import check_apart, holds_many
+    from dpveil.batch import check_apart
     from dpveil.cli.verify import sets_among, targets
 
     sets, others = sets_among(releases)
     asked, bare = dict.fromkeys(sets, ""), set()
     for path, problem in targets(others, sets):
         image = image_path(path) or path
-        if problem or path in releases or is_release(image) or holds_many(path):
+        if problem or path in releases or is_release(image) or path.suffix.lower() in MANY:
             asked[image] = problem
         else:
             bare.add(image)
@@ -157,9 +157,9 @@ def _told(files: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def _looked_up(ledger: Ledger, path: Path, problem: str) -> Iterator[dict[str, Any]]:
     """Yield who paid for a file, or for each release in a file of many."""
-    from dpveil.batch import holds_many, verify_inside
+    from dpveil.batch import verify_inside
 
-    if problem or not holds_many(path):
+    if problem or path.suffix.lower() not in MANY:
         yield _of_file(ledger, path, problem)
         return
     for found in verify_inside(path):

@@ -12,7 +12,7 @@ import typer
 
 from dpveil.accounting.meaning import check_strength_name
 from dpveil.batch import Choices, Report, Task, is_priced, release_all
-from dpveil.batch.pages import Scan
+from dpveil.batch.inside import Scan
 from dpveil.cli import exits, say
 from dpveil.cli.clips import is_clip, planned_clips, release_clips
 from dpveil.cli.command import options_of

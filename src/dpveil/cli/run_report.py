@@ -100,12 +100,12 @@ def print_report(report: Report, json: bool) -> None:
         say.note(f"warning: {text}")
     warn(report.released)
     if report.skipped:
-        say.note(SKIPPED.format(photos=several([shown(entry.source) for entry in report.skipped])))
+        say.note(SKIPPED.format(photos=say.several([shown(entry.source) for entry in report.skipped])))
     for text in (text for entry in report.skipped for text in entry.warnings):
         if isinstance(text, Unfinished):
             say.note(text)
     if lost := report.discarded:
-        say.note(DISCARDED.format(photos=several([shown(entry.source) for entry in lost])))
+        say.note(DISCARDED.format(photos=say.several([shown(entry.source) for entry in lost])))
     say.note(_counts(report))
 
 
@@ -167,7 +167,7 @@ def _tell_each(report: Report) -> None:
     for line in refusals([entry for entry in report.entries if entry.status != UNTRIED]):
         say.note(line)
     if untried := report.untried:
-        what = several([shown(entry.source) for entry in untried])
+        what = say.several([shown(entry.source) for entry in untried])
         say.note(f"{'nothing was drawn' if report.stopped == UNAFFORDABLE else what}: {_why(untried[0])}")
 
 
@@ -227,22 +227,13 @@ def warn(entries: Sequence[Entry], start: str = "warning: ", *, asides: bool = T
         texts = [*photos.values()]
         told = texts[0] + " (the others with other numbers)" * (len({*texts}) > 1)
         if not isinstance(texts[0], Aside):
-            say.note(f"{start}{several([*photos])}: {told}")
+            say.note(f"{start}{say.several([*photos])}: {told}")
         elif asides:
-            say.note(told if len(photos) == len(entries) else f"{several([*photos])}: {told}")
+            say.note(told if len(photos) == len(entries) else f"{say.several([*photos])}: {told}")
 
 
 def _rank(text: str) -> int:
     return 0 if isinstance(text, Caution) else 2 if isinstance(text, Aside) else 1
-
-
-def several(photos: Sequence[str]) -> str:
-    """Return the name of the first photo, and how many more there are.
-
-    >>> several(["a.jpg"]), several(["a.jpg", "b.jpg", "c.jpg"])
-    ('a.jpg', 'a.jpg and 2 more')
-    """
-    return photos[0] + (f" and {len(photos) - 1} more" if len(photos) > 1 else "")
 
 
 PROMISED: Final = "{promised}: {cost}; in the clear: {clear}"
@@ -361,9 +352,9 @@ class Doubts:
             faces, them = counted(count, "face"), "it" if count == 1 else "them"
             done = "would replace" if before else "replaced"
             words = {"faces": faces, "replaced": done, "them": them, "one": ALONE if photos > 1 else ONE}
-            say.note(UNSURE.format(**words, least=LEAST, photos=several([*self.replaced]), **more))
+            say.note(UNSURE.format(**words, least=LEAST, photos=say.several([*self.replaced]), **more))
         if places := [place for left in self.left.values() for place in left]:
-            one, where = len(places) == 1, several([*self.left])
+            one, where = len(places) == 1, say.several([*self.left])
             many = "one place that may be a face" if one else f"{len(places)} places that may be faces"
             them = "it" if one else "them"
             say.note(LEFT.format(places=many, photos=where, least=lowest(places), them=them, **more))
@@ -490,7 +481,7 @@ def _with_refused(priced: str, dry: Report) -> str:
     """Return the photos that have a price, and those that the ledger will refuse for earlier releases."""
     failures = ((entry.source, entry.failure) for entry in dry.failed)
     refused = [shown(source) for source, why in failures if why and issubclass(why.kind, RegionsDiffer)]
-    return REFUSED.format(photo=priced, refused=several(refused)) if refused else priced
+    return REFUSED.format(photo=priced, refused=say.several(refused)) if refused else priced
 
 
 def _without_noise(entry: Entry) -> Entry:
@@ -526,7 +517,7 @@ def tell_dry(choices: Choices, report: Report, doubts: Doubts) -> None:
     """Say what the photos of a dry run, if it is one, would cost together, and first of all if a ledger lacks
     that: then its report is that of a run which is stopped.
     """
-    from dpveil.batch.price import check_price
+    from dpveil.batch.releasing import check_price
     from dpveil.batch.report import UNAFFORDABLE
 
     if not choices.dry:
@@ -550,7 +541,7 @@ def _tell_noise(choices: Choices, dry: Report, yet: str) -> None:
         return
     worst = max(noisy.values(), key=lambda one: one.scale)
     told = [pure_noise(choices.method, **worst.size), remedy(choices.method, worst)]
-    say.note(f"{yet}{several([*noisy])}: {'; '.join(filter(None, told))}")
+    say.note(f"{yet}{say.several([*noisy])}: {'; '.join(filter(None, told))}")
 
 
 def tell_budget(ledger: Ledger | None, subject: str | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import SpooledTemporaryFile, gettempdir
 from textwrap import indent
@@ -110,3 +110,12 @@ def print_document(lists: Mapping[str, Entries], more: Mapping[str, Any]) -> Non
         entries.print()
         sys.stdout.write(",")
     print(json.dumps(more, indent=2).removeprefix("{"))  # noqa: T201  the command line's own voice
+
+
+def several(names: Sequence[str]) -> str:
+    """Return the name of the first, and how many more there are.
+
+    >>> several(["a.jpg"]), several(["a.jpg", "b.jpg", "c.jpg"])
+    ('a.jpg', 'a.jpg and 2 more')
+    """
+    return names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")

@@ -17,7 +17,7 @@ from dpveil.batch.interrupts import uninterrupted
 from dpveil.bench.items import Item
 from dpveil.bench.layouts import LAYOUTS, SUFFIXES, Layout, alone, everywhere, items_of, layout_of
 from dpveil.bench.shards import ShardPhoto
-from dpveil.cards.people import alike, by_table, headcount, name_of
+from dpveil.cards.totals import alike, by_table, headcount, name_of
 from dpveil.cli import exits, say
 from dpveil.cli.card import COLUMN, FOLDERS
 from dpveil.cli.ledger import check_limited, digest_of

@@ -14,13 +14,12 @@ import typer
 from dpveil.accounting.meaning import NONE, STRENGTHS, check_strength_name
 from dpveil.cli import exits, say
 from dpveil.cli.options import AsJson, AtLeast, Trust
-from dpveil.cli.run_report import several
 from dpveil.cli.say import Entries, print_document
 from dpveil.core.guarantee import counted
 from dpveil.errors import INTACT, PhotoError
 from dpveil.io import FORMATS
 from dpveil.io.document import PDF
-from dpveil.io.folders import UNWRITTEN, is_folder, is_link, walk
+from dpveil.io.folders import MANY, STAGE, UNWRITTEN, is_folder, is_link, walk
 from dpveil.io.names import quoted, shown
 from dpveil.release.documents import number_of
 from dpveil.release.keys import PublicKey, trusted_keys
@@ -79,8 +78,6 @@ def verify_command(
     cannot be checked as far as that asks for, or nobody of --trust signed it. Without --at-least any promise
     will do.
     """
-    from dpveil.batch.inside import STAGE
-
     trusted = trusted_keys(trust or None)
     least = None if at_least is None else check_strength_name(at_least)
     sets, others = sets_among(outputs)
@@ -184,8 +181,6 @@ def targets(outputs: Iterable[Path], sets: Collection[Path] = ()) -> Iterator[tu
     also hidden ones, because all of these would be published with the folder; what lies in one of `sets` is
     left out, as that is verified as a whole.
     """
-    from dpveil.batch.archives import ARCHIVES
-
     apart = frozenset(sets)
     for output in outputs:
         if not is_folder(output):
@@ -198,7 +193,7 @@ def targets(outputs: Iterable[Path], sets: Collection[Path] = ()) -> Iterator[tu
                 if not apart.isdisjoint(path.parents):
                     continue
                 link = LINK if is_link(path) else ""
-                ends = UNWRITTEN.union(FORMATS, ARCHIVES, (PDF,))
+                ends = UNWRITTEN.union(FORMATS, MANY)
                 if problem or link or path.suffix.lower() in ends or path.name.endswith(SUFFIX):
                     yield path, f"the folder {problem}" if problem else link
 
@@ -286,7 +281,7 @@ class Counts:
         if self.bare and not self.sound and not self.failed:
             yield f"no release is here: {counted(len(self.bare), 'file')} without a certificate"
         elif self.bare:
-            files = several([quoted(shown(path)) for path in self.bare])
+            files = say.several([quoted(shown(path)) for path in self.bare])
             yield f"without a certificate: {files}: {KEEP_APART}"
         if least is None and self.sound and not self.publishable:
             yield UNPUBLISHABLE
