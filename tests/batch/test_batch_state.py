@@ -68,18 +68,16 @@ def test_an_input_is_replaced_where_its_release_is_known_and_its_stamp_is_not(fo
 @pytest.mark.parametrize(
     "line",
     [
-        b"null",
         b"[]",
-        b"{",
-        b'"release"',
         b"\xff",
         b"[" * 100_000,
-        b'{"release": 1, "size": 1, "time": 1}',
-        b'{"release": "' + b"A" * 64 + b'", "size": 1, "time": 1}',
-        b'{"release": "' + b"b" * 64 + b'", "size": true, "time": 1}',
-        b'{"release": "' + b"b" * 64 + b'", "size": 1.5, "time": 1}',
-        b'{"release": "' + b"b" * 64 + b'", "size": ' + b"9" * 5000 + b', "time": 1}',
-        b'{"release": "' + b"b" * 64 + b'", "size": ' + b"9" * 30 + b', "time": 1}',
+        b'{"release": "'
+        + b"b" * 64
+        + b'", "size": '
+        + b"9" * 30
+        + b', "time": 1, "of": "'
+        + b"a" * 32
+        + b'"}',
         b'{"release": "' + b"b" * 64 + b'", "size": 1, "time": 1, "of": "../x"}',
         b'{"number": 0, "of": "' + b"a" * 32 + b'"}',
         b'{"number": 4000000000000, "of": "' + b"a" * 32 + b'"}',
@@ -87,7 +85,7 @@ def test_an_input_is_replaced_where_its_release_is_known_and_its_stamp_is_not(fo
         b'{"number": 1, "of": "../../etc"}',
         b'{"number": 1, "of": "' + b"a" * 32 + b'", "more": 1}',
     ],
-    ids=range(18),
+    ids=str,
 )
 def test_a_damaged_line_is_passed_over_and_what_follows_is_kept(folder, line):
     before = State.read(folder)

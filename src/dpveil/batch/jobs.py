@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import stat
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +32,6 @@ from dpveil.core.certificate import Certificate
 from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee
 from dpveil.errors import DPVeilError, InvalidParameter, UsageError
-from dpveil.io.received import without_blocking
 from dpveil.processes import Channel, Child
 from dpveil.release.keys import PublicKey, SigningKey
 from dpveil.release.marking import Marker
@@ -440,16 +438,16 @@ class Jobs:
 
     def _answered(self, worker: _Worker, call: Call) -> object:
         try:
-            return CALLS[call.name](self, worker, *call.given, **call.more)
+            return getattr(self, f"_call_{call.name}")(worker, *call.given, **call.more)
         except Exception as error:  # noqa: BLE001  it is the photo's error, as without workers
             return error
 
     # What workers call for
 
-    def _next(self, worker: _Worker, *done: Any) -> Given | None:
+    def _call_next(self, worker: _Worker, *done: Any) -> Given | None:
         """Give out a photo, if there is another just now; with the last one written, a worker is `done`."""
         if done:
-            self._done(worker, *done)
+            self._call_done(worker, *done)
         with self.lock:
             if self.shared.reason or not (self.fresh or self.again):
                 return None
@@ -459,25 +457,25 @@ class Jobs:
                 worker.lone = self.again[0]
             place = (self.fresh or self.again).popleft()
             worker.holds.add(place)
-            later = self.fresh[len(self.workers)] if len(self.fresh) > len(self.workers) else None
-        if later is not None:
-            _advise(self.tasks[later].source)
         task = self.tasks[place]
         return task, self.run.copies.get(task.source), self.run.found.seen.get(task.output)
 
-    def _stopped(self, worker: _Worker, output: Path) -> str:
+    def _call_stopped(self, worker: _Worker, output: Path) -> str:
         """Let a photo be drawn, unless the run has been stopped."""
         with self.lock:
             worker.last = self.places[output]
             (worker.refused if self.shared.reason else worker.drawn).add(worker.last)
             return self.shared.reason
 
-    def _open(self, worker: _Worker, folder: Path) -> object:
+    def _call_stop(self, worker: _Worker, reason: str) -> None:
+        self._stop(reason)
+
+    def _call_open(self, worker: _Worker, folder: Path) -> object:
         with self.lock:
             self.shared.open(folder)
             return self.shared.made[folder]
 
-    def _done(
+    def _call_done(
         self, worker: _Worker, output: Path, entry: Entry, seen: list[Any], reason: str, found: Seen | None
     ) -> None:
         """Take what became of a photo; of one that was not to be drawn any more, nothing."""
@@ -512,7 +510,7 @@ class Jobs:
                 else:
                     self.again.append(place)
 
-    def _debit(self, worker: _Worker, *given: Any, **more: Any) -> int:
+    def _call_debit(self, worker: _Worker, *given: Any, **more: Any) -> int:
         """Debit the price of a photo, as `Budget.debit`; return the number of the payment.
 
         From here on the photo is paid for, also if its worker died while it waited.
@@ -523,25 +521,25 @@ class Jobs:
         self._payments[number] = _Paid(task, payment)
         return number
 
-    def _stored(self, worker: _Worker, number: int, sha256: str) -> None:
+    def _call_stored(self, worker: _Worker, number: int, sha256: str) -> None:
         """Let the ledger know the file of a release."""
         paid = self._payments[number]
         paid.payment.stored(sha256)
         paid.sha256 = sha256
 
-    def _knows(self, worker: _Worker, subject: str, sha256: str) -> bool:
+    def _call_knows(self, worker: _Worker, subject: str, sha256: str) -> bool:
         """Whether a subject paid for a file from the ledger."""
         return bool(self.ledger.knows(subject, sha256))  # type: ignore[union-attr]
 
-    def _check_regions(self, worker: _Worker, covered: Covered) -> None:
+    def _call_check_regions(self, worker: _Worker, covered: Covered) -> None:
         """Raise `RegionsDiffer` if the photo was released with other regions before."""
         self.ledger.check_regions(covered)  # type: ignore[union-attr]
 
-    def _sign(self, worker: _Worker, data: bytes) -> bytes:
+    def _call_sign(self, worker: _Worker, data: bytes) -> bytes:
         """Return the signature of a certificate by the run's key."""
         return bytes(self.run.choices.sign.private.sign(data))  # type: ignore[union-attr]
 
-    def _mark(self, worker: _Worker, data: bytes) -> bytes:
+    def _call_mark(self, worker: _Worker, data: bytes) -> bytes:
         """Return the signature of a manifest."""
         return bytes(self.run.choices.mark.sign(data))  # type: ignore[union-attr]
 
@@ -587,33 +585,3 @@ class Jobs:
             hint = "it was paid for, and releasing it again costs again"
         report.fail(task, DPVeilError(DIED, hint=hint, arguments={"jobs": "jobs=1"}))
         return report.entries.pop()
-
-
-CALLS: Final[dict[str, Callable[..., object]]] = {
-    "next": Jobs._next,
-    "stopped": Jobs._stopped,
-    "stop": lambda jobs, worker, reason: jobs._stop(reason),
-    "open": Jobs._open,
-    "done": Jobs._done,
-    "debit": Jobs._debit,
-    "stored": Jobs._stored,
-    "knows": Jobs._knows,
-    "check_regions": Jobs._check_regions,
-    "sign": Jobs._sign,
-    "mark": Jobs._mark,
-}
-"""What a worker can call for."""
-
-
-def _advise(path: Path) -> None:
-    """Let the system read a file ahead, where it can."""
-    if not hasattr(os, "posix_fadvise"):
-        return
-    with suppress(OSError, ValueError):
-        handle = without_blocking(os.fspath(path), os.O_RDONLY) if path.is_file() else -1
-        if handle >= 0:
-            try:
-                if stat.S_ISREG(os.fstat(handle).st_mode):
-                    os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_WILLNEED)
-            finally:
-                os.close(handle)

@@ -26,7 +26,6 @@ from dpveil.batch.staged import (
     DRY,
     ORIGIN,
     check,
-    check_unlinked,
     empty,
     held,
     is_whole,
@@ -104,7 +103,6 @@ class Shards:
         if self.choices.ledger is not None:
             check_apart(self.choices.ledger.files, [path for task in self.tasks for path in task.paths])
         for shard in self.photos:
-            check_unlinked(shard.folder)
             tidy(shard.folder)
             try:
                 if origin(shard.folder).endswith(DRY):  # a dry run was killed: it unpacked all that is there
@@ -278,7 +276,6 @@ def gathered(tasks: Sequence[Task], choices: Choices) -> Iterator[Shards]:
         for stage in sorted({shard.stage for shard in shards.photos}):
             if choices.dry and not is_present(stage.parent):
                 continue
-            check_unlinked(stage)
             try:
                 stack.callback(_remove, stage)
                 stack.enter_context(alone(stage / LOCK))

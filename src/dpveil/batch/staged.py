@@ -18,9 +18,8 @@ from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.urls import Url
 from dpveil.errors import CertificateError, OutputError
 from dpveil.io import is_present, most_bytes, received
-from dpveil.io.folders import is_link
 from dpveil.io.names import shown
-from dpveil.io.refused import LINK, Refused
+from dpveil.io.refused import Refused
 from dpveil.io.urls import holds, put_file
 from dpveil.io.writing import flush_folder, refusal
 from dpveil.release.saving import SUFFIX, certificate_path
@@ -41,12 +40,6 @@ def origin(folder: Path) -> str:
 def told(stamp: Stamp) -> str:
     """Return what `origin` says of the file with this stamp."""
     return f"{stamp[0]} {stamp[1]}"
-
-
-def check_unlinked(folder: Path) -> None:
-    """Raise `OutputError` if a folder in which releases are gathered is a link, which may lead anywhere."""
-    if is_link(folder):
-        raise OutputError(f"{shown(folder)} {LINK}", hint="remove it, and run it again")
 
 
 def empty(folder: Path) -> None:

@@ -545,13 +545,13 @@ def compare_command(
     SSIM and PSNR are computed from the original, and the costs of many releases add up: the sheet is for the
     owner of the original only, NOT FOR PUBLICATION.
     """
+    _check_out(out, photo, force)
     options = options_of(context)
     lines, missing = _lines(method, epsilon, delta, block, neighbourhood, gallery, options)
     usual = sorted({one.regions for line in lines for one in line.methods if one is not None})
     finders = regions.finders(usual)
     chosen = {kind: finders if regions.specs else [finders[n]] for n, kind in enumerate(usual)}
     original = read(photo, max_pixels=max_pixels)
-    _check_out(out, photo, force)
     compared, notes = compare(original, lines, chosen, every=method is None, options=options)
     for text in (*missing, *notes):
         say.note(f"note: {text}")

@@ -53,21 +53,6 @@ ENTRY: Final = re.compile(
     r"^# (.+)\n([\w.-]+)==([\w.]+)((?: \\\n +--hash=sha256:[0-9a-f]{64})+)$", re.MULTILINE
 )
 ENVIRONMENT: Final = "make an environment with python3 -m venv, and install dpveil there"
-REFUSALS: Final = {
-    "externally-managed-environment": (
-        "the system manages this Python, and keeps pip out of it",
-        ENVIRONMENT,
-    ),
-    "DO NOT MATCH THE HASHES": (
-        "the package index sent other files than those that dpveil was tested with",
-        "see pip config list, and PIP_INDEX_URL",
-    ),
-    "No matching distribution": (
-        "the package index is out of reach, or has none of them for this Python",
-        "see pip config list, and PIP_INDEX_URL; then try again",
-    ),
-}
-"""Problem and remedy for texts in pip's error messages."""
 
 
 @dataclass(frozen=True)
@@ -206,10 +191,6 @@ def _environment() -> dict[str, str]:
 
 
 def _refusal(said: str) -> DPVeilError:
-    for sign, (problem, hint) in REFUSALS.items():
-        if sign in said:
-            kind = UsageError if hint == ENVIRONMENT else DPVeilError
-            return kind(problem, hint=hint)
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     lines = [line for line in lines if line.lower().startswith("error")] or lines
     return DPVeilError("pip could not install them", hint=lines[-1] if lines else "it did not say why")

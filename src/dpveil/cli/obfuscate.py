@@ -168,7 +168,7 @@ class Seen:
 def see(task: Task, plan: Plan, release: Release | None) -> Seen:
     """Return what the detector was not sure of in one photo, which may only be planned."""
     seen = Seen()
-    seen.doubts.add(shown(task.source), plan, packed=task.inside is not None)
+    seen.doubts.add(shown(task.source), plan)
     return seen
 
 
@@ -348,7 +348,7 @@ def obfuscate_command(
     print_report(report, json)
     if report.released or report.priced:
         tell_terms((method, *choices.post_processing))
-    _tell_faces(context, method, report, seen.doubts, payer=subject, seeded=seed is not None)
+    _tell_faces(context, method, report, seen.doubts, seeded=seed is not None)
     tell_budget(payer.get("ledger"), subject)
     return max(exit_code(report), listed, exits.INTERRUPTED if heard.presses else exits.DONE)
 
@@ -411,14 +411,13 @@ def _tell_faces(
     report: Report,
     doubts: Doubts,
     *,
-    payer: str | None,
     seeded: bool,
 ) -> None:
     """Say what was unsure, what is promised, and what the user chose; and what else the default could do, or
     else that heads are drawn where nobody asked for it.
     """
     if report.released:
-        doubts.tell(paid=payer is not None, photos=len(report.entries))
+        doubts.tell()
     photos = [entry for entry in report.released or report.priced if not is_clip(entry.source)]
     promises = [entry.promise for entry in photos if entry.promise]
     if not seeded:

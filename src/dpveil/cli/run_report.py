@@ -37,7 +37,7 @@ from dpveil.io.names import shown
 from dpveil.release.words import worth
 
 if TYPE_CHECKING:
-    from dpveil.batch import Choices, Promise, Report
+    from dpveil.batch import Choices
     from dpveil.core.region import Region
     from dpveil.ledger import Ledger
     from dpveil.mechanisms.method import Method
@@ -45,14 +45,9 @@ if TYPE_CHECKING:
     from dpveil.release.quote import Quote
 
 
-SHOWN_REASONS: Final = 20
-"""Most reasons for refusals that are printed."""
-SHOWN_NAMES: Final = 3
-"""Most names of photos that are printed with one reason."""
-STANDS: Final = "\0"
-"""What stands for a name where reasons are compared."""
+MOST_REFUSED: Final = 20
+"""Most photos whose refusals are printed."""
 NUMBER: Final = re.compile(r"[0-9]+")
-ALL: Final = "--json and --manifest name all"
 WAITS: Final = "waits for the rest of its document"
 DRY: Final = "; a dry run draws, pays and writes nothing"
 SKIPPED: Final = (
@@ -164,54 +159,20 @@ def _tell_each(report: Report) -> None:
     for entry in report.priced:
         if entry.promise is not None:
             say.answer(f"{shown(entry.source)}  {cost(entry.promise)}")
-    for line in refusals([entry for entry in report.entries if entry.status != UNTRIED]):
-        say.note(line)
+    refused = [entry for entry in report.entries if entry.failure and entry.status != UNTRIED]
+    for entry in refused[:MOST_REFUSED]:
+        name, why = shown(entry.source), _why(entry)
+        say.note(why if why.startswith(f"{name} ") else f"{name}: {why}")
+    if left := len(refused[MOST_REFUSED:]):
+        say.note(f"and {counted(left, 'more photo')}: --json and --manifest name all")
     if untried := report.untried:
         what = say.several([shown(entry.source) for entry in untried])
         say.note(f"{'nothing was drawn' if report.stopped == UNAFFORDABLE else what}: {_why(untried[0])}")
 
 
-def refusals(entries: Sequence[Entry]) -> list[str]:
-    """Return why photos were not released: one line for each reason, with its first photos and their number.
-
-    Reasons that differ in names and numbers alone are one, and told of the first photo.
-    """
-    alike: dict[str, list[Entry]] = {}
-    for entry in entries:
-        if entry.failure is not None:
-            alike.setdefault(NUMBER.sub("0", _nameless(entry)), []).append(entry)
-    groups = [*alike.values()]
-    left = sum(len(group) for group in groups[SHOWN_REASONS:])
-    more = [f"and {counted(left, 'more photo')}, for other reasons: {ALL}"] * bool(left)
-    return [_refused(group) for group in groups[:SHOWN_REASONS]] + more
-
-
-def _nameless(entry: Entry) -> str:
-    """Return why a photo was not released, without its name and that of its output."""
-    paths = [entry.source, *([] if entry.output is None else [entry.output])]
-    names = {shown(name) for path in paths for name in (path, path.name)}
-    text = _why(entry)
-    for name in sorted(names, key=len, reverse=True):
-        text = text.replace(name, STANDS)
-    return text
-
-
 def _why(entry: Entry) -> str:
     failure = entry.failure
     return "" if failure is None else str(DPVeilError(failure.message, hint=failure.hint))
-
-
-def _refused(group: Sequence[Entry]) -> str:
-    """Return why photos with one reason were not released, with each name once."""
-    names, told = [shown(entry.source) for entry in group], _why(group[0])
-    itself = told.startswith(f"{names[0]} ")
-    if len(group) == 1:
-        return told if itself else f"{names[0]}: {told}"
-    few = ", ".join(names[:SHOWN_NAMES])
-    photos = f"{len(group):,} photos ({few}{f', ...: {ALL}' if len(names) > SHOWN_NAMES else ''})"
-    if len({_nameless(entry) for entry in group}) > 1:
-        return f"{photos}: as the first, {told}"
-    return f"{photos}: each {told.removeprefix(names[0]).lstrip()}" if itself else f"{photos}: {told}"
 
 
 def warn(entries: Sequence[Entry], start: str = "warning: ", *, asides: bool = True) -> None:
@@ -244,23 +205,12 @@ FACES: Final = (
 """What `Plan.in_the_clear` says of faces, in short."""
 WORST: Final = "in the worst of {} {}, "
 UNSURE: Final = (
-    "unsure: {replaced} {faces} with a score below {least}, in {photos}: {look} {them}, {one}, and"
-    " --threshold {least} leaves all of them as they are{paid}"
+    "unsure: {replaced} {faces} with a score below {least}, in {photos}: {look}, and --threshold {least}"
+    " leaves all of them as they are"
 )
-ONE: Final = "--except N leaves one as it is"
-ALONE: Final = "--except counts for every photo, so release that photo by itself with --except N to leave one"
-LEFT: Final = (
-    "left in the clear: {places}, in {photos}: {look} {them}, and --threshold {least} replaces {them}{paid}"
-)
-LOOK: Final = {False: "--review shows", True: "dpveil faces shows"}
+LEFT: Final = "left in the clear: {places}, in {photos}: {look}, and --threshold {least} replaces all of them"
+LOOK: Final = {False: "--review shows each", True: "dpveil faces shows each"}
 """What shows a photo's faces, after its release and before."""
-PAID: Final = (
-    "; a photo that is paid for takes such a change only with --other-regions, so look with dpveil faces or"
-    " --dry-run first"
-)
-UNPACKED: Final = "dpveil faces on the unpacked photo shows"
-"""What shows a photo that lies in a file of many, which --review does not."""
-CROWDED: Final = "crowded: {photo}: {faces}"
 KEPT: Final = "gender=1", "gender=1,age=1"
 DRAWN: Final = (
     "heads are drawn: faces that look like photographs, and the model that keeps gender or age, come with a"
@@ -314,17 +264,14 @@ def cost_of(promises: Sequence[Promise], what: str) -> str:
 class Doubts:
     """What the detector was not sure of in a run, by photo: how many faces that were replaced, and the places
     that may be faces and were not. And the faces of crowds, around which what is replaced is not bounded.
-    Whether photos are `packed` in files of many decides what shows them.
     """
 
     replaced: dict[str, int] = field(default_factory=dict)
     left: dict[str, Sequence[Region]] = field(default_factory=dict)
     crowds: dict[str, str] = field(default_factory=dict)
-    packed: bool = False
 
-    def add(self, photo: str, plan: Plan, *, packed: bool = False) -> None:
-        """Take note of the plan by which a photo was released, `packed` if that is in a file of many."""
-        self.packed |= packed
+    def add(self, photo: str, plan: Plan) -> None:
+        """Take note of the plan by which a photo was released."""
         if plan.unsure:
             self.replaced[photo] = len(plan.unsure)
         if plan.doubtful:
@@ -337,30 +284,23 @@ class Doubts:
         self.replaced |= other.replaced
         self.left |= other.left
         self.crowds |= other.crowds
-        self.packed |= other.packed
 
-    def tell(self, *, before: bool = False, paid: bool = False, photos: int = 1) -> None:
-        """Print one line about each kind, if there are any, of a run over so many `photos`.
-
-        What to do depends on whether this is `before` their release, and else whether a ledger `paid` for it.
-        """
+    def tell(self, *, before: bool = False) -> None:
+        """Print one line about each kind, if there are any, `before` the release of these photos or after."""
         from dpveil.release.words import UNSURE as LEAST
         from dpveil.release.words import lowest
 
-        more = {"look": UNPACKED if self.packed else LOOK[before], "paid": PAID * (paid and not before)}
         if count := sum(self.replaced.values()):
-            faces, them = counted(count, "face"), "it" if count == 1 else "them"
-            done = "would replace" if before else "replaced"
-            words = {"faces": faces, "replaced": done, "them": them, "one": ALONE if photos > 1 else ONE}
-            say.note(UNSURE.format(**words, least=LEAST, photos=say.several([*self.replaced]), **more))
+            done, photos = "would replace" if before else "replaced", say.several([*self.replaced])
+            words = {"faces": counted(count, "face"), "replaced": done, "look": LOOK[before]}
+            say.note(UNSURE.format(**words, least=LEAST, photos=photos))
         if places := [place for left in self.left.values() for place in left]:
-            one, where = len(places) == 1, say.several([*self.left])
-            many = "one place that may be a face" if one else f"{len(places)} places that may be faces"
-            them = "it" if one else "them"
-            say.note(LEFT.format(places=many, photos=where, least=lowest(places), them=them, **more))
+            many = counted(len(places), "place") + " that may show a face"
+            words = {"photos": say.several([*self.left]), "look": LOOK[before]}
+            say.note(LEFT.format(places=many, least=lowest(places), **words))
         for photo, faces in [*self.crowds.items()][:1]:
             others = f"; and faces of {counted(len(self.crowds) - 1, 'more photo')}, which --json names"
-            say.note(CROWDED.format(photo=photo, faces=faces) + others * (len(self.crowds) > 1))
+            say.note(f"crowded: {photo}: {faces}" + others * (len(self.crowds) > 1))
 
 
 def tell_costs(method: Method, faces: int, *, of: int = 1) -> None:
@@ -418,9 +358,6 @@ def _graded(total: Guarantee, strength: str) -> str:
 
 PRICE: Final = "price: {what}, {amounts}; {subject}: {limits}"
 REFUSED: Final = "{photo} (beside {refused}, refused for releases with other regions before)"
-FALLS: Final = (
-    "{subject}'s total falls from {before} to {after}: dpveil ledger limit --relation {before} forbids that"
-)
 YET: Final = "warning: nothing is {done} yet: "
 
 
@@ -474,7 +411,7 @@ def tell_price(choices: Choices, dry: Report, doubts: Doubts) -> None:
     yet = YET.format(done="drawn" if ledger is None else "paid")
     _tell_noise(choices, dry, yet)
     warn([_without_noise(entry) for entry in dry.priced], yet, asides=choices.dry)
-    doubts.tell(before=True, photos=len(dry.entries))
+    doubts.tell(before=True)
 
 
 def _with_refused(priced: str, dry: Report) -> str:
@@ -492,8 +429,7 @@ def _without_noise(entry: Entry) -> Entry:
 
 
 def tell_cost(what: str, totals: Sequence[Guarantee], ledger: Ledger, subject: str) -> None:
-    """Say what something of these `totals` will cost together, what the subject has left, and whether its
-    total will be about fewer neighbours then.
+    """Say what something of these `totals` will cost together, and what the subject has left.
 
     What cannot be paid at all has no price: it is refused later, and that is told.
     """
@@ -505,12 +441,6 @@ def tell_cost(what: str, totals: Sequence[Guarantee], ledger: Ledger, subject: s
         amounts = amounts_in_words(cost) + " together" * (len(totals) > 1)
         limits = account.limits_in_words()
         say.note(PRICE.format(what=what, amounts=amounts, subject=subject, limits=limits))
-        ledger.check_room(subject, totals)
-        for each in (*account.parents, account):
-            before, after = each.spent.relation_text(), (each.spent + cost).relation_text()
-            if before not in ("", "mixed", after):
-                now = "no common neighbours" if after == "mixed" else after
-                say.note(FALLS.format(subject=each.subject, before=before, after=now))
 
 
 def tell_dry(choices: Choices, report: Report, doubts: Doubts) -> None:

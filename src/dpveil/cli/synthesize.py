@@ -161,23 +161,13 @@ def _setting(name: str, value: object) -> str:
 
 
 def _elsewhere(found: tuple[str, ...], out: Path) -> DPVeilError:
-    """Return the error for a retry with another folder than that of the paid set."""
+    """Return the error for a retry with another folder than that of the paid set, which its hash tells."""
     problem = "the set of this --key was paid and written already"
-    if there := next((quoted(shown(place)) for place in _beside(out) if _is_paid(place, found)), ""):
-        hint = f"use that one, which costs nothing (--out {there}); another --key is another set, and is paid"
-        return DPVeilError(f"{problem}: it is {there}, and not {shown(out)}", hint=hint)
     known = f"dpveil verify says {say.hash_in_short(found[-1])} of its folder"
     hint = (
         f"{known}: use that one, which costs nothing; if it is lost, another --key makes and pays another set"
     )
     return DPVeilError(f"{problem}, and {shown(out)} is not that set", hint=hint)
-
-
-def _beside(out: Path) -> list[Path]:
-    """Return what lies beside a folder, sorted; nothing if that cannot be read."""
-    with suppress(OSError):
-        return sorted(place for place in out.parent.iterdir() if place != out)
-    return []
 
 
 def _is_paid(place: Path, found: tuple[str, ...]) -> bool:
