@@ -41,6 +41,8 @@ from dpveil.release.keys import SigningKey
 COUNT = 7
 TIMES = Path("times")
 
+NEXT, OPEN = Jobs._call_next, Jobs._call_open
+
 
 @pytest.fixture
 def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -168,11 +170,11 @@ def test_a_photo_that_kills_every_worker_fails_unpaid_and_ends_nothing(
     beside: list[int] = []
 
     def following(run: Jobs, worker: Any, *done: Any) -> Any:
-        given = Jobs._next(run, worker, *done)
+        given = NEXT(run, worker, *done)
         beside.extend([len(worker.holds)] * (worker.lone in worker.holds))
         return given
 
-    monkeypatch.setitem(batch_jobs.CALLS, "next", following)
+    monkeypatch.setattr(Jobs, "_call_next", following)
     TIMES.write_bytes(b"x" * 99)
     report = released(choices(ledger=ledger, regions=[Everything(TIMES, deadly=10)]), jobs=jobs)
     assert "2" not in accounted(report, ledger, "2")
@@ -226,9 +228,9 @@ def test_an_earlier_release_is_not_taken_for_the_one_in_its_place(
         if not killed:
             killed.append(folder)
             worker.child.process.kill()
-        return Jobs._open(jobs, worker, folder)
+        return OPEN(jobs, worker, folder)
 
-    monkeypatch.setitem(batch_jobs.CALLS, "open", kill)
+    monkeypatch.setattr(Jobs, "_call_open", kill)
     released(choices(), jobs=1)
     before = [Path(f"out/{number}.png").stat().st_ino for number in range(COUNT)]
     assert names(released(choices(force=True)), "released") == list("0123456")
@@ -245,7 +247,7 @@ def test_a_budget_that_is_used_up_refuses_the_rest_one_by_one(ledger: Ledger) ->
 
 
 def test_a_ledger_that_fails_stops_the_run(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, calls = Jobs._debit, []
+    real, calls = Jobs._call_debit, []
 
     def debit(*given: Any, **more: Any) -> int:
         calls.append(1)
@@ -253,7 +255,7 @@ def test_a_ledger_that_fails_stops_the_run(ledger: Ledger, monkeypatch: pytest.M
             raise LedgerError("the ledger is gone", hint="look for it")
         return real(*given, **more)
 
-    monkeypatch.setitem(batch_jobs.CALLS, "debit", debit)
+    monkeypatch.setattr(Jobs, "_call_debit", debit)
     report = released(choices(ledger=ledger))
     assert (len(report.released), report.stopped, exit_code(report)) == (2, "the ledger cannot be used", 4)
     assert len(report.failed) + len(report.untried) == COUNT - 2
@@ -287,11 +289,11 @@ def test_an_interrupt_lets_what_is_paid_be_drawn_and_written(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It comes while the third photo is paid for, and nothing else is paid from then on."""
-    real, paying, running, allowed = Jobs._debit, list[str](), list[Jobs](), set[str]()
+    real, paying, running, allowed = Jobs._call_debit, list[str](), list[Jobs](), set[str]()
 
     def following(jobs: Jobs, worker: Any, *done: Any) -> Any:
         running.append(jobs)
-        return Jobs._next(jobs, worker, *done)
+        return NEXT(jobs, worker, *done)
 
     def debit(jobs: Jobs, worker: Any, *given: Any, **more: Any) -> int:
         number = real(jobs, worker, *given, **more)
@@ -304,8 +306,8 @@ def test_an_interrupt_lets_what_is_paid_be_drawn_and_written(
             allowed.update(paying, (running[0].tasks[place].name for place in drawn))
         return number
 
-    monkeypatch.setitem(batch_jobs.CALLS, "next", following)
-    monkeypatch.setitem(batch_jobs.CALLS, "debit", debit)
+    monkeypatch.setattr(Jobs, "_call_next", following)
+    monkeypatch.setattr(Jobs, "_call_debit", debit)
     report = released(choices(ledger=ledger))
     assert (report.stopped, exit_code(report)) == ("the run was interrupted", 130)
     assert {*paying} <= allowed  # another worker may have been allowed to draw by then
@@ -319,24 +321,24 @@ def test_nothing_is_given_out_or_drawn_after_a_stop(photos: Path) -> None:
     tasks = plan_tasks([Path("in")], Path("out"))
     jobs = Jobs(Run(choices(), Report(), nothing), tasks, nothing, nothing)
     worker = batch_jobs._Worker(child=None)  # type: ignore[arg-type]
-    given = [jobs._next(worker) for _ in range(2)]
+    given = [jobs._call_next(worker) for _ in range(2)]
     assert given == [(tasks[0], None, None), (tasks[1], None, None)]
-    assert (jobs._stopped(worker, tasks[0].output), worker.drawn) == ("", {0})
+    assert (jobs._call_stopped(worker, tasks[0].output), worker.drawn) == ("", {0})
     jobs.shared.stop("enough")
     jobs.shared.stop("another reason")
-    assert (jobs._stopped(worker, tasks[1].output), worker.drawn) == ("enough", {0})
-    assert jobs._next(worker) is None
+    assert (jobs._call_stopped(worker, tasks[1].output), worker.drawn) == ("enough", {0})
+    assert jobs._call_next(worker) is None
 
 
 def test_a_worker_never_holds_more_than_two_photos(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, most = Jobs._next, []
+    real, most = Jobs._call_next, []
 
     def following(jobs: Jobs, worker: Any, *done: Any) -> Any:
         given = real(jobs, worker, *done)
         most.append(len(worker.holds))
         return given
 
-    monkeypatch.setitem(batch_jobs.CALLS, "next", following)
+    monkeypatch.setattr(Jobs, "_call_next", following)
     assert len(released(choices()).released) == COUNT
     assert max(most) == 2
 
