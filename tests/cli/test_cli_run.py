@@ -13,10 +13,8 @@ from PIL import Image
 
 import dpveil
 from command_lines import last
-from dpveil.batch import Entry, Failure
 from dpveil.cli import EMPTY, app, exits, obfuscate
 from dpveil.cli.options import method_options
-from dpveil.errors import PhotoError
 from dpveil.io import MAX_PIXELS
 from dpveil.mechanisms.latent import TABLE as LATENT
 from dpveil.release.words import CHANNELS, LOW
@@ -116,21 +114,13 @@ def test_help_and_version_import_nothing_heavy():
     ("more", "words"),
     [
         (("--delta", "0.1"), "and no method is named: add --method and one of dp-pix"),
-        (("--placing", "bx"), "--placing bx is unknown: write auto, landmarks or box"),
         (("--placing", "lanmarks"), "did you mean landmarks? write auto, landmarks or box"),
         (("--method", "dppix"), "unknown method 'dppix': did you mean 'dp-pix'?"),
         (("--method", "dp-pix"), "epsilon is missing: there is no default: 1 or less is strong, 2 moderate"),
         ((*GOOD, "--epsilon", "0"), "--epsilon 0 is not above 0"),
-        ((*GOOD, "--epsilon", "-3"), "--epsilon -3 is not above 0"),
         ((*GOOD, "--epsilon", "nan"), "--epsilon nan is not a finite number"),
-        ((*GOOD, "--epsilon", "inf"), "--epsilon inf is not a finite number"),
-        ((*GOOD, "--epsilon", "much"), "--epsilon much is not a finite number"),
-        ((*GOOD, "--epsilon", "1e999999999"), "--epsilon 1e999999999 is not a finite number"),
         ((*GOOD, "--block", "0"), "--block 0 is out of range"),
-        ((*GOOD, "--block", ""), "--block '' is not a whole number"),
         ((*GOOD, "--block", "2.5"), "--block 2.5 is not a whole number"),
-        ((*GOOD, "--neighbourhood", "0"), "--neighbourhood 0 is out of range"),
-        ((*GOOD, "--neighbourhood", "9" * 30), "is not a whole number"),
         ((*GOOD, "--neighbourhood", "9" * 12), "is out of range"),
         ((*GOOD, "--post-processing", "gaussian:-1"), "sigma = '-1' is not between 0.001 and 1000"),
         (
@@ -138,38 +128,25 @@ def test_help_and_version_import_nothing_heavy():
             "budget = 'epsilon and rho' is not a budget that dp-pix takes: give --epsilon alone",
         ),
         ((*GOOD, "--regions", "1,2,3"), "--regions 1,2,3 is not a box: write x,y,w,h"),
-        ((*GOOD, "--regions", "0,0,0,4"), "is empty"),
-        ((*GOOD, "--regions", "nowhere"), "unknown regions 'nowhere'"),
         ((*GOOD, "--regions", "fcaes"), "unknown regions 'fcaes': did you mean faces? choose whole, faces"),
-        ((*GOOD, "--if-none", "maybe"), "--if-none maybe is unknown: write whole, copy, others, "),
         ((*GOOD, "--if-none", "cpoy"), "--if-none cpoy is unknown: did you mean copy? write whole, "),
         ((*GOOD, "--names", "nummber"), "--names nummber is unknown: did you mean number? write keep or"),
-        (
-            ("--inpainting", "tella"),
-            "--inpainting tella is neither a file nor a known word: did you mean telea?",
-        ),
-        (("--detector", "yunte"), "unknown detector 'yunte': did you mean 'yunet'?"),
         ((*GOOD, "--seed", "-1"), "'--seed'"),
-        ((*GOOD, "--seed", "x"), "'--seed'"),
         ((*GOOD, "--max-pixels", "0"), "'--max-pixels'"),
-        ((*GOOD, "--max-pixels", "99999999999"), "'--max-pixels'"),
         ((*GOOD, "--colour", "1"), "No such option: --colour"),
         ((*GOOD, "--out", "in/a.png"), "in/a.png is one of the inputs"),
     ],
 )
-@pytest.mark.parametrize("form", [(), ("--json",)])
-def test_wrong_usage_is_one_line_exit_code_2_and_reads_nothing(cli, monkeypatch, more, words, form):
+def test_wrong_usage_is_one_line_exit_code_2_and_reads_nothing(cli, monkeypatch, more, words):
     monkeypatch.setattr("dpveil.batch.task.read", pytest.fail)
-    code, out, err = cli("obfuscate", "in/a.png", *last("--out", "out", *more), *form)
-    assert (code, err.count("\n")) == (2, 1)
+    line = ("obfuscate", "in/a.png", *last("--out", "out", *more))
+    code, out, err = cli(*line)
+    assert (code, out, err.count("\n")) == (2, "", 1)
     assert words in err
     assert not Path("out").exists()
-    if form:
-        document = json.loads(out)
-        assert {key: document[key] for key in EMPTY["obfuscate"]} == EMPTY["obfuscate"]
-        assert document["error"] in err
-    else:
-        assert out == ""
+    document = json.loads(cli(*line, "--json")[1])
+    assert {key: document[key] for key in EMPTY["obfuscate"]} == EMPTY["obfuscate"]
+    assert document["error"] in err
 
 
 def test_no_command_shows_the_help_and_is_wrong_usage(cli):
@@ -226,21 +203,9 @@ def test_a_release_is_told_to_programs(cli):
 
 
 def test_numbers_stay_exact_from_the_command_line_to_the_certificate(cli):
-    cli(
-        "obfuscate",
-        "in",
-        "--out",
-        "out",
-        *last(*GOOD, "--epsilon", "0.1"),
-        "--regions",
-        "whole",
-        "--regions",
-        "whole",
-        "--regions",
-        "whole",
-        "--post-processing",
-        "gaussian:1/3",
-    )
+    thrice = ("--regions", "whole") * 3
+    line = ("obfuscate", "in", "--out", "out", *last(*GOOD, "--epsilon", "0.1"), *thrice)
+    cli(*line, "--post-processing", "gaussian:1/3")
     data = json.loads(Path("out/a.png.certificate.json").read_text(encoding="utf-8"))
     assert data["composition"]["epsilon"] == 0.3
     assert data["post_processing"] == ["gaussian:1/3"]
@@ -257,11 +222,6 @@ def test_warnings_go_to_stderr_and_those_that_differ_in_numbers_are_one_line(cli
     assert warnings[0].startswith("warning: in/0.png and 9 more: NOT FOR PUBLICATION")
     assert warnings[1].startswith("warning: in/0.png and 9 more: ")
     assert "warning" not in out
-
-
-def failed(number, message, hint=""):
-    failure = Failure(PhotoError, message, hint)
-    return Entry("failed", Path(f"in/{number}.png"), Path(f"out/{number}.png"), failure=failure)
 
 
 def test_methods_for_people_and_programs(cli):
