@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from shards_made import counts, held, link, picture, released, shard
 
-from dpveil.batch import Choices, plan_tasks, release_all, staged
+from dpveil.batch import Choices, away, plan_tasks, release_all
 from dpveil.batch import shards as batch_shards
 from dpveil.errors import OutputError, UsageError
 from dpveil.io.refused import Refused
@@ -138,7 +138,7 @@ def test_what_cannot_be_unpacked_is_not_lost(monkeypatch: pytest.MonkeyPatch) ->
     before = Path("out/a.tar").read_bytes()
     shard("a.tar", [("0.png", picture())])
     with monkeypatch.context() as patch:
-        patch.setattr(staged, "write", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "full")))
+        patch.setattr(away, "write", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "full")))
         for force in (False, True):
             with pytest.raises(OutputError, match="the disk is full"):
                 released("a.tar", force=force)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from shards_made import counts, held, picture, released, shard
 
-from dpveil.batch import Report, plan_tasks, releasing, shards, staged
+from dpveil.batch import Report, away, plan_tasks, releasing, shards
 from dpveil.core.certificate import parse_certificate
 from dpveil.errors import OutputError
 from dpveil.ledger import Ledger, Limit
@@ -176,7 +176,7 @@ def test_what_a_killed_run_drew_anew_is_newer_than_its_shard(monkeypatch: pytest
 def test_what_was_gathered_is_removed_once_the_shard_is_on_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     photos(1)
     seen = list[tuple[Path, list[Path]]]()
-    monkeypatch.setattr(staged, "flush_folder", lambda folder: seen.append((folder, waiting())))
+    monkeypatch.setattr(away, "flush_folder", lambda folder: seen.append((folder, waiting())))
     released()
     assert [(str(folder), len(there)) for folder, there in seen] == [("out", 1)]
     assert (images(), waiting()) == (["0.png"], [])

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from shards_made import counts, held, picture, shard
 
-from dpveil.batch import Choices, Report, away, planned, release_all, staged
+from dpveil.batch import Choices, Report, away, planned, release_all
 from dpveil.batch.shards import Shards
 from dpveil.core.urls import Url, expanded, place
 from dpveil.errors import DPVeilError, PhotoError, UsageError
@@ -317,7 +317,7 @@ def test_a_shard_that_appears_or_changes_meanwhile_stays(
         assert counts(released()) == (1, 0, 0)
         shard("in.tar", [("p.png", picture(9)), ("q.png", picture(10))])
         store.pipe_file("/bucket/in/s.tar", Path("in.tar").read_bytes())
-    write = staged.put_file
+    write = away.put_file
 
     def meanwhile() -> None:
         if case == "grown":
@@ -341,7 +341,7 @@ def test_a_shard_that_appears_or_changes_meanwhile_stays(
         pack(self, report)
 
     with monkeypatch.context() as patch:
-        patch.setattr(staged, "put_file", writing)
+        patch.setattr(away, "put_file", writing)
         patch.setattr(Shards, "pack", packing)
         report = released()
     if case in ("removed", "grown"):

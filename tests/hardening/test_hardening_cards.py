@@ -12,9 +12,8 @@ from hardening_certificates import WATCH, honest, placed, sealed
 from hardening_forgeries import legal
 
 import dpveil
-from dpveil.cards.contents import releases
 from dpveil.cards.croissant import About, card
-from dpveil.cards.totals import by_folder, totals
+from dpveil.cards.totals import by_folder, releases, totals
 from dpveil.core.numbers import exact
 from dpveil.errors import BudgetRefused, CertificateError
 from dpveil.release.verified import Verification

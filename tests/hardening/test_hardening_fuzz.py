@@ -18,7 +18,7 @@ import dpveil.io
 from dpveil import processes
 from dpveil.errors import PhotoError
 
-FILES = 1000
+FILES = 600
 HEIGHT, WIDTH = 1000, 1500
 BOUND = 8
 """Bytes of memory for each declared pixel and channel: a limit of issue 3."""

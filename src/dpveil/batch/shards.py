@@ -17,25 +17,25 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from dpveil.batch.archives import Release
+from dpveil.batch.away import (
+    DRY,
+    ORIGIN,
+    check,
+    empty,
+    gather,
+    held,
+    is_whole,
+    origin,
+    overwritten,
+    told,
+    unwritten,
+    write,
+)
 from dpveil.batch.choices import Choices
 from dpveil.batch.document import pack, released_pages
 from dpveil.batch.inside import Shard
 from dpveil.batch.report import NO_REGION, RELEASED, SKIPPED, UNTRIED, UNWRITABLE, Entry, Report
 from dpveil.batch.resume import is_paid_release
-from dpveil.batch.staged import (
-    DRY,
-    ORIGIN,
-    check,
-    empty,
-    held,
-    is_whole,
-    origin,
-    overwritten,
-    put,
-    told,
-    unwritten,
-    write,
-)
 from dpveil.batch.state import Stamp
 from dpveil.batch.task import Task, check_apart
 from dpveil.core.urls import Url
@@ -156,14 +156,14 @@ class Shards:
     def _put(self, shard: Shard, releases: Iterable[Release], stamp: Stamp) -> None:
         make_folder(shard.folder)
         dry = f" {DRY}" if self.choices.dry and not any(shard.folder.iterdir()) else ""
-        put(shard.folder / ORIGIN, f"{told(stamp)}{dry}".encode())
+        gather(shard.folder / ORIGIN, f"{told(stamp)}{dry}".encode())
         for name, image, certificate in releases:
             place = shard.place(name)
             self.names[shard].setdefault(place, name)
             self.held.setdefault(shard, set()).add(place)
             if not is_whole(place):
-                put(certificate_path(place), certificate)
-                put(place, image)
+                gather(certificate_path(place), certificate)
+                gather(place, image)
                 self.unpacked.setdefault(shard, set()).add(place)
 
     def pack(self, report: Report) -> None:

@@ -16,8 +16,7 @@ from typing import Final
 from urllib.parse import quote
 
 from dpveil.accounting.meaning import strength
-from dpveil.cards.contents import Listed
-from dpveil.cards.totals import Totals
+from dpveil.cards.totals import Listed, Totals
 from dpveil.core.envelope import this_tool
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.numbers import Json

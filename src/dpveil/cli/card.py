@@ -12,9 +12,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from dpveil.accounting.meaning import NONE, check_strength_name, strength
-from dpveil.cards.contents import CHECK, Listed, pictures, prefix, releases
 from dpveil.cards.croissant import NO_PERSON, TO_FILL, About, card
-from dpveil.cards.totals import People, Person, Totals, alike, by_folder, by_table, headcount, of_set, totals
+from dpveil.cards.totals import (
+    CHECK,
+    Listed,
+    People,
+    Person,
+    Totals,
+    alike,
+    by_folder,
+    by_table,
+    headcount,
+    of_set,
+    pictures,
+    prefix,
+    releases,
+    totals,
+)
 from dpveil.cli import exits, say
 from dpveil.cli.options import AsJson, AtLeast, MaxPixels, Text, Trust
 from dpveil.cli.verify import results, sets_below
