@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import os
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -15,7 +14,6 @@ from dpveil.cli import exits, say
 from dpveil.cli.command import Command
 from dpveil.cli.options import AsJson
 from dpveil.errors import UsageError
-from dpveil.io.names import format_of
 
 if TYPE_CHECKING:
     from dpveil.release.keys import PublicKey, SigningKey
@@ -123,13 +121,6 @@ def _marker(chain: Path | None, key: Path | None) -> Marker | None:
 
     locked = needs_passphrase(key, argument="c2pa_key")
     return Marker.read(chain, key, _asked(f"Passphrase of {key}: ") if locked else None)
-
-
-def check_formats(mark: Marker | None, outputs: Iterable[Path]) -> None:
-    """Raise `OutputError` if one of these files can have no manifest."""
-    for output in outputs:
-        if mark is not None:
-            mark.check(format_of(output))
 
 
 def _asked(words: str) -> str:

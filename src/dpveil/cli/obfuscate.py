@@ -16,7 +16,7 @@ from dpveil.batch.inside import Scan
 from dpveil.cli import exits, say
 from dpveil.cli.clips import is_clip, planned_clips, release_clips
 from dpveil.cli.command import options_of
-from dpveil.cli.key import check_formats, keys
+from dpveil.cli.key import keys
 from dpveil.cli.options import (
     GIVEN,
     NOTHING,
@@ -55,7 +55,7 @@ from dpveil.core.guarantee import counted
 from dpveil.core.origin import FACE, TEXT
 from dpveil.core.urls import place
 from dpveil.errors import PhotoError, UsageError
-from dpveil.io.names import shown
+from dpveil.io.names import format_of, shown
 from dpveil.io.sources import check_trust
 from dpveil.postprocessing import parse_all
 from dpveil.regions import check_if_none
@@ -360,7 +360,9 @@ def _check_written(
     from dpveil.batch import check_manifest
     from dpveil.cli.review import check_review
 
-    check_formats(choices.mark, (task.output for task in tasks))
+    if (mark := choices.mark) is not None:
+        for task in tasks:
+            mark.check(format_of(task.output))
     if choices.dry and (manifest is not None or review is not None):
         raise UsageError("--dry-run writes nothing", hint="leave out --manifest and --review")
     if manifest is not None:
