@@ -92,7 +92,7 @@ fuzz-certificates: $(DEV) ## feed 100 000 forged certificates to verify: one lin
 	@$(BIN)/python tests/hardening/fuzz_certificates.py --files 100000
 
 fuzz-clips: $(DEV) ## feed 100 000 damaged clips to the reader of clips: no crash, hang or growth of memory
-	@$(BIN)/python tests/hardening/fuzz_clips.py --runs 100000
+	@$(BIN)/python tests/hardening/fuzz_clips.py --files 100000
 
 fuzz-documents: $(DEV) ## feed 10 000 damaged PDF and TIFF files to the reader of documents
 	@$(BIN)/python tests/hardening/fuzz_documents.py --files 10000

@@ -17,6 +17,7 @@ from typing import ClassVar
 import cv2
 import numpy as np
 import pytest
+from dpveil.cli.grid import Choice, lines
 
 from dpveil.attacks import attack
 from dpveil.attacks.base import PIXELS, Background, Fitted, Scores, View
@@ -33,7 +34,6 @@ from dpveil.bench.settings import Setting, Shown
 from dpveil.bench.table import rows, to_csv, utility
 from dpveil.bench.times import FOLDER
 from dpveil.bench.utility import usable
-from dpveil.cli.grid import Choice, lines
 from dpveil.core.registry import ATTACKS, METHODS
 from dpveil.errors import DataError, UsageError
 from dpveil.mechanisms.pixel import DPPix, Fill, Mosaic, Snow

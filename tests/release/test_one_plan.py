@@ -14,8 +14,7 @@ import dpveil
 import dpveil.catalogue
 import dpveil.errors
 from dpveil.cli import run
-from dpveil.cli.compare_sheet import compare
-from dpveil.cli.grid import Line
+from dpveil.cli.compare import Line, compare
 from dpveil.core.certificate import SEEDED
 from dpveil.core.photo import Photo
 from dpveil.mechanisms.method import Method

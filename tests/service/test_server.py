@@ -267,7 +267,7 @@ def test_a_port_that_is_taken_is_said_in_one_line(host: str, capsys: Any) -> Non
 
 
 def test_passwords_of_ledgers_are_not_shown() -> None:
-    from dpveil.cli.ledger_words import place_of
+    from dpveil.cli.ledger import place_of
 
     assert place_of("postgresql://clerk:secret@db.example/budgets") == "postgresql://db.example/budgets"
     assert place_of("SQLite:///budget.db") == "SQLite:///budget.db"
