@@ -26,9 +26,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "video" / "io"))
 import clip_samples as clips
 
 from dpveil.errors import DPVeilError
-from dpveil.video.joining import join
 from dpveil.video.reading import open_clip
-from dpveil.video.writing import Writer
+from dpveil.video.writing import Writer, join
 
 BATCH = 500
 WORDS = (0, 1, 0x7F, 0x80, 0xFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFF00, 0x10000)

@@ -52,8 +52,8 @@ def block(result: Verification) -> tuple[str, ...]:
 
     if not is_clip(result.path):
         return ()
-    from dpveil.video.told import lines
     from dpveil.video.verification import ClipVerification
+    from dpveil.video.words import lines
 
     if not isinstance(result, ClipVerification) or result.certificate is None:
         return ()

@@ -34,7 +34,6 @@ from dpveil.regions.numbering import Order
 
 Crops = UInt8[np.ndarray, "n s s 3"]
 Views = Callable[[Pose | None], Sequence[Image | Figure | Dressed]]
-
 BY_LANDMARKS: Final = "position, size and angle of the face and the turn of its head, by its landmarks"
 POSE: Final = {
     "landmarks": f"{{}}, and that these were sure, {SAME}",

@@ -33,7 +33,6 @@ SOFT: Final = 0.12
 crop's side."""
 REACH: Final = 4 * SOFT
 """Distance from the square beyond which rows and columns only repeat, relative to the crop's side."""
-
 Shape = tuple[int, ...]
 
 

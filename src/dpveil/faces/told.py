@@ -16,14 +16,13 @@ from dpveil.codecs import Codec
 from dpveil.codecs.statistics import Codes
 from dpveil.errors import InvalidParameter
 from dpveil.faces.attribute_model import SIDE, VALUES, AttributeModel
+from dpveil.faces.base import Crops
 from dpveil.faces.kept import KEPT, Budgets, chosen, written
 from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
 from dpveil.noise.bits import BitSource
 
-Crops = UInt8[np.ndarray, "n s s 3"]
 Answers = Mapping[str, Int64[np.ndarray, " n"]]
 """For each attribute the index of the value that is told, for each of n faces."""
-
 NOTHING: Final[Mapping[str, float]] = {}
 """A face that is not turned."""
 

@@ -2,27 +2,149 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from dpveil.core.parameters import check_count
 from dpveil.errors import ClipError, InvalidParameter
-from dpveil.video.containers import container_of, damaged
-from dpveil.video.decoding import Way
-from dpveil.video.facts import Facts, Frame
-from dpveil.video.source import Source
-from dpveil.video.streams import told
-from dpveil.video.survey import survey
-from dpveil.video.upright import Upright
+from dpveil.video.decoding import (
+    MATROSKA,
+    MOST_FRAMES,
+    MOV,
+    NAMES,
+    Clock,
+    Look,
+    Source,
+    Upright,
+    Way,
+    container_of,
+    damaged,
+    decoded,
+    dropped,
+    early,
+    told,
+)
+from dpveil.video.facts import Facts, Frame, runs
 
 MAX_PIXELS: Final = 8192 * 4320
 """Default limit on the pixels of a frame: 8K. A clip needs memory for some dozens of frames."""
-
 DECODED: Final[set[str]] = set()
 """SHA-256 of the clips of which this process has decoded every frame."""
+ONE_EACH: Final = frozenset({"h264", "hevc", "vp9", "av1", "libdav1d", "mjpeg", "prores"})
+"""Decoders that show one frame for each packet of a MOV, MP4 or Matroska file, at the packet's time."""
+WITHOUT_B: Final = ONE_EACH | {"mpeg4"}
+"""Those that do so where no frame depends on a later one."""
+USUAL_RATE: Final = 25
+"""Frames a second of a clip that states nothing."""
+LOOKED_AT: Final = 48
+"""Frames decoded to see whether the packets tell the times: more than a decoder holds back."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What was found: `usual` is the units of time that stand for a missing one, `clean` that none was."""
+
+    facts: Facts
+    look: Look
+    usual: int
+    clean: bool
+
+
+def survey(way: Way, *, whole: bool = True) -> Survey:
+    """Return what is found in a clip; raises `ClipError`.
+
+    The times of frames are those of the packets where a packet is a frame, the first frames have these
+    times, and the file states every one: else all is decoded once, or the clip is refused if not `whole`.
+    Without B-frames, as dpveil writes it, MPEG-4 also has a frame in each packet.
+    """
+    with way.stream() as (container, stream):
+        if stream.time_base is None or stream.time_base <= 0:
+            raise damaged(way.source)
+        rate = stream.guessed_rate or stream.average_rate
+        usual = max(1, round(1 / ((rate or USUAL_RATE) * stream.time_base)))
+        stated = _by_packets(way, container, stream, ONE_EACH if whole else WITHOUT_B)
+        head = list(islice(_looks(way), LOOKED_AT))
+        if not head:
+            raise way.source.refused("it has no frames", "give the name of a clip")
+        clean, fields = True, any(look.fields for look, _ in head)
+        own = [time for _, time in head]
+        if (fields or stated is None or own != stated[:LOOKED_AT]) and not whole:
+            raise damaged(way.source, "its packets do not tell when each frame is shown")
+        if fields or stated is None or own != stated[:LOOKED_AT]:
+            stated, clean, fields = _by_decoding(way, usual)
+        look = replace(head[0][0], fields=fields)
+        upright = Upright(look, way.source, way.most)
+        facts = _facts(way, container, stream, stated, upright, look)
+    way.source.check()
+    return Survey(facts, look, usual, clean)
+
+
+def _facts(way: Way, container: Any, stream: Any, times: list[int], upright: Upright, look: Look) -> Facts:
+    start, steps = runs(times)
+    bright = (f"brightness above white ({look.hdr})",) if look.hdr else ()
+    return Facts(
+        sha256=way.source.sha256(),
+        format=NAMES[way.demuxer],
+        codec=stream.codec_context.codec.canonical_name,
+        width=upright.width,
+        height=upright.height,
+        time_base=stream.time_base,
+        start=start,
+        steps=steps,
+        audio=bool(container.streams.audio),
+        dropped=(*dropped(container, stream), *bright),
+        fields=look.fields,
+    )
+
+
+def _looks(way: Way) -> Iterator[tuple[Look, int | None]]:
+    """Yield the look of every frame, and its time in the file."""
+    with way.stream() as (container, stream):
+        for look, frame in way.looks(decoded(container, stream, way.source), stream):
+            yield look, frame.pts
+
+
+def _by_packets(way: Way, container: Any, stream: Any, decoders: frozenset[str]) -> list[int] | None:
+    """Return the times that the packets state, in order; None where these may not be the frames'."""
+    if way.demuxer not in (MOV, MATROSKA) or stream.codec_context.codec.name not in decoders:
+        return None
+    times: list[int] = []
+    with told(way.source, "its list of frames"):
+        for packet in container.demux(stream):
+            if packet.size == 0 and packet.pts is None:
+                continue
+            if packet.is_corrupt:
+                raise damaged(way.source, f"frame {len(times)} is damaged")
+            if packet.pts is None or packet.is_discard:
+                return None
+            times.append(packet.pts)
+            _check_number(way, len(times))
+    if len(times) < stream.frames:
+        raise early(way.source)
+    times.sort()
+    return times if len(set(times)) == len(times) else None
+
+
+def _by_decoding(way: Way, usual: int) -> tuple[list[int], bool, bool]:
+    """Return the times of all frames, whether all are the file's own, and whether any consists of fields."""
+    times: list[int] = []
+    clock, fields = Clock(usual), False
+    for look, own in _looks(way):
+        times.append(way.tick(clock, own))
+        fields |= look.fields
+        _check_number(way, len(times))
+    return times, not clock.repaired, fields
+
+
+def _check_number(way: Way, count: int) -> None:
+    if count > MOST_FRAMES:
+        raise way.source.refused(f"it has more than {MOST_FRAMES:,} frames", "cut it into parts")
 
 
 def open_clip(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Clip:
@@ -125,3 +247,56 @@ class Clip:
 
     def _lies(self) -> ClipError:
         return damaged(self.way.source, "what decodes is not what was found when it was opened")
+
+
+SKIP: Final = 60
+"""Frames that are decoded and dropped rather than seeking."""
+
+
+def picked(clip: Clip, wanted: Iterable[int]) -> Iterator[Frame]:
+    """Yield these frames of a clip in order, seeking where there is much between them."""
+    left = sorted(set(wanted))
+    while left:
+        run = [left.pop(0)]
+        while left and left[0] - run[-1] <= SKIP:
+            run.append(left.pop(0))
+        due = set(run)
+        for frame in clip.frames(run[0], run[-1] + 1):
+            if frame.index in due:
+                yield frame
+
+
+MOST: Final = 8
+"""Most frames between two stages."""
+BYTES: Final = 2**25
+"""Most bytes of them, unless one frame has more."""
+Item = TypeVar("Item")
+
+
+def room_for(facts: Facts) -> int:
+    """Return how many frames of a clip may wait between two stages.
+
+    >>> from fractions import Fraction
+    >>> one = dict(sha256="", format="mp4", codec="h264", audio=False, time_base=Fraction(1), start=0)
+    >>> [room_for(Facts(**one, steps=(), width=w, height=w * 9 // 16)) for w in (640, 1920, 3840)]
+    [8, 5, 1]
+    """
+    return max(1, min(MOST, BYTES // (3 * facts.width * facts.height)))
+
+
+def ahead(items: Iterator[Item], most: int) -> Generator[Item]:
+    """Yield items in order, of which a thread makes up to `most` in advance.
+
+    What making one raises is raised in its turn. Close it, also after an error: the thread has ended then.
+    """
+    end = object()
+    worker = ThreadPoolExecutor(1, thread_name_prefix="ahead")
+    try:
+        due = deque(worker.submit(next, items, end) for _ in range(most))
+        while (item := due.popleft().result()) is not end:
+            due.append(worker.submit(next, items, end))
+            yield item  # type: ignore[misc]
+    finally:
+        worker.shutdown(cancel_futures=True)
+        if isinstance(items, Generator):
+            items.close()

@@ -3,7 +3,7 @@
 import os
 import struct
 import sys
-from contextlib import closing, suppress
+from contextlib import suppress
 from fractions import Fraction
 
 import av
@@ -13,12 +13,9 @@ from clip_samples import STEPS, UNIT, clip
 from test_video_round_trip import KINDS, PAL, TS
 
 from dpveil.errors import ClipError, InvalidParameter, OutputError, UsageError
-from dpveil.video import containers
+from dpveil.video.decoding import FORMATS, Backwards, Clock, Source, opened
 from dpveil.video.facts import Facts
 from dpveil.video.reading import open_clip
-from dpveil.video.source import Source, View
-from dpveil.video.streams import FORMATS, opened
-from dpveil.video.times import Backwards, Clock, durations, runs
 from dpveil.video.writing import unit_of
 
 
@@ -57,28 +54,6 @@ def test_places_that_are_no_files(tmp_path):
     assert "not a valid file name" in refusal("a\0b")
 
 
-@pytest.mark.parametrize("name", ["h264.mp4", "index-in-front.mp4", "fragments.mp4", "h264.mkv", "vp9.webm"])
-def test_files_that_end_early(tmp_path, name):
-    data = clip(tmp_path / name, **KINDS[name]).read_bytes()
-    for share in (0.02, 0.2, 0.5, 0.8, 0.95):
-        (tmp_path / "cut").write_bytes(data[: int(share * len(data))])
-        assert "the file ends early" in refusal(tmp_path / "cut")
-    (tmp_path / "cut").write_bytes(data[:-1])
-    assert "the file ends early" in refusal(tmp_path / "cut")
-
-
-@pytest.mark.parametrize("name", ["h264.avi", "h264.ts", "mpeg2.mpg"])
-def test_streams_that_end_early_lose_whole_frames_or_are_refused(tmp_path, name):
-    data = clip(tmp_path / name, **KINDS[name]).read_bytes()
-    for share in (0.1, 0.3, 0.5, 0.7, 0.9):
-        (tmp_path / "cut").write_bytes(data[: int(share * len(data))])
-        if name == "h264.avi":
-            assert "the file ends early" in refusal(tmp_path / "cut")
-            continue
-        with suppress(ClipError), open_clip(tmp_path / "cut") as found:
-            assert len(list(found.frames())) == found.facts.frames
-
-
 def test_a_renamed_clip_is_read(tmp_path):
     clip(tmp_path / "a.mkv").rename(tmp_path / "a.mp4")
     with open_clip(tmp_path / "a.mp4") as found:
@@ -115,58 +90,6 @@ def test_declared_sizes_that_are_lies(tmp_path):
     (tmp_path / "a.mov").write_bytes(data)
     with open_clip(tmp_path / "a.mov") as found:
         assert found.facts.width * found.facts.height < 10_000
-
-
-@pytest.mark.parametrize("kind", [b"stsz", b"stts", b"ctts", b"stsc", b"stco", b"stss"])
-def test_tables_of_more_entries_than_the_file_has(tmp_path, kind):
-    options = {"x264-params": "bframes=3"}
-    path = clip(
-        tmp_path / "a.mp4", times=range(0, 800, 40), codec="libx264", options=options | {"preset": "fast"}
-    )
-    data = bytearray(path.read_bytes())
-    at = data.index(kind) + (12 if kind == b"stsz" else 8)
-    for count in (2**31 - 1, 2**32 - 1, len(data) + 1):
-        data[at : at + 4] = struct.pack(">I", count)
-        (tmp_path / "b.mp4").write_bytes(data)
-        assert "does not fit the file" in refusal(tmp_path / "b.mp4")
-
-
-def test_samples_of_one_stated_size_are_counted_too(tmp_path):
-    data = bytearray(clip(tmp_path / "a.mp4").read_bytes())
-    at = data.index(b"stsz") + 8
-    data[at : at + 8] = struct.pack(">II", 1, 2**30)
-    (tmp_path / "a.mp4").write_bytes(data)
-    assert "does not fit the file" in refusal(tmp_path / "a.mp4")
-
-
-def test_fragments_are_counted_together(tmp_path):
-    data = clip(tmp_path / "a.mp4").read_bytes()
-    for count, said in ((1, False), (3, True)):
-        run = struct.pack(">IIII", 16, int.from_bytes(b"trun", "big"), 0, len(data) // 2)
-        part = struct.pack(">I", 8 + len(run)) + b"traf" + run
-        (tmp_path / "b.mp4").write_bytes(data + (struct.pack(">I", 8 + len(part)) + b"moof" + part) * count)
-        with closing(Source(tmp_path / "b.mp4")) as source, suppress(ClipError):
-            containers.container_of(source)
-            assert not said
-        if said:
-            assert "samples" in refusal(tmp_path / "b.mp4")
-
-
-def test_listed_frames_are_limited(tmp_path, monkeypatch):
-    path = clip(tmp_path / "a.mp4", sound="aac")
-    monkeypatch.setattr(containers, "MOST_FRAMES", 7)
-    with open_clip(path) as found:
-        assert found.facts.frames == 7
-    monkeypatch.setattr(containers, "MOST_FRAMES", 6)
-    assert "more than 6 frames" in refusal(path)
-
-
-def test_boxes_within_boxes_without_end(tmp_path):
-    inner = b""
-    for _ in range(40):
-        inner = struct.pack(">I", len(inner) + 8) + b"trak" + inner
-    (tmp_path / "a.mp4").write_bytes(struct.pack(">I", len(inner) + 8) + b"moov" + inner)
-    assert "structure is damaged" in refusal(tmp_path / "a.mp4")
 
 
 @pytest.mark.parametrize("name", ["h264.mp4", "h264.mkv", "mpeg4.avi", "h264.ts", "vp8.webm"])
@@ -270,14 +193,14 @@ def test_another_number_or_time_than_at_first_is_refused(tmp_path, monkeypatch):
 def test_packets_that_lie_are_found_by_decoding(tmp_path, monkeypatch):
     """The times of packets are taken only if the first frames have them."""
     path = clip(tmp_path / "a.mp4")
-    monkeypatch.setattr("dpveil.video.survey._by_packets", lambda *_: [0, 1, 2, 3, 4, 5, 6])
+    monkeypatch.setattr("dpveil.video.reading._by_packets", lambda *_: [0, 1, 2, 3, 4, 5, 6])
     with open_clip(path) as found:
         assert [time * found.facts.time_base for time in found.facts.times] == [time * UNIT for time in STEPS]
 
 
 def test_too_many_frames(tmp_path, monkeypatch):
     path = clip(tmp_path / "a.mp4")
-    monkeypatch.setattr("dpveil.video.survey.MOST_FRAMES", 6)
+    monkeypatch.setattr("dpveil.video.reading.MOST_FRAMES", 6)
     assert "more than 6 frames" in refusal(path)
 
 
@@ -330,16 +253,6 @@ def test_clock():
     assert not clean.repaired
 
 
-def test_runs_and_durations(tmp_path):
-    with open_clip(clip(tmp_path / "a.mp4")) as found:
-        facts = found.facts
-        assert runs(facts.times) == (facts.start, facts.steps)
-        lengths = [length for length, count in durations(facts) for _ in range(count)]
-        assert [length * facts.time_base for length in lengths] == [
-            UNIT * step for step in [*np.diff(STEPS).tolist(), 10]
-        ]
-
-
 def test_units_hold_all_times():
     kind = {
         "sha256": "",
@@ -357,19 +270,3 @@ def test_units_hold_all_times():
     far = Facts(**kind, time_base=Fraction(1, 10**9), steps=((1, 1), (3600 * 10**9, 1)))
     with pytest.raises(OutputError, match="too far apart"):
         unit_of(far)
-
-
-def test_views_read_what_a_file_reads(tmp_path):
-    (tmp_path / "a").write_bytes(bytes(range(100)))
-    source = Source(tmp_path / "a")
-    first, second = View(source), View(source)
-    assert first.read(10) == bytes(range(10))
-    assert second.read() == bytes(range(100))
-    assert (first.seek(-5, 2), first.read(), first.tell()) == (95, bytes(range(95, 100)), 100)
-    assert (first.seek(5, 1), first.read(3)) == (105, b"")
-    source.close()
-    source.close()
-
-
-def test_tables_of_demuxers():
-    assert set(containers.NAMES) == {"mov", "matroska", "avi", "mpegts", "mpeg"}

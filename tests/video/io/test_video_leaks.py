@@ -11,8 +11,8 @@ from clip_samples import PLANTED, QUARTER, STEPS, UNIT, clip, extras, picture, q
 from test_video_round_trip import written
 
 from dpveil.errors import ClipError
-from dpveil.video.audio import Sound, check_sound
 from dpveil.video.reading import open_clip
+from dpveil.video.writing import Sound, check_sound
 
 
 @pytest.mark.parametrize(

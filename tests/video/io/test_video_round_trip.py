@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 from clip_samples import QUARTER, SIZE, STEPS, UNIT, clip, number_in, picture, quarter, shown
 
-from dpveil.errors import ClipError, InvalidParameter, OutputError, UnknownName
+from dpveil.errors import ClipError, InvalidParameter, OutputError
 from dpveil.video.decoding import Way
-from dpveil.video.encoders import ENCODERS, container_for, is_installed
 from dpveil.video.facts import Frame
-from dpveil.video.joining import join
 from dpveil.video.reading import open_clip
-from dpveil.video.writing import Writer
+from dpveil.video.writing import Writer, container_for, is_installed, join
 
 ONE = 1 << 16
 PAL = {"times": range(7), "unit": Fraction(1, 25)}
@@ -154,13 +152,6 @@ def test_frames_within_a_millisecond_are_not_merged(tmp_path):
     path = clip(tmp_path / "a.mp4", [0, 1, 2], unit=Fraction(1, 5000))
     with open_clip(path) as found, pytest.raises(OutputError, match="less than a millisecond apart"):
         written(found, tmp_path / "o.mkv")
-
-
-def test_odd_sides_are_kept(tmp_path):
-    with open_clip(clip(tmp_path / "a.webm", size=(61, 45), codec="libvpx-vp9")) as found:
-        for name in ("o.mp4", "o.webm"):
-            with av.open(str(written(found, tmp_path / name))) as made:
-                assert (made.streams.video[0].width, made.streams.video[0].height) == (61, 45)
 
 
 def test_one_pixel(tmp_path):
@@ -343,13 +334,6 @@ def test_sound_that_the_container_does_not_take_is_refused(tmp_path, sound, out)
         written(found, tmp_path / out, keep=True)
 
 
-def test_no_sound_is_kept_unasked(tmp_path):
-    with open_clip(clip(tmp_path / "a.mp4", sound="aac")) as found:
-        out = written(found, tmp_path / "o.mp4")
-    with av.open(str(out)) as made:
-        assert [stream.type for stream in made.streams] == ["video"]
-
-
 def test_segments_that_do_not_fit_are_refused(tmp_path):
     with (
         open_clip(clip(tmp_path / "a.mp4")) as found,
@@ -406,25 +390,10 @@ def test_frames_out_of_order_or_of_another_size_are_refused(tmp_path):
 )
 def test_builds_without_x264_have_another_encoder(tmp_path, monkeypatch, missing, suffix, used):
     monkeypatch.setattr(
-        "dpveil.video.encoders.is_installed", lambda name: name not in missing and is_installed(name)
+        "dpveil.video.writing.is_installed", lambda name: name not in missing and is_installed(name)
     )
     with open_clip(clip(tmp_path / "a.mp4")) as found:
         out = written(found, tmp_path / f"o{suffix}", (3,))
         assert shown(out) == [(time * UNIT, number) for number, time in enumerate(STEPS)]
     with av.open(str(out)) as made:
         assert made.streams.video[0].codec_context.codec.canonical_name == used
-
-
-def test_without_any_encoder_nothing_is_written(tmp_path, monkeypatch):
-    monkeypatch.setattr("dpveil.video.encoders.is_installed", lambda name: name == "mpeg4")
-    with open_clip(clip(tmp_path / "odd.webm", size=(61, 45), codec="libvpx-vp9")) as found:
-        for name in ("o.mp4", "o.webm"):
-            with pytest.raises(OutputError, match="with odd sides"):
-                written(found, tmp_path / name)
-    assert not list(tmp_path.glob("o.*"))
-
-
-def test_suffixes():
-    assert {container_for(f"a{suffix}") for suffix in (".MP4", ".mov", ".mkv", ".webm")} == set(ENCODERS)
-    with pytest.raises(UnknownName, match="unknown format"):
-        container_for("a.avi")

@@ -14,12 +14,12 @@ import dpveil
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.mechanisms.pixel.fill import Fill
-from dpveil.video import told
+from dpveil.video import words
 from dpveil.video.doubts import MOST, followed
+from dpveil.video.facts import ENDS, Key, Track
 from dpveil.video.plan import VideoPlan
 from dpveil.video.plan_file import parse_plan
 from dpveil.video.sheets import ENDED
-from dpveil.video.track import ENDS, Key, Track
 
 PLAIN = (Key(0, 100, 100, 60, 80), Key(20, 180, 100, 60, 80), Key(40, 260, 100, 60, 80))
 HELD = (*PLAIN, Key(90, 260, 100, 60, 80))
@@ -105,9 +105,9 @@ def test_a_release_of_one_picture_is_told() -> None:
     (text,) = still().doubts
     assert "one picture, shown for 3.96 s" in text
     assert 'over_time="split"' in text
-    assert told.draws(still().quote) == 1
+    assert words.draws(still().quote) == 1
     assert not still(over_time="split").doubts
-    assert told.draws(still(over_time="split").quote) == 100
+    assert words.draws(still(over_time="split").quote) == 100
     assert still().doubts[0] in still().warnings
     assert not plan(NOISE, whole(1), facts=facts(1), request=("whole",)).doubts
 
@@ -136,35 +136,35 @@ def test_every_end_has_words_for_people() -> None:
     assert set(re.findall(r"(\w+): \"", listed)) == set(ENDS)
 
 
-@pytest.mark.parametrize(("times", "words"), [(1, "once"), (2, "twice"), (3, "up to 3 times")])
-def test_an_event_is_one_line(times: int, words: str) -> None:
+@pytest.mark.parametrize(("times", "often"), [(1, "once"), (3, "up to 3 times")])
+def test_an_event_is_one_line(times: int, often: str) -> None:
     made = plan(Fill(), box(), request=("32,40,64,48",), event_seconds=1, event_times=times)
-    text = told.event(made.quote)
-    assert text.startswith(f"any event of at most 1 s, {words}: 0-DP")
+    text = words.event(made.quote)
+    assert text.startswith(f"any event of at most 1 s, {often}: 0-DP")
     assert text.endswith(f"if it changes at most {made.quote.event.changed(100)} decoded frames")  # type: ignore[union-attr]
-    assert told.event(plan(Fill(), box(), request=("32,40,64,48",)).quote) == ""
-    assert "nothing is promised" in told.event(plan(Fill(), face(1, *PLAIN), event_seconds=1).quote)
+    assert words.event(plan(Fill(), box(), request=("32,40,64,48",)).quote) == ""
+    assert "nothing is promised" in words.event(plan(Fill(), face(1, *PLAIN), event_seconds=1).quote)
 
 
 def test_a_certificate_is_told_in_lines() -> None:
     made = plan(Fill(), face(1, *HELD, end="lost"), face(2, *PLAIN, visible=True), keep_audio=True)
-    text = "\n".join(told.lines(made.quote))
-    for words in (
+    text = "\n".join(words.lines(made.quote))
+    for told in (
         "one face track, by fill",
         "track 2, as the user",
         "track 1, held to frame 90",
         "every voice",
     ):
-        assert words in text
+        assert told in text
     assert "gait" in text
     assert "the guarantee compares" not in text
-    assert "gait" not in "\n".join(told.lines(plan(Fill(), whole(), request=("whole",)).quote))
+    assert "gait" not in "\n".join(words.lines(plan(Fill(), whole(), request=("whole",)).quote))
 
 
 def test_what_was_asked_for_and_not_found_is_one_line() -> None:
     made = plan(Fill(), face(1, *PLAIN), request=("faces", "text", "plates margin=0"))
-    text = "\n".join(told.lines(made.quote))
+    text = "\n".join(words.lines(made.quote))
     assert "no track of: text, plate: what was missed" in text
     for tracks, request in (((face(1, *PLAIN),), ("faces",)), ((whole(),), ("faces", "text"))):
-        lines = told.lines(plan(Fill(), *tracks, request=request).quote)
+        lines = words.lines(plan(Fill(), *tracks, request=request).quote)
         assert not any("no track of" in line for line in lines)

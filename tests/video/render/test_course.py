@@ -9,15 +9,13 @@ import numpy as np
 import pytest
 from render_made import HEIGHT, WIDTH, drawn_heads, frames, moving, rendered, scene_of
 
-from dpveil.errors import RegionError
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.cell import PITCH, side
 from dpveil.faces.geometry.head import outline
-from dpveil.faces.geometry.head_frame import HEAD, MIDDLE
+from dpveil.faces.geometry.head_frame import MIDDLE
 from dpveil.faces.geometry.protection import PROTECTIONS
-from dpveil.video.path import COARSE, NEAR, PULL, SLOPE, Course, _energy, calm, cell_at
-from dpveil.video.places import BoxCourse, around
-from dpveil.video.track import Key
+from dpveil.video.facts import Key
+from dpveil.video.places import COARSE, NEAR, PULL, SLOPE, BoxCourse, Course, _energy, around, calm, cell_at
 
 TURN = 2 * math.pi / 24
 KEYS = (
@@ -185,12 +183,6 @@ def test_coarse_cells_tell_neither_roll_nor_yaw_and_hold_the_box() -> None:
         assert cell.shape("head").far(cell.pose.to(ends) + 0.5).max() <= 1
 
 
-def test_keys_out_of_order_are_refused() -> None:
-    for keys in ((), (Key(3, 0, 0, 9, 9), Key(3, 0, 0, 9, 9)), (Key(3, 0, 0, 9, 9), Key(1, 0, 0, 9, 9))):
-        with pytest.raises(RegionError, match="order of frames"):
-            Course.of(keys, "head")
-
-
 @pytest.mark.parametrize("protect", sorted(PROTECTIONS))
 def test_polygons_hold_every_pixel_of_a_shape(protect: str) -> None:
     import cv2
@@ -244,13 +236,6 @@ def test_boxes_hold_what_moves_on_lines_and_show_rounded_edges_alone(coarse: boo
     assert (course.edges[0] % steps[0] == 0).all()
 
 
-def test_a_users_box_is_as_it_is() -> None:
-    key = Key(0, 3, 5, 31, 17)
-    box = BoxCourse.of([key], margin=0, rounded=False).box(0, WIDTH, HEIGHT)
-    assert box is not None
-    assert (box.x, box.y, box.w, box.h) == (3, 5, 31, 17)
-
-
 def test_nothing_of_what_lies_beyond_the_picture_is_replaced() -> None:
     track = moving(at=(300, 40))
     scene = scene_of([track])
@@ -259,11 +244,6 @@ def test_nothing_of_what_lies_beyond_the_picture_is_replaced() -> None:
     region = scene_of([there]).spot(there, 3).region
     assert region is not None
     assert region.box.inside(WIDTH, HEIGHT)
-
-
-def test_head_is_the_shape_in_whose_frame_all_of_this_is() -> None:
-    """The test's own faces are those of photos: `HEAD` is what a single face has to be replaced of."""
-    assert PROTECTIONS["head"].one == HEAD
 
 
 @pytest.mark.parametrize("protect", sorted(PROTECTIONS))

@@ -10,8 +10,7 @@ from render_made import frames, moving, rendered, scene_of
 
 from dpveil.core.region import Box, Region
 from dpveil.faces.geometry.align import Similarity
-from dpveil.video.heads import Shown, show
-from dpveil.video.renderer import _groups
+from dpveil.video.renderer import Shown, _groups, show
 
 LEFT, MIDDLE, RIGHT, FAR = Box(0, 0, 20, 20), Box(15, 5, 20, 20), Box(30, 0, 20, 20), Box(70, 0, 9, 9)
 

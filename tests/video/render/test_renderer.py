@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from io import BytesIO
 
 import numpy as np
 import pytest
@@ -17,17 +16,22 @@ from dpveil.faces.attributes import Attributes
 from dpveil.faces.geometry.align import Similarity
 from dpveil.mechanisms.pixel import DPPix, Fill
 from dpveil.noise.bits import SeededBits
-from dpveil.video.drawing import divided, draw_frame
-from dpveil.video.drawing_file import read, write
-from dpveil.video.facts import Frame
-from dpveil.video.heads import Shown, behind, show
-from dpveil.video.layer import Layer
-from dpveil.video.light import FREE, STEADY, Light, lit
+from dpveil.video.budget import share
+from dpveil.video.drawing import draw_frame
+from dpveil.video.facts import Frame, Key, Track
+from dpveil.video.painting import FREE, STEADY, Layer, Light, lit, paint
 from dpveil.video.places import Scene, Subject
-from dpveil.video.render_faces import paint
-from dpveil.video.renderer import Renderer
-from dpveil.video.surroundings import Surroundings, enlarged, halvings_to, in_smaller, within
-from dpveil.video.track import Key, Track
+from dpveil.video.renderer import (
+    Renderer,
+    Shown,
+    Surroundings,
+    behind,
+    enlarged,
+    halvings_to,
+    in_smaller,
+    show,
+    within,
+)
 
 needs_faces = pytest.mark.skipif(not installed("gallery"), reason="dpveil-faces is not installed")
 
@@ -89,9 +93,7 @@ def test_a_renderer_that_begins_later_shows_the_same() -> None:
         [replace(f, image=(f.image * (1 - f.index / 30)).astype(np.uint8)) for f in frames(21)],
     )
     shown = [whole.frame(frame) for frame in clip]
-    file, start = BytesIO(), 14
-    write(file, whole.draws, whole.layers.items())
-    draws, layers = read(file)
+    start, draws, layers = 14, whole.draws, whole.layers
     later = Renderer(scene, [*whole._subjects.values()], draws, layers)
     for frame in clip[start - later.memory : start]:
         later.look(frame)
@@ -126,7 +128,7 @@ def test_fill_reads_nothing_and_noise_is_drawn_once() -> None:
 
 def test_each_frame_is_drawn_where_the_budget_is_split() -> None:
     track = two()[2]
-    part = divided(DPPix(epsilon=21, block=4), 21)
+    part = share(DPPix(epsilon=21, block=4), 21)
     scene, asked = scene_of([track], DPPix(epsilon=21, block=4)), []
 
     def own(subject: Subject, track: Track, frame: Frame) -> np.ndarray:

@@ -7,7 +7,8 @@ from contextlib import closing
 
 import pytest
 
-from dpveil.video.beside import Beside, ahead
+from dpveil.video.reading import ahead
+from dpveil.video.rendering import Beside
 
 
 def _counted(made: list[int], stop: int, *, broken: bool = False) -> Iterator[int]:

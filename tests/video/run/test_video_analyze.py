@@ -17,10 +17,10 @@ from dpveil.mechanisms.pixel import DPPix, Fill
 from dpveil.regions import Finder
 from dpveil.regions.finder import Seen
 from dpveil.video import analyze
-from dpveil.video.facts import Facts
-from dpveil.video.reading import open_clip
-from dpveil.video.segments import moments, picked, spans
-from dpveil.video.track import Key
+from dpveil.video.facts import Facts, Key
+from dpveil.video.reading import open_clip, picked
+from dpveil.video.rendering import spans
+from dpveil.video.sheets import moments
 
 METHOD: dict[str, Any] = {"method": "dp-pix", "epsilon": 2, "block": 8, "neighbourhood": 4}
 

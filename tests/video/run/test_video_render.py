@@ -18,7 +18,7 @@ from clips_made import FRAMES, frames_of, make_clip, make_plan, picture, track
 from dpveil.errors import BudgetExceeded, ClipError, DPVeilError, InvalidParameter, OutputError
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix, Fill
-from dpveil.video import rendering, segments
+from dpveil.video import rendering
 from dpveil.video.facts import Frame
 from dpveil.video.plan import VideoPlan
 from dpveil.video.rendering import render
@@ -36,7 +36,7 @@ def clip(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def short_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segments, "SECONDS", 1)
+    monkeypatch.setattr(rendering, "SECONDS", 1)
 
 
 def two(clip: Path, **more: Any) -> VideoPlan:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpveil.video.tracks.association import FASTER, LONGEST, REACH, matches
+from dpveil.video.tracks.following import FASTER, LONGEST, REACH, matches
 
 
 def boxes(*lefts, size=20.0, top=0.0):

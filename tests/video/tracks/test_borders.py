@@ -7,7 +7,7 @@ import pytest
 from moving_world import HEIGHT, WIDTH, box_at, of, tracked, uncut
 
 from dpveil.regions.finder import Seen
-from dpveil.video.tracks.association import completed, continuations
+from dpveil.video.tracks.following import completed, continuations
 from dpveil.video.tracks.path import Path
 
 

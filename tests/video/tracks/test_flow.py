@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from moving_world import HEIGHT, WIDTH, drawn, smooth
 
-from dpveil.video.tracks.flow import SIDE, follow, small
+from dpveil.video.tracks.following import SIDE, follow, small
 
 
 def grey(place, seed=1, background=9):

@@ -6,8 +6,8 @@ from moving_world import WIDTH, Walk, of, tracked, uncut
 
 from dpveil.errors import RegionError
 from dpveil.regions.finder import Seen
-from dpveil.video.tracks import Found
-from dpveil.video.tracks.association import continuations
+from dpveil.video.tracks.finding import Found
+from dpveil.video.tracks.following import continuations
 from dpveil.video.tracks.trace import Trace
 
 

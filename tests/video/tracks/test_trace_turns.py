@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpveil.video.path import Course
-from dpveil.video.track import Key
+from dpveil.video.facts import Key
+from dpveil.video.places import Course
 from dpveil.video.tracks.trace import TURN_LASTS, Place, Trace
 
 BOX = np.array([10.0, 10, 50, 60])

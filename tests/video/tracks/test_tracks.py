@@ -9,9 +9,10 @@ from moving_world import FPS, HEIGHT, WIDTH, Knowing, box_at, clip, facts, of, t
 
 from dpveil.errors import InvalidParameter, NoRegion, RegionError, UnknownName
 from dpveil.regions.finder import Seen
-from dpveil.video.facts import Frame
-from dpveil.video.track import ENDS
-from dpveil.video.tracks import TrackSettings, find_tracks, memory, path, tracker
+from dpveil.video.facts import ENDS, Frame
+from dpveil.video.tracks import looking, path, tracker
+from dpveil.video.tracks.finding import find_tracks
+from dpveil.video.tracks.looking import TrackSettings
 
 
 def still(n):
@@ -262,26 +263,26 @@ def test_there_is_a_limit_of_keys_of_tracks_that_end_or_go_on(monkeypatch):
 
 
 def test_the_past_that_is_kept_does_not_grow(monkeypatch):
-    sizes, add = [], memory.Memory.add
+    sizes, add = [], looking.Memory.add
 
     def watched(self, moment):
         add(self, moment)
         sizes.append(len(self))
 
-    monkeypatch.setattr(memory.Memory, "add", watched)
+    monkeypatch.setattr(looking.Memory, "add", watched)
     tracked(60, [still], backwards=0.4)
     assert max(sizes) == 0.4 * FPS
 
 
 def test_at_high_rates_some_frames_are_not_remembered(monkeypatch):
-    monkeypatch.setattr(memory, "MOST", 5)
-    sizes, add = [], memory.Memory.add
+    monkeypatch.setattr(looking, "MOST", 5)
+    sizes, add = [], looking.Memory.add
 
     def watched(self, moment):
         add(self, moment)
         sizes.append(len(self))
 
-    monkeypatch.setattr(memory.Memory, "add", watched)
+    monkeypatch.setattr(looking.Memory, "add", watched)
     (track,) = tracked(60, [slow], of([slow], missing=range(40)), backwards=1).tracks
     assert max(sizes) == 5
     assert track.first == 15

@@ -43,17 +43,14 @@ PROMISE: Final = (
     "The network alone promises nothing, and takes nothing away: it sees the photo outside the head, and a"
     " face that a mechanism released."
 )
-
 JOB: Final = "completes heads"
 """What the network does, in errors."""
 PLANES: Final = 6 + CLASSES + LOOK
 """Channels of a network's input."""
 OFF: Final = 6
 """Pixels at the edge of a frame that are not used where it is continued: networks err beside nothing."""
-
 SHOWS: Final = 127
 """How much of a turned head, of 255, shows at least in a pixel of the frame that is given to the network."""
-
 Levels = Float32[np.ndarray, "_ _ c"]
 Crop = UInt8[np.ndarray, "_ _ 3"]
 Turned = Callable[[Crop], tuple[Crop, Float32[np.ndarray, "_ _"]]]

@@ -38,7 +38,6 @@ LIGHTEST: Final = 0.75
 """Largest luma of hair relative to the skin's: a white wall is not hair."""
 WEIGHTS: Final = np.array([0.299, 0.587, 0.114], np.float32)
 """Weights of red, green and blue in luma (ITU-R BT.601)."""
-
 Levels = Float32[np.ndarray, "t t 3"]
 Rows = tuple[slice, Float32[np.ndarray, "r t"]]
 

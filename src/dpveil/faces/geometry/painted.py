@@ -24,12 +24,10 @@ BESIDE: Final = np.ones((3, 3), np.uint8)
 """Neighbourhood over which that detail ends at the outline of a turned face."""
 GAIN: Final = (0.6, 1.4)
 """Limits of the gain by which fine detail is adapted to the light of the painted head."""
-
 SLOPE: Final = 0.5
 """Slope of shoulders that go on beside the frame."""
 PLAIN: Final = (0.92, 1.1)
 """Rows between which clothes pass into one colour, in units of the frame's side."""
-
 Picture = Shaped[np.ndarray, "_ _ c"]
 Levels = Float32[np.ndarray, "_ _ c"]
 

@@ -25,7 +25,6 @@ NEAR: Final = (1.0, 1.12)
 """Enlargements of a head's ellipse between which it passes into the heads around it."""
 COARSE: Final = 192
 """Side of the frame in which that passage is computed, in pixels."""
-
 Released = UInt8[np.ndarray, "_ _ _"] | Figure | Dressed
 
 

@@ -33,7 +33,6 @@ CLEAR_SCORE: Final = 0.0
 """Spread and score of an upright face beyond which it is not looked for on its side."""
 TURNS: Final = (math.pi / 2, -math.pi / 2, math.pi)
 """Angles by which faces may be turned, of people who lie or photos that do."""
-
 FOUND: Final = Origin(FACE, found=True)
 LOOKED: Final[WeakKeyDictionary[Photo, dict[tuple[Predictor, Box, bool], Landmarks]]] = WeakKeyDictionary()
 """Landmarks in photos in memory, as each face is placed several times, by one plan or by several."""

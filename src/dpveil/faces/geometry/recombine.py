@@ -32,7 +32,6 @@ from dpveil.faces.geometry.tone import toned as brought_to
 GROWN: Final = 1.25
 """Pixels of a region around an inner face, in squares of the side of UTKFace's crop, from which on a network
 paints what lies between face and edge: a fifth more than the shape has, as of small faces in a JPEG."""
-
 Head = tuple[Box, Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]
 
 

@@ -28,7 +28,6 @@ SHEEN: Final = 0.24
 """Share of white in the brightest part of a lens's reflection."""
 FADE: Final = 0.7
 """Distance from the crop's middle, relative to half its side, from which on temples fade, up to its edge."""
-
 Colour = tuple[int, int, int]
 Plane = Float32[np.ndarray, "t t"]
 

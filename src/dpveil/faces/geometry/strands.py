@@ -48,7 +48,6 @@ BLUR: Final = (0.8, 2.0, 6.0)
 """Standard deviations of the blur of its noise across strands, in its pixels, of equal weights."""
 STRONG: Final = (0.16, 18.0, 11.0)
 """Contrast of strands; what is added to levels before it is applied; its limit in levels."""
-
 Levels = UInt8[np.ndarray, "h w 3"]
 Plane = Float32[np.ndarray, "s s"]
 

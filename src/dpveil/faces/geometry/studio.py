@@ -39,7 +39,6 @@ BLACK: Final = 30.0
 """Levels of black clothes as networks paint them."""
 PALE: Final = 150.0
 """Level from which on clothes, such as collars, stay as they are."""
-
 Levels = Float32[np.ndarray, "s s 3"]
 
 

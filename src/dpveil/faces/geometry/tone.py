@@ -34,7 +34,6 @@ ALIKE: Final = (12.0, 28.0)
 """Distances in CIE a*b* from the face's colour up to which a pixel is skin, and from which on it is none."""
 LUMINANCE: Final = np.array([0.2126, 0.7152, 0.0722])
 """Weights of linear red, green and blue in luminance (ITU-R BT.709)."""
-
 Picture = Shaped[np.ndarray, "h w 3"]
 Levels = Float32[np.ndarray, "h w 3"]
 

@@ -72,7 +72,6 @@ AROUND: Final = HeadFrame(128)
 """The frame in which the background behind a turned head is guessed."""
 ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)
 """The identity."""
-
 Picture = Shaped[np.ndarray, "s s 3"]
 Plane = Float32[np.ndarray, "_ _"]
 Crop = UInt8[np.ndarray, "s s 3"]

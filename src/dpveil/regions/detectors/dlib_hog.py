@@ -17,7 +17,6 @@ from dpveil.regions.detectors.suppress import suppress
 
 SMALL: Final = 640
 """Images with a longer side of at most so many pixels are doubled, to find faces of 40 pixels and not 80."""
-
 UP: Final = 0.25
 """Share of the height by which boxes are extended at the top: dlib's begin at the eyebrows."""
 

@@ -11,7 +11,6 @@ from dpveil.errors import RegionError
 
 OVERLAP: Final = 0.3
 """Intersection over union above which two boxes are taken for the same face."""
-
 REMEDY: Final = "choose another detector, or protect the whole photo"
 
 

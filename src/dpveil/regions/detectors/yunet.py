@@ -16,10 +16,8 @@ from dpveil.regions.detectors.base import Detector
 from dpveil.regions.detectors.suppress import OVERLAP, REMEDY, suppress
 
 HINT = "name the file face_detection_yunet_2023mar.onnx of OpenCV's model zoo, or one with the same outputs"
-
 MOST = 1 << 26
 """Largest file in bytes; OpenCV's own has 0.2 MB."""
-
 ROW: Final = 15
 """Numbers of a face: box, five points and score."""
 
