@@ -20,8 +20,7 @@ import cv2
 import numpy as np
 
 from dpveil.faces.geometry.align import Similarity
-from dpveil.faces.geometry.head import between
-from dpveil.faces.geometry.head_frame import HeadFrame, in_head, pixel_grid
+from dpveil.faces.geometry.head_frame import HeadFrame, between, in_head, pixel_grid
 from dpveil.faces.geometry.landmarks import SEEN, of_box
 from dpveil.faces.geometry.painted import shrunk
 from timing import load_note, report

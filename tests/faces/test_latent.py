@@ -10,9 +10,8 @@ import pytest
 from facespace_made import SIDE, codec
 
 from dpveil.accounting import compose
-from dpveil.assets import Reference, save
+from dpveil.assets import save
 from dpveil.catalogue import build
-from dpveil.codecs import CODEC
 from dpveil.errors import InvalidParameter, ModelError, UnknownName, UnsupportedRelation, UsageError
 from dpveil.faces import Latent
 from dpveil.mechanisms.latent import TABLE, LatentMechanism
@@ -143,19 +142,6 @@ def test_a_large_budget_gives_the_clipped_code_back() -> None:
     assert np.abs(out.astype(int) - near).max() <= 1
 
 
-def test_a_grey_codec_gives_grey_faces() -> None:
-    out = Latent(epsilon=50, codec=codec(1)).release(crops(), bits=SeededBits(1))
-    assert out.shape == crops().shape
-    assert (out[..., 0] == out[..., 2]).all()
-
-
-def test_crops_of_another_frame_are_refused() -> None:
-    method = Latent(epsilon=5, codec=codec())
-    for wrong in (crops()[:, :-1], crops().astype(np.float64), crops()[0]):
-        with pytest.raises(InvalidParameter):
-            method.release(wrong, bits=SeededBits(1))
-
-
 def test_parameters_name_the_codec_by_its_hash_and_make_the_same_method(tmp_path: Path) -> None:
     digest = save(codec(), tmp_path / "mine.safetensors")
     method = build("latent", {"epsilon": "0.1", "codec": str(tmp_path / "mine.safetensors")})
@@ -185,8 +171,3 @@ def test_a_codec_of_another_version_is_named_as_unknown() -> None:
     """`verify` reads such references, and never raises anything but errors of dpveil."""
     with pytest.raises(UnknownName, match="codec"):
         build("latent", {"epsilon": 5, "codec": ZEROS.replace("pca", "nothing")})
-
-
-def test_references_compare_by_what_is_written() -> None:
-    assert Reference.of(codec(), CODEC) == Reference.of(str(Reference.of(codec(), CODEC)), CODEC)
-    assert Reference.of(codec(), CODEC) != Reference.of(codec(1), CODEC)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ from dpveil.assets.detector_files import DetectorFile
 from dpveil.cli import run
 from dpveil.errors import InvalidParameter, NoRegion, RegionError, UnknownName
 from dpveil.regions import Detected, layouts, parse
-from dpveil.regions.detected import letterbox, noun
+from dpveil.regions.detected import letterbox
 from tiny_onnx import field, model, node, tensor, value
 
 pytest.importorskip("onnxruntime")
@@ -174,12 +173,6 @@ def test_the_hash_is_in_the_certificate_and_verify_opens_no_model(file: Path, tm
     assert dpveil.verify(tmp_path / "out.png").status == "consistent"
 
 
-def test_it_goes_to_other_processes_as_a_name(file: Path) -> None:
-    sent = pickle.loads(pickle.dumps(parse(Detected(model=file))))  # noqa: S301  ours
-    assert sent == Detected(model=file)
-    assert [str(r.box) for r in sent(PHOTO)] == [str(r.box) for r in Detected(model=file)(PHOTO)]
-
-
 def test_the_command_line_names_the_file(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -204,15 +197,6 @@ def test_the_network_sees_the_photo_in_the_corner_and_grey_around() -> None:
     assert seen.shape == (1, 3, SIDE, SIDE)
     assert (seen[:, :, :32] == np.float32(90 / 255)).all()
     assert (seen[:, :, 32:] == np.float32(114 / 255)).all()
-
-
-@pytest.mark.parametrize("name", ["whole", "Face", "text", "box of x", "mask", "object", "plate"])
-def test_no_class_is_taken_for_what_others_find(name: str) -> None:
-    assert noun(name, 3).startswith("detected ")
-
-
-def test_names_without_letters_are_numbers() -> None:
-    assert [noun(name, 3) for name in ("", "3d", "\u8f66", "-")] == ["class 3"] * 4
 
 
 # Hostile files
@@ -294,17 +278,3 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
             DetectorFile.of(path)
     with pytest.raises(InvalidParameter, match="missing"):
         Detected()
-
-
-def test_lists_of_names_are_read_as_python_writes_them(tmp_path: Path) -> None:
-    path = tmp_path / "net.onnx"
-    for names in ({0: "person"}, {0: "a b", 1: "driver's", 2: "x-y_z"}):
-        path.write_bytes(network(free(), names=str(names)))
-        assert DetectorFile.of(path).names == names
-    for text in ("{}", ""):
-        path.write_bytes(network(free(), names=text))
-        assert DetectorFile.of(path).names == {}
-    for text in ("{0: 'a' 1: 'b'}", "{0: 'a'", "{0: 5}", "{0: 'a\\n'}", f"{{0: '{'a' * 101}'}}", "names"):
-        path.write_bytes(network(free(), names=text))
-        with pytest.raises(InvalidParameter, match="list of names"):
-            DetectorFile.of(path)

@@ -15,19 +15,15 @@ from text_made import dark, marks  # noqa: F401  a fixture
 import dpveil
 from dpveil import Photo
 from dpveil.cli import run
-from dpveil.core.origin import Origin
-from dpveil.core.region import Box, RegionRecord
-from dpveil.errors import InvalidParameter, NoRegion, RegionError, UsageError
+from dpveil.core.region import Box
+from dpveil.errors import NoRegion, RegionError, UsageError
 from dpveil.noise.bits import SeededBits
-from dpveil.regions import Plates, Text, describe, things
+from dpveil.regions import Text, things
 from dpveil.regions.text import finder, network, plates
 from dpveil.regions.text.network import INSTALL, TextNetwork, decode
 from dpveil.release.found import (
     FACES_TOO,
-    NO_OTHER_PLATE,
     NO_OTHER_TEXT,
-    PLATE_BOX,
-    PLATE_COUNT,
     TEXT_BOX,
     TEXT_COUNT,
 )
@@ -144,21 +140,6 @@ def test_too_many_lines_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         Text()(page(LINE, LOWER))
 
 
-@pytest.mark.parametrize("bad", [{"threshold": 0}, {"margin": 3}, {"smallest": 0}, {"threshold": "nan"}])
-@pytest.mark.parametrize("kind", [Text, Plates])
-def test_impossible_settings_are_refused(kind: type[Text], bad: dict[str, object]) -> None:
-    with pytest.raises(InvalidParameter):
-        kind(**bad)
-
-
-def test_settings_that_are_not_the_defaults_are_in_the_request() -> None:
-    assert (
-        Text(smallest=12, margin="0.5", threshold=0.25).description
-        == "text threshold=0.25 margin=0.5 smallest=12"
-    )
-    assert Plates(margin=plates.MARGIN).description == "plates"
-
-
 # Plates
 
 
@@ -179,20 +160,6 @@ def test_plates_have_so_many_letters(letters: int, stands: bool) -> None:
     assert plates.like_plate(255 - plate(letters)) == stands  # light on dark
 
 
-def test_faint_letters_are_no_plate_and_small_ones_are_not_counted() -> None:
-    assert not plates.like_plate(plate(7, ground=140, ink=110))
-    assert plates.like_plate(plate(16, high=16))
-    assert plates.like_plate(plate(1)[:, :200])  # short, or tilted
-
-
-@pytest.mark.usefixtures("marks")
-def test_text_of_another_shape_is_no_plate() -> None:
-    wide, square = Box(10, 10, 300, 14), Box(20, 60, 100, 100)
-    with pytest.raises(NoRegion, match="no plate was found"):
-        Plates()(page(wide, square))
-    assert describe("plates") == "plates"
-
-
 # Releases
 
 
@@ -205,16 +172,6 @@ def test_text_alone_is_filled_and_the_certificate_says_what_stays(tmp_path: Path
     assert str(made.composition) == "0-DP, any-image"
     assert made.composition.scope.in_the_clear == (TEXT_BOX, TEXT_COUNT, FACES_TOO, CHANNELS, NO_OTHER_TEXT)
     assert "how long" in TEXT_BOX
-    release.save(tmp_path / "page.png")
-    assert dpveil.verify(tmp_path / "page.png").status == "consistent"
-
-
-@pytest.mark.usefixtures("marks")
-def test_plates_say_that_of_plates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plates, "like_plate", lambda _: True)
-    release = dpveil.obfuscate(page(LINE), "dp-pix", epsilon=1, block=8, regions=["plates"])
-    clear = release.certificate.composition.scope.in_the_clear
-    assert clear[:5] == (PLATE_BOX, PLATE_COUNT, FACES_TOO, CHANNELS, NO_OTHER_PLATE)
     release.save(tmp_path / "page.png")
     assert dpveil.verify(tmp_path / "page.png").status == "consistent"
 
@@ -248,28 +205,10 @@ def test_another_network_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         network.network()
 
 
-@pytest.mark.usefixtures("marks")
-def test_both_finders_are_asked_for_with_a_plus() -> None:
-    plan = dpveil.plan(page(LINE), "fill", regions="text+plates", if_none="copy")
-    assert plan.request == ("text", "plates")
-    asked = Request.of({"regions": "text", "if_none": "whole"})
-    assert (asked.method.name, asked.finders) == ("fill", (Text(),))
-    assert Request.of({"regions": ["text+plates"], "method": "snow", "delta": "0.1"}).finders == (
-        Text(),
-        Plates(),
-    )
-
-
 @pytest.mark.parametrize("spec", ["detected", "text+detected", "faces+", "text+text.png", "detected.onnx"])
 def test_no_request_names_a_detector(spec: str) -> None:
     with pytest.raises(UsageError):
         Request.of({"regions": spec})
-
-
-@pytest.mark.parametrize("name", ["model", "detector_model", "classes"])
-def test_no_setting_of_a_request_names_one(name: str) -> None:
-    with pytest.raises(UsageError):
-        Request.of({"regions": "text", "method": "fill", name: "net.onnx"})
 
 
 @pytest.mark.usefixtures("marks")
@@ -311,24 +250,6 @@ def test_obfuscate_fills_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert run(["verify", str(out)]) == 0
 
 
-@pytest.mark.usefixtures("marks")
-@pytest.mark.parametrize(
-    ("words", "part"),
-    [
-        (["--regions", "text", "--classes", "car"], "--classes is only for detected"),
-        (["--regions", "text", "--except", "2"], "--except is only for faces"),
-        (["--regions", "detected"], "--detector-model is missing"),
-        (["--regions", "txet"], "did you mean text?"),
-    ],
-)
-def test_options_that_do_not_fit_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], part: str
-) -> None:
-    Image.fromarray(page(LINE).image).save(tmp_path / "page.png")
-    assert run(["obfuscate", str(tmp_path / "page.png"), "--out", str(tmp_path / "o.png"), *words]) == 2
-    assert part in capsys.readouterr().err
-
-
 # Forgeries
 
 
@@ -350,9 +271,3 @@ def test_forged_regions_of_text_are_noticed(change, tmp_path: Path) -> None:
     assert not [*origin_problems(made, made.output, heads=False)]
     forged = replace(made, regions=(change(made.regions[0]), *made.regions[1:]))
     assert [*origin_problems(forged, forged.output, heads=False)]
-
-
-def test_what_is_no_face_is_told_by_its_request() -> None:
-    record = RegionRecord(Box(0, 0, 5, 5), Origin("car", "detected model=sha256:0", number=1, found=True))
-    assert record.origin.faceless
-    assert not Origin("sign", "signs").faceless

@@ -10,7 +10,7 @@ import pytest
 from dpveil.codecs import UpConv, neural
 from dpveil.codecs.neural import EncoderDecoder
 from dpveil.faces import Latent
-from dpveil.faces.told import Told
+from dpveil.faces.latent import Told
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.networks import AUDITS, INTACT, MIXED, MUTANTS, NetworkLevel, NetworkVersion
 

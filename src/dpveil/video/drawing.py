@@ -19,12 +19,11 @@ from dpveil.faces.base import FaceMethod
 from dpveil.faces.drawn.figure import DrawnHead
 from dpveil.faces.drawn.traits import Person
 from dpveil.faces.geometry.align import Similarity
-from dpveil.faces.geometry.dressed import Dressed
-from dpveil.faces.geometry.figure import Figure
-from dpveil.faces.geometry.head import between
+from dpveil.faces.geometry.head_frame import between
 from dpveil.faces.geometry.landmarks import SEEN, of_box
-from dpveil.faces.geometry.part import Released
+from dpveil.faces.geometry.part import Figure, Released
 from dpveil.faces.geometry.place import place
+from dpveil.faces.geometry.spectacles import Dressed
 from dpveil.faces.objects import COVER
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.base import PixelMethod

@@ -25,16 +25,14 @@ from dpveil.faces.geometry.cell import Cell
 from dpveil.faces.geometry.colour_match import AS_IT_IS, match_of, skin_below
 from dpveil.faces.geometry.completion import ONE, Completion
 from dpveil.faces.geometry.drawn_crop import drawn_head
-from dpveil.faces.geometry.dressed import put_on
-from dpveil.faces.geometry.figure import Figure
-from dpveil.faces.geometry.head import between
-from dpveil.faces.geometry.head_frame import HeadFrame
+from dpveil.faces.geometry.head_frame import HeadFrame, between
 from dpveil.faces.geometry.inner_face import Inner, drawn_face, light_of
 from dpveil.faces.geometry.layout import BACKGROUND, HAIR
 from dpveil.faces.geometry.painted import Painted, seen, sloping
-from dpveil.faces.geometry.part import Part, part_of
+from dpveil.faces.geometry.part import Figure, Part, part_of
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import FACE, TURNED
+from dpveil.faces.geometry.spectacles import put_on
 from dpveil.faces.geometry.tone import toned as brought_to
 from dpveil.video.drawing import Drawn
 from dpveil.video.facts import Track

@@ -28,8 +28,7 @@ from dpveil.errors import RegionError
 from dpveil.faces.base import FaceMethod
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.cell import PITCH, ROLLS, Cell, cell_of, side
-from dpveil.faces.geometry.head import between, bounds
-from dpveil.faces.geometry.head_frame import MIDDLE, HeadFrame, Shape
+from dpveil.faces.geometry.head_frame import MIDDLE, HeadFrame, Shape, between, bounds
 from dpveil.faces.geometry.landmarks import SEEN, of_box
 from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.mechanisms.method import Method

@@ -267,7 +267,7 @@ def _found(folder: Path) -> dict[str, Any]:
     try:
         found = json.loads((folder / STATE).read_bytes())
         return dict(found) if found["format"] == FORMAT and {"settings", "nonce"} <= {*found} else {}
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return {}
 
 

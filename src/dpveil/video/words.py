@@ -14,7 +14,7 @@ from dpveil.video.facts import LOST
 
 if TYPE_CHECKING:
     from dpveil.video.facts import TrackRecord
-from dpveil.video.quote import ClipQuote
+    from dpveil.video.quote import ClipQuote
 
 SAME: Final = "which follow from the clip's pixels: the guarantee compares clips in which the same is found"
 SIZE: Final = "the clip's size in pixels, its number of frames and the time of each"

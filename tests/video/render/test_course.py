@@ -11,8 +11,7 @@ from render_made import HEIGHT, WIDTH, drawn_heads, frames, moving, rendered, sc
 
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.cell import PITCH, side
-from dpveil.faces.geometry.head import outline
-from dpveil.faces.geometry.head_frame import MIDDLE
+from dpveil.faces.geometry.head_frame import MIDDLE, outline
 from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.video.facts import Key
 from dpveil.video.places import COARSE, NEAR, PULL, SLOPE, BoxCourse, Course, _energy, around, calm, cell_at

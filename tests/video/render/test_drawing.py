@@ -14,7 +14,7 @@ from dpveil.core.region import Box
 from dpveil.errors import RegionError
 from dpveil.faces.drawn.figure import DrawnHead
 from dpveil.faces.drawn.traits import drawn as person_of
-from dpveil.faces.geometry.dressed import Dressed
+from dpveil.faces.geometry.spectacles import Dressed
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.noise.bits import SeededBits
 from dpveil.postprocessing import parse_all
@@ -22,7 +22,6 @@ from dpveil.video.drawing import Drawn, Mean, covered, draw, draw_mean, read_dra
 from dpveil.video.facts import Key, Track
 from dpveil.video.places import Subject
 
-SIZE = {"height": 64, "width": 64, "channels": 3}
 NOISY = DPPix(epsilon=1, block=8)
 
 

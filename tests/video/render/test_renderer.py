@@ -217,10 +217,6 @@ def test_a_face_of_nobody_reads_no_pixel_that_is_replaced(protect: str) -> None:
     assert all((painted[yaw].picture == layer.picture).all() for yaw, layer in one.layers[1].items())
 
 
-def around_of(region: Region, seed: int = 0) -> Surroundings:
-    return Surroundings(image(0, seed), [region])
-
-
 def test_surroundings_are_the_same_whatever_is_hidden() -> None:
     box = Box(40, 30, 50, 60)
     region = Region(box, np.random.default_rng(8).random((60, 50)) < 0.7)

@@ -30,3 +30,9 @@ def neck(side: int) -> Float32[np.ndarray, "4 s s"]:
     out = np.zeros((CLASSES, side, side), np.float32)
     out[SKIN] = SURE[0] * below[:, None] + SURE[1] * np.outer(high, middle)
     return out
+
+
+LOOK: Final = 8
+"""Numbers of a look at each place."""
+STRIDE: Final = 8
+"""Pixels of the frame between those places."""

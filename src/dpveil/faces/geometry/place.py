@@ -16,9 +16,8 @@ from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry.align import Frame, Similarity, of_points
 from dpveil.faces.geometry.cell import Cell, cell_of, given_box
-from dpveil.faces.geometry.head import between
-from dpveil.faces.geometry.landmarks import SEEN, Landmarks, Predictor, of_box, predictor
-from dpveil.faces.geometry.pose import pose_of
+from dpveil.faces.geometry.head_frame import between
+from dpveil.faces.geometry.landmarks import SEEN, Landmarks, Predictor, of_box, pose_of, predictor
 from dpveil.faces.geometry.protection import FACE as FACE_ALONE
 from dpveil.faces.geometry.protection import PROTECTIONS, protection_of
 from dpveil.faces.geometry.stated import ONE, of_own_box

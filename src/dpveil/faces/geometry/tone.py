@@ -8,8 +8,7 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int64, Shaped, UInt8
 
 from dpveil.faces.geometry.align import Frame
-from dpveil.faces.geometry.head import AnyFrame
-from dpveil.faces.geometry.head_frame import OVAL, HeadFrame, pixel_grid
+from dpveil.faces.geometry.head_frame import OVAL, AnyFrame, HeadFrame, pixel_grid
 
 SKIN: Final = ((0.30, 0.455), (0.70, 0.70))
 """Upper left and lower right corner of the cheeks and the nose, whose mean is the tone, in units of UTKFace's

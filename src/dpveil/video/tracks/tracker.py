@@ -16,9 +16,8 @@ from dpveil.core.region import Box
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry.align import Frame as FaceFrame
 from dpveil.faces.geometry.align import of_points
-from dpveil.faces.geometry.landmarks import Predictor, predictor
+from dpveil.faces.geometry.landmarks import Predictor, pose_of, predictor
 from dpveil.faces.geometry.place import check
-from dpveil.faces.geometry.pose import pose_of
 from dpveil.regions.finder import Seen
 from dpveil.video.facts import LOST, Facts, Frame
 from dpveil.video.tracks.following import completed, continuations, inside, matches, overlap, share
