@@ -12,7 +12,7 @@ from facespace_made import SIDE, codec
 from dpveil.accounting import compose
 from dpveil.assets import save
 from dpveil.catalogue import build
-from dpveil.errors import InvalidParameter, ModelError, UnknownName, UnsupportedRelation, UsageError
+from dpveil.errors import ModelError, UnsupportedRelation, UsageError
 from dpveil.faces import Latent
 from dpveil.mechanisms.latent import TABLE, LatentMechanism
 from dpveil.noise.bits import SecureBits, SeededBits
@@ -72,36 +72,6 @@ def test_distances_that_are_not_the_same_do_not_add_up(metric, change) -> None:
     assert compose([one, one]).epsilon == 10
     with pytest.raises(UnsupportedRelation):
         compose([one, build("latent", given | change).guarantee(**SIZE)])
-
-
-@pytest.mark.parametrize(
-    ("given", "named"),
-    [
-        ({}, "epsilon"),
-        ({"epsilon": 5, "rho": 1}, "epsilon"),
-        ({"epsilon": 5, "guarantee": "metric"}, "metric"),
-        ({"epsilon": 5, "mechanism": "croft-metric"}, "metric"),
-        ({"epsilon": 5, "metric": "box-mean"}, "metric"),
-        ({"epsilon": 5, "guarantee": "zcdp"}, "rho"),
-        ({"epsilon": 5, "guarantee": "pure", "mechanism": "croft-metric", "metric": "box-mean"}, "guarantee"),
-        ({"epsilon": 5, "guarantee": "absolute"}, "guarantee"),
-        ({"epsilon": 5, "mechanism": "box-lapla"}, "mechanism"),
-        ({"rho": 5, "allocation": "equal"}, "allocation"),
-        ({"epsilon": 5, "ratio": 2}, "ratio"),
-        ({"epsilon": 5, "mechanism": "directional"}, "metric"),
-        ({"epsilon": 5, "mechanism": "pca-basis", "metric": "chord"}, "metric"),
-        ({"epsilon": 5, "clip": 41}, "clip"),
-        ({"epsilon": 5, "protect": "hat"}, "protect"),
-        ({"epsilon": 5, "placing": "anywhere"}, "placing"),
-        ({"epsilon": 5, "codec": 7}, "codec"),
-        ({"epsilon": 5, "block": 7}, "block"),
-    ],
-)
-def test_what_does_not_fit_is_named(given, named) -> None:
-    with pytest.raises(InvalidParameter) as refused:
-        build("latent", {"codec": ZEROS, **given})
-    assert refused.value.name == named
-    assert refused.value.hint
 
 
 def test_every_mechanism_of_the_table_can_be_chosen_and_draws() -> None:
@@ -165,9 +135,3 @@ def test_a_codec_that_is_only_named_is_asked_for_when_it_is_needed(monkeypatch) 
 
 def _missing(name: str) -> Path:
     raise UsageError(f"the default {name} of faces is not installed", hint="install it")
-
-
-def test_a_codec_of_another_version_is_named_as_unknown() -> None:
-    """`verify` reads such references, and never raises anything but errors of dpveil."""
-    with pytest.raises(UnknownName, match="codec"):
-        build("latent", {"epsilon": 5, "codec": ZEROS.replace("pca", "nothing")})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +11,6 @@ from PIL import Image
 
 import dpveil
 from dpveil import Photo
-from dpveil.assets import detector_files
-from dpveil.assets.detector_files import DetectorFile
 from dpveil.cli import run
 from dpveil.errors import InvalidParameter, NoRegion, RegionError, UnknownName
 from dpveil.regions import Detected, layouts, parse
@@ -102,24 +99,6 @@ def test_two_classes_are_told_from_corners_by_their_coordinates() -> None:
     share = [*(np.array(CENTRE) / SIDE)]
     assert rows([filled((1, 300, 6), [*share, 0.1, 0.9])], 2) == [THING]
     assert rows([filled((1, 300, 6), THING)], 2) == [THING]
-
-
-@pytest.mark.parametrize(
-    "outputs",
-    [
-        [np.zeros((1, 300, 5))],
-        [np.zeros((2, 300, 6))],
-        [np.zeros((300, 6))],
-        [np.zeros((1, 300, 9))],
-        [np.zeros((1, 300, 4)), np.zeros((1, 300, 3))],
-        [np.zeros((1, 300, 3)), np.zeros((1, 200, 4))],
-        [],
-        [np.zeros(())] * 4,
-    ],
-)
-def test_other_layouts_are_refused(outputs: list[np.ndarray]) -> None:
-    with pytest.raises(RegionError, match="no layout"):
-        layouts.read(outputs, SIDE, SIDE, 3)
 
 
 @pytest.mark.parametrize(
@@ -261,20 +240,3 @@ def test_what_draws_random_numbers_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(InvalidParameter, match="random numbers"):
         parse(Detected(model=path))
-
-
-def test_a_missing_engine_says_how_to_install_it(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(detector_files, "find_spec", lambda _: None)
-    with pytest.raises(InvalidParameter, match=r"dpveil\[faces\]"):
-        DetectorFile.of(file)
-
-
-def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    with (tmp_path / "huge").open("wb") as stream:
-        stream.truncate((1 << 29) + 1)
-    for path in (tmp_path, tmp_path / "pipe", tmp_path / "huge", tmp_path / "none", Path("\0")):
-        with pytest.raises(InvalidParameter):
-            DetectorFile.of(path)
-    with pytest.raises(InvalidParameter, match="missing"):
-        Detected()

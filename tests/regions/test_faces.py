@@ -14,11 +14,11 @@ from skimage import data
 import dpveil
 from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box
-from dpveil.errors import DPVeilError, InvalidParameter, NoRegion, RegionError, UnknownName, UsageError
+from dpveil.errors import NoRegion, RegionError
 from dpveil.noise.bits import SeededBits
-from dpveil.regions import Faces, find, parse
+from dpveil.regions import Faces, find
 from dpveil.regions import faces as faces_file
-from dpveil.regions.detectors import DETECTORS, Detector
+from dpveil.regions.detectors import Detector
 from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.detectors.dlib_hog import DlibHOG
 from dpveil.regions.table import TABLE
@@ -88,13 +88,6 @@ def test_boxes_have_margins_whole_pixels_and_numbers(fake, photo):
     assert [face.score for face in Faces().detect(photo)] == [0.9, 0.8, 0.4]
 
 
-def test_large_photos_are_shrunk_for_the_search_alone(fake):
-    fake.answer = [[10, 10, 20, 30, 0.9]]
-    found = Faces(long_side=100, smallest=480, margin=0)(Photo(np.zeros((1000, 2000, 1), np.uint8)))
-    assert fake.shown[0][0].shape == (50, 100, 3)
-    assert corners(found) == [(200, 200, 400, 600)]
-
-
 def test_small_faces_are_left_only_when_asked(fake, photo):
     assert len(Faces(min_face=10)(photo)) == 3
     assert len(Faces(min_face=11)(photo)) == 2
@@ -119,35 +112,6 @@ def test_only_and_except(fake, photo):
         Faces(only=(5,))(photo)
     with pytest.raises(NoRegion, match="to stay as it is"):
         Faces(exclude=(1, 2, 3))(photo)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"only": "x"},
-        {"only": "1,"},
-        {"only": (0,)},
-        {"exclude": (True,)},
-        {"only": 1},
-        {"only": (1,), "exclude": (2,)},
-        {"threshold": 0},
-        {"threshold": 1},
-        {"margin": -1},
-        {"margin": 2.5},
-        {"min_face": 0},
-        {"long_side": 63},
-        {"long_side": 10_000},
-        {"detector": "yunet"},
-        {"model": "net.onnx"},
-    ],
-    ids=str,
-)
-def test_settings_are_checked_at_once(settings):
-    with pytest.raises(InvalidParameter) as caught:
-        Faces(**settings)
-    assert caught.value.hint
-    with pytest.raises(UnknownName):
-        Faces(detector="haar")
 
 
 @needs_dlib
@@ -301,18 +265,6 @@ def test_no_face_releases_nothing(fake, photo):
     assert {"if_none", "method", "regions"} <= refusal.value.arguments.keys()
     with pytest.raises(NoRegion):
         find(photo, ["whole", Faces()])
-
-
-def test_without_any_detector_nothing_starts(monkeypatch, photo):
-    for detector in DETECTORS.values():
-        monkeypatch.setattr(detector, "installed", classmethod(lambda cls: False))
-    monkeypatch.setitem(TABLE, "faces", Faces())
-    for spec in ("faces", Faces()):
-        with pytest.raises(UsageError, match="no face detector is installed") as caught:
-            parse(spec)
-        assert caught.value.exit_code == 2
-    with pytest.raises(DPVeilError):
-        dpveil.obfuscate(photo, regions="faces", bits=Untouchable(), **SPENDING)
 
 
 # What certificates say

@@ -11,7 +11,7 @@ from dpveil import obfuscate, regions
 from dpveil.core.origin import Origin
 from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region
-from dpveil.errors import InvalidParameter, NoRegion, PhotoError, RegionError
+from dpveil.errors import InvalidParameter, RegionError
 from dpveil.regions.table import TABLE
 
 
@@ -171,30 +171,6 @@ def test_the_description_is_the_hash_of_the_bits_and_names_no_file(tmp_path):
     other = mask.copy()
     other[0, 0] = True
     assert regions.describe(other) != regions.describe(mask)
-
-
-def test_masks_turn_as_photos_do(tmp_path):
-    tags = Image.Exif()
-    tags[0x0112] = 6
-    path = save(blob().astype(np.uint8) * 255, tmp_path / "turned.png", exif=tags)
-    turned = Photo(np.zeros((30, 20), np.uint8))
-    (found,) = regions.find(turned, [path])
-    assert np.array_equal(found.mask, np.rot90(blob(), 3)[found.box.slices])
-
-
-def test_bad_masks(photo, tmp_path):
-    with pytest.raises(RegionError, match="mask is 29 × 20 pixels and the photo is 30 × 20"):
-        regions.find(photo, [blob()[:, :29]])
-    for empty in (np.zeros((20, 30), bool), np.ones((20, 30), np.uint8), np.full((20, 30), 127, np.uint8)):
-        with pytest.raises(NoRegion, match="no pixel set"):
-            regions.parse(empty)
-        with pytest.raises(NoRegion, match="no pixel set"):
-            regions.parse(save(empty.astype(np.uint8), tmp_path / "empty.png"))
-    with pytest.raises(PhotoError, match="does not exist"):
-        regions.parse("no such mask.png")
-    (tmp_path / "junk.png").write_bytes(b"junk")
-    with pytest.raises(PhotoError, match="not an image"):
-        regions.parse(tmp_path / "junk.png")
 
 
 @pytest.mark.parametrize("spec", ["4,5,9,7", blob()])

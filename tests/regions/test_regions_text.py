@@ -20,7 +20,7 @@ from dpveil.errors import NoRegion, RegionError, UsageError
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Text, things
 from dpveil.regions.text import finder, network, plates
-from dpveil.regions.text.network import INSTALL, TextNetwork, decode
+from dpveil.regions.text.network import TextNetwork, decode
 from dpveil.release.found import (
     FACES_TOO,
     NO_OTHER_TEXT,
@@ -29,7 +29,6 @@ from dpveil.release.found import (
 )
 from dpveil.release.origins import origin_problems
 from dpveil.release.words import CHANNELS
-from dpveil.service.settings import Request
 
 GROUND = 180
 LINE = Box(40, 30, 120, 16)
@@ -133,13 +132,6 @@ def test_lines_are_numbered_in_reading_order_searched_once_and_have_the_margin(
     assert all(side > 10 for side in wide.box.beyond(near.box)[:2])
 
 
-@pytest.mark.usefixtures("marks")
-def test_too_many_lines_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(things, "MOST_REGIONS", 1)
-    with pytest.raises(RegionError, match="more than 1 places of text"):
-        Text()(page(LINE, LOWER))
-
-
 # Plates
 
 
@@ -187,28 +179,11 @@ def test_where_nothing_is_found_nothing_is_released_unless_asked() -> None:
     assert not copied.certificate.guarantees
 
 
-def test_without_the_extra_the_hint_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network, "network_path", lambda: None)
-    for ask in (
-        lambda: dpveil.plan(page(LINE), regions="text"),
-        lambda: Request.of({"regions": "faces+text"}),
-    ):
-        with pytest.raises(UsageError) as caught:
-            ask()
-        assert INSTALL in str(caught.value)
-
-
 def test_another_network_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "net.onnx").write_bytes(b"other")
     monkeypatch.setattr(network, "network_path", lambda: tmp_path / "net.onnx")
     with pytest.raises(UsageError, match="not the one"):
         network.network()
-
-
-@pytest.mark.parametrize("spec", ["detected", "text+detected", "faces+", "text+text.png", "detected.onnx"])
-def test_no_request_names_a_detector(spec: str) -> None:
-    with pytest.raises(UsageError):
-        Request.of({"regions": spec})
 
 
 @pytest.mark.usefixtures("marks")

@@ -9,17 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from people import people, person, picture, sheet, units
+from people import person, picture, sheet, units
 
 from dpveil.core.region import Box
 from dpveil.faces.drawn import hair, traits
-from dpveil.faces.drawn.canvas import NAMES, Canvas
 from dpveil.faces.drawn.drawing import draw
-from dpveil.faces.drawn.figure import DrawnHead
 from dpveil.faces.drawn.gallery import TABLES, VERSION, DrawnGallery
 from dpveil.faces.geometry.align import Similarity
-from dpveil.faces.geometry.head_frame import HeadFrame, pixel_grid
-from dpveil.faces.geometry.protection import PROTECTIONS
 
 DRAWN = {2: "f72d46f596e4b557f58471a37d1d8b5359c1f65d06e05b0804b0db84ca7328db"}
 """The hash of a sheet by version: whoever changes a pixel of it raises `gallery.VERSION`."""
@@ -87,24 +83,3 @@ def test_all_values_of_all_traits_go_together() -> None:
         alpha, image = draw(one, Box(0, 0, 40, 40), units(40))
         assert alpha[10:25, 15:25].min() == 1
         assert image[10:25, 15:25].std() > 5
-
-
-def test_nothing_is_painted_beyond_the_public_shape() -> None:
-    """The head and its rim lie within the shape that is replaced: nothing of them is cut off."""
-    side = 200
-    beyond, box = ~PROTECTIONS["head"].whole.holds(pixel_grid(side)), Box(0, 0, side, side)
-    nothing = np.zeros((side, side, 3), np.uint8), np.ones((side, side), bool)
-    for one in people(300):
-        alpha, _ = DrawnHead(one).on(ALONE, HeadFrame(side), box, *nothing)
-        assert alpha[beyond].sum() <= 4, one
-
-
-def test_shapes_are_filled_only_where_they_may_be() -> None:
-    canvas = Canvas(Box(0, 0, 8, 8), ALONE, 4)
-    square = np.array([[1.0, 1], [5, 1], [5, 5], [1, 5]])
-    canvas.fill("skin", square)
-    canvas.fill("lip", square + 2.0, within=("skin",))
-    canvas.fill("hair", square + 100.0, within=("skin",))
-    seen = canvas.labels
-    assert {*np.unique(seen).tolist()} == {0, NAMES.index("skin"), NAMES.index("lip")}
-    assert not (seen[26:] > 0).any()

@@ -16,14 +16,13 @@ from dpveil.assets import defaults
 from dpveil.assets.reference import Reference
 from dpveil.catalogue import stated
 from dpveil.errors import DPVeilError, InvalidParameter, UsageError
-from dpveil.faces import Attributes, Gallery
+from dpveil.faces import Attributes
 from dpveil.faces.attribute_model import VALUES
 from dpveil.faces.attributes import READER
 from dpveil.faces.drawn.figure import DrawnHead, garment_colour
 from dpveil.faces.drawn.gallery import DrawnGallery
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.heads import Heads
-from dpveil.faces.portrait import Portrait
 from dpveil.noise.bits import SeededBits
 from dpveil.postprocessing import Step
 from dpveil.regions import parse
@@ -84,18 +83,6 @@ def test_no_hidden_pixel_is_read(protect: str, channels: int) -> None:
     assert np.array_equal(first[~hidden], image[~hidden])
     there.photo = Photo(255 - image)  # the check can fail: what is outside does show
     assert not np.array_equal(there.draw(SeededBits(1), ())[hidden], first[hidden])
-
-
-def test_a_portrait_shows_nothing_of_the_photo() -> None:
-    images = [astronaut(), np.zeros_like(astronaut()), 255 - astronaut()]
-    found = []
-    for image in images:
-        place = nothing().place(Photo(image), parse("whole")(Photo(image)))
-        assert isinstance(place, Portrait)
-        found.append(place.draw(SeededBits(2), ()))
-    assert np.array_equal(found[0], found[1])
-    assert np.array_equal(found[0], found[2])
-    assert not np.array_equal(found[0], place.draw(SeededBits(3), ()))
 
 
 def test_the_answers_of_randomised_response_are_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,42 +151,6 @@ def test_certificates_name_it_by_version_and_hash(tmp_path: Any) -> None:
             stated("attributes", {**told, "gallery": value})
     with pytest.raises(UsageError, match="to keep gender"):
         stated("attributes", {**told, "attributes": "gender=1", "epsilon": 1})
-
-
-def test_a_drawn_gallery_named_by_hash_is_drawn() -> None:
-    named = Attributes(attributes="none", gallery=NAMED)
-    crops = np.zeros((1, 128, 128, 3), np.uint8)
-    same = nothing().release(crops, bits=SeededBits(1)), named.release(crops, bits=SeededBits(1))
-    assert np.array_equal(*same)
-    with pytest.raises(InvalidParameter, match="gallery"):
-        Gallery(epsilon=1, gallery=named.gallery)
-
-
-def test_without_the_package_heads_are_drawn(bare: None) -> None:
-    plan = dpveil.plan(astronaut(), regions=FACE)
-    assert plan.method == nothing()
-    release = plan.release()
-    assert release.certificate.parameters["gallery"] == NAMED
-    assert release.certificate.warnings == ()
-    assert not np.array_equal(release.image, astronaut())
-
-
-def test_steps_follow_the_drawing() -> None:
-    plain, soft = (
-        dpveil.obfuscate(
-            astronaut(), nothing(placing="box"), regions=FACE, post_processing=steps, bits=SeededBits(1)
-        ).image.astype(int)
-        for steps in ((), "gaussian:3")
-    )
-    rough = [np.abs(np.diff(image[60:170, 180:270], axis=1)).mean() for image in (plain, soft)]
-    assert rough[1] < 0.7 * rough[0]
-    whole = [
-        dpveil.obfuscate(
-            astronaut(), nothing(), regions="whole", post_processing=steps, bits=SeededBits(1)
-        ).image
-        for steps in ((), "gaussian:3")
-    ]
-    assert not np.array_equal(*whole)
 
 
 def test_the_garment_has_the_colour_below_the_head_and_never_a_hidden_one() -> None:

@@ -12,7 +12,7 @@ from people import people
 
 from dpveil.faces.attribute_model import VALUES
 from dpveil.faces.drawn import traits
-from dpveil.faces.drawn.traits import FINE, MEASURES, TOTAL, drawn
+from dpveil.faces.drawn.traits import MEASURES, TOTAL, drawn
 from dpveil.noise.bits import SeededBits
 
 
@@ -30,14 +30,6 @@ TABLES = {
     for name, value in vars(traits).items()
     if name.isupper() and isinstance(value, dict) and name not in ("NAMES",)
 }
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_weights_add_up_and_are_met_exactly(name: str) -> None:
-    for table in weights(TABLES[name]):
-        found = Counter(traits._pick(table, word) for word in range(TOTAL))
-        assert found == Counter({value: weight for value, weight in table.items() if weight})
-    assert (1 << 64) % TOTAL == 0 == (1 << 64) % FINE
 
 
 def test_nobody_is_drawn_more_often_than_the_weights_say() -> None:
@@ -72,15 +64,6 @@ def test_what_is_kept_is_kept_and_the_rest_is_drawn(name: str) -> None:
         heads = [drawn(bits, {name: value}) for _ in range(60)]
         assert {getattr(one, name) for one in heads} == {value}
         assert len({one.tone for one in heads}) == 5
-
-
-@pytest.mark.parametrize(("name", "kinds"), [("glasses", traits.WORN), ("beard", traits.GROWN)])
-def test_glasses_and_beards_that_are_kept_are_of_every_kind_for_everybody(name: str, kinds: Mapping) -> None:
-    for gender in ("male", "female"):
-        for value, expected in (("yes", {*kinds}), ("no", {"none"})):
-            bits = SeededBits(4)
-            heads = [drawn(bits, {"gender": gender, name: value}) for _ in range(120)]
-            assert {getattr(one, name) for one in heads} == expected
 
 
 def test_a_perceived_race_is_kept_as_a_law_of_tones() -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 
-import cv2
 import numpy as np
 import pytest
 from geometry_made import placed, textured
 
 from dpveil.core.region import Box
 from dpveil.faces.geometry import Frame, Similarity
-from dpveil.faces.geometry.align import _enlarged, of_points
+from dpveil.faces.geometry.align import of_points
 from dpveil.faces.geometry.head_frame import between
 from dpveil.faces.geometry.landmarks import SEEN
 from dpveil.faces.geometry.recombine import recombine
@@ -90,28 +89,6 @@ def test_crop_at_borders_and_outside_has_its_size_and_repeats_the_edge():
             assert crop.dtype == np.uint8
     flat = np.full((50, 50, 3), 77, np.uint8)
     assert (pose_at(1.3, 0.2, (0, 0), Frame()).crop(flat, Frame()) == 77).all()
-
-
-@pytest.mark.parametrize("far", [0, 30, 150, 5000])
-@pytest.mark.parametrize("angle", [0.0, 0.7, -2.5])
-@pytest.mark.parametrize("channels", [1, 3])
-def test_crops_beyond_the_edge_are_those_of_opencv(far, angle, channels):
-    """Edges are repeated before OpenCV interpolates, which is faster and changes nothing."""
-    image = textured(60, 90, seed=1, channels=channels)
-    for scale in (1.0, 1.5, 2.7):
-        matrix = Similarity(scale, angle, far - 20.5, 31.25 - far).matrix
-        how = {"flags": cv2.INTER_CUBIC, "borderMode": cv2.BORDER_REPLICATE}
-        assert (_enlarged(image, matrix, 130) == cv2.warpAffine(image, matrix, (130, 130), **how)).all()
-
-
-def test_frame_puts_the_eyes_where_utkface_has_them():
-    for frame in (Frame(128), Frame(200), Frame(128, 0.35)):
-        five = frame.points()
-        eyes = (five[2:4].mean(axis=0), five[:2].mean(axis=0))
-        wide = 1 + 2 * frame.margin
-        for eye, part in zip(eyes, ((0.3025, 0.3043), (0.6830, 0.3051)), strict=True):
-            assert (eye + 0.5) / frame.size * wide - frame.margin == pytest.approx(part, abs=2e-4)
-    assert Frame(128, 0.35).points()[:, 0].std() < Frame(128).points()[:, 0].std()
 
 
 def test_points_are_aligned_and_frames_convert():

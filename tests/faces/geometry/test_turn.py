@@ -17,10 +17,9 @@ from dpveil.core.region import Box
 from dpveil.faces import Attributes, Gallery, heads
 from dpveil.faces.geometry import Frame, Placed, pose_of, recombine
 from dpveil.faces.geometry import turn as module
-from dpveil.faces.geometry.align import FIVE, of_points
 from dpveil.faces.geometry.cell import Cell
 from dpveil.faces.geometry.landmarks import Landmarks
-from dpveil.faces.geometry.turn import Turn, landmarks_at, turn_of, yaw_of
+from dpveil.faces.geometry.turn import turn_of, yaw_of
 from dpveil.noise.bits import SeededBits
 
 FRAME = Frame(256)
@@ -46,27 +45,6 @@ def centres(crops: list[np.ndarray]) -> np.ndarray:
         rows, columns = np.indices(light.shape)
         found.append([(light * columns).sum() / light.sum(), (light * rows).sum() / light.sum()])
     return np.array(found)
-
-
-@pytest.mark.parametrize(("own", "wanted"), [(0, 20), (0, -20), (0, 40), (0, -40), (-10, 20), (16, 0)])
-def test_landmarks_turn_by_the_asked_angle_and_stay_in_place(own: int, wanted: int) -> None:
-    before = of_points(landmarks_at(math.radians(own)), np.array(FIVE)).to(landmarks_at(math.radians(own)))
-    found = centres([Turn(own, wanted).of(crop, FRAME)[0] for crop in dotted(FRAME.pixels(before))])
-    assert abs(yaw(found) - yaw(FRAME.pixels(before)) - (wanted - own)) < 7
-    pose = of_points(found, FRAME.points())
-    assert abs(pose.scale - 1) < 0.03
-    assert abs(pose.angle) < 0.02
-    assert np.hypot(pose.x, pose.y) < 6
-
-
-def test_what_is_no_face_has_no_yaw(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpveil.errors import UsageError
-
-    def missing() -> None:
-        raise UsageError("dlib is not installed")
-
-    monkeypatch.setattr(module, "predictor", missing)
-    assert yaw_of(textured(128, 128), Frame()) == 0
 
 
 def faces(yaws: tuple[int | None, ...]) -> list[Placed]:

@@ -124,15 +124,6 @@ def test_transport_streams_of_discs_are_read(tmp_path):
         assert [number_in(frame.image) for frame in found.frames()] == list(range(7))
 
 
-@pytest.mark.parametrize("bounds", [(0, 0), (-1, 2), (3, 8), (5, 4)])
-def test_parts_that_are_not_there_are_refused(tmp_path, bounds):
-    with (
-        open_clip(clip(tmp_path / "a.mp4")) as found,
-        pytest.raises(InvalidParameter, match=r"are not in 0\.\.7"),
-    ):
-        found.frames(*bounds)
-
-
 @pytest.mark.parametrize("suffix", [".mkv", ".webm", ".mov", ".m4v"])
 def test_every_container_is_written(tmp_path, suffix):
     with open_clip(clip(tmp_path / "a.mp4")) as found:
@@ -152,22 +143,6 @@ def test_frames_within_a_millisecond_are_not_merged(tmp_path):
     path = clip(tmp_path / "a.mp4", [0, 1, 2], unit=Fraction(1, 5000))
     with open_clip(path) as found, pytest.raises(OutputError, match="less than a millisecond apart"):
         written(found, tmp_path / "o.mkv")
-
-
-def test_one_pixel(tmp_path):
-    grey = np.full((1, 1, 3), 90, np.uint8)
-    with open_clip(clip(tmp_path / "a.mkv", codec="ffv1", pixels="bgr0", store=lambda _: grey)) as found:
-        assert abs(next(found.frames()).image - 90.0).max() <= 1
-        with av.open(str(written(found, tmp_path / "o.mp4"))) as made:
-            assert [frame.width for frame in made.decode(video=0)] == [1] * 7
-
-
-def test_repeated_times_become_single_units_apart(tmp_path):
-    path = clip(tmp_path / "a.mkv", [0, 40, 40, 40, 80, 120, 121], options={"bf": "0"})
-    with open_clip(path) as found:
-        assert list(found.facts.times) == [0, 40, 41, 42, 80, 120, 121]
-        assert [frame.index for frame in found.frames(4, 6)] == [4, 5]
-        assert [number_in(frame.image) for frame in found.frames()] == list(range(7))
 
 
 def test_pixels_become_square(tmp_path):
@@ -271,13 +246,6 @@ def test_hdr_is_shown_up_to_its_white(tmp_path, transfer, light):
         levels = next(found.frames()).image[20, 2::4].astype(int)
     wanted = [255 * min(light(signal) / 203, 1) ** (1 / 2.4) for signal in signals]
     assert np.abs(levels - np.array(wanted)[:, None]).max() <= 6
-
-
-@pytest.mark.parametrize(("transfer", "name"), [(16, "PQ"), (18, "HLG")])
-def test_what_hdr_loses_is_said(tmp_path, transfer, name):
-    path = clip(tmp_path / "a.mp4", pixels="yuv420p10le", context={"color_trc": transfer})
-    with open_clip(path) as found:
-        assert found.facts.dropped == (f"brightness above white ({name})",)
 
 
 def test_hidden_colours_are_shown_as_black(tmp_path):

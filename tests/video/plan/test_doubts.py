@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from made import WIDTH, box, face, facts, plan, whole
 
-import dpveil
-from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.mechanisms.pixel.fill import Fill
 from dpveil.video import words
-from dpveil.video.doubts import MOST, followed
-from dpveil.video.facts import ENDS, Key, Track
+from dpveil.video.doubts import followed
+from dpveil.video.facts import Key, Track
 from dpveil.video.plan import VideoPlan
-from dpveil.video.plan_file import parse_plan
-from dpveil.video.sheets import ENDED
 
 PLAIN = (Key(0, 100, 100, 60, 80), Key(20, 180, 100, 60, 80), Key(40, 260, 100, 60, 80))
 HELD = (*PLAIN, Key(90, 260, 100, 60, 80))
@@ -63,14 +57,6 @@ def test_a_leap_within_the_picture_is_told() -> None:
     assert doubts(face(1, Key(0, 100, 100, 60, 80), Key(2, 100, 100, 60, 200)))  # it grows
 
 
-def test_numbers_that_are_gone_are_told_also_after_a_round_trip() -> None:
-    made = plan(Fill(), face(1, *PLAIN), face(3, *PLAIN), found=4)
-    for each in (made, parse_plan(made.to_text())):
-        assert [text for text in each.doubts if text.endswith("tracks 2, 4")]
-    assert not plan(Fill(), face(1, *PLAIN), face(3, *PLAIN)).doubts
-    assert '"tracks": 4' in made.to_text().partition('"cuts"')[0]
-
-
 def test_lost_and_unsure_tracks_are_told_with_the_time_to_look_at() -> None:
     (text,) = doubts(face(1, *HELD, end="lost"))
     assert text == "lost: look at 0:01.60 (track 1, held)"
@@ -81,11 +67,6 @@ def test_lost_and_unsure_tracks_are_told_with_the_time_to_look_at() -> None:
     assert text.endswith("look at 0:01.60 (track 1)")
     (text,) = doubts(face(1, *PLAIN, score=0.25))
     assert "0.25" in text
-
-
-def test_many_places_are_counted() -> None:
-    (text,) = doubts(*(face(n, *PLAIN, end="lost") for n in range(1, MOST + 3)))
-    assert text.endswith("and 2 more")
 
 
 def test_tracks_over_a_cut_and_linked_ones_at_once_are_told() -> None:
@@ -119,23 +100,6 @@ def test_where_a_track_is_followed_leaves_out_where_it_is_held() -> None:
     assert followed(box(1)) == (0, 99)
 
 
-def test_a_plan_that_says_that_lost_tracks_are_refused_has_none() -> None:
-    for visible, end in ((True, "lost"), (False, "merged")):
-        made = plan(Fill(), face(1, *PLAIN, end=end, visible=visible), box(2), on_lost="refuse")
-        assert parse_plan(made.to_text()) == made
-    text = plan(Fill(), box(1), face(2, *HELD, end="lost")).to_text()
-    assert parse_plan(text).on_lost == "hold"
-    with pytest.raises(InvalidParameter, match="on_lost = 'refuse' is not so, as track 2 is lost"):
-        parse_plan(text.replace('"on_lost": "hold"', '"on_lost": "refuse"'))
-
-
-def test_every_end_has_words_for_people() -> None:
-    assert set(ENDED) == set(ENDS)
-    page = Path(dpveil.__file__).with_name("service") / "page" / "static" / "video.mjs"
-    listed = page.read_text().partition("const ENDS = {")[2].partition("}")[0]
-    assert set(re.findall(r"(\w+): \"", listed)) == set(ENDS)
-
-
 @pytest.mark.parametrize(("times", "often"), [(1, "once"), (3, "up to 3 times")])
 def test_an_event_is_one_line(times: int, often: str) -> None:
     made = plan(Fill(), box(), request=("32,40,64,48",), event_seconds=1, event_times=times)
@@ -159,12 +123,3 @@ def test_a_certificate_is_told_in_lines() -> None:
     assert "gait" in text
     assert "the guarantee compares" not in text
     assert "gait" not in "\n".join(words.lines(plan(Fill(), whole(), request=("whole",)).quote))
-
-
-def test_what_was_asked_for_and_not_found_is_one_line() -> None:
-    made = plan(Fill(), face(1, *PLAIN), request=("faces", "text", "plates margin=0"))
-    text = "\n".join(words.lines(made.quote))
-    assert "no track of: text, plate: what was missed" in text
-    for tracks, request in (((face(1, *PLAIN),), ("faces",)), ((whole(),), ("faces", "text"))):
-        lines = words.lines(plan(Fill(), *tracks, request=request).quote)
-        assert not any("no track of" in line for line in lines)

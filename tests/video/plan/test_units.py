@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.video.plan.made import box, face, facts, plan, whole
 
-from dpveil.errors import InvalidParameter, NoiseError, TooWeak
+from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.faces.attributes import Attributes
 from dpveil.mechanisms.pixel import DPSVD, DPPix, Fill
 from dpveil.video.facts import Event, Key, most_frames
@@ -100,14 +100,6 @@ def test_events_are_only_of_regions_that_no_pixel_chose(tracks, request_, reason
     assert made.quote.about_event is None
     assert made.units["event"] is None
     assert reason in made.units["no_event"]
-
-
-def test_frames_made_of_fields_read_those_beside_them():
-    clip = facts(1500, fields=True)
-    assert most_frames(clip, Fraction(1)) == 26 + 4
-    assert most_frames(clip, Fraction(1000)) == 1500
-    made = plan(ALL, whole(), facts=facts(fields=True), request=("whole",), event_seconds=1)
-    assert made.event.frames == 30
 
 
 @pytest.mark.parametrize(
@@ -212,32 +204,8 @@ def test_impossible_events_are_refused(seconds, times):
         Event.of(seconds, times, facts())
 
 
-def test_warnings_are_those_of_photos():
-    few = plan(NEAR, face(1)).warnings
-    assert any("PROMISED ABOUT ANY 16 PIXELS ALONE" in text for text in few)
-    split = plan(NEAR, whole(), over_time="split").warnings
-    assert any("PROMISED ABOUT ANY 16 PIXELS ALONE" in text for text in split)
-    assert any(
-        "PRACTICALLY NO PROMISE" in text for text in plan(DPPix(epsilon=30, block=16), face(1)).warnings
-    )
-    wide = DPPix(epsilon=8, block=16, neighbourhood=1024)  # thrice that for all of 3,072 pixels
-    assert any("ANY 1,024 PIXELS ALONE" in text for text in plan(wide, box(), over_time="split").warnings)
-    every = plan(DPPix(epsilon=1, block=16), face(1)).warnings
-    assert not any("ALONE" in text for text in every)
-    assert any("practically pure noise" in text for text in every)
-    assert not any("photo" in text for text in (*few, *every))
-
-
 def test_what_cannot_be_drawn_is_raised_before_anything_is_paid():
     made = plan(DPPix(epsilon=Fraction(1, 10**12)), whole())
     with pytest.raises(NoiseError):
         made.prepare()
     plan(NEAR, face(1), whole(number=2)).prepare()
-
-
-def test_a_strength_can_be_asked_for():
-    made = plan(DPPix(epsilon=2), face(1))
-    made.check_strength(None)
-    made.check_strength("moderate")
-    with pytest.raises(TooWeak):
-        made.check_strength("strong")

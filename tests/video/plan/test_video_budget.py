@@ -79,13 +79,6 @@ def _tiny():
     return Box(0, 0, 2, 2)
 
 
-def test_a_mean_rounds_halves_upward_and_holds_levels():
-    mean = Mean(_tiny())
-    for level in (0, 255):
-        mean.add(np.full((2, 2, 3), level, np.uint8))
-    assert (mean.raster == 128).all()
-
-
 @pytest.mark.parametrize("method", [DPPix(epsilon=1), DPPix(rho=1), DPPixGaussian(rho=Fraction(1, 3))])
 def test_a_split_returns_the_budget_exactly(method):
     made = plan(method, whole(99), facts=facts(99), over_time="split")
@@ -99,12 +92,6 @@ def test_a_split_returns_the_budget_exactly(method):
 def test_a_split_refuses_what_does_not_divide(method):
     with pytest.raises(InvalidParameter, match="does not divide the approximate guarantee"):
         plan(method, whole(), over_time="split")
-
-
-@pytest.mark.parametrize("mode", ["mean", "split"])
-def test_faces_are_drawn_once(mode):
-    with pytest.raises(InvalidParameter, match="is for methods that change pixels"):
-        plan(FREE, face(1), over_time=mode)
 
 
 def test_a_mean_needs_a_region_that_stays():

@@ -14,7 +14,7 @@ from dpveil.faces.geometry.cell import PITCH, side
 from dpveil.faces.geometry.head_frame import MIDDLE, outline
 from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.video.facts import Key
-from dpveil.video.places import COARSE, NEAR, PULL, SLOPE, BoxCourse, Course, _energy, around, calm, cell_at
+from dpveil.video.places import COARSE, BoxCourse, Course, around, calm, cell_at
 
 TURN = 2 * math.pi / 24
 KEYS = (
@@ -63,14 +63,6 @@ def test_what_is_replaced_holds_every_face_of_two_cells_that_moves_on_a_line(pro
             assert shape.larger(1.0001).holds(head.to(face.back(ends - 0.5)) + 0.5).all()
 
 
-def test_the_back_of_a_head_between_two_yaws_is_held_in_proportion() -> None:
-    course = Course.of((Key(0, 100, 100, 60, 80, 0, 0), Key(10, 100, 100, 60, 80, 0, 40)), "head")
-    assert course.outline(0)[1].left == 1.0
-    assert course.outline(10)[1].left == pytest.approx(1.6)
-    assert course.outline(5)[1].left == pytest.approx(1.3)
-    assert course.outline(5)[1].right == 1.0
-
-
 def test_keys_that_move_within_their_cells_change_nothing() -> None:
     rng = np.random.default_rng(2)
     track = moving(roll=3, yaw=4)
@@ -116,44 +108,6 @@ def test_the_calmest_lines_stay_within_intervals_and_bend_no_more_than_they_have
     assert calm(at[:1], cells[:1, :1], half[:1, :1]).tolist() == [[0.5]]
     two = calm(at[:2], np.array([[0.5, 9.5]]), np.full((1, 2), 0.5))
     assert two[0] == pytest.approx([1, 9], abs=0.05)
-
-
-def test_the_energy_of_a_line_is_that_of_its_bends_and_slopes() -> None:
-    """Against dense matrices of differences, written independently."""
-    steps = np.array([1.0, 2.0, 0.5, 1.5])
-    slopes = (np.eye(5)[1:] - np.eye(5)[:-1]) / steps[:, None]
-    bends = np.diff(slopes, axis=0)
-    dense = bends.T @ bends + SLOPE * (slopes.T * steps) @ slopes + PULL * np.eye(5)
-    for below in range(3):
-        assert _energy(steps)[below, : 5 - below] == pytest.approx(np.diagonal(dense, -below))
-
-
-def test_courses_go_through_bends_without_going_too_far() -> None:
-    keys = [Key(f, 100 + 12 * min(f, 40), 100, 60, 80) for f in range(0, 90, 5)]
-    course = Course.of(keys, "head")
-    along = np.array([course.shown(f / 2).back(np.zeros((1, 2)))[0, 0] for f in range(-8, 180)])
-    assert along.max() - along[-1] < 1.2 * PITCH * side(course.cells[0].scale)
-    assert (along[:8] == along[0]).all()
-    assert np.abs(np.diff(along[10:], 2)).max() < 5
-
-
-def test_a_head_that_turns_back_abruptly_is_shown_at_the_middle_of_what_is_replaced() -> None:
-    keys = [Key(0, 100, 100, 60, 80), Key(30, 340, 100, 60, 80), Key(90, 40, 100, 60, 80)]
-    course = Course.of(keys, "head")
-    frames = np.arange(0, 90.5, 0.5)
-    poses = [(course.shown(f), course.outline(f)[0]) for f in frames]
-    shown, middle = np.array([[one.back(np.zeros((1, 2)))[0] for one in both] for both in poses]).swapaxes(
-        0, 1
-    )
-    cell = PITCH * side(course.cells[0].scale)
-    assert np.abs(shown - middle).max() < 0.75 * cell + NEAR * side(course.cells[0].scale)
-    assert np.abs(np.diff(shown[:, 0], 2)).max() < 4.5
-
-
-def test_a_turn_of_the_roll_goes_the_short_way() -> None:
-    course = Course.of((Key(0, 100, 100, 60, 80, 170), Key(10, 100, 100, 60, 80, -170)), "head")
-    turn = math.degrees(-course.outline(5)[0].angle) % 360
-    assert 160 < turn < 200
 
 
 def test_turns_cross_over_a_moment_and_do_not_flicker() -> None:

@@ -27,11 +27,6 @@ def test_heads_are_in_one_group_if_others_join_them_in_any_order() -> None:
     assert _groups([]) == []
 
 
-def test_of_heads_of_one_size_the_lower_one_is_in_front() -> None:
-    (group,) = _groups([head(MIDDLE, 20), head(LEFT, 20)])
-    assert [one.region.box for one in group] == [LEFT, MIDDLE]
-
-
 @pytest.mark.parametrize("turned", [False, True])
 def test_no_head_is_hidden_by_what_is_behind_another(turned: bool) -> None:
     """Alone, each is shown before a background of its own, which would hide the other."""

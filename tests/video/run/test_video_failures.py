@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import av
@@ -21,14 +20,14 @@ from clips_made import FRAMES, HEIGHT, WIDTH, make_clip, make_plan, picture, tra
 from dpveil.batch import Choices, Report, Task
 from dpveil.cli.run_report import print_report
 from dpveil.core.region import Box
-from dpveil.errors import BudgetRefused, ClipError, DPVeilError, OutputError, RegionError, UsageError
+from dpveil.errors import BudgetRefused, ClipError, DPVeilError, OutputError, RegionError
 from dpveil.faces.attributes import Attributes
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.landmarks import Landmarks, Predictor
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix, Fill
 from dpveil.release.asked import chosen
-from dpveil.video import reading, rendering
+from dpveil.video import rendering
 from dpveil.video.decoding import Source
 from dpveil.video.facts import Key, Track
 from dpveil.video.obfuscating import ClipRun, again
@@ -37,7 +36,6 @@ from dpveil.video.reading import open_clip
 from dpveil.video.rendering import check_possible, render
 from dpveil.video.state import folder_of, state
 from dpveil.video.verification import verify_clip
-from dpveil.video.writing import Sound
 
 METHOD = DPPix(epsilon=3, block=8, neighbourhood=4)
 
@@ -196,62 +194,6 @@ def test_a_face_without_sure_landmarks_is_refused_before_it_is_paid(
         check_possible(make_plan(clip, heads("auto"), [face]), opened, None, paid=False)
 
 
-def test_landmarks_that_nothing_can_find_are_missed_before_anything_is_drawn(
-    clip: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def missing() -> None:
-        raise UsageError("landmarks need dlib, which is not installed")
-
-    monkeypatch.setattr(rendering, "predictor", missing)
-    face = Track(number=7, kind="face", finder="faces", keys=(Key(5, 8, 8, 16, 16),), end="left")
-    plan = make_plan(clip, heads("auto"), [face])
-    with open_clip(clip) as opened:
-        check_possible(plan, opened, None, paid=False)  # figures are drawn without them
-        monkeypatch.setattr(Attributes, "figures", False)
-        with pytest.raises(UsageError, match="landmarks need dlib"):
-            check_possible(plan, opened, None, paid=False)
-
-
-def test_what_this_process_has_decoded_is_not_decoded_again(
-    clip: Path, tmp_path: Path, ledger: Ledger
-) -> None:
-    def stages() -> set[str]:
-        told: set[str] = set()
-        out = tmp_path / "private.mp4"
-        more: Any = {"ledger": ledger, "subject": "album", "replace": True}
-        render(plan_of(clip), clip, out, progress=lambda stage, done, of: told.add(stage), **more)
-        return told
-
-    reading.DECODED.clear()
-    assert stages() == {"checking", "rendering"}
-    assert stages() == {"rendering"}
-    reading.DECODED.clear()
-    with open_clip(clip) as opened:
-        list(opened.frames(1))
-    assert stages() == {"checking", "rendering"}
-
-
-def test_sound_that_an_edit_list_cuts_out_is_left_out() -> None:
-    """The packet before the first frame is one of them, and decoders need it."""
-    times = [
-        (-2048, True),
-        (-1024, True),
-        (0, False),
-        (1024, False),
-        (512, True),
-        (1536, True),
-        (2048, False),
-    ]
-    packets = [
-        SimpleNamespace(size=9, pts=t, dts=t, duration=1024, is_corrupt=False, is_discard=cut)
-        for t, cut in times
-    ]
-    sound: Any = Sound.__new__(Sound)
-    sound._opened = SimpleNamespace(demux=lambda stream: iter(packets))
-    sound._source, sound._shift, sound._before = None, 0, True
-    assert [packet.dts for packet in sound._timed(None)] == [-1024, 0, 1024, 2048]
-
-
 def stopped(*_: Any, **__: Any) -> Any:
     raise KeyboardInterrupt
 
@@ -341,17 +283,6 @@ def test_one_that_is_killed_while_it_removes_its_state_is_finished(
     assert entry is not None
     assert not any("not finished" in str(note) for note in entry.warnings)
     assert not folder_of(out).exists()
-
-
-def test_a_state_that_cannot_be_removed_fails_no_release(
-    clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(self: Path) -> None:
-        raise PermissionError(13, "no")
-
-    monkeypatch.setattr(Path, "rmdir", fail)
-    out = render(plan_of(clip), clip, tmp_path / "private.mp4").path
-    assert verify_clip(out).status == "consistent"
 
 
 @pytest.mark.parametrize(("name", "data"), [("certificate.json", b"{}"), ("joined.mp4", b"?")])

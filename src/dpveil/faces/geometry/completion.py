@@ -53,7 +53,7 @@ BLACK: Final = 30.0
 """Levels of black clothes as networks paint them."""
 PALE: Final = 150.0
 """Level from which on clothes, such as collars, stay as they are."""
-Levels = Float32[np.ndarray, "s s 3"]
+Levels = Float32[np.ndarray, "_ _ c"]
 
 
 def wall(number: int, height: int, width: int) -> UInt8[np.ndarray, "h w 3"]:

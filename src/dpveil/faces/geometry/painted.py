@@ -49,7 +49,7 @@ STRAND_BLUR: Final = (0.8, 2.0, 6.0)
 """Standard deviations of the blur of its noise across strands, in its pixels, of equal weights."""
 STRONG: Final = (0.16, 18.0, 11.0)
 """Contrast of strands; what is added to levels before it is applied; its limit in levels."""
-Levels = UInt8[np.ndarray, "h w 3"]
+Levels = Float32[np.ndarray, "_ _ c"]
 Plane = Float32[np.ndarray, "s s"]
 
 
@@ -103,7 +103,9 @@ def _smooth(bits: SeededBits, side: int) -> Plane:
     return np.asarray(WARP[0] * wide, np.float32)
 
 
-def combed(levels: Levels, hair: Combing, pose: Similarity, box: Box) -> Levels:
+def combed(
+    levels: UInt8[np.ndarray, "h w 3"], hair: Combing, pose: Similarity, box: Box
+) -> UInt8[np.ndarray, "h w 3"]:
     """Return the levels in a box of the photo with strands of hair.
 
     `pose` maps the photo to the frame of `hair`. Strands are stronger the finer the photo is than the frame;
