@@ -26,7 +26,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "video" / "io"))
 import clip_samples as clips
 
 from dpveil.errors import DPVeilError
-from dpveil.video.reading import open_clip
+from dpveil.video.decoding import Source
+from dpveil.video.reading import Reader
 from dpveil.video.writing import Writer, join
 
 BATCH = 500
@@ -87,7 +88,7 @@ def damaged(data: bytes, other: bytes, dice: random.Random) -> bytes:
 def tried(path: Path, again: bool) -> str:
     """Return how a clip ends: its number of frames, or the problem."""
     try:
-        with open_clip(path, max_pixels=2**22) as clip:
+        with Reader(Source(path), 2**22) as clip:
             if not again:
                 return f"read {sum(1 for _ in clip.frames()) > 0}"
             segment, out = path.with_suffix(".seg"), path.with_suffix(".out")

@@ -48,23 +48,28 @@ CHANGED: Final = "the file changed while it was read"
 class Source:
     """The regular file at `path`, open until `close`; any number of `View` read it at the same time."""
 
-    def __init__(self, path: str | Path) -> None:
-        self.name = shown(path)
+    handle = -1
+
+    def __init__(self, path: str | Path, name: str = "") -> None:
+        self.name, self.path = name or shown(path), str(Path(path).absolute())
         try:
             self.handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except (OSError, ValueError) as error:
             raise self.unread(error) from error
-        self._state = self._stated()
+        self.state = self._stated()
         if not stat.S_ISREG(os.fstat(self.handle).st_mode):
             self.close()
             raise self.refused("it is not a regular file", "give the name of a clip's file")
-        self.size = self._state[2]
+        self.size = self.state[2]
 
     def close(self) -> None:
         """Close the file; closing it again does nothing."""
         if self.handle >= 0:
             os.close(self.handle)
         self.handle = -1
+
+    def __del__(self) -> None:
+        self.close()
 
     def read(self, at: int, size: int) -> bytes:
         """Return up to `size` bytes from the offset `at` on; raises `ClipError` for a disk's error."""
@@ -83,7 +88,7 @@ class Source:
 
     def check(self) -> None:
         """Raise `ClipError` if the file was written to since it was opened."""
-        if self._stated() != self._state:
+        if self._stated() != self.state:
             raise self.refused(CHANGED, "wait until it is complete, and try again")
 
     def check_bytes(self, sha256: str) -> None:

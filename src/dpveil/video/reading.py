@@ -6,14 +6,21 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
+import numpy as np
+
 from dpveil.core.parameters import check_count
-from dpveil.errors import ClipError, InvalidParameter
+from dpveil.errors import ClipError, DPVeilError, InvalidParameter, OutputError
+from dpveil.processes import Channel, Ended, Pool, answer
 from dpveil.video.decoding import (
+    CHANGED,
     MATROSKA,
     MOST_FRAMES,
     MOV,
@@ -28,6 +35,7 @@ from dpveil.video.decoding import (
     decoded,
     dropped,
     early,
+    pyav,
     told,
 )
 from dpveil.video.facts import Facts, Frame, runs
@@ -36,6 +44,15 @@ MAX_PIXELS: Final = 8192 * 4320
 """Default limit on the pixels of a frame: 8K. A clip needs memory for some dozens of frames."""
 DECODED: Final[set[str]] = set()
 """SHA-256 of the clips of which this process has decoded every frame."""
+SECONDS: Final = 4 * 3600
+"""Time to open a clip all of which has to be decoded for that; others, and frames, take much less."""
+POOL: Final = Pool("dpveil.video.reading:serve", memory=1 << 33, seconds=SECONDS)
+"""The processes, with 8 GiB each; the same one answers as long as one thread asks."""
+MOST_FACTS: Final = 1 << 28
+ENDS: Final = "it ends the process that reads it"
+ENDED: Final = {"memory": "reading it needs too much memory", "time": "reading it takes too long"}
+"""What is said of a clip that ended its process, by why."""
+LIES: Final = "what decodes is not what was found when it was opened"
 ONE_EACH: Final = frozenset({"h264", "hevc", "vp9", "av1", "libdav1d", "mjpeg", "prores"})
 """Decoders that show one frame for each packet of a MOV, MP4 or Matroska file, at the packet's time."""
 WITHOUT_B: Final = ONE_EACH | {"mpeg4"}
@@ -154,25 +171,28 @@ def open_clip(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Clip:
     by their contents; `max_pixels` limits the pixels of a frame. Raises `ClipError` with the file, the
     problem and the remedy, and `UsageError` without PyAV.
     """
+    if find_spec("av") is None:
+        pyav()  # raises, without a process
     most = check_count(max_pixels, "max_pixels")
-    source = Source(path)
-    try:
-        return Clip(Way(source, container_of(source), most))
-    except BaseException:
-        source.close()
-        raise
+    return Clip(Source(path), most)
 
 
 class Clip:
-    """An open clip; `facts` are what is known about it."""
+    """An open clip, which processes with limits decode; `facts` are what is known about it.
 
-    facts: Facts
+    It is of one of dpveil's own clips, or refused, if it is not to be `searched` for its times.
+    """
 
-    def __init__(self, way: Way) -> None:
-        self.way = way
-        self._found = survey(way)
-        self.facts = self._found.facts
-        self._upright = Upright(self._found.look, way.source, way.most)
+    def __init__(self, source: Source, most: int, *, searched: bool = True) -> None:
+        self.source, self.most, self._searched = source, most, searched
+        try:
+            told, (steps,) = self.asked("facts")
+        except BaseException:
+            source.close()
+            raise
+        unit, runs = Fraction(told.pop("time_base")), tuple((int(a), int(b)) for a, b in steps)
+        dropped = tuple(told.pop("dropped"))
+        self.facts = Facts(**told, time_base=unit, steps=runs, dropped=dropped)
 
     def __enter__(self) -> Clip:
         return self
@@ -182,17 +202,30 @@ class Clip:
     ) -> None:
         self.close()
 
+    def close(self) -> None:
+        """Close the file."""
+        self.source.close()
+
     def check(self) -> None:
         """Raise `ClipError` if the file was written to since it was opened."""
-        self.way.source.check()
+        self.source.check()
 
     def check_bytes(self) -> None:
         """Raise `ClipError` unless the file's bytes are those of `facts`, and it was not written to."""
-        self.way.source.check_bytes(self.facts.sha256)
+        self.source.check_bytes(self.facts.sha256)
 
-    def close(self) -> None:
-        """Close the file."""
-        self.way.source.close()
+    def asked(self, what: str, *given: Any, most: int = MOST_FACTS) -> tuple[Any, list[np.ndarray]]:
+        """Return what a process answers about this clip; raises `ClipError`, and `OutputError` of `join`."""
+        source = self.source
+        which = [source.name, source.path, *source.state, self.most, self._searched]
+        try:
+            told, found = POOL.ask([which, what, *given], most=most)
+        except Ended as error:
+            raise source.refused(ENDED.get(error.why, ENDS), "leave it out, or convert it first") from error
+        if "refused" in told:
+            kind, problem, hint = told["refused"]
+            raise {"OutputError": OutputError}.get(kind, ClipError)(problem, hint=hint)
+        return told["told"], found
 
     def frames(self, start: int = 0, stop: int | None = None) -> Iterator[Frame]:
         """Return the frames from number `start` to before `stop`, or to the last, one after the other.
@@ -200,10 +233,100 @@ class Clip:
         Raises `InvalidParameter` for numbers that the clip does not have, and `ClipError` as soon as a frame
         is damaged or is not what `facts` say: its number, its time, its size.
         """
-        last = self.facts.frames if stop is None else stop
-        if not 0 <= start < last <= self.facts.frames:
-            raise InvalidParameter("frames", f"{start}..{last}", f"are not in 0..{self.facts.frames}")
-        return self._frames(start, last)
+        return self._frames(*_bounds(self.facts, start, stop))
+
+    def _frames(self, start: int, stop: int) -> Iterator[Frame]:
+        facts = self.facts
+        for index, time in enumerate(islice(facts.times, start, stop), start):
+            told, images = self.asked("frame", start, stop, index, most=3 * facts.width * facts.height)
+            if told != time or [one.shape for one in images] != [(facts.height, facts.width, 3)]:
+                raise damaged(self.source, LIES)
+            yield Frame(index, time, images[0])
+        self.asked("frame", start, stop, stop)  # raises if there are more, or the file was written to
+        self.check()
+        if start == 0 and stop == facts.frames:
+            DECODED.add(facts.sha256)
+
+
+def _bounds(facts: Facts, start: int, stop: int | None) -> tuple[int, int]:
+    last = facts.frames if stop is None else stop
+    if not 0 <= start < last <= facts.frames:
+        raise InvalidParameter("frames", f"{start}..{last}", f"are not in 0..{facts.frames}")
+    return start, last
+
+
+# In the process
+
+
+def serve(channel: Channel) -> None:
+    """Answer questions about clips."""
+    answer(channel, lambda _: _answered)
+
+
+def _answered(asked: list[Any]) -> tuple[Any, ...]:
+    (name, path, *state, most, searched), what, *given = asked
+    try:
+        reader = _kept(name, path, tuple(state), most, searched)
+        if what == "frame":
+            frame = reader.frame(*given)
+            return ({"told": None},) if frame is None else ({"told": frame.time}, frame.image)
+        if what == "facts":
+            facts = vars(reader.facts) | {"time_base": str(reader.facts.time_base)}
+            steps = np.array(facts.pop("steps"), np.int64).reshape(-1, 2)
+            return {"told": facts}, steps
+        from dpveil.video.writing import check_sound, join
+
+        if what == "sound":
+            check_sound(reader, *given)
+        else:
+            segments, out, container = given
+            join(segments, out, reader.facts, container=container, audio_from=reader)
+        return ({"told": None},)
+    except DPVeilError as error:
+        return ({"refused": [type(error).__name__, error.message, str(error.hint)]},)
+
+
+@lru_cache(maxsize=2)
+def _kept(name: str, path: str, state: tuple[int, ...], most: int, searched: bool) -> Reader:
+    source = Source(path, name)
+    if source.state != state:
+        raise source.refused(CHANGED, "wait until it is complete, and try again")
+    return Reader(source, most, searched=searched)
+
+
+class Reader:
+    """A clip that this process decodes; `facts` are what is known about it."""
+
+    facts: Facts
+
+    def __init__(self, source: Source, most: int = MAX_PIXELS, *, searched: bool = True) -> None:
+        self.way = Way(source, container_of(source), most)
+        self._found = survey(self.way, whole=searched)
+        self.facts = self._found.facts
+        self._upright = Upright(self._found.look, source, most)
+        self._running: tuple[tuple[int, int, int], Iterator[Frame]] | None = None
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.way.source.close()
+
+    def frame(self, start: int, stop: int, index: int) -> Frame | None:
+        """Return a frame of those from `start` to `stop`, the next one at once; None after the last."""
+        due = (start, stop, index)
+        if self._running is None or self._running[0] != due:
+            self._running = due, self.frames(index, stop) if index < stop else iter(())
+        frames = self._running[1]
+        found = next(frames, None)
+        self._running = None if found is None else ((start, stop, index + 1), frames)
+        return found
+
+    def frames(self, start: int = 0, stop: int | None = None) -> Iterator[Frame]:
+        """Return frames as `Clip.frames` does."""
+        return self._frames(*_bounds(self.facts, start, stop))
 
     def _frames(self, start: int, stop: int) -> Iterator[Frame]:
         times = list(islice(self.facts.times, stop))
@@ -218,9 +341,7 @@ class Clip:
                 break
         if index != stop - 1:
             raise self._lies()
-        self.check()
-        if start == 0 and stop == self.facts.frames:
-            DECODED.add(self.facts.sha256)
+        self.way.source.check()
 
     def _from(self, start: int, times: list[int]) -> Iterator[tuple[int, Any]]:
         """Return times and pictures of the frames from `start` on."""
@@ -246,7 +367,7 @@ class Clip:
         return self.way.shown(self._found.look, self._found.usual, near)
 
     def _lies(self) -> ClipError:
-        return damaged(self.way.source, "what decodes is not what was found when it was opened")
+        return damaged(self.way.source, LIES)
 
 
 SKIP: Final = 60

@@ -62,7 +62,7 @@ from dpveil.video.reading import DECODED, MAX_PIXELS, Clip, ahead, open_clip, pi
 from dpveil.video.renderer import Renderer
 from dpveil.video.state import CERTIFICATE, DRAWS, PLAN, State, keep_plan, settings_of, state, told
 from dpveil.video.verification import content_problems
-from dpveil.video.writing import Writer, check_sound, check_times, container_for, encoder_for, join
+from dpveil.video.writing import Writer, check_times, container_for, encoder_for, join
 
 if TYPE_CHECKING:
     from dpveil.video.reading import Clip
@@ -142,14 +142,14 @@ def check_possible(
         encoder_for(container, facts.width, facts.height)
         check_times(facts, container)
         if plan.keep_audio:
-            check_sound(clip, container)
-    _crop_ofs(plan, clip)
+            clip.asked("sound", container)
+    _check_faces(plan, clip)
     if paid and facts.sha256 not in DECODED:
         for frame in clip.frames():
             progress(CHECKING, frame.index + 1, facts.frames)
 
 
-def _crop_ofs(plan: VideoPlan, clip: Clip) -> None:
+def _check_faces(plan: VideoPlan, clip: Clip) -> None:
     """Raise what placing a face would: `UsageError` without landmarks, `RegionError` if they are not sure."""
     method, faces = plan.method, [draw for draw in plan.draws if plan.scene.shows_face(draw.track)]
     if not isinstance(method, FaceMethod) or not faces:
@@ -414,8 +414,15 @@ class _Job:
         """Join the segments, and write the certificate of that file: nothing is drawn from here on."""
         facts, part = self.clip.facts, self.work.new_part(self.joined)
         segments = [self.work.path(SEGMENT.format(start)) for start, _ in spans(facts)]
-        sound = self.clip if self.plan.keep_audio else None
-        join(segments, part, facts, container=self.container, audio_from=sound)
+        if self.plan.keep_audio:
+            self.clip.asked(
+                "join",
+                [str(segment.absolute()) for segment in segments],
+                str(part.absolute()),
+                self.container,
+            )
+        else:
+            join(segments, part, facts, container=self.container)
         self.clip.check_bytes()
         certificate = self._certificate(_hash(part))
         self._check(part, certificate)
@@ -427,7 +434,7 @@ class _Job:
     def _check(self, part: Path, certificate: VideoCertificate) -> None:
         """Raise `OutputError` for what `verify` would not accept: it never gets a name."""
         with closing(Source(part)) as source:
-            for problem in content_problems(source, certificate, max_pixels=self.clip.way.most):
+            for problem in content_problems(source, certificate, max_pixels=self.clip.most):
                 hint = "leave the sound out" if self.plan.keep_audio else "write a file in another format"
                 raise OutputError(f"cannot write {shown(self.target)}: {problem}", hint=hint)
 

@@ -22,9 +22,9 @@ from dpveil.release.verification import FORGED, UNFORESEEN, Trusted, asked, too_
 from dpveil.release.verified import Verification
 from dpveil.release.words import bit_cautions, few_only, verdict
 from dpveil.video.certificate import VideoCertificate, parse_certificate
-from dpveil.video.decoding import Source, Way, container_of, pyav
+from dpveil.video.decoding import Source, pyav
 from dpveil.video.facts import most_frames
-from dpveil.video.reading import MAX_PIXELS, survey
+from dpveil.video.reading import MAX_PIXELS, Clip
 from dpveil.video.words import VOICES, of_clip
 
 MATROSKA: Final = ("mkv", "webm")
@@ -42,8 +42,7 @@ def content_problems(
     `max_pixels`.
     """
     quote, event, form = certificate.quote, certificate.quote.event, certificate.output.format
-    demuxer = container_of(source)
-    facts = survey(Way(source, demuxer, max_pixels), whole=False).facts
+    facts = Clip(source, max_pixels, searched=False).facts
     size, rounded = f"{facts.width}×{facts.height}", ROUNDED.get(form, Fraction(0))
     if (facts.width, facts.height, facts.frames) != (quote.width, quote.height, quote.frames):
         yield f"the clip has {counted(facts.frames, 'frame')} of {size}, not as the certificate says"

@@ -21,7 +21,7 @@ from dpveil.io.names import shown
 from dpveil.io.writing import refusal
 from dpveil.video.decoding import MOV, Source, opened, pyav, told
 from dpveil.video.facts import Facts, Frame, durations
-from dpveil.video.reading import Clip
+from dpveil.video.reading import Reader
 
 SUFFIXES: Final[dict[str, str]] = {
     ".mp4": "mp4",
@@ -261,7 +261,7 @@ NEW_SETUP, SKIPPED = "new_extradata", "skip_samples"
 class Sound:
     """The first stream of sound of `clip`, copied into the open container `made` piece by piece."""
 
-    def __init__(self, clip: Clip, made: Any, container: str) -> None:
+    def __init__(self, clip: Reader, made: Any, container: str) -> None:
         self._source, self._made = clip.way.source, made
         self._opened = opened(self._source, clip.way.demuxer, clip.way.most)
         if not self._opened.streams.audio:
@@ -332,7 +332,7 @@ class Sound:
         return bare
 
 
-def check_sound(clip: Clip, container: str) -> None:
+def check_sound(clip: Reader, container: str) -> None:
     """Raise `ClipError` unless all packets of a clip's sound can be copied into such a file; writes none."""
     av = pyav()
     try:
@@ -360,7 +360,7 @@ def join(
     facts: Facts,
     *,
     container: str = "mp4",
-    audio_from: Clip | None = None,
+    audio_from: Reader | None = None,
 ) -> None:
     """Write the frames of `segments`, in order, to `out`, a new file: a clip in `container`.
 
@@ -381,7 +381,7 @@ def join(
         os.fsync(file.fileno())
 
 
-def _fill(made: Any, segments: list[Path], facts: Facts, container: str, audio_from: Clip | None) -> None:
+def _fill(made: Any, segments: list[Path], facts: Facts, container: str, audio_from: Reader | None) -> None:
     unit = unit_of(facts) if container in EXACT else MILLISECOND
     packets = _timed(_packets(segments, facts), facts, unit)
     first = next(packets)

@@ -8,10 +8,11 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
-from clip_samples import STEPS, UNIT, clip
+from clip_samples import STEPS, UNIT, clip, reader
 from test_video_round_trip import KINDS, PAL, TS
 
 from dpveil.errors import ClipError, InvalidParameter, OutputError, UsageError
+from dpveil.processes import Pool
 from dpveil.video import decoding
 from dpveil.video.decoding import FORMATS, Backwards, Clock, Source, opened
 from dpveil.video.facts import Facts
@@ -20,7 +21,7 @@ from dpveil.video.writing import unit_of
 
 
 def refusal(path, **limits):
-    with pytest.raises(ClipError) as caught, open_clip(path, **limits) as found:
+    with pytest.raises(ClipError) as caught, reader(path, **limits) as found:
         list(found.frames())
     told = str(caught.value)
     assert told.isprintable()
@@ -56,7 +57,7 @@ def test_places_that_are_no_files(tmp_path):
 
 def test_a_renamed_clip_is_read(tmp_path):
     clip(tmp_path / "a.mkv").rename(tmp_path / "a.mp4")
-    with open_clip(tmp_path / "a.mp4") as found:
+    with reader(tmp_path / "a.mp4") as found:
         assert found.facts.format == "matroska"
 
 
@@ -72,12 +73,12 @@ def test_sound_alone_is_no_clip(tmp_path):
 
 def test_large_frames_are_refused_before_they_are_decoded(tmp_path):
     path = clip(tmp_path / "a.mp4")
-    with open_clip(path, max_pixels=64 * 48):
+    with reader(path, most=64 * 48):
         pass
-    assert "64×48 pixels, above the limit of 3,071" in refusal(path, max_pixels=64 * 48 - 1)
+    assert "64×48 pixels, above the limit of 3,071" in refusal(path, most=64 * 48 - 1)
     path = clip(tmp_path / "b.mp4", context={"sample_aspect_ratio": 2})
-    assert "128×48 pixels, above the limit" in refusal(path, max_pixels=64 * 48)
-    assert "above the limit of 3,071" in refusal(clip(tmp_path / "c.ts", **TS), max_pixels=64 * 48 - 1)
+    assert "128×48 pixels, above the limit" in refusal(path, most=64 * 48)
+    assert "above the limit of 3,071" in refusal(clip(tmp_path / "c.ts", **TS), most=64 * 48 - 1)
     with pytest.raises(InvalidParameter):
         open_clip(path, max_pixels=0)
 
@@ -91,7 +92,7 @@ def test_damaged_frames_are_not_smeared(tmp_path, name):
     for at in range(len(data) // 3, len(data) * 2 // 3, len(data) // 24):
         (tmp_path / "b").write_bytes(data[:at] + bytes(60) + data[at + 60 :])
         try:
-            with open_clip(tmp_path / "b") as found:
+            with reader(tmp_path / "b") as found:
                 list(found.frames())
         except ClipError:
             refused += 1
@@ -103,7 +104,7 @@ def test_a_gap_in_a_transport_stream_is_refused(tmp_path):
     late = clip(tmp_path / "1.ts", times=[90_000 + 90 * time for time in STEPS], unit=UNIT / 90)
     first = clip(tmp_path / "0.ts", **TS)
     (tmp_path / "whole.ts").write_bytes(one_after_the_other(first, late))
-    with open_clip(tmp_path / "whole.ts") as found:
+    with reader(tmp_path / "whole.ts") as found:
         assert len(list(found.frames())) == 14
     (tmp_path / "gap.ts").write_bytes(first.read_bytes() + late.read_bytes())
     assert " is damaged" in refusal(tmp_path / "gap.ts")
@@ -143,7 +144,7 @@ def test_other_angles_and_lengths_of_pixels_are_refused(tmp_path):
 
 def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path):
     path = clip(tmp_path / "a.mp4", times=range(0, 4000, 40))
-    with open_clip(path) as found:
+    with reader(path) as found:
         frames = found.frames()
         next(frames)
         with path.open("r+b") as file:
@@ -154,7 +155,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path):
 
 
 def test_another_number_or_time_than_at_first_is_refused(tmp_path, monkeypatch):
-    with open_clip(clip(tmp_path / "a.mp4")) as found:
+    with reader(clip(tmp_path / "a.mp4")) as found:
         for steps, problem in (
             (((640, 5),), "not what was found"),
             (((640, 7),), "not what was found"),
@@ -169,7 +170,7 @@ def test_packets_that_lie_are_found_by_decoding(tmp_path, monkeypatch):
     """The times of packets are taken only if the first frames have them."""
     path = clip(tmp_path / "a.mp4")
     monkeypatch.setattr("dpveil.video.reading._by_packets", lambda *_: [0, 1, 2, 3, 4, 5, 6])
-    with open_clip(path) as found:
+    with reader(path) as found:
         assert [time * found.facts.time_base for time in found.facts.times] == [time * UNIT for time in STEPS]
 
 
@@ -197,7 +198,7 @@ def test_nothing_is_said_by_ffmpeg(tmp_path, capfd):
     data = clip(tmp_path / "a.mp4").read_bytes()
     (tmp_path / "b.mp4").write_bytes(data[:900] + bytes(80) + data[980:])
     with pytest.raises(ClipError):
-        list(open_clip(tmp_path / "b.mp4").frames())
+        list(reader(tmp_path / "b.mp4").frames())
     assert capfd.readouterr() == ("", "")
 
 
@@ -277,10 +278,31 @@ def test_whatever_is_read_to_open_a_clip_is_limited(
     monkeypatch.setattr(decoding, "OPENING", 8 * LEAST)
     path = clip(tmp_path / "raw.mkv", codec="rawvideo", times=range(0, 12_000, 30))
     assert path.stat().st_size > 12 * LEAST
-    with open_clip(path, max_pixels=64 * 48) as found:
+    with reader(path, most=64 * 48) as found:
         assert len(list(found.frames())) == 400
     with pytest.raises(ClipError, match="too much of it has to be read before its first frame"):
-        open_clip(attached(tmp_path / "a", 8 * LEAST), max_pixels=64 * 48)
+        reader(attached(tmp_path / "a", 8 * LEAST), most=64 * 48)
     assert capfd.readouterr() == ("", "")
-    with open_clip(attached(tmp_path / "a", 8 * LEAST)):
+    with reader(attached(tmp_path / "a", 8 * LEAST)):
         pass
+
+
+def test_a_process_with_limits_shows_the_same_and_says_what_it_refuses(tmp_path, monkeypatch):
+    path = clip(tmp_path / "a.mp4", sound="aac")
+    with open_clip(path) as found, reader(path) as own:
+        assert found.facts == own.facts
+        every = list(own.frames())
+        for shown in (found.frames(), found.frames(2, 5), found.frames(1)):
+            for frame in shown:
+                assert frame.time == every[frame.index].time
+                assert np.array_equal(frame.image, every[frame.index].image)
+        with pytest.raises(InvalidParameter):
+            found.frames(3, 9)
+    (tmp_path / "b.mp4").write_bytes(b"no clip" * 99)
+    with pytest.raises(ClipError, match="it is not a clip in a format"):
+        open_clip(tmp_path / "b.mp4")
+    monkeypatch.setattr(
+        "dpveil.video.reading.POOL", Pool("dpveil.video.reading:no", memory=1 << 33, seconds=9)
+    )
+    with pytest.raises(ClipError, match="ends the process that reads it"):
+        open_clip(path)
