@@ -13,8 +13,8 @@ import dpveil
 from dpveil import Photo
 from dpveil.cli import run
 from dpveil.errors import InvalidParameter, NoRegion, RegionError, UnknownName
-from dpveil.regions import Detected, layouts, parse
-from dpveil.regions.detected import letterbox
+from dpveil.regions import Detected, parse
+from dpveil.regions.detected import letterbox, read
 from tiny_onnx import field, model, node, tensor, value
 
 pytest.importorskip("onnxruntime")
@@ -56,7 +56,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def rows(outputs: list[np.ndarray], classes: int | None = 3) -> list[list[float]]:
-    found = layouts.read(outputs, SIDE, SIDE, classes)
+    found = read(outputs, SIDE, SIDE, classes)
     return np.round(found[found[:, 4] > 0.25], 4).tolist()
 
 

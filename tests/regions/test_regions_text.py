@@ -18,9 +18,8 @@ from dpveil.cli import run
 from dpveil.core.region import Box
 from dpveil.errors import NoRegion, RegionError, UsageError
 from dpveil.noise.bits import SeededBits
-from dpveil.regions import Text, things
-from dpveil.regions.text import finder, network, plates
-from dpveil.regions.text.network import TextNetwork, decode
+from dpveil.regions import Text, text, things
+from dpveil.regions.text import TextNetwork, decode
 from dpveil.release.found import (
     FACES_TOO,
     NO_OTHER_TEXT,
@@ -72,7 +71,7 @@ def test_a_network_that_fails_releases_nothing(gives: str, monkeypatch: pytest.M
             raise ValueError("inside")
         return [np.full((1, 1, 32, 32 if gives == "nan" else 31), np.nan, np.float32)]
 
-    monkeypatch.setattr(network, "fastest", lambda _: lambda _: run_)
+    monkeypatch.setattr(text, "fastest", lambda _: lambda _: run_)
     with pytest.raises(RegionError, match="text"):
         TextNetwork(b"")(np.zeros((20, 30, 3), np.uint8), 0.5)
 
@@ -119,7 +118,7 @@ def test_lines_are_numbered_in_reading_order_searched_once_and_have_the_margin(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls = []
-    monkeypatch.setattr(finder, "network", lambda: lambda *a: calls.append(1) or dark(*a))
+    monkeypatch.setattr(text, "network", lambda: lambda *a: calls.append(1) or dark(*a))
     photo = page(LOWER, LINE)
     found = Text()(photo)
     assert [str(region.origin.in_words()) for region in found] == ["text 1", "text 2"]
@@ -148,8 +147,8 @@ def plate(letters: int, *, high: int = 80, ground: int = 230, ink: int = 20) -> 
     ("letters", "stands"), [(1, False), (2, False), (3, True), (7, True), (12, True), (16, False)]
 )
 def test_plates_have_so_many_letters(letters: int, stands: bool) -> None:
-    assert plates.like_plate(plate(letters)) == stands
-    assert plates.like_plate(255 - plate(letters)) == stands  # light on dark
+    assert text.like_plate(plate(letters)) == stands
+    assert text.like_plate(255 - plate(letters)) == stands  # light on dark
 
 
 # Releases
@@ -181,9 +180,9 @@ def test_where_nothing_is_found_nothing_is_released_unless_asked() -> None:
 
 def test_another_network_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "net.onnx").write_bytes(b"other")
-    monkeypatch.setattr(network, "network_path", lambda: tmp_path / "net.onnx")
+    monkeypatch.setattr(text, "network_path", lambda: tmp_path / "net.onnx")
     with pytest.raises(UsageError, match="not the one"):
-        network.network()
+        text.network()
 
 
 @pytest.mark.usefixtures("marks")

@@ -14,7 +14,7 @@ import dpveil
 from dpveil import Photo
 from dpveil.bench.drawn import DrawnPlate
 from dpveil.regions import Faces, Plates, Text
-from dpveil.regions.text.network import network, network_path
+from dpveil.regions.text import network, network_path
 
 pytestmark = pytest.mark.skipif(network_path() is None, reason="needs pip install 'dpveil[text]'")
 

@@ -15,8 +15,7 @@ from jaxtyping import Float, UInt8
 from dpveil.assets.defaults import CENTERFACE, CENTERFACE_SHA256, INSTALL
 from dpveil.assets.engines import fastest
 from dpveil.errors import RegionError, UsageError
-from dpveil.regions.detectors.base import Detector
-from dpveil.regions.detectors.suppress import REMEDY, suppress
+from dpveil.regions.detectors.base import REMEDY, Detector, suppress
 
 STRIDE: Final = 4
 """Side of one cell of the output maps, in pixels of the image (R in the paper)."""

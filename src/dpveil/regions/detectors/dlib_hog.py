@@ -12,8 +12,7 @@ from jaxtyping import Float, UInt8
 from dpveil.assets.defaults import INSTALL
 from dpveil.assets.frontal import frontal_detector
 from dpveil.errors import UsageError
-from dpveil.regions.detectors.base import Detector
-from dpveil.regions.detectors.suppress import suppress
+from dpveil.regions.detectors.base import Detector, suppress
 
 SMALL: Final = 640
 """Images with a longer side of at most so many pixels are doubled, to find faces of 40 pixels and not 80."""
