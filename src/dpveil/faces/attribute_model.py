@@ -41,8 +41,6 @@ VALUES: Final[Mapping[str, tuple[str, ...]]] = {
 picture, not what a person says of themself. The pose is the side of the image to which the nose points.
 Glasses are in front of the eyes; a beard is a full one, a goatee, a moustache or clear stubble. The tone, how
 light the face is in the photo, is measured (`geometry.tone`); models predict the others."""
-FORMER: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {"age": {"60+": ("60-74", "75+")}}
-"""Values of earlier versions, which their certificates may state, and those that took their place."""
 TONE: Final = "tone"
 GLASSES: Final = "glasses"
 READ: Final[Mapping[str, tuple[str, ...]]] = {name: VALUES[name] for name in VALUES if name != TONE}

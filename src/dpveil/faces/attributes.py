@@ -22,7 +22,7 @@ from dpveil.faces import readings
 from dpveil.faces.attribute_model import ATTRIBUTES, GLASSES, TONE, VALUES, AttributeModel
 from dpveil.faces.base import INPAINTING, Crops, FaceMethod
 from dpveil.faces.drawn.figure import DrawnHead
-from dpveil.faces.drawn.gallery import BEFORE, WORD, DrawnGallery
+from dpveil.faces.drawn.gallery import WORD, DrawnGallery
 from dpveil.faces.face_gallery import GALLERY, NO_GLASSES, FaceGallery
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.completion import Completion
@@ -116,7 +116,7 @@ def _away(looks: Numbers, wanted: int, name: str) -> Numbers:
 HEADS: Final = replace(
     GALLERY,
     hint=f"name a file, or {WORD} or {DEFAULT}",
-    kinds={**GALLERY.kinds, **dict.fromkeys((DrawnGallery.name, *BEFORE), DrawnGallery)},
+    kinds={**GALLERY.kinds, DrawnGallery.name: DrawnGallery},
     holds=FaceGallery | DrawnGallery,
     built_in=WORD,
     build=DrawnGallery,

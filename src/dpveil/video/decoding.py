@@ -40,8 +40,6 @@ def pyav() -> ModuleType:
 
 PIECE: Final = 2**20
 """Bytes hashed at a time."""
-BARE: Final = "leave it out by ffmpeg -i IN -map 0:v:0 -map 0:a? -map_metadata -1 -c copy OUT"
-"""The remedy for a file that has too much beside pictures and sound."""
 CHANGED: Final = "the file changed while it was read"
 
 
@@ -112,37 +110,24 @@ class Source:
 
 
 class View:
-    """A position in a `Source`, with the methods of an open file that PyAV calls.
-
-    `left` is how many bytes may still be read, if not None: below zero, the file seems to end.
-    """
+    """A position in a `Source`, with the methods of an open file that PyAV calls."""
 
     name = ""
 
-    def __init__(self, source: Source, left: int | None = None) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
         self._at = 0
-        self.left = left
 
     def read(self, size: int = -1) -> bytes:
         """Return the next `size` bytes, or all."""
-        if self.spent:
-            return b""
         found = self._source.read(self._at, self._source.size - self._at if size < 0 else size)
         self._at += len(found)
-        if self.left is not None:
-            self.left -= len(found)
         return found
 
     def seek(self, offset: int, whence: int = 0) -> int:
         """Move to `offset` from the start, the position or the end; return the new position."""
         self._at = max(0, (0, self._at, self._source.size)[whence] + offset)
         return self._at
-
-    @property
-    def spent(self) -> bool:
-        """Whether more was read than might be."""
-        return self.left is not None and self.left < 0
 
     def tell(self) -> int:
         """Return the position in bytes."""
@@ -208,11 +193,8 @@ MOST_STREAMS: Final = 32
 """Most streams of a file."""
 FORMATS: Final = {MOV: "mov,mp4,m4a,3gp,3g2,mj2", MATROSKA: "matroska,webm"}
 """Names of demuxers as FFmpeg lists them, where these are others."""
-LONG: Final = "too much of it has to be read before its first frame"
 TIMEOUT: Final = 60.0
 """Seconds that FFmpeg may take to open a file, or to read one packet."""
-OPENING: Final = 128 << 20
-"""Bytes that FFmpeg may read to open a file, and those of a frame: it keeps much of them."""
 BUFFER: Final = 2**18
 """Bytes that FFmpeg asks for at a time."""
 USUAL: Final = frozenset(
@@ -229,8 +211,7 @@ def opened(source: Source, demuxer: str, most: int) -> Any:
     """Return PyAV's container of the clip: it reads by `demuxer`, and opens nothing but `source`.
 
     FFmpeg decodes some frames to find out what the clip is, of `most` pixels; but none of streams whose kind
-    it learns late, for it has no limit there. Raises `ClipError` if there is no such clip in the file, or
-    if more than `OPENING` of it has to be read for that.
+    it learns late, for it has no limit there. Raises `ClipError` if there is no such clip in the file.
     """
     av = pyav()
     options = {
@@ -241,23 +222,17 @@ def opened(source: Source, demuxer: str, most: int) -> Any:
         "max_pixels": str(most),
         "err_detect": "explode",
     }
-    view = View(source, OPENING + 4 * most)
-    try:
-        with told(source, "it"):
-            return av.open(
-                view,
-                "r",
-                format=demuxer,
-                options=options,
-                metadata_errors="replace",
-                buffer_size=BUFFER,
-                timeout=TIMEOUT,
-                io_open=_nothing,
-            )
-    finally:
-        if view.spent:
-            raise source.refused(LONG, BARE)
-        view.left = None
+    with told(source, "it"):
+        return av.open(
+            View(source),
+            "r",
+            format=demuxer,
+            options=options,
+            metadata_errors="replace",
+            buffer_size=BUFFER,
+            timeout=TIMEOUT,
+            io_open=_nothing,
+        )
 
 
 def _nothing(*_: object) -> Any:

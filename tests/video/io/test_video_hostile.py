@@ -3,7 +3,6 @@
 import os
 import sys
 from fractions import Fraction
-from pathlib import Path
 
 import av
 import numpy as np
@@ -13,7 +12,6 @@ from test_video_round_trip import KINDS, PAL, TS
 
 from dpveil.errors import ClipError, InvalidParameter, OutputError, UsageError
 from dpveil.processes import Pool
-from dpveil.video import decoding
 from dpveil.video.decoding import FORMATS, Backwards, Clock, Source, opened
 from dpveil.video.facts import Facts
 from dpveil.video.reading import open_clip
@@ -246,45 +244,6 @@ def test_units_hold_all_times():
     far = Facts(**kind, time_base=Fraction(1, 10**9), steps=((1, 1), (3600 * 10**9, 1)))
     with pytest.raises(OutputError, match="too far apart"):
         unit_of(far)
-
-
-LEAST = 1 << 17
-
-
-def element(name: int, size: int) -> bytes:
-    return name.to_bytes((name.bit_length() + 7) // 8, "big") + (size | 1 << 56).to_bytes(8, "big")
-
-
-def attached(path: Path, size: int) -> Path:
-    """Write a Matroska file that begins with an attachment of `size` zero bytes, which no disk holds."""
-    data = clip(path, container="matroska").read_bytes()
-    segment = data.index(b"\x18\x53\x80\x67")
-    begun, rest = data[:segment], data[segment + 12 :]
-    name = element(0x466E, 1) + b"a" + element(0x4660, 1) + b"b" + element(0x46AE, 1) + b"\1"
-    inner = name + element(0x465C, size)
-    one = element(0x61A7, len(inner) + size) + inner
-    outer = element(0x1941A469, len(one) + size) + one
-    with path.open("wb") as file:
-        file.write(begun + element(0x18538067, len(outer) + size + len(rest)) + outer)
-        file.seek(size, 1)
-        file.write(rest)
-    return path
-
-
-def test_whatever_is_read_to_open_a_clip_is_limited(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """Also what no table of dpveil knows of; the limit ends with opening."""
-    monkeypatch.setattr(decoding, "OPENING", 8 * LEAST)
-    path = clip(tmp_path / "raw.mkv", codec="rawvideo", times=range(0, 12_000, 30))
-    assert path.stat().st_size > 12 * LEAST
-    with reader(path, most=64 * 48) as found:
-        assert len(list(found.frames())) == 400
-    with pytest.raises(ClipError, match="too much of it has to be read before its first frame"):
-        reader(attached(tmp_path / "a", 8 * LEAST), most=64 * 48)
-    assert capfd.readouterr() == ("", "")
-    with reader(attached(tmp_path / "a", 8 * LEAST)):
-        pass
 
 
 def test_a_process_with_limits_shows_the_same_and_says_what_it_refuses(tmp_path, monkeypatch):

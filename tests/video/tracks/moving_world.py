@@ -108,7 +108,10 @@ def tracked(count, walks, tells=None, *, cuts=(), over=lambda n, image: None, **
     """Return the tracks of a clip of `walks`."""
     finder = Knowing(of(walks) if tells is None else tells)
     frames = clip(count, walks, cuts, over)
-    return find_tracks(frames, facts(count), [finder], TrackSettings(**settings))
+    exact = {
+        name: value if isinstance(value, str) else Fraction(str(value)) for name, value in settings.items()
+    }
+    return find_tracks(frames, facts(count), [finder], TrackSettings(**exact))
 
 
 def box_at(track, frame):

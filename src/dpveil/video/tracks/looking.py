@@ -15,61 +15,40 @@ import numpy as np
 from jaxtyping import Float32, UInt8
 
 from dpveil.core.origin import FACE
-from dpveil.core.parameters import Between, Count
+from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
-from dpveil.errors import InvalidParameter, UnknownName
-from dpveil.regions.faces import LONG_SIDES
 from dpveil.regions.finder import Finder, Seen
+from dpveil.video.asked import ON_LOST, check_word
 from dpveil.video.facts import Facts, Frame
 from dpveil.video.tracks.following import follow, small
 from dpveil.video.tracks.trace import Edges, Place, outside
 
-ON_LOST: Final = ("hold", "whole", "refuse")
-"""What becomes of a track that ends and whose object neither left the picture nor was cut away."""
-EVERY: Final = Fraction(1, 5)
-BACKWARDS: Final = Fraction(1, 2)
-MARGIN: Final = Fraction(1, 5)
-GAP: Final = Fraction(2)
 LONG_SIDE: Final = 1280
-MOST_SECONDS: Final = 10
-"""The longest time in any of these settings."""
-SECONDS: Final = "a number of seconds"
+"""Longer side, in pixels, to which frames are downscaled that are searched."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrackSettings:
     """How tracks are found; times are in seconds.
 
-    Frames are searched at least `every` so often (0: every frame), downscaled to `long_side` pixels. A new
-    track is followed `backwards` for so long, at least to the search before and at most to the start of the
-    shot. Before and after what is
+    Frames are searched at least `every` so often (0: every frame). A new track is followed `backwards` for so
+    long, at least to the search before and at most to the start of the shot. Before and after what is
     followed, its place is protected for a `margin`. An object that is not found for longer than `gap` is lost
     and `on_lost` says what then: "hold" its last place to the end of the shot or until it is found there
-    again, "whole": replace the whole frame for that time, or "refuse" the clip. Raises `InvalidParameter` and
-    `UnknownName`.
+    again, "whole": replace the whole frame for that time, or "refuse" the clip. Raises `InvalidParameter`.
 
     >>> TrackSettings(every=0.12).every
     Fraction(3, 25)
     """
 
-    every: Between = Between(0, MOST_SECONDS, hint=f"{SECONDS}, such as 0.2", default=EVERY)
-    backwards: Between = Between(0, MOST_SECONDS, hint=f"{SECONDS}, such as 0.5", default=BACKWARDS)
-    margin: Between = Between(0, MOST_SECONDS, hint=f"{SECONDS}, such as 0.2", default=MARGIN)
-    gap: Between = Between(0, MOST_SECONDS, hint=f"{SECONDS}, such as 2", default=GAP)
+    every: Between = Between(0, 2, hint="a number of seconds, such as 0.2", default=Fraction(1, 5))
+    backwards: Fraction = Fraction(1, 2)
+    margin: Fraction = Fraction(1, 5)
+    gap: Fraction = Fraction(2)
     on_lost: str = ON_LOST[0]
-    long_side: Count = Count(default=LONG_SIDE, low=LONG_SIDES[0], high=LONG_SIDES[-1])
 
     def __post_init__(self) -> None:
-        if self.on_lost not in ON_LOST:
-            raise UnknownName("answer to lost tracks", self.on_lost, ON_LOST)
-        if self.gap < max(self.margin, self.every):
-            raise InvalidParameter(
-                "gap",
-                str(float(self.gap)),
-                "is shorter than {margin}, or than the time between two searches ({every})",
-                hint=f"choose {float(max(self.margin, self.every))} or more",
-                arguments={"margin": "margin", "every": "every"},
-            )
+        check_word("on_lost", self.on_lost, ON_LOST)
 
 
 MOST: Final = 120
@@ -280,7 +259,7 @@ class Looker:
 
     def __init__(self, facts: Facts, finders: Sequence[Finder], settings: TrackSettings) -> None:
         self.facts, self.every = facts, settings.every
-        made = [finder.for_frames(facts.width, facts.height, settings.long_side) for finder in finders]
+        made = [finder.for_frames(facts.width, facts.height, LONG_SIDE) for finder in finders]
         self.finders = {finder.description: finder for finder in made}
         self._shots = Shots()
         self._due: Fraction | None = None
