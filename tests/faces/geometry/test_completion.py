@@ -55,9 +55,19 @@ def hidden(faces: list[Placed], shape: tuple[int, int] = (200, 260)) -> np.ndarr
     return out
 
 
-@pytest.mark.parametrize(("protect", "channels"), [("head", 1), ("head", 3), ("face", 3), ("box", 3)])
-@pytest.mark.parametrize("which", ["made", "real"])
-@pytest.mark.parametrize("boxes", [TWO, (Box(0, 0, 40, 50),), (Box(70, 70, 60, 75), Box(95, 80, 60, 75))])
+@pytest.mark.parametrize(
+    ("which", "boxes", "channels", "protect"),
+    [
+        ("made", TWO, 1, "head"),
+        ("made", TWO, 3, "face"),
+        ("made", (Box(0, 0, 40, 50),), 3, "head"),
+        ("made", (Box(0, 0, 40, 50),), 3, "box"),
+        ("made", (Box(70, 70, 60, 75), Box(95, 80, 60, 75)), 3, "head"),
+        ("made", (Box(70, 70, 60, 75), Box(95, 80, 60, 75)), 3, "face"),
+        ("real", TWO, 3, "face"),
+        ("real", (Box(70, 70, 60, 75), Box(95, 80, 60, 75)), 3, "head"),
+    ],
+)
 def test_no_hidden_pixel_is_read_and_no_other_changes(
     which: str, boxes: tuple[Box, ...], channels: int, protect: str, request: pytest.FixtureRequest
 ) -> None:
@@ -135,7 +145,7 @@ def test_heads_close_together_all_show_over_what_is_painted_around_them() -> Non
         assert out[y, x, strong] > out[y, x, weak] + 100
 
 
-@pytest.mark.parametrize("size", [3, 16, 700])
+@pytest.mark.parametrize("size", [3, 400])
 def test_tiny_and_huge_heads_are_completed(real: Completion, size: int) -> None:
     image = np.full((4 * size + 9, 4 * size + 9, 3), 90, np.uint8)
     box = Box(3 * size // 2, 3 * size // 2, size, size)

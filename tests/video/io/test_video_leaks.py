@@ -96,7 +96,7 @@ def test_frames_are_freed_as_soon_as_they_are_dropped(tmp_path):
         try:
             for _ in found.frames():
                 pass
-            kept = sum(isinstance(thing, av.VideoFrame) for thing in gc.get_objects())
+            kept = sum(type(thing) is av.VideoFrame for thing in gc.get_objects())
         finally:
             gc.enable()
     assert kept <= 2
