@@ -12,8 +12,8 @@ from dpveil.codecs import CODEC, TABLE, Codec, Statistics
 from dpveil.errors import InvalidParameter, ModelError, UnknownName
 from dpveil.faces import Latent
 from dpveil.faces.attribute_model import ATTRIBUTES
+from dpveil.faces.base import INPAINTING
 from dpveil.faces.face_gallery import GALLERY
-from dpveil.faces.inpainting import INPAINTING
 from dpveil.noise.bits import SeededBits
 
 HASH = "0123456789abcdef" * 4

@@ -17,7 +17,6 @@ from typing import ClassVar
 import cv2
 import numpy as np
 import pytest
-from dpveil.cli.grid import Choice, lines
 
 from dpveil.attacks import attack
 from dpveil.attacks.base import PIXELS, Background, Fitted, Scores, View
@@ -34,6 +33,7 @@ from dpveil.bench.settings import Setting, Shown
 from dpveil.bench.table import rows, to_csv, utility
 from dpveil.bench.times import FOLDER
 from dpveil.bench.utility import usable
+from dpveil.cli.compare import Choice, lines_of
 from dpveil.core.registry import ATTACKS, METHODS
 from dpveil.errors import DataError, UsageError
 from dpveil.mechanisms.pixel import DPPix, Fill, Mosaic, Snow
@@ -59,7 +59,9 @@ def one(data: Dataset, setting: Setting, attack: VectorAttack | None = None, see
 def test_every_method_and_attack_of_a_full_run_reaches_another_process() -> None:
     """Jobs are sent to processes: what cannot be pickled ends `--full` and every run of its method."""
     choice = Choice(tuple(METHODS.rows), ("1",), (16,), None, 8)
-    made = [method for line in lines(choice, every=True)[0] for method in line.methods if method is not None]
+    made = [
+        method for line in lines_of(choice, every=True)[0] for method in line.methods if method is not None
+    ]
     assert {method.name for method in made} >= {"attributes", "gallery", "latent"}
     for one in (*made, *map(attack, ATTACKS)):
         again = pickle.loads(pickle.dumps(one))  # noqa: S301  our own bytes

@@ -13,7 +13,6 @@ import dpveil.assets.store
 from dpveil.assets import save
 from dpveil.assets.reference import terms_of
 from dpveil.errors import InvalidParameter, ModelError, UsageError
-from dpveil.faces import TABLE
 from dpveil.faces.face_gallery import FaceGallery, webp
 from dpveil.faces.gallery import Gallery
 from dpveil.mechanisms.choice.rank_choice import LAWS, RankChoice
@@ -52,10 +51,6 @@ def order(level):
     """The faces from the nearest to the farthest, by hand."""
     away = [abs(level - float(face.mean())) for face in FACES.faces]
     return sorted(range(len(away)), key=lambda number: (away[number], number))
-
-
-def test_it_is_in_the_table():
-    assert TABLE["gallery"] is Gallery
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -99,13 +94,6 @@ def test_crops_of_one_order_are_one_to_it():
     loud[:, 64:] -= noise  # of the same mean: features see no more
     assert np.array_equal(shown(own, plain, 3), shown(own, loud.astype(np.uint8), 3))
     assert own.frame.size == 128
-
-
-def test_near_sets_how_many_are_likely():
-    own = Gallery(epsilon=20, near=3, gallery=FACES)
-    numbers = shown(own, np.repeat(grey(128)[None], 600, axis=0), 5)
-    assert set(numbers.tolist()) == set(order(128)[:3])  # fails with probability 600·9·e^-20 or less
-    assert np.bincount(numbers)[order(128)[:3]].min() > 120
 
 
 def test_certificates_name_the_gallery_by_its_hash(tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ from dpveil.assets import Reference
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, ModelError
 from dpveil.faces import TABLE, FaceMethod
-from dpveil.faces.inpainting import INPAINTING
+from dpveil.faces.base import INPAINTING
 from dpveil.noise.bits import SeededBits
 
 ELSEWHERE = "completion sha256:" + 64 * "0"

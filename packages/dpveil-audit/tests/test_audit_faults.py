@@ -17,7 +17,7 @@ from dpveil.core.region import Box, Region
 from dpveil.faces import Attributes, Gallery, Latent, heads
 from dpveil.faces import attributes as attributes_file
 from dpveil.faces.geometry import recombine
-from dpveil.faces.told import Told
+from dpveil.faces.latent import Told
 from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
 from dpveil.mechanisms.choice.rank_choice import RankChoice
 from dpveil.mechanisms.latent import CroftMetric, Directional, PCABasis, directional, gaussian

@@ -21,8 +21,7 @@ from dpveil.errors import RegionError
 from dpveil.faces.attribute_model import SIDE, AttributeModel
 from dpveil.faces.geometry import place
 from dpveil.faces.geometry.align import Frame
-from dpveil.faces.geometry.landmarks import Landmarks
-from dpveil.faces.geometry.pose import pose_of
+from dpveil.faces.geometry.landmarks import Landmarks, pose_of
 
 Image = UInt8[np.ndarray, "h w c"]
 

@@ -161,7 +161,7 @@ def release_clips(
 
 def _tell(report: Report, clips: Sequence[Path]) -> None:
     """Say what is promised of the clip that costs most, and what is in the clear of any, as for photos."""
-    from dpveil.video.told import clear
+    from dpveil.video.words import clear
 
     promises = [
         entry.promise

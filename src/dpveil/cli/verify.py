@@ -499,8 +499,8 @@ def block(result: Verification) -> tuple[str, ...]:
     """Return what is said of a clip, a line for each question, recomputed from data; empty for photos."""
     if not is_clip(result.path):
         return ()
-    from dpveil.video.told import lines
     from dpveil.video.verification import ClipVerification
+    from dpveil.video.words import lines
 
     if not isinstance(result, ClipVerification) or result.certificate is None:
         return ()

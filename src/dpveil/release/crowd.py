@@ -116,8 +116,7 @@ def _replaced(region: Region) -> UInt16[np.ndarray, "h w"]:
 
 def _reached(face: Region, times: UInt16[np.ndarray, "H W"]) -> bool:
     """Return whether anything is replaced of the head of a face that stays, which is placed by its box."""
-    from dpveil.faces.geometry.head import between
-    from dpveil.faces.geometry.head_frame import HEAD, HeadFrame
+    from dpveil.faces.geometry.head_frame import HEAD, HeadFrame, between
     from dpveil.faces.geometry.landmarks import SEEN, of_box
 
     height, width = times.shape

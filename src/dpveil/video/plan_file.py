@@ -25,11 +25,9 @@ from dpveil.io.refused import Refused
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import stated as stated_step
 from dpveil.video.asked import FIXED
-from dpveil.video.facts import Facts
-from dpveil.video.plan import VideoPlan
+from dpveil.video.facts import Facts, Key, Track
+from dpveil.video.plan import ANALYZED, FOUND, SCHEMA, VideoPlan
 from dpveil.video.plan_checks import MOST_TRACKS, check_text, refused, whole
-from dpveil.video.plan_text import ANALYZED, FOUND, SCHEMA
-from dpveil.video.track import Key, Track
 
 MOST_BYTES: Final = 1 << 25
 HASH: Final = re.compile(r"[0-9a-f]{64}")

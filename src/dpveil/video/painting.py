@@ -8,12 +8,14 @@ outside of what is replaced is read here.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Final
+from functools import cached_property, lru_cache, partial
+from tempfile import TemporaryFile
+from typing import Final, Self
 
 import numpy as np
-from jaxtyping import Bool, Float32, UInt8
+from jaxtyping import Bool, Float32, Float64, UInt8
 
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter
@@ -23,29 +25,151 @@ from dpveil.faces.geometry.cell import Cell
 from dpveil.faces.geometry.colour_match import AS_IT_IS, match_of, skin_below
 from dpveil.faces.geometry.completion import ONE, Completion
 from dpveil.faces.geometry.drawn_crop import drawn_head
-from dpveil.faces.geometry.dressed import put_on
-from dpveil.faces.geometry.figure import Figure
-from dpveil.faces.geometry.head import between
-from dpveil.faces.geometry.head_frame import HeadFrame
+from dpveil.faces.geometry.head_frame import HeadFrame, between
 from dpveil.faces.geometry.inner_face import Inner, drawn_face, light_of
 from dpveil.faces.geometry.layout import BACKGROUND, HAIR
 from dpveil.faces.geometry.painted import Painted, seen, sloping
-from dpveil.faces.geometry.part import Part, part_of
+from dpveil.faces.geometry.part import Figure, Part, part_of
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import FACE, TURNED
+from dpveil.faces.geometry.spectacles import put_on
 from dpveil.faces.geometry.tone import toned as brought_to
 from dpveil.video.drawing import Drawn
-from dpveil.video.layer import BESIDE, SIDES, Layer
-from dpveil.video.light import Light
+from dpveil.video.facts import Track
 from dpveil.video.places import Scene
-from dpveil.video.track import Track
+
+BELOW: Final = (0.22, 0.9, 1.06)
+"""Where what is worn is looked at: half the width, and from where to where, in sides of the head's frame."""
+ENOUGH: Final = 0.3
+"""Least share of that place that has to be seen."""
+EVERY: Final = 12
+"""Rows and columns from one pixel of the picture to the next that are looked at."""
+DARK: Final = 8.0
+"""Levels that are added before logarithms are taken."""
+FREE: Final = 0.5
+"""By how much a picture may darken, as a logarithm, before a head does."""
+STEADY: Final = 0.1
+"""Change of what is worn, as a logarithm, that a head does not follow: folds, hands, noise."""
+MOST: Final = (-2.5, 0.35)
+"""Least and largest logarithm of the factor of a head's levels."""
+LEAST: Final = 1e-3
+"""Least change that is shown."""
+SECONDS: Final = 1.2
+"""Over how long light is averaged."""
+
+
+@dataclass(frozen=True)
+class Light:
+    """The mean level of what is worn `below` a head, None where too little is seen, and of the `picture`."""
+
+    below: float | None
+    picture: float
+
+    @classmethod
+    def seen(
+        cls, outside: UInt8[np.ndarray, "H W 3"], hidden: Bool[np.ndarray, "H W"], head: Similarity
+    ) -> Self:
+        """Return the light in a picture; no pixel that is `hidden` is read."""
+        worn = _worn_at()
+        at = np.rint(head.back(worn)).astype(int)
+        at = at[(at >= 0).all(axis=1) & (at < hidden.shape[::-1]).all(axis=1)]
+        at = at[~hidden[at[:, 1], at[:, 0]]]
+        enough = len(at) >= ENOUGH * len(worn)
+        below = float(outside[at[:, 1], at[:, 0]].mean()) if enough else None
+        return cls(below, brightness(outside, hidden))
+
+    def change(self, other: Light) -> float:
+        """Return the logarithm of the factor from this light to another one."""
+        return _change(self, other)
+
+
+@lru_cache(maxsize=4096)  # asked for again in every frame of `SECONDS`
+def _change(before: Light, after: Light) -> float:
+    least, most = MOST
+    darker = min(0.0, math.log((after.picture + DARK) / (before.picture + DARK)) + FREE)
+    if before.below is None or after.below is None:
+        return max(least, darker)
+    worn = math.log((after.below + DARK) / (before.below + DARK))
+    return min(most, max(least, math.copysign(max(0.0, abs(worn) - STEADY), worn)))
+
+
+@lru_cache(maxsize=1)
+def _worn_at() -> Float64[np.ndarray, "n 2"]:
+    """Return where what is worn is looked at, in a head's frame with a side of 1."""
+    half, top, bottom = BELOW
+    x, y = np.meshgrid(np.linspace(0.5 - half, 0.5 + half, 24), np.linspace(top, bottom, 10))
+    return np.stack([x.ravel(), y.ravel()], axis=1) - 0.5
+
+
+def brightness(outside: UInt8[np.ndarray, "H W 3"], hidden: Bool[np.ndarray, "H W"]) -> float:
+    """Return the mean level of the picture outside; 0 if nothing of it is seen."""
+    few = outside[::EVERY, ::EVERY][~hidden[::EVERY, ::EVERY]]
+    return float(few.mean()) if len(few) else 0.0
+
+
+def lit(levels: UInt8[np.ndarray, "h w c"], change: float) -> UInt8[np.ndarray, "h w c"]:
+    """Return levels in another light; `change` is the logarithm of the factor."""
+    import cv2
+
+    if abs(change) < LEAST:
+        return levels
+    table = np.clip(np.rint((np.arange(256) + DARK) * math.exp(change) - DARK), 0, 255).astype(np.uint8)
+    return np.asarray(cv2.LUT(levels, table)).reshape(levels.shape)
+
+
+SIDES: Final = (64, 512)
+"""Least and largest side of the head's frame in a layer, in pixels."""
+BESIDE: Final = 0.5
+"""How far a layer reaches beyond the frame to the left, to the right and below, in sides."""
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """A head's `picture`, RGB and alpha, and the `light` in which it was painted.
+
+    `side` is that of the head's frame in pixels; the picture reaches beyond it by `left` pixels.
+    """
+
+    picture: UInt8[np.ndarray, "h w 4"]
+    side: int
+    left: int
+    light: Light
+
+    @cached_property
+    def _halves(self) -> list[UInt8[np.ndarray, "_ _ 4"]]:
+        """The picture, and copies at 1/2, 1/4 and so on of its size."""
+        import cv2
+
+        found = [self.picture]
+        while min(found[-1].shape[:2]) >= 32:
+            height, width = (length // 2 * 2 for length in found[-1].shape[:2])
+            cut = found[-1][:height, :width]
+            found.append(np.asarray(cv2.resize(cut, (width // 2, height // 2), interpolation=cv2.INTER_AREA)))
+        return found
+
+    def on(self, head: Similarity, box: Box) -> UInt8[np.ndarray, "h w 4"]:
+        """Return the head in a box of a picture that `head` maps to a frame with a side of 1."""
+        import cv2
+
+        length = 1 / head.scale
+        level = max(0, min(len(self._halves) - 1, math.floor(math.log2(max(1.0, self.side / length)) + 0.4)))
+        picture, times = self._halves[level], self.side / 2**level
+        matrix = head.inverse.matrix
+        matrix[:, :2] /= times
+        # the centre of the picture's first pixel, in the head's frame
+        zero = np.array([0.5 - self.left / 2**level, 0.5]) / times - 0.5
+        matrix[:, 2] = head.back(zero[None])[0] - (box.x, box.y)
+        shown = cv2.warpAffine(
+            picture, matrix, (box.w, box.h), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT
+        )
+        return np.asarray(shown)
+
 
 FEW: Final = 50.0
 """Least number of pixels of hair whose colour counts."""
 KEPT: Final = (0.04, 0.08)
 """Distances from what was replaced where a head was painted, in sides of its frame, between which it fades
 out: regions of other frames reach a little farther, and what is there may be somebody else's."""
-
 Image = UInt8[np.ndarray, "h w 3"]
 
 
@@ -221,4 +345,10 @@ def _worn(levels: Image, part: Part, pose: Similarity, box: Box) -> Image:
 def _stored(levels: Image, shown: Float32[np.ndarray, "h w"], side: int, left: int, light: Light) -> Layer:
     """Return a layer of levels and alpha from 0 to 1."""
     alpha = np.clip(np.rint(255 * shown), 0, 255).astype(np.uint8)
-    return Layer(np.dstack([levels, alpha]), side, left, light)
+    with (
+        TemporaryFile() as file
+    ):  # heads are read when they are shown: memory does not grow with their number
+        np.dstack([levels, alpha]).tofile(file)
+        file.flush()
+        picture = np.memmap(file, np.uint8, "r", shape=(*alpha.shape, 4))
+    return Layer(picture, side, left, light)
