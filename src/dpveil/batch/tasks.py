@@ -411,9 +411,7 @@ def check_numbers(out: Path, state: State, outputs: Collection[str] = ()) -> Non
 def _released(image: Path, state: State) -> bool:
     """Whether the state has the hash of a file as a release of a photo of known name."""
     try:
-        return (
-            bool(state.sources) and hashlib.sha256(received(image, MOST_BYTES)).hexdigest() in state.sources
-        )
+        return bool(state.stamps) and hashlib.sha256(received(image, MOST_BYTES)).hexdigest() in state.stamps
     except (OSError, Refused):
         return False
 
