@@ -55,17 +55,6 @@ def test_json_is_one_document_and_grey_costs_a_third(cli):
     assert grey["noise_scale"] == 255
 
 
-def test_a_method_in_the_place_of_a_photo_is_told_from_one(cli):
-    for more in ((), ("--epsilon", "1")):  # which the default method would refuse
-        code, out, err = cli("dp-pix", *more)
-        assert (code, out) == (2, "")
-        assert "is a method, and no photo has this name: write --method dp-pix" in err
-        code, out, err = cli("atributes", *more)
-        assert (code, out) == (2, "")
-        assert "is neither a photo nor a method: did you mean --method attributes?" in err
-    assert cli("none.png")[2].startswith("dpveil: none.png does not exist")
-
-
 def test_width_comes_first(cli):
     clear = json.loads(
         cli("--method", "dp-pix", "--epsilon", "1", "--block", "50", "--size", "100x2", "--json")[1]
