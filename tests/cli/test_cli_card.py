@@ -366,8 +366,6 @@ def test_a_set_is_held_to_what_is_asked_for(shell, tmp_path):
     assert code == 0
     [line] = warned(err)
     assert line.startswith("practically none in all: the set ((100, 1e-06)")
-        True
-    ]
     assert out == (
         "card.json: 4 files of a synthetic data set\n"
         "per person    at most (100, 1e-06)-DP, person: practically none\n"
