@@ -153,13 +153,7 @@ def test_a_new_sibling_causes_no_second_release_and_no_overwriting(photos):
     before = Path("out/a.png").read_bytes()
     report = release_all(photos(), choices())
     assert names(report.failed) == ["a.bmp", "a.png"]
-    assert report.failed[0].failure.message == "out/a.png was released from a.png, not from in/a.bmp"
-    assert "not released again" in report.failed[1].failure.message
-    assert [entry.failure.hint for entry in report.failed] == [
-        "rename it (and its certificate) to a.png.png",
-        "if it is, rename it (and its certificate) to a.png.png;"
-        " if not, release this one file with force=True",
-    ]
+    assert all("not released again" in entry.failure.message for entry in report.failed)
     assert Path("out/a.png").read_bytes() == before
     for name in ("a.png", "a.png.certificate.json"):
         Path("out", name).rename(Path("out", "a.png" + name.removeprefix("a")))

@@ -18,7 +18,7 @@ STAMP = (10, 20)
 
 @pytest.fixture
 def folder(tmp_path):
-    State.read(tmp_path).note_release(SHA, STAMP, "anna.jpg")
+    State.read(tmp_path).note_release(SHA, STAMP)
     return tmp_path
 
 
@@ -50,7 +50,7 @@ def test_without_a_home_nothing_is_remembered_and_that_is_said(tmp_path, monkeyp
     state = State.read(tmp_path)
     assert "nothing is remembered" in state.problem
     with pytest.raises(OSError, match="no home"):
-        state.note_release(SHA, STAMP, "anna.jpg")
+        state.note_release(SHA, STAMP)
     with pytest.raises(OutputError):
         keep_numbers({"a.jpg": "photo-000001.png"}, tmp_path)
 
@@ -62,7 +62,6 @@ def test_an_input_is_replaced_where_its_release_is_known_and_its_stamp_is_not(fo
     assert state.replaced(SHA, (11, 20))
     assert state.replaced(SHA, None)
     assert not state.replaced("b" * 64, (10, 21))
-    assert (state.another(SHA, "anna.jpg"), state.another(SHA, "anna.png")) == (False, True)
 
 
 @pytest.mark.parametrize(
@@ -71,21 +70,13 @@ def test_an_input_is_replaced_where_its_release_is_known_and_its_stamp_is_not(fo
         b"[]",
         b"\xff",
         b"[" * 100_000,
-        b'{"release": "'
-        + b"b" * 64
-        + b'", "size": '
-        + b"9" * 30
-        + b', "time": 1, "of": "'
-        + b"a" * 32
-        + b'"}',
-        b'{"release": "' + b"b" * 64 + b'", "size": 1, "time": 1, "of": "../x"}',
-        b'{"number": 0, "of": "' + b"a" * 32 + b'"}',
-        b'{"number": 4000000000000, "of": "' + b"a" * 32 + b'"}',
-        b'{"number": 1, "of": ["x"]}',
+        b'{"release": "%s", "size": 1, "time": 9.5}' % (b"b" * 64),
+        b'{"release": "%s", "size": 1, "time": 1, "of": "x"}' % (b"b" * 64),
+        b'{"number": 0, "of": "%s"}' % (b"a" * 32),
+        b'{"number": 4000000000000, "of": "%s"}' % (b"a" * 32),
         b'{"number": 1, "of": "../../etc"}',
-        b'{"number": 1, "of": "' + b"a" * 32 + b'", "more": 1}',
     ],
-    ids=str,
+    ids=range(8),
 )
 def test_a_damaged_line_is_passed_over_and_what_follows_is_kept(folder, line):
     before = State.read(folder)
@@ -94,7 +85,7 @@ def test_a_damaged_line_is_passed_over_and_what_follows_is_kept(folder, line):
     state = State.read(folder)
     assert (state.stamps, state.numbers) == (before.stamps, before.numbers)
     assert state.problem.endswith("is damaged")
-    state.note_release("c" * 64, STAMP, "anna.jpg")
+    state.note_release("c" * 64, STAMP)
     assert State.read(folder).stamps == {**before.stamps, "c" * 64: {STAMP}}
 
 

@@ -171,13 +171,9 @@ def test_only_and_except_release_those_faces(pair, tmp_path, capsys):
     "options",
     [
         ["--only", "1"],
-        ["--except", "1"],
         ["--threshold", "0.5"],
-        ["--margin", "0"],
         ["--min-face", "9"],
-        ["--long-side", "640"],
         ["--detector", "dlib"],
-        ["--detector-model", "net.onnx"],
     ],
     ids=lambda options: options[0],
 )
@@ -192,15 +188,10 @@ def test_options_for_faces_need_faces(wall, tmp_path, capsys, options):
     "options",
     [
         ["--only", "a"],
-        ["--only", "1", "--except", "2"],
         ["--threshold", "2"],
-        ["--margin", "x"],
         ["--min-face", "1.5"],
-        ["--long-side", "9"],
         ["--detector", "haar"],
-        ["--detector-model", "net.onnx"],
         ["--detector", "yunet"],
-        ["--detector", "yunet", "--detector-model", "missing.onnx"],
     ],
     ids=" ".join,
 )

@@ -119,27 +119,16 @@ def test_a_seed_repeats_and_is_not_for_publication(cli):
     ("arguments", "words"),
     [
         ([], "Missing argument 'ANSWER'"),
-        ([*GEOMETRIC, "6"], "answer = '6' is not in the range 0:5: clip it to the range first"),
         ([*GEOMETRIC, "1.2.3"], "answer = '1.2.3' is not a finite number"),
-        ([*QUERY, "1"], "--mechanism is missing: choose from laplace, truncated-laplace"),
         (["--mechanism", "geometry", *QUERY, "1"], "unknown mechanism 'geometry': did you mean 'geometric'?"),
-        ([*GEOMETRIC[:2], *GEOMETRIC[4:], "1"], "--range is missing: what is publicly known of the answer"),
         ([*GEOMETRIC[:4], *GEOMETRIC[6:], "1"], "sensitivity is missing: there is no default"),
-        ([*GEOMETRIC[:6], "1"], "epsilon is missing: there is no default: 1 or less is strong, 2 moderate"),
         ([*GEOMETRIC, "--epsilon", "-1", "1"], "--epsilon -1 is not above 0"),
-        ([*GEOMETRIC, "--range", "5:0", "1"], "--range 5:0 is not in order"),
         ([*GEOMETRIC, "--range", "five", "1"], "--range five is not LOW:HIGH"),
-        ([*GEOMETRIC, "--gap", "5", "1"], "--range 0:5 is not LOW:HIGH"),
         ([*GEOMETRIC, "--step", "0.3", "1"], "--step 0.3 does not divide the range"),
-        (
-            [*GEOMETRIC, "--relation", "all", "1"],
-            "--relation all is unknown: choose database-record or any-database",
-        ),
         (
             ["--mechanism", "staircase", *QUERY, "--relation", "any-database", "1"],
             "--relation any-database is not one that staircase keeps",
         ),
-        (["--mechanism", "uniform", *QUERY, "--range", "0:", "1"], "--range 0: has no end, and both are"),
     ],
 )
 def test_mistakes_are_one_line(cli, arguments, words):
@@ -245,11 +234,8 @@ def test_compare_without_matplotlib_names_the_extra(cli, monkeypatch):
     ("more", "words"),
     [
         (["--range", "0:5"], "sensitivity is missing"),
-        (["--sensitivity", "1"], "--range is missing"),
         ([*QUERY, "--relation", "all"], "--relation all is unknown"),
-        ([*QUERY, "--mechanism", "laplac"], "unknown mechanism 'laplac': did you mean 'laplace'?"),
         ([*QUERY, "--epsilon", "zero"], "--epsilon zero is not a finite number"),
-        ([*QUERY, "--answers", "9"], "--answers 9 are not all in the range 0:5"),
         ([*QUERY[:4], *(word for k in range(1, 27) for word in ("--epsilon", k))], "values are too many"),
     ],
 )
@@ -319,15 +305,10 @@ def test_what_is_wrong_with_values_is_said_on_stderr_alone(cli):
     ("more", "code", "words"),
     [
         (["--column", "agee"], 2, "--column agee is not in the table: did you mean 'age'? it has name"),
-        (["--query", "median"], 2, "unknown query 'median': choose from count, histogram, mean"),
         (["--range", "0:"], 2, "--range 0: does not bound the values"),
-        (["--epsilon", "much"], 2, "--epsilon much is not a finite number"),
         (["--missing", "121"], 2, "--missing 121 is not in the range 0:120"),
-        (["--equals", "3"], 2, "--equals 3 does not belong to a mean: it takes --missing, --range"),
         (["--query", "histogram"], 2, "--bins is missing"),
-        (["--query", "histogram", "--bins", "0,7"], 2, "--bins '0 to 7' do not cover the range 0:120"),
         (["--mechanism", "gauss"], 2, "unknown mechanism 'gauss'"),
-        (["--delimiter", ";"], 2, "'name,age,answer': give --delimiter ','"),
     ],
 )  # fmt: skip
 def test_wrong_queries_are_one_line(cli, more, code, words):

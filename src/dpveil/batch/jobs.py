@@ -44,15 +44,6 @@ ENDED: Final = (EOFError, OSError, ValueError, pickle.UnpicklingError)
 
 
 @dataclass(frozen=True)
-class Call:
-    """One call: its name and arguments."""
-
-    name: str
-    given: tuple[Any, ...]
-    more: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
 class Setup:
     """What a worker is told first."""
 
@@ -126,7 +117,7 @@ class Calls:
         """Return what the call returns, or raise what it raises."""
         with self._alone:
             try:
-                send(self._channel, Call(name, given, more))
+                send(self._channel, (name, given, more))
                 answer = heard(self._channel)
             except ENDED:
                 raise SystemExit from None  # nothing that was not written yet will be
@@ -430,15 +421,15 @@ class Jobs:
             while True:
                 call = heard(channel)
                 worker.ready = True
-                send(channel, self._answered(worker, call))
+                send(channel, self._answered(worker, *call))
                 with self.lock:
                     if self.shared.reason and not worker.drawn:
                         worker.child.process.kill()
                         return
 
-    def _answered(self, worker: _Worker, call: Call) -> object:
+    def _answered(self, worker: _Worker, name: str, given: tuple[Any, ...], more: dict[str, Any]) -> object:
         try:
-            return getattr(self, f"_call_{call.name}")(worker, *call.given, **call.more)
+            return getattr(self, f"_call_{name}")(worker, *given, **more)
         except Exception as error:  # noqa: BLE001  it is the photo's error, as without workers
             return error
 

@@ -13,11 +13,11 @@ from dpveil.batch.state import Stamp, State
 from dpveil.batch.task import Task
 from dpveil.core.certificate import FEW_COLOURS, Certificate, shown_by_colours
 from dpveil.core.origin import BLOCKLESS
-from dpveil.errors import CertificateError, DPVeilError, TooWeak
+from dpveil.errors import DPVeilError, TooWeak
 from dpveil.io import sole_writer
 from dpveil.io.names import shown
 from dpveil.regions.spec import last_of, passes_over
-from dpveil.release.saving import certificate_path, read_certificate, tidy
+from dpveil.release.saving import certificate_path, tidy
 from dpveil.release.verification import verify
 
 ARGUMENTS: Final = {
@@ -38,20 +38,15 @@ def finished(
     `stamp` is the input's current one. Raises `DPVeilError` if the output is something else, a release of
     another photo, or of the input before it was replaced, and `TooWeak` if it is weaker than asked for.
     """
-    place = _place(task, choices, state)
+    place = _place(task, choices)
     if place is None:
         return None
     output, certificate = place
     sha256 = "" if certificate.output is None else certificate.output.sha256
     if state.replaced(sha256, stamp):
-        if state.another(sha256, task.source.name):
-            raise DPVeilError(
-                f"{shown(output)} was released from a photo of another name, not from {shown(task.source)}",
-                hint=f"choose another {{out}}, or rename one; or {ALONE}, which puts it in its place",
-                arguments=ARGUMENTS,
-            )
         raise DPVeilError(
-            f"{shown(task.source)} was replaced or changed since {shown(output)} was released from it",
+            f"{shown(task.source)} was replaced or changed since {shown(output)} was released from it, or"
+            " that is of another photo",
             hint=f"{released_again(choices)}, or choose another {{out}}",
             arguments=ARGUMENTS,
         )
@@ -148,7 +143,7 @@ def _signed(output: Path, stated: Certificate, choices: Choices) -> Certificate:
     return stated
 
 
-def _place(task: Task, choices: Choices, state: State) -> tuple[Path, Certificate] | None:
+def _place(task: Task, choices: Choices) -> tuple[Path, Certificate] | None:
     """Return an existing release with these settings and its certificate; raises if anything else exists."""
     if _exists(task.output):
         if stated := same(task.output, choices):
@@ -166,7 +161,7 @@ def _place(task: Task, choices: Choices, state: State) -> tuple[Path, Certificat
     longer = len(task.former.name) > len(task.output.name)
     if longer and (stated := same(task.former, choices)):
         return task.former, stated
-    raise _of_whom(task, task.former, state)
+    raise _of_whom(task, task.former)
 
 
 def released_again(choices: Choices) -> str:
@@ -189,21 +184,13 @@ def taken(output: Path, alone: str = ALONE) -> DPVeilError:
     )
 
 
-def _of_whom(task: Task, former: Path, state: State) -> DPVeilError:
+def _of_whom(task: Task, former: Path) -> DPVeilError:
     """Return the error for a photo if `former` may be a release of it, or of another with the same stem."""
-    place, sha256, suffixed = shown(former), "", "rename it (and its certificate) to {}"
-    with suppress(CertificateError):
-        output = read_certificate(former).output
-        sha256 = "" if output is None else output.sha256
-    if not state.another(sha256, task.source.name):
-        problem = f"{place} may be an earlier release of it, so it is not released again"
-        hint = f"if it is, {suffixed.format(shown(task.output.name))}; if not, {ALONE}"
-        return DPVeilError(problem, hint=hint, arguments=ARGUMENTS)
-    stem = task.source.stem
-    near = (path.name for path in task.source.parent.iterdir() if path.stem == stem)
-    own = next((shown(name) for name in sorted(near) if not state.another(sha256, name)), "")
-    problem = f"{place} was released from {own or 'a photo of another name'}, not from {shown(task.source)}"
-    return DPVeilError(problem, hint=suffixed.format(f"{own}.png") if own else ALONE, arguments=ARGUMENTS)
+    return DPVeilError(
+        f"{shown(former)} may be an earlier release of it, so it is not released again",
+        hint=f"if it is, rename it (and its certificate) to {shown(task.output.name)}; if not, {ALONE}",
+        arguments=ARGUMENTS,
+    )
 
 
 def earlier(task: Task) -> list[Path]:

@@ -431,7 +431,7 @@ class Run:
         if certificate.output is None or stamp is None:
             return (FORGOTTEN.format("its file cannot be inspected"),)
         try:
-            self._state(task).note_release(certificate.output.sha256, stamp, task.source.name)
+            self._state(task).note_release(certificate.output.sha256, stamp)
         except OSError as error:
             return (FORGOTTEN.format(error.strerror or error),)
         return ()

@@ -3,9 +3,10 @@
 Each output folder has a file in the user's state folder (XDG Base Directory Specification), so that it is not
 published by accident; its name is a hash of the folder's path. It is in JSON Lines, each line one of
 
-    {"release": SHA-256 of an output file, "size": bytes of its input, "time": nanoseconds, when that changed,
-     "of": hash of the input's name}; of a row of a Parquet file, "time" is a number by its bytes
+    {"release": SHA-256 of an output file, "size": bytes of its input, "time": nanoseconds, when that changed}
+     of a row of a Parquet file, "time" is a number by its bytes
     {"number": 7, "of": hash of the path of an input}
+    {"begun": SHA-256 of the plan by which a clip is rendered, and of what was asked}
 
 The file is only appended to, each time starting a new line, so that concurrent and killed runs lose at most
 their own line. It is read like an untrusted file (`received`), and damaged lines are skipped. At worst, a bad
@@ -94,14 +95,14 @@ def _hash(name: str, person: bytes) -> str:
 class State:
     """The state of one output `folder`, and what was wrong with its file (`problem`), if anything.
 
-    `stamps` and `sources` are the stamps and the keys of the inputs of each release, by its SHA-256;
-    `numbers` are the numbers of inputs by key.
+    `stamps` are those of the inputs of each release, by its SHA-256; `numbers` are the
+    numbers of inputs by key. `begun` are digests of the plans of clips.
     """
 
     folder: Path
     stamps: dict[str, set[Stamp]] = field(default_factory=dict)
-    sources: dict[str, set[str]] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
+    begun: set[str] = field(default_factory=set)
     problem: str = ""
 
     @classmethod
@@ -126,13 +127,9 @@ class State:
         """Whether the release with this SHA-256 is known, but not from an input with this `stamp`."""
         return release in self.stamps and stamp not in self.stamps[release]
 
-    def another(self, release: str, name: str) -> bool:
-        """Whether the release with this SHA-256 is known, but not from an input with this `name`."""
-        return release in self.sources and key_of(name) not in self.sources[release]
-
-    def note_release(self, release: str, stamp: Stamp, name: str) -> None:
-        """Store stamp and name of a release's input; raises `OSError`."""
-        line = {"release": release, "size": stamp[0], "time": stamp[1], "of": key_of(name)}
+    def note_release(self, release: str, stamp: Stamp) -> None:
+        """Store the stamp of a release's input; raises `OSError`."""
+        line = {"release": release, "size": stamp[0], "time": stamp[1]}
         self._append([line])
         self._take(line)
 
@@ -142,15 +139,19 @@ class State:
         self._append({"number": number, "of": key} for key, number in new.items())
         self.numbers |= new
 
+    def note_begun(self, digest: str) -> None:
+        """Store the digest of a clip's plan and of what was asked; raises `OSError`."""
+        self._append([{"begun": digest}])
+        self.begun.add(digest)
+
     def _take(self, line: dict[str, Any]) -> None:
-        if set(line) == {"release", "size", "time", "of"} and RELEASE.fullmatch(line["release"]):
+        if set(line) == {"release", "size", "time"} and RELEASE.fullmatch(line["release"]):
             stamp = (_whole(line["size"]), _whole(line["time"]))
-            if not OF.fullmatch(line["of"]):
-                raise ValueError("no name of an input")
             self.stamps.setdefault(line["release"], set()).add(stamp)
-            self.sources.setdefault(line["release"], set()).add(line["of"])
         elif set(line) == {"number", "of"} and OF.fullmatch(line["of"]) and 0 < _whole(line["number"]) < MOST:
             self.numbers[line["of"]] = line["number"]
+        elif set(line) == {"begun"} and RELEASE.fullmatch(line["begun"]):
+            self.begun.add(line["begun"])
         else:
             raise ValueError("no line of a state file")
 

@@ -41,8 +41,8 @@ from dpveil.io.folders import is_folder, is_link, real
 from dpveil.io.names import quoted, shown
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.saving import SUFFIX
-from dpveil.release.words import few_only, worth
-from dpveil.synthesis.plan import NAME
+from dpveil.release.words import worth
+from dpveil.synthesis.names import NAME
 from dpveil.synthesis.saving import is_set
 from dpveil.verifying import SetVerification, verify
 
@@ -58,6 +58,7 @@ FLAT: Final = (
     " say who is in which photo in a table (--people TABLE.csv)"
 )
 UNNAMED: Final = "--people says who is in which photo, and totals are smaller then"
+UNKNOWN: Final = "all releases together, which may be of one person"
 AT_MOST: Final = "--at-most E refuses totals above ε = E"
 
 
@@ -105,13 +106,12 @@ def warnings(files: Sequence[Listed], found: Totals, *, by_folder: bool) -> Iter
     yield from alike(one.name for one in found.people)
     for grade, least in LOW.items():
         yield from _low_files(files, grade, least)
-    yield from _few(files)
-    for grade, least in LOW.items():
+    everybody = "" if found.named else UNKNOWN
+    if is_of_set(files):
+        everybody = "the set"
+    for grade in LOW:
         low = [one for one in found.people if strength(one.total) == grade]
-        if is_of_set(files):
-            yield from _low_set(low, grade, least)
-        else:
-            yield from _low_totals(low, grade, named=found.named > 0)
+        yield from _low_totals(low, grade, everybody)
 
 
 def is_of_set(files: Sequence[Listed]) -> bool:
@@ -135,29 +135,14 @@ def _low_files(files: Sequence[Listed], grade: str, least: str) -> Iterator[str]
         yield f"{grade}: {told}; --at-least {least} refuses {them}"
 
 
-def _few(files: Sequence[Listed]) -> Iterator[str]:
-    """Yield a line for each number of pixels about which alone releases promise something."""
-    found: dict[str, list[str]] = {}
-    for one in files:
-        if one.guarantee is not None and (text := few_only(one.guarantee)) in one.notes:
-            found.setdefault(text, []).append(quoted(one.name))
-    yield from (f"{say.several(names)}: {text}" for text, names in found.items())
-
-
-def _low_totals(people: Sequence[Person], grade: str, *, named: bool) -> Iterator[str]:
-    """Yield a line about people with a total of this strength, if there are some."""
+def _low_totals(people: Sequence[Person], grade: str, everybody: str) -> Iterator[str]:
+    """Yield a line about people with a total of this strength, if there are some; `everybody` is who they are
+    where nobody is named.
+    """
     if people:
         such = "such as " if len(people) > 1 else ""
         whose = f"{headcount(len(people))}, {such}{quoted(people[0].name)}"
-        who = whose if named else "all releases together, which may be of one person"
-        yield f"{grade} in all: {who} ({people[0].total}); {AT_MOST}"
-
-
-def _low_set(people: Sequence[Person], grade: str, least: str) -> Iterator[str]:
-    """Yield a line about a synthetic set of this strength, whose promise is about everybody."""
-    for one in people:
-        told = f"the set ({one.total}){STANDING[grade].get(1, '')}"
-        yield f"{grade}: {told}; --at-least {least} refuses it"
+        yield f"{grade} in all: {everybody or whose} ({people[0].total}); {AT_MOST}"
 
 
 FOLDERS: Final = "folders"

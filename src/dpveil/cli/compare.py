@@ -17,7 +17,7 @@ from dpveil.catalogue import DEFAULT, build, row_of
 from dpveil.cli import exits, say
 from dpveil.cli.command import Refusal, options_of
 from dpveil.cli.options import NOTHING, AsJson, Chosen, MaxPixels, Text, number, takes_regions
-from dpveil.cli.sheet import Row, Section, Sheet, Tile, draw_sheet, loud, noise_line, resized
+from dpveil.cli.sheet import Row, Sheet, Tile, draw_sheet, loud, noise_line, within
 from dpveil.core.guarantee import Guarantee, pixels
 from dpveil.core.numbers import Json, show
 from dpveil.core.parameters import ALL
@@ -228,12 +228,6 @@ def cell_of(view: Box) -> tuple[int, int]:
     return max(WIDE, width), min(max(1, round(width * view.h / view.w)), 520)
 
 
-def fitted(image: UInt8[np.ndarray, "h w c"], width: int, height: int | None = None) -> tuple[int, int]:
-    """Return the largest (width, height) with the aspect ratio of `image` within width × height."""
-    ratio = min(width / image.shape[1], (height or width) / image.shape[0])
-    return max(1, round(image.shape[1] * ratio)), max(1, round(image.shape[0] * ratio))
-
-
 NOT_PRIVATE: Final = "for the eyes of whoever holds the original: NOT FOR PUBLICATION"
 UNITS: Final = {"psnr": " dB"}
 """Units of the measures that have one."""
@@ -336,19 +330,13 @@ class Comparison:
             warning=f"{NOT_PRIVATE.partition(': ')[2]}: {NOT_PRIVATE.partition(': ')[0]}",
             title=f"One photo, {count} ways to release it" if count > 1 else "One photo and a release",
             lines=WORDS,
-            original=np.asarray(resized(self.photo.image, fitted(self.photo.image, 256))),
-            boxes=() if self.view == all_of(self.photo) else self._outlines(),
-            sections=(Section(self._covered(), tuple(_head(e, each) for e in columns)),),
-            rows=tuple(_row(line, row, each) for line, row in self.lines),
+            original=self.photo.image,
+            boxes=() if self.view == all_of(self.photo) else self.boxes,
+            columns=tuple((self._covered(), _head(e, each)) for e in columns),
+            rows=tuple(_row(line, row) for line, row in self.lines),
             cell=self.cell,
         )
         return draw_sheet(sheet)
-
-    def _outlines(self) -> tuple[Box, ...]:
-        width = fitted(self.photo.image, 256)[0]
-        ratio = width / self.photo.width
-        edges = [(b.x * ratio, b.y * ratio, b.w * ratio, b.h * ratio) for b in self.boxes]
-        return tuple(Box(int(x), int(y), max(1, round(w)), max(1, round(h))) for x, y, w, h in edges)
 
     def _covered(self) -> str:
         made = (each for _, row in self.lines for each in row if each is not None)
@@ -445,7 +433,7 @@ def _compared(planned: Plan, release: Release, view: Box, cell: tuple[int, int])
             name: sum(measure(a, b, data_range=255) for a, b in crops) / len(crops)
             for name, measure in METRICS.items()
         },
-        picture=np.asarray(resized(seen, fitted(seen, *cell))) if smaller else seen.copy(),
+        picture=np.asarray(within(seen, cell)) if smaller else seen.copy(),
     )
 
 
@@ -465,18 +453,10 @@ def _head(epsilon: Fraction | None, each: str) -> str:
     return "" if epsilon is None else f"epsilon = {show(epsilon)}{each}"
 
 
-def _row(line: Line, row: Sequence[Compared | None], each: str) -> Row:
+def _row(line: Line, row: Sequence[Compared | None]) -> Row:
     made = next(entry for entry in row if entry is not None)
     tiles = (
-        None
-        if e is None
-        else Tile(
-            e.picture,
-            e.lines(),
-            loud=loud(e.plan.strength, e.noise_scale),
-            head=_head(_budget(e.plan.method), each),
-        )
-        for e in row
+        None if e is None else Tile(e.picture, e.lines(), loud(e.plan.strength, e.noise_scale)) for e in row
     )
     # The column's head has epsilon, and the row's label the neighbourhood.
     said = ("epsilon",) if made.guarantee.relation.m is None else ("epsilon", "neighbourhood")

@@ -13,7 +13,7 @@ from jaxtyping import UInt8
 
 from dpveil.catalogue import build
 from dpveil.cli import say
-from dpveil.cli.sheet import SIDE, Row, Section, Sheet, Tile, draw_sheet, loud, noise_line
+from dpveil.cli.sheet import SIDE, Row, Sheet, Tile, draw_sheet, loud, noise_line
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, OutputError, UsageError
@@ -62,7 +62,7 @@ def make_demo(out: Path, gallery: str) -> tuple[Path, Path, int]:
         lines=WORDS,
         original=photo.image,
         boxes=(FACE,),
-        sections=tuple(Section(title, tuple(f"epsilon = {e}" for e in BUDGETS)) for title in SECTIONS),
+        columns=tuple((title, f"epsilon = {e}") for title in SECTIONS for e in BUDGETS),
         rows=rows,
     )
     write_together([(out / SHEET, encode(draw_sheet(sheet), "png"))], replace=True)

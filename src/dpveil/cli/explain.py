@@ -23,15 +23,14 @@ from dpveil.cli.options import (
     takes_regions,
 )
 from dpveil.cli.run_report import tell_costs
-from dpveil.core.envelope import Aside, told
 from dpveil.core.guarantee import pixels
+from dpveil.core.notes import Aside, told
 from dpveil.core.numbers import show
 from dpveil.errors import InvalidParameter
 from dpveil.io import read
-from dpveil.io.names import shown
 from dpveil.release.explain import Explanation, explain, percent_above
-from dpveil.release.plan import largest_region, plan, plan_json, size_of
-from dpveil.release.saving import image_path, is_release
+from dpveil.release.plan import plan
+from dpveil.release.planned import largest_region, plan_json, size_of
 
 if TYPE_CHECKING:
     from dpveil.core.photo import Photo
@@ -40,8 +39,6 @@ if TYPE_CHECKING:
 
 USUAL = "128x128"
 """Default size for face methods, whose guarantee does not depend on it."""
-
-SIZELESS = "--size changes nothing here: what {method} promises about a face does not depend on its size"
 
 
 @takes_regions
@@ -81,7 +78,6 @@ def explain_command(
             raise InvalidParameter(
                 option, None, "cannot be combined with a photo", hint="leave one of them out"
             )
-        _tell_release(photo)
         count = _of_photo(context, read(photo, max_pixels=max_pixels), method, regions, json)
         _tell_usual(context, method, count)
         return 0
@@ -89,8 +85,6 @@ def explain_command(
         raise InvalidParameter(option, None, "is for a photo", hint="name one, or give --size alone")
     faces = method.regions == "faces"
     width, height = size_of(USUAL if size is None and faces else size)
-    if faces and size is not None:
-        say.note(SIZELESS.format(method=method.name))
     if channels not in (1, 3):
         raise InvalidParameter("--channels", channels, "is neither 1 nor 3", hint="1 is grey, 3 is colour")
     explanation = explain(method, height=height, width=width, channels=channels)
@@ -107,15 +101,6 @@ def explain_command(
         say.note(f"warning: {text}")
     _tell_usual(context, method, 1)
     return 0
-
-
-def _tell_release(photo: Path) -> None:
-    """Say so if a photo is a release already, or the certificate of one."""
-    if is_release(photo):
-        name = shown(image_path(photo) or photo)
-        say.note(
-            f"note: {name} is itself a release: this plans another, dpveil verify {name} checks this one"
-        )
 
 
 def _tell_usual(context: typer.Context, method: Method, faces: int) -> None:

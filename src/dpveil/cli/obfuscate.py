@@ -33,7 +33,6 @@ from dpveil.cli.options import (
     takes_regions,
 )
 from dpveil.cli.progress import bar, heard_to_the_end
-from dpveil.cli.review import Review
 from dpveil.cli.run_report import (
     Doubts,
     exit_code,
@@ -63,6 +62,7 @@ from dpveil.release.origins import kind_of
 
 if TYPE_CHECKING:
     from dpveil.batch.interrupts import Interrupts
+    from dpveil.cli.review import Review
     from dpveil.mechanisms.method import Method
     from dpveil.release.plan import Plan
     from dpveil.release.saving import Release
@@ -157,12 +157,12 @@ class Seen:
     """What the detector was not sure of, and the parts of a review page, of one release or of many."""
 
     doubts: Doubts = field(default_factory=Doubts)
-    pages: Review = field(default_factory=Review)
+    pages: list[Review] = field(default_factory=list)
 
     def add(self, other: Seen) -> None:
         """Add what was seen of others."""
         self.doubts.join(other.doubts)
-        self.pages.join(other.pages)
+        self.pages += other.pages
 
 
 def see(task: Task, plan: Plan, release: Release | None) -> Seen:
@@ -174,9 +174,12 @@ def see(task: Task, plan: Plan, release: Release | None) -> Seen:
 
 def see_closely(task: Task, plan: Plan, release: Release | None) -> Seen:
     """Return the same with the photo's part of a review page, if it is released."""
+    from dpveil.cli.review import Review
+
     seen = see(task, plan, release)
     if release is not None:
-        seen.pages.add(task, plan, release)
+        seen.pages.append(Review())
+        seen.pages[0].add(task, plan, release)
     return seen
 
 
@@ -305,7 +308,6 @@ def obfuscate_command(
     --method dp-pix --help shows the options of dp-pix.
     """
     from dpveil.batch import Choices, usual_jobs, write_manifest
-    from dpveil.cli.review import write_review
 
     payer = paying(ledger, subject, other_regions, seed, (manifest, review))
     settings: dict[str, Any] = {
@@ -342,7 +344,7 @@ def obfuscate_command(
     report.notes += notes
     listed = max(
         written(manifest, partial(write_manifest, report)),
-        written(review, partial(write_review, seen.pages, report, max_pixels)),
+        written(review, partial(_write_review, seen.pages, report, max_pixels)),
     )
     tell_dry(choices, report, seen.doubts)
     print_report(report, json)
@@ -351,6 +353,12 @@ def obfuscate_command(
     _tell_faces(context, method, report, seen.doubts, seeded=seed is not None)
     tell_budget(payer.get("ledger"), subject)
     return max(exit_code(report), listed, exits.INTERRUPTED if heard.presses else exits.DONE)
+
+
+def _write_review(parts: Sequence[Review], report: Report, max_pixels: int, path: Path) -> None:
+    from dpveil.cli.review import write_review
+
+    write_review(parts, report, max_pixels, path)
 
 
 def _check_written(

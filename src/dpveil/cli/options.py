@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from dpveil.cli.command import Command
-from dpveil.errors import InvalidParameter, UnknownName, UsageError, nearest
+from dpveil.errors import InvalidParameter, UnknownName, UsageError
 
 if TYPE_CHECKING:
     from dpveil.catalogue import MethodRow
@@ -68,8 +68,7 @@ def takes_method(command: Callable[..., int], *, free: bool = False) -> Callable
     """Return `command` with an option for the method's name, instead of its parameter `method`.
 
     `MethodCommand` adds the method's own options. `command` gets the method built from all of them; the
-    default method if none is named. The name of one in the place of `photo`, or among `photos`, is refused
-    before that. A command that is `free` spends nothing, and needs no budget.
+    default method if none is named. A command that is `free` spends nothing, and needs no budget.
     """
     del command.__annotations__["method"]  # a type that is only imported for type checkers
     given = inspect.signature(command, eval_str=True)
@@ -82,9 +81,6 @@ def takes_method(command: Callable[..., int], *, free: bool = False) -> Callable
     @wraps(command)
     def with_method(context: typer.Context, method: Text = None, **arguments: Any) -> int:
         own = context.meta.get(GIVEN, {})
-        for photo in arguments.get("photos", [arguments.get("photo")]) if method is None else ():
-            if isinstance(photo, Path):
-                _check_no_method(photo)
         if method is None and not any(own.values()):
             method = _usual(arguments.get("regions"))
         chosen = build_method(method, **(_with_typical(method, own) if free else own))
@@ -277,19 +273,6 @@ def _usual(regions: Any) -> Text:
     """Return the method for regions of text and the like alone; None for the default method."""
     specs = [part.strip() for spec in getattr(regions, "specs", ()) for part in spec.split("+")]
     return COVER if specs and all(spec in COVERED for spec in specs) else None
-
-
-def _check_no_method(photo: Path) -> None:
-    """Raise `InvalidParameter` for the name of a method, or nearly one, in the place of a photo."""
-    from dpveil.core.registry import METHODS
-
-    meant = nearest(str(photo), METHODS)
-    if not meant or photo.exists():
-        return
-    exact = meant == str(photo)
-    problem = "is a method, and no photo has this name" if exact else "is neither a photo nor a method"
-    hint = f"write --method {meant}" if exact else f"did you mean --method {meant}?"
-    raise InvalidParameter("PHOTO", str(photo), problem, hint=hint)
 
 
 def number(text: str) -> int | str:

@@ -83,11 +83,6 @@ class Review:
             here = _OnPage(source, photo, after, regions, earlier=True)
             self.entries.append(here.entry(certificate.missing))
 
-    def join(self, other: Review) -> None:
-        """Add the releases of another page."""
-        self.entries += other.entries
-        self.problems += other.problems
-
     @contextmanager
     def _listing(self, source: Path) -> Iterator[None]:
         """List the photo on the page if it cannot be shown: its release is written and stands."""
@@ -182,8 +177,12 @@ def check_review(path: Path, tasks: Sequence[Task], out: Path, *, replace: bool)
     check_private(path, tasks, what="review", start=None, replace=replace)
 
 
-def write_review(review: Review, report: Report, max_pixels: int, path: Path) -> None:
+def write_review(parts: Sequence[Review], report: Report, max_pixels: int, path: Path) -> None:
     """Write the page, readable by the user only, with what earlier runs released; raises `OutputError`."""
+    review = Review()
+    for part in parts:
+        review.entries += part.entries
+        review.problems += part.problems
     for entry in report.skipped:
         if entry.output is not None:
             review.add_earlier(entry.source, entry.output, max_pixels)

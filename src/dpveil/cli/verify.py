@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -117,7 +117,7 @@ class _Lines:
 
     def __init__(self, outputs: Collection[Path], least: str | None, *, silent: bool) -> None:
         self._least, self._silent, self._named = least, silent, frozenset(outputs)
-        self._inside, self._bare = Folded("consistent    "), Bare(outputs)
+        self._inside, self._bare = Folded("consistent    "), 0
 
     def add(self, result: Verification) -> None:
         """Take the next result."""
@@ -125,7 +125,8 @@ class _Lines:
             return
         if result.inside is None:
             self._inside.end()
-            if not self._bare.keeps(result):
+            self._bare += is_bare(result)
+            if self._bare <= MOST_LINES or not is_bare(result):
                 say.answer(_line(result, self._least))
                 self._block(result)
         elif result.sound:
@@ -143,8 +144,8 @@ class _Lines:
     def end(self) -> None:
         """Print what is left to say."""
         self._inside.end()
-        for line in self._bare.lines():
-            say.answer(line)
+        if (more := self._bare - MOST_LINES) > 0:
+            say.answer(f"MISSING       and {counted(more, 'more file')} without a certificate: {ALL}")
 
 
 def results(
@@ -287,15 +288,6 @@ class Counts:
             yield UNPUBLISHABLE
 
 
-SHOWN: Final = 3
-"""Most files of a folder without a certificate that have a line of their own."""
-MORE: Final = "MISSING       {}  {} without a certificate: --json names all"
-OF_A_SET: Final = (
-    "MISSING       {} and {:,} more  pictures of a data set have no certificates of their own: check it with"
-    " dpveil verify {}"
-)
-
-
 def is_bare(result: Verification) -> bool:
     """Whether a file is there, has no certificate, and is not part of a data set."""
     inside = result.inside
@@ -303,51 +295,8 @@ def is_bare(result: Verification) -> bool:
     return there and (inside is not None or not of_a_set(result.path))
 
 
-class Bare:
-    """Keeps back what would be a line for each of many files: those without a certificate in one of the
-    `outputs` or in one of the folders in it, and pictures of a data set that were named one by one.
-    """
-
-    def __init__(self, outputs: Iterable[Path]) -> None:
-        self._outputs = [*outputs]
-        self._bare: Counter[Path] = Counter()
-        self._pictures: dict[Path, list[Verification]] = defaultdict(list)
-
-    def keeps(self, result: Verification) -> bool:
-        """Count a result; return whether it has no line of its own now."""
-        if result.status != "missing":
-            return False
-        if of_a_set(result.path):
-            self._pictures[result.path.parent].append(result)
-            return True
-        if not is_bare(result) or (place := self._place(result.path)) is None:
-            return False
-        self._bare[place] += 1
-        return self._bare[place] > SHOWN
-
-    def lines(self) -> Iterator[str]:
-        """Yield a line for each folder and each data set of which files were kept back."""
-        for place, count in self._bare.items():
-            if count > SHOWN:
-                yield MORE.format(quoted(shown(place)), counted(count - SHOWN, "more file"))
-        for place, found in self._pictures.items():
-            first = quoted(shown(found[0].path))
-            if len(found) > 1:
-                yield OF_A_SET.format(first, len(found) - 1, quoted(shown(place)))
-            else:
-                yield f"MISSING       {first}  {'; '.join(found[0].problems)}"
-
-    def _place(self, path: Path) -> Path | None:
-        """Return the first folder on the way from an output to a file below it; None for an output itself."""
-        for output in self._outputs:
-            if output in path.parents:
-                inner = path.relative_to(output).parts
-                return output / inner[0] if len(inner) > 1 else output
-        return None
-
-
 MOST_LINES: Final = 10
-"""Most problems in one file that have a line."""
+"""Most problems in one file that have a line, and most files without a certificate."""
 MOST_KINDS: Final = 8
 """Most lines of one file about releases that are alike."""
 ALL: Final = "--json has all of them"

@@ -308,7 +308,7 @@ def _note(task: Task, stated: VideoCertificate, stamps: Sequence[Stamp | None]) 
         state = State.read(task.output.parent)
         for stamp in stamps:
             if stamp is not None:
-                state.note_release(stated.output.sha256, stamp, task.source.name)
+                state.note_release(stated.output.sha256, stamp)
     except OSError as error:
         return (FORGOTTEN.format(error.strerror or error),)
     return ()
