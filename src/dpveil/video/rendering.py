@@ -21,7 +21,7 @@ from functools import cached_property
 from itertools import islice, pairwise
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, ParamSpec
+from typing import Final, ParamSpec
 from zipfile import BadZipFile
 
 import numpy as np
@@ -63,10 +63,6 @@ from dpveil.video.renderer import Renderer
 from dpveil.video.state import CERTIFICATE, DRAWS, PLAN, State, keep_plan, settings_of, state, told
 from dpveil.video.verification import content_problems
 from dpveil.video.writing import Writer, check_times, container_for, encoder_for, join
-
-if TYPE_CHECKING:
-    from dpveil.video.reading import Clip
-
 
 Given = ParamSpec("Given")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from jaxtyping import UInt8
@@ -17,10 +17,6 @@ from dpveil.video.doubts import followed
 from dpveil.video.facts import Facts, Frame, Key, Track, clock
 from dpveil.video.plan import VideoPlan
 from dpveil.video.reading import Clip, open_clip, picked
-
-if TYPE_CHECKING:
-    from dpveil.video.reading import Clip
-
 
 PRIVATE: Final = "NOT FOR PUBLICATION: shows the original, for the eyes of whoever holds the clip"
 MOST_ROWS: Final = 100
