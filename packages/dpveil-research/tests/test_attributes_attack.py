@@ -9,17 +9,20 @@ from made_nobody import crop, gallery, model
 from dpveil.errors import UsageError
 from dpveil.faces import Attributes
 from dpveil.noise.bits import SeededBits
-from dpveil_research.attributes import difference, of, prices, row
-from dpveil_research.attributes_attack import (
+from dpveil_research.attributes import (
     Held,
     by_embedding,
     by_law,
     by_learning,
     by_parrot,
     by_telling,
+    difference,
     likelihoods,
+    of,
+    prices,
+    read_people,
+    row,
 )
-from dpveil_research.attributes_data import read_people
 
 GALLERY, MODEL = gallery(each=1), model()
 NAMES = tuple(f"person {number}" for number in range(8))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dpveil_research.experiments import GRIDS
+from dpveil_research.__main__ import GRIDS
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 
 from dpveil_research import faceidp, faceidp_figures
 from dpveil_research import li_clifton_2021 as paper
-from dpveil_research.faceidp_sound import GAUSSIAN, LAPLACE, OVER, SOUND, UNDER
+from dpveil_research.faceidp import GAUSSIAN, LAPLACE, OVER, SOUND, UNDER
 from dpveil_research.published_faceidp import ALLOCATIONS
 
 ROOT = Path(__file__).parents[3]

@@ -11,12 +11,25 @@ from test_croft_thesis_6 import scene
 
 from dpveil.errors import UsageError
 from dpveil.noise.bits import SeededBits
-from dpveil_research.croft_2022_faces.claims import HOLDS, NOT, OPEN, claims, interval, verdict
-from dpveil_research.croft_2022_faces.measure import Attacked, Point
-from dpveil_research.croft_2022_faces.plan import BASIC, MODELS, PRIVATE, SAME, Plan
-from dpveil_research.croft_2022_faces.run import make, tables
-from dpveil_research.croft_thesis_6.measure import large
-from dpveil_research.ksame.two import divided
+from dpveil_research.croft_2022_faces import (
+    BASIC,
+    HOLDS,
+    MODELS,
+    NOT,
+    OPEN,
+    PRIVATE,
+    SAME,
+    Attacked,
+    Plan,
+    Point,
+    claims,
+    interval,
+    make,
+    tables,
+    verdict,
+)
+from dpveil_research.croft_thesis_6 import large
+from dpveil_research.ksame import divided
 
 TINY = Plan(people=7, known=1, pairs=1, epsilons=(100, 100000), groups=(2,), splits=2)
 

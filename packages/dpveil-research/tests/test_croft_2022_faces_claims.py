@@ -7,9 +7,7 @@ from pathlib import Path
 
 from dpveil.codecs.gan import CONDITIONS
 from dpveil.faces.attribute_model import VALUES
-from dpveil_research.croft_2022_faces import PLAN
-from dpveil_research.croft_2022_faces.claims import HOLDS, NOT, OPEN, verdict
-from dpveil_research.croft_2022_faces.plan import BASIC, PRIVATE, SAME
+from dpveil_research.croft_2022_faces import BASIC, HOLDS, NOT, OPEN, PLAN, PRIVATE, SAME, verdict
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")

@@ -12,10 +12,8 @@ import pytest
 
 from dpveil_research import croft_thesis_5
 from dpveil_research.__main__ import main
-from dpveil_research.croft_thesis_5 import EPSILONS, SEED, SERIES, SIZES, figures, row
-from dpveil_research.losses import Tabled
-from dpveil_research.programs import optimum
-from dpveil_research.queries import (
+from dpveil_research.croft_thesis_5 import (
+    EPSILONS,
     EXPONENTIAL,
     FAIR,
     FIRST,
@@ -23,14 +21,21 @@ from dpveil_research.queries import (
     LAPLACE,
     PERMUTE,
     SECOND,
+    SEED,
+    SERIES,
+    SIZES,
     STAIRCASE,
     TRUNCATED,
     UNIFORM,
+    Tabled,
     count,
+    figures,
+    groups,
     mean,
+    optimum,
+    row,
     tabled,
 )
-from dpveil_research.survey import groups
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "reproduction" / "croft-thesis-5"

@@ -17,10 +17,21 @@ from dpveil.codecs import GAN, load
 from dpveil.codecs.gan import CLEAR
 from dpveil.errors import UsageError
 from dpveil.noise.bits import SeededBits
-from dpveil_research.croft_thesis_6 import PLAN, make
-from dpveil_research.croft_thesis_6.measure import Measures, Point, ahead, between
-from dpveil_research.croft_thesis_6.plan import PRIVATE, SAME, SEED, private
-from dpveil_research.croft_thesis_6.scene import Scene, balanced, seen
+from dpveil_research.croft_thesis_6 import (
+    PLAN,
+    PRIVATE,
+    SAME,
+    SEED,
+    Measures,
+    Point,
+    Scene,
+    ahead,
+    balanced,
+    between,
+    make,
+    private,
+    seen,
+)
 
 TINY = replace(PLAN, people=7, photos=2, known=1, draws=2, epsilons=(100, 1000), groups=(2, 3, 4))
 FEMALE = np.array([True, False, True, False, True, False, False])

@@ -12,14 +12,23 @@ from dpveil.assets import Card
 from dpveil.assets.store import default_path
 from dpveil.codecs import AAM, GAN, load
 from dpveil.noise.bits import SeededBits
-from dpveil_research.croft_2022_faces.plan import PRIVATE, SAME
-from dpveil_research.croft_thesis_6.scene import GREY
-from dpveil_research.croft_thesis_6_aam.claims import claims
-from dpveil_research.croft_thesis_6_aam.measure import DECODED, PHOTOS, Attacked, Point
-from dpveil_research.croft_thesis_6_aam.plan import ALONE, GENERATOR, INSIDE, LOOKS, Plan
-from dpveil_research.croft_thesis_6_aam.run import tables
-from dpveil_research.croft_thesis_6_aam.scene import Scene
-from dpveil_research.ksame.faces import People
+from dpveil_research.croft_2022_faces import PRIVATE, SAME
+from dpveil_research.croft_thesis_6 import GREY
+from dpveil_research.croft_thesis_6_aam import (
+    ALONE,
+    DECODED,
+    GENERATOR,
+    INSIDE,
+    LOOKS,
+    PHOTOS,
+    Attacked,
+    Plan,
+    Point,
+    Scene,
+    claims,
+    tables,
+)
+from dpveil_research.ksame_data import People
 from dpveil_train.aam import train_aam
 
 SIDE, COUNT = 16, 6

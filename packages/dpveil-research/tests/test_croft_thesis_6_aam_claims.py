@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dpveil_research.croft_2022_faces.claims import HOLDS, NOT, OPEN, verdict
-from dpveil_research.croft_2022_faces.plan import PRIVATE, SAME
-from dpveil_research.croft_thesis_6_aam.measure import DECODED, PHOTOS
-from dpveil_research.croft_thesis_6_aam.plan import LOOKS, PLAN
+from dpveil_research.croft_2022_faces import HOLDS, NOT, OPEN, PRIVATE, SAME, verdict
+from dpveil_research.croft_thesis_6_aam import DECODED, LOOKS, PHOTOS, PLAN
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "reproduction-thesis-6.md").read_text(encoding="utf-8")

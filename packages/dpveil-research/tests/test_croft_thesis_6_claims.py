@@ -7,8 +7,7 @@ import re
 from itertools import pairwise
 from pathlib import Path
 
-from dpveil_research.croft_thesis_6 import PLAN
-from dpveil_research.croft_thesis_6.plan import PRIVATE, SAME
+from dpveil_research.croft_thesis_6 import PLAN, PRIVATE, SAME
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "reproduction-thesis-6.md").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar import TABLE, TruncatedLaplace
 from dpveil.noise.bits import SeededBits
 from dpveil_research import errata_e1
-from dpveil_research.published_scale import PublishedTruncatedLaplace, published_scale
+from dpveil_research.errata_e1 import PublishedTruncatedLaplace, published_scale
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "reproduction" / "errata-e1"

@@ -16,10 +16,8 @@ from dpveil.faces.embedding import CHIP
 from dpveil.mechanisms.latent import BoxLaplace
 from dpveil.noise.bits import SeededBits
 from dpveil_research import faceidp
-from dpveil_research.__main__ import main
-from dpveil_research.experiments import ON_DATA
-from dpveil_research.faceidp_figures import FIGURES, farther
-from dpveil_research.faceidp_sound import GAUSSIAN, LAPLACE, curves, decoded, mechanism_at
+from dpveil_research.__main__ import ON_DATA, main
+from dpveil_research.faceidp import FIGURES, GAUSSIAN, LAPLACE, curves, decoded, farther, mechanism_at
 from dpveil_research.faces import closest_pairs, read_faces
 from dpveil_research.plots import draw
 from dpveil_research.published_faceidp import ALLOCATIONS, OPTIMAL, Pair, alpha_of, edges, release

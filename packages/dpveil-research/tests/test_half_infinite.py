@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dpveil_research import half_infinite
+from dpveil_research.croft_thesis_5 import Tabled, optimum
 from dpveil_research.half_infinite import (
     BOUND,
     ENDS,
@@ -20,8 +21,6 @@ from dpveil_research.half_infinite import (
     mechanism_scale,
     mechanisms,
 )
-from dpveil_research.losses import Tabled
-from dpveil_research.programs import optimum
 
 FOLDER = Path(__file__).parents[3] / "reproduction" / "half-infinite"
 ROWS = list(csv.DictReader((FOLDER / "errors.csv").read_text(encoding="utf-8").splitlines()))

@@ -23,16 +23,22 @@ from dpveil.faces.geometry import Frame
 from dpveil.mechanisms.ksame import KSamePixel
 from dpveil.mechanisms.latent import BoxLaplace, CroftMetric
 from dpveil.noise.bits import SeededBits
-from dpveil_research.__main__ import main
+from dpveil_research.__main__ import ON_DATA, main
 from dpveil_research.data import Dataset
-from dpveil_research.experiments import ON_DATA
-from dpveil_research.ksame import Plan, faces, make
-from dpveil_research.ksame.background import _less_the_others, _levels
-from dpveil_research.ksame.bound import best_success, losses, scaled
-from dpveil_research.ksame.one import Scene, by_likelihood
-from dpveil_research.ksame.plan import Set
-from dpveil_research.ksame.rows import OTHER_BEST
-from dpveil_research.ksame.two import galleries
+from dpveil_research.ksame import (
+    Plan,
+    Scene,
+    _less_the_others,
+    _levels,
+    best_success,
+    by_likelihood,
+    faces,
+    galleries,
+    losses,
+    make,
+    scaled,
+)
+from dpveil_research.ksame_data import OTHER_BEST, Set
 from dpveil_train import train_pca
 
 CARD = Card("pca", data="made faces", terms="none", seed=1)

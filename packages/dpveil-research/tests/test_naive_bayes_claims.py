@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dpveil_research.naive_bayes_models import (
+from dpveil_research.naive_bayes import (
     DOUBLE,
     RECORD,
     SNAPPED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpveil_research import plots
-from dpveil_research.faceidp_figures import farther
+from dpveil_research.faceidp import farther
 from dpveil_research.plots import WIDTH, Figure, Line, Panel, draw, grid_of, widths
 
 ROWS = [

@@ -14,7 +14,7 @@ from dpveil.attacks.iris import Code
 from dpveil.bench.data import load
 from dpveil_research import reilly_fan_eyes
 from dpveil_research.reilly_fan_eyes import FILLED, FILTERS, PUBLISHED, SNOWY, baselines, make
-from dpveil_research.reilly_fan_methods import SVD_OF_ONE
+from dpveil_research.reilly_fan_risk import SVD_OF_ONE
 
 ROOT = Path(__file__).parents[3]
 Row = dict[str, str]

@@ -13,8 +13,7 @@ import pytest
 from dpveil.attacks.pixels import PixelDiscriminant
 from dpveil.attacks.restored import Restored
 from dpveil_research import reilly_fan_risk
-from dpveil_research.reilly_fan_methods import SVD_OF_ONE
-from dpveil_research.reilly_fan_risk import FOLDER, GREY, IV, V, make, points
+from dpveil_research.reilly_fan_risk import FOLDER, GREY, IV, SVD_OF_ONE, V, make, points
 from people_made import folder
 
 ROOT = Path(__file__).parents[3]

@@ -14,14 +14,13 @@ from dpveil.errors import UsageError
 from dpveil.mechanisms.pixel import DPPix, Fill, SSIMExponential
 from dpveil.mechanisms.pixel.ssim.quality import quality, shown_levels
 from dpveil.noise.bits import SeededBits
-from dpveil_research.__main__ import main
+from dpveil_research.__main__ import GRIDS, ON_DATA, main
 from dpveil_research.data import choose, read_pictures
-from dpveil_research.experiments import GRIDS, ON_DATA
 from dpveil_research.grid import differences, measure, rows, run
-from dpveil_research.intervals import clustered_mean
 from dpveil_research.plots import COLOURS
 from dpveil_research.published import PublishedDPPix, PublishedSSIM, window_ssim
 from dpveil_research.reilly_fan_2021 import SNOW
+from dpveil_research.results import clustered_mean
 
 TINY = 1e-9
 """The highest probability with which a test of a law may fail by chance; bits are seeded, so none does."""

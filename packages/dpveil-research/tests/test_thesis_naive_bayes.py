@@ -14,8 +14,8 @@ from dpveil.noise.bits import SeededBits
 from dpveil.numbers import PrivateGaussianNB
 from dpveil_research import naive_bayes as thesis
 from dpveil_research import naive_bayes_models as models
+from dpveil_research.naive_bayes import TABLES, Records
 from dpveil_research.published_deviations import DRAWS, one_record, truncated, variable_scale
-from dpveil_research.uci import TABLES, Records
 
 SEED = 20261121
 KEPT = Path(__file__).parents[3] / "reproduction" / "naive-bayes"

@@ -18,9 +18,9 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float64
 
-from dpveil_research.losses import Tabled
+from dpveil_research.croft_thesis_5 import Tabled
+from dpveil_research.errata_e1 import published_scale
 from dpveil_research.plots import COLOURS, SOFT, canvas_of, label, png
-from dpveil_research.published_scale import published_scale
 from dpveil_research.results import Row, to_csv
 
 EPSILON: Final = 1.0

@@ -6,9 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dpveil_research.ksame.one import LIKELIHOOD
-from dpveil_research.ksame.plan import PAPER
-from dpveil_research.ksame.rows import GROUPS, OTHER_BEST, VERY, VERY_BEST
+from dpveil_research.ksame_data import GROUPS, LIKELIHOOD, OTHER_BEST, PAPER, VERY, VERY_BEST
 from dpveil_research.plots import COLOURS, INK, SOFT, canvas_of, label, legend, png, widths
 from dpveil_research.results import Row
 
