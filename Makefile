@@ -68,10 +68,13 @@ demo: $(DEMO) ## release a photograph at several budgets into demo/releases/, wi
 # One process for each core, so one thread in each; PYTEST_ARGS="-n 0" gives one process, for a debugger. The C
 # library keeps the memory of freed arrays, for most of the system's time goes into fetching it anew.
 KEEP_MEMORY := MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_THRESHOLD_=4294967296
-test: $(DEV) ## run the tests, the doctests and the code of the documentation
+test: $(DEV) ## run the tests and the doctests
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(KEEP_MEMORY) RAY_worker_niceness=0 \
 	  $(BIN)/python -m pytest -n logical --maxprocesses 4 \
 	  --dist worksteal -m "not slow" --durations=25 --durations-min=3 $(PYTEST_ARGS)
+
+# Checks of the sources and of the documentation are not tests of the product: `make lint` and `make docs` run them.
+CHECK := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -p no:cacheprovider -o addopts=
 
 coverage: $(DEV) ## the same, with how many lines and branches of the code the tests reach, in htmlcov/
 	@$(MAKE) --no-print-directory test PYTEST_ARGS="--cov --cov-report=html --cov-report=term:skip-covered $(PYTEST_ARGS)"
@@ -133,6 +136,7 @@ lint: $(DEV) ## style, format, and the direction of imports
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports --no-cache --no-logo
+	@$(CHECK) tests/check_sources.py tests/check_architecture.py
 
 format: $(DEV) ## rewrite the code in the project's format
 	@$(BIN)/ruff check --fix .
@@ -141,8 +145,9 @@ format: $(DEV) ## rewrite the code in the project's format
 types: $(DEV) ## check the types of src/
 	@$(BIN)/mypy
 
-docs: $(DEV) ## build the documentation into site/
+docs: $(DEV) ## build the documentation into site/, and run its code
 	@$(BIN)/mkdocs build --strict --quiet
+	@$(CHECK) tests/check_docs.py
 	@echo "open site/index.html"
 
 serve: $(DEV) ## show the documentation on http://127.0.0.1:8000 and rebuild it on changes

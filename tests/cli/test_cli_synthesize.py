@@ -17,7 +17,7 @@ from PIL import Image
 import dpveil.synthesis
 from dpveil.assets import save
 from dpveil.batch import interrupts
-from dpveil.bench.data import PhotoFile
+from dpveil.bench.items import PhotoFile
 from dpveil.bench.layouts import LAYOUTS, alone
 from dpveil.cli import synthesize_photos
 from dpveil.cli.synthesize_photos import Album

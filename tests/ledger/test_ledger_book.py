@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -528,22 +528,3 @@ def test_a_ledger_is_small_beside_its_entries(ledger: Ledger, tmp_path: Path) ->
     tables = {name for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     raw.close()
     assert tables == {"version", "ledger", "entries", "subjects", "reservations"}
-
-
-def test_what_a_transaction_that_failed_paid_is_paid_again(ledger: Ledger) -> None:
-    ledger.set_limit("a", Limit("pure", epsilon=9))
-    paid, reserved = ledger.debit("a", cost(1), "one"), ledger.reserve("a", cost(1), "two")
-
-    def fail(step: Callable[[], None]) -> None:
-        with ledger.together():
-            step()
-            raise OSError("the disk is full")
-
-    for step in (lambda: paid.stored("ab" * 32), reserved.commit):
-        with pytest.raises(LedgerError):
-            fail(step)
-    assert ledger.check().debits == 1
-    reserved.commit()
-    for each in (paid, reserved):
-        each.stored("ab" * 32)
-    assert ledger.check().debits == 2

@@ -7,7 +7,7 @@ from typing import Any
 
 from dpveil.processes import Channel
 from dpveil.release.plan import Plan
-from dpveil.service import work
+from dpveil.service import worker
 
 
 def serve(channel: Channel) -> None:
@@ -20,4 +20,4 @@ def serve(channel: Channel) -> None:
         return release(self, *given, **more)
 
     Plan.release = noted  # type: ignore[method-assign]
-    work.serve(channel)
+    worker.serve(channel)

@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-FAKE, REAL = "fake_worker:serve", "dpveil.service.work:serve"
+FAKE, REAL = "fake_worker:serve", "dpveil.service.worker:serve"
 SETTINGS = {"method": "dp-pix", "epsilon": 20, "block": 8, "neighbourhood": 16, "regions": "8,8,32,24"}
 
 

@@ -16,7 +16,7 @@ from service_client import SETTINGS, photo, release, service, upload
 
 from dpveil.ledger import Ledger, Limit
 from dpveil.processes import Channel
-from dpveil.service import work
+from dpveil.service import worker
 from dpveil.service.budget import Budget
 from dpveil.service.jobs import Jobs
 from dpveil.service.log import Metrics
@@ -113,7 +113,7 @@ def test_a_worker_waits_for_a_word_only_where_a_ledger_pays(
     if word:
         Channel(heard, heard).send({"do": word})
     heard.seek(0)
-    work.answer(Channel(heard, said))
+    worker.answer(Channel(heard, said))
     said.seek(0)
     kinds = {"room": "plan", "certificate": "release", "done": "done"}
     got = []

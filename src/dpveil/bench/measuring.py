@@ -18,7 +18,8 @@ from dpveil.attacks.outcomes import equal_error_rate, named, passed
 from dpveil.attacks.verification import Verified
 from dpveil.bench.bounds import ANY, THESE, bound, bound_by_distances, up
 from dpveil.bench.cells import DIGITS, PARTS, WHOLE, Cell, depends_on, rounded
-from dpveil.bench.data import Dataset, Item, split
+from dpveil.bench.data import Dataset, split
+from dpveil.bench.items import Item
 from dpveil.bench.settings import AnySetting, Setting, Shown
 from dpveil.bench.times import Spent, spent
 from dpveil.bench.utility import measured, usable

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpveil.accounting import compose
 from dpveil.attacks.base import View
-from dpveil.bench.data import Item
+from dpveil.bench.items import Item
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json
 from dpveil.errors import RegionError

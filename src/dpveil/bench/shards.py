@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from dpveil.bench.data import MOST_PIXELS, Item
+from dpveil.bench.items import MOST_PIXELS, Item
 from dpveil.core.photo import Photo
 from dpveil.errors import UsageError
 from dpveil.io import FORMATS, read_bytes

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from jaxtyping import Int64
 
-from dpveil.bench.data import Item
+from dpveil.bench.items import Item
 from dpveil.bench.layouts import LAYOUTS, SUFFIXES, Layout, alone, everywhere, items_of, layout_of
 from dpveil.bench.shards import ShardPhoto
 from dpveil.cards.people import alike, by_table, headcount, name_of

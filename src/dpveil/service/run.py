@@ -27,7 +27,7 @@ from dpveil.service.guard import Guard
 from dpveil.service.jobs import Jobs, Left
 from dpveil.service.keys import KeyFile
 from dpveil.service.log import Metrics
-from dpveil.service.page.account import page_router
+from dpveil.service.page.routes import page_router
 from dpveil.service.quotas import Held, Rates
 from dpveil.service.settings import Limits
 from dpveil.service.store import MEMORY, Store

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import mmap
-import signal
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
@@ -14,73 +11,12 @@ from dpveil.core.guarantee import counted
 from dpveil.core.numbers import Json
 from dpveil.errors import DPVeilError, InvalidParameter, RegionError
 from dpveil.io import read
-from dpveil.processes import MOST_JSON, Channel
+from dpveil.processes import MOST_JSON
 from dpveil.release.plan import Plan, plan, plan_json, size_of
 from dpveil.release.saving import Release
 from dpveil.service.page import planned as page
 from dpveil.service.page.offers import offers
 from dpveil.service.settings import MOST_NOTES, OWN, SEARCH, WORDS, Request
-
-PR_SET_PDEATHSIG: Final = 1
-PR_SET_NO_NEW_PRIVS: Final = 38
-
-
-def serve(channel: Channel) -> None:
-    """Answer requests until there are no more, or an error that is no `DPVeilError`: its type is told."""
-    try:
-        _warm()
-    except Exception as error:  # noqa: BLE001  told to the operator: no photo was read yet
-        channel.send({"failed": f"{type(error).__name__}: {error}"[:300]})
-        return
-    channel.send({"ready": True})
-    answer(channel)
-
-
-def _warm() -> None:
-    """End with the server; load what most requests need; run one OpenCV thread, as there are more workers."""
-    if sys.platform == "linux":
-        prctl = ctypes.CDLL(None).prctl
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    import cv2
-
-    from dpveil.core.numbers import keep_freed
-    from dpveil.noise.backend import compile_now
-    from dpveil.service import work  # noqa: F401  its imports take most of a worker's start
-
-    keep_freed()
-    cv2.setNumThreads(1)
-    compile_now()
-
-
-def answer(channel: Channel) -> None:
-    """Answer requests; a release that has to be paid is drawn once `DRAW` is sent, and never otherwise.
-
-    Each answer repeats the number of its request.
-    """
-    from dpveil.service.work import DRAW, steps
-
-    while (message := channel.receive()) is not None:
-        told, arrays = message
-        given, waits = steps(told, arrays[0].tobytes()), told.get("paid", True)
-        about = {"number": told.get("number")}
-        del message, arrays  # the photo's bytes are not needed once it was read
-        try:
-            for said, contents in given:
-                channel.send({**said, **about}, contents)
-                if "room" in said and waits and not _says(channel, DRAW):
-                    break
-            channel.send({"done": True, **about})
-        except Exception as error:  # noqa: BLE001  a hostile photo may raise anything; this worker is replaced
-            channel.send({"failed": type(error).__name__, **about})
-            return
-
-
-def _says(channel: Channel, word: str) -> bool:
-    message = channel.receive()
-    said: Any = message[0] if message is not None else {}
-    return isinstance(said, dict) and said.get("do") == word
-
 
 Message = tuple[dict[str, Any], bytes]
 DRAW: Final = "draw"

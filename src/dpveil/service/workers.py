@@ -19,7 +19,7 @@ from dpveil.service.settings import Limits
 
 Message = tuple[dict[str, Any], bytes]
 """What is told, and the bytes that go with it: a photo, or a release."""
-TARGET: Final = "dpveil.service.work:serve"
+TARGET: Final = "dpveil.service.worker:serve"
 """What a worker runs."""
 USUAL: Final = (os.cpu_count() or 1) + 1
 """Workers that keep all cores busy: one more than these, as a worker waits while a release is paid for."""

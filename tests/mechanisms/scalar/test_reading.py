@@ -16,8 +16,7 @@ from dpveil.mechanisms.scalar.certify import log_ratio
 from dpveil.mechanisms.scalar.lattice import OFF, Lattice
 from dpveil.noise import SeededBits
 from dpveil.noise.matrix import TOTAL, IntegerMatrix
-from dpveil_audit.scalar.case import ScalarVersion
-from dpveil_audit.scalar.gates import tables_gate
+from dpveil_audit.scalar.case import ScalarVersion, tables_gate
 from dpveil_audit.scalar.mutants import READINGS, shortest_decimal
 
 INTACT = ScalarVersion(name="intact")

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float32, Float64
 from scipy.special import ndtri
 
-from dpveil.bench.data import Item, digest_of
+from dpveil.bench.items import Item, digest_of
 from dpveil.core.photo import Photo
 from dpveil.noise.bits import BitSource, SeededBits
 

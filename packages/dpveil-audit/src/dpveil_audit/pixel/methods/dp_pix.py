@@ -18,8 +18,9 @@ from dpveil_audit.pixel.methods.pixelisation import (
     Steps,
     for_all_cells,
     half,
-    laplace_right,
     refuse_wide_noise,
+    right_distribution,
+    right_scale,
     shared_mutants,
 )
 
@@ -140,6 +141,6 @@ AUDIT: Final = MethodAudit(
     intact=INTACT.version(),
     mutants=mutants(),
     levels=levels(),
-    right=laplace_right,
+    right=right_distribution(INTACT, right_scale),
     refuse=partial(refuse_wide_noise, INTACT),
 )

@@ -27,9 +27,20 @@ from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import discrete_laplace
 from dpveil_audit.distributions import laplace_distribution
 from dpveil_audit.engine import BY_DRAWS, BY_LAW
-from dpveil_audit.pixel.case import Case, Drawn, Level, Size, Steps, one_by_one
+from dpveil_audit.pixel.case import (
+    Case,
+    Drawn,
+    Image,
+    Images,
+    Level,
+    ProductLaw,
+    Releases,
+    Size,
+    Steps,
+    one_by_one,
+    product_law,
+)
 from dpveil_audit.pixel.gates import MethodAudit
-from dpveil_audit.pixel.laws import Image, Images, ProductLaw, Releases, product_law
 
 LEVELS: Final = 256
 WORD: Final = 2**64

@@ -1,19 +1,34 @@
-"""The gates on the protocol alone: made-up methods with known distributions, right ones and wrong ones."""
+"""The gates on made-up methods with known distributions, and the laws of pixelisation by a second hand."""
+
+from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from dpveil.accounting import zcdp_rho
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import InvalidParameter
+from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
 from dpveil.noise.bernoulli import bernoulli
 from dpveil.noise.bits import SeededBits
-from dpveil_audit.pixel.case import Case, Drawn, Level, Version, one_by_one
+from dpveil_audit.divergence import GAUSSIAN, LAPLACE, move_loss
+from dpveil_audit.pixel.case import (
+    Case,
+    Drawn,
+    Pair,
+    Part,
+    ProductLaw,
+    Version,
+    adversarial_pairs,
+    all_images,
+    neighbours,
+    product_law,
+)
 from dpveil_audit.pixel.gates import (
     MethodAudit,
     bound_gate,
@@ -21,11 +36,13 @@ from dpveil_audit.pixel.gates import (
     exact_gate,
     fit_gate,
     hockey_stick,
+    pld_gate,
     same_gate,
-    sharpest,
 )
-from dpveil_audit.pixel.images import Pair
-from dpveil_audit.pixel.laws import Part, ProductLaw, product_law
+from dpveil_audit.pixel.methods import TABLE
+from dpveil_audit.pixel.methods.dp_pix import INTACT
+from dpveil_audit.pixel.methods.dp_pix_gaussian import INTACT as INTACT_GAUSSIAN
+from dpveil_audit.pixel.methods.pixelisation import counted_sums, filled, largest_rho, level_masses
 
 CHANCE = Fraction(3, 4)
 LOSS = math.log(3)
@@ -139,13 +156,6 @@ def test_exact_chances_leave_no_tolerance():
         assert found.passed == kept
 
 
-def test_weights_count_by_their_share():
-    weights = np.array([[3, 1], [2, 6]], object)
-    found = ProductLaw(np.array([[0], [1]]), [weights])
-    assert found.largest_loss(np.array([[0, 1], [1, 0]])) == pytest.approx(Decimal(3).ln())
-    assert found.floats[0].tolist() == [[0.75, 0.25], [0.25, 0.75]]
-
-
 def test_hockey_sticks_by_hand():
     coin = np.array([Fraction(3, 4), Fraction(1, 4)], object)
     assert hockey_stick([(coin, coin[::-1])] * 2, Fraction(0)) == Fraction(9, 16) - Fraction(1, 16)
@@ -193,15 +203,6 @@ def test_outcomes_may_be_seen_otherwise_than_in_pixels():
         next(fit_gate(RIGHT, setting, noted, bits=SeededBits(2)))
 
 
-def test_the_sharpest_power_is_the_factor_of_a_budget():
-    """At the power s, the loss of randomised response is s·ln 3."""
-    factor = sharpest((0.25, 0.75), 20_000, 1e-9)
-    raised = 0.75**factor / (0.75**factor + 0.25**factor)
-    assert math.log(raised / (1 - raised)) == pytest.approx(factor * LOSS)
-    assert 1.05 < factor < 1.4
-    assert sharpest((1.0,), 20_000, 1e-9) == 0
-
-
 @pytest.mark.parametrize("kind", ["pure", "zcdp", "metric"])
 def test_lower_bounds_know_every_promise(kind):
     """Seeded; the right one is rejected with probability below 1e-9."""
@@ -215,12 +216,6 @@ def test_a_metric_pair_may_cost_its_distance():
     one, every = bound_gate(RIGHT, setting, ENTRY, bits=SeededBits(4))
     assert every.limit == pytest.approx(4 * one.limit)
     assert one.value < one.limit < every.value < every.limit
-
-
-def test_at_distance_zero_nothing_may_be_told_apart():
-    flat = replace(ENTRY, distances=lambda images, pairs: np.zeros(len(pairs)))
-    [found, _] = exact_gate(RIGHT, case_of("metric"), flat)
-    assert not found.passed
 
 
 def test_a_promise_of_delta_alone_is_measured_in_delta():
@@ -248,40 +243,148 @@ def test_a_method_without_a_promise_has_to_tell_neighbours_apart():
     assert not next(distinguish_gate(filled, setting, ENTRY, bits=SeededBits(6))).passed
 
 
-def test_an_entry_runs_through_all_gates(monkeypatch):
-    case = case_of("pure", (1, 1, 1))
-    quick = Level((case_of("pure"),), (Drawn(case, 4_000),), (Drawn(case, 4_000),))
-    two = Drawn(case_of("pure", (1, 2, 1)), 4_000)
-    level = replace(quick, bound=(*quick.bound, two))
-    entry = replace(ENTRY, levels={"quick": level, "deep": level}, right=distribution)
-    monkeypatch.setattr("dpveil_audit.pixel.gates.uneven_image", lambda size: np.zeros(size, np.uint8))
-    found = entry.run("response", "deep", lambda name: SeededBits(7, name), int)
-    assert found.passed, [f for f in found.findings if not f.passed]
-    killed = {mutant.name: mutant.killed_by for mutant in found.mutants}
-    assert killed == {"wrong": ("exact", "fit", "bound"), "reused": ("bound",)}
-    assert {mutant.tried_by for mutant in found.mutants} == {("exact", "fit", "bound")}
+SHAPES = [(2, 3, 1, 2, 1), (2, 3, 1, 2, 2), (3, 3, 1, 2, 1), (3, 3, 1, 2, 4), (2, 2, 3, 2, 1)]
+SHAPES += [(1, 3, 3, 2, 2), (2, 3, 1, 2, None), (2, 2, 1, 5, None), (1, 1, 3, 1, None)]
 
 
-def test_one_by_one_is_the_real_road():
-    case = case_of("pure", (8, 8, 1))
-    assert next(same_gate(replace(RIGHT, releases=one_by_one), case)).passed
-    assert not next(same_gate(WRONG, case)).passed
+def pixels_of(shape, method=DPPix, levels=(0, 255), **budget):
+    height, width, channels, block, m = shape
+    return Case(height, width, channels, method(block=block, neighbourhood=m, **budget), levels)
 
 
-def test_distributions_of_another_shape_are_as_far_apart_as_can_be():
-    image = np.zeros((1, 1, 2, 1), np.uint8)
-    whole = distribution(None, image)
-    half = ProductLaw(whole.index[:, :1], whole.masses[:1], whole.parts[:1])
-    assert whole.distance(half) == 1.0
-    other = ProductLaw(whole.index, whole.masses, tuple(Part(p.places, p.looks + 1) for p in whole.parts))
-    assert whole.distance(other) == 1.0
-    assert whole.distance(distribution(None, image, Fraction(1, 2))) == 0.25
+def gate(name, case):
+    """Return what is spent on sums and on levels, after all gates that compute have passed."""
+    found = list(exact_gate(TABLE[name].intact, case, TABLE[name]))
+    assert len(found) == 3
+    assert all(finding.passed for finding in found)
+    return found[0].value, found[1].value
 
 
-def test_outcomes_are_told_apart_whatever_they_look_like():
-    """Every look of four places with two levels is found again, and none that is not among them."""
-    places = np.array([(0, k, 0) for k in range(4)])
-    looks = np.array(list(np.ndindex(2, 2, 2, 2)), np.uint8) * 255
-    part = Part(places, looks)
-    assert part.read(looks.reshape(16, 1, 4, 1)).tolist() == list(range(16))
-    assert part.read(looks.reshape(16, 1, 4, 1) // 255 * 254 + 1).tolist() == [-1] * 15 + [15]
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_budgets_are_kept_and_spent(shape):
+    """ε in full; ρ in full by Gaussian noise, as at orders where (1 - α)·t is an integer its Rényi rate is
+    exactly t²/2σ²; by Laplace noise a little less, as ε-DP is at most ε²/2-zCDP; δ not by far too little.
+    """
+    case = pixels_of(shape, epsilon="0.3" if shape[4] is None else 3)
+    sums, levels = gate("dp-pix", case)
+    assert sums == float(case.method.epsilon)
+    assert levels > (1 - 1e-5) * float(case.method.epsilon)
+    assert gate("dp-pix-gaussian", pixels_of(shape, DPPixGaussian, rho="0.7"))[0] == pytest.approx(
+        0.7, rel=1e-9
+    )
+    assert 0.2 < gate("dp-pix", pixels_of(shape, rho="0.3"))[0] < 0.3
+    for method in (DPPix, DPPixGaussian):
+        case, entry = pixels_of(shape, method, epsilon=2, delta="0.01"), TABLE[method.name]
+        assert all(finding.passed for finding in pld_gate(entry.intact, case, entry))
+        assert gate(method.name, case)[0] > 0.001
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_filling_the_largest_cells_is_the_brute_force_sensitivity(shape):
+    case = pixels_of(shape, epsilon=1)
+    images = all_images(*case.size, case.levels)
+    pairs = neighbours(images, case.method.neighbourhood)
+    sums = np.array([counted_sums(case.method, image).ravel() for image in images])
+    moved = sums[pairs[:, 0]] - sums[pairs[:, 1]]
+    found = np.abs(moved).sum(axis=1).max(), (moved**2).sum(axis=1).max()
+    assert found == filled(case.method, case.size)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1, "1e-6"), (2, "0.01"), (20, "1e-9"), ("0.1", "0.05")])
+def test_the_second_conversion_agrees_with_the_first(epsilon, delta):
+    ours = largest_rho(float(Fraction(epsilon)), float(Fraction(delta)))
+    assert ours == pytest.approx(float(zcdp_rho(epsilon, delta)), rel=1e-6)
+
+
+def test_neighbours_are_counted_in_pixels_not_values():
+    images = all_images(2, 1, 3, (0, 255))
+    one = neighbours(images, 1)
+    assert len(one) == 64 * 2 * 7  # either pixel takes one of its seven other colours
+    assert len(neighbours(images, 2)) == len(neighbours(images, None)) == 64 * 63
+
+
+def direct(total, area, weights):
+    """Return the chances of the levels by adding up every noisy sum."""
+    noisy = np.arange(total - len(weights) // 2, total + len(weights) // 2 + 1)
+    shown = np.zeros(256)
+    for value, chance in zip(noisy, weights / weights.sum(), strict=True):
+        shown[min(255, max(0, math.floor(value / area + 0.5)))] += chance
+    return shown
+
+
+@pytest.mark.parametrize(("total", "area"), [(300, 6), (0, 1), (255, 1), (1020, 4), (7, 3)])
+def test_level_distributions_are_direct_sums(total, area):
+    noise = np.arange(-6000, 6001)
+    assert np.allclose(
+        level_masses(LAPLACE, total, area, Fraction(40)),
+        direct(total, area, np.exp(-np.abs(noise) / 40)),
+        1e-9,
+        1e-16,
+    )
+    assert np.allclose(
+        level_masses(GAUSSIAN, total, area, Fraction(1600)),
+        direct(total, area, np.exp(-(noise**2) / 3200)),
+        1e-9,
+        1e-16,
+    )
+
+
+@pytest.mark.parametrize("size", [(1, 1, 1), (3, 5, 3), (17, 17, 1), (2, 9, 3), (33, 16, 1)])
+@pytest.mark.parametrize("block", [1, 2, 16, 40])
+@pytest.mark.parametrize(
+    ("steps", "method"),
+    [
+        (INTACT, DPPix(epsilon=20, neighbourhood=4)),
+        (INTACT, DPPix(epsilon=20, delta="0.01")),
+        (INTACT, DPPix(rho=2, neighbourhood=4)),
+        (INTACT_GAUSSIAN, DPPixGaussian(rho=20)),
+        (INTACT_GAUSSIAN, DPPixGaussian(epsilon=2, delta="1e-5", neighbourhood=4)),
+    ],
+    ids=["pure", "laplace δ", "laplace ρ", "zcdp", "gaussian δ"],
+)
+def test_steps_are_the_method_bit_for_bit(size, block, steps, method):
+    case = Case(*size, replace(method, block=block))
+    assert next(same_gate(steps.version(), case)).passed
+    image = (np.arange(np.prod(size)) * 41 % 256).astype(np.uint8).reshape(size)
+    released = case.method.release(image, bits=SeededBits(3))
+    assert np.array_equal(steps.releases(case.method, image, 1, SeededBits(3))[0], released)
+
+
+def test_an_excess_over_a_small_delta_is_seen_by_both_accountants():
+    """Nothing is left to chance: δ = 1e-10 is promised, and 9e-10 spent."""
+    case = Case(1, 3, 1, DPPix(epsilon=6, delta="1e-10", block=1))
+    scale = Fraction(3 * 255, 6) / (1 + Fraction("1.2e-9"))
+    narrow = INTACT.with_parameters("narrow", lambda method, size: [scale] * 3).version()
+    assert 8e-10 < move_loss(LAPLACE, ((255, scale),) * 3).delta(6.0) < 1e-9
+    entry = TABLE["dp-pix"]
+    for gate in (exact_gate, pld_gate):
+        for version, kept in ((INTACT.version(), True), (narrow, False)):
+            found = [f for f in gate(version, case, entry) if f.unit == "δ"]
+            assert found
+            assert all(f.passed == kept for f in found), found
+            assert all(f.sees == "δ above 1e-10 by 1e-13" for f in found)
+
+
+SIZES = [(1, 1), (1, 7), (7, 1), (3, 5), (17, 17), (4, 4), (2, 33)]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("block", [1, 2, 16, 50])
+@pytest.mark.parametrize("neighbourhood", [1, 2, 5, None])
+def test_pairs_are_distinct_neighbours(size, channels, block, neighbourhood):
+    pairs = adversarial_pairs(
+        height=size[0], width=size[1], channels=channels, block=block, neighbourhood=neighbourhood
+    )
+    most = min(neighbourhood or size[0] * size[1], size[0] * size[1])
+    assert all(1 <= pair.pixels <= most for pair in pairs)
+    assert max(pair.pixels for pair in pairs) == most
+    assert all(pair.first.shape == pair.second.shape == (*size, channels) for pair in pairs)
+    assert len({(p.first.tobytes(), p.second.tobytes()) for p in pairs}) == len(pairs)
+
+
+def test_the_rounding_edge_is_just_below_half_a_level():
+    pairs = adversarial_pairs(height=32, width=32, channels=1, block=32, neighbourhood=1)
+    edge = next(p for p in pairs if p.name == "rounding edge")
+    assert int(edge.first.sum()) == 511  # 511/1024 rounds to 0
+    assert int(edge.second.astype(int).sum()) == 511 + 255  # 766/1024 rounds to 1

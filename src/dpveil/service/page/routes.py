@@ -1,0 +1,96 @@
+"""The addresses of the page, beside those of the service that it uses."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from dpveil.core.certificate import parse_certificate
+from dpveil.service.answers import JSONResponse
+from dpveil.service.app import Asking, Parts, Using, done, planned
+from dpveil.service.page.files import FOLDER, HEADERS, PAGES, TABLE, contents, page
+
+READ: Final = ["GET", "HEAD"]
+NOT_FORGERY: Final = (
+    "The certificate is not signed: it shows whether picture and promise belong together, not who made them."
+)
+
+
+router: Final = APIRouter(prefix=FOLDER, include_in_schema=False)
+
+
+def page_router(parts: Parts) -> APIRouter:
+    """Return the addresses, which are for the page alone and not in /openapi.json."""
+    from dpveil import __version__
+
+    made = APIRouter(include_in_schema=False)
+    ledger = parts.jobs.budget.ledger is not None
+    for path, name in PAGES.items():
+        text = page(path, version=__version__, keys=parts.keys is not None, ledger=ledger)
+        made.add_api_route(path, _file(text, "text/html"), methods=READ, name=name)
+    for name, kind in TABLE.items():
+        made.add_api_route(f"{FOLDER}/{name}", _file(contents(name), kind), methods=READ, name=name)
+    made.include_router(router)
+    return made
+
+
+def _file(text: str | bytes, kind: str) -> Any:
+    async def file() -> Response:
+        return Response(text, media_type=kind, headers=dict(HEADERS))
+
+    return file
+
+
+@router.post("/plan")
+async def plan(request: Request, parts: Using, caller: Asking) -> Response:
+    """Return the plan of `/v1/plan` with outlines and sentences; nothing is drawn or spent."""
+    return await planned(request, parts, caller, "page-plan")
+
+
+@router.api_route("/offers", methods=READ)
+async def offers(parts: Using, caller: Asking) -> Response:
+    """Return what can be chosen."""
+    return JSONResponse(await parts.jobs.ask("page-offers", {}))  # asked anew, as `methods`
+
+
+@router.api_route("/budget", methods=READ)
+async def budget(request: Request, parts: Using, caller: Asking, subject: str | None = None) -> Response:
+    """Return what is left for a subject, and whether releases at the prices of plans can be paid.
+
+    The query repeats `price`, and `paid` for prices that were paid; the answer is null without a ledger.
+    """
+    ledger = parts.jobs.budget.ledger
+    if ledger is None:
+        return JSONResponse(None)
+    from dpveil.service.page.account import prices, told
+
+    asked, paid = (prices(request.query_params.getlist(name)) for name in ("price", "paid"))
+    return JSONResponse(await parts.jobs.payments(told, ledger, caller, subject or None, asked, paid))
+
+
+@router.api_route("/releases/{id}", methods=READ)
+async def words(parts: Using, caller: Asking, id: str) -> Response:  # noqa: A002  the path's word
+    """Return the certificate of a release in words."""
+    made = await done(parts.jobs, caller, id)
+    return JSONResponse(await asyncio.to_thread(_words, str(made.certificate)))
+
+
+def _words(text: str) -> dict[str, Any]:
+    """Return a certificate in words; the first call imports what makes them, which takes a while."""
+    from dpveil.release.quote import with_sentences
+    from dpveil.service.page.planned import warnings
+
+    certificate = with_sentences(parse_certificate(text))
+    total, signed = certificate.composition, certificate.signature
+    return {
+        "total": "no guarantee" if total is None else str(total),
+        "strength": certificate.strength,
+        "covers": [guarantee.scope.covers for guarantee in certificate.guarantees],
+        "in_the_clear": list(() if total is None else total.scope.in_the_clear),
+        **warnings(certificate.warnings, total),
+        "objections": list(certificate.objections),
+        "note": NOT_FORGERY if signed is None else f"The certificate is signed by {signed.signer}.",
+    }
