@@ -1,13 +1,13 @@
 """The best scales where responses end: the programme against brute force, and what the page says."""
 
-import csv
+from __future__ import annotations
+
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
+from kept_tables import kept_rows
 
-from dpveil_research import half_infinite
 from dpveil_research.croft_thesis_5 import Tabled, optimum
 from dpveil_research.half_infinite import (
     BOUND,
@@ -22,8 +22,7 @@ from dpveil_research.half_infinite import (
     mechanisms,
 )
 
-FOLDER = Path(__file__).parents[3] / "reproduction" / "half-infinite"
-ROWS = list(csv.DictReader((FOLDER / "errors.csv").read_text(encoding="utf-8").splitlines()))
+ROWS = kept_rows("half-infinite", "errors")
 
 
 def column(mechanism, name="mean"):
@@ -66,19 +65,6 @@ def test_totals_are_sums():
     chain, rates = Chain(3), np.array([0.4, 1.1])
     wanted = [[np.exp(-r * np.abs(chain.points - x)).sum() for r in rates] for x in chain.points]
     assert np.allclose(np.exp(chain.log_totals(rates)), wanted, rtol=1e-12)
-
-
-def test_kept_rows_are_those_of_the_code():
-    for name, table in mechanisms(4).items():
-        assert column(name)[4] == pytest.approx(table.expected("error"), abs=6e-5)
-
-
-def test_everything_is_made_at_small_size(monkeypatch):
-    monkeypatch.setattr(half_infinite, "ENDS", (2, 4))
-    files = half_infinite.make()
-    assert {*files, "provenance.json"} == {path.name for path in FOLDER.iterdir()}
-    made = list(csv.DictReader(files["errors.csv"].decode().splitlines()))
-    assert made == [row for row in ROWS if row["end"] in ("2", "4")]
 
 
 def test_gain_stays_in_the_mean_and_vanishes_at_any_answer():
