@@ -25,7 +25,6 @@ from dpveil_research.croft_thesis_5 import (
     STAIRCASE,
     TRUNCATED,
     UNIFORM,
-    Tabled,
     count,
     groups,
     mean,
@@ -82,41 +81,6 @@ def test_linear_programs_keep_their_constraints_by_a_double_loop(fair):
             assert np.all(np.diff(matrix[j:, j]) <= 1e-7)
             assert np.all(np.diff(matrix[j, : j + 1]) >= -1e-7)
             assert np.all(np.diff(matrix[j, j:]) <= 1e-7)
-
-
-def test_losses_by_a_double_loop():
-    table = tabled(mean(3, 0, 2), LAPLACE, "0.5")
-    answers = [float(a) for a in mean(3, 0, 2).answers]
-    for power, face, remapped in ((1, "error", "bayes"), (2, "squared", "bayes_squared")):
-        plain = bayes = 0.0
-        for i, response in enumerate(answers):
-            plain += sum(table.matrix[i, j] * abs(response - a) ** power for j, a in enumerate(answers))
-            bayes += min(
-                sum(table.matrix[i, j] * abs(guess - a) ** power for j, a in enumerate(answers))
-                for guess in answers
-            )
-        assert table.expected(face) == pytest.approx(plain / len(answers), rel=1e-9)
-        assert table.expected(remapped) == pytest.approx(bayes / len(answers), rel=1e-9)
-
-
-def test_ties_of_a_bayesian_user_go_to_the_nearest_answer():
-    same = Tabled(np.arange(4.0), np.arange(4.0), np.full((4, 4), 0.25))
-    assert same.by_answer("bayes").tolist() == [1.5, 0.5, 0.5, 1.5]
-
-
-def test_normalised_laplace_is_formula_572_with_its_sign_mended():
-    """But for half a lattice point more at each end, of 22 that its category has there."""
-    query, scale = mean(10), 2 * 0.4 / 0.5
-    matrix = tabled(query, TRUNCATED, "0.5").matrix
-    for j in (0, 7, 20):
-        true = j / 10
-        ends = np.clip((np.arange(42) - 0.5) / 10, 0, 4)
-        below = np.where(
-            ends < true, np.exp((ends - true) / scale) / 2, 1 - np.exp((true - ends) / scale) / 2
-        )
-        wanted = np.diff(below) / (below[-1] - below[0])
-        assert np.allclose(matrix[:, j], wanted, atol=8e-4)
-        assert np.allclose(matrix[1:-1, j], wanted[1:-1], atol=5e-5)
 
 
 def test_the_survey_has_the_means_that_the_thesis_names():

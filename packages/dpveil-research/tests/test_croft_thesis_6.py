@@ -120,18 +120,6 @@ def test_curves_are_compared_at_equal_risk_and_nowhere_else() -> None:
     assert float(rows[1]["ahead"]) == 0
 
 
-def test_intervals_of_a_difference_resample_people_in_both_alike() -> None:
-    values = np.array([0.0, 0.2, 0.4, 0.6, 0.8])
-    curve = [point(PRIVATE, str(n), risk, 0) for n, risk in enumerate((0.0, 1.0))]
-    for one in curve:
-        one.by_person["ssim"][:] = values + 0.05
-    other = point(SAME, "2", 0.5, 0)
-    other.by_person["ssim"][:] = values
-    row = ahead(curve, [other])[0]
-    for end in ("", "_low", "_high"):
-        assert float(row[f"ahead{end}"]) == pytest.approx(0.05, abs=1e-4)
-
-
 def test_the_strongest_attacker_is_reported_with_what_is_kept() -> None:
     measures = Measures(scene())
     faces = next(one for one in scene().releases() if one.method == "none")

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from kept_tables import kept_rows
 from scipy import integrate, stats
 
 from dpveil.core.numbers import exact
@@ -113,3 +114,40 @@ def test_price_of_soundness():
         assert found[errata_e1.PUBLISHED] < found[errata_e1.RECORD] < found[errata_e1.METRIC]
     far = errata_e1.errors(50)
     assert far[errata_e1.METRIC] / far[errata_e1.PUBLISHED] == pytest.approx(2, rel=0.01)
+
+
+# Scales where responses end, computed once
+
+ROWS = kept_rows("half-infinite", "errors")
+OPTIMAL, UNIFORM, SNAPPED, PUBLISHED_SCALES, BOUND = dict.fromkeys(row["mechanism"] for row in ROWS)
+ENDS = sorted({int(row["end"]) for row in ROWS})
+
+
+def column(mechanism, name="mean"):
+    return {int(r["end"]): float(r[name]) for r in ROWS if r["mechanism"] == mechanism and r[name]}
+
+
+def test_gain_stays_in_the_mean_and_vanishes_at_any_answer():
+    one, best = column(UNIFORM), column(OPTIMAL)
+    gains = [1 - best[end] / one[end] for end in ENDS]
+    assert gains == sorted(gains)
+    assert 0.31 < gains[-1] < 0.33
+    for mark in ("at 0", "at 1", "at 4"):
+        best, limit = column(OPTIMAL, mark), column(UNIFORM, mark)[64]
+        rising = [best[end] for end in (16, 32, 64)]
+        assert rising == sorted(rising)
+        assert rising[-1] < limit
+    assert column(OPTIMAL, "at 0")[64] > 0.97 * column(UNIFORM, "at 0")[64]
+
+
+def test_snapped_laplace_errs_less_than_any_scales_and_nearly_as_little_as_anything():
+    snapped, best, bound = column(SNAPPED), column(OPTIMAL), column(BOUND)
+    assert all(bound[end] < snapped[end] < best[end] for end in ENDS)
+    assert snapped[64] < 1.006 * bound[64]
+
+
+def test_published_scales_spend_more_the_further_responses_go():
+    spent = column(PUBLISHED_SCALES, "epsilon")
+    assert list(spent.values()) == sorted(spent.values())
+    assert spent[64] > 9.7
+    assert spent[2] > 1.3

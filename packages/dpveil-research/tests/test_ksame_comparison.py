@@ -17,7 +17,6 @@ from PIL import Image
 from dpveil.assets import Card
 from dpveil.codecs import PCA
 from dpveil.core.region import Box
-from dpveil.errors import UsageError
 from dpveil.faces.geometry import Frame
 from dpveil.mechanisms.ksame import KSamePixel
 from dpveil.mechanisms.latent import BoxLaplace, CroftMetric
@@ -260,20 +259,6 @@ def test_the_comparison_runs_on_a_tiny_tree(tmp_path: Path, capsys: pytest.Captu
     clean = [row for row in made if row["method"] == "no codec" and row["attack"] == OTHER_BEST]
     assert float(clean[0]["rate"]) > 0.5
     assert "colour: k = 3" in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("made")
-def test_fewer_people_and_missing_data(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="holds nobody with 3 photos"):
-        make(tmp_path, None, plan=TINY)
-    tree(tmp_path, people=5, photos=3)
-    for one in SETS:
-        found = faces.read_people(one, tmp_path, 2, 3)
-        assert found.people == ("p0", "p1", "p3")
-        assert found.crops.shape == (3, 2, 64, 64, 3)
-    (tmp_path / "utkface_128" / "utkface-000.tar").unlink()
-    with pytest.raises(UsageError, match="holds no faces"):
-        make(tmp_path, None, plan=TINY)
 
 
 # The page

@@ -12,12 +12,11 @@ from PIL import Image
 from scipy.stats import chisquare
 
 from dpveil.mechanisms.pixel import DPPix, SSIMExponential
-from dpveil.mechanisms.pixel.ssim.quality import quality, shown_levels
+from dpveil.mechanisms.pixel.ssim.quality import shown_levels
 from dpveil.noise.bits import SeededBits
 from dpveil_research.__main__ import GRIDS, ON_DATA, main
 from dpveil_research.data import read_pictures
-from dpveil_research.grid import differences, measure, rows, run
-from dpveil_research.plots import COLOURS
+from dpveil_research.grid import measure, rows, run
 from dpveil_research.published import PublishedDPPix, PublishedSSIM, window_ssim
 from dpveil_research.results import clustered_mean
 
@@ -105,33 +104,6 @@ def test_numbers_repeat_whatever_else_is_run(tmp_path):
     assert not np.array_equal(other[some[0]][:, 0], whole[some[0]][:, 0])
 
 
-def test_differences_are_taken_photo_by_photo(tmp_path):
-    experiment = GRIDS["reilly-fan-2021"]
-    pictures = list(read_pictures(experiment.dataset, tree(tmp_path, experiment.name), 3))
-    contrast = experiment.contrasts[0]
-    some = [s for s in experiment.settings if s.series in (contrast.first, contrast.second) and s.x == "8"]
-    some = [s for s in some if s.sweep == contrast.sweep]
-    values, seen = run(some, pictures, seed=3)
-    (row,) = differences(values, seen, [contrast])
-    first, second = (next(s for s in some if s.series == name) for name in (contrast.first, contrast.second))
-    expected = clustered_mean((values[first] - values[second])[:, 1], [p.person for p in seen])
-    assert [float(row[f"ssim{end}"]) for end in ("", "_low", "_high")] == pytest.approx(expected, rel=1e-5)
-
-
-@pytest.mark.parametrize("name", sorted(GRIDS))
-def test_every_line_of_a_figure_and_every_contrast_was_run(name):
-    experiment = GRIDS[name]
-    known = {(setting.sweep, setting.series) for setting in experiment.settings}
-    for figure in experiment.figures:
-        for panel in figure.panels:
-            assert {(panel.sweep, line.series) for line in panel.lines} <= known
-            assert all(line.colour < len(COLOURS) for line in panel.lines)
-    for contrast in experiment.contrasts:
-        assert {(contrast.sweep, contrast.first), (contrast.sweep, contrast.second)} <= known
-    points = [(setting.sweep, setting.series, setting.x) for setting in experiment.settings]
-    assert len(points) == len(set(points))
-
-
 # The intervals
 
 
@@ -174,19 +146,6 @@ def test_published_dp_pix_gives_small_cells_the_noise_of_large_ones():
         spreads.append(shown[8].std() / shown[0].std())
     assert spreads[0] == pytest.approx(1, abs=0.18)  # 6.1 deviations
     assert spreads[1] > 6  # one scale on sums, and an eighth of the area: 8 times
-
-
-def windows_of(image):
-    return image.reshape(-1, 3, image.shape[1] // 3, 3).transpose(0, 2, 1, 3).reshape(-1, 9)
-
-
-def test_window_ssim_is_the_exact_quality_where_positive():
-    one, other = levels((12, 9, 1), "a"), levels((12, 9, 1), "b")
-    near = window_ssim(one, other).reshape(-1)
-    pairs = zip(windows_of(one), windows_of(other), strict=True)
-    exact = [float(quality(x, y)) for x, y in pairs]
-    assert np.maximum(near, 0) == pytest.approx(exact, abs=1e-12)
-    assert near.min() < 0 < near.max()
 
 
 def law_of_similarity(window, exponent, edges):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from types import SimpleNamespace
 
 import cv2
@@ -239,20 +238,6 @@ def test_sets_use_nobody_often_share_little_and_take_cells_in_turn(candidates):
     assert np.array_equal(first, kept[0])
     unwanted = sum(1 for _ in Groups(loose, 3))
     assert unwanted <= 60  # refused sets are not counted, and do not come back
-
-
-def test_cells_of_a_kind_share_its_turn(candidates):
-    """Two cells of kind 0, and one of kind 1, which is half of all sets."""
-    cells = np.arange(60) % 3
-    loose = dataclasses.replace(candidates, cells=cells, separation=np.full(60, 1e-9))
-    kinds = np.array([0, 0, 1])[cells]
-    groups, kept = Groups(loose, 3, kinds), []
-    for members in groups:
-        groups.keep(members)
-        kept.append(int(cells[members[0]]))
-        if len(kept) == 4:
-            break
-    assert kept == [0, 2, 1, 2]
 
 
 def test_cuts_are_quantiles_of_pairs_of_a_group():

@@ -18,10 +18,9 @@ from dpveil.faces.geometry.head_frame import in_head, pixel_grid
 from dpveil.faces.geometry.layout import BACKGROUND, CLOTHES, HAIR, SKIN
 from dpveil.faces.geometry.looks import LOOK
 from dpveil_train.completion.__main__ import given, lost, measured, run
-from dpveil_train.completion.frames import wedges
 from dpveil_train.completion.layouts import layout_of
 from dpveil_train.completion.network import UNKNOWN, laid_out, sharpened
-from dpveil_train.completion.scenes import STORED, Jitter, Maker, cut, in_blocks, soft
+from dpveil_train.completion.scenes import STORED, Jitter, Maker, in_blocks, soft
 from dpveil_train.completion.trainer import Plan, Trainer, completion_of
 from dpveil_train.networks import read_checkpoint, write_checkpoint
 
@@ -92,15 +91,6 @@ def test_blocks_hold_the_shape_and_jitters_move_it() -> None:
     assert (maker.hidden(Jitter(mirrored=True), 2) == turned[:, ::-1]).all()
 
 
-def test_wedges_are_black_and_hang_together_with_the_edge() -> None:
-    image = np.full((60, 60, 3), 90, np.uint8)
-    image[:15, :15] = 1
-    image[30:40, 30:40] = 0
-    found = wedges(image)
-    assert found[:15, :15].all()
-    assert not found[25:45, 25:45].any()
-
-
 def test_the_exported_network_gives_in_opencv_what_it_gives_in_torch() -> None:
     """To what 16 bits of the weights allow."""
     made = trainer()
@@ -155,15 +145,6 @@ def test_an_unknown_layout_is_of_no_class_and_costs_nothing() -> None:
     assert float(laid_out(nothing, -right)) == 0
     sharp = sharpened(right)
     assert sharp.sum(dim=1).allclose(torch.ones(()))
-
-
-def test_a_side_of_some_faces_is_hidden_as_of_turned_ones() -> None:
-    at = Jitter(right=0.01)
-    moved = np.array([cut(at, u).right for u in np.linspace(0, 0.999, 1000)])
-    share = (moved != at.right).mean()
-    assert share == pytest.approx(0.35, abs=0.01)
-    assert 0.03 < np.abs(moved - at.right).max() < 0.05
-    assert moved.min() < at.right < moved.max()
 
 
 def test_a_painter_follows_its_layout() -> None:

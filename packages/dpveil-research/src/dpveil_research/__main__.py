@@ -23,7 +23,6 @@ from dpveil_research import (
     faceidp,
     faceidp_faces,
     gallery,
-    half_infinite,
     ksame,
     li_clifton_2021,
     naive_bayes,
@@ -61,7 +60,6 @@ COMPUTED: Final[dict[str, Callable[[], dict[str, bytes]]]] = {
     "croft-thesis-5": croft_thesis_5.make,
     "errata-e1": errata_e1.make,
     "faceidp-faces": faceidp_faces.make,
-    "half-infinite": half_infinite.make,
 }
 """Experiments without data."""
 
