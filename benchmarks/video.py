@@ -7,8 +7,8 @@ ellipse in its box, and of the whole box (`box`). `gaps` are times for which a f
 which it is replaced, in `gap frames` frames; `late` counts frames before its first, and `never` faces that
 always show. `% of pixels` is what is replaced of all frames. dpveil follows faces between searches; `every
 frame` is its own search of each frame alone, with ellipses a margin of 0.3 larger. deface runs with its own
-code and defaults in an environment of its own, .venv-deface. Speed, memory and calmness are in
-`video_speed.py` and `video_stability.py`. Needs ../shared/data/lfw10_250 and the extra
+code and defaults in an environment of its own, .venv-deface. Speed and memory are in
+`video_speed.py`. Needs ../shared/data/lfw10_250 and the extra
 `video`: `python benchmarks/video.py [CLIP ...]`.
 """
 

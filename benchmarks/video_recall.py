@@ -33,16 +33,6 @@ class Ellipse:
         cv2.ellipse(mask, middle, axes, 0, 0, 360, 1, -1, shift=4)
 
 
-@dataclass(frozen=True)
-class Rectangle(Ellipse):
-    """A box that is replaced whole."""
-
-    def draw(self, mask: np.ndarray) -> None:
-        """Set the pixels inside."""
-        left, top = max(0, round(self.left)), max(0, round(self.top))
-        mask[top : max(0, round(self.bottom)), left : max(0, round(self.right))] = 1
-
-
 @dataclass
 class Score:
     """Faces in frames that count, those that are replaced, and the share of all pixels that is.

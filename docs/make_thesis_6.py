@@ -9,8 +9,7 @@ from dpveil.codecs import load
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.mechanisms.ksame import KSameM
 from dpveil.noise.bits import SeededBits
-from dpveil_research.croft_thesis_6.plan import private
-from dpveil_research.croft_thesis_6.scene import Told, seen
+from dpveil_research.croft_thesis_6 import Told, private, seen
 
 EPSILON, K = 200, 5
 SHOWN = 7

@@ -1,21 +1,17 @@
 """Figures 5.4 to 5.14 of Croft's thesis: the parts they are made of, and every verdict of the page."""
 
-import csv
+from __future__ import annotations
+
 import math
-import re
-from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
+from kept_tables import FOLDER, kept_rows, read
 
 from dpveil_research import croft_thesis_5
-from dpveil_research.__main__ import main
-from dpveil_research.croft_thesis_5 import EPSILONS, SEED, SERIES, SIZES, figures, row
-from dpveil_research.losses import Tabled
-from dpveil_research.programs import optimum
-from dpveil_research.queries import (
+from dpveil_research.croft_thesis_5 import (
+    EPSILONS,
     EXPONENTIAL,
     FAIR,
     FIRST,
@@ -23,25 +19,21 @@ from dpveil_research.queries import (
     LAPLACE,
     PERMUTE,
     SECOND,
+    SEED,
+    SERIES,
+    SIZES,
     STAIRCASE,
     TRUNCATED,
     UNIFORM,
     count,
+    groups,
     mean,
+    optimum,
+    row,
     tabled,
 )
-from dpveil_research.survey import groups
 
-ROOT = Path(__file__).parents[3]
-FOLDER = ROOT / "reproduction" / "croft-thesis-5"
-PAGE = (ROOT / "docs" / "reproduction-thesis-5.md").read_text(encoding="utf-8")
-
-
-def read(name):
-    return list(csv.DictReader((FOLDER / name).read_text(encoding="utf-8").splitlines()))
-
-
-RESULTS, DIFFERENCES = read("results.csv"), read("differences.csv")
+RESULTS, DIFFERENCES = (kept_rows("croft-thesis-5", table) for table in ("results", "differences"))
 MEAN, COUNT = "expected utility, mean", "expected utility, count"
 
 
@@ -91,49 +83,6 @@ def test_linear_programs_keep_their_constraints_by_a_double_loop(fair):
             assert np.all(np.diff(matrix[j, j:]) <= 1e-7)
 
 
-def test_losses_by_a_double_loop():
-    table = tabled(mean(3, 0, 2), LAPLACE, "0.5")
-    answers = [float(a) for a in mean(3, 0, 2).answers]
-    for power, face, remapped in ((1, "error", "bayes"), (2, "squared", "bayes_squared")):
-        plain = bayes = 0.0
-        for i, response in enumerate(answers):
-            plain += sum(table.matrix[i, j] * abs(response - a) ** power for j, a in enumerate(answers))
-            bayes += min(
-                sum(table.matrix[i, j] * abs(guess - a) ** power for j, a in enumerate(answers))
-                for guess in answers
-            )
-        assert table.expected(face) == pytest.approx(plain / len(answers), rel=1e-9)
-        assert table.expected(remapped) == pytest.approx(bayes / len(answers), rel=1e-9)
-
-
-def test_ties_of_a_bayesian_user_go_to_the_nearest_answer():
-    same = Tabled(np.arange(4.0), np.arange(4.0), np.full((4, 4), 0.25))
-    assert same.by_answer("bayes").tolist() == [1.5, 0.5, 0.5, 1.5]
-
-
-def test_answers_of_a_mean_lie_one_part_of_the_records_apart():
-    """The text says 1/(k·|D|) of a range of [0, k], which does not give its own k·|D| + 1 answers."""
-    query = mean(10)
-    assert (query.size, query.spacing, query.high) == (41, Fraction(1, 10), 4)
-    assert query.spacing != Fraction(1, 4 * 10)
-    assert query.reach * query.spacing == Fraction(4, 10)
-
-
-def test_normalised_laplace_is_formula_572_with_its_sign_mended():
-    """But for half a lattice point more at each end, of 22 that its category has there."""
-    query, scale = mean(10), 2 * 0.4 / 0.5
-    matrix = tabled(query, TRUNCATED, "0.5").matrix
-    for j in (0, 7, 20):
-        true = j / 10
-        ends = np.clip((np.arange(42) - 0.5) / 10, 0, 4)
-        below = np.where(
-            ends < true, np.exp((ends - true) / scale) / 2, 1 - np.exp((true - ends) / scale) / 2
-        )
-        wanted = np.diff(below) / (below[-1] - below[0])
-        assert np.allclose(matrix[:, j], wanted, atol=8e-4)
-        assert np.allclose(matrix[1:-1, j], wanted[1:-1], atol=5e-5)
-
-
 def test_the_survey_has_the_means_that_the_thesis_names():
     sizes, degrees = groups(SEED)
     assert abs(sizes.mean() - 2.02) < 0.02
@@ -153,20 +102,6 @@ def test_kept_rows_are_those_of_the_code():
             assert float(kept[name]) == pytest.approx(float(wanted[name]), rel=1e-4)
 
 
-def test_computed_experiments_take_no_data(tmp_path, capsys):
-    assert main(["errata-e1", "--out", str(tmp_path)]) == 0
-    assert {p.name for p in (tmp_path / "errata-e1").iterdir()} == {
-        "errata-e1.png",
-        "log-ratio.csv",
-        "price.csv",
-        "provenance.json",
-    }
-    assert main(["croft-2022", "--out", str(tmp_path)]) == 2
-    assert "--data" in capsys.readouterr().err
-    assert main(["errata-e2", "--out", str(tmp_path)]) == 2
-    assert "errata-e1" in capsys.readouterr().err
-
-
 @pytest.mark.slow
 def test_everything_is_made_at_small_size(monkeypatch):
     small = {
@@ -178,22 +113,13 @@ def test_everything_is_made_at_small_size(monkeypatch):
     for name, value in small.items():
         monkeypatch.setattr(croft_thesis_5, name, value)
     files = croft_thesis_5.make()
-    assert {*files, "provenance.json"} == {path.name for path in FOLDER.iterdir()}
+    assert set(files) == {path.name for path in (FOLDER / "croft-thesis-5").iterdir()}
     assert all(content.startswith(b"\x89PNG") for name, content in files.items() if name.endswith("png"))
-    made = list(csv.DictReader(files["differences.csv"].decode().splitlines()))
+    made = read(files["differences.csv"])
     assert made == [r for r in DIFFERENCES if r["x"] == "0.5"]
 
 
 # The page
-
-
-def test_every_claim_has_a_check():
-    claims = set(re.findall(r"^\| (T\d+) \|", PAGE, re.MULTILINE))
-    checked = re.findall(r"^def test_(t\d+)_", Path(__file__).read_text(encoding="utf-8"), re.MULTILINE)
-    assert {claim.lower() for claim in claims} == set(checked)
-    plots = {f"{figure.name}.png" for figure in figures()}
-    assert {path.name for path in FOLDER.glob("*.png")} == plots
-    assert all(f"(reproduction/croft-thesis-5/{plot})" in PAGE for plot in plots)
 
 
 def test_t1_differences_are_largest_in_small_databases_but_for_normalised_noise():

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+from kept_tables import kept_row, kept_rows, page, read
 from PIL import Image
 
 from dpveil.assets.store import default_path
@@ -17,10 +17,20 @@ from dpveil.codecs import GAN, load
 from dpveil.codecs.gan import CLEAR
 from dpveil.errors import UsageError
 from dpveil.noise.bits import SeededBits
-from dpveil_research.croft_thesis_6 import PLAN, make
-from dpveil_research.croft_thesis_6.measure import Measures, Point, ahead, between
-from dpveil_research.croft_thesis_6.plan import PRIVATE, SAME, SEED, private
-from dpveil_research.croft_thesis_6.scene import Scene, balanced, seen
+from dpveil_research.croft_thesis_6 import (
+    PLAN,
+    PRIVATE,
+    SAME,
+    SEED,
+    Measures,
+    Point,
+    Scene,
+    ahead,
+    balanced,
+    make,
+    private,
+    seen,
+)
 
 TINY = replace(PLAN, people=7, photos=2, known=1, draws=2, epsilons=(100, 1000), groups=(2, 3, 4))
 FEMALE = np.array([True, False, True, False, True, False, False])
@@ -110,22 +120,6 @@ def test_curves_are_compared_at_equal_risk_and_nowhere_else() -> None:
     assert float(rows[1]["ahead"]) == 0
 
 
-def test_intervals_of_a_difference_resample_people_in_both_alike() -> None:
-    values = np.array([0.0, 0.2, 0.4, 0.6, 0.8])
-    curve = [point(PRIVATE, str(n), risk, 0) for n, risk in enumerate((0.0, 1.0))]
-    for one in curve:
-        one.by_person["ssim"][:] = values + 0.05
-    other = point(SAME, "2", 0.5, 0)
-    other.by_person["ssim"][:] = values
-    row = ahead(curve, [other])[0]
-    for end in ("", "_low", "_high"):
-        assert float(row[f"ahead{end}"]) == pytest.approx(0.05, abs=1e-4)
-
-
-def test_points_are_joined_in_order_of_risk() -> None:
-    assert between(0.25, np.array([0.5, 0.0]), np.array([1.0, 0.0])) == 0.5
-
-
 def test_the_strongest_attacker_is_reported_with_what_is_kept() -> None:
     measures = Measures(scene())
     faces = next(one for one in scene().releases() if one.method == "none")
@@ -148,6 +142,95 @@ def test_the_whole_run_on_a_tree_of_faces(tmp_path: Path) -> None:
         make(tmp_path, 1, plan=plan)
     files = make(tmp_path, 8, plan=plan)
     assert set(files) == {"results.csv", "ahead.csv", "trade-off.png"}
-    rows = list(csv.DictReader(io.StringIO(files["results.csv"].decode())))
-    assert [row["method"] for row in rows][:3] == ["none", "codec alone", PRIVATE]
+    made = read(files["results.csv"])
+    assert [one["method"] for one in made][:3] == ["none", "codec alone", PRIVATE]
     assert files["trade-off.png"].startswith(b"\x89PNG")
+
+
+# The page
+
+KEPT, PAGE = "croft-thesis-6", page("reproduction-thesis-6")
+CHANCE = 1 / 60
+Three = tuple[float, float, float]
+
+
+def ends(one: dict[str, str], measure: str) -> Three:
+    mean, low, high = (float(one[f"{measure}{end}"]) for end in ("", "_low", "_high"))
+    return mean, low, high
+
+
+def at(method: str, x: str, measure: str) -> Three:
+    return ends(kept_row(KEPT, method=method, x=x), measure)
+
+
+def apart(k: str, measure: str) -> Three:
+    return ends(kept_row(KEPT, "ahead", k=k, measure=measure), "ahead")
+
+
+def said(found: Three, digits: int) -> str:
+    mean, low, high = (f"{abs(one):.{digits}f}" for one in found)
+    return f"{mean} ({low} to {high})"
+
+
+def percent(found: Three) -> str:
+    mean, low, high = (f"{100 * one:.1f}".replace("100.0", "100") for one in found)
+    return f"{mean} % ({'0' if low == '0.0' else low} to {high})"
+
+
+def epsilons() -> list[str]:
+    return [str(one) for one in PLAN.epsilons]
+
+
+def test_the_table_is_that_of_the_page() -> None:
+    assert {row["people"] for row in kept_rows(KEPT)} == {"60"}
+    assert [row["x"] for row in kept_rows(KEPT) if row["method"] == PRIVATE] == epsilons()
+    assert [row["x"] for row in kept_rows(KEPT) if row["method"] == SAME] == ["2", "3", "4", "5", "10", "20"]
+    assert "60 people of LFW" in PAGE
+
+
+def test_g1_far_fewer_are_named() -> None:
+    most = max(epsilons(), key=lambda x: at(PRIVATE, x, "named")[0])
+    plain, alone = at("none", "", "named"), at("codec alone", "", "named")
+    assert at(PRIVATE, most, "named")[2] < alone[1] < alone[2] < plain[1]
+    few, many = (percent(at(PRIVATE, x, "named")) for x in ("100", most))
+    assert f"{few} at 100 and {many} at {most}, where most are named" in PAGE
+    assert f"Of photos as they are {percent(plain)}, of decoded ones without noise {percent(alone)}" in PAGE
+    assert f"chance {100 * CHANCE:.1f} %" in PAGE
+
+
+def test_g2_the_risk_rises_and_stays_above_chance() -> None:
+    found = [at(PRIVATE, x, "named") for x in epsilons()]
+    assert min(low for _, low, _ in found) > CHANCE
+    assert found[0][2] < found[-1][1]
+    assert all(a[2] > b[1] for a, b in pairwise(found))
+
+
+def test_g3_ssim_is_below_at_every_risk_that_both_have() -> None:
+    for k in ("2", "3", "4", "5"):
+        mean, low, high = apart(k, "ssim")
+        assert high < 0
+        assert said((mean, high, low), 3) in PAGE
+    assert all(row["ahead"] == "" for row in kept_rows(KEPT, "ahead") if row["k"] in ("10", "20"))
+    few = [at(SAME, k, "named") for k in ("10", "20")]
+    assert max(mean for mean, _, _ in few) < at(PRIVATE, "100", "named")[0]
+    assert f"For k = 10 and 20 there is nothing to compare: {percent(few[0])} and {percent(few[1])}" in PAGE
+
+
+def test_g4_gender_is_slightly_below_for_some() -> None:
+    first = "{} points below ({} to {}) where k = 3"
+    for k, told in (("3", first), ("4", "{} ({} to {}) where 4"), ("5", "{} ({} to {}) where 5")):
+        mean, low, high = apart(k, "gender")
+        assert -0.03 < low < high < 0
+        assert told.format(*(f"{-100 * one:.1f}" for one in (mean, high, low))) in PAGE
+    mean, low, high = (f"{100 * one:.1f}".replace("-", "−") for one in apart("2", "gender"))
+    assert apart("2", "gender")[1] < 0 < apart("2", "gender")[2]
+    assert f"({mean} above, {low} to {high})" in PAGE
+
+
+def test_g5_gender_is_not_below_that_of_photos() -> None:
+    found = [at(PRIVATE, x, "gender") for x in epsilons()]
+    plain = at("none", "", "gender")
+    least, most = (f"{100 * end(found)[0]:.1f}" for end in (min, max))
+    assert f"{least} to {most} % at every ε, where photos as they are have {percent(plain)}" in PAGE
+    assert all(mean > plain[0] for mean, _, _ in found)
+    assert min(low for _, low, _ in found) < plain[2]

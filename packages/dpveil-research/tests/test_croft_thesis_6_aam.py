@@ -7,19 +7,30 @@ from functools import cache
 import cv2
 import numpy as np
 import pytest
+from kept_tables import kept_rows
 
 from dpveil.assets import Card
 from dpveil.assets.store import default_path
 from dpveil.codecs import AAM, GAN, load
 from dpveil.noise.bits import SeededBits
-from dpveil_research.croft_2022_faces.plan import PRIVATE, SAME
-from dpveil_research.croft_thesis_6.scene import GREY
-from dpveil_research.croft_thesis_6_aam.claims import claims
-from dpveil_research.croft_thesis_6_aam.measure import DECODED, PHOTOS, Attacked, Point
-from dpveil_research.croft_thesis_6_aam.plan import ALONE, GENERATOR, INSIDE, LOOKS, Plan
-from dpveil_research.croft_thesis_6_aam.run import tables
-from dpveil_research.croft_thesis_6_aam.scene import Scene
-from dpveil_research.ksame.faces import People
+from dpveil_research.croft_2022_faces import PRIVATE, SAME
+from dpveil_research.croft_thesis_6 import GREY
+from dpveil_research.croft_thesis_6_aam import (
+    ALONE,
+    DECODED,
+    GENERATOR,
+    INSIDE,
+    LOOKS,
+    PHOTOS,
+    PLAN,
+    Attacked,
+    Plan,
+    Point,
+    Scene,
+    claims,
+    tables,
+)
+from dpveil_research.ksame_data import People
 from dpveil_train.aam import train_aam
 
 SIDE, COUNT = 16, 6
@@ -134,3 +145,14 @@ def test_claims_are_differences_of_the_strongest_attackers() -> None:
 def test_tables_and_a_figure_of_each_set_come_out() -> None:
     made = tables({"A&T": points()})
     assert set(made) == {"results.csv", "verdicts.csv", "figure-6-7-at.png"}
+
+
+def test_the_kept_table_is_that_of_the_plan() -> None:
+    kept = kept_rows("croft-thesis-6-aam")
+    for name in {one.name for one in PLAN.sets}:
+        own = [(row["look"], row["method"], row["x"]) for row in kept if row["dataset"] == name]
+        settings = [(PRIVATE, str(x)) for x in PLAN.epsilons] + [(SAME, str(k)) for k in PLAN.groups]
+        wanted = {(look, *one) for look in LOOKS for one in [*settings, (DECODED, "")]}
+        assert set(own) == wanted | {(PHOTOS, "", "")}
+        assert len(own) == len(set(own))
+    assert {row["people"] for row in kept} == {"40", "60"}

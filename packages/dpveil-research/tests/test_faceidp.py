@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from kept_tables import read
 from made_codes import LENGTH, codecs, crops, embed
 from scipy.stats import laplace
 
 from dpveil.errors import UsageError
-from dpveil.faces.embedding import CHIP
 from dpveil.mechanisms.latent import BoxLaplace
 from dpveil.noise.bits import SeededBits
-from dpveil_research import faceidp
-from dpveil_research.__main__ import main
-from dpveil_research.experiments import ON_DATA
-from dpveil_research.faceidp_figures import FIGURES, farther
-from dpveil_research.faceidp_sound import GAUSSIAN, LAPLACE, curves, decoded, mechanism_at
-from dpveil_research.faces import closest_pairs, read_faces
+from dpveil_research import faceidp, faceidp_faces
+from dpveil_research.__main__ import ON_DATA, main
+from dpveil_research.faceidp import (
+    FIGURES,
+    GAUSSIAN,
+    LAPLACE,
+    ORIGINAL,
+    farther,
+)
+from dpveil_research.faceidp_faces import CLOSEST, SERIES, UTILITIES, files, pairs
+from dpveil_research.faces import closest_pairs
 from dpveil_research.plots import draw
-from dpveil_research.published_faceidp import ALLOCATIONS, OPTIMAL, Pair, alpha_of, edges, release
+from dpveil_research.published_faceidp import (
+    ALLOCATIONS,
+    OPTIMAL,
+    STANDARD,
+    Pair,
+    release,
+)
 
-ONE = np.ones(4)
 PAIR = Pair(
     move=np.array([0.5, -3.0, 2.0, 9.0]),
     low=np.array([-1.0, -2.0, -4.0, -2.0]),
@@ -51,18 +60,6 @@ def test_an_allocation_has_its_utility_and_budget(allocation):
     assert PAIR.budget(four) == pytest.approx(PAIR.budget(scales) / 2)
 
 
-def test_the_order_of_the_allocations_follows_from_algebra():
-    """The three curves of figure 13 cannot cross, whatever the faces are."""
-    random = np.random.default_rng(2)
-    for _ in range(200):
-        move, high, energy = random.normal(size=9), random.uniform(0.1, 2, 9), random.uniform(0.1, 5, 9)
-        pair = Pair(move, -high[::-1], high, 0.5, energy)
-        if pair.outside().any():
-            standard, partial, optimal = (pair.budget(pair.scales(name, 7.0)) for name in ALLOCATIONS)
-            assert standard >= partial * (1 - 1e-12)
-            assert partial >= optimal * (1 - 1e-12)
-
-
 def test_theorem_7_1_spends_least_among_those_with_the_same_noisy_coordinates():
     random = np.random.default_rng(1)
     best = PAIR.budget(PAIR.scales(OPTIMAL, 13.0))
@@ -83,19 +80,6 @@ def test_the_whole_epsilon_is_the_log_ratio_of_the_printed_bounds(allocation):
             stays = min(stays, laplace.cdf(high / b) - laplace.cdf(low / b))
             comes *= laplace.cdf((0.5 * high - move) / b) - laplace.cdf((0.5 * low - move) / b)
     assert PAIR.budget(scales) + PAIR.excess(scales) == pytest.approx(math.log(stays / comes))
-
-
-def test_edges_and_alpha_of_a_recogniser_that_measures_in_a_straight_line():
-    reach = np.array([1.0, 2.0, 3.0, 30.0])
-
-    def distance(moves):
-        return 0.6 * np.linalg.norm(moves / reach, axis=1)
-
-    low, high = edges(distance, 4 * ONE, 0.6)
-    assert high.tolist() == pytest.approx([1, 2, 3, 8])  # the last one is looked for within two sides
-    assert low.tolist() == (-high).tolist()
-    found = alpha_of(distance, -reach, reach, 0.6, SeededBits(1))
-    assert found == pytest.approx(0.5)  # the corner of a box of four coordinates lies twice as far
 
 
 def test_a_release_has_the_utility_that_was_asked_for():
@@ -204,33 +188,6 @@ def test_little_noise_leaves_a_face_itself_and_much_does_not(tables):
     assert facts["coordinates outside of the edges"] <= facts["coordinates outside of α times the edges"]
 
 
-def test_differences_of_originals_fall_and_noise_adds_to_them(tables):
-    for sweep in ("codes", "embeddings"):
-        found = {s: [] for s in (faceidp.ORIGINAL, *ALLOCATIONS)}
-        for row in tables["differences"]:
-            if row["sweep"] == sweep:
-                found[row["series"]].append(float(row["difference"]))
-        original = found[faceidp.ORIGINAL]
-        assert original == sorted(original, reverse=True)
-        assert len({len(values) for values in found.values()}) == 1
-        assert all(sum(found[series]) > sum(original) for series in ALLOCATIONS)
-
-
-def test_sound_mechanisms_are_found_by_their_utility():
-    codec, faces = codecs()["dictionary"], crops(12, 2, seed=5)
-    over, _ = curves(codec, codec.encode(faces.crops), faces.people, 1)
-    for series in (LAPLACE, GAUSSIAN):
-        tried = [float(row["x"]) for row in over if row["series"] == series]
-        assert tried[0] > tried[3]
-        wanted = (tried[0] + tried[3]) / 2
-        found = mechanism_at(over, series, wanted)
-        shown = decoded(codec, faces.crops[0], found, 5, SeededBits(1))
-        assert shown.shape == (5, 12, 12, 3)
-        assert len({picture.tobytes() for picture in shown}) > 1
-        budget = float(getattr(found, "epsilon", None) or found.rho)
-        assert 1 < budget < 1e7
-
-
 def test_pairs_are_closest_first_and_everybody_is_in_one_at_most():
     points = np.array([[0.0], [0.1], [0.12], [5.0], [5.3], [9.0]])
     assert closest_pairs(points, ["a", "a", "b", "c", "d", "e"], 2) == [(1, 2), (3, 4)]
@@ -244,31 +201,36 @@ def test_data_that_is_not_there_is_refused(name, tmp_path, capsys):
     assert "--data" in capsys.readouterr().err
 
 
-@pytest.fixture
-def lfw(shared):
-    """The folder of data sets, where the photos of LFW are among them."""
-    if find_spec("dlib") is None:
-        pytest.skip("needs pip install 'dpveil[faces]'")
-    if not (shared / "lfw10_128").is_dir():
-        pytest.skip("needs ../shared/data/lfw10_128, which is not part of the project")
-    return shared
+# Figures 5 and 7
+
+PARTS = {"eye of A": (0, (2, 2), 4), "mouth of B": (1, (7, 4), 4)}
 
 
-def test_codecs_are_trained_on_other_people_than_are_looked_at(lfw):
-    known, others = (read_faces(lfw, CHIP, 3, half=half, each=1) for half in (0, 1))
-    assert known.crops.shape == (3, 150, 150, 3)
-    assert len({*known.people, *others.people}) == 6
+@pytest.fixture(scope="module")
+def shown() -> dict[str, bytes]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(faceidp_faces, "PARTS", PARTS)
+        return files(codecs()["dictionary"], crops(12, 1, seed=5).crops, embed)
 
 
-@pytest.mark.slow
-def test_real_faces_go_all_the_way(lfw, tmp_path, monkeypatch, capsys):
-    """A dictionary of three atoms of 20 photos, and one pair: every file is written."""
-    small = {"TRAINING": 20, "ATOMS": 3, "PEOPLE": 4, "EACH": 1, "LOOKED_AT": ("13",), "DRAWS": 1}
-    for name, value in small.items():
-        monkeypatch.setattr(faceidp, name, value)
-    assert main(["faceidp", "--data", str(lfw), "--out", str(tmp_path), "--count", "1"]) == 0
-    tables = {"pairs", "budgets", "utilities", "recognised", "differences"}
-    names = {f"{name}.csv" for name in tables} | {f"{figure.name}.png" for figure in FIGURES}
-    names |= {"provenance.json"}
-    assert {path.name for path in (tmp_path / "faceidp").iterdir()} == names
-    assert capsys.readouterr().out.count("wrote ") == len(names)
+def test_both_faces_of_both_pairs_are_shown_at_every_setting(shown: dict[str, bytes]) -> None:
+    table = read(shown["faces.csv"])
+    settings = [(row["face"], row["series"], row["utility"]) for row in table]
+    once = {(face, series, utility) for face in "AB" for series in SERIES for utility in UTILITIES}
+    assert len(settings) == 2 * len(once)
+    assert set(settings) == once
+    for row in table:
+        assert (row["series"] == ORIGINAL) == (row["epsilon"] == "")
+        if row["series"] == ORIGINAL:
+            assert row["squared_error"] == "0"
+            assert (float(row["distance_from_a"]) == 0) == (row["face"] == "A")
+        elif row["series"] == STANDARD:
+            assert float(row["squared_error"]) > 1
+
+
+def test_figures_are_pictures(shown: dict[str, bytes]) -> None:
+    assert all(shown[f"figure-{number}.png"].startswith(b"\x89PNG") for number in (5, 7))
+
+
+def test_the_closest_pair_and_one_as_far_apart_as_those_of_lfw() -> None:
+    assert pairs(np.array([[0.0], [0.1], [0.61], [3.0]])) == {CLOSEST: [0, 1], "0.51 apart": [1, 2]}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import tarfile
-from fractions import Fraction
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -13,26 +11,32 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kept_tables import kept_row, kept_rows, page, read
 from PIL import Image
 
 from dpveil.assets import Card
 from dpveil.codecs import PCA
 from dpveil.core.region import Box
-from dpveil.errors import UsageError
 from dpveil.faces.geometry import Frame
 from dpveil.mechanisms.ksame import KSamePixel
 from dpveil.mechanisms.latent import BoxLaplace, CroftMetric
 from dpveil.noise.bits import SeededBits
-from dpveil_research.__main__ import main
+from dpveil_research import ksame_data as faces
+from dpveil_research.__main__ import ON_DATA, main
 from dpveil_research.data import Dataset
-from dpveil_research.experiments import ON_DATA
-from dpveil_research.ksame import Plan, faces, make
-from dpveil_research.ksame.background import _less_the_others, _levels
-from dpveil_research.ksame.bound import best_success, losses, scaled
-from dpveil_research.ksame.one import Scene, by_likelihood
-from dpveil_research.ksame.plan import Set
-from dpveil_research.ksame.rows import OTHER_BEST
-from dpveil_research.ksame.two import galleries
+from dpveil_research.ksame import (
+    Plan,
+    Scene,
+    _less_the_others,
+    _levels,
+    best_success,
+    by_likelihood,
+    galleries,
+    losses,
+    make,
+    scaled,
+)
+from dpveil_research.ksame_data import OTHER_BEST, PLAN, Set
 from dpveil_train import train_pca
 
 CARD = Card("pca", data="made faces", terms="none", seed=1)
@@ -236,59 +240,200 @@ def test_the_comparison_runs_on_a_tiny_tree(tmp_path: Path, capsys: pytest.Captu
     out = tmp_path / "out" / "croft-2022-ksame"
     questions = ("one-release", "two-releases", "background", "trade-off")
     plots = {f"{question}-{one.name}.png" for question, one in product(questions, TINY.sets)}
-    assert {path.name for path in out.iterdir()} == plots | {"results.csv", "provenance.json"}
+    assert {path.name for path in out.iterdir()} == plots | {"results.csv"}
     for plot in plots:
         with Image.open(out / plot) as opened:
             assert opened.width > 500
-    rows = list(csv.DictReader(io.StringIO((out / "results.csv").read_text(encoding="utf-8"))))
-    assert {row["dataset"] for row in rows} == {"colour"}
-    for row in rows:
+    made = read((out / "results.csv").read_bytes())
+    assert {row["dataset"] for row in made} == {"colour"}
+    for row in made:
         assert 0 <= float(row["rate_low"]) <= float(row["rate"]) <= float(row["rate_high"]) <= 1
     places = [
         tuple(row[n] for n in ("dataset", "question", "method", "x", "releases", "known", "attack"))
-        for row in rows
+        for row in made
     ]
     assert len(places) == len(set(places))
-    one = [row for row in rows if row["question"] == "one release" and row["method"].startswith("k-same")]
+    one = [row for row in made if row["question"] == "one release" and row["method"].startswith("k-same")]
     assert {row["method"] for row in one} == {"k-same-pixel", "k-same-m", "k-same-furthest"}
     assert all(float(row["rate"]) <= float(row["limit"]) for row in one)
-    clean = [row for row in rows if row["method"] == "no codec" and row["attack"] == OTHER_BEST]
+    clean = [row for row in made if row["method"] == "no codec" and row["attack"] == OTHER_BEST]
     assert float(clean[0]["rate"]) > 0.5
     assert "colour: k = 3" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("made")
-def test_fewer_people_and_missing_data(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="holds nobody with 3 photos"):
-        make(tmp_path, None, plan=TINY)
-    tree(tmp_path, people=5, photos=3)
-    for one in SETS:
-        found = faces.read_people(one, tmp_path, 2, 3)
-        assert found.people == ("p0", "p1", "p3")
-        assert found.crops.shape == (3, 2, 64, 64, 3)
-    (tmp_path / "utkface_128" / "utkface-000.tar").unlink()
-    with pytest.raises(UsageError, match="holds no faces"):
-        make(tmp_path, None, plan=TINY)
+# The page
+
+ROWS = kept_rows("croft-2022-ksame")
+NAMES = ("LFW", "AT&T")
+OTHER, VERY, LIKELY = "strongest, other photos", "strongest, very photos", "likelihood, very photos"
+PRIVATE, SAME = "croft-metric", "k-same-m"
 
 
-@pytest.mark.usefixtures("made")
-def test_two_people_are_enough(tmp_path: Path) -> None:
-    """Groups larger than the set are left out, and so are plots' curves."""
-    rows = list(csv.DictReader(make(tree(tmp_path), 2, plan=TINY)["results.csv"].decode().splitlines()))
-    assert {row["x"] for row in rows if row["method"] == "k-same-m"} == {"2"}
-    assert not any(row["attack"].startswith("striking off") for row in rows)
+def found(**wanted: str) -> dict[str, str]:
+    """Return the one row that has these values."""
+    return kept_row("croft-2022-ksame", **wanted)
 
 
-def test_each_picture_is_embedded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-    monkeypatch.setattr(faces, "embedder", lambda: lambda crops: calls.append(1) or chips(crops))
-    embed = faces.embedding()
-    crops = np.stack([portrait(0, 0, 128), portrait(1, 0, 128), portrait(0, 0, 128)])
-    assert np.array_equal(embed(crops)[0], embed(crops)[2])
-    assert len(calls) == 2
+def rate(dataset: str, method: str, x: str, attack: str, *, column: str = "rate", **more: str) -> float:
+    where = {"question": "one release", "releases": "1"} | more
+    return float(found(dataset=dataset, method=method, x=x, attack=attack, **where)[column])
 
 
-def test_every_budget_and_group_is_a_number() -> None:
-    plan = Plan()
-    assert all(Fraction(epsilon) > 0 for epsilon in (*plan.epsilons, *plan.seen, *plan.learned))
-    assert set(plan.learned) <= set(plan.seen)
+def rounded(*values: float) -> list[float]:
+    return [round(value + 1e-9, 2) for value in values]
+
+
+def two(dataset: str, method: str, x: str, attack: str, releases: int = 2) -> float:
+    return rate(dataset, method, x, attack, question="two releases", releases=str(releases))
+
+
+def test_the_table_is_that_of_the_plan() -> None:
+    assert f"{len(ROWS)} rows" in page("reproduction-ksame")
+    assert {row["people"] for row in ROWS if row["question"] == "one release"} == {"100", "40"}
+    for dataset in NAMES:
+        here = [row for row in ROWS if row["dataset"] == dataset]
+        for method in (PRIVATE, "box-laplace"):
+            xs = {r["x"] for r in here if r["method"] == method and r["attack"] == LIKELY}
+            assert set(PLAN.epsilons) <= xs
+        xs = {row["x"] for row in here if row["method"] == SAME and row["question"] == "one release"}
+        assert xs == {str(k) for k in PLAN.groups if k <= (100 if dataset == "LFW" else 40)}
+    assert all(float(r["rate_low"]) <= float(r["rate"]) <= float(r["rate_high"]) for r in ROWS)
+
+
+def test_k1_the_risk_falls_with_privacy() -> None:
+    values = [rate("LFW", PRIVATE, x, OTHER) for x in ("10000", "1000", "30")]
+    assert rounded(*values) == [0.4, 0.2, 0.02]
+    assert rounded(*(rate("LFW", SAME, x, OTHER) for x in ("2", "5", "10"))) == [0.2, 0.06, 0.02]
+    for dataset in NAMES:
+        very = [rate(dataset, PRIVATE, x, LIKELY) for x in ("50", "100", "200", "300", "500", "1000")]
+        assert very == sorted(very)
+
+
+def test_k2_the_papers_budgets_protect_from_recognisers_up_to_300() -> None:
+    assert rounded(*(rate("LFW", PRIVATE, x, OTHER) for x in ("300", "1000"))) == [0.04, 0.2]
+    assert rate("LFW", PRIVATE, "300", OTHER, column="rate_low") <= 0.01
+    assert rate("LFW", PRIVATE, "1000", OTHER, column="rate_low") > 0.1
+    assert rate("AT&T", PRIVATE, "1000", OTHER) == 0.6
+    very = [rate("LFW", PRIVATE, x, LIKELY) for x in ("100", "300", "1000")]
+    assert rounded(*very) == [0.08, 0.56, 1.0]
+    for dataset in NAMES:
+        assert rate(dataset, PRIVATE, "100", LIKELY, column="limit") > 0.99
+        assert rate(dataset, PRIVATE, "30", LIKELY, column="limit") < 0.3
+    assert all(rate("LFW", PRIVATE, x, LIKELY, column="ssim") < 0.12 for x in ("10", "20", "30", "100"))
+
+
+def test_k3_one_release_of_k_same_keeps_one_in_k() -> None:
+    rows = [r for r in ROWS if r["method"].startswith("k-same") and r["question"] == "one release"]
+    assert {row["method"] for row in rows} == {"k-same-pixel", SAME, "k-same-furthest"}
+    for row in rows:
+        assert float(row["rate"]) <= 1 / int(row["x"])
+        assert float(row["limit"]) == pytest.approx(1 / int(row["x"]), abs=1e-5)
+
+
+def test_k4_two_releases_of_k_same_exceed_one_in_k() -> None:
+    told, near = "knows the groups", "nearest k, very photos"
+    assert rounded(*(two("LFW", SAME, k, told) for k in ("2", "5", "10"))) == [0.88, 0.74, 0.49]
+    assert rounded(*(two("LFW", SAME, k, near) for k in ("2", "3", "5"))) == [0.86, 0.56, 0.23]
+    assert rounded(*(two("LFW", SAME, "5", "embedding", r) for r in (1, 2))) == [0.04, 0.04]
+    for dataset in NAMES:
+        for k in ("2", "3", "4", "5", "10"):
+            row = found(dataset=dataset, question="two releases", method=SAME, x=k, releases="2", attack=told)
+            assert float(row["rate_low"]) > 1 / int(k)
+            assert two(dataset, SAME, k, told, 1) <= 1 / int(k)
+
+
+def test_k5_two_releases_keep_the_promise() -> None:
+    private = [r for r in ROWS if r["method"] in (PRIVATE, "box-laplace") and r["limit"]]
+    assert len(private) > 100
+    assert all(float(row["rate"]) <= float(row["limit"]) for row in private)
+    budgets = ("100", "200", "300")
+    gaps = [rounded(rate("LFW", PRIVATE, x, LIKELY), two("LFW", PRIVATE, x, LIKELY)) for x in budgets]
+    assert gaps == [[0.08, 0.15], [0.29, 0.53], [0.56, 0.85]]
+    for dataset in NAMES:
+        for x in PLAN.learned:
+            one, other = (
+                found(
+                    dataset=dataset,
+                    question="two releases",
+                    method=PRIVATE,
+                    x=x,
+                    releases=r,
+                    attack="embedding",
+                )
+                for r in "12"
+            )
+            assert float(one["rate_low"]) <= float(other["rate_high"])
+            assert float(other["rate_low"]) <= float(one["rate_high"])
+        assert two(dataset, PRIVATE, "50", LIKELY) - rate(dataset, PRIVATE, "50", LIKELY) < 0.02
+
+
+def test_k6_parrots_gain_at_large_budgets_only() -> None:
+    pairs = {
+        dataset: [
+            rounded(rate(dataset, PRIVATE, x, "embedding, parrot"), rate(dataset, PRIVATE, x, "embedding"))
+            for x in ("10000", "3000", "1000")
+        ]
+        for dataset in NAMES
+    }
+    assert pairs["LFW"] == [[0.4, 0.27], [0.21, 0.21], [0.06, 0.04]]
+    assert pairs["AT&T"] == [[0.88, 0.45], [0.7, 0.33], [0.08, 0.18]]
+    for dataset in NAMES:
+        for x in ("300", "1000", "3000", "10000"):
+            plain = rate(dataset, PRIVATE, x, "eigenfaces")
+            assert rate(dataset, PRIVATE, x, "eigenfaces, parrot") <= plain + 0.03
+
+
+def test_k7_k_same_resists_parrots() -> None:
+    parrots = [r for r in ROWS if r["method"].startswith("k-same") and "parrot" in r["attack"]]
+    assert len(parrots) > 50
+    assert all(float(row["rate"]) <= 1 / int(row["x"]) for row in parrots)
+
+
+def test_k8_subtracting_the_known_faces_undoes_k_same() -> None:
+    for dataset, share in zip(NAMES, (0.37, 0.85), strict=True):
+        for k in map(str, PLAN.subtracted):
+            more = {"question": "background", "known": str(int(k) - 1)}
+            assert rate(dataset, "k-same-pixel", k, "embedding, subtracting", **more) == 1
+            assert rate(dataset, SAME, k, "eigenfaces, subtracting", **more) == share
+            assert share == rate(dataset, "codec alone", "", "eigenfaces")
+
+
+def test_k9_candidates_that_are_struck_off() -> None:
+    def named(x: str, known: str, dataset: str = "LFW", column: str = "rate") -> float:
+        attack = f"striking off, {LIKELY}"
+        return rate(dataset, PRIVATE, x, attack, question="background", known=known, column=column)
+
+    budgets = PLAN.struck
+    assert rounded(*(named(x, "0") for x in budgets)) == [0.22, 0.28, 0.47, 0.88]
+    assert rounded(*(named(x, "3") for x in budgets)) == [0.53, 0.59, 0.75, 0.96]
+    for dataset in NAMES:
+        for x in budgets:
+            assert all(named(x, str(n), dataset) <= named(x, str(n), dataset, "limit") for n in range(4))
+    same = [
+        rate("LFW", SAME, "5", "striking off", question="background", known=str(n), column="rate")
+        for n in range(4)
+    ]
+    assert same == pytest.approx([1 / 5, 1 / 4, 1 / 3, 1 / 2], abs=1e-4)
+
+
+def test_k10_k_same_keeps_more_in_one_release() -> None:
+    assert rounded(rate("LFW", PRIVATE, "300", OTHER, column="ssim")) == [0.17]
+    assert rounded(rate("LFW", SAME, "10", OTHER, column="ssim")) == [0.48]
+    assert rounded(rate("LFW", SAME, "50", OTHER, column="ssim")) == [0.46]
+    for dataset in NAMES:
+        for x in PLAN.seen:
+            risk = rate(dataset, PRIVATE, x, OTHER)
+            kept = rate(dataset, PRIVATE, x, OTHER, column="ssim")
+            safer = [
+                row
+                for row in ROWS
+                if row["dataset"] == dataset and row["method"] == "k-same-pixel" and row["attack"] == OTHER
+                if float(row["rate"]) <= risk
+            ]
+            assert max(float(row["ssim"]) for row in safer) > kept
+
+
+def test_what_the_codec_alone_hides() -> None:
+    assert rate("LFW", "no codec", "", "embedding") == 1
+    assert rate("LFW", "codec alone", "", "embedding") == 0.3
+    assert rate("LFW", "codec alone", "", "embedding, parrot") == 0.42

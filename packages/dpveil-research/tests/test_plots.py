@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dpveil_research import plots
-from dpveil_research.faceidp_figures import farther
-from dpveil_research.plots import WIDTH, Figure, Line, Panel, draw, grid_of, widths
+from dpveil_research.faceidp import farther
+from dpveil_research.plots import WIDTH, Figure, Line, Panel, draw, widths
 
 ROWS = [
     {"sweep": sweep, "series": series, "x": x, "n": n, "ssim": y, "ssim_low": y, "ssim_high": y}
@@ -42,16 +42,6 @@ def test_a_caption_counts_the_rows_that_are_drawn_and_no_others(
     assert draw(figure(*panels), ROWS).startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("same", [False, True])
-def test_panels_of_one_scale_have_one_range_on_both_axes(monkeypatch: pytest.MonkeyPatch, same: bool) -> None:
-    made = []
-    monkeypatch.setattr(plots, "png", lambda canvas: made.append(canvas) or b"")
-    draw(figure(panel("one", "a"), panel("two", "a"), same=same), ROWS)
-    left, right = made[0].axes
-    assert (left.get_xlim() == right.get_xlim()) == same
-    assert (left.get_ylim() == right.get_ylim()) == same
-
-
 def test_curves_that_later_ones_cover_are_wider() -> None:
     low, high = [(1.0, 0.0), (2.0, 0.0), (3.0, 0.0)], [(1.0, 1.0), (2.0, 1.0), (3.0, 1.0)]
     near = [(x, 0.005) for x, _ in low]
@@ -61,12 +51,6 @@ def test_curves_that_later_ones_cover_are_wider() -> None:
     assert widths([low, near, low, high]) == [pytest.approx(w * WIDTH) for w in (2.4, 1.7, 1, 1)]
     assert widths([low, crossing, high]) == [WIDTH] * 3
     assert widths([]) == []
-
-
-def test_on_a_logarithmic_axis_curves_are_near_by_their_ratio() -> None:
-    curves = [[(1.0, 1e-6), (2.0, 1e-6)], [(1.0, 1e-5), (2.0, 1e-5)], [(1.0, 1.0), (2.0, 1.0)]]
-    assert widths(curves) == [pytest.approx(1.7 * WIDTH), WIDTH, WIDTH]
-    assert widths(curves, log=True) == [WIDTH] * 3
 
 
 def test_what_noise_adds_is_taken_from_the_same_coordinate() -> None:
@@ -82,12 +66,3 @@ def test_what_noise_adds_is_taken_from_the_same_coordinate() -> None:
         )
     ]
     assert [float(row["farther"]) for row in farther(rows)] == [0, 0, 0, 0.5, -1, 0.25]
-
-
-def test_pictures_of_a_grid_have_their_own_pixels() -> None:
-    canvas, grid = grid_of(2, 3, side=50, title="Title")
-    assert [len(line) for line in grid] == [3, 3]
-    for axes in canvas.axes:
-        box = axes.get_window_extent()
-        assert (box.width, box.height) == pytest.approx((50, 50))
-    assert grid[0][0].get_window_extent().y0 > grid[1][0].get_window_extent().y1

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
+from kept_tables import Row, kept_row, read
 
 from dpveil.attacks.iris import Code
 from dpveil.bench.data import load
 from dpveil_research import reilly_fan_eyes
 from dpveil_research.reilly_fan_eyes import FILLED, FILTERS, PUBLISHED, SNOWY, baselines, make
-from dpveil_research.reilly_fan_methods import SVD_OF_ONE
-
-ROOT = Path(__file__).parents[3]
-Row = dict[str, str]
+from dpveil_research.reilly_fan_risk import SVD_OF_ONE
 
 
-@cache
-def kept() -> tuple[Row, ...]:
-    path = ROOT / "reproduction" / "reilly-fan-2021-eyes" / "results.csv"
-    return tuple(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
-
-
-def row(method: str, x: str, kind: str = "as it is") -> Row:
-    (found,) = (one for one in kept() if (one["method"], one["x"], one["filter"]) == (method, x, kind))
-    return found
+def of(method: str, x: str, kind: str = "as it is") -> Row:
+    return kept_row("reilly-fan-2021-eyes", method=method, x=x, filter=kind)
 
 
 def value(method: str, x: str, measure: str = "passed", kind: str = "as it is") -> float:
-    return float(row(method, x, kind)[measure])
+    return float(of(method, x, kind)[measure])
 
 
 def test_the_kept_run_has_every_number_of_the_tables() -> None:
@@ -40,7 +28,7 @@ def test_the_kept_run_has_every_number_of_the_tables() -> None:
         for x, (pupils, gaze, passed) in numbers.items():
             for kind in FILTERS:
                 if kind != FILLED or method in SNOWY:
-                    found = row(method, x, kind)
+                    found = of(method, x, kind)
                     assert (found["releases"], found["eyes"]) == ("120", "40")
                     assert float(found["pupils_published"]) == pupils
                     assert found["gaze_published"] == ("" if gaze is None else str(gaze))
@@ -94,7 +82,7 @@ def test_it_is_made_at_small_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(reilly_fan_eyes, "METHODS", {name: reilly_fan_eyes.METHODS[name] for name in few})
     files = make(tmp_path, 4, lambda words: None)
     assert set(files) == {"crr.png", "results.csv"}
-    table = list(csv.DictReader(io.StringIO(files["results.csv"].decode())))
+    table = read(files["results.csv"])
     passed = {(one["method"], one["filter"]): float(one["passed"]) for one in table}
     assert passed["DP-SVD", "as it is"] >= 0.75
     assert passed["Snow", FILLED] >= 0.75 > passed["Snow", "as it is"]

@@ -1,24 +1,23 @@
 """Figure 5.3 of the thesis: tables of the UCI layouts, published scales, and runs on made-up records."""
 
-import csv
-import sys
+from __future__ import annotations
+
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
+from kept_tables import FOLDER, kept_row, kept_rows, read
 from scipy.stats import kstest
 
 from dpveil.errors import UsageError
 from dpveil.noise.bits import SeededBits
 from dpveil.numbers import PrivateGaussianNB
 from dpveil_research import naive_bayes as thesis
-from dpveil_research import naive_bayes_models as models
+from dpveil_research.naive_bayes import TABLES
 from dpveil_research.published_deviations import DRAWS, one_record, truncated, variable_scale
-from dpveil_research.uci import TABLES, Records
 
 SEED = 20261121
-KEPT = Path(__file__).parents[3] / "reproduction" / "naive-bayes"
 TINY = 1e-9
 """The highest probability with which a test of a law may fail by chance; seeded, so none does."""
 
@@ -46,30 +45,30 @@ def quick(monkeypatch):
 def test_a_run_writes_all_series_with_intervals(tmp_path, quick, capsys):
     files = thesis.make(made_up(tmp_path), 3, print, peer=Path("nowhere"))
     assert len(files) == len(capsys.readouterr().out.splitlines()) + 1 == 4
-    rows = list(csv.DictReader(files["naive-bayes.csv"].decode().splitlines()))
-    assert {row["sweep"] for row in rows} == {f"{t.name}, {s}" for t in TABLES for s in ("thesis", "ours")}
-    for row in rows:
-        low, mean, high = (float(row[f"accuracy{end}"]) for end in ("_low", "", "_high"))
-        assert low <= mean <= high
+    made = read(files["naive-bayes.csv"])
+    assert {row["sweep"] for row in made} == {f"{t.name}, {s}" for t in TABLES for s in ("thesis", "ours")}
+    for row in made:
+        low, middle, high = (float(row[f"accuracy{end}"]) for end in ("_low", "", "_high"))
+        assert low <= middle <= high
         assert row["repetitions"] == "3"
-    for name, series in (("thesis", models.THESIS), ("ours", models.OURS)):
-        assert {row["series"] for row in rows if row["sweep"] == f"Seeds, {name}"} == {
+    for name, series in (("thesis", thesis.THESIS), ("ours", thesis.OURS)):
+        assert {row["series"] for row in made if row["sweep"] == f"Seeds, {name}"} == {
             *series,
-            models.BASELINE,
+            thesis.BASELINE,
         }
-    assert models.RECORD in files["naive-bayes-differences.csv"].decode()
-    assert {name for name in files if name.endswith(".png")} == {path.name for path in KEPT.glob("*.png")}
+    assert thesis.RECORD in files["naive-bayes-differences.csv"].decode()
+    assert set(files) == {path.name for path in (FOLDER / "naive-bayes").iterdir()}
 
 
 def test_our_series_are_what_the_estimator_fits(tmp_path):
     records = TABLES[0].read(made_up(tmp_path))
     train, test = records.split(0, 1)
     seed = (7, 0, 0)
-    found = models.our_models(records, train, "30", seed)
-    for series, (mechanism, relation, floor) in models.OURS.items():
+    found = thesis.our_models(records, train, "30", seed)
+    for series, (mechanism, relation, floor) in thesis.OURS.items():
         if not mechanism or series not in found:
             continue
-        squared = series in (models.SQUARES, models.SNAPPED_SQUARES)
+        squared = series in (thesis.SQUARES, thesis.SNAPPED_SQUARES)
         fitted = PrivateGaussianNB(
             epsilon=30,
             bounds=(records.table.lower, records.table.upper),
@@ -88,24 +87,11 @@ def test_our_series_are_what_the_estimator_fits(tmp_path):
         )
 
 
-def test_splits_keep_80_percent_and_every_record():
-    records = Records(TABLES[0], np.zeros((1372, 4)), np.zeros(1372, np.int64), 1)
-    train, test = records.split(3, 1)
-    assert (len(train), len(test)) == (1097, 275)
-    assert sorted([*train, *test]) == list(range(1372))
-
-
 @pytest.mark.parametrize("text", ["1,2,x,4,0\n", "1,2,0\n"])
 def test_other_layouts_are_refused(tmp_path, text):
     (tmp_path / TABLES[0].file).write_text("a,b,c,d,class\n" + text)
     with pytest.raises(UsageError):
         TABLES[0].read(tmp_path)
-
-
-def test_a_peer_that_fails_is_told(tmp_path, quick):
-    records = TABLES[0].read(made_up(tmp_path))
-    with pytest.raises(UsageError, match="diffprivlib"):
-        thesis.run_peer(records, 1, Path(sys.executable))
 
 
 def test_shared_tables_have_the_sizes_that_the_thesis_says(shared):
@@ -160,3 +146,63 @@ def test_one_record_has_the_scale_of_the_mechanism_and_no_draw_is_negative():
     assert np.abs(wide - 1000).mean() == pytest.approx(float(exact), rel=0.15)
     for draw in DRAWS.values():
         assert (draw(np.zeros(100), np.ones(100), 0.1, SeededBits(1)) >= 0).all()
+
+
+# What docs/learning.md says
+
+RESULTS, DIFFERENCES = (kept_rows("naive-bayes", f"naive-bayes{end}") for end in ("", "-differences"))
+NAMES = ("Banknote", "Seeds", "Yeast")
+
+
+def signs(sweep, series):
+    """Return by ε whether a series is ahead of one record (1), behind it (-1), or undecided (0)."""
+    found = [row for row in DIFFERENCES if (row["sweep"], row["first"]) == (sweep, series)]
+    assert found
+    return {
+        float(row["x"]): (float(row["accuracy_low"]) > 0) - (float(row["accuracy_high"]) < 0) for row in found
+    }
+
+
+def mean(sweep, series, x):
+    return float(kept_row("naive-bayes", "naive-bayes", sweep=sweep, series=series, x=x)["accuracy"])
+
+
+def ahead(sweep, series, sign=1):
+    return [x for x, found in signs(sweep, series).items() if found == sign]
+
+
+def test_every_point_has_200_splits():
+    assert {row["repetitions"] for row in RESULTS} == {"200"}
+
+
+@pytest.mark.parametrize("table", ["Banknote", "Seeds"])
+def test_the_ranking_of_truncated_mechanisms_is_the_thesis_one_in_its_accounting(table):
+    assert len(ahead(f"{table}, thesis", thesis.VARIABLE)) >= 3
+    assert ahead(f"{table}, thesis", thesis.VARIABLE, -1) == []
+    assert len(ahead(f"{table}, thesis", thesis.DOUBLE, -1)) >= 3
+    assert ahead(f"{table}, thesis", thesis.DOUBLE) == []
+
+
+@pytest.mark.parametrize("table", ["Banknote", "Seeds"])
+def test_snapping_is_not_behind_everywhere_and_is_far_behind_with_next_to_no_floor(table):
+    assert len(ahead(f"{table}, thesis", thesis.SNAPPED)) >= 2
+    assert len(ahead(f"{table}, thesis", thesis.SNAPPED, -1)) >= 1
+    assert len(ahead(f"{table}, ours", thesis.SNAPPED)) >= 3
+    assert len(ahead(f"{table}, ours", thesis.SNAPPED, -1)) >= 1
+    assert (
+        mean("Seeds, thesis", thesis.SNAPPED, "100") - mean("Seeds, thesis", thesis.SNAPPED_TINY, "100")
+        > 0.15
+    )
+
+
+def test_one_record_is_ahead_of_the_double_scale_without_the_unsound_one():
+    for table in ("Banknote", "Seeds"):
+        assert ahead(f"{table}, ours", thesis.DOUBLE, -1)
+        assert ahead(f"{table}, ours", thesis.DOUBLE) == []
+
+
+@pytest.mark.parametrize("table", NAMES)
+def test_variances_are_ahead_of_deviations_from_where_anything_is_learned(table):
+    found = signs(f"{table}, ours", thesis.SQUARES)
+    assert all(found[x] == 1 for x in (1, 3.2, 10))
+    assert mean(f"{table}, ours", thesis.SQUARES, "3.2") > mean(f"{table}, ours", thesis.RECORD, "3.2") + 0.05

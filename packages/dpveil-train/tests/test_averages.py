@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from types import SimpleNamespace
 
 import cv2
@@ -58,14 +57,6 @@ def test_landmarks_are_moved_to_those_of_the_mesh():
         at = PLAIN.astype(int)
         assert after[at[:, 1], at[:, 0]].min() > 180
         assert before[at[:, 1], at[:, 0]].min() < 120  # they were somewhere else
-
-
-def test_landmarks_beyond_the_crop_do_no_harm():
-    wild = PLAIN.copy()
-    wild[0], wild[5] = (-9, 40), (200, 140)
-    crop = dots(PLAIN)
-    assert np.isfinite(Mesh.over(wild, SIDE).warped(crop, PLAIN)).all()
-    assert np.isfinite(Mesh.over(PLAIN, SIDE).warped(crop, wild)).all()
 
 
 def test_an_average_is_as_sharp_as_its_faces_and_lies_at_their_mean_shape():
@@ -127,25 +118,6 @@ def test_detail_is_given_back_and_no_face_is_seen_in_more_than_a_fifth_of_it():
     assert np.bincount(alike, minlength=10).max() < 256 / 5
     assert not np.array_equal(detailed, average(crops, shapes, SeededBits(3)))
     assert np.array_equal(detailed, average(crops, shapes, SeededBits(2)))
-
-
-def test_letters_of_one_face_leave_no_trace_in_the_detail():
-    """White lines, each one pixel high, of one of ten."""
-    shapes, crops = np.repeat(PLAIN[None], 10, axis=0), lines(10, seed=8)
-    crops[3, 40:56:2, 24:104] = 255
-    both = average(crops, shapes, SeededBits(2)), average(crops, shapes)
-    given = np.subtract(*(face[40:56, 24:104].mean(axis=2) for face in both))
-    assert abs((given[::2] - given[1::2]).mean()) < 6  # 22, if the one with letters is taken
-
-
-def test_few_faces_are_refused():
-    shapes = np.repeat(PLAIN[None], 10, axis=0)
-    crops = faces(10, seed=5, canvas=(SIDE, SIDE, 3))
-    for count in (0, 9):
-        with pytest.raises(InvalidParameter, match="too few"):
-            average(crops[:count], shapes[:count])
-    with pytest.raises(InvalidParameter, match="too few"):
-        average(crops, shapes[:9])
 
 
 # Who may contribute
@@ -246,18 +218,6 @@ def test_contributors_are_ten_different_people_of_one_cell(candidates):
     assert candidates.around(58, everyone) is None  # too few are turned that far
 
 
-def test_contributors_are_the_nearest_that_may(candidates):
-    cells = np.zeros(60, np.int64)
-    loose = Candidates(
-        candidates.crops, candidates.shapes, candidates.embeddings, cells, np.zeros(60), np.zeros(60)
-    )
-    allowed = np.arange(55)
-    members = loose.around(4, allowed)
-    turned = np.abs(loose.turns[allowed] - loose.turns[4]) < contributors.MOST_TURN_DIFFERENCE
-    away = np.linalg.norm(loose.features[allowed] - loose.features[4], axis=1)
-    assert members.tolist() == allowed[turned][np.argsort(away[turned], kind="stable")[:10]].tolist()
-
-
 def test_sets_use_nobody_often_share_little_and_take_cells_in_turn(candidates):
     cells = np.arange(60) % 2
     loose = Candidates(
@@ -278,30 +238,6 @@ def test_sets_use_nobody_often_share_little_and_take_cells_in_turn(candidates):
     assert np.array_equal(first, kept[0])
     unwanted = sum(1 for _ in Groups(loose, 3))
     assert unwanted <= 60  # refused sets are not counted, and do not come back
-
-
-def test_cells_of_a_kind_share_its_turn(candidates):
-    """Two cells of kind 0, and one of kind 1, which is half of all sets."""
-    cells = np.arange(60) % 3
-    loose = dataclasses.replace(candidates, cells=cells, separation=np.full(60, 1e-9))
-    kinds = np.array([0, 0, 1])[cells]
-    groups, kept = Groups(loose, 3, kinds), []
-    for members in groups:
-        groups.keep(members)
-        kept.append(int(cells[members[0]]))
-        if len(kept) == 4:
-            break
-    assert kept == [0, 2, 1, 2]
-
-
-def test_nobody_contributes_to_more_than_four(candidates, monkeypatch):
-    """Also where sets may share as many as they like."""
-    monkeypatch.setattr(contributors, "MOST_SHARED", 10)
-    cells, separation = np.zeros(60, np.int64), np.full(60, 1e-9)
-    groups = Groups(dataclasses.replace(candidates, cells=cells, separation=separation), 3)
-    for members in groups:
-        groups.keep(members)
-    assert groups.used.max() == contributors.MOST_USES
 
 
 def test_cuts_are_quantiles_of_pairs_of_a_group():

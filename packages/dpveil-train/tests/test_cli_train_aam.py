@@ -79,22 +79,6 @@ def test_a_model_its_card_and_what_was_left_out(album, tmp_path, capsys, monkeyp
     assert again.read_bytes() == out.read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("words", "part"),
-    [
-        (("aam",), "needs 68 landmarks of every crop; five say"),
-        (("pca", "--landmarks-68", "package"), "needs no landmarks"),
-        (("aam", "--landmarks-68", "none.dat"), "none.dat"),
-    ],
-)
-def test_landmarks_that_are_missing_or_not_needed(album, tmp_path, capsys, words, part):
-    assert train(words[0], album, "--out", tmp_path / "model.safetensors", *SMALL, *words[1:]) == 2
-    told = capsys.readouterr().err
-    assert part in told
-    assert told.count("\n") == 1
-    assert {path.name for path in tmp_path.iterdir()} == {"album"}
-
-
 @found
 def test_the_file_of_five_landmarks_is_refused():
     from dpveil.faces.geometry.landmarks import model_path
@@ -120,9 +104,3 @@ def test_landmarks_of_a_portrait_and_of_nothing():
     assert np.isnan(seen[1]).all()
     eyes = np.stack([seen[0, 42:48].mean(axis=0), seen[0, 36:42].mean(axis=0)])
     assert np.allclose(eyes, frame.pixels(np.array([[0.683, 0.305], [0.3025, 0.304]])), atol=2)
-
-
-@found
-def test_the_digest_tells_files_apart():
-    finder = landmarks.Finder("package")
-    assert len(finder.digest) == 64

@@ -135,7 +135,7 @@ def bearded(number):
     return {0: {"beard": 225}, 1: {}, 2: {"glasses": 225}, 3: {"beard": 119}}.get(number // 14, {})
 
 
-def test_a_model_groups_bearded_people_and_leaves_out_glasses(tmp_path, capsys):
+def test_a_model_groups_bearded_people_and_leaves_out_glasses(tmp_path):
     reads = made_nobody.model()
     reads = replace(reads, out=reads.out * 40, out_bias=reads.out_bias * 40)
     save(reads, tmp_path / "model.safetensors")
@@ -153,9 +153,6 @@ def test_a_model_groups_bearded_people_and_leaves_out_glasses(tmp_path, capsys):
     assert gallery.labels["gender"].tolist() == [0, 1, 0]
     assert gallery.card.settings["model"] == reads.digest
     assert gallery.card.metrics["candidates"] <= 42  # nobody who is not surely of a kind
-    capsys.readouterr()
-    assert run(["train", "attributes", str(path), "--out", str(out), "--model", str(out)]) == 2
-    assert "--model is not for attributes" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -189,22 +186,6 @@ def test_faces_that_look_like_a_contributor_are_not_kept(shard, tmp_path, capsys
     assert not (tmp_path / "f.safetensors").exists()
 
 
-@pytest.mark.slow
-def test_faces_that_are_nearer_to_contributors_than_strangers_are_not_kept(
-    shard, tmp_path, capsys, made_up, monkeypatch
-):
-    """The average of everybody: as near to each as their own size, 0.57, where strangers lie 0.6 apart."""
-    type(made_up).size = 0.05
-    far = np.full((1, 128), 0.2)
-    of_averages = [np.zeros((1, 128)), far]
-    found = iter([network for face in of_averages for network in (made_up, lambda chips, face=face: face)])
-    monkeypatch.setattr(galleries, "embedder", lambda: next(found))  # first for candidates
-    words = (shard, "--out", tmp_path / "f.safetensors", "--landmarks-68", "package", "--faces", 4)
-    assert train(*words) == 2
-    assert "fewer than two faces" in capsys.readouterr().err
-    assert train(*words) == 1
-
-
 def test_fewer_faces_than_asked_for_are_said(shard, tmp_path, capsys):
     assert train(shard, "--out", tmp_path / "f.safetensors", "--landmarks-68", "package", "--json") == 1
     said, told = capsys.readouterr()
@@ -218,32 +199,3 @@ def test_fewer_faces_than_asked_for_are_said(shard, tmp_path, capsys):
         ]
         == 10
     )
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ((), "--landmarks-68 is missing"),
-        (("--landmarks-68", "package", "--grey"), "--grey is not for gallery"),
-        (("--landmarks-68", "package", "--length", 7), "--length is not for gallery"),
-    ],
-)
-def test_wrong_calls_are_one_line(shard, tmp_path, capsys, words, said):
-    assert train(shard, "--out", tmp_path / "f.safetensors", *words) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert said in err
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_pictures_without_labels_are_refused(tmp_path, capsys):
-    Image.fromarray(faces(1, seed=1, canvas=(128, 128, 3))[0]).save(tmp_path / "face.png")
-    assert train(tmp_path / "face.png", "--out", tmp_path / "f.safetensors", "--landmarks-68", "package") == 4
-    assert "has no labels" in capsys.readouterr().err
-
-
-def test_a_model_that_is_missing_is_one_that_attributes_make(shard, tmp_path, capsys):
-    words = ("--landmarks-68", "package", "--model", tmp_path / "none.safetensors")
-    assert train(shard, "--out", tmp_path / "faces.safetensors", *words) == 4
-    assert "there is no model" in (told := capsys.readouterr().err)
-    assert "make one: dpveil train attributes" in told

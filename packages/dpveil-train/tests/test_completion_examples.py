@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from completion_made import PLAN, drawn, heads, layouts, trainer
+from completion_made import PLAN, drawn, heads, trainer
 from dpveil.faces.geometry.hair import Hair, features
 from dpveil.faces.geometry.layout import BACKGROUND, CLOTHES, HAIR, SKIN
-from dpveil_train.completion.hair import GROUPS, _varied, colours, grouped, hair_of, ratio, usable
-from dpveil_train.completion.scenes import STORED, Jitter, example_of, soft, style_of, usual_of
+from dpveil_train.completion.hair import GROUPS, colours, grouped, hair_of, ratio, usable
+from dpveil_train.completion.scenes import STORED, Jitter, example_of
 from dpveil_train.completion.trainer import Trainer
 
 
@@ -44,16 +44,6 @@ def test_an_example_tells_of_hair_and_skin_in_any_light_and_not_of_clothes_or_th
     changed = levels.clone()
     changed[..., 0, 2] *= 0.5
     assert ((example_of(changed, layout, oval) - example)[:, :3] < -0.1).any()
-
-
-def test_a_style_makes_a_layout_like_its_example_and_leaves_what_is_unknown() -> None:
-    shown = soft(layouts(8)[:, ::4, ::4])
-    usual = usual_of(shown)
-    made = style_of(shown, usual)
-    assert (
-        (made + usual_of(shown).mean((2, 3), keepdim=True)).argmax(1) == shown.argmax(1)
-    ).float().mean() > 0.9
-    assert not style_of(torch.zeros_like(shown), usual).any()
 
 
 def test_the_example_of_another_photo_is_turned_alike() -> None:
@@ -99,13 +89,6 @@ def test_photos_that_show_a_whole_head_may_be_examples() -> None:
     shown[4][shown[4] == HAIR] = SKIN
     frames[5, 100, 100, 3], turns[5, 0] = 128, 30
     assert usable(frames, shown, turns).tolist() == [True, False, False, False, False, True]
-
-
-def test_no_group_has_much_more_than_its_share_of_examples() -> None:
-    groups = np.array([0] * 5 + [1] * 5)
-    assert _varied(range(10), groups, 4) == [0, 1, 2, 5]
-    assert _varied(range(10), groups, 10) == list(range(10))
-    assert _varied([], groups, 4) == []
 
 
 def test_groups_are_of_layouts_that_are_alike_and_suit_the_faces_that_wear_them() -> None:

@@ -13,7 +13,7 @@ from PIL import Image
 from dpveil.assets import card_path
 from dpveil.cli import run
 from dpveil.codecs import TABLE, load
-from dpveil.errors import InvalidParameter, OutputError, UnknownName
+from dpveil.errors import InvalidParameter, OutputError
 from dpveil_train import (
     PASSES,
     TRAINERS,
@@ -80,8 +80,3 @@ def test_what_can_be_refused_is_refused_before_anything_is_read(kind, tmp_path):
     with pytest.raises(OutputError, match="exists already"):
         TRAIN[kind](order(kind, nothing, tmp_path / "mine.safetensors"))
     assert (tmp_path / "mine.safetensors").read_text() == "mine"
-
-
-def test_an_unknown_codec_is_named(album, tmp_path):
-    with pytest.raises(UnknownName, match="stylegan"):
-        CodecOrder(codec="stylegan", paths=album, out=tmp_path / "a.safetensors")

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
 from network_made import trainer
 
 from dpveil.assets import Card
-from dpveil.assets.engines import OnnxRuntime, OpenCV
 from dpveil_train.upconv import (
     FULL,
     TINY,
     Generator,
-    Identities,
     expression,
 )
 
@@ -71,15 +67,6 @@ def test_a_picture_is_a_function_of_identity_gender_and_expression() -> None:
             assert (generator(changed) - plain).abs().max() > 1e-4
 
 
-def test_mixtures_for_the_critic_are_of_two_people() -> None:
-    made = trainer("upconv")
-    rows = torch.eye(6)
-    mixed = made._mixed(rows)
-    assert torch.allclose(mixed.sum(dim=1), torch.ones(6))
-    assert (mixed >= 0).all()
-    assert ((mixed > 0).sum(dim=1) <= 2).all()
-
-
 def test_the_exported_codec_is_the_averaged_network() -> None:
     made = trainer("upconv", rate=1.0)
     for _ in range(4):
@@ -99,16 +86,6 @@ def test_the_exported_codec_is_the_averaged_network() -> None:
     assert codec.length == TINY.length
 
 
-def test_engines_agree_on_the_generator() -> None:
-    pytest.importorskip("onnxruntime", reason="needs onnxruntime")
-    made = trainer("upconv")
-    made.step()
-    codec = made.model(Card("upconv", "made by a test", "any", 0))
-    code = np.concatenate([codec.encode(made.faces.crops[:1])[0], [1.0, 1.0]])[None].astype(np.float32)
-    one, two = (engine(codec.decoder.contents, threads=1)(code)[0] for engine in (OnnxRuntime, OpenCV))
-    assert np.abs(one - two).max() < 1e-3
-
-
 def test_the_papers_sizes_are_those_of_its_network() -> None:
     """DeconvFaces: 512 for identity and each condition, 1024 behind, and kernels of 5 and 3."""
     with torch.device("meta"):
@@ -120,15 +97,6 @@ def test_the_papers_sizes_are_those_of_its_network() -> None:
     ]  # fmt: skip
     assert tuple(generator.hidden.weight.shape) == (1024, 3 * 512)
     assert generator.small == 4
-
-
-def test_fewer_people_than_numbers_of_an_embedding_are_known_all_the_same() -> None:
-    torch.manual_seed(0)
-    made = Identities(
-        replace(TINY, length=4), np.random.default_rng(0).normal(0, 2, (5, 6)).astype(np.float32)
-    )
-    assert made.rows.shape == (5, 4)
-    assert trainer("upconv", people=3).faces.gallery.shape == (3, 2)
 
 
 class Found:

@@ -4,32 +4,81 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from time import process_time
+from typing import Final
 
 from dpveil.errors import DPVeilError, UsageError
 from dpveil.io import make_folder, write_together
-from dpveil_research.experiments import COMPUTED, NAMES, ON_DATA
-from dpveil_research.provenance import FILE, provenance
+from dpveil_research import (
+    attributes,
+    croft_2022,
+    croft_2022_faces,
+    croft_pixels,
+    croft_thesis_5,
+    croft_thesis_6,
+    croft_thesis_6_aam,
+    errata_e1,
+    faceidp,
+    faceidp_faces,
+    gallery,
+    ksame,
+    li_clifton_2021,
+    naive_bayes,
+    reilly_fan_2021,
+    reilly_fan_eyes,
+    reilly_fan_risk,
+)
+from dpveil_research.grid import Grid, measure
+
+GRIDS: Final[dict[str, Grid]] = {module.GRID.name: module.GRID for module in (reilly_fan_2021, croft_2022)}
+"""Experiments of settings × photos of one data set, all run by `grid.measure`."""
+
+ON_DATA: Final[dict[str, Callable[[Path, int | None, Callable[[str], None]], dict[str, bytes]]]] = {
+    **{name: partial(measure, grid) for name, grid in GRIDS.items()},
+    "naive-bayes": naive_bayes.make,
+    "reilly-fan-2021-risk": reilly_fan_risk.make,
+    "reilly-fan-2021-eyes": reilly_fan_eyes.make,
+    "faceidp": faceidp.make,
+    "li-clifton-2021": li_clifton_2021.make,
+    "croft-2022-ksame": ksame.make,
+    "croft-2022-faces": croft_2022_faces.make,
+    "croft-thesis-6": croft_thesis_6.make,
+    "croft-thesis-6-aam": croft_thesis_6_aam.make,
+    "croft-thesis-6-pixels": partial(croft_pixels.make, croft_pixels.THESIS),
+    "croft-2022-risk": partial(croft_pixels.make, croft_pixels.PAPER),
+    "attributes": attributes.make,
+    "gallery": gallery.make,
+}
+"""Functions of (folder of data sets, count, progress callback) that return files by name.
+
+The count is of photos, pairs, people or splits; None is the experiment's own default.
+"""
+
+COMPUTED: Final[dict[str, Callable[[], dict[str, bytes]]]] = {
+    "croft-thesis-5": croft_thesis_5.make,
+    "errata-e1": errata_e1.make,
+    "faceidp-faces": faceidp_faces.make,
+}
+"""Experiments without data."""
+
+NAMES: Final = (*ON_DATA, *COMPUTED)
 
 
 def run(name: str, data: Path | None, out: Path, count: int | None = None) -> list[Path]:
     """Run an experiment, write its files to `out`/NAME, and return their paths.
 
-    Files that are there are replaced; one of them says how the others were made.
+    Files that are there are replaced.
 
     Raises `UsageError` if its data are missing, and `OutputError`.
     """
-    began = process_time()
     if name in COMPUTED:
         files = COMPUTED[name]()
     elif data is None:
         raise UsageError(f"{name} needs --data", hint="the folder that holds your copies of the data sets")
     else:
         files = ON_DATA[name](data, count, _say)
-    told = provenance(name, count, on_data=name not in COMPUTED, seconds=process_time() - began)
-    files = {**files, FILE: told}
     folder = out / name
     make_folder(folder)
     written = [(folder / file, content) for file, content in files.items()]

@@ -2,38 +2,262 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, product
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 
 from dpveil import obfuscate
-from dpveil.attacks import Identified, identify
+from dpveil.attacks import Identified, identify, parrot
 from dpveil.core.photo import Photo
+from dpveil.errors import RegionError, UsageError
 from dpveil.faces import Attributes, Gallery
 from dpveil.faces.attribute_model import VALUES, AttributeModel
 from dpveil.faces.embedding import embedder, of_crop
-from dpveil.faces.face_gallery import FaceGallery
+from dpveil.faces.face_gallery import NO_GLASSES, FaceGallery
+from dpveil.faces.geometry import Frame
+from dpveil.faces.geometry.align import of_points
 from dpveil.faces.geometry.spectacles import STYLES, with_glasses
+from dpveil.faces.portrait import centred
 from dpveil.io import read
+from dpveil.io.tar import SHARD
 from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
-from dpveil_research.attributes_attack import (
-    Held,
-    by_embedding,
-    by_law,
-    by_learning,
-    by_parrot,
-    by_telling,
-)
-from dpveil_research.attributes_data import FRAME, Crops, People, Say, read_labelled, read_people
-from dpveil_research.attributes_figures import draw_attributes
+from dpveil_research.data import levels
+from dpveil_research.faces import FACE, FOLDER, aligned
+from dpveil_research.plots import COLOURS, SOFT, canvas_of, label, legend, png
 from dpveil_research.results import Row, to_csv
+from dpveil_train.labelled import Labelled, labelled
+
+LABELLED: Final = "utkface_128"
+FRAME: Final = Frame(128)
+HELD_OUT: Final = 5
+"""The last one of so many UTKFace photos is used: those that training holds out."""
+
+Crops = UInt8[np.ndarray, "n 128 128 3"]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """The same number of crops of each person, people × photos, in the order of names; `paths` are the
+    files.
+    """
+
+    names: tuple[str, ...]
+    crops: UInt8[np.ndarray, "people photos 128 128 3"]
+    paths: tuple[tuple[Path, ...], ...]
+
+
+def read_people(data: Path, each: int, say: Say) -> People:
+    """Return the first `each` photos of each person. Raises `UsageError` if somebody has fewer.
+
+    A face without landmarks is cropped at the data set's usual position, so that nobody is left out.
+    """
+    folders = sorted((data / FOLDER).glob("*/"))
+    paths = tuple(tuple(sorted(folder.glob("*.jpg"))[:each]) for folder in folders)
+    if not folders or min(map(len, paths)) < each:
+        hint = "say with --data where your data sets are, and with --count how many to take of everybody"
+        raise UsageError(f"{data / FOLDER} has no {each} photos *.jpg of everybody", hint=hint)
+    crops = np.empty((len(paths), each, 128, 128, 3), np.uint8)
+    for row, own in zip(crops, paths, strict=True):
+        for place, path in enumerate(own):
+            row[place] = _crop(path)
+    say(f"{crops.shape[0]} people, {each} photos each")
+    return People(tuple(folder.name for folder in folders), crops, paths)
+
+
+def _crop(path: Path) -> UInt8[np.ndarray, "128 128 3"]:
+    image = levels(path)
+    try:
+        return aligned(image, FACE, FRAME)
+    except RegionError:
+        usual = np.array([[83.0, 57], [73, 57], [46, 57], [56, 57], [64, 76]])
+        return of_points(usual, FRAME.points()).crop(image, FRAME)
+
+
+def read_labelled(data: Path, say: Say) -> tuple[Crops, dict[str, Int64[np.ndarray, " n"]]]:
+    """Return the crops and labels that training holds out: the last fifth, in the order of files.
+
+    Raises `UsageError` if there are none.
+    """
+    shards = sorted((data / LABELLED).glob(f"*{SHARD}"))
+    found = [one for one in labelled(shards) if isinstance(one, Labelled)]
+    if not found:
+        hint = "say with --data where your data sets are"
+        raise UsageError(f"{data / LABELLED} holds no labelled photos", hint=hint)
+    kept = found[len(found) - len(found) // HELD_OUT :]
+    say(f"{len(kept)} labelled photos that were held out")
+    crops = np.stack([centred(one.photo, (128, 128, 3)) for one in kept])
+    return crops, {name: np.array([one.labels[name] for one in kept]) for name in kept[0].labels}
+
+
+SMOOTH: Final = 0.5
+"""Added to the counts of an attacker's observations, so that nothing has probability 0."""
+TIES: Final = 1e-12
+"""Relative difference up to which probabilities count as equal."""
+Answers = Mapping[str, Int64[np.ndarray, " n"]]
+Numbers = Int64[np.ndarray, " n"]
+Embeddings = Float64[np.ndarray, "n d"]
+Chances = Float64[np.ndarray, "people combinations"]
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """An attacker's knowledge of each person: `photos` of each, their embeddings and attribute readings.
+
+    `looks` are indices of values, people × photos for each attribute; `faces` embeds the whole gallery.
+    """
+
+    names: tuple[str, ...]
+    photos: int
+    embeddings: Embeddings
+    looks: Answers
+    faces: Embeddings
+
+    @property
+    def owners(self) -> list[str]:
+        """The person on every photo."""
+        return [name for name in self.names for _ in range(self.photos)]
+
+    def expected(self, kept: tuple[str, ...]) -> Chances:
+        """Return the probability of each combination of values for each person, with independent
+        attributes.
+        """
+        rows = []
+        for name in kept:
+            seen = self.looks[name].reshape(len(self.names), self.photos)
+            counts = np.stack([(seen == place).sum(axis=1) for place in range(len(VALUES[name]))], axis=1)
+            rows.append((counts + SMOOTH) / (counts + SMOOTH).sum(axis=1, keepdims=True))
+        places = list(product(*(range(row.shape[1]) for row in rows)))
+        found = [math.prod(row[:, place] for row, place in zip(rows, one, strict=True)) for one in places]
+        whole = np.ones(len(self.names))
+        return np.stack([whole * one for one in found], axis=1)
+
+
+def likelihoods(method: Attributes) -> Float64[np.ndarray, "combinations faces"]:
+    """Return the probability of every face for every combination of true values: of the gallery's own, and
+    then in each style of spectacles.
+    """
+    table, count = method.table, len(method.gallery.held)
+    laws = [np.array(one.matrix.weights, np.float64) / 2.0**64 for one in method.responses.values()]
+    shown = np.zeros((len(table), count * (1 + len(STYLES))))
+    for row, (answer, numbers) in enumerate(table.items()):
+        styles = method.styles(answer)
+        for style in styles:
+            shown[row, numbers + count * (style - NO_GLASSES)] = 1 / len(numbers) / len(styles)
+    drawn: Float64[np.ndarray, "combinations answers"] = np.ones((1, 1))
+    for law in laws:
+        drawn = np.asarray(np.kron(drawn, law))
+    return drawn @ shown
+
+
+def by_embedding(held: Held, shown: Numbers, people: list[str]) -> Identified:
+    """Return the attack by the nearest mean of unprotected photos."""
+    return identify(held.embeddings, held.owners, held.faces[shown], people)
+
+
+def by_parrot(held: Held, released: Numbers, shown: Numbers, people: list[str]) -> Identified:
+    """Return the attack by the nearest mean of released faces; `released` are draws × the attacker's
+    photos.
+    """
+    owners = held.owners * (len(released) // len(held.owners))
+    return identify(held.faces[released], owners, held.faces[shown], people)
+
+
+def by_learning(held: Held, released: Numbers, shown: Numbers, people: list[str]) -> Identified:
+    """Return the parrot attack that also learns how released faces of one person vary."""
+    owners = held.owners * (len(released) // len(held.owners))
+    return parrot(held.faces[released], owners, held.faces[shown], people)
+
+
+def by_law(held: Held, method: Attributes, shown: Numbers, people: list[str]) -> Identified:
+    """Return the maximum-likelihood attack that knows the gallery and the method."""
+    expected = held.expected(tuple(method.responses))
+    return likeliest(expected @ likelihoods(method)[:, shown], held.names, people)
+
+
+def by_telling(held: Held, kept: tuple[str, ...], looks: Answers, people: list[str]) -> Identified:
+    """Return the attack that sees no release but is told the attributes of the photo."""
+    sizes = [len(VALUES[name]) for name in kept]
+    places = np.zeros(len(people), np.int64)
+    for name, size in zip(kept, sizes, strict=True):
+        places = places * size + looks[name]
+    return likeliest(held.expected(kept)[:, places], held.names, people)
+
+
+def likeliest(
+    chances: Float64[np.ndarray, "people probes"], names: tuple[str, ...], people: list[str]
+) -> Identified:
+    """Return the success of naming the most probable person, or one of them at random on ties."""
+    best = chances >= chances.max(axis=0) * (1 - TIES)
+    own = np.array([names.index(name) for name in people])
+    right = best[own, np.arange(len(people))] / best.sum(axis=0)
+    return Identified(right, tuple(people), 1 / len(names))
+
+
+SHOWN: Final = {
+    "strongest": "strongest attacker, from the picture",
+    "told the attributes": "who is only told the attributes",
+}
+LINE: Final = 0.6
+"""Height of a line of a label, relative to the least distance between settings."""
+Rows = Sequence[Mapping[str, str]]
+
+
+def draw_attributes(rows: Rows, costs: Rows) -> bytes:
+    """Return the figure as PNG: re-identification at every setting, and probabilities against ε."""
+    canvas, (left, right) = canvas_of(2)
+    _attacks(left, rows)
+    _prices(right, costs)
+    return png(canvas)
+
+
+def _attacks(axes: Any, rows: Rows) -> None:
+    settings = list(dict.fromkeys(one["setting"] for one in rows if one["measure"] == "strongest"))
+    places = places_of(settings)
+    for number, (measure, who) in enumerate(SHOWN.items()):
+        found = {one["setting"]: one for one in rows if one["measure"] == measure}
+        mean, low, high = (
+            [100 * float(found[s][name]) for s in settings] for name in ("mean", "low", "high")
+        )
+        at = [place + 0.18 * (2 * number - 1) for place in places]
+        around = [
+            [m - a for m, a in zip(mean, low, strict=True)],
+            [b - m for m, b in zip(mean, high, strict=True)],
+        ]
+        axes.errorbar(mean, at, xerr=around, fmt="o", ms=4, capsize=2, color=COLOURS[number], label=who)
+    chance = 100 * float(next(one["chance"] for one in rows if one["measure"] == "strongest"))
+    axes.axvline(chance, color=SOFT, lw=1.2, ls=":", label="chance")
+    axes.set_yticks(places, [setting.replace(",", ",\n") for setting in settings], fontsize=7)
+    axes.invert_yaxis()
+    label(axes, "158 people of LFW", "of releases named rightly, %", "")
+    legend(axes)
+
+
+def places_of(settings: Sequence[str]) -> list[float]:
+    """Return the heights of the settings' labels, one line for each attribute, so that none overlap."""
+    ends = list(accumulate(max(1.0, LINE * (1 + setting.count(","))) for setting in settings))
+    starts = [0.0, *ends[:-1]]
+    return [(start + end) / 2 for start, end in zip(starts, ends, strict=True)]
+
+
+def _prices(axes: Any, costs: Rows) -> None:
+    for number, size in enumerate(sorted({int(one["values"]) for one in costs})):
+        points = {float(one["epsilon"]): float(one["kept"]) for one in costs if int(one["values"]) == size}
+        names = ", ".join(dict.fromkeys(one["attribute"] for one in costs if int(one["values"]) == size))
+        drawn = [100 * p for p in points.values()]
+        axes.plot(list(points), drawn, "o-", ms=3.2, color=COLOURS[number], label=f"{size} values ({names})")
+    label(axes, "What a budget buys", "ε of the attribute", "what was read is drawn, %")
+    legend(axes)
+
 
 EACH: Final = 10
 """Photos of each person; the attacker holds the first half, the others are released."""

@@ -27,9 +27,8 @@ from dpveil.bench.settings import Setting
 from dpveil.errors import UsageError
 from dpveil.mechanisms.pixel import DPPix, MSEExponential, SSIMExponential
 from dpveil.mechanisms.pixel.base import PixelMethod
-from dpveil_research.intervals import clustered_mean, clustered_share
 from dpveil_research.plots import Figure, Line, Panel, draw
-from dpveil_research.results import Row, estimate, to_csv
+from dpveil_research.results import Row, clustered_mean, clustered_share, estimate, to_csv
 
 SEED: Final = 618
 PLAIN, BLURRED = "as it is", "blurred"

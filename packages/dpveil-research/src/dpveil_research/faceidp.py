@@ -8,23 +8,163 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Bool, Float64, UInt8
 
+from dpveil.accounting.zcdp import zcdp_epsilon
 from dpveil.codecs import Dictionary
 from dpveil.faces.embedding import CHIP, SAME, embedder
-from dpveil.mechanisms.latent import LatentMechanism
-from dpveil.noise.bits import SeededBits, normals
-from dpveil_research.faceidp_figures import FIGURES, farther
-from dpveil_research.faceidp_sound import OVER, RECOGNISED, UNDER, curves, decoded, mechanism_at
+from dpveil.mechanisms.latent import BoxGaussian, BoxLaplace, BoxTruncatedLaplace, LatentMechanism
+from dpveil.noise.bits import BitSource, SeededBits, normals
 from dpveil_research.faces import Crops, Faces, closest_pairs, read_faces, trained
-from dpveil_research.intervals import clustered_mean, clustered_share
-from dpveil_research.plots import draw
+from dpveil_research.plots import Figure, Line, Panel, draw
 from dpveil_research.published_faceidp import ALLOCATIONS, Moves, Pair, alpha_of, edges, moved, release
-from dpveil_research.results import Row, estimate, to_csv
+from dpveil_research.results import Row, clustered_mean, clustered_share, estimate, to_csv
+
+DELTA: Final = Fraction(1, 10**6)
+OVER, UNDER = "epsilon over utility", "utility over epsilon"
+LAPLACE, EQUAL = "box-laplace", "box-laplace, equal shares"
+TRUNCATED, GAUSSIAN = "box-truncated-laplace", "box-gaussian"
+PURE: Final = ("10", "30", "100", "300", "1000", "3000", "10000", "30000", "100000")
+RHO: Final = ("1", "10", "100", "1000", "10000", "100000", "1000000", "10000000")
+RECOGNISED: Final = (LAPLACE, GAUSSIAN)
+"""The mechanisms whose releases are shown to the recogniser."""
+Codes = Float64[np.ndarray, "n m"]
+
+
+@dataclass(frozen=True)
+class Sound:
+    """A mechanism as a function of its budget, and the budgets that are tried."""
+
+    make: Callable[[str], LatentMechanism]
+    budgets: tuple[str, ...]
+
+    def epsilon(self, budget: str) -> float:
+        """Return ε: the budget of a pure guarantee, or the ε of ρ-zCDP at δ = 10⁻⁶."""
+        return float(zcdp_epsilon(budget, DELTA)) if self.budgets is RHO else float(budget)
+
+
+SOUND: Final = {
+    LAPLACE: Sound(lambda epsilon: BoxLaplace(epsilon=epsilon), PURE),
+    EQUAL: Sound(lambda epsilon: BoxLaplace(epsilon=epsilon, allocation="equal"), PURE),
+    TRUNCATED: Sound(lambda epsilon: BoxTruncatedLaplace(epsilon=epsilon), PURE),
+    GAUSSIAN: Sound(lambda rho: BoxGaussian(rho=rho), RHO),
+}
+
+
+def curves(codec: Dictionary, codes: Codes, people: Sequence[str], seed: int) -> tuple[list[Row], list[Row]]:
+    """Return ε by utility and utility by ε: squared errors in the span of the atoms, over all faces."""
+    gram = codec.atoms.astype(np.float64) @ codec.atoms.T / TOP**2
+    over, under = [], []
+    for series, sound in SOUND.items():
+        for budget in sound.budgets:
+            mechanism = sound.make(budget)
+            drawn = mechanism.release(codes, codec.statistics, bits=SeededBits(seed, f"{series} {budget}"))
+            errors = np.einsum("nm,mk,nk->n", drawn - codes, gram, drawn - codes)
+            utility = estimate("utility", clustered_mean(errors, people))
+            epsilon = estimate("epsilon", (sound.epsilon(budget),) * 3)
+            promise = str(mechanism.guarantee(codec.statistics))
+            labels = {"series": series, "guarantee": promise, "n": str(len(codes))}
+            over.append({"sweep": OVER, "x": utility["utility"], **labels, **epsilon})
+            under.append({"sweep": UNDER, "x": epsilon["epsilon"], **labels, **utility})
+    return over, under
+
+
+def mechanism_at(over: Sequence[Row], series: str, utility: float) -> LatentMechanism:
+    """Return the mechanism that reaches a utility, with a budget interpolated between those tried."""
+    sound = SOUND[series]
+    tried = [float(row["x"]) for row in over if row["series"] == series]
+    reached = np.log(np.minimum.accumulate(tried))
+    budgets = np.log([float(budget) for budget in sound.budgets])
+    found = float(np.exp(np.interp(np.log(utility), reached[::-1], budgets[::-1])))
+    return sound.make(f"{found:.4g}")
+
+
+def decoded(
+    codec: Dictionary,
+    crop: UInt8[np.ndarray, "s s 3"],
+    mechanism: LatentMechanism,
+    draws: int,
+    bits: BitSource,
+) -> UInt8[np.ndarray, "n s s 3"]:
+    """Return `draws` released pictures of a crop, each from its own draw."""
+    codes = np.repeat(codec.encode(crop[None]), draws, axis=0)
+    return codec.decode(mechanism.release(codes, codec.statistics, bits=bits))
+
+
+SERIES: Final = tuple(Line(name, i, "--") for i, name in enumerate(ALLOCATIONS))
+OURS: Final = (Line(LAPLACE, 3), Line(EQUAL, 4), Line(TRUNCATED, 5, ":"), Line(GAUSSIAN, 6))
+APART: Final = tuple(Line(name, i) for i, name in enumerate(ALLOCATIONS))
+WITH_DELTA: Final = tuple(Line(f"{name}, with δ", i) for i, name in enumerate(ALLOCATIONS))
+FIGURES: Final = (
+    Figure(
+        "figure-13",
+        "Figure 13, LFW: FaceIDP's budgets (broken, no promise) and ε of sound mechanisms",
+        (
+            Panel(OVER, "epsilon", "utility: squared error", (*SERIES, *OURS), logx=True, logy=True),
+            Panel(UNDER, "utility", "ε", (*SERIES, *OURS), logx=True, logy=True, bands=False),
+        ),
+        counted={"n": "pairs (FaceIDP) or faces (sound mechanisms)"},
+    ),
+    Figure(
+        "theorem-6-1",
+        "LFW: FaceIDP's ε′ and its whole ε (theorem VI.1)",
+        (Panel(OVER, "epsilon", "utility: squared error", (*SERIES, *WITH_DELTA), logx=True, logy=True),),
+        counted={"n": "pairs"},
+    ),
+    Figure(
+        "recognised",
+        "LFW: what the recogniser takes for A (left: A itself, right: B; means)",
+        tuple(
+            Panel(
+                "taken for A",
+                "taken",
+                "utility: squared error",
+                (
+                    *(Line(f"{name}, {face}", i, "--") for i, name in enumerate(ALLOCATIONS)),
+                    *(Line(f"{name}, {face}", 3 + 3 * i) for i, name in enumerate(RECOGNISED)),
+                ),
+                logx=True,
+                bands=False,
+            )
+            for face in "AB"
+        ),
+        same=True,
+        counted={"n": "pairs"},
+    ),
+    Figure(
+        "figure-9-12",
+        "Figures 9 to 12, LFW: how far B lies from A, and what noise adds at utility 13 (means)",
+        tuple(
+            Panel(sweep, measure, words, lines, bands=False)
+            for sweep, words in (
+                ("codes", "coordinate of the code"),
+                ("embeddings", "coordinate of the embedding"),
+            )
+            for measure, lines in (("difference", (Line("original", 5),)), ("farther", APART))
+        ),
+        counted={"n": "pairs"},
+    ),
+)
+
+
+def farther(differences: Sequence[Row]) -> list[Row]:
+    """Return the rows with what noise adds to the differences of the original faces."""
+    plain = {
+        (row["sweep"], row["x"]): float(row["difference"])
+        for row in differences
+        if row["series"] == "original"
+    }
+    found = []
+    for row in differences:
+        more = float(row["difference"]) - plain[row["sweep"], row["x"]]
+        found.append({**row, **estimate("farther", (more,) * 3)})
+    return found
+
 
 SEED: Final = 2020
 TRAINING: Final = 1000

@@ -15,16 +15,19 @@ from dpveil.noise.bits import SeededBits
 from dpveil_research.attributes import (
     EACH,
     SEED,
+    Say,
     Scene,
     agreement,
+    by_embedding,
     by_embedding_of_photos,
+    by_parrot,
+    by_telling,
+    likeliest,
     of,
     on_photos,
+    read_people,
     row,
 )
-from dpveil_research.attributes_attack import by_embedding, by_parrot, by_telling, likeliest
-from dpveil_research.attributes_data import Say, read_people
-from dpveil_research.gallery_figures import draw_gallery
 from dpveil_research.results import Row, to_csv
 
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
@@ -49,7 +52,7 @@ Numbers = Int64[np.ndarray, " n"]
 
 
 def make(data: Path, count: int | None, say: Say) -> dict[str, bytes]:
-    """Return results.csv and a plot; `count` is the number of photos of each person.
+    """Return results.csv; `count` is the number of photos of each person.
 
     Needs the default gallery and model of attributes, dlib and a face detector. Raises `UsageError`.
     """
@@ -58,7 +61,7 @@ def make(data: Path, count: int | None, say: Say) -> dict[str, bytes]:
     scene = Scene(people, usual.gallery.held, usual.model.held)
     method = Gallery(gallery=scene.gallery, **SETTINGS[PHOTOS])
     rows = [*on_people(scene, say), *on_photos(scene, PHOTOS, method, say)]
-    return {"results.csv": to_csv(rows), "gallery.png": draw_gallery(rows)}
+    return {"results.csv": to_csv(rows)}
 
 
 def on_people(scene: Scene, say: Say) -> list[Row]:

@@ -17,9 +17,8 @@ from dpveil.metrics import mse, ssim
 from dpveil.noise.bits import SeededBits
 from dpveil.postprocessing import Step
 from dpveil_research.data import Dataset, Picture, read_pictures
-from dpveil_research.intervals import clustered_mean
 from dpveil_research.plots import Figure, draw
-from dpveil_research.results import Row, estimate, to_csv
+from dpveil_research.results import Row, clustered_mean, estimate, to_csv
 
 MEASURES: Final = ("mse", "ssim", "cpu_ms")
 TOP: Final = 255

@@ -21,9 +21,8 @@ from dpveil.mechanisms.latent import BoxLaplace, BoxTruncatedLaplace, LatentMech
 from dpveil.metrics import psnr, ssim
 from dpveil.noise.bits import SeededBits
 from dpveil_research.faces import Crops, Faces, read_faces, trained
-from dpveil_research.intervals import clustered_mean
 from dpveil_research.plots import Figure, Line, Panel, draw
-from dpveil_research.results import Row, estimate, to_csv
+from dpveil_research.results import Row, clustered_mean, estimate, to_csv
 
 SEED: Final = 2021
 TRAINING: Final = 1500

@@ -16,10 +16,10 @@ SOFT: Final = "#8a8d94"
 DPI: Final = 110
 WIDTH: Final = 1.8
 """Of a curve, in points."""
+NEARBY: Final = 0.03
+"""Points that lie nearer than this, in both axes together, share a label."""
 GAP: Final = (24, 52)
 """Pixels between the columns and the rows of a grid of pictures."""
-TITLE: Final = 44
-"""Pixels of two lines of a title above it."""
 COLOURS: Final = ("#0b7a75", "#b02a20", "#2f4b9c", "#c98a1b", "#7a4fa3", "#4d4d4d", "#c2578a", "#6a9a3b")
 MEASURES: Final = {
     "mse": "mean squared error (lower is better)",
@@ -36,6 +36,9 @@ MEASURES: Final = {
     "taken": "share of pictures taken for A",
     "difference": "mean absolute difference of B and A",
     "farther": "the same, minus that without noise",
+    "rate": "share that is named rightly",
+    "gender": "share whose gender is read rightly",
+    "gain": "difference of shares that are named",
 }
 """Axis labels of the measures."""
 OF_PHOTOS: Final = {"images": "photos", "people": "people"}
@@ -48,7 +51,7 @@ class Line:
 
     series: str
     colour: int
-    style: str = "-"
+    style: str | tuple[int, tuple[int, ...]] = "-"
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,8 @@ class Panel:
     """Another sweep from which lines may come."""
     bands: bool = True
     """Whether intervals are drawn."""
+    beside: bool = False
+    """Whether settings stand beside the points, which then are not joined."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,42 @@ class Figure:
     panels: tuple[Panel, ...]
     same: bool = False
     counted: Mapping[str, str] = field(default_factory=dict)
+
+
+class Drawing:
+    """Rows of tables as the lines of panels, whose names are sweeps."""
+
+    def __init__(self) -> None:
+        self.table: list[Mapping[str, str]] = []
+        self.lines: dict[str, list[Line]] = {}
+
+    def add(
+        self,
+        sweep: str,
+        line: Line,
+        rows: Sequence[Mapping[str, str]],
+        measure: str,
+        *,
+        x: str = "x",
+        y: str = "",
+        **wanted: str,
+    ) -> None:
+        """Add the rows that have the values `wanted`, by the columns x and y; without x, as a level line."""
+        found = [row for row in rows if all(row[n] == v for n, v in wanted.items()) and row[y or measure]]
+        for row in sorted(found, key=lambda row: float(row[x])) if x else found:
+            values = [row.get(name, row[y or measure]) for name in columns(y or measure)]
+            told = {"sweep": sweep, "series": line.series, "x": row[x] if x else "", "at": row.get("x", "")}
+            self.table.append({**told, **dict(zip(columns(measure), values, strict=True))})
+        if found:
+            self.lines.setdefault(sweep, []).append(line)
+
+    def level(self, sweep: str, line: Line, measure: str, value: float) -> None:
+        """Add a level line."""
+        self.add(sweep, line, [{measure: str(value)}], measure, x="")
+
+    def panel(self, sweep: str, measure: str, xlabel: str, title: str, **how: Any) -> Panel:
+        """Return the panel of a sweep."""
+        return Panel(sweep, measure, xlabel, tuple(self.lines[sweep]), title, **how)
 
 
 def draw(figure: Figure, table: Sequence[Mapping[str, str]]) -> bytes:
@@ -129,37 +170,24 @@ def canvas_of(count: int, *, same: bool = False) -> tuple[Any, Sequence[Any]]:
 
 
 def grid_of(rows: int, columns: int, *, side: int, title: str) -> tuple[Any, Sequence[Sequence[Any]]]:
-    """Return an empty canvas and a grid of axes for pictures of `side` pixels, drawn pixel by pixel.
+    """Return an empty canvas and a grid of axes for pictures of about `side` pixels.
 
     Raises `UsageError` without matplotlib.
     """
-    wide, high = side + GAP[0], side + GAP[1]
-    size = (columns * wide + GAP[0], rows * high + GAP[1] + TITLE)
-    canvas = _canvas(size, layout="none")
-    canvas.text(GAP[0] / size[0], 1 - 8 / size[1], title, color=INK, fontsize=9, va="top")
-    grid = [
-        [_square(canvas, size, side, (row * high, column * wide)) for column in range(columns)]
-        for row in range(rows)
-    ]
+    canvas = _canvas((columns * (side + GAP[0]), rows * (side + GAP[1]) + GAP[1]))
+    canvas.suptitle(title, color=INK, fontsize=9, x=0.02, ha="left")
+    grid = canvas.subplots(rows, columns, squeeze=False, subplot_kw={"xticks": [], "yticks": []})
+    for axes in grid.flat:
+        axes.spines[:].set_visible(False)
     return canvas, grid
 
 
-def _square(canvas: Any, size: tuple[int, int], side: int, corner: tuple[int, int]) -> Any:
-    """Return axes of `side` pixels, whose corner lies so many pixels below and right of the first ones'."""
-    top, left = corner[0] + GAP[1] // 2 + TITLE, corner[1] + GAP[0]
-    axes = canvas.add_axes(
-        (left / size[0], 1 - (top + side) / size[1], side / size[0], side / size[1]), xticks=[], yticks=[]
-    )
-    axes.spines[:].set_visible(False)
-    return axes
-
-
-def _canvas(pixels: tuple[float, float], layout: Any = "constrained") -> Any:
+def _canvas(pixels: tuple[float, float]) -> Any:
     try:
         from matplotlib.figure import Figure as Canvas  # half a second, and an extra
     except ImportError as error:
         raise UsageError("plots need matplotlib", hint="pip install 'dpveil[plots]'") from error
-    return Canvas(figsize=(pixels[0] / DPI, pixels[1] / DPI), dpi=DPI, layout=layout)
+    return Canvas(figsize=(pixels[0] / DPI, pixels[1] / DPI), dpi=DPI, layout="constrained")
 
 
 def label(axes: Any, title: str, x: str, y: str) -> None:
@@ -195,9 +223,27 @@ def _panel(axes: Any, panel: Panel, table: Sequence[Mapping[str, str]], *, colum
         ]
         curves.append([p for p in points if p[0] != p[0] or panel.low <= p[0] <= panel.high])
     for line, shown, width in zip(panel.lines, curves, widths(curves, log=panel.logy), strict=True):
-        _line(axes, line, shown, width, bands=panel.bands)
+        _line(axes, line, shown, 0 if panel.beside else width, bands=panel.bands)
+    if panel.beside:
+        _settings(axes, [row for row in table if _of(panel, row) and row["x"]], panel.measure)
+    if panel.xlabel == "k":
+        groups = sorted({point[0] for curve in curves for point in curve if point[0] == point[0]})
+        axes.set_xticks(groups, [f"{k:g}" for k in groups])
+        axes.minorticks_off()
     label(axes, panel.title, panel.xlabel, MEASURES[panel.measure])
     legend(axes, ncols=columns_of_legend, handlelength=3.2)
+
+
+def _settings(axes: Any, rows: Sequence[Mapping[str, str]], measure: str) -> None:
+    """Write settings beside points; those of near points of a series share one label."""
+    near: dict[tuple[str, float, float], list[str]] = {}
+    for row in rows:
+        name, x, y = row["series"], float(row["x"]), float(row[measure])
+        alike = (at for at in near if at[0] == name and abs(at[1] - x) + abs(at[2] - y) < NEARBY)
+        near.setdefault(next(alike, (name, x, y)), []).append(row["at"])
+    for (_, *at), those in near.items():
+        words = ", ".join(those) if len(those) < 4 else f"{those[0]} to {those[-1]}"
+        axes.annotate(words, at, fontsize=6.5, xytext=(4, 4), textcoords="offset points")
 
 
 def widths(curves: Sequence[Sequence[tuple[float, ...]]], *, log: bool = False) -> list[float]:
@@ -230,6 +276,12 @@ def _line(axes: Any, line: Line, points: Sequence[tuple[float, ...]], width: flo
         axes.axhline(points[0][1], color=SOFT, lw=1.2, ls=line.style, label=line.series)
         return
     x, mean, low, high = zip(*points, strict=True)
+    if not width:
+        away = [[abs(m - e) for m, e in zip(mean, end, strict=True)] for end in (low, high)]
+        axes.errorbar(
+            x, mean, away, ls="none", color=colour, marker="o", ms=3.5, elinewidth=0.6, label=line.series
+        )
+        return
     if bands:
         axes.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
     axes.plot(x, mean, color=colour, lw=width, ls=line.style, marker="o", ms=3.2, label=line.series)

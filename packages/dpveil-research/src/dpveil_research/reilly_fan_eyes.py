@@ -24,10 +24,9 @@ from dpveil.bench.data import Dataset, load
 from dpveil.bench.run import one_thread
 from dpveil.bench.settings import Setting
 from dpveil.postprocessing import parse
-from dpveil_research.intervals import clustered_mean, clustered_share
 from dpveil_research.plots import Figure, Line, Panel, draw
-from dpveil_research.reilly_fan_methods import MEDIAN, SVD_OF_ONE, methods
-from dpveil_research.results import Row, estimate, to_csv
+from dpveil_research.reilly_fan_risk import MEDIAN, SVD_OF_ONE, methods
+from dpveil_research.results import Row, clustered_mean, clustered_share, estimate, to_csv
 
 SEED: Final = 2021
 FOLDER: Final = "casia_iris"

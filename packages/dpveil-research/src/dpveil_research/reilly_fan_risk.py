@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -23,10 +24,28 @@ from dpveil.bench.settings import Setting
 from dpveil.bench.table import Row as Measured
 from dpveil.bench.table import rows
 from dpveil.errors import UsageError
-from dpveil.mechanisms.pixel import Fill
+from dpveil.mechanisms.pixel import DPSVD, DPPix, DPSamp, Fill, Snow
+from dpveil.mechanisms.pixel.base import PixelMethod
 from dpveil_research.plots import Figure, Line, Panel, draw
-from dpveil_research.reilly_fan_methods import MEDIAN, SVD_OF_ONE, methods
 from dpveil_research.results import Row, estimate, to_csv
+
+MEDIAN: Final = {"Snow-Med": ("median:3",)}
+"""Steps after a release."""
+SVD_OF_ONE: Final = "DP-SVD, levels to 1"
+"""The paper states no unit of singular values, which DP-SVD's ε multiplies: levels to 1 are ε/255 to 255."""
+
+
+def methods(*, block: int, clusters: int, rank: int) -> dict[str, Callable[[str], PixelMethod]]:
+    """Return each method as a function of ε, or δ for Snow, with the parameters of table I for a data set."""
+    return {
+        "DP-Pix": lambda x: DPPix(epsilon=x, block=block, neighbourhood=1),
+        "DP-Samp": lambda x: DPSamp(epsilon=x, clusters=clusters, neighbourhood=1),
+        "DP-SVD": lambda x: DPSVD(epsilon=x, rank=rank),
+        "Snow": lambda x: Snow(delta=x),
+        "Snow-Med": lambda x: Snow(delta=x),
+        SVD_OF_ONE: lambda x: DPSVD(epsilon=Fraction(x) / 255, rank=rank),
+    }
+
 
 SEED: Final = 2021
 FOLDER: Final = "att_faces"

@@ -26,7 +26,6 @@ from dpveil.codecs import GAN, Statistics
 from dpveil.codecs.gan import CONDITIONS
 from dpveil.codecs.neural import EncoderDecoder, shown
 from dpveil.core.numbers import Json
-from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.latent.principal import affordable
 from dpveil_train import networks
 from dpveil_train.networks import PlannedOrder, exported, halved, held_out, likeness, train_network
@@ -43,10 +42,7 @@ class Plan:
     the adversarial one (Croft thesis eq. 6.29; AttGAN's 100, 10), `penalty` that of the gradient penalty,
     which is computed every `lazy` steps. `budgets` is the range of ε that noise in training is drawn for, in
     the metric of `pca-basis`.
-
-    What figure 6.2 of the thesis switches off: `spatial` makes the code a map instead of 1 × 1 × n, `noisy`
-    adds noise to codes in training, `posed` gives the decoder yaw and pitch, `masked` hides what lies beyond
-    an ellipse.
+    `posed` gives the decoder yaw and pitch.
     """
 
     side: int = 64
@@ -67,15 +63,7 @@ class Plan:
     epoch: int = 600
     average: float = 0.999
     seed: int = 1
-    spatial: bool = False
-    noisy: bool = True
     posed: bool = True
-    masked: bool = True
-
-    def __post_init__(self) -> None:
-        if self.spatial and self.length % self.small**2:
-            hint = f"a multiple of {self.small**2}, as the map has {self.small} × {self.small} cells"
-            raise InvalidParameter("length", self.length, "does not fill the map", hint=hint)
 
     @property
     def small(self) -> int:
@@ -120,12 +108,7 @@ class Encoder(nn.Module):  # type: ignore[misc,unused-ignore]
         super().__init__()
         befores = (3, *plan.widths[:-1])
         self.stages = nn.Sequential(*(halving(a, b) for a, b in zip(befores, plan.widths, strict=True)))
-        last, cells = plan.widths[-1], plan.small**2
-        self.code: nn.Module = (
-            nn.Conv2d(last, plan.length // cells, 1)
-            if plan.spatial
-            else nn.Conv2d(last, plan.length, plan.small)
-        )
+        self.code = nn.Conv2d(plan.widths[-1], plan.length, plan.small)
 
     def forward(self, pictures: Tensor) -> Tensor:
         """Return the codes, not bounded."""
@@ -158,11 +141,7 @@ class Decoder(nn.Module):  # type: ignore[misc,unused-ignore]
     def __init__(self, plan: Plan) -> None:
         super().__init__()
         self.plan = plan
-        last, cells = plan.widths[-1], plan.small**2
-        if plan.spatial:
-            self.start: nn.Module = nn.Conv2d(plan.length // cells + len(CONDITIONS), last, 1)
-        else:
-            self.start = nn.Linear(plan.length + len(CONDITIONS), last * cells)
+        self.start = nn.Linear(plan.length + len(CONDITIONS), plan.widths[-1] * plan.small**2)
         widths = plan.widths[::-1]
         afters = (*widths[1:], widths[-1])
         self.stages = nn.Sequential(*(Doubling(a, b) for a, b in zip(widths, afters, strict=True)))
@@ -170,15 +149,8 @@ class Decoder(nn.Module):  # type: ignore[misc,unused-ignore]
 
     def forward(self, codes: Tensor, conditions: Tensor) -> Tensor:
         """Return the pictures."""
-        plan, small = self.plan, self.plan.small
-        if plan.spatial:
-            cells = codes.view(len(codes), -1, small, small)
-            # A product instead of `expand`, whose operator in ONNX none of dpveil's networks needs otherwise.
-            ones = torch.ones(1, 1, small, small, device=codes.device)
-            wide = conditions.view(len(codes), -1, 1, 1) * ones
-            x = self.start(torch.cat([cells, wide], dim=1))
-        else:
-            x = self.start(torch.cat([codes, conditions], dim=1)).view(len(codes), -1, small, small)
+        small = self.plan.small
+        x = self.start(torch.cat([codes, conditions], dim=1)).view(len(codes), -1, small, small)
         out: Tensor = torch.tanh(self.last(self.stages(x)))
         return out
 
@@ -295,7 +267,7 @@ class Faces:
         self.crops = np.stack([_sized(crop, plan.side) for crop in crops])
         self.conditions = torch.from_numpy(conditions)
         self.plan, self.generator = plan, generator
-        self.mask = torch.from_numpy(shown(plan.side)) if plan.masked else torch.ones(())
+        self.mask = torch.from_numpy(shown(plan.side))
         self.held_out, self.rows = held_out(len(crops))
 
     def random(self, count: int) -> Batch:
@@ -354,7 +326,7 @@ class Trainer(networks.Trainer):
     def learn(self) -> dict[str, Tensor]:
         """Learn from one batch, and return the losses."""
         plan = self.plan
-        if plan.noisy and self.done and self.done % plan.epoch == 0:
+        if self.done and self.done % plan.epoch == 0:
             self.basis = Basis.of(self._codes(SEEN))
         own = self.faces.random(plan.batch).to(self.device)
         asked = self._asked(own)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import io
 import math
-import sys
 import tempfile
 import time
 import warnings
@@ -212,9 +211,7 @@ class Trainer:
 
     def about(self) -> dict[str, Json]:
         """Return what a card says of the training besides its settings."""
-        peak, hours = peak_memory(), round(self.spent / 3600, 2)
-        costs: dict[str, Json] = {"images": len(self.rows), "hours": hours}
-        return costs if peak is None else {**costs, "peak memory in MiB": peak}
+        return {"images": len(self.rows), "hours": round(self.spent / 3600, 2)}
 
     def model(self, card: Card) -> Any:
         """Return what was trained, with weights of 16 bits."""
@@ -231,12 +228,11 @@ def train_network(
     make: Callable[[np.ndarray, np.ndarray], Trainer],
     progress: Progress,
     look: Look = angles,
-    keep: Callable[[Any], None] = lambda trainer: None,
 ) -> Trained[Any]:
     """Train a network on labelled shards, evaluate it, and write the model and its card.
 
-    `make` returns the trainer for crops and conditions, and `keep` writes what else is left. Raises
-    the errors of `read_faces`, of `Order.check` and of writing.
+    `make` returns the trainer for crops and conditions. Raises the errors of `read_faces`, of `Order.check`
+    and of writing.
     """
     order.check()
     crops, conditions, failed = read_faces(order, progress, look)
@@ -246,7 +242,6 @@ def train_network(
     model = trainer.model(Card(kind, order.data, order.terms, order.seed, settings))
     model = model.with_card(replace(model.card, metrics=trainer.measured(model)))
     digest = save(model, order.out, replace=order.replace)
-    keep(trainer)
     kept.unlink(missing_ok=True)
     return Trained(model, digest, len(crops), failed)
 
@@ -297,16 +292,6 @@ def read_checkpoint(trainer: Trainer, path: Path, key: str) -> None:
         trainer.take_up(state)
     except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
         raise ModelError(f"{path} is a damaged checkpoint", hint="delete it, and train again") from error
-
-
-def peak_memory() -> int | None:
-    """Return the most memory that this process has had resident, in MiB; None where that is not known."""
-    if sys.platform == "win32":
-        return None
-    import resource
-
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return int(most >> (20 if sys.platform == "darwin" else 10))
 
 
 def likeness(crops: np.ndarray, seen: np.ndarray) -> tuple[float, float]:

@@ -10,10 +10,9 @@ generator's.
 from __future__ import annotations
 
 import copy
-import errno
 import hashlib
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +25,6 @@ from dpveil.assets.cards import Card
 from dpveil.codecs import StyleGAN
 from dpveil.core.numbers import Json
 from dpveil.errors import InvalidParameter
-from dpveil.io.writing import refusal
 from dpveil_train import gan, networks
 from dpveil_train.gan import SLOPE, Basis, Faces, features_apart, halving, weighted
 from dpveil_train.networks import PlannedOrder, train_network
@@ -48,9 +46,6 @@ class Plan:
     `components` is the number of coordinates of the codec, principal components of W+; or 0 for W+ itself.
     `reconstruction` and `features` are the weights of losses beside the adversarial one, which is `realism`;
     `penalty` is that of R1, every `lazy` steps. `mapping` counts the layers from Gaussian codes to styles.
-
-    What can be switched off: `realism` (0), `mapped`, faces of random styles in training, and `grained`, the
-    constant noise inputs.
     """
 
     side: int = 64
@@ -72,9 +67,6 @@ class Plan:
     lazy: int = 8
     average: float = 0.999
     seed: int = 1
-    mapped: bool = True
-    grained: bool = True
-    masked: bool = True
 
     def __post_init__(self) -> None:
         if self.side != SMALLEST << (len(self.channels) - 1):
@@ -218,7 +210,7 @@ class Styled(nn.Module):  # type: ignore[misc,unused-ignore]
         super().__init__()
         self.conv = Modulated(before, width, plan.style, 3, doubled=doubled)
         self.register_buffer("noise", torch.randn(1, 1, side, side))
-        self.strength = nn.Parameter(torch.zeros(()), requires_grad=plan.grained)
+        self.strength = nn.Parameter(torch.zeros(()))
         self.bias = nn.Parameter(torch.zeros(1, width, 1, 1))
 
     def forward(self, x: Tensor, style: Tensor) -> Tensor:
@@ -385,7 +377,7 @@ class Trainer(networks.Trainer):
         own = self.faces.random(plan.batch).pictures.to(self.device)
         with self.halves():
             codes = self.encoder(own)
-            if plan.mapped and not self.given:
+            if not self.given:
                 codes = torch.cat([codes, self._styles(len(own) // 2)])
             made = self.synthesis(codes)
         made = made.float() * self.mask
@@ -459,23 +451,11 @@ class NetworkOrder(PlannedOrder):
     plan: Plan = PLANS["small"]
     generator: Path | None = None
 
-    @property
-    def beside(self) -> Path:
-        """The file of networks for torch."""
-        return self.out.with_suffix(".pt")
-
     def check(self) -> None:
         """Raise `InvalidParameter` or `OutputError` if a file cannot be written, before anything is read."""
         super().check()
         if self.landmarks is not None:
             raise InvalidParameter("landmarks", None, "are not for stylegan", hint="leave them out")
-        if self.beside.exists():
-            if not self.replace:
-                raise refusal(self.beside, FileExistsError(errno.EEXIST, ""))
-            if self.generator is not None and self.beside.samefile(self.generator):
-                raise InvalidParameter(
-                    "out", str(self.out), "would replace the generator", hint="another name"
-                )
 
     def settings(self) -> dict[str, Json]:
         """Return the settings that determine the network together with the images and the seed."""
@@ -488,8 +468,7 @@ class NetworkOrder(PlannedOrder):
 def train(order: NetworkOrder, progress: Progress = silent) -> Trained[StyleGAN]:
     """Train the codec on labelled shards, evaluate it, and write the model and its card.
 
-    Beside the model, networks for torch are written for `projection`, with the ending .pt. Raises the
-    errors of `read_generator` and of `train_network`.
+    Raises the errors of `read_generator` and of `train_network`.
     """
     from dpveil_train.stylegan_checkpoints import read_generator
 
@@ -503,17 +482,4 @@ def train(order: NetworkOrder, progress: Progress = silent) -> Trained[StyleGAN]
     def make(crops: np.ndarray, conditions: np.ndarray) -> Trainer:
         return Trainer(plan, crops, conditions, generator)
 
-    def keep(trainer: Trainer) -> None:
-        write_networks(trainer, order.beside)
-
-    return train_network(StyleGAN.name, order, make, progress, keep=keep)
-
-
-def write_networks(trainer: Trainer, path: Path) -> None:
-    """Write a training's averaged networks and its critic, for `projection.read_networks`."""
-    encoder, synthesis = trainer.mean
-    parts = {"encoder": encoder, "synthesis": synthesis, "critic": trainer.critic}
-    new = path.with_name(f"{path.name}.new")
-    state = {name: part.state_dict() for name, part in parts.items()}
-    torch.save({"plan": asdict(trainer.plan), **state}, new)
-    new.replace(path)
+    return train_network(StyleGAN.name, order, make, progress)

@@ -1,14 +1,12 @@
 """Generators of others: state dicts with the names of two StyleGAN2 implementations in PyTorch, as ours.
 
 NVIDIA's stylegan2-ada-pytorch stores a pickle that holds code; `torch.save(G_ema.state_dict(), "g.pt")` makes
-a file of it that this module reads. rosinality's stylegan2-pytorch stores a dict with "g_ema". Files are
-hostile input: only numbers are unpickled, nothing is decompressed, and shapes are compared before anything is
-copied.
+a file of it that this module reads. rosinality's stylegan2-pytorch stores a dict with "g_ema". Only
+numbers are unpickled, and shapes are compared before anything is copied.
 """
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,8 +20,6 @@ from dpveil.errors import InvalidParameter, ModelError
 from dpveil.io.names import shown
 from dpveil_train.stylegan import SMALLEST, Plan, Synthesis
 
-MOST: Final = 1 << 30
-"""Largest checkpoint in bytes."""
 WIDEST: Final = 1024
 """Most channels, and the greatest length of a style."""
 DOUBLINGS: Final = range(1, 7)
@@ -36,7 +32,7 @@ class Names:
     """How an implementation names the tensors of a generator, by ours.
 
     `layer` gives the name of its styled layer `index`, 0 at 4 pixels, and `colours` that of the layer for
-    colours at doubling `step`. `parts` and `coloured` are names within them. `others` begin or end names of
+    colours at doubling `step`. `parts` are names within the former. `others` begin or end names of
     tensors that are not needed here.
     """
 
@@ -44,9 +40,14 @@ class Names:
     layer: Callable[[int], str]
     colours: Callable[[int], str]
     parts: Mapping[str, str]
-    coloured: Mapping[str, str]
     noise: Callable[[int], str]
     others: tuple[str, ...]
+
+    @property
+    def coloured(self) -> dict[str, str]:
+        """Names within a layer for colours."""
+        kept = {ours: theirs for ours, theirs in self.parts.items() if ours.startswith("conv.")}
+        return {**kept, "bias": "bias"}
 
 
 def _ada_layer(index: int) -> str:
@@ -77,12 +78,6 @@ KNOWN: Final = (
             "strength": "noise_strength",
             "bias": "bias",
         },
-        coloured={
-            "conv.weight": "weight",
-            "conv.style.weight": "affine.weight",
-            "conv.style.bias": "affine.bias",
-            "bias": "bias",
-        },
         noise=lambda index: f"{_ada_layer(index)}.noise_const",
         others=("mapping.", "resample_filter"),
     ),
@@ -96,12 +91,6 @@ KNOWN: Final = (
             "conv.style.bias": "conv.modulation.bias",
             "strength": "noise.weight",
             "bias": "activate.bias",
-        },
-        coloured={
-            "conv.weight": "conv.weight",
-            "conv.style.weight": "conv.modulation.weight",
-            "conv.style.bias": "conv.modulation.bias",
-            "bias": "bias",
         },
         noise=lambda index: f"noises.noise_{index}",
         others=("style.", "blur.kernel", "upsample.kernel"),
@@ -128,14 +117,7 @@ def read_generator(path: Path, plan: Plan) -> tuple[Plan, dict[str, Tensor]]:
 def _loaded(path: Path) -> dict[str, Any]:
     """Return the contents of a file of torch; its tensors stay on the disk until they are used."""
     try:
-        with zipfile.ZipFile(path) as file:
-            entries = file.infolist()
-        packed = any(entry.compress_type != zipfile.ZIP_STORED for entry in entries)
-        if packed or sum(entry.file_size for entry in entries) > MOST:
-            raise ModelError(f"{shown(path)} is compressed or larger than {MOST >> 30} GiB", hint=HINT)
         held = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except ModelError:
-        raise
     except Exception as error:  # torch and pickle raise errors of many kinds
         raise ModelError(f"{shown(path)} is no file of tensors that torch wrote", hint=HINT) from error
     if not isinstance(held, dict):

@@ -70,11 +70,6 @@ class Plan:
     expressive: bool = True
 
     @property
-    def masked(self) -> bool:
-        """Whether what lies beyond the public ellipse is hidden: it always is."""
-        return True
-
-    @property
     def small(self) -> int:
         """The side at which the generator begins, in pixels."""
         return self.side >> len(self.widths)

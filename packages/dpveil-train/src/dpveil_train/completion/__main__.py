@@ -7,7 +7,6 @@ there. The result is `completion.safetensors` with its card. Needs mediapipe 0.1
 from __future__ import annotations
 
 import argparse
-import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import asdict, fields, replace
@@ -19,7 +18,6 @@ import torch
 
 from dpveil.assets import Card, save
 from dpveil.assets.store import default_path
-from dpveil.core.numbers import Json
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.faces.geometry.completion import Completion
 from dpveil.faces.geometry.hair import Hair
@@ -28,7 +26,7 @@ from dpveil_train.completion.hair import hair_of
 from dpveil_train.completion.layouts import write_layouts
 from dpveil_train.completion.network import reconstruction, spread
 from dpveil_train.completion.trainer import EVERY, Plan, Trainer, completion_of
-from dpveil_train.networks import OFTEN, peak_memory, read_checkpoint, write_checkpoint
+from dpveil_train.networks import OFTEN, read_checkpoint, write_checkpoint
 
 CHECKPOINT: Final = "checkpoint.pt"
 KEY: Final = "completion"
@@ -40,7 +38,6 @@ def main() -> None:
     """Train as the command line says."""
     asked = _parser().parse_args()
     folder: Path = asked.out
-    begun = None if asked.begin is None else Completion.load(asked.begin)
     folder.mkdir(exist_ok=True)
     torch.set_num_threads(asked.threads)
     if not (folder / "people.npy").is_file():
@@ -57,8 +54,6 @@ def main() -> None:
     trainer = Trainer(plan, frames, people, np.array(faces.faces), layouts, turns[:, 0])
     if (folder / CHECKPOINT).is_file():
         read_checkpoint(trainer, folder / CHECKPOINT, KEY)
-    elif begun is not None:
-        trainer.begin(begun.network)
     with (folder / "log.txt").open("a", encoding="utf-8") as log:
         run(trainer, folder, minutes=asked.minutes, log=lambda line: print(line, file=log, flush=True))
     card = Card(
@@ -67,8 +62,8 @@ def main() -> None:
         f" sha256 {faces.digest[:12]}…",
         terms=asked.terms,
         seed=plan.seed,
-        settings={**asdict(plan), "steps": trainer.done, **_begun(begun)},
-        metrics={**measured(trainer), "peak memory in MiB": peak_memory()},
+        settings={**asdict(plan), "steps": trainer.done},
+        metrics={**measured(trainer)},
     )
     hair = hair_of(trainer, frames, layouts, turns)
     made = completion_of(trainer.shipped(), plan.side, card, hair, given(trainer, hair, held_out=False))
@@ -76,20 +71,11 @@ def main() -> None:
     save(replace(made, card=card), folder / "completion.safetensors", replace=True)
 
 
-def _begun(network: Completion | None) -> dict[str, Json]:
-    """Return what the card says of the network that the training began from."""
-    if network is None:
-        return {}
-    sha = hashlib.sha256(network.network).hexdigest()
-    return {"begun from": f"network sha256 {sha[:12]}…, trained on {network.card.data}; {network.card.terms}"}
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m dpveil_train.completion", description=__doc__)
     parser.add_argument("shards", type=Path, nargs="+", help=".tar shards of photos, each with a .json")
     parser.add_argument("--out", type=Path, required=True, help="folder of frames, checkpoint and network")
     parser.add_argument("--gallery", type=Path, help="faces of nobody that are put into photos as well")
-    parser.add_argument("--begin", type=Path, help="a completion.safetensors whose weights it begins from")
     parser.add_argument("--data", default="photos of faces", help="what the card calls the photos")
     parser.add_argument("--terms", required=True, help="what the card says of their terms")
     parser.add_argument("--minutes", type=float, default=90.0, help="how long to train at most")
@@ -126,7 +112,7 @@ def measured(trainer: Trainer, most: int = 320) -> dict[str, float]:
     sums: dict[str, float] = {}
     for start in range(0, len(rows), 16):
         part = rows[start : start + 16]
-        scenes = trainer.maker.plain(part, None, None)
+        scenes = trainer.maker.plain(part)
         logits, looked = network.layout(scenes.seen), torch.ones(len(part), dtype=torch.bool)
         look = spread(trainer.looks(scenes.example))
         losses = reconstruction(scenes, network.painter(scenes.seen, scenes.layout, look), looked)
@@ -152,7 +138,7 @@ def given(trainer: Trainer, hair: Hair, *, held_out: bool, most: int = RANGES) -
     out = []
     for number, row in enumerate(rows[:: max(1, len(rows) // most)][:most].tolist()):
         chosen = [7 * number % len(trainer.maker.faces)] if len(trainer.maker.faces) else None
-        seen = trainer.maker.plain([row], chosen, None).seen[0].numpy()
+        seen = trainer.maker.plain([row], chosen).seen[0].numpy()
         if number % 5 == 0:
             seen[:3], seen[3] = seen[:3] * seen[4], 0
         face = (seen[:3].transpose(1, 2, 0) + 1) * np.float32(127.5)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import tarfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -32,24 +33,20 @@ LEAST: Final = 24
 Frame = UInt8[np.ndarray, "192 192 4"]
 
 
-def write_frames(paths: Iterable[Path], folder: Path, step: Callable[[], None] = lambda: None) -> int:
+def write_frames(paths: Iterable[Path], folder: Path) -> None:
     """Write the frames of all photos in shards as `frames.npy`, and the numbers of people as `people.npy`.
 
-    Returns the number of photos that were left out. `step` is called after each photo.
+    Photos without a sure face are left out.
     """
-    predictor, left = Predictor(5), 0
+    predictor = Predictor(5)
     people: list[int] = []
     items = list(_members(paths))
     frames = np.lib.format.open_memmap(folder / "frames.npy", "w+", np.uint8, (len(items), STORED, STORED, 4))
     for number, (data, person) in enumerate(items):
-        try:
+        with suppress(DPVeilError):
             frames[len(people)] = frame_of(read_bytes(data, f"photo {number}").image, predictor)
             people.append(person)
-        except DPVeilError:
-            left += 1
-        step()
     np.save(folder / "people.npy", np.array(people, np.int64))
-    return left
 
 
 def frame_of(image: UInt8[np.ndarray, "h w 3"], predictor: Predictor) -> Frame:
@@ -108,16 +105,12 @@ FACE: Final = Box(69, 64, 54, 70)
 """The face's box in a stored frame, in pixels."""
 
 
-def write_turns(folder: Path, step: Callable[[], None] = lambda: None) -> None:
-    """Write yaw and pitch of the frames in a folder as `turns.npy`, in degrees: 0 where no pose was found.
-
-    `step` is called after each frame.
-    """
+def write_turns(folder: Path) -> None:
+    """Write yaw and pitch of the frames in a folder as `turns.npy`, in degrees: 0 where no pose was found."""
     frames, people = np.load(folder / "frames.npy", mmap_mode="r"), np.load(folder / "people.npy")
     predictor, turns = Predictor(5), np.zeros((len(people), 2), np.float32)
     for number in range(len(people)):
         turns[number] = turn_of(np.ascontiguousarray(frames[number, ..., :3]), predictor)
-        step()
     np.save(folder / "turns.npy", turns)
 
 

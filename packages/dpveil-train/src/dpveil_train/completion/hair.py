@@ -216,7 +216,7 @@ def _scored(trainer: Trainer, number: int) -> tuple[float, float]:
     hosts = trainer.held_out[:: max(1, len(trainer.held_out) // HOSTS)]
     alike = hosts[np.argsort(np.abs(yaws[hosts] - yaws[number]), kind="stable")[:TRIES]]
     photos = [number, *(int(host) for host in alike)]
-    scenes = trainer.maker.plain(photos, None, None, [number] * len(photos))
+    scenes = trainer.maker.plain(photos, None, [number] * len(photos))
     layout = trainer.styled(net.layout(scenes.seen), scenes.other)
     layout[0] = scenes.layout[0]
     painted = net.painter(scenes.seen, layout, spread(trainer.looks(scenes.example))).clamp(-1, 1)
@@ -231,7 +231,7 @@ def _told(trainer: Trainer, chosen: Sequence[int]) -> tuple[np.ndarray, np.ndarr
     """Return the styles and looks of photos."""
     styles, looks = [], []
     for number in chosen:
-        scenes = trainer.maker.plain([number], None, None)
+        scenes = trainer.maker.plain([number])
         looks.append(trainer.looks(scenes.example)[0].numpy())
         styles.append(adaptive_avg_pool2d(style_of(scenes.other, trainer.usual), SIDE)[0].numpy())
     return np.stack(styles), np.stack(looks)

@@ -60,11 +60,8 @@ Mask = Bool[np.ndarray, "192 192"]
 Layout = UInt8[np.ndarray, "192 192"]
 
 
-def write_layouts(folder: Path, step: Callable[[], None] = lambda: None) -> None:
-    """Write `layouts.npy` for the frames in a folder, uint8 n × 192 × 192; needs mediapipe.
-
-    `step` is called after each frame.
-    """
+def write_layouts(folder: Path) -> None:
+    """Write `layouts.npy` for the frames in a folder, uint8 n × 192 × 192; needs mediapipe."""
     people = np.load(folder / "people.npy")
     frames = np.load(folder / "frames.npy", mmap_mode="r")
     made = np.empty((len(people), STORED, STORED), np.uint8)
@@ -72,7 +69,6 @@ def write_layouts(folder: Path, step: Callable[[], None] = lambda: None) -> None
     for number in range(len(people)):
         frame = np.ascontiguousarray(frames[number, ..., :3])
         made[number] = layout_of(frame, segment(frame))
-        step()
     np.save(folder / "layouts.npy", made)
 
 

@@ -146,26 +146,19 @@ class Maker:
         return self.photo(number, at), self.layout(number, at), self.oval(Jitter(0.0, 1.0, *shift_of(at)))
 
     def plain(
-        self,
-        photos: list[int],
-        faces: list[int] | None,
-        others: list[int] | None,
-        examples: list[int] | None = None,
+        self, photos: list[int], faces: list[int] | None = None, examples: list[int] | None = None
     ) -> Scenes:
-        """Return scenes without augmentation, with faces of the gallery, of other photos, or their own.
+        """Return scenes without augmentation, with faces of the gallery or their own.
 
-        `photos`, `faces`, `others` and `examples` are indices; only the noise is random.
+        `photos`, `faces` and `examples` are indices; only the noise is random.
         """
         parts, at = [], Jitter()
         for place, number in enumerate(photos):
             photo = self.photo(number, at)
-            if faces is not None:
-                given = self.gallery(faces[place], at)
-            else:
-                given = self.photo((others or photos)[place], at)[..., :3]
+            given = photo[..., :3] if faces is None else self.gallery(faces[place], at)
             shown, like = self.layout(number, at), self.like((examples or photos)[place], at)
             parts.append((photo, given, self.hidden(at, 0), self.oval(at), photo[..., 3] > 0, shown, *like))
-        own, swapped = (torch.full((len(photos),), one) for one in (not (faces or others), bool(examples)))
+        own, swapped = (torch.full((len(photos),), one) for one in (not faces, bool(examples)))
         return self._batch(parts, own, swapped, vary=False)
 
     def photo(self, number: int, at: Jitter) -> UInt8[np.ndarray, "s s 4"]:

@@ -9,18 +9,16 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import onnx
 import torch
 from jaxtyping import Float32
-from onnx import numpy_helper
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, relu
 
 from dpveil.assets.cards import Card
-from dpveil.errors import ModelError
 from dpveil.faces.geometry.completion import PLANES, Completion
 from dpveil.faces.geometry.hair import Hair
-from dpveil.faces.geometry.layout import HAIR, LOOK, STRIDE, neck
+from dpveil.faces.geometry.layout import HAIR
+from dpveil.faces.geometry.looks import LOOK, STRIDE
 from dpveil_train import networks
 from dpveil_train.completion.network import (
     Completer,
@@ -111,12 +109,6 @@ class Trainer(networks.Trainer):
         self.usual = usual_of(soft(np.asarray(layouts[:: max(1, len(layouts) // 500)])))
         self.maker = Maker(photos, self.rows, faces, plan.side, self.generator, layouts, yaws)
 
-    def begin(self, network: bytes) -> None:
-        """Begin from the weights of an exported network; its critics are new."""
-        taken_up(self.net, network, (1, PLANES, self.plan.side, self.plan.side))
-        for other in (*self.mean, *self.before):
-            other.load_state_dict(self.net.state_dict())
-
     def learn(self) -> dict[str, Tensor]:
         """Learn from one batch, and return the losses."""
         plan = self.plan
@@ -150,10 +142,6 @@ class Trainer(networks.Trainer):
         super().average()
         if self.done + 1 <= self.plan.critic_from * self.plan.steps:
             self.before.load_state_dict(self.mean.state_dict())
-
-    def guess(self, logits: Tensor) -> Tensor:
-        """Return the layout that the painter is given for these logits of the network."""
-        return sharpened(logits.detach() + torch.from_numpy(neck(self.plan.side)))
 
     def styled(self, logits: Tensor, layout: Tensor) -> Tensor:
         """Return the layout that the painter is given for these logits and an example's layout."""
@@ -218,56 +206,6 @@ class Trainer(networks.Trainer):
         for own, old in zip(out.painter.parameters(), self.before[0].painter.parameters(), strict=True):
             own.lerp_(old, BEFORE)
         return out
-
-    @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
-    def painted(self, scenes: Scenes, *, looked: bool = True) -> Tensor:
-        """Return the scenes with their hidden part painted by the averaged network, as their examples."""
-        net, look = self.shipped(), spread(self.looks(scenes.example))
-        logits = net.layout(scenes.seen)
-        layout = self.styled(logits, scenes.other) if looked else self.guess(logits)
-        out: Tensor = net.painter(scenes.seen, layout, look if looked else 0 * look).clamp(-1, 1)
-        return scenes.truth + scenes.hidden * (out - scenes.truth)
-
-
-def taken_up(network: nn.Module, data: bytes, takes: tuple[int, ...]) -> None:
-    """Load the weights of an exported network, of which ONNX keeps those of normalisations without names.
-
-    Raises `ModelError` if they are of another network.
-    """
-    own = stored(onnx.load_model_from_string(data).graph)
-    order: list[str] = []
-    names = {module: name for name, module in network.named_modules() if isinstance(module, nn.GroupNorm)}
-    hooks = [one.register_forward_hook(lambda of, *_: order.append(names[of])) for one in names]
-    with torch.no_grad():
-        network.eval()(torch.zeros(*takes))
-    for hook in hooks:
-        hook.remove()
-    for kind, part in (("onnx::Mul_", "weight"), ("onnx::Add_", "bias")):
-        found = (name for name in own if name.startswith(kind) and name[10:].isdecimal())
-        unnamed = sorted(found, key=lambda name: int(name[10:]))
-        if len(unnamed) == len(order):
-            own |= {f"{to}.{part}": own.pop(name).flatten() for to, name in zip(order, unnamed, strict=True)}
-    try:
-        network.load_state_dict(own)
-    except RuntimeError as error:
-        raise ModelError("the network to begin from has other layers") from error
-
-
-def stored(graph: onnx.GraphProto) -> dict[str, torch.Tensor]:
-    """Return the weights of an exported network by name, which it stores in 8, 16 or 32 bits."""
-    arrays = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
-    steps = [node.input for node in graph.node if node.op_type in ("QuantizeLinear", "DequantizeLinear")]
-    whole = [names for names in steps if names[0] in arrays]
-    own = {
-        name.removesuffix(".half"): one.astype(np.float32)
-        for name, one in arrays.items()
-        if not any(name in names for names in steps)
-    }
-    for weights, scale, zero in whole:
-        factors = arrays[scale].reshape(-1, *(1,) * (arrays[weights].ndim - 1))
-        offset = arrays[zero].astype(np.float32).reshape(factors.shape)
-        own[weights.removesuffix("_quantized")] = (arrays[weights].astype(np.float32) - offset) * factors
-    return {name: torch.from_numpy(one) for name, one in own.items()}
 
 
 def completion_of(
