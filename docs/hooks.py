@@ -26,7 +26,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import make_architecture
 import make_attributes
-import make_costs
 import make_evaluate
 import make_gallery
 import make_mechanism_pictures
@@ -132,9 +131,8 @@ def command_line() -> str:
     root = typer.main.get_command(app)
     lines = ["# Command line", "", _help((root.help or "").partition("Exit codes:")[0]), ""]
     for name, command in sorted(root.commands.items()):  # type: ignore[attr-defined]
-        if not command.hidden:
-            lines += _command(name, getattr(command, "loaded", command))
-        for part, inner in getattr(command, "commands", {}).items():
+        lines += _command(name, command.loaded)
+        for part, inner in getattr(command.loaded, "commands", {}).items():
             lines += _command(f"{name} {part}", inner)
     codes = "\n".join(f"| {code} | {text} | {exits.DETAILS[code]} |" for code, text in exits.MEANING.items())
     return "\n".join([*lines, *_method_options()]) + EXIT_CODES.replace("CODES", codes)
@@ -285,7 +283,6 @@ PARTS = {
     "measures": make_evaluate.measures,
     "drawn_sets": make_evaluate.drawn,
     **make_architecture.PARTS,
-    **make_costs.PARTS,
     **make_scale.PARTS,
     **reproduced.PARTS,
 }

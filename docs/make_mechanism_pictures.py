@@ -10,8 +10,7 @@ from make_plots import axes, png
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from dpveil.cli.curve import INK, LINE, SOFT
-from dpveil.cli.mechanism.plot import draw_errors
+from dpveil.cli.plots import INK, LINE, SOFT, draw_errors
 from dpveil.core.numbers import exact
 from dpveil.mechanisms.scalar import TABLE, ScalarMechanism
 from dpveil.numbers import candidates, utility

@@ -16,7 +16,6 @@ from typing import Any
 
 import make_attributes
 import make_code_pictures
-import make_costs
 import make_denoised
 import make_drawn
 import make_evaluate
@@ -35,8 +34,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 from skimage import data
 
-from dpveil.cli.compare_sheet import compare
-from dpveil.cli.grid import Choice, lines
+from dpveil.cli.compare import Choice, compare, lines_of
 from dpveil.core.photo import Photo
 from dpveil.io import encode
 from dpveil.mechanisms.pixel import (
@@ -155,7 +153,6 @@ def pictures() -> dict[str, bytes]:
         "mse-exponential.png": sheet([[original(), *levels()]]),
         "bit-planes.png": sheet(planes()),
         "compare.png": comparison(),
-        "costs.png": make_costs.plot(),
         "scale.png": make_scale.plot(),
         "codecs.png": make_code_pictures.round_trip(),
         "latent-mechanisms.png": make_code_pictures.mechanisms(),
@@ -305,7 +302,7 @@ def planes() -> list[list[Tile]]:
 def comparison() -> bytes:
     """Return the sheet of `dpveil compare` with its defaults, for the face box."""
     choice = Choice(tuple(TABLE), ("1", "5", "20"), (256, None), None, 16)
-    chosen, _ = lines(choice, every=True)
+    chosen, _ = lines_of(choice, every=True)
     face = {method.regions: ["176,60,88,120"] for line in chosen for method in line.methods if method}
     made, _ = compare(Photo(data.astronaut()), chosen, face, every=True, bits=SeededBits(5))
     return encode(made.draw(), "png")

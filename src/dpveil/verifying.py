@@ -6,22 +6,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dpveil.batch import holds_many, verify_inside
 from dpveil.io import MAX_PIXELS, is_present
 from dpveil.io.document import PDF
-from dpveil.io.folders import is_folder
+from dpveil.io.folders import MANY, is_folder
 from dpveil.io.names import check_path
 from dpveil.release.keys import PublicKey
 from dpveil.release.saving import certificate_path, image_path, is_clip
-from dpveil.release.trust import judged
-from dpveil.release.verification import Trusted, asked, too_weak
+from dpveil.release.verification import Trusted, Verification, asked, judged, too_weak
 from dpveil.release.verification import verify as verify_photo
-from dpveil.release.verified import Verification
 from dpveil.synthesis.certificate import SetCertificate
-from dpveil.synthesis.names import NAME
+from dpveil.synthesis.plan import NAME
 from dpveil.synthesis.saving import is_set, read_set
 
-MANY = "it holds many releases, and none of them was checked: dpveil.verify_each checks each"
+UNCHECKED = "it holds many releases, and none of them was checked: dpveil.verify_each checks each"
 
 FOLDER = "it is a folder: give each file in it, or use the command dpveil verify"
 
@@ -51,9 +48,9 @@ def verify(
     if is_folder(given) and not is_present(certificate_path(given)):
         asked(at_least, trust)
         return Verification(given, "unchecked", (FOLDER,))
-    if holds_many(_whole(given)):
+    if _whole(given).suffix.lower() in MANY:
         asked(at_least, trust)
-        return Verification(_whole(given), "unchecked", (MANY,))
+        return Verification(_whole(given), "unchecked", (UNCHECKED,))
     if is_clip(given):
         from dpveil.video.verification import verify_clip
 
@@ -76,7 +73,9 @@ def verify_each(
     [('missing', ('the file does not exist',))]
     """
     given = Path(check_path(path, "give the name of a released file"))
-    if holds_many(_whole(given)):
+    if _whole(given).suffix.lower() in MANY:
+        from dpveil.batch import verify_inside
+
         yield from verify_inside(_whole(given), max_pixels=max_pixels, at_least=at_least, trust=trust)
     else:
         yield verify(given, max_pixels=max_pixels, at_least=at_least, trust=trust)

@@ -19,9 +19,8 @@ from shards_made import counts
 
 import dpveil
 from dpveil.batch import Choices, Report, plan_tasks, release_all, verify_inside
-from dpveil.batch.pages import ALL, Scan, is_document
+from dpveil.batch.inside import ALL, Scan, is_document
 from dpveil.cli import run
-from dpveil.cli.documents import check_documents
 from dpveil.cli.run_report import exit_code
 from dpveil.core.envelope import sealed
 from dpveil.core.origin import Origin
@@ -392,21 +391,6 @@ def test_hostile_pdfs_are_refused_in_one_line(contents: bytes, told: str) -> Non
     assert not OUT.exists()
 
 
-def test_many_pages_are_counted_and_never_drawn() -> None:
-    Path("scan.pdf").write_bytes(sized("72", "72").replace(b"/Count 1", b"/Count 1000000"))
-    failure = released(Path("scan.pdf")).failed[0].failure
-    assert failure is not None
-    assert failure.message == "scan.pdf has more than 2,000 pages"
-    assert len(released(Path("scan.pdf"), scan=Scan(dpi=36, pages=((1, 1),))).released) == 1
-    failure = (
-        released(Path("scan.pdf"), Path("other.pdf"), scan=Scan(pages=((999_999, 999_999),)))
-        .failed[0]
-        .failure
-    )
-    assert failure is not None
-    assert "damaged" in failure.message
-
-
 def test_a_crash_of_the_reader_is_one_page_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("scan.pdf").write_bytes(sized("72", "72"))
 
@@ -490,78 +474,6 @@ def test_several_processes_release_the_pages_of_one_document(scan: Path) -> None
     assert statuses() == ["consistent"] * 3
 
 
-def test_reports_name_the_page_and_the_certificate_that_there_is(
-    scan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = [
-        "obfuscate",
-        "scan.tif",
-        "--out",
-        str(OUT),
-        "--method",
-        "dp-pix",
-        "--epsilon",
-        "1",
-        "--block",
-        "8",
-    ]
-    assert run([*asked, "--regions", "whole", "--json"]) == 0
-    shown = capsys.readouterr()
-    first = json.loads(shown.out)["released"][0]
-    assert (first["input"], first["output"]) == ("scan.tif/page-0001", "private.pdf")
-    assert first["certificate"] == str(BESIDE)
-    assert "wrote private.pdf: its 3 pages together: 3-DP, any-image (weak)" in shown.err
-    assert run(["verify", str(OUT), "--json"]) == 0
-    shown = capsys.readouterr()
-    page = json.loads(shown.out)["verified"][2]
-    assert (page["output"], page["certificate"]) == ("private.pdf/page-0003.png", str(BESIDE))
-    together = "its 3 pages together: 3-DP, any-image (weak); 100 % of a page is replaced"
-    assert together in page["notes"]
-    assert run(["verify", str(OUT)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == f"consistent    private.pdf  {together}"
-    assert lines[1].startswith("consistent    private.pdf  3 releases: each 1-DP, any-image  strong")
-    assert len(lines) == 2
-
-
-FILLED = ["obfuscate", "scan.tif", "--out", str(OUT), "--method", "fill", "--regions"]
-
-
-def test_what_waits_is_never_called_an_output_and_what_is_written_is_told(
-    scan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    parts = [tiff([level], side) for level, side in zip((1, 2), (16, 4), strict=True)]
-    scan.write_bytes(_joined(parts))
-    assert run([*FILLED, "8,8,4,4"]) == 1
-    shown = capsys.readouterr()
-    assert shown.out.startswith("scan.tif/page-0001 -> waits for the rest of its document  0-DP")
-    assert "wrote" not in shown.out
-    assert run([*FILLED, "8,8,4,4", "--pages", "1"]) == 0
-    shown = capsys.readouterr()
-    assert shown.out == "wrote private.pdf: its page: 0-DP, any-image (strong); 6.2 % of a page is replaced\n"
-    assert run([*FILLED, "8,8,4,4", "--pages", "1"]) == 0
-    assert capsys.readouterr().out == ""
-    assert run([*FILLED, "1,1,2,2", "--pages", "1"]) == 1
-    shown = capsys.readouterr()
-    assert "private.pdf exists and is not a release with these settings" in shown.err
-    assert ".png" not in shown.err
-    scan.write_bytes(tiff([1, 2, 3]))
-    assert run([*FILLED, "1,1,2,2", "--force"]) == 0
-    assert "scan.tif/page-0003 -> private.pdf  0-DP" in capsys.readouterr().out
-
-
-def test_pages_that_wait_with_other_settings_are_called_so(
-    scan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    scan.write_bytes(_joined([tiff([1], 16), tiff([2], 4)]))
-    assert run([*FILLED, "8,8,4,4"]) == 1
-    assert run([*FILLED, "9,9,4,4"]) == 1
-    told = capsys.readouterr().err
-    assert "a page that waits for private.pdf exists and is not a release with these settings" in told
-    assert run([*FILLED, "9,9,4,4", "--json"]) == 1
-    assert ".png" not in capsys.readouterr().out
-
-
 class Light(Finder):
     """Finds the first pixel of a page that is light."""
 
@@ -571,27 +483,6 @@ class Light(Finder):
         if photo.image.max() < 100:
             raise NoRegion("nothing light was found", hint="none")
         return [Region(Box(0, 0, 4, 4), origin=Origin("light", "lights", number=1, found=True))]
-
-
-def test_a_document_says_which_pages_are_copies(scan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    report = released(scan, regions=[Light()])
-    assert (counts(report), len(report.no_region)) == ((2, 0, 0), 1)
-    assert "with if_none others, what is found on each page is replaced" in report.notes[0]
-    assert not OUT.exists()
-    report = released(scan, regions=[Light()], if_none="copy")
-    together = (
-        "page 1 carries no guarantee: UNPROTECTED COPY; its 2 other pages together: 0-DP, any-image (strong);"
-        " 6.2 % of a page is replaced"
-    )
-    assert report.wrote == [f"private.pdf: {together}"]
-    stated = parse_document(BESIDE.read_text())
-    assert (stated.copies, stated.composition, stated.publishable) == ([1], None, False)
-    assert statuses() == ["not unprotected", "consistent", "consistent"]
-    assert statuses(at_least="weak")[-1] == "not consistent"
-    assert run(["verify", str(OUT)]) == 1
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("UNPROTECTED   private.pdf, page 1  it is a copy of the original")
-    assert lines[1] == f"              private.pdf  {together}"
 
 
 class Dark(Light):
@@ -623,75 +514,6 @@ def test_a_document_of_pages_that_pass_over_what_they_lack_is_publishable(
     assert "that nothing" not in capsys.readouterr().err
     assert counts(released(scan, **both, if_none="others")) == (0, 3, 0), "a rerun skips what is finished"
     assert counts(released(scan, **both, if_none="copy"))[0] == 0
-
-
-def test_what_was_not_looked_for_and_not_found_is_said(scan: Path) -> None:
-    released(scan)
-    stated = parse_document(BESIDE.read_text())
-
-    def asked(request: tuple[str, ...], missing: tuple[str, ...] = ()) -> str:
-        pages = tuple(
-            replace(page, certificate=replace(page.certificate, request=request, missing=missing))
-            for page in stated.pages
-        )
-        return replace(stated, pages=pages).together
-
-    assert asked(("faces margin=1",)).endswith("; text was not looked for, and stays readable")
-    one = replace(stated.pages[0], certificate=replace(stated.pages[0].certificate, request=("faces",)))
-    mixed = replace(stated, pages=(one, *stated.pages[1:])).together
-    assert mixed.endswith("; text was not looked for, and stays readable on page 1")
-    assert asked(("faces", "text")).endswith(" replaced")
-    assert asked(("2,2,4,4",)).endswith(" replaced")
-    assert asked(("faces a=1", "text"), ("faces a=1",)).endswith("; no faces found on pages 1, 2, 3")
-
-
-def test_a_pdf_that_was_edited_is_said_to_be_changed(scan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    released(scan)
-    OUT.write_bytes(OUT.read_bytes() + b"\n")
-    assert run(["verify", str(OUT)]) == 1
-    assert "private.pdf  the PDF was changed after its release" in capsys.readouterr().out
-
-
-class Named(Light):
-    """Finds lights under another description."""
-
-    def __init__(self, description: str) -> None:
-        self.description = description  # type: ignore[misc]
-
-
-@pytest.mark.parametrize(
-    ("names", "told"),
-    [(("faces a=1",), True), (("faces", "text b=1"), False), (("text",), False), (("whole",), False)],
-)
-def test_whoever_looks_for_faces_alone_is_told_that_text_stays(
-    names: tuple[str, ...], told: bool, scan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    choices = Choices(method=Fill(), regions=[Named(name) for name in names])
-    check_documents(plan_tasks([scan], OUT, scan=ALL), None, None, choices, quiet=False)
-    assert ("text in documents is not looked for" in capsys.readouterr().err) is told
-    check_documents(plan_tasks([scan], OUT, scan=ALL), None, None, choices, quiet=True)
-    Path("one.tif").write_bytes(tiff([7]))
-    check_documents(plan_tasks([Path("one.tif")], Path("one.png")), None, None, choices, quiet=False)
-    assert capsys.readouterr().err == ""
-
-
-def test_nothing_is_said_of_all_pages_if_one_is_not_what_its_certificate_says(
-    scan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    scan.write_bytes(_joined([tiff([1], 16), tiff([2], 32), tiff([3], 16)]))
-    released(scan)
-    assert run(["verify", str(OUT)]) == 0
-    assert "; 1.5 to 6.2 % of a page is replaced" in capsys.readouterr().out
-    scan.write_bytes(tiff([50, 100, 150]))
-    released(scan, force=True)
-    data, stated = _turned(OUT.read_bytes(), parse_document(BESIDE.read_text()))
-    OUT.write_bytes(data)
-    BESIDE.write_text(stated.to_text())
-    assert run(["verify", str(OUT)]) == 1
-    shown = capsys.readouterr().out
-    assert "consistent    private.pdf  one release" in shown
-    assert "INCONSISTENT  private.pdf, page 1" in shown
-    assert "together" not in shown
 
 
 def test_what_lossy_pictures_of_a_page_may_show_is_stated() -> None:

@@ -13,8 +13,8 @@ from PIL import Image
 from workers_made import Looked
 
 from dpveil.batch import Choices, Report, plan_tasks, release_all, releasing
-from dpveil.batch import found as kept
-from dpveil.batch.found import Found
+from dpveil.batch import run as kept
+from dpveil.batch.run import Found
 from dpveil.core.photo import Photo
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix
@@ -122,14 +122,6 @@ def test_what_has_no_room_is_searched_again(
     assert detector.searches == 2 * COUNT - 2
 
 
-def test_without_a_ledger_nothing_is_kept(
-    ledger: Ledger, detector: Counted, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Found, "add", lambda *_: pytest.fail("something was kept"))
-    assert len(released(None).released) == COUNT - 1
-    assert detector.searches == COUNT
-
-
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_workers_search_each_photo_once(ledger: Ledger, jobs: int) -> None:
     report = released(ledger, Looked(SEARCHES), jobs=jobs)
@@ -152,15 +144,3 @@ def test_only_the_same_pixels_in_the_same_shape_are_the_same_photo(detector: Cou
         assert detections_of(same).keys() == detections_of(first).keys() != set()
     with found.about(Path("b.png"), same := Photo(levels), keep=False):
         assert detections_of(same) == {}
-
-
-def test_other_settings_search_again(detector: Counted) -> None:
-    levels, found, place = np.full((24, 24), 100, np.uint8), Found(), Path("a.png")
-    with found.about(place, first := Photo(levels), keep=True):
-        Faces()(first)
-    before = detector.searches
-    with found.about(place, same := Photo(levels), keep=False):
-        Faces(margin=0)(same)
-        assert detector.searches == before
-        Faces(threshold="0.5")(same)
-        assert detector.searches == before + 1

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import io
-import os
-import re
-import sys
 import tarfile
 from pathlib import Path
 
 import pytest
 from shards_made import counts, held, link, picture, released, shard
 
-from dpveil.batch import Choices, archives, plan_tasks, release_all, staged, verify_inside
+from dpveil.batch import Choices, away, plan_tasks, release_all
 from dpveil.batch import shards as batch_shards
-from dpveil.batch.inside import inside
 from dpveil.errors import OutputError, UsageError
 from dpveil.io.refused import Refused
-from dpveil.io.tar import LATEST, Member, members
+from dpveil.io.tar import Member, members
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import parse
@@ -71,37 +67,6 @@ def test_members_are_those_that_python_finds(kind: int) -> None:
     assert [each.start for each in found if each.size] == starts
 
 
-def test_sizes_are_those_of_what_is_in_the_file() -> None:
-    """A hard link may state the size of what it leads to, and an extended header one of more digits."""
-    hard = told("a.png", 700, type=tarfile.LNKTYPE, linkname="b.png").tobuf(tarfile.USTAR_FORMAT)
-    record = b"12 size=513\n"
-    more = told("x", len(record), type=b"x").tobuf(tarfile.USTAR_FORMAT) + record.ljust(512, b"\0")
-    one, two = (told(name, 1).tobuf(tarfile.USTAR_FORMAT) for name in ("b.png", "c.png"))
-    found = listed(hard + more + one + bytes(1024) + two + bytes(512) + bytes(1024))
-    assert [(each.name, each.size) for each in found] == [("a.png", 0), ("b.png", 513), ("c.png", 1)]
-
-
-@pytest.mark.parametrize(
-    ("field", "time"),
-    [
-        (b"7" * 12, LATEST),
-        (b"\x80" + b"\x7f" * 11, LATEST),
-        (b"\xff" * 12, 0),
-        (b"00000000007\0", 7),
-        (b" " * 12, 0),
-    ],
-)
-def test_absurd_times_are_bounded_and_the_photo_is_released(field: bytes, time: int) -> None:
-    contents = picture()
-    head = bytearray(told("0.png", len(contents)).tobuf(tarfile.USTAR_FORMAT))
-    head[136:148] = field
-    head[148:156] = b"%06o\0 " % (sum(head[:148]) + sum(head[156:]) + 256)
-    Path("a.tar").write_bytes(bytes(head) + contents.ljust(512, b"\0") + bytes(1024))
-    assert listed(Path("a.tar").read_bytes())[0].time == time
-    assert counts(released("a.tar")) == (1, 0, 0)
-    assert counts(released("a.tar")) == (0, 1, 0)
-
-
 def test_headers_are_bounded() -> None:
     """Also those that pile up before one member, and those of all members."""
     one = told("0.png", 1).tobuf(tarfile.USTAR_FORMAT) + bytes(512)
@@ -131,70 +96,6 @@ def test_absurd_records_end_in_one_line_at_most(text: str) -> None:
     report = released("a.tar")
     assert len(report.failed) == 1
     assert "unexpected" not in reasons(report)
-
-
-def test_sparse_files_are_reported() -> None:
-    """They hold other bytes than they seem to, and tools that know these headers read something else."""
-    record = b"22 GNU.sparse.major=1\n"
-    more = told("x", len(record), type=b"x").tobuf(tarfile.USTAR_FORMAT) + record.ljust(512, b"\0")
-    contents = picture()
-    one = told("0.png", len(contents)).tobuf(tarfile.USTAR_FORMAT) + contents.ljust(512, b"\0")
-    Path("a.tar").write_bytes(more + one + one.replace(b"0.png", b"1.png") + bytes(1024))
-    report = released("a.tar")
-    assert (report.failed[0].source.name, "sparse" in reasons(report)) == ("0.png", True)
-
-
-def test_nothing_follows_the_end() -> None:
-    """Of joined archives only the first would be read, and photos of the second left out in silence."""
-    shard("a.tar", [("0.png", picture())])
-    shard("b.tar", [("1.png", picture(9))])
-    one = Path("a.tar").read_bytes()
-    Path("a.tar").write_bytes(one + Path("b.tar").read_bytes())
-    report = released("a.tar")
-    assert counts(report) == (1, 0, 1)
-    assert "goes on after its end" in reasons(report)
-    with pytest.raises(Refused, match="ends early"):
-        listed(one[: -len(one) + 1024])
-    assert len(listed(one + bytes(1 << 17))) == 1
-    for far in (1 << 17, 1 << 24):
-        with pytest.raises(Refused, match="goes on after its end"):
-            listed(one + bytes(far) + one)
-
-
-def test_names_with_dots_are_reported_and_hidden_ones_left_out() -> None:
-    names = ["././0.png", "a/./1.png", "..", "a/../2.png", ".3.png", ".a/4.png", "./5.png"]
-    shard("a.tar", [(name, picture()) for name in names])
-    report = released("a.tar")
-    assert (counts(report), list(held())) == ((1, 0, 3), ["5.png", "5.png.certificate.json"])
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text")
-def test_a_shard_may_have_any_name() -> None:
-    name = os.fsdecode(b"\xff{out}.tar")
-    shard(f"in/{name}", [("0.png", picture())])
-    assert counts(released("in")) == (1, 0, 0)
-    assert len(held(f"out/{name}")) == 2
-
-
-def test_long_and_foreign_names_are_found_by_a_rerun() -> None:
-    shard("a.tar", [(LONG, picture()), ("n" * 226 + ".png", picture(9)), ("n" * 227 + ".png", picture(9))])
-    assert counts(released("a.tar")) == (2, 0, 1)
-    assert counts(released("a.tar")) == (0, 2, 1)
-    outputs = [task.output for task in plan_tasks([Path("a.tar")], Path("out"))]
-    assert all(re.fullmatch(r"out/\.dpveil-shards/[0-9a-f]{32}/[0-9a-f]{32}\.png", str(o)) for o in outputs)
-    with tarfile.open("out/a.tar") as made:
-        made.extractall("seen", filter="data")
-    assert Path("seen", LONG).exists()
-
-
-def test_releases_of_the_longest_names_are_found_by_a_rerun_and_verify() -> None:
-    """Two photos differ in their suffix alone, so that releases have a second one."""
-    names = ["n" * 226 + end for end in (".jpg", ".png")]
-    shard("a.tar", [(name, picture(8 + number)) for number, name in enumerate(names)])
-    assert counts(released("a.tar")) == (2, 0, 0)
-    assert counts(released("a.tar")) == (0, 2, 0)
-    assert max(len(name) for name in held()) == 251
-    assert [each.status for each in verify_inside(Path("out/a.tar"))] == ["consistent"] * 2
 
 
 def test_a_shard_that_changes_under_a_run_is_paid_for_no_more() -> None:
@@ -237,7 +138,7 @@ def test_what_cannot_be_unpacked_is_not_lost(monkeypatch: pytest.MonkeyPatch) ->
     before = Path("out/a.tar").read_bytes()
     shard("a.tar", [("0.png", picture())])
     with monkeypatch.context() as patch:
-        patch.setattr(staged, "write", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "full")))
+        patch.setattr(away, "write", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "full")))
         for force in (False, True):
             with pytest.raises(OutputError, match="the disk is full"):
                 released("a.tar", force=force)
@@ -245,19 +146,6 @@ def test_what_cannot_be_unpacked_is_not_lost(monkeypatch: pytest.MonkeyPatch) ->
     assert counts(released("a.tar", force=True)) == (1, 0, 0)
     assert [name for name in held() if name.endswith("png")] == ["0.png"]
     assert len(list(Path("out/.dpveil-shards").rglob("*.png"))) == 1
-
-
-def test_what_waits_and_is_too_large_now_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    shard("a.tar", [("0.png", picture()), ("1.png", picture(400))])
-    with monkeypatch.context() as patch:
-        patch.setattr(archives, "write_tar", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
-        released("a.tar")
-    waiting = next(Path("out").rglob("*.png"))
-    os.truncate(waiting, 1 << 30)
-    report = released("a.tar", max_pixels=3200)
-    assert counts(report) == (0, 1, 1)
-    assert "which this run did not release" in report.notes[-1]
-    assert waiting.exists()
 
 
 def test_a_certificate_that_is_gone_where_releases_wait_is_taken_from_the_shard() -> None:
@@ -269,48 +157,6 @@ def test_a_certificate_that_is_gone_where_releases_wait_is_taken_from_the_shard(
     plan_tasks([Path("a.tar")], Path("out"))[0].output.write_bytes(b"left")
     assert counts(released("a.tar")) == (0, 1, 0)
     assert held() == before
-
-
-def test_folders_are_no_shards_and_shards_no_folders() -> None:
-    """This is said before anything is drawn, with force, too."""
-    shard("a.tar", [("0.png", picture())])
-    Path("out/a.tar").mkdir(parents=True)
-    for force in (False, True):
-        with pytest.raises(OutputError, match="it is a folder"):
-            released("a.tar", force=force)
-    Path("in/a.tar").mkdir(parents=True)
-    Path("in/a.tar/0.png").write_bytes(picture())
-    with pytest.raises(UsageError, match="a folder of other releases"):
-        plan_tasks([Path("in"), Path("a.tar")], Path("new"))
-
-
-def test_messages_name_releases_as_in_the_shard() -> None:
-    """0.png was of 0.jpg; now there is a 0.webp, too, so it would be called 0.jpg.png."""
-    shard("a.tar", [("0.jpg", picture())])
-    released("a.tar")
-    shard("a.tar", [("0.jpg", picture()), ("0.webp", picture(9))])
-    report = released("a.tar")
-    assert counts(report) == (0, 0, 2)
-    assert "out/a.tar/0.png may be an earlier release of it" in reasons(report)
-    again = released("a.tar", force=True)
-    assert counts(again) == (2, 0, 0)
-    assert "out/a.tar/0.png may be an earlier release of it" in str(again.entries[0].warnings)
-    assert ".dpveil" not in str(report.entries + again.entries)
-    assert len(held()) == 4
-    assert "not in out/a.tar: 0.png, which" in again.notes[-1]
-
-
-def test_what_waits_under_another_name_goes_on_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """0.png of 0.jpg could not be packed; now there is a 0.webp, too."""
-    shard("a.tar", [("0.jpg", picture())])
-    with monkeypatch.context() as patch:
-        patch.setattr(archives, "write_tar", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
-        released("a.tar")
-    shard("a.tar", [("0.jpg", picture()), ("0.webp", picture(9))])
-    report = released("a.tar")
-    assert counts(report) == (0, 0, 2)
-    assert "not in out/a.tar: 0.png, which" in report.notes[-1]
-    assert len(list(Path("out").rglob("*.png"))) == 1
 
 
 def test_each_photo_has_noise_of_its_own() -> None:
@@ -331,17 +177,3 @@ def test_a_ledger_is_not_opened_as_a_shard(monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setattr(batch_shards, "opened", pytest.fail)
         with pytest.raises(UsageError, match=r"out/a\.tar belongs to the ledger"):
             released("a.tar", ledger=ledger)
-
-
-def test_damage_is_told_once_and_nothing_else_of_it() -> None:
-    shard("a.tar", [("0.png", picture())])
-    Path("a.tar").write_bytes(Path("a.tar").read_bytes()[:520])
-    (found,) = inside(Path("a.tar"), Path("out/a.tar"), Path("out"))
-    assert (found.problem, found.stamp) == ("ends early", None)
-
-
-def test_a_shard_does_not_become_a_picture() -> None:
-    shard("a.tar", [("0.png", picture())])
-    with pytest.raises(UsageError, match="holds many") as caught:
-        plan_tasks([Path("a.tar")], Path("x.png"))
-    assert "name a .tar file" in caught.value.hint

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shards_made import Given, counts, held, picture, released, shard
+from shards_made import counts, held, picture, released, shard
 
-from dpveil.batch import Report, plan_tasks, releasing, shards, staged
+from dpveil.batch import Report, away, plan_tasks, releasing, shards
 from dpveil.core.certificate import parse_certificate
 from dpveil.errors import OutputError
 from dpveil.ledger import Ledger, Limit
-from dpveil.release.keys import SigningKey
 
 CERTIFICATE = ".certificate.json"
 
@@ -79,23 +78,6 @@ def test_an_original_where_releases_wait_is_never_packed() -> None:
     assert place.read_bytes() == picture(8, 1)
 
 
-@pytest.mark.parametrize("name", ["0.png", "other.png"])
-def test_a_shard_with_an_image_that_its_certificate_is_not_for_is_refused(name: str) -> None:
-    """It is the original of a photo, or belongs to none, with the certificate of a release or with none."""
-    photos(1)
-    released(out="before")
-    for certificate in (b"{}", b"\xff", held("before/a.tar")[f"0.png{CERTIFICATE}"]):
-        forged: Given = [(name, picture(8, 1)), (f"{name}{CERTIFICATE}", certificate)]
-        shard("out/a.tar", forged)
-        photos(1, 2)
-        with pytest.raises(OutputError, match=f"no shard of releases: it holds .*{name}"):
-            released()
-        assert held() == dict(forged)
-        assert not waiting()
-    assert counts(released(force=True)) == (2, 0, 0)
-    assert images() == ["0.png", "1.png"]
-
-
 def test_an_original_with_its_hash_in_the_certificate_of_a_release_is_not_packed() -> None:
     """That certificate states another width."""
     photos(1)
@@ -128,17 +110,6 @@ def test_what_was_not_paid_for_is_not_packed_beside_what_was(ledger: Ledger) -> 
     assert [path.read_bytes() for path in waiting()] == [unpaid]
     assert counts(released(ledger=ledger, force=True)) == (2, 0, 0)
     assert (images(), waiting()) == (["0.png", "1.png"], [])
-
-
-def test_what_the_key_did_not_sign_is_not_packed_beside_what_it_did() -> None:
-    photos(1, 2)
-    released()
-    shard("in/a.tar", [("0.png", b"broken"), ("2.png", picture(9))])
-    key = SigningKey.made()
-    report = released(sign=key)
-    assert (counts(report), images(), left_out(report, "0.png, 1.png")) == ((1, 0, 1), ["2.png"], True)
-    assert counts(released(sign=key)) == (0, 1, 1)
-    assert images() == ["2.png"]
 
 
 def test_paid_releases_of_photos_that_fail_or_have_left_stay(ledger: Ledger) -> None:
@@ -202,21 +173,10 @@ def test_what_a_killed_run_drew_anew_is_newer_than_its_shard(monkeypatch: pytest
     assert held() != before
 
 
-def test_with_force_a_shard_for_which_nothing_was_released_is_told_to_stay() -> None:
-    """One of two photos has left, as somebody withdrew, and of the other nothing can be released."""
-    photos(1, 2)
-    released()
-    before = held()
-    shard("in/a.tar", [("0.png", b"broken")])
-    report = released(force=True)
-    assert (counts(report), held(), waiting()) == ((0, 0, 1), before, [])
-    assert report.notes[-1].startswith("out/a.tar stays as it was, with 0.png, 1.png, as this run released")
-
-
 def test_what_was_gathered_is_removed_once_the_shard_is_on_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     photos(1)
     seen = list[tuple[Path, list[Path]]]()
-    monkeypatch.setattr(staged, "flush_folder", lambda folder: seen.append((folder, waiting())))
+    monkeypatch.setattr(away, "flush_folder", lambda folder: seen.append((folder, waiting())))
     released()
     assert [(str(folder), len(there)) for folder, there in seen] == [("out", 1)]
     assert (images(), waiting()) == (["0.png"], [])

@@ -15,7 +15,7 @@ from dpveil.batch import Choices, Report, plan_tasks, release_all
 from dpveil.batch import run as batch
 from dpveil.batch.task import Task
 from dpveil.cli.run_report import print_report
-from dpveil.errors import BudgetRefused, OutputError
+from dpveil.errors import OutputError
 from dpveil.io import writing
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix
@@ -87,17 +87,6 @@ def test_a_photo_whose_draw_fails_is_told_as_paid(ledger: Ledger, monkeypatch: p
     assert (names(report, "released"), names(report, "failed")) == (["a.png", "c.png"], ["b.png"])
     assert [entry.source.name for entry in report.discarded] == ["b.png"]
     assert paid(ledger) == (3, 1)
-
-
-def test_a_photo_that_cannot_be_paid_is_not_told_as_paid(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def debit(*given: Any, **more: Any) -> Any:
-        raise BudgetRefused("nothing is left", hint="pay")
-
-    monkeypatch.setattr(Ledger, "debit", debit)
-    report = released(ledger)
-    assert (names(report, "failed"), report.discarded) == (NAMES, [])
 
 
 def test_what_another_run_released_since_it_was_planned_is_not_paid(
@@ -204,21 +193,6 @@ def test_an_interrupt_while_a_rerun_plans_leaves_finished_photos_finished(
     told = capsys.readouterr().err
     assert f"skipped {before}, no region 0, not tried {3 - before}" in told
     assert "run the same command again, which skips what is finished" in told
-
-
-def test_a_rerun_that_is_too_dear_tells_what_is_finished(ledger: Ledger) -> None:
-    released(ledger, "b.png")
-    ledger.set_limit("album", Limit("pure", epsilon=2))
-    report = released(ledger)
-    assert (names(report, "skipped"), names(report, "untried")) == (["b.png"], ["a.png", "c.png"])
-
-
-def test_nothing_is_said_of_what_nobody_paid(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    meanwhile(monkeypatch, "_write", None)
-    report = released(None)
-    assert names(report, "skipped") == ["b.png"]
-    assert report.discarded == []
-    assert paid(ledger) == (0, 0)
 
 
 def test_a_dry_run_tells_what_releases_would_cost_and_draws_none(ledger: Ledger) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
-from shards_made import counts, picture, released, shard
+from shards_made import counts, picture, released
 from workers_made import Everything
 
 import dpveil
@@ -18,7 +18,7 @@ from dpveil.batch import Choices, plan_tasks, release_all, releasing, verify_ins
 from dpveil.cli import run
 from dpveil.cli.run_report import exit_code
 from dpveil.core.envelope import MOST_BYTES
-from dpveil.errors import OutputError, PhotoError, UsageError
+from dpveil.errors import OutputError
 from dpveil.io.parquet import Rows, _schema, any_rows, released_rows
 from dpveil.io.refused import Refused
 from dpveil.ledger import Ledger, Limit
@@ -108,16 +108,6 @@ def test_a_rerun_pays_for_what_is_missing_alone(ledger: Ledger) -> None:
     assert (ledger.check().debits, len(held())) == (5, 5)
 
 
-@pytest.mark.slow
-def test_a_row_of_which_a_worker_died_is_paid_for_once(ledger: Ledger) -> None:
-    write(pictures(4))
-    released("a.parquet", ledger=ledger)
-    write([*pictures(4), picture(15)])
-    TIMES.write_bytes(b"x")
-    report = released("a.parquet", ledger=ledger, regions=[Everything(TIMES, deadly=15)], jobs=2)
-    assert (counts(report), ledger.check().debits, len(held())) == ((1, 4, 0), 5, 5)
-
-
 def test_rows_of_one_size_that_changed_places_are_refused() -> None:
     """No time is stated for a row, so that only what is in it tells it from another of its size."""
     write([bitmap(10), bitmap(240)])
@@ -133,15 +123,6 @@ def test_rows_of_one_size_that_changed_places_are_refused() -> None:
     assert held() == before
     assert counts(released("a.parquet", force=True)) == (1, 0, 0)
     assert [row["row"] for row in held()] == [0]
-
-
-def test_a_row_that_was_replaced_is_refused() -> None:
-    write(pictures(2))
-    released("a.parquet")
-    write([picture(99), picture(9)])
-    report = released("a.parquet")
-    assert counts(report) == (0, 1, 1)
-    assert "a.parquet/000000000.png was replaced" in reasons(report)
 
 
 def test_one_bad_row_is_one_failure() -> None:
@@ -203,18 +184,6 @@ def test_a_file_that_changes_under_a_run_is_paid_for_no_more(ledger: Ledger) -> 
     assert "changed since" in reasons(report)
 
 
-def test_a_file_that_is_written_to_under_a_run_is_read_no_more() -> None:
-    write(pictures(3))
-    first, second, _ = (task.inside for task in plan_tasks([Path("a.parquet")], Path("out")))
-    assert first is not None
-    assert second is not None
-    assert first.contents(1000) == picture(8)
-    with Path("a.parquet").open("r+b") as file:
-        file.write(b"PAR1")
-    with pytest.raises(PhotoError, match="changed since"):
-        second.contents(1000)
-
-
 def test_a_small_file_of_many_large_rows_takes_the_memory_of_one() -> None:
     """A dictionary holds one image of 4 MB for 100 rows. Pages that hold them all are refused."""
     write([bytes(1 << 22)] * 100, compression="zstd", dictionary_pagesize_limit=1 << 26)
@@ -229,15 +198,6 @@ def test_a_small_file_of_many_large_rows_takes_the_memory_of_one() -> None:
     write([bytes(1 << 22)] * 80, compression="zstd", use_dictionary=False)
     with Path("a.parquet").open("rb") as file, pytest.raises(Refused, match="decompresses to 335"):
         Rows(file)
-
-
-def test_rows_are_read_in_any_order() -> None:
-    images = pictures(60)
-    write(images, row_group_size=25)
-    with Path("a.parquet").open("rb") as file:
-        rows = Rows(file)
-        order = [0, 2, 1, 30, 29, 59, 58, 24, 25, 0, 49, 50, 51, 10, 59]
-        assert [rows.at(row) for row in order] == [images[row] for row in order]
 
 
 def test_what_is_no_file_of_releases_is_not_replaced() -> None:
@@ -263,48 +223,6 @@ def test_what_is_no_file_of_releases_is_not_replaced() -> None:
     assert len(held()) == 2
 
 
-def test_a_file_with_a_forged_release_is_refused_and_names_in_it_are_not_used(ledger: Ledger) -> None:
-    write(pictures(2))
-    released("a.parquet", ledger=ledger)
-    rows, kept = held(), parquet.read_schema("out/a.parquet")
-    rows[1]["image"]["path"] = "../../other.png"
-    parquet.write_table(arrow.Table.from_pylist(rows, kept), "out/a.parquet")
-    assert counts(released("a.parquet", ledger=ledger)) == (0, 2, 0)
-    rows[0]["image"]["bytes"] = picture(8, level=3)
-    parquet.write_table(arrow.Table.from_pylist(rows, kept), "out/a.parquet")
-    with pytest.raises(OutputError, match=r"another 000000000\.png than its certificate states"):
-        released("a.parquet", ledger=ledger)
-    assert ledger.check().debits == 2
-
-
-def test_files_of_one_kind_are_written_as_another_only_by_mistake() -> None:
-    write(pictures(1))
-    shard("b.tar", [("0.png", picture())])
-    for source, out in (("a.parquet", "x.tar"), ("b.tar", "x.parquet")):
-        with pytest.raises(UsageError, match="the inputs are not one"):
-            plan_tasks([Path(source)], Path(out))
-    Path("in").mkdir()
-    for name in ("a.parquet", "b.tar"):
-        Path(name).replace(f"in/{name}")
-    Path("in/c.png").write_bytes(picture(10))
-    assert counts(released("in")) == (3, 0, 0)
-    assert sorted(path.name for path in Path("out").iterdir()) == [
-        "a.parquet",
-        "b.tar",
-        "c.png",
-        "c.png.certificate.json",
-    ]
-
-
-def test_copies_are_noticed_across_kinds() -> None:
-    write([picture(), picture(), picture(9)])
-    shard("b.tar", [("0.png", picture(9))])
-    given = Choices(method=DPPix(epsilon=1, block=4, neighbourhood=4), regions=[parse("whole")])
-    report = release_all(plan_tasks([Path("a.parquet"), Path("b.tar")], Path("out")), given)
-    assert "it is a copy of a.parquet/000000000.png" in str(report.entries[1].warnings)
-    assert "it is a copy of a.parquet/000000002.png" in str(report.entries[3].warnings)
-
-
 def test_a_dictionary_that_makes_far_more_of_a_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpveil.io.parquet.MOST_TOGETHER", 1 << 22)
     cells = arrow.DictionaryArray.from_arrays(
@@ -322,17 +240,6 @@ def test_a_dictionary_that_makes_far_more_of_a_file_is_refused(monkeypatch: pyte
         parquet.write_table(large, "out/b.parquet", compression="zstd")
         with pytest.raises(OutputError, match="holds more than 4,194,304 bytes"):
             released("b.parquet")
-
-
-def test_parts_of_what_exists_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    write(pictures(1))
-    assert counts(released("a.parquet")) == (1, 0, 0)
-    row = {**held()[0], "certificate": "x" * (1 << 20)}
-    parquet.write_table(arrow.Table.from_pylist([row], _schema()), "out/a.parquet", compression="zstd")
-    monkeypatch.setattr("dpveil.io.parquet.MOST_GROUP", 1 << 16)
-    with pytest.raises(OutputError, match="decompresses to"):
-        released("a.parquet")
-    assert "decompresses to" in results()[""]
 
 
 def test_rows_that_do_not_add_up_and_damaged_columns_are_one_line() -> None:
@@ -400,22 +307,3 @@ def test_whatever_is_wrong_in_a_file_fails(capsys: pytest.CaptureFixture[str]) -
     ]
     assert run(["verify", "out/a.parquet"]) == 1
     assert "Traceback" not in capsys.readouterr().err
-
-
-def test_files_that_are_not_of_releases_alone_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    write(pictures(2))
-    released("a.parquet")
-    good = parquet.read_table("out/a.parquet")
-    (only,) = results("a.parquet").values()
-    assert only.startswith("it holds other columns than releases (label, image)")
-    parquet.write_table(good.append_column("original", good["image"]), "b.parquet")
-    assert "(image, certificate, row, original)" in results("b.parquet")[""]
-    whole = Path("out/a.parquet").read_bytes()
-    Path("b.parquet").write_bytes(whole[:-40])
-    assert results("b.parquet")[""].startswith("it is damaged")
-    monkeypatch.setattr("dpveil.io.parquet.MOST_TOGETHER", 12_000)
-    rows = [{**held()[0], "row": row, "certificate": "x" * 5000} for row in range(90)]
-    monkeypatch.setattr("dpveil.io.parquet.MOST_TIMES", 0)
-    parquet.write_table(arrow.Table.from_pylist(rows, _schema()), "b.parquet")
-    assert "it holds more than" in results("b.parquet")[""]
-    assert "what follows in it was not verified" in results("b.parquet")[""]

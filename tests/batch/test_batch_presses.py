@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from presses_made import METHOD, PAID, SHAPES, check, debits, inputs, originals, releases
 
-from dpveil.batch import Choices, Report, Task, plan_tasks, release_all
+from dpveil.batch import Choices, Report, Task
 from dpveil.batch import interrupts as interrupts_of
 from dpveil.batch.interrupts import SIGNALS, Interrupts, uninterrupted
 from dpveil.batch.jobs import Jobs, nothing
@@ -81,6 +81,7 @@ def released(source: str, *moments: float, of: int = 0) -> tuple[int, int, bool]
     return code, len(steps), any(steps)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # pressed in one
 @pytest.mark.parametrize("shape", SHAPES)
 def test_each_photo_has_one_outcome_whenever_one_presses(
     here: Path, capsys: pytest.CaptureFixture[str], shape: str
@@ -99,17 +100,6 @@ def test_each_photo_has_one_outcome_whenever_one_presses(
         stopped = not said.out or json.loads(said.out)["untried"]
         assert stopped or not at or at[0] > 0.3, "a press while photos are planned stops nothing"
         shutil.rmtree("out", ignore_errors=True)
-
-
-def test_a_rerun_that_is_interrupted_looks_at_no_more_photos(here: Path) -> None:
-    """It has nothing to draw, and so nothing at which it would be stopped."""
-    source = originals("folder", 12, 8)
-    assert run([*LINE, source]) == 0
-    tasks, given = plan_tasks([Path(source)], Path("out")), choices()
-    report = release_all(tasks, given, step=lambda: signal.raise_signal(signal.SIGINT))
-    assert (len(report.entries), report.stopped) == (12, "the run was interrupted")
-    assert len(report.skipped) <= 3
-    assert len(report.skipped) + len(report.untried) == 12
 
 
 def test_what_was_paid_is_never_told_as_not_tried() -> None:
@@ -147,29 +137,6 @@ def test_a_second_press_kills_the_workers_that_draw(monkeypatch: pytest.MonkeyPa
         jobs.release(1, nothing, interrupts)
     assert killed == [False, False, False, True]  # as it stops, and as it is told
     assert [entry.status for entry in jobs.run.report.entries] == ["untried"]
-
-
-@pytest.mark.parametrize("dry", [True, False])
-def test_that_drawing_is_finished_is_not_said_where_photos_are_only_planned(
-    monkeypatch: pytest.MonkeyPatch, dry: bool
-) -> None:
-    notices: list[int] = []
-
-    def work(jobs: Jobs) -> None:
-        jobs.inbox.put("left")
-
-    def pressed(jobs: Jobs, **all_of_them: bool) -> None:
-        signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr(Jobs, "_work", work)
-    monkeypatch.setattr(Jobs, "_report", pressed)
-    monkeypatch.setattr(Jobs, "_kill", pressed)
-    jobs = Jobs(Run(choices(dry=dry), Report(), nothing), [], nothing, nothing)
-    jobs.inbox.put("made")
-    with Interrupts(lambda: notices.append(1)) as interrupts:
-        jobs.release(1, nothing, interrupts)
-    assert interrupts.presses
-    assert notices == [1] * (not dry)
 
 
 def test_presses_are_counted_heard_and_raised_where_nothing_is_lost() -> None:
@@ -266,80 +233,6 @@ def test_between_any_two_instructions_a_press_is_kept_and_handlers_are_restored(
     finally:
         for each, handler in zip(SIGNALS, handlers, strict=True):
             signal.signal(each, handler)
-
-
-def test_a_program_s_handler_that_raises_as_it_is_restored_leaves_none_behind() -> None:
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    real = signal.signal
-
-    def restore(number: int, handler: Any) -> Any:
-        given = real(number, handler)
-        if handler is signal.default_int_handler and not pressed_:
-            pressed_.append(1)
-            signal.raise_signal(number)
-        return given
-
-    pressed_: list[int] = []
-    try:
-        interrupts = Interrupts()
-        with pytest.MonkeyPatch.context() as patched, pytest.raises(KeyboardInterrupt), interrupts:
-            patched.setattr(interrupts_of.signal, "signal", restore)
-        assert [signal.getsignal(each) for each in SIGNALS] == [signal.default_int_handler] * 2
-    finally:
-        real(signal.SIGTERM, before)
-
-
-def test_one_of_two_signals_at_once_is_raised() -> None:
-    """Also if the second one comes in the handler of the first."""
-
-    def both(number: int, frame: FrameType | None) -> None:
-        signal.raise_signal(signal.SIGINT)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, both)
-    try:
-        with Interrupts() as interrupts:
-            with pytest.raises(KeyboardInterrupt), interrupts.raising():
-                signal.raise_signal(signal.SIGTERM)
-            assert interrupts.presses == 2
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def test_only_one_interrupt_is_raised() -> None:
-    """A second one would end what the first began to undo."""
-    undone: list[int] = []
-
-    def undo() -> None:
-        signal.raise_signal(signal.SIGINT)
-        undone.append(1)
-
-    with Interrupts() as interrupts:
-        with ExitStack() as stack:
-            stack.enter_context(pytest.raises(KeyboardInterrupt))
-            stack.enter_context(interrupts.raising())
-            stack.callback(undo)
-            signal.raise_signal(signal.SIGINT)
-        assert (interrupts.presses, undone) == (2, [1])
-
-
-def test_handlers_of_a_program_go_on_and_ignored_signals_stay_ignored() -> None:
-    """What a handler does that raises nothing is its program's own matter."""
-    seen: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
-    try:
-        with Interrupts() as interrupts:
-            signal.raise_signal(signal.SIGINT)
-            with uninterrupted():
-                signal.raise_signal(signal.SIGINT)
-        assert (seen, interrupts.presses) == ([signal.SIGINT] * 2, 0)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        with Interrupts() as interrupts:
-            signal.raise_signal(signal.SIGINT)
-            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-        assert interrupts.presses == 0
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def wait_until(running: subprocess.Popen[str], seen: Callable[[], bool]) -> None:

@@ -13,9 +13,8 @@ import dpveil
 from dpveil.batch import Choices, plan_tasks, release_all, write_manifest
 from dpveil.batch import run as batch
 from dpveil.batch import task as sources
-from dpveil.batch.interrupts import uninterrupted
 from dpveil.cli.run_report import cost, exit_code, print_report
-from dpveil.errors import BudgetExceeded, NoRegion
+from dpveil.errors import NoRegion
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import Finder, parse
 from dpveil.release.plan import Plan
@@ -129,21 +128,6 @@ def test_an_output_that_does_not_verify_is_never_skipped(photos, damage, monkeyp
     assert dpveil.verify(image).publishable
 
 
-def test_a_file_in_the_place_of_the_output_folder_is_an_output_that_cannot_be_written(photos):
-    Path("out").write_bytes(b"precious")
-    report = release_all(photos(), choices())
-    assert (len(report.failed), exit_code(report)) == (3, 4)
-    assert Path("out").read_bytes() == b"precious"
-
-
-def test_a_folder_in_the_place_of_an_output_fails_alone(photos):
-    Path("out/b.png").mkdir(parents=True)
-    for force in (False, True):
-        report = release_all(photos(), choices(force=force))
-        assert names(report.failed) == ["b.png"]
-        assert exit_code(report) == 1
-
-
 def test_an_output_that_appears_meanwhile_is_not_replaced(photos, monkeypatch):
     real = batch.Run._write
 
@@ -183,32 +167,6 @@ def test_a_new_sibling_causes_no_second_release_and_no_overwriting(photos):
     assert (names(report.released), names(report.failed)) == (["a.bmp"], [])
 
 
-def test_an_input_that_is_missing_is_said_before_anything_of_its_output(photos):
-    release_all(photos(), choices())
-    task = plan_tasks([Path("in/gone.png")], Path("out/a.png"))
-    [entry] = release_all(task, choices(method=DPPix(epsilon=3))).failed
-    assert entry.failure.message == "in/gone.png does not exist"
-
-
-def test_a_deleted_picture_whose_certificate_is_left_is_said_to_be_gone(photos):
-    release_all(photos(), choices())
-    Path("out/a.png").unlink()
-    [entry] = release_all(photos(), choices()).failed
-    assert entry.failure.message.startswith("out/a.png is gone and its certificate is still there")
-    assert "force" in entry.failure.hint
-
-
-def test_a_sibling_that_went_causes_no_second_release(photos):
-    Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save("in/a.bmp")
-    release_all(photos(), choices())
-    Path("in/a.bmp").unlink()
-    report = release_all(photos(), choices())
-    assert names(report.skipped) == ["a.png", "b.png", "c.png"]
-    assert report.skipped[0].output == Path("out/a.png.png")
-    report = release_all(photos(), choices(method=DPPix(epsilon=3)))
-    assert len(report.failed) == 3
-
-
 def test_one_unreadable_photo_is_reported_and_the_rest_released(photos):
     Path("in/b.png").write_bytes(b"")
     report = release_all(photos(), choices())
@@ -225,12 +183,6 @@ def test_nothing_readable_is_its_own_exit_code(photos):
         Path(f"in/{name}.png").write_bytes(b"GIF89a")
     report = release_all(photos(), choices())
     assert (len(report.failed), exit_code(report), files()) == (3, 4, [])
-
-
-def test_unreadable_and_unfitting_together_are_an_incomplete_run(photos):
-    Path("in/a.png").write_bytes(b"")
-    report = release_all(photos(), choices(regions=[parse("0,0,50,50")]))
-    assert (len(report.failed), exit_code(report)) == (3, 1)
 
 
 def test_photos_without_a_region_are_listed_and_not_copied(photos):
@@ -274,14 +226,6 @@ def test_what_was_made_where_nothing_was_found_is_kept_by_runs_that_make_it(phot
         assert names(run(other).failed) == ["b.png"]
 
 
-def test_a_copy_of_a_part_is_none_that_was_passed_over(photos):
-    regions = [NobodyIn(9), parse("0,0,4,4")]
-    release_all(photos(), choices(regions=regions, if_none="copy"))
-    for other in ("others", "others+copy", "others+whole"):
-        report = release_all(photos(), choices(regions=regions, if_none=other))
-        assert names(report.failed) == ["b.png"]
-
-
 def test_a_seed_gives_every_photo_its_own_noise_and_the_same_again(photos, monkeypatch):
     flat = np.full((8, 8, 3), 100, np.uint8)
     for name in "abc":
@@ -310,15 +254,6 @@ def test_what_nobody_foresaw_fails_closed_and_alone(photos, monkeypatch):
     assert "b.png" not in files()
 
 
-def test_a_refused_budget_is_its_own_exit_code(photos, monkeypatch):
-    def refuse(*args, **more):
-        raise BudgetExceeded(subject="album", asked=1, left=0)
-
-    monkeypatch.setattr(Plan, "release", refuse)
-    report = release_all(photos(), choices())
-    assert (len(report.failed), exit_code(report), files()) == (3, 3, [])
-
-
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
 def test_a_full_or_locked_disk_stops_the_run_and_leaves_nothing_torn(photos, monkeypatch, number):
     real, calls = os.fsync, []
@@ -337,13 +272,6 @@ def test_a_full_or_locked_disk_stops_the_run_and_leaves_nothing_torn(photos, mon
     assert len(report.untried) == 1
     assert files() == ["a.png", "a.png.certificate.json"]
     assert dpveil.verify("out/a.png").publishable
-
-
-def test_a_name_that_is_too_long_fails_alone(photos):
-    Path("in/b.png").rename(Path("in") / ("b" * 240 + ".png"))
-    report = release_all(photos(), choices())
-    assert (names(report.released), exit_code(report)) == (["a.png", "c.png"], 1)
-    assert "too long" in report.failed[0].failure.message
 
 
 def test_an_interrupt_accounts_for_every_photo(photos, monkeypatch, capsys):
@@ -380,28 +308,3 @@ def test_an_interrupt_while_saving_waits_until_the_pair_is_whole(photos, monkeyp
     assert exit_code(report) == 130
     assert dpveil.verify("out/a.png").publishable
     assert all_of(report) == ["a.png", "b.png", "c.png"]
-
-
-def test_holding_back_restores_the_handlers():
-    before = signal.getsignal(signal.SIGINT)
-    with uninterrupted():
-        assert signal.getsignal(signal.SIGINT) is not before
-    assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_an_interrupt_that_is_ignored_stays_ignored_while_saving():
-    """As in the background job of a shell, whose Ctrl-C is meant for somebody else."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with uninterrupted():
-            signal.raise_signal(signal.SIGINT)
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def test_every_step_is_reported(photos):
-    Path("in/b.png").write_bytes(b"")
-    steps = []
-    release_all(photos(), choices(), step=lambda: steps.append(1))
-    assert len(steps) == 3

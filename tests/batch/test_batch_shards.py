@@ -81,18 +81,6 @@ def test_a_rerun_pays_for_what_is_missing_alone(photos: Path, ledger: Ledger) ->
     assert (ledger.check().debits, len(held())) == (5, 10)
 
 
-@pytest.mark.slow
-def test_a_photo_of_which_a_worker_died_is_paid_for_once(photos: Path, ledger: Ledger) -> None:
-    released(ledger=ledger)
-    with tarfile.open("in/a.tar", "a") as more:
-        told = tarfile.TarInfo("4.jpg")
-        told.size = len(picture(15))
-        more.addfile(told, io.BytesIO(picture(15)))
-    TIMES.write_bytes(b"x")
-    report = released(ledger=ledger, regions=[Everything(TIMES, deadly=15)], jobs=2)
-    assert (counts(report), ledger.check().debits, len(held())) == ((1, 4, 0), 5, 10)
-
-
 def test_what_an_ended_run_has_drawn_is_not_drawn_again(
     photos: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,15 +1,14 @@
 """What is remembered of a folder's inputs: private, elsewhere, appended to; damaged lines are passed over."""
 
-import json
 import os
 import stat
 from pathlib import Path
 
 import pytest
 
-from dpveil.batch.copies import copies
-from dpveil.batch.numbering import keep_numbers, numbered
-from dpveil.batch.state import MOST_BYTES, State, key_of, stamp_of, state_path
+from dpveil.batch.run import copies
+from dpveil.batch.state import State, key_of, stamp_of, state_path
+from dpveil.batch.tasks import keep_numbers, numbered
 from dpveil.errors import OutputError, UsageError
 from dpveil.io import is_present
 
@@ -69,18 +68,16 @@ def test_an_input_is_replaced_where_its_release_is_known_and_its_stamp_is_not(fo
 @pytest.mark.parametrize(
     "line",
     [
-        b"null",
         b"[]",
-        b"{",
-        b'"release"',
         b"\xff",
         b"[" * 100_000,
-        b'{"release": 1, "size": 1, "time": 1}',
-        b'{"release": "' + b"A" * 64 + b'", "size": 1, "time": 1}',
-        b'{"release": "' + b"b" * 64 + b'", "size": true, "time": 1}',
-        b'{"release": "' + b"b" * 64 + b'", "size": 1.5, "time": 1}',
-        b'{"release": "' + b"b" * 64 + b'", "size": ' + b"9" * 5000 + b', "time": 1}',
-        b'{"release": "' + b"b" * 64 + b'", "size": ' + b"9" * 30 + b', "time": 1}',
+        b'{"release": "'
+        + b"b" * 64
+        + b'", "size": '
+        + b"9" * 30
+        + b', "time": 1, "of": "'
+        + b"a" * 32
+        + b'"}',
         b'{"release": "' + b"b" * 64 + b'", "size": 1, "time": 1, "of": "../x"}',
         b'{"number": 0, "of": "' + b"a" * 32 + b'"}',
         b'{"number": 4000000000000, "of": "' + b"a" * 32 + b'"}',
@@ -88,7 +85,7 @@ def test_an_input_is_replaced_where_its_release_is_known_and_its_stamp_is_not(fo
         b'{"number": 1, "of": "../../etc"}',
         b'{"number": 1, "of": "' + b"a" * 32 + b'", "more": 1}',
     ],
-    ids=range(18),
+    ids=str,
 )
 def test_a_damaged_line_is_passed_over_and_what_follows_is_kept(folder, line):
     before = State.read(folder)
@@ -99,29 +96,6 @@ def test_a_damaged_line_is_passed_over_and_what_follows_is_kept(folder, line):
     assert state.problem.endswith("is damaged")
     state.note_release("c" * 64, STAMP, "anna.jpg")
     assert State.read(folder).stamps == {**before.stamps, "c" * 64: {STAMP}}
-
-
-def test_a_file_that_is_too_large_or_no_file_is_not_read(tmp_path):
-    with state_path(tmp_path).open("wb") as file:
-        file.truncate(MOST_BYTES + 1)
-    assert "bytes" in State.read(tmp_path).problem
-    state_path(tmp_path).unlink()
-    secret = tmp_path / "secret"
-    secret.write_text(json.dumps({"release": SHA, "size": 1, "time": 1}), encoding="ascii")
-    state_path(tmp_path).symlink_to(secret)
-    state = State.read(tmp_path)
-    assert ("link" in state.problem, state.stamps) == (True, {})
-
-
-def test_nothing_is_appended_to_what_a_link_leads_to(folder):
-    state = State.read(folder)
-    other = folder / "other"
-    state_path(folder).rename(other)
-    state_path(folder).symlink_to(other)
-    before = other.read_bytes()
-    with pytest.raises(OSError, match=r"."):
-        state.note_release("b" * 64, STAMP, "anna.jpg")
-    assert other.read_bytes() == before
 
 
 def test_a_stamp_is_size_and_time(tmp_path):
@@ -184,10 +158,3 @@ def test_copies_are_files_of_the_same_bytes(tmp_path):
     found = copies(sources, most=100)
     assert {key.name: value.name for key, value in found.items()} == {"c": "a", "d": "a"}
     assert copies(sources, most=2) == {}
-
-
-def test_what_is_no_file_is_nobodys_copy(tmp_path):
-    for name in ("a", "b"):
-        os.mkfifo(tmp_path / name)
-        (tmp_path / f"empty-{name}").write_bytes(b"")
-    assert copies(tmp_path.iterdir(), most=100) == {}

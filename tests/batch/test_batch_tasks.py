@@ -43,14 +43,6 @@ def test_one_photo_goes_to_a_file_or_into_a_folder(tree):
     assert landed(["a.jpg", "b.PNG"], "folder.png").keys() == {"a.jpg", "b.PNG"}
 
 
-@pytest.mark.parametrize("inputs", [["a.jpg", "b.PNG"], ["in"]])
-@pytest.mark.parametrize("out", ["o/x2.png", "x.JPG", "x.gif"])
-def test_several_photos_do_not_go_into_the_name_of_one(tree, inputs, out):
-    tree("a.jpg", "b.PNG", "in/c.jpg")
-    with pytest.raises(UsageError, match=r"is the name of one picture.*name a folder"):
-        landed(inputs, out)
-
-
 def test_a_suffix_that_cannot_be_written_is_no_folder(tree):
     tree("a.jpg")
     with pytest.raises(

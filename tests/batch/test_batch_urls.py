@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,9 @@ from typing import Any
 import pytest
 from shards_made import counts, held, picture, shard
 
-from dpveil.batch import Choices, Report, away, planned, release_all, staged
+from dpveil.batch import Choices, Report, away, planned, release_all
 from dpveil.batch.shards import Shards
-from dpveil.core.urls import SCHEMES, Url, expanded, place
+from dpveil.core.urls import Url, expanded, place
 from dpveil.errors import DPVeilError, PhotoError, UsageError
 from dpveil.io import urls
 from dpveil.ledger import Ledger, Limit
@@ -103,21 +102,6 @@ def test_places_are_refused_in_a_line_without_secrets(text: str, problem: str | 
     assert "marker" not in str(told.value)
 
 
-def test_places_are_named_joined_and_sent() -> None:
-    made = place("s3://bucket/in/a.tar")
-    assert isinstance(made, Url)
-    assert str(made / "x.png") == "s3://bucket/in/a.tar/x.png"
-    assert str(made.relative_to(made.parent)) == "a.tar"
-    assert str(pickle.loads(pickle.dumps(made))) == str(made)  # noqa: S301
-    assert not made.exists()
-    assert place("file:///photos/a.jpg") == Path("/photos/a.jpg")
-    assert place("file:///me@home/a:b@c.jpg") == Path("/me@home/a:b@c.jpg")
-    assert str(place(" s3://bucket/in ")) == "s3://bucket/in"
-    assert str(place("s3://bucket/me@home:a@b.jpg")) == "s3://bucket/me@home:a@b.jpg"
-    assert place(" a@b.jpg") == Path(" a@b.jpg")
-    assert set(SCHEMES) == set(urls.SYSTEMS)
-
-
 def test_numbers_in_braces_stand_for_names() -> None:
     found = expanded(place("s3://bucket/{1..2}/a-{08..10}.tar"))
     assert [str(each) for each in found[:3]] == [f"s3://bucket/1/a-{n}.tar" for n in ("08", "09", "10")]
@@ -177,25 +161,6 @@ def test_the_first_to_put_an_object_wins(store: Any) -> None:
     assert everything(store) == {"a.png": b"first"}
     urls.put(target, b"other", replace=True)
     assert everything(store) == {"a.png": b"other"}
-
-
-def test_what_appears_after_the_last_look_is_kept_by_a_service_that_can(
-    store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target, file, look = place(f"{OUT}/a.png"), tmp_path / "file", urls._is_there
-    assert isinstance(target, Url)
-    store.pipe_file("/bucket/out/a.png", b"first")
-    for data in (b"first", b"other"):
-        file.write_bytes(data)
-        for write, given in ((urls.put, data), (urls.put_file, file)):
-            blind = iter([True, False])
-            monkeypatch.setattr(urls, "_is_there", lambda *asked, b=blind: False if next(b) else look(*asked))
-            if data == b"first":
-                write(target, given, replace=False)
-                continue
-            with pytest.raises(FileExistsError):
-                write(target, given, replace=False)
-    assert everything(store) == {"a.png": b"first"}
 
 
 def test_releases_are_no_photos_even_among_them(store: Any) -> None:
@@ -332,56 +297,6 @@ def test_a_release_that_another_run_overwrites_waits_and_is_told(
     assert waiting(tmp_path) == []
 
 
-@pytest.mark.parametrize("after", [1, 2])
-def test_of_two_runs_the_later_one_stays_whole(
-    store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
-) -> None:
-    """The other run puts all of its release once this one has put its certificate, or both."""
-    put(store, "a.png")
-    others, left, put_one = list[Report](), [after], urls.put
-    other = other_run(tmp_path, monkeypatch, others)
-
-    def putting(url: Url, data: bytes, *, replace: bool) -> None:
-        put_one(url, data, replace=replace)
-        left[0] -= 1
-        if left[0] == 0:
-            other()
-
-    with monkeypatch.context() as patch:
-        ignoring(store, patch, {})
-        patch.setattr(away, "put", putting)
-        report = released()
-    assert counts(others[0]) == (1, 0, 0)
-    assert fits(store, "a.png.png")
-    if after == 1:  # nothing is put over the other's image, and its release counts
-        assert counts(report) == (0, 1, 0)
-        assert waiting(tmp_path) == []
-        return
-    (failed,) = report.failed
-    assert failed.failure is not None
-    assert "another one puts releases there" in failed.failure.message
-    assert len(waiting(tmp_path)) == 2
-
-
-def test_an_image_that_is_not_what_was_put_is_told(
-    store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put(store, "a.png")
-    put_one = urls.put
-
-    def putting(url: Url, data: bytes, *, replace: bool) -> None:
-        put_one(url, data, replace=replace)
-        if url.name == "a.png.png":
-            store.pipe_file("/bucket/out/a.png.png", data[:-1] + b"x")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(away, "put", putting)
-        (failed,) = released().failed
-    assert failed.failure is not None
-    assert failed.failure.message.startswith(f"{OUT}/a.png.png is not what this run put there")
-    assert len(waiting(tmp_path)) == 2
-
-
 def ledger_again(tmp_path: Path) -> Any:
     return Ledger(f"sqlite:///{tmp_path}/ledger.db")
 
@@ -402,7 +317,7 @@ def test_a_shard_that_appears_or_changes_meanwhile_stays(
         assert counts(released()) == (1, 0, 0)
         shard("in.tar", [("p.png", picture(9)), ("q.png", picture(10))])
         store.pipe_file("/bucket/in/s.tar", Path("in.tar").read_bytes())
-    write = staged.put_file
+    write = away.put_file
 
     def meanwhile() -> None:
         if case == "grown":
@@ -426,7 +341,7 @@ def test_a_shard_that_appears_or_changes_meanwhile_stays(
         pack(self, report)
 
     with monkeypatch.context() as patch:
-        patch.setattr(staged, "put_file", writing)
+        patch.setattr(away, "put_file", writing)
         patch.setattr(Shards, "pack", packing)
         report = released()
     if case in ("removed", "grown"):
@@ -467,41 +382,6 @@ def test_a_list_that_is_refused_or_cut_off_releases_nothing(
         assert raised.value.exit_code == 4
     assert told in raised.value.message
     assert "marker" not in str(raised.value)
-
-
-def test_pages_of_a_list_in_s3_are_all_read_or_none() -> None:
-    class Pages:
-        def __init__(self, *pages: dict[str, Any]) -> None:
-            self.pages = [*pages]
-
-        def call_s3(self, name: str, **more: Any) -> dict[str, Any]:
-            assert (name, more["Bucket"], more["Prefix"]) == ("list_objects_v2", "bucket", "in/")
-            return self.pages.pop(0)
-
-    def page(name: str, **more: Any) -> dict[str, Any]:
-        return {"Contents": [{"Key": name, "Size": 3, "ETag": "x"}], "IsTruncated": False, **more}
-
-    cut = {"IsTruncated": True, "NextContinuationToken": "next"}
-    both = urls._listed_pages(Pages(page("in/a", **cut), page("in/b")), "bucket/in/")
-    assert [each["name"] for each in both] == ["bucket/in/a", "bucket/in/b"]
-    with pytest.raises(KeyError):
-        list(urls._listed_pages(Pages(page("in/a", IsTruncated=True)), "bucket/in/"))
-
-
-def test_names_that_are_no_plain_paths_are_reported(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    put(store, "a.png")
-    hostile = ["/bucket/in/../../a.png", "/bucket/in/a//b.png", "/bucket/in/a\nb.png", "/other/a.png"]
-    hostile.append("/bucket/in/x\\..\\y.png")
-    found = {name: {"name": name, "size": 3, "created": 1.0} for name in hostile}
-    listed = store.find("/bucket/in", detail=True)
-    monkeypatch.setattr(type(store), "find", lambda *given, **more: {**listed, **found})
-    report = released()
-    assert counts(report) == (1, 0, 5)
-    assert all("no plain path" in entry.failure.message for entry in report.failed if entry.failure)
-    assert [name for name in store.store if name.startswith("/bucket/out")] == [
-        "/bucket/out/a.png.png.certificate.json",
-        "/bucket/out/a.png.png",
-    ]
 
 
 def test_a_run_that_prices_its_photos_puts_nothing(store: Any, tmp_path: Path) -> None:
@@ -560,23 +440,6 @@ def test_wrong_calls_are_refused_before_anything_is_read(store: Any) -> None:
     (failed,) = released(f"{IN}/missing.png").failed
     assert failed.failure is not None
     assert failed.failure.message == f"{IN}/missing.png does not exist"
-
-
-def test_nothing_that_comes_back_is_taken_for_a_url(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names in certificates, manifests and shards stay text.
-
-    The callers of `place` are what is typed, and a worker of Ray, which is told that its names were.
-    """
-    root = Path(urls.__file__).parents[1]
-    callers = {
-        str(path.relative_to(root))
-        for path in root.rglob("*.py")
-        if "urls import" in path.read_text() and "place" in path.read_text().partition("urls import")[2][:60]
-    }
-    assert callers == {"cli/places.py", "scale/worker.py"}
-    monkeypatch.setattr(urls, "_system", lambda scheme: pytest.fail("it was reached"))
-    shard("evil.tar", [("s3://bucket/a.png", picture()), ("b.png", picture(9))])
-    assert counts(released("evil.tar", "out.tar")) == (1, 0, 1)
 
 
 def test_fsspec_that_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,11 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpveil.accounting import zcdp_delta
-from dpveil.cards.contents import Listed, prefix
-from dpveil.cards.croissant import number
-from dpveil.cards.people import by_table
-from dpveil.cards.terms import NAMESPACE, TERMS
-from dpveil.cards.totals import ANYBODY, epsilon_at, totals
+from dpveil.cards.croissant import NAMESPACE, TERMS, number
+from dpveil.cards.totals import ANYBODY, Listed, by_table, epsilon_at, prefix, totals
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import BudgetRefused, DataError, OutputError, UsageError
 

@@ -16,9 +16,7 @@ import pytest
 from PIL import Image
 
 import dpveil
-from dpveil.cards.croissant import CROISSANT
-from dpveil.cards.people import by_folder
-from dpveil.cards.terms import TERMS
+from dpveil.cards.croissant import CROISSANT, TERMS
 from dpveil.errors import NoRegion
 from dpveil.noise.bits import SecureBits, SeededBits
 from dpveil.regions import Finder
@@ -197,18 +195,6 @@ def test_another_column_of_people(shell, folder):
     assert (code, json.loads(out)["people"][0]["total"]["epsilon"]) == (0, "23/6")
 
 
-def test_one_name_in_two_encodings_is_one_person(shell, folder):
-    rows = ["file,person", "bob/1.jpg,Jos\u00e9", "ada/1.png,Jose\u0301", "eve[1]/x.png,jos\u00e9"]
-    (folder.parent / "who.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    _, out, err = shell("card", "out", "--out", "card.json", "--people", "who.csv", "--json")
-    people = json.loads(out)["people"]
-    assert [(one["person"], one["releases"]) for one in people] == [("Jos\u00e9", 3), ("jos\u00e9", 2)]
-    told = "WARNING: Jos\u00e9 and jos\u00e9 differ in upper and lower case only, and count as two people\n"
-    assert told in err
-    names = ["Jos\u00e9/1.png", "Jose\u0301/2.png"]
-    assert by_folder(names) == dict.fromkeys(names, frozenset({"Jos\u00e9"}))
-
-
 @pytest.mark.parametrize(("most", "code"), [("2.8334", 0), ("2.8333", 3), ("17/6", 0)])
 def test_a_person_above_the_limit_refuses_the_card(shell, folder, most, code):
     found, _, err = shell("card", "out", "--out", "card.json", "--people", "who.csv", "--at-most", most)
@@ -295,78 +281,6 @@ def warned(err):
     return [line.removeprefix("WARNING: ") for line in err.splitlines() if line.startswith("WARNING")]
 
 
-def test_what_hardly_protects_is_said_on_the_screen(shell, folder):
-    """A line for each kind, with how many there are and one of them; the table is that of all strengths."""
-    for name, epsilon in (("weak.png", 4), ("none.png", 60), ("ada/none.png", 70)):
-        release(folder / name, epsilon)
-    release(folder / "few.png", 1, neighbourhood=4)
-    who = "file,person\nada/none.png,Ada\nada/1.png,Ada\nweak.png,Bob\nnone.png,Eve\n"
-    rest = "".join(f"{name},Bob\n" for name in ("ada/2 #%3.png", "bob/1.jpg", "eve[1]/x.png"))
-    (folder.parent / "who.csv").write_text(who + rest + "few.png,Cid\n", encoding="utf-8")
-    code, out, err = shell("card", "out", "--out", "card.json", "--people", "who.csv")
-    assert (code, out.splitlines()) == (
-        0,
-        [
-            "card.json: 8 files, 4 named people",
-            "per person    at most 71-DP, any-image: practically none (3 people)",
-            "per person    at most 1-DP, m-pixels (m = 4): strong about any 4 pixels (1 person)",
-            "together      138.9-DP, m-pixels (m = 4): practically none about any 4 pixels",
-        ],
-    )
-    assert warned(err) == [
-        "practically none: 2 releases, such as ada/none.png (70-DP, any-image), are not publishable;"
-        " --at-least weak refuses them",
-        "weak: one release, weak.png (4-DP, any-image); --at-least moderate refuses it",
-        "few.png: PROMISED ABOUT ANY 4 PIXELS ALONE: about all pixels of a region together the promise is"
-        " practically none (see dpveil explain)",
-        "practically none in all: 2 people, such as Ada (71-DP, any-image); --at-most E refuses totals above"
-        " ε = E",
-        "weak in all: 1 person, Bob (6.834-DP, any-image); --at-most E refuses totals above ε = E",
-    ]
-    code, out, _ = shell("card", "out", "--out", "c.json", "--people", "who.csv", "--json")
-    told = {one["person"]: one["strength"] for one in json.loads(out)["people"]}
-    assert told == {"Ada": "practically none", "Bob": "weak", "Cid": "strong", "Eve": "practically none"}
-
-
-def test_what_is_strong_or_moderate_has_no_warning(shell, folder):
-    assert warned(shell("card", "out", "--out", "card.json", "--people", "folders")[2]) == []
-    err = shell("card", "out", "--out", "c.json")[2]
-    assert warned(err)[-1] == (
-        "weak in all: all releases together, which may be of one person (3.834-DP, any-image); --at-most E"
-        " refuses totals above ε = E"
-    )
-
-
-def test_where_nobody_is_named_it_is_said_how_to(shell, folder):
-    flat = folder.parent / "flat"
-    flat.mkdir()
-    for end in ("", SUFFIX):
-        shutil.copy(folder / "ada" / f"1.png{end}", flat / f"1.png{end}")
-    hints = {
-        (): "--people says who is in which photo, and totals",
-        ("--people", "folders"): "no release lies in",
-    }
-    for number, (options, hint) in enumerate(hints.items()):
-        code, _, err = shell("card", "flat", "--out", f"{number}.json", *options)
-        assert code == 0
-        assert warned(err)[0].startswith("one photo has no person's name")
-        assert warned(err)[1].startswith(hint)
-    assert len(warned(shell("card", "out", "--out", "2.json", "--people", "who.csv")[2])) == 1
-
-
-def test_a_folder_of_sets_has_no_card(shell, tmp_path):
-    for name in ("one", "two/b"):
-        synthetic(tmp_path / "sets" / name)
-    code, out, err = shell("card", "sets", "--out", "card.json")
-    assert (code, out) == (1, "")
-    assert err == (
-        "dpveil: sets holds 2 synthetic data sets, sets/one and 1 more, whose pictures have no certificates"
-        " of their own, and a card is about releases or about one set: make a card for each set: dpveil card"
-        " sets/one --out sets/one.json\n"
-    )
-    assert shell("card", "sets/one", "--out", "sets/one.json")[0] == 0
-
-
 def test_trust_asks_for_a_signature_of_every_file(shell, folder):
     shell("key", "new", "own.key")
     shell("key", "new", "other.key")
@@ -407,14 +321,6 @@ def test_wrong_calls_end_in_one_line(shell, folder, arguments, code):
     assert (err.startswith("dpveil: "), err.count("\n")) == (True, 1)
     assert not (folder.parent / "card.json").exists()
     assert (folder.parent / "who.json").read_text(encoding="utf-8") == "mine"
-
-
-def test_names_that_a_card_cannot_state_are_refused(shell, folder):
-    for end in ("", ".certificate.json"):
-        (folder / "ada" / f"1.png{end}").rename(folder / "ada" / f"\x1b[2J.png{end}")
-    code, _, err = shell("card", "out", "--out", "card.json")
-    assert code == 4
-    assert ("\x1b" in err, "cannot state the name" in err) == (False, True)
 
 
 def test_a_synthetic_set_has_one_promise(shell, tmp_path):

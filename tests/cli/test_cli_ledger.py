@@ -115,25 +115,6 @@ def test_a_mistyped_name_makes_no_new_budget(shell: Shell) -> None:
     assert [path.name for path in Path().iterdir()] == ["a.png"]
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        "limit a",
-        "limit a --epsilon 0",
-        "limit a --epsilon 1 --rho 1",
-        "limit a --rho 1 --delta 1e-6",
-        "limit a --epsilon 1 --concentrated",
-        "limit a --epsilon 1 --relation elsewhere",
-        "limit a --epsilon 1 --not-after never",
-        "limit a/ --epsilon 1",
-    ],
-)
-def test_wrong_limits_are_one_line_and_make_no_ledger(shell: Shell, arguments: str) -> None:
-    code, _, said = shell("ledger", *arguments.split(), *LEDGER)
-    assert (code, said.count("\n")) == (2, 1)
-    assert list(Path().iterdir()) == []
-
-
 def test_limits_of_every_kind(cli: Shell) -> None:
     for options in (
         ("--epsilon", "2", "--delta", "1e-6"),
@@ -247,23 +228,6 @@ def test_a_run_that_costs_more_than_is_left_draws_nothing(cli: Shell) -> None:
     assert shown(cli)["spent"]["epsilon"] == 2
 
 
-def test_a_run_that_costs_nothing_is_released_with_nothing_left(cli: Shell) -> None:
-    cli("ledger", "limit", "album-7", "--epsilon", "0.000001", *LEDGER)
-    assert cli("obfuscate", "in", "--out", "out", "--method", "fill", *PAID)[0] == 0
-    assert cli("ledger", "check", *LEDGER, "--json")[0] == 0
-
-
-def test_a_photo_that_cannot_be_read_does_not_hide_what_the_others_cost(cli: Shell) -> None:
-    Path("in/bad.png").write_bytes(b"no picture")
-    cli("ledger", "limit", "album-7", "--epsilon", 2, *LEDGER)
-    code, answer, _ = cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--json")
-    assert (code, len(json.loads(answer)["untried"])) == (3, 4)
-    cli("ledger", "limit", "album-7", "--epsilon", 3, *LEDGER)
-    code, answer, _ = cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--json")
-    told = json.loads(answer)
-    assert (code, len(told["released"]), len(told["failed"])) == (1, 3, 1)
-
-
 def test_other_regions_of_a_photo_are_refused_and_recorded_where_they_are_asked_for(cli: Shell) -> None:
     fill = ("obfuscate", "in/bob.png", "--method", "fill", *PAID)
     assert cli(*fill, "--regions", "0,0,8,16", "--out", "left.png")[0] == 0
@@ -280,21 +244,6 @@ def test_other_regions_of_a_photo_are_refused_and_recorded_where_they_are_asked_
     assert "1 debit of a photo with other regions than before" in said
     code, _, said = cli(*fill[:4], "--out", "x.png", "--other-regions")
     assert (code, "--other-regions needs --ledger" in said) == (2, True)
-
-
-def test_a_name_that_is_not_there_is_an_error_with_the_name_that_was_meant(cli: Shell) -> None:
-    code, answer, said = cli("ledger", "show", "album7", *LEDGER)
-    assert (code, answer, said.count("\n")) == (2, "", 1)
-    assert "unknown subject 'album7': did you mean album-7? dpveil ledger subjects" in said
-    code, _, said = cli("ledger", "show", "somebody", *LEDGER)
-    assert (code, "did you mean" in said) == (2, False)
-    command = ("obfuscate", "in", "--out", "out", *METHOD, *LEDGER, "--subject")
-    for name, meant in (("albun-7", True), ("somebody", False)):
-        code, answer, said = cli(*command, name)
-        assert (code, answer, said.count("\n")) == (3, "", 1)
-        assert f"{name} has no limit" in said
-        assert ("did you mean album-7? " in said) == meant
-    assert not Path("out").exists()
 
 
 def test_show_tells_what_the_whole_path_leaves_and_by_how_much_a_limit_is_exceeded(cli: Shell) -> None:
@@ -371,33 +320,6 @@ def test_history_finds_the_debit_of_a_released_file(cli: Shell) -> None:
     assert cli("ledger", "history", "other", "--image", "out/bob.png", *LEDGER)[:2] == (1, "")
 
 
-def test_two_draws_of_one_photo_are_told_apart_by_their_files(cli: Shell) -> None:
-    for out in ("one.png", "two.png"):
-        assert cli("obfuscate", "in/bob.png", "--out", out, *METHOD, *PAID)[0] == 0
-        code, answer, _ = cli("ledger", "history", "--image", out, *LEDGER, "--json")
-        debit, stored = json.loads(answer)["entries"]
-        digest = hashlib.sha256(Path(out).read_bytes()).hexdigest()
-        assert (code, debit["files"], stored["sha256"]) == (0, [digest], digest)
-        assert (debit["draw"], stored["debit"]) == (1 + (out == "two.png"), debit["number"])
-
-
-@pytest.mark.parametrize(
-    ("given", "meant"),
-    [
-        ("/data/budget.db", "sqlite:////data/budget.db"),
-        ("budget.db", "sqlite:///budget.db"),
-        ("./below/budget.db", "sqlite:///./below/budget.db"),
-        ("sqlite:budget.db", "sqlite:///budget.db"),
-        ("sqlite://budget.db", "sqlite:///budget.db"),
-        ("SQLite:/data/budget.db", "sqlite:////data/budget.db"),
-    ],
-)
-def test_a_file_that_is_named_without_a_url_is_told_with_one(shell: Shell, given: str, meant: str) -> None:
-    code, _, said = shell("ledger", "check", "--ledger", given)
-    assert (code, said.count("\n")) == (2, 1)
-    assert f"{given} is no URL of a ledger: did you mean {meant}? write sqlite:///budget.db, " in said
-
-
 @pytest.mark.parametrize(
     "given",
     [
@@ -413,32 +335,6 @@ def test_what_may_hold_a_password_is_not_shown(shell: Shell, given: str) -> None
     assert (code, answer) == (2, "")
     assert "this is no URL of a ledger: write sqlite" in said
     assert "s3cret" not in said
-
-
-@pytest.mark.parametrize("given", ["sqlite:///:memory:", "sqlite:///budget.db?mode=ro", "a%20b", "//", ""])
-def test_what_is_no_name_of_a_ledger_is_not_proposed_as_one(shell: Shell, given: str) -> None:
-    code, _, said = shell("ledger", "check", "--ledger", given)
-    assert (code, "did you mean" in said) == (2, False)
-
-
-def test_history_and_subjects_are_lists(cli: Shell) -> None:
-    cli("obfuscate", "in/bob.png", "--out", "out", *METHOD, *LEDGER, "--subject", "album-7/bob")
-    code, answer, _ = cli("ledger", "history", "album-7", *LEDGER)
-    assert code == 0
-    digest = hashlib.sha256(Path("out/bob.png").read_bytes()).hexdigest()
-    assert [line.split("  ")[2:4] for line in answer.splitlines()] == [
-        ["album-7", "set limit epsilon 3"],
-        ["album-7/bob", "debit epsilon 1 (m-pixels:16)"],
-        ["album-7/bob", f"stored {digest}"],
-    ]
-    assert [line.split("  ")[-1] for line in answer.splitlines()[1:]] == [
-        f"sha256 {digest[:12]}",
-        "paid by entry 3",
-    ]
-    code, answer, _ = cli("ledger", "subjects", *LEDGER, "--json")
-    assert [each["subject"] for each in json.loads(answer)["subjects"]] == ["album-7", "album-7/bob"]
-    code, answer, _ = cli("ledger", "history", *LEDGER, "--json")
-    assert [each["kind"] for each in json.loads(answer)["entries"]] == ["open", "limit", "debit", "stored"]
 
 
 def test_a_file_that_was_drawn_twice_is_paid_by_the_one_its_certificate_states(cli: Shell) -> None:
@@ -477,21 +373,3 @@ def test_check_looks_up_folders_of_releases(cli: Shell) -> None:
     code, answer, said = cli("ledger", "check", "empty", *LEDGER)
     assert (code, answer) == (4, "")
     assert "no release is there to look up" in said
-
-
-def test_a_head_is_taken_as_it_is_printed(cli: Shell) -> None:
-    head = cli("ledger", "check", *LEDGER)[1].splitlines()[0]
-    assert head.startswith("head 2:")
-    for given in (head, head.removeprefix("head "), f" {head}\n"):
-        assert cli("ledger", "check", "--head", given, *LEDGER)[0] == 0
-    assert cli("ledger", "check", "--head", head.replace("2:", "1:"), *LEDGER)[0] == 4
-    for wrong in ("head", f"head{head[5:]}", f"{head} {head}", head[:-1]):
-        assert cli("ledger", "check", "--head", wrong, *LEDGER)[0] == 2
-
-
-def test_the_first_entry_names_the_hash_of_the_secret_by_its_name(cli: Shell) -> None:
-    first = json.loads(cli("ledger", "history", *LEDGER, "--json")[1])["entries"][0]
-    with Ledger("sqlite:///budget.db") as ledger:
-        assert first["secret_sha256"] == hashlib.sha256(bytes.fromhex(ledger._secret)).hexdigest()
-        assert "secret" not in first
-        assert '"secret":' in next(ledger.history()).text, "the text is under the entry's hash"

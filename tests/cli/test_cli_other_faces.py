@@ -123,23 +123,6 @@ def test_what_is_wrong_is_one_line_and_nothing_is_written(
     assert not Path("out.png.certificate.json").exists()
 
 
-def test_explain_needs_no_size_and_says_what_stays_in_the_clear(call: Any, capsys: Any) -> None:
-    assert run(["explain", "--method", "latent", *GOOD]) == 0
-    out = capsys.readouterr().out
-    assert "latent on a face: 50-DP, latent-cell" in out
-    assert "in the clear  position, size and angle of the face" in out
-    assert "noise scale" not in out
-
-
-def test_a_rerun_skips_its_own_copies_where_copies_are_wanted(call: Any) -> None:
-    Image.fromarray(np.full((90, 90, 3), 120, np.uint8)).save("wall.png")
-    assert len(call("wall.png", "--out", "out.png", *GOOD, "--if-none", "copy")[1]["released"]) == 1
-    code, document, _ = call("wall.png", "--out", "out.png", *GOOD, "--if-none", "copy")
-    assert (code, len(document["skipped"])) == (0, 1)
-    code, document, _ = call("wall.png", "--out", "out.png", *GOOD)
-    assert (code, len(document["failed"])) == (1, 1)
-
-
 def test_what_does_not_fit_the_model_is_refused_before_a_photo_is_read(call: Any) -> None:
     code, document, _ = call(
         "nowhere.png", "--out", "o.png", "--codec", "model.safetensors", "--epsilon", "1e-9",
@@ -147,22 +130,3 @@ def test_what_does_not_fit_the_model_is_refused_before_a_photo_is_read(call: Any
     )  # fmt: skip
     assert code == 2
     assert "affords no component" in document["error"]
-
-
-@pytest.mark.parametrize(
-    ("kept", "words"), [("gender=4,age=4", "strong        needs epsilon 1.09"), ("gender", "missing")]
-)
-def test_explain_scales_the_budgets_of_attributes(call: Any, capsys: Any, kept: str, words: str) -> None:
-    code = run(["explain", "--method", "attributes", "--attributes", kept])
-    out, err = capsys.readouterr()
-    assert words in out + err
-    assert code == (2 if words == "missing" else 0)
-    assert "not in reach" not in out
-
-
-def test_explain_of_what_tells_nothing_is_exact(call: Any, capsys: Any) -> None:
-    assert run(["explain", "--method", "attributes", "--attributes", "none"]) == 0
-    out = capsys.readouterr().out
-    assert "with more than 50 %" in out
-    assert "factor of at most 1\n" in out
-    assert "needs" not in out

@@ -15,7 +15,7 @@ from dpveil.batch import release_all
 from dpveil.cli import obfuscate
 from dpveil.ledger import Ledger
 from dpveil.mechanisms.pixel import DCTGaussian, DPPix, DPPixGaussian
-from dpveil.release.noisy import Noisy, noisiest, remedy
+from dpveil.release.noisy import noisiest, remedy
 from dpveil.release.plan import plan
 
 URL = "sqlite:///budget.db"
@@ -73,28 +73,6 @@ def test_the_price_is_said_before_anything_is_paid(cli: Shell, monkeypatch: pyte
     assert told(err, "price") == ["price: one photo, epsilon 1 (m-pixels:1); album: limit epsilon 4, left 1"]
 
 
-def test_one_photo_has_a_price_whatever_the_method_adds(cli: Shell) -> None:
-    """Also one that adds no noise to levels."""
-    line = ("obfuscate", "in/bob.png", "--out", "out", "--method", "mse-exponential", "--epsilon", "2")
-    code, _, err = cli(*line, "--block", "16", *PAID)
-    assert (code, spent(), len(told(err, "price: one photo, epsilon 2"))) == (0, 2, 1)
-
-
-def test_of_one_photo_alone_noise_is_said_before_it_is_paid(cli: Shell) -> None:
-    err = cli("obfuscate", "in/bob.png", "--out", "out", *NOISY, *PAID)[2]
-    assert told(err, "warning: nothing is paid yet") == [
-        f"warning: nothing is paid yet: in/bob.png: {text}" for text in (WARNING, FEW)
-    ]
-
-
-def test_what_is_finished_has_no_price(cli: Shell) -> None:
-    cli("obfuscate", "in/bob.png", "--out", "out", *NOISY, *PAID)
-    err = cli("obfuscate", "in", "--out", "out", *NOISY, *PAID)[2]
-    assert "price: 2 photos, epsilon 2" in err
-    err = cli("obfuscate", "in", "--out", "out", *NOISY, *PAID)[2]
-    assert (told(err, "price"), told(err, "warning: nothing"), spent()) == ([], [], 3)
-
-
 @pytest.mark.parametrize(("jobs", "paid"), [("1", ()), ("1", PAID), ("2", PAID)])
 def test_a_dry_run_pays_and_writes_nothing(cli: Shell, jobs: str, paid: tuple[str, ...]) -> None:
     before = {path: path.stat().st_mtime_ns for path in Path().rglob("*") if path.suffix == ".png"}
@@ -147,36 +125,6 @@ def test_photos_that_a_ledger_will_refuse_are_named_before_any_is_paid(cli: Shel
     assert (code, "would release 3, failed 0" in err, "beside" in err) == (0, True, False)
     code, _, err = cli(*line)
     assert (code, spent(), told(err, "price")) == (3, 2, [price])
-
-
-def test_that_a_total_will_be_about_fewer_neighbours_is_said_before_it_is(cli: Shell) -> None:
-    whole = ("--method", "dp-pix", "--epsilon", "1", "--block", "16")
-    err = cli("obfuscate", "in/anna.png", "--out", "a.png", *whole, *PAID)[2]
-    assert "falls" not in err
-    few = ("obfuscate", "in/bob.png", "--out", "b.png", *NOISY, *PAID)
-    falls = (
-        "\nalbum's total falls from any-image to m-pixels:16: dpveil ledger limit --relation any-image"
-        " forbids that\n"
-    )
-    for last in (("--dry-run",), ()):
-        assert falls in cli(*few, *last)[2]
-    err = cli("obfuscate", "in/cleo.png", "--out", "c.png", *whole, *PAID)[2]
-    assert (spent(), "falls" in err) == (3, False)
-
-
-def test_that_costs_of_copies_add_is_said_before_they_are_paid(cli: Shell) -> None:
-    Path("in/dora.png").write_bytes(Path("in/anna.png").read_bytes())
-    for last in (("--dry-run",), ()):
-        err = cli("obfuscate", "in", "--out", "out", *CLEAR, *PAID, *last)[2]
-        assert "warning: nothing is paid yet: in/dora.png: it is a copy of in/anna.png: each release" in err
-
-
-def test_of_a_total_that_a_limit_keeps_nothing_is_said(cli: Shell) -> None:
-    whole = ("--method", "dp-pix", "--epsilon", "1", "--block", "16")
-    cli("obfuscate", "in/anna.png", "--out", "a.png", *whole, *PAID)
-    cli("ledger", "limit", "album", "--epsilon", 4, "--relation", "any-image", "--ledger", URL)
-    code, _, err = cli("obfuscate", "in/bob.png", "--out", "b.png", *NOISY, *PAID)
-    assert (code, spent(), "falls" in err) == (3, 1, False)
 
 
 def test_a_dry_run_takes_no_numbers(cli: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,11 +181,6 @@ def test_the_budget_that_is_named_has_less_noise_and_hardly_a_smaller_one(method
     assert below.noise_scale(**found.size) > 128
 
 
-def test_what_no_budget_mends_has_no_remedy() -> None:
-    size: Any = {"height": 40, "width": 30, "channels": 3}
-    assert remedy(DPPix(epsilon=1), Noisy(size, 1e300)) == ""
-
-
 def test_the_report_of_a_run_is_not_that_of_its_dry_run(cli: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[Any] = []
 
@@ -245,6 +188,6 @@ def test_the_report_of_a_run_is_not_that_of_its_dry_run(cli: Shell, monkeypatch:
         found.append(release_all(*given, **more))
         return found[-1]
 
-    monkeypatch.setattr("dpveil.batch.release_all", kept)
+    monkeypatch.setattr("dpveil.cli.obfuscate.release_all", kept)
     cli("obfuscate", "in", "--out", "out", *CLEAR, *PAID)
     assert (len(found[0].released), found[0].priced, found[0].dry) == (3, [], False)

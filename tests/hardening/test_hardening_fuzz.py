@@ -10,7 +10,8 @@ from types import SimpleNamespace
 import fuzz_photos
 import numpy as np
 import pytest
-from fuzz_photos import GIVE_BACK, SPARE, Spy, fuzz, one
+from fuzz_photos import SPARE, Spy, one
+from fuzzing import GIVE_BACK, fuzz
 from hardening_seeds import seeds
 from PIL import AvifImagePlugin, Image
 
@@ -18,14 +19,14 @@ import dpveil.io
 from dpveil import processes
 from dpveil.errors import PhotoError
 
-FILES = 1000
+FILES = 600
 HEIGHT, WIDTH = 1000, 1500
 BOUND = 8
 """Bytes of memory for each declared pixel and channel: a limit of issue 3."""
 
 
 def test_damaged_photos_are_read_or_refused():
-    tally = fuzz(FILES, workers=2)
+    tally = fuzz(fuzz_photos.__file__, FILES, workers=2)
     assert [(entry["index"], entry["finding"]) for entry in tally.findings] == []
     assert tally.files == FILES
     assert {kind for kind, _ in tally.counts} == {name.split()[0] for name in seeds()}
@@ -138,7 +139,7 @@ def test_the_fuzzer_notices(monkeypatch, tmp_path):
     assert "took" in finding(monkeypatch, tmp_path, photo, grown=fuzz_photos.SPARE + 2**20)
 
 
-def test_the_fuzzer_notices_crashes_and_hangs(monkeypatch, tmp_path):
+def test_the_fuzzer_notices_crashes_and_hangs(tmp_path):
     """Workers that die or stay silent are findings, and the other files are read all the same."""
     worker = tmp_path / "worker.py"
     worker.write_text(
@@ -147,12 +148,11 @@ def test_the_fuzzer_notices_crashes_and_hangs(monkeypatch, tmp_path):
         "    for index in range(*map(int, line.split())):\n"
         "        if index == 3: os.abort()\n"
         "        if index == 5: time.sleep(60)\n"
-        "        print(json.dumps({'index': index, 'seed': 'png', 'outcome': 'refused', 'finding': ''}),"
-        " flush=True)\n",
+        "        entry = {'kind': 'png', 'outcome': 'refused', 'finding': '', 'seconds': 0}\n"
+        "        print(json.dumps(entry | {'index': index}), flush=True)\n",
         encoding="utf-8",
     )
-    monkeypatch.setattr(fuzz_photos, "__file__", str(worker))
-    tally = fuzz(8, workers=1, hang=1.0)
+    tally = fuzz(str(worker), 8, workers=1, hang=1.0)
     assert (tally.files, tally.of("refused"), tally.of("lost")) == (8, 6, 2)
     first, second = sorted(tally.findings, key=lambda entry: entry["index"])
     assert (first["index"], "died" in first["finding"]) == (3, True)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpveil.cli import grid
+from dpveil.cli import compare
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.pixel import TABLE, DPPix
-from dpveil.mechanisms.pixel.cells import cell_areas, cell_sums, mean_levels, spread
+from dpveil.mechanisms.pixel.base import cell_areas, cell_sums, mean_levels, spread
 from dpveil.noise.bits import SeededBits
 
 SILENT = 10**9
@@ -155,8 +155,8 @@ def test_channels_of_one_cell_get_independent_noise():
 @pytest.mark.parametrize("name", [name for name, kind in TABLE.items() if "neighbourhood" in kind.options()])
 def test_all_is_a_neighbourhood_in_python_too(name):
     given = {"epsilon": 1, "block": 8}
-    made = grid.one(name, given | {"neighbourhood": "all"})
-    assert made == grid.one(name, given)
+    made = compare.one(name, given | {"neighbourhood": "all"})
+    assert made == compare.one(name, given)
     assert made.parameters()["neighbourhood"] is None
     with pytest.raises(InvalidParameter, match="not a whole number of pixels: a whole number, or all"):
-        grid.one(name, given | {"neighbourhood": "every"})
+        compare.one(name, given | {"neighbourhood": "every"})

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from skimage import data
 
-from dpveil.assets.defaults import INSTALL
+from dpveil.assets.store import INSTALL
 from dpveil.errors import InvalidParameter, RegionError, UnknownName, UsageError
 from dpveil.regions import Faces
 from dpveil.regions.detectors import DETECTORS, choose

@@ -20,7 +20,7 @@ from scale_made import PIX, png, releases
 from dpveil.batch import photos_in
 from dpveil.cli import run
 from dpveil.core.urls import Status, Url, place, remade
-from dpveil.errors import PhotoError, UsageError
+from dpveil.errors import UsageError
 from dpveil.io import urls
 from dpveil.scale import Setup, Worker, files, release_files
 
@@ -127,22 +127,6 @@ def test_what_no_worker_gets_is_a_row(bucket: Bucket) -> None:
     assert "no UTF-8" in row.problem
 
 
-def test_braces_and_wildcards_stand_for_objects(bucket: Bucket) -> None:
-    bucket.objects |= {
-        "in/deep/a.png": png(7),
-        "in/.hidden.png": png(8),
-        "in/a.tar": b"",
-        "in/words.txt": b"",
-    }
-    names = [f"s3://bucket/in/{name}" for name in ("0.png", "1.png", "2.png", "deep/a.png")]
-    assert [str(path) for path in listed()] == names
-    assert [str(path) for path in listed("s3://bucket/in/{0..1}.png")] == names[:2]
-    assert [str(path) for path in listed("s3://bucket/in/[12].*")] == names[1:3]
-    assert len(photos_in([place("s3://bucket/in"), place("s3://bucket/in/0.png")])) == 4
-    with pytest.raises(PhotoError, match="stands for no object"):
-        listed("s3://bucket/in/*.jpg")
-
-
 def test_a_rerun_reads_nothing_that_is_finished(bucket: Bucket, alone: None, tmp_path: Path) -> None:
     bucket.objects["in/bad.png"] = b"no photo"
     (tmp_path / "here.png").write_bytes(png(9))
@@ -174,36 +158,6 @@ def test_an_object_that_is_another_than_was_listed_fails(bucket: Bucket, alone: 
     assert "does not exist (404)" in report.entries[1].failure.message
     assert len(releases(tmp_path / "store")) == 1
     assert statuses(released(*listed())) == ["released", "skipped"]
-
-
-def test_refused_objects_are_in_the_table_and_stop_nothing(
-    bucket: Bucket, alone: None, tmp_path: Path
-) -> None:
-    bucket.objects["in/a//b.png"] = png(5)
-    report = released(*listed(), Url("s3://bucket/in/0.png"))
-    assert sorted(statuses(report)) == ["failed"] * 2 + ["released"] * 3
-    told = [json.loads(line) for line in (tmp_path / "store" / "failed.jsonl").read_text().splitlines()]
-    assert sorted(row["problem"].split(" ", 1)[1] for row in told) == [
-        "is the number of an object whose name is no plain path",
-        "was not listed",
-    ]
-    assert len(bucket.opened) == 3
-
-
-@pytest.mark.parametrize(("opens", "status"), [(True, "released"), (False, "failed")])
-def test_names_from_others_open_nothing(bucket: Bucket, opens: bool, status: str) -> None:
-    """A column of names, as a data set may hold it, is of files on this disk."""
-    [each, *_] = [files._Input.of(path) for path in listed()]
-    setup = Setup.of(**PIX, store="store", files=True, urls=opens)
-    [row] = Worker(setup)([(each.key, each.stamp, each.key)])
-    assert (row.status, bool(bucket.opened)) == (status, opens)
-
-
-@pytest.mark.parametrize("stamp", ["", "1", "a b", "1 2 3"])
-def test_an_object_without_a_version_is_not_read(bucket: Bucket, stamp: str) -> None:
-    setup = Setup.of(**PIX, store="store", files=True, urls=True)
-    [row] = Worker(setup)([("a", stamp, "s3://bucket/in/0.png")])
-    assert (row.status, bucket.opened) == ("failed", [])
 
 
 def test_memory_of_one_process_is_refused(tmp_path: Path) -> None:

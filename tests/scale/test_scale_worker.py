@@ -4,8 +4,6 @@ import fcntl
 import os
 import pickle
 import signal
-import threading
-import time
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -196,23 +194,6 @@ def test_a_ledger_that_is_open_cannot_be_sent(tmp_path):
         Setup.of(**PIX, store=tmp_path / "s", ledger=made(tmp_path / "budget.db"), subject="album")
 
 
-def test_damaged_outcomes_are_left_out(tmp_path):
-    setup = Setup.of(**PIX, store=tmp_path / "store")
-    Worker(setup)([("a", "", png(0)), ("b", "", b"")])
-    [log] = setup.outcomes.folder.iterdir()
-    assert log.stat().st_mode & 0o077 == 0
-    good = log.read_text()
-    first = good.splitlines()[0]
-    name = Row.parse(first).release
-    damaged = [first.replace(name, other) for other in ("/etc/passwd", f"../{name}", "", f"{name}\\u0000")]
-    damaged += ["", "{", "[]", "null", '{"key": 1}', first.replace('"released"', '"paid"'), "[" * 10**5]
-    damaged.append(good.splitlines()[1].replace('"failed"', '"paid"'))
-    assert [line for line in damaged if Row.parse(line) is not None] == []
-    log.write_bytes(b"\xff\n" + good.encode() + good.encode()[:30])
-    assert sorted(row.key for row in setup.outcomes.final(setup.run)) == ["a", "b"]
-    assert setup.outcomes.write_failed(setup.run).read_text().count('"key"') == 1
-
-
 def test_the_release_of_a_row_wins_over_its_failures(tmp_path):
     outcomes = Setup.of(**PIX, store=tmp_path / "store").outcomes
     for number, status in enumerate(("failed", "released", "untried", "released")):
@@ -223,12 +204,6 @@ def test_the_release_of_a_row_wins_over_its_failures(tmp_path):
         ("a", "released"),
         ("b", "failed"),
     ]
-
-
-def test_unknown_errors_of_a_row_are_told_as_errors_of_dpveil():
-    row = Row.of("a", "", ValueError("x"))
-    assert (row.status, row.error, row.problem) == ("failed", "DPVeilError", "unexpected ValueError: x")
-    assert replace(row, error="shlex").failure.kind.__name__ == "DPVeilError"
 
 
 def test_what_nobody_or_another_one_paid_for_is_not_released(tmp_path):
@@ -326,23 +301,10 @@ def test_deaths_after_the_payment_are_bounded_in_each_run(tmp_path, monkeypatch)
     assert paid(ledger) == (12, 12)
 
 
-def test_a_process_that_is_told_to_end_counts_as_dead(tmp_path, monkeypatch):
-    def told(*_):
-        raise SystemExit(1)
-
-    setup = Setup.of(**PIX, store=tmp_path / "store")
-    with monkeypatch.context() as patched:
-        patched.setattr(Cache, "store", told)
-        for _ in range(2):
-            with pytest.raises(SystemExit):
-                Worker(setup)([("a", "", png(0))])
-    assert statuses(Worker(setup)([("a", "", png(0))])) == ["failed"]
-
-
 def test_a_row_that_a_live_process_has_is_waited_for(tmp_path, monkeypatch):
     setup = Setup.of(**PIX, store=tmp_path / "store", seconds=1)
     [worker, other] = [Worker(setup) for _ in range(2)]
-    name = worker._releaser.cache.name(dpveil.scale.outcomes.name("a", ""))
+    name = worker._releaser.cache.name(dpveil.scale.worker.name("a", ""))
     with worker._tries.of(name) as before:
         assert before == 0
         with monkeypatch.context() as patched:
@@ -351,48 +313,6 @@ def test_a_row_that_a_live_process_has_is_waited_for(tmp_path, monkeypatch):
     assert statuses(done) == ["failed", "released"]
     assert "another process" in done[0].problem
     assert statuses(other([("a", "", png(0))])) == ["released"]
-
-
-def test_waiting_for_another_photo_is_no_work(tmp_path):
-    setup = Setup.of(**PIX, store=tmp_path / "store", seconds=1)
-    worker = Worker(setup)
-    path = worker._releaser.cache.path(worker._releaser._unit(dpveil.read(png(0)), "a"))
-    held = threading.Event()
-
-    def hold():
-        with worker._releaser.cache.drawing(path):
-            held.set()
-            time.sleep(2)
-
-    holder = threading.Thread(target=hold)
-    holder.start()
-    held.wait()
-    child = forked(lambda: os._exit(statuses(Worker(setup, own=True)([("a", "", png(0))])) != ["released"]))
-    assert os.waitpid(child, 0)[1] == 0
-    holder.join()
-
-
-def test_leftovers_of_another_photo_in_its_folder_stay(tmp_path, monkeypatch):
-    """One was noted in the ledger and has no names; the next one in its folder has one name of two."""
-    ledger = made(tmp_path / "budget.db", limit=9)
-    paying = {"ledger": url_of(tmp_path / "budget.db"), "subject": "album"}
-    setup = Setup.of(**PIX, store=tmp_path / "store", **paying)
-    monkeypatch.setattr(
-        Cache, "path", lambda cache, unit: tmp_path / f"store/releases/00/{cache.name(unit)[2:]}.png"
-    )
-    place = dpveil.io.writing._place
-    for number in range(2):
-        with monkeypatch.context() as patched:
-            calls = iter(range(9))
-            patched.setattr(
-                dpveil.io.writing,
-                "_place",
-                lambda *given, n=number, c=calls: os._exit(9) if next(c) == n else place(*given),
-            )
-            assert died(partial(Worker(setup), [(str(number), "", png(number))])) == 9
-    for number in (1, 0, 1, 0):
-        assert statuses(Worker(setup)([(str(number), "", png(number))])) == ["released"]
-    assert paid(ledger) == (2, 0)
 
 
 def test_on_a_disk_without_locks_nothing_is_drawn(tmp_path, monkeypatch):
@@ -409,20 +329,6 @@ def test_on_a_disk_without_locks_nothing_is_drawn(tmp_path, monkeypatch):
     assert paid(ledger) == (0, 0)
 
 
-def test_what_is_no_file_among_outcomes_is_left_out(tmp_path):
-    setup = Setup.of(**PIX, store=tmp_path / "store")
-    Worker(setup)([("a", "", png(0))])
-    (setup.outcomes.folder / "0.jsonl").mkdir()
-    os.mkfifo(setup.outcomes.folder / "1.jsonl")
-    (setup.outcomes.folder / "2.jsonl").symlink_to("nowhere")
-    assert len(setup.outcomes.finished()) == 1
-
-
-def test_a_store_has_no_cache_beside_it(tmp_path):
-    with pytest.raises(InvalidParameter, match="cache"):
-        Setup.of(**PIX, store=tmp_path / "store", cache=tmp_path / "cache")
-
-
 def test_a_mapper_passes_no_originals_on(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     columns = {"path": ["a"], "bytes": [png(0)], "raw": [png(0)], "none": pyarrow.nulls(1), "n": [1]}
@@ -432,44 +338,6 @@ def test_a_mapper_passes_no_originals_on(tmp_path):
             Mapper(Setup.of(**PIX, store=tmp_path / "store"), keep=keep, key=key)(table)
     made_of = Mapper(Setup.of(**PIX, store=tmp_path / "store"), keep=["none", "n"])(table)
     assert made_of.column("status").to_pylist() == ["released"]
-
-
-def test_a_row_has_one_name_in_frames_of_pandas(tmp_path):
-    """Where a number is missing, pandas makes 7 a 7.0, which would be drawn and paid for as another row."""
-    pyarrow, _ = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")
-    ledger = made(tmp_path / "budget.db", limit=9)
-    paying = {"ledger": url_of(tmp_path / "budget.db"), "subject": "album"}
-    setup = Setup.of(**PIX, store=tmp_path / "store", **paying)
-
-    def done(keys, kind, key="id"):
-        columns = {"id": pyarrow.array(keys, kind), "bytes": [png(7)] * len(keys), "path": ["7"] * len(keys)}
-        frames = [pyarrow.table(columns).to_pandas()]
-        stamp = None if key == "id" else "id"
-        return [
-            row for frame in Mapper(setup, key=key, stamp=stamp).frames(frames) for row in frame["status"]
-        ]
-
-    assert done([7], pyarrow.int64()) == done(["7"], pyarrow.string()) == ["released"]
-    assert done(["7", None], pyarrow.string()) == ["released", "failed"]
-    assert done([None], pyarrow.string()) == ["failed"]
-    for key, named in (("id", "key"), ("path", "stamp")):
-        with pytest.raises(InvalidParameter, match=f"{named} = 'id' holds double"):
-            done([7, None], pyarrow.int64(), key)
-    assert done([7], pyarrow.timestamp("us"), "path") == ["released"]
-    with pytest.raises(InvalidParameter, match="key = 'id' holds timestamp"):
-        done([7], pyarrow.timestamp("us"))
-    assert paid(ledger) == (1, 0)
-
-
-def test_rows_without_a_name_fail_and_versions_may_be_numbers(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    keys = pyarrow.array([None, "a", ""], pyarrow.string())
-    table = pyarrow.table({"path": keys, "bytes": [png(0)] * 3, "version": [1, 2, None]})
-    setup = Setup.of(**PIX, store=tmp_path / "store")
-    done = Mapper(setup, stamp="version")(table)
-    assert done.column("status").to_pylist() == ["failed", "released", "failed"]
-    assert done.column("path").to_pylist() == [None, "a", ""]
-    assert sorted((row.key, row.stamp) for row in setup.outcomes.rows()) == [("", ""), ("", "1"), ("a", "2")]
 
 
 def test_a_worker_opens_no_file_of_its_ledger(tmp_path):
@@ -491,7 +359,7 @@ def test_an_engine_keeps_inputs_apart_from_the_ledger_and_closes_it(tmp_path, mo
     close = Ledger.close
     monkeypatch.setattr(Ledger, "close", lambda self: (closed.append(self), close(self)))
     monkeypatch.setattr(
-        "dpveil.scale.release_files",
+        "dpveil.cli.engine.release_files",
         lambda *_, **__: began.append(len(closed)) or Report(),
         raising=False,
     )
@@ -506,16 +374,3 @@ def test_an_engine_keeps_inputs_apart_from_the_ledger_and_closes_it(tmp_path, mo
     assert run([*given, str(tmp_path / "x.png")]) == 2
     assert "belongs to the ledger" in capsys.readouterr().err
     assert began == [1]
-
-
-def test_a_process_that_gets_many_tasks_keeps_no_files_open(tmp_path):
-    """Spark sends the mapper anew with each task, to processes that it keeps."""
-    pyarrow = pytest.importorskip("pyarrow")
-    sent = pickle.dumps(Mapper(Setup.of(**PIX, store=tmp_path / "store")))
-    table = pyarrow.table({"path": ["a"], "bytes": pyarrow.array([png(0)], pyarrow.binary())})
-
-    def done():
-        [made] = pickle.loads(sent).batches([table])  # noqa: S301  our own
-        return made.to_pylist()[0]["status"], len(os.listdir("/proc/self/fd"))  # noqa: PTH208
-
-    assert done() == done() == done()

@@ -7,15 +7,13 @@ from dpveil.core.lazy import lazy
 if TYPE_CHECKING:
     from dpveil.batch.away import planned
     from dpveil.batch.choices import Choices
+    from dpveil.batch.document import verify_inside
     from dpveil.batch.jobs import usual_jobs
     from dpveil.batch.manifest import check_manifest, write_manifest
-    from dpveil.batch.price import is_priced
-    from dpveil.batch.private import check_apart
-    from dpveil.batch.releasing import release_all
+    from dpveil.batch.releasing import is_priced, release_all
     from dpveil.batch.report import Entry, Failure, Promise, Report
-    from dpveil.batch.task import Task
+    from dpveil.batch.task import Task, check_apart
     from dpveil.batch.tasks import among_originals, left_out, photos_in, plan_tasks
-    from dpveil.batch.verified import holds_many, verify_inside
 
 __all__ = [
     "Choices",
@@ -27,7 +25,6 @@ __all__ = [
     "among_originals",
     "check_apart",
     "check_manifest",
-    "holds_many",
     "is_priced",
     "left_out",
     "photos_in",
@@ -49,16 +46,15 @@ __getattr__, __dir__ = lazy(
     Report="report",
     Task="task",
     among_originals="tasks",
-    check_apart="private",
+    check_apart="task",
     check_manifest="manifest",
-    holds_many="verified",
-    is_priced="price",
+    is_priced="releasing",
     left_out="tasks",
     photos_in="tasks",
     plan_tasks="tasks",
     planned="away",
     release_all="releasing",
     usual_jobs="jobs",
-    verify_inside="verified",
+    verify_inside="document",
     write_manifest="manifest",
 )

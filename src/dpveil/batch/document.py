@@ -13,25 +13,25 @@ from typing import BinaryIO, Final
 
 from dpveil.accounting.meaning import at_least as enough
 from dpveil.accounting.meaning import check_strength_name
-from dpveil.batch.archives import Release
-from dpveil.batch.pages import digest
-from dpveil.batch.staged import write
+from dpveil.batch.archives import ARCHIVES, Archive, Held, Release, archive_of
+from dpveil.batch.away import write
+from dpveil.batch.inside import digest
 from dpveil.core.certificate import parse_certificate
 from dpveil.core.urls import Status
-from dpveil.errors import INTACT, CertificateError, OutputError
+from dpveil.errors import INTACT, CertificateError, OutputError, UnknownName
 from dpveil.io import MAX_PIXELS, is_present, most_bytes, received
+from dpveil.io.document import PDF
 from dpveil.io.folders import is_link
 from dpveil.io.names import quoted, shown
 from dpveil.io.pdf_written import pieces, png_of, stream_of
 from dpveil.io.received import opened
-from dpveil.io.refused import COPY_AGAIN, LINK, Refused
+from dpveil.io.refused import COPY, COPY_AGAIN, LINK, Refused, Unread
 from dpveil.io.writing import flush_folder
 from dpveil.release.documents import MOST_BYTES, DocumentCertificate, Page, parse_document
 from dpveil.release.keys import PublicKey, SigningKey, trusted_keys
 from dpveil.release.pair import Pair
 from dpveil.release.saving import certificate_path
-from dpveil.release.verification import FORGED, Trusted, verify_pair
-from dpveil.release.verified import Verification
+from dpveil.release.verification import FORGED, Trusted, Verification, verify_pair
 
 ALTERED: Final = ("was changed after its release, or is not the one of its certificate", COPY_AGAIN)
 MORE: Final = ("holds more than the pictures of its pages, or is not as dpveil writes it", COPY_AGAIN)
@@ -221,3 +221,65 @@ def _verified(
     keys = None if trusted is None else list(trusted)
     found = verify_pair(pair, max_pixels=max_pixels, at_least=least, trust=keys)
     return replace(found, inside=path, together=together)
+
+
+IMAGE: Final = "the image is missing"
+NOTHING: Final = "it holds no release"
+REST: Final = "what follows in it was not verified"
+
+
+def verify_inside(
+    path: Path, *, max_pixels: int = MAX_PIXELS, at_least: str | None = None, trust: Trusted = None
+) -> Iterator[Verification]:
+    """Yield the verification of everything in a file of many photos, about in its order.
+
+    Each release is checked as by `verify`. Whatever has no certificate is "missing", also if it is no image,
+    so that nothing in the file goes unseen. The file itself is "inconsistent" if it cannot be read, or from
+    some part on, "unchecked" if what reads it is not installed, and "missing" if it holds nothing: there is
+    always a result. Problems are never raised. Raises `UnknownName` for a file that is none of many photos by
+    its suffix, and for a strength, and `InvalidParameter` for keys.
+    """
+    if path.suffix.lower() == PDF:
+        yield from verify_document(path, max_pixels=max_pixels, at_least=at_least, trust=trust)
+        return
+    kind = archive_of(path)
+    if kind is None:
+        raise UnknownName("kind of file with many photos", path.suffix, ARCHIVES)
+    least = None if at_least is None else check_strength_name(at_least)
+    trusted, found = trusted_keys(trust), False
+    try:
+        for held in _held(path, kind):
+            found = True
+            if held.problem or held.image is None or held.certificate is None:
+                yield _unpaired(path, held)
+                continue
+            pair = Pair(Path(f"{path}/{held.name}"), held.image, held.certificate)
+            result = verify_pair(pair, max_pixels=max_pixels, at_least=least, trust=trusted)
+            yield replace(result, inside=path)
+    except Refused as refusal:
+        why = f"it {refusal.problem}" + (f", and {REST}" if found else "")
+        remedy = f": {refusal.remedy}" if refusal.remedy else ""
+        status = "unchecked" if isinstance(refusal, Unread) else "inconsistent"
+        yield Verification(path, status, (f"{why}{remedy}",), inside=path)
+        return
+    if not found:
+        yield Verification(path, "missing", (NOTHING if is_present(path) else ABSENT,), inside=path)
+
+
+def _held(path: Path, kind: Archive) -> Iterator[Held]:
+    if is_link(path):
+        raise Refused(LINK, COPY)
+    if not is_present(path):
+        return
+    with opened(path) as (file, status):
+        yield from kind.held(file, status.st_size)
+
+
+def _unpaired(path: Path, held: Held) -> Verification:
+    """Return the result for what is no release."""
+    place = Path(f"{path}/{held.name}")
+    if held.problem:
+        return Verification(place, "inconsistent", (f"it {held.problem}",), inside=path)
+    if held.image is None and held.certificate is not None:
+        return Verification(place, "inconsistent", (IMAGE,), inside=path)
+    return Verification(place, "missing", (BARE,), inside=path)

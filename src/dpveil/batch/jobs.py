@@ -8,35 +8,254 @@ were not paid for are tried again, each without another beside it, and those tha
 from __future__ import annotations
 
 import os
-import stat
+import pickle
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from dpveil.batch.away import deliver, same
-from dpveil.batch.found import Given, Seen
+from dpveil.batch.choices import Choices
 from dpveil.batch.interrupts import Interrupts
+from dpveil.batch.prefetch import ahead
 from dpveil.batch.report import INTERRUPTED, RELEASED, UNSTARTED, Entry, Report, Untried
-from dpveil.batch.shared import Shared
+from dpveil.batch.run import Given, Run, Seen, Shared
 from dpveil.batch.task import Task
-from dpveil.batch.workers import ENDED, TARGET, Call, Setup, heard, send
 from dpveil.core.certificate import Certificate
-from dpveil.core.covered import Covered
-from dpveil.errors import DPVeilError, InvalidParameter
-from dpveil.io.received import without_blocking
-from dpveil.processes import Child
+from dpveil.core.guarantee import Guarantee
+from dpveil.core.numbers import keep_freed
+from dpveil.core.region import Covered
+from dpveil.errors import DPVeilError, InvalidParameter, UsageError
+from dpveil.processes import Channel, Child
+from dpveil.release.keys import PublicKey, SigningKey
+from dpveil.release.marking import Marker
 from dpveil.release.payment import Payment
 from dpveil.release.saving import tidy
 
-if TYPE_CHECKING:
-    from dpveil.batch.run import Run
+TARGET: Final = "dpveil.batch.jobs:serve"
+ENDED: Final = (EOFError, OSError, ValueError, pickle.UnpicklingError)
+"""What reading from, or writing to, an ended process raises."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call: its name and arguments."""
+
+    name: str
+    given: tuple[Any, ...]
+    more: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a worker is told first."""
+
+    choices: Choices
+    options: Mapping[str, str]
+    see: Callable[..., object]
+    pays: bool
+    public: PublicKey | None
+    mark: tuple[str, str] | None
+
+    @classmethod
+    def packed(cls, choices: Choices, options: Mapping[str, str], see: Callable[..., object]) -> bytes:
+        """Return the message; raises `UsageError` if a method, finder or step cannot be sent."""
+        sign, mark = choices.sign, choices.mark
+        setup = cls(
+            choices=replace(choices, ledger=None, sign=None, mark=None),
+            options=options,
+            see=see,
+            pays=choices.ledger is not None,
+            public=None if sign is None else sign.public,
+            mark=None if mark is None else (mark.chain, mark.algorithm),
+        )
+        try:
+            return pickle.dumps(setup)
+        except Exception as error:
+            raise UsageError(
+                f"the method, or what finds its regions, cannot be sent to other processes: {error}",
+                hint="use {jobs}",
+                arguments={"jobs": "jobs=1"},
+            ) from error
+
+    def choices_by(self, calls: Calls) -> Choices:
+        """Return the settings for a worker, with a ledger and keys that call for their owner."""
+        sign = None if self.public is None else SigningKey(self.public, _Signer(calls))  # type: ignore[arg-type]
+        mark = None if self.mark is None else Marker(*self.mark, partial(calls, "mark"))
+        return replace(self.choices, ledger=_Ledger(calls) if self.pays else None, sign=sign, mark=mark)
+
+
+def send(channel: Channel, message: object) -> None:
+    """Send anything; an error that cannot be sent goes by its words."""
+    if isinstance(message, Exception):
+        try:
+            pickle.loads(packed := pickle.dumps(message))  # noqa: S301  it was just made
+        except Exception:  # noqa: BLE001  any object may be in it
+            text = f"unexpected {type(message).__name__}: {message}"
+            packed = pickle.dumps(DPVeilError(text, hint="please report this"))
+    else:
+        packed = pickle.dumps(message)
+    channel.send(None, packed)
+
+
+def heard(channel: Channel) -> Any:
+    """Return the next message; raises `EOFError` at the end."""
+    message = channel.receive()
+    if message is None:
+        raise EOFError
+    [packed] = message[1]
+    return pickle.loads(packed.data)  # noqa: S301  see above
+
+
+# In a worker
+
+
+class Calls:
+    """Calls to the run; threads take turns. If it is gone, the worker ends. It is a worker's `Around`."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel, self._alone, self._shared = channel, threading.Lock(), Shared()
+
+    def __call__(self, name: str, *given: Any, **more: Any) -> Any:
+        """Return what the call returns, or raise what it raises."""
+        with self._alone:
+            try:
+                send(self._channel, Call(name, given, more))
+                answer = heard(self._channel)
+            except ENDED:
+                raise SystemExit from None  # nothing that was not written yet will be
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def stopped(self, task: Task) -> str:
+        """Ask whether a photo may be drawn."""
+        return str(self("stopped", task.output))
+
+    def stop(self, reason: str) -> None:
+        """Let no other photo be drawn."""
+        self("stop", reason)
+
+    def open(self, folder: Path) -> None:
+        """Have the run make a folder, or compare it with what it was at the run's first use of it."""
+        if folder in self._shared.made:
+            self._shared.open(folder)
+        else:
+            self._shared.made[folder] = self("open", folder)
+
+
+class _Payment:
+    def __init__(self, calls: Calls, number: int) -> None:
+        self._calls, self._number = calls, number
+
+    def stored(self, sha256: str) -> None:
+        self._calls("stored", self._number, sha256)
+
+
+class _Ledger:
+    files: tuple[Path, ...] = ()  # the worker opens none
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    def debit(self, subject: str, guarantee: Guarantee, key: str | bytes, **more: Any) -> _Payment:
+        return _Payment(self._calls, self._calls("debit", subject, guarantee, key, **more))
+
+    def knows(self, subject: str, sha256: str) -> bool:
+        return bool(self._calls("knows", subject, sha256))
+
+    def check_regions(self, covered: Covered) -> None:
+        self._calls("check_regions", covered)
+
+
+class _Signer:
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    def sign(self, data: bytes) -> bytes:
+        return bytes(self._calls("sign", data))
+
+
+class _Work:
+    """The photos that the run gives out, and what became of those that are done."""
+
+    def __init__(self, calls: Calls, run: Run) -> None:
+        self._calls, self._run = calls, run
+        self._done: tuple[Any, ...] = ()
+
+    def __iter__(self) -> Iterator[tuple[Task | None, Callable[[], Any]]]:
+        """Yield photos until there are no more; None where none is given out just now."""
+        while (given := self._calls("next", *self._told())) is not None:
+            task, copied, seen = given
+            if copied is not None:
+                self._run.copies[task.source] = copied
+            if seen is not None:
+                self._run.found.add(task.output, seen)
+            yield task, partial(self._run.prepare, task) if task is not None else lambda: None
+
+    def done(self, *done: Any) -> None:
+        """Take what became of a photo, which the run is told when it is asked for another."""
+        self.tell()
+        self._done = done
+
+    def tell(self) -> None:
+        """Tell the run at once."""
+        if done := self._told():
+            self._calls("done", *done)
+
+    def _told(self) -> tuple[Any, ...]:
+        done, self._done = self._done, ()
+        return done
+
+
+def serve(channel: Channel) -> None:
+    """Release photos, planning and drawing each while the one before is written."""
+    import cv2
+
+    keep_freed()
+    cv2.setNumThreads(1)  # there is a worker for each core
+    release(Calls(channel), heard(channel))
+
+
+def release(calls: Calls, setup: Setup) -> None:
+    """Release the photos that are given out."""
+    seen: list[object] = []
+    see = setup.see
+    choices, report = setup.choices_by(calls), Report(setup.options)
+    run = Run(choices, report, lambda *release: seen.append(see(*release)), around=calls)
+    work = _Work(calls, run)
+
+    def draw(task: Task | None, waiting: Callable[[], Any]) -> Any:
+        return None if task is None else run.draw(task, waiting)
+
+    with ahead(draw, work) as drawn:
+        for task, waiting in drawn:
+            if task is None:
+                continue
+            reason = run.turn(task, waiting)
+            found = run.found.take(task.output)
+            done = task.output, _plain(run.report.entries.pop()), [*seen], reason
+            work.done(*done, found if run.choices.dry else None)
+            seen.clear()
+            run.copies.pop(task.source, None)
+        work.tell()
+
+
+def _plain(entry: Entry) -> Entry:
+    """Return an entry whose error is named by its nearest class that every process has."""
+    failure = entry.failure
+    if failure is None:
+        return entry
+    own = (DPVeilError.__module__, BaseException.__module__)
+    kind = next(kind for kind in failure.kind.__mro__ if kind.__module__ in own)
+    return replace(entry, failure=replace(failure, kind=kind))
+
 
 MOST: Final = 256
 """Most processes of one run."""
@@ -219,16 +438,16 @@ class Jobs:
 
     def _answered(self, worker: _Worker, call: Call) -> object:
         try:
-            return CALLS[call.name](self, worker, *call.given, **call.more)
+            return getattr(self, f"_call_{call.name}")(worker, *call.given, **call.more)
         except Exception as error:  # noqa: BLE001  it is the photo's error, as without workers
             return error
 
     # What workers call for
 
-    def _next(self, worker: _Worker, *done: Any) -> Given | None:
+    def _call_next(self, worker: _Worker, *done: Any) -> Given | None:
         """Give out a photo, if there is another just now; with the last one written, a worker is `done`."""
         if done:
-            self._done(worker, *done)
+            self._call_done(worker, *done)
         with self.lock:
             if self.shared.reason or not (self.fresh or self.again):
                 return None
@@ -238,25 +457,25 @@ class Jobs:
                 worker.lone = self.again[0]
             place = (self.fresh or self.again).popleft()
             worker.holds.add(place)
-            later = self.fresh[len(self.workers)] if len(self.fresh) > len(self.workers) else None
-        if later is not None:
-            _advise(self.tasks[later].source)
         task = self.tasks[place]
         return task, self.run.copies.get(task.source), self.run.found.seen.get(task.output)
 
-    def _stopped(self, worker: _Worker, output: Path) -> str:
+    def _call_stopped(self, worker: _Worker, output: Path) -> str:
         """Let a photo be drawn, unless the run has been stopped."""
         with self.lock:
             worker.last = self.places[output]
             (worker.refused if self.shared.reason else worker.drawn).add(worker.last)
             return self.shared.reason
 
-    def _open(self, worker: _Worker, folder: Path) -> object:
+    def _call_stop(self, worker: _Worker, reason: str) -> None:
+        self._stop(reason)
+
+    def _call_open(self, worker: _Worker, folder: Path) -> object:
         with self.lock:
             self.shared.open(folder)
             return self.shared.made[folder]
 
-    def _done(
+    def _call_done(
         self, worker: _Worker, output: Path, entry: Entry, seen: list[Any], reason: str, found: Seen | None
     ) -> None:
         """Take what became of a photo; of one that was not to be drawn any more, nothing."""
@@ -291,7 +510,7 @@ class Jobs:
                 else:
                     self.again.append(place)
 
-    def _debit(self, worker: _Worker, *given: Any, **more: Any) -> int:
+    def _call_debit(self, worker: _Worker, *given: Any, **more: Any) -> int:
         """Debit the price of a photo, as `Budget.debit`; return the number of the payment.
 
         From here on the photo is paid for, also if its worker died while it waited.
@@ -302,25 +521,25 @@ class Jobs:
         self._payments[number] = _Paid(task, payment)
         return number
 
-    def _stored(self, worker: _Worker, number: int, sha256: str) -> None:
+    def _call_stored(self, worker: _Worker, number: int, sha256: str) -> None:
         """Let the ledger know the file of a release."""
         paid = self._payments[number]
         paid.payment.stored(sha256)
         paid.sha256 = sha256
 
-    def _knows(self, worker: _Worker, subject: str, sha256: str) -> bool:
+    def _call_knows(self, worker: _Worker, subject: str, sha256: str) -> bool:
         """Whether a subject paid for a file from the ledger."""
         return bool(self.ledger.knows(subject, sha256))  # type: ignore[union-attr]
 
-    def _check_regions(self, worker: _Worker, covered: Covered) -> None:
+    def _call_check_regions(self, worker: _Worker, covered: Covered) -> None:
         """Raise `RegionsDiffer` if the photo was released with other regions before."""
         self.ledger.check_regions(covered)  # type: ignore[union-attr]
 
-    def _sign(self, worker: _Worker, data: bytes) -> bytes:
+    def _call_sign(self, worker: _Worker, data: bytes) -> bytes:
         """Return the signature of a certificate by the run's key."""
         return bytes(self.run.choices.sign.private.sign(data))  # type: ignore[union-attr]
 
-    def _mark(self, worker: _Worker, data: bytes) -> bytes:
+    def _call_mark(self, worker: _Worker, data: bytes) -> bytes:
         """Return the signature of a manifest."""
         return bytes(self.run.choices.mark.sign(data))  # type: ignore[union-attr]
 
@@ -366,33 +585,3 @@ class Jobs:
             hint = "it was paid for, and releasing it again costs again"
         report.fail(task, DPVeilError(DIED, hint=hint, arguments={"jobs": "jobs=1"}))
         return report.entries.pop()
-
-
-CALLS: Final[dict[str, Callable[..., object]]] = {
-    "next": Jobs._next,
-    "stopped": Jobs._stopped,
-    "stop": lambda jobs, worker, reason: jobs._stop(reason),
-    "open": Jobs._open,
-    "done": Jobs._done,
-    "debit": Jobs._debit,
-    "stored": Jobs._stored,
-    "knows": Jobs._knows,
-    "check_regions": Jobs._check_regions,
-    "sign": Jobs._sign,
-    "mark": Jobs._mark,
-}
-"""What a worker can call for."""
-
-
-def _advise(path: Path) -> None:
-    """Let the system read a file ahead, where it can."""
-    if not hasattr(os, "posix_fadvise"):
-        return
-    with suppress(OSError, ValueError):
-        handle = without_blocking(os.fspath(path), os.O_RDONLY) if path.is_file() else -1
-        if handle >= 0:
-            try:
-                if stat.S_ISREG(os.fstat(handle).st_mode):
-                    os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_WILLNEED)
-            finally:
-                os.close(handle)

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from dpveil.batch.private import check_private, within
 from dpveil.batch.report import Entry, Report
-from dpveil.batch.task import Task
+from dpveil.batch.task import Task, check_private, within
 from dpveil.errors import OutputError, UnknownName, UsageError
 from dpveil.io import write_together
 from dpveil.io.names import shown

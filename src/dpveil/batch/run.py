@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Sequence
+import hashlib
+import stat
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from dpveil.batch.away import deliver, discard, finished, same
 from dpveil.batch.choices import Choices
-from dpveil.batch.copies import copies
-from dpveil.batch.found import Found
+from dpveil.batch.inside import Inside
 from dpveil.batch.interrupts import uninterrupted
-from dpveil.batch.numbering import check_numbers, keep_all
-from dpveil.batch.private import check_apart
 from dpveil.batch.report import (
     RELEASED,
     SKIPPED,
@@ -24,17 +27,186 @@ from dpveil.batch.report import (
     Untried,
 )
 from dpveil.batch.resume import earlier, taken
-from dpveil.batch.shared import Around, Shared
 from dpveil.batch.state import Stamp, State
-from dpveil.batch.task import Task
+from dpveil.batch.task import Task, check_apart
+from dpveil.batch.tasks import check_numbers, keep_all
 from dpveil.core.certificate import Certificate
 from dpveil.core.guarantee import Guarantee
-from dpveil.errors import DPVeilError, LedgerError, OutputError
-from dpveil.io import most_bytes
+from dpveil.core.photo import Photo
+from dpveil.core.urls import Url
+from dpveil.errors import DPVeilError, LedgerError, OutputError, PhotoError
+from dpveil.io import make_folder, most_bytes
+from dpveil.io.folders import identity
 from dpveil.io.names import shown
+from dpveil.io.received import without_blocking
+from dpveil.regions.face_search import Detections
+from dpveil.regions.faces import detections_of, remember
 from dpveil.release.payment import Budget, Payment
 from dpveil.release.plan import Plan, plan
 from dpveil.release.saving import Release, is_release, tidy
+
+
+class Around(Protocol):
+    """The run around a photo, seen from the process that releases it."""
+
+    def stopped(self, task: Task) -> str:
+        """Return why the photo must not be drawn any more; an empty text if it may be, and then is."""
+
+    def stop(self, reason: str) -> None:
+        """Let no other photo be drawn."""
+
+    def open(self, folder: Path) -> None:
+        """Make the folder of the first output in it; raises `OutputError` if it was replaced since."""
+
+
+@dataclass
+class Shared:
+    """The run itself. `made` has the identity of every output folder at its first use."""
+
+    reason: str = ""
+    made: dict[Path, object] = field(default_factory=dict)
+
+    def stopped(self, task: Task) -> str:
+        """Return why nothing is drawn any more, if so."""
+        return self.reason
+
+    def stop(self, reason: str) -> None:
+        """Let no other photo be drawn; the first reason stays."""
+        self.reason = self.reason or reason
+
+    def open(self, folder: Path) -> None:
+        """Make the folder of the first output; raises `OutputError` if it was replaced since, as by
+        unmounting.
+        """
+        if folder not in self.made:
+            make_folder(folder)
+            self.made[folder] = identity(folder)
+        elif self.made[folder] != identity(folder):
+            raise OutputError(
+                f"cannot write {shown(folder)}: it was removed or replaced since the run began",
+                hint="check that its disk is still there, and run the same command again",
+            )
+
+
+MOST_BYTES: Final = 1 << 26
+"""Memory for what was found in all photos of a run; those beyond it are searched again."""
+OVERHEAD: Final = 2048
+"""Bytes that a photo takes besides its detections, rounded up."""
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What detectors saw in a photo, by their settings, and the SHA-256 of its pixels."""
+
+    digest: bytes
+    detections: Mapping[object, Detections]
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        found = self.detections.values()
+        return OVERHEAD + sum(each.faces.nbytes + each.inside.nbytes + each.doubtful.nbytes for each in found)
+
+
+Given = tuple[Task | None, Path | None, Seen | None]
+"""A photo for a worker, None if there is none just now; the first of its copies; and what was seen in it."""
+
+
+@dataclass
+class Found:
+    """What was seen in the photos of a run, by their outputs; threads may share it."""
+
+    seen: dict[Path, Seen] = field(default_factory=dict)
+    _bytes: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @contextmanager
+    def about(self, output: Path, photo: Photo, *, keep: bool) -> Iterator[None]:
+        """Let detectors see what was seen before in the very same pixels; at the end, `keep` what they saw.
+
+        That is kept also of a photo that is refused within, for it is going to be read again.
+        """
+        known = self.seen.get(output)
+        if known is not None and known.digest == _digest(photo):
+            remember(photo, known.detections)
+        try:
+            yield
+        finally:
+            if keep and (detections := detections_of(photo)):
+                self.add(output, Seen(_digest(photo), detections))
+
+    def add(self, output: Path, seen: Seen | None) -> None:
+        """Keep what was seen in a photo, if there is room and nothing is kept of it yet."""
+        with self._lock:
+            if seen is None or output in self.seen:
+                return
+            if self._bytes + seen.size <= MOST_BYTES:
+                self._bytes += seen.size
+                self.seen[output] = seen
+
+    def take(self, output: Path) -> Seen | None:
+        """Return what is kept of a photo, and let go of it."""
+        with self._lock:
+            seen = self.seen.pop(output, None)
+            self._bytes -= 0 if seen is None else seen.size
+        return seen
+
+
+def _digest(photo: Photo) -> bytes:
+    digest = hashlib.sha256(f"{photo.image.shape}\n".encode())
+    digest.update(photo.image.data)
+    return digest.digest()
+
+
+def copies(sources: Iterable[Path | Inside], *, most: int) -> dict[Path, Path]:
+    """Return, for every file with the same contents as an earlier one, the first such file.
+
+    Only regular files, and files in shards, of equal size and at most `most` bytes are read; unreadable ones
+    are ignored. Objects are compared by the versions that were listed. The hashes, which are of originals,
+    are not kept.
+    """
+    by_size: dict[int, list[Path | Inside]] = defaultdict(list)
+    for source in sources:
+        size = _size(source)
+        if 0 < size <= most:
+            by_size[size].append(source)
+    found: dict[Path, Path] = {}
+    for alike in by_size.values():
+        first: dict[bytes, Path | Inside] = {}
+        for source in alike if len(alike) > 1 else ():
+            digest = _contents_digest(source, most)
+            if digest and first.setdefault(digest, source) is not source:
+                found[_path(source)] = _path(first[digest])
+    return found
+
+
+def _path(source: Path | Inside) -> Path:
+    return source if isinstance(source, Path) else source.source
+
+
+def _size(source: Path | Inside) -> int:
+    if isinstance(source, Inside):
+        return 0 if source.problem else source.member.size
+    if isinstance(source, Url):
+        return 0 if source.listed is None else source.listed.st_size
+    try:
+        status = source.stat()
+    except (OSError, ValueError):
+        return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
+
+
+def _contents_digest(source: Path | Inside, most: int) -> bytes:
+    try:
+        if isinstance(source, Inside):
+            return source.member.digest or sha256(source.contents(most)).digest()
+        if isinstance(source, Url):
+            return b"" if source.listed is None else str(source.listed).encode()
+        with open(source, "rb", opener=without_blocking) as file:
+            return file_digest(file, "sha256").digest()
+    except (OSError, PhotoError):
+        return b""
+
 
 ONE_FILE_ONLY: Final = frozenset({errno.ENAMETOOLONG, errno.EEXIST, errno.EISDIR})
 """Errors that affect one output only; the next may still be written."""

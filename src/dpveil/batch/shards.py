@@ -17,29 +17,27 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from dpveil.batch.archives import Release
-from dpveil.batch.choices import Choices
-from dpveil.batch.document import pack, released_pages
-from dpveil.batch.inside import Shard
-from dpveil.batch.private import check_apart
-from dpveil.batch.report import NO_REGION, RELEASED, SKIPPED, UNTRIED, UNWRITABLE, Entry, Report
-from dpveil.batch.resume import is_paid_release
-from dpveil.batch.staged import (
+from dpveil.batch.away import (
     DRY,
     ORIGIN,
     check,
-    check_unlinked,
     empty,
+    gather,
     held,
     is_whole,
     origin,
     overwritten,
-    put,
     told,
     unwritten,
     write,
 )
+from dpveil.batch.choices import Choices
+from dpveil.batch.document import pack, released_pages
+from dpveil.batch.inside import Shard
+from dpveil.batch.report import NO_REGION, RELEASED, SKIPPED, UNTRIED, UNWRITABLE, Entry, Report
+from dpveil.batch.resume import is_paid_release
 from dpveil.batch.state import Stamp
-from dpveil.batch.task import Task
+from dpveil.batch.task import Task, check_apart
 from dpveil.core.urls import Url
 from dpveil.errors import DPVeilError, OutputError
 from dpveil.io import is_present, make_folder, most_bytes
@@ -105,7 +103,6 @@ class Shards:
         if self.choices.ledger is not None:
             check_apart(self.choices.ledger.files, [path for task in self.tasks for path in task.paths])
         for shard in self.photos:
-            check_unlinked(shard.folder)
             tidy(shard.folder)
             try:
                 if origin(shard.folder).endswith(DRY):  # a dry run was killed: it unpacked all that is there
@@ -159,14 +156,14 @@ class Shards:
     def _put(self, shard: Shard, releases: Iterable[Release], stamp: Stamp) -> None:
         make_folder(shard.folder)
         dry = f" {DRY}" if self.choices.dry and not any(shard.folder.iterdir()) else ""
-        put(shard.folder / ORIGIN, f"{told(stamp)}{dry}".encode())
+        gather(shard.folder / ORIGIN, f"{told(stamp)}{dry}".encode())
         for name, image, certificate in releases:
             place = shard.place(name)
             self.names[shard].setdefault(place, name)
             self.held.setdefault(shard, set()).add(place)
             if not is_whole(place):
-                put(certificate_path(place), certificate)
-                put(place, image)
+                gather(certificate_path(place), certificate)
+                gather(place, image)
                 self.unpacked.setdefault(shard, set()).add(place)
 
     def pack(self, report: Report) -> None:
@@ -279,7 +276,6 @@ def gathered(tasks: Sequence[Task], choices: Choices) -> Iterator[Shards]:
         for stage in sorted({shard.stage for shard in shards.photos}):
             if choices.dry and not is_present(stage.parent):
                 continue
-            check_unlinked(stage)
             try:
                 stack.callback(_remove, stage)
                 stack.enter_context(alone(stage / LOCK))

@@ -18,9 +18,7 @@ import hashlib
 import json
 import os
 import re
-import stat
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -41,7 +39,7 @@ OF: Final = re.compile(r"[0-9a-f]{32}")
 """The `key_of` an input's name."""
 CEILING: Final = 1 << 63
 """Integers in the file are smaller than this."""
-MOST_NUMBER: Final = 10**12
+MOST: Final = 10**12
 """Numbers of photos are smaller than this."""
 
 Stamp = tuple[int, int]
@@ -145,40 +143,24 @@ class State:
         self.numbers |= new
 
     def _take(self, line: dict[str, Any]) -> None:
-        if set(line) | {"of"} == {"release", "size", "time", "of"} and RELEASE.fullmatch(line["release"]):
+        if set(line) == {"release", "size", "time", "of"} and RELEASE.fullmatch(line["release"]):
             stamp = (_whole(line["size"]), _whole(line["time"]))
-            if "of" in line and not OF.fullmatch(line["of"]):
+            if not OF.fullmatch(line["of"]):
                 raise ValueError("no name of an input")
             self.stamps.setdefault(line["release"], set()).add(stamp)
-            if "of" in line:  # missing in lines of early versions
-                self.sources.setdefault(line["release"], set()).add(line["of"])
-        elif set(line) == {"number", "of"} and OF.fullmatch(line["of"]):
-            number = _whole(line["number"])
-            if not 0 < number < MOST_NUMBER:
-                raise ValueError("no number of a photo")
-            self.numbers[line["of"]] = number
+            self.sources.setdefault(line["release"], set()).add(line["of"])
+        elif set(line) == {"number", "of"} and OF.fullmatch(line["of"]) and 0 < _whole(line["number"]) < MOST:
+            self.numbers[line["of"]] = line["number"]
         else:
             raise ValueError("no line of a state file")
 
     def _append(self, lines: Iterable[dict[str, Any]]) -> None:
         path = state_path(self.folder)
-        text = ("\n" + "".join(_lines(lines))).encode("ascii")  # the file may end in an incomplete line
+        text = "\n" + "".join(f"{json.dumps(line)}\n" for line in lines)  # it may end in an incomplete line
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        handle = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o600)
-        try:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise OSError("is not a regular file")
-            with suppress(OSError, AttributeError):
-                os.fchmod(handle, 0o600)
-            while text:
-                text = text[os.write(handle, text) :]
-        finally:
-            os.close(handle)
-
-
-def _lines(lines: Iterable[dict[str, Any]]) -> Iterator[str]:
-    return (json.dumps(line) + "\n" for line in lines)
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "ab") as file:
+            file.write(text.encode("ascii"))
 
 
 def _whole(value: object) -> int:

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from errno import ENOENT
+from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
 from typing import Final
 
 from dpveil.batch.archives import ARCHIVES, archive_of
-from dpveil.batch.inside import Shard, inside, pages_inside
-from dpveil.batch.numbering import NAMED, number_of, numbered
-from dpveil.batch.objects import named, photos_below
-from dpveil.batch.pages import ALL, Scan, is_document, may_be_document
+from dpveil.batch.inside import ALL, Scan, Shard, inside, is_document, may_be_document, pages_inside
 from dpveil.batch.state import State, key_of
 from dpveil.batch.task import Task
-from dpveil.core.urls import Url
-from dpveil.errors import InvalidParameter, UsageError, meant
-from dpveil.io import FORMATS, format_of
+from dpveil.core.urls import Url, expanded
+from dpveil.errors import InvalidParameter, PhotoError, UsageError, meant
+from dpveil.io import FORMATS, format_of, make_folder, received, sole_writer
 from dpveil.io.document import PDF
 from dpveil.io.folders import UNWRITTEN, identity, is_folder, is_link, real, walk
 from dpveil.io.names import shown
+from dpveil.io.refused import Refused
+from dpveil.io.urls import objects
 from dpveil.io.writing import refusal
 from dpveil.release.saving import SUFFIX, certificate_path
 
@@ -321,3 +322,154 @@ def _shards(tasks: Iterable[Task]) -> list[Shard]:
                 hint="rename one, or release them into different folders",
             )
     return shards
+
+
+NAMED: Final = "photo-{:06}.png"
+"""The name of a numbered output."""
+MOST_BYTES: Final = 1 << 30
+"""Largest release that is hashed, in bytes."""
+NUMBERED: Final = re.compile(r"photo-([0-9]{6,15})\.png(\.certificate\.json)?")
+"""Names of numbered outputs and their certificates."""
+
+
+def numbered(names: Sequence[str], out: Path) -> list[str]:
+    """Return the numbered output of every input, in order; known inputs keep their numbers.
+
+    Writes nothing: call `keep_numbers` once everything else is checked. Raises `UsageError` if `out` has
+    releases with unknown numbers, which may be of these photos, so that their cost would be paid twice.
+    """
+    state = State.read(out)
+    check_numbers(out, state)
+    keys = [key_of(name) for name in names]
+    new = [key for key in keys if key not in state.numbers]
+    first = max(state.numbers.values(), default=0) + 1
+    numbers = state.numbers | {key: number for number, key in enumerate(new, first)}
+    return [NAMED.format(numbers[key]) for key in keys]
+
+
+def keep_numbers(names: Mapping[str, str], out: Path) -> None:
+    """Store the number of each input's output in the state of `out`, before anything is drawn.
+
+    `names` maps inputs to outputs. Raises `UsageError` if another run has taken one of the numbers since, or
+    as `numbered`, and `OutputError` if the state cannot be written.
+    """
+    make_folder(out)
+    numbers = ((key_of(name), number_of(output)) for name, output in names.items())
+    wanted = {key: number for key, number in numbers if number is not None}
+    try:
+        with sole_writer([out]):
+            state = State.read(out)
+            check_numbers(out, state)
+            new = {key: number for key, number in wanted.items() if state.numbers.get(key) != number}
+            if new.keys() & state.numbers.keys() or {*new.values()} & {*state.numbers.values()}:
+                problem = f"another run has numbered photos in {shown(out)} meanwhile"
+                raise UsageError(problem, hint="run the same command again")
+            if new:
+                state.note_numbers(new.items())
+    except OSError as error:
+        raise refusal(out, error) from error
+
+
+def keep_all(outputs: Iterable[tuple[str | None, Path]]) -> None:
+    """Store the numbers of outputs in their folders, as `keep_numbers`, each with its input's name if any."""
+    found: dict[Path, dict[str, str]] = {}
+    for name, output in outputs:
+        if name is not None:
+            found.setdefault(output.parent, {})[name] = output.name
+    for folder, names in found.items():
+        keep_numbers(names, folder)
+
+
+def number_of(output: str) -> int | None:
+    """Return the number in the name of a numbered output or its certificate; None for other names."""
+    match = NUMBERED.fullmatch(output)
+    return None if match is None else int(match[1])
+
+
+def check_numbers(out: Path, state: State, outputs: Collection[str] = ()) -> None:
+    """Raise `UsageError` if `out` has numbered releases of unknown photos.
+
+    Known are the numbers in the state, files whose hash is in the state, and `outputs`, the names of this
+    run's outputs, which may look like numbers.
+    """
+    known = {None, *state.numbers.values()}
+    try:
+        found = sorted(path.name for path in out.iterdir()) if is_folder(out) else []
+    except OSError as error:
+        raise refusal(out, error) from error
+    for name in found:
+        image = name.removesuffix(SUFFIX)
+        if number_of(name) not in known and image not in outputs and not _released(out / image, state):
+            reason = state.problem or "the state of this folder does not say so"
+            raise UsageError(
+                f"{shown(out / name)} is a numbered release of an unknown photo: {reason}",
+                hint="choose another {out}",
+                arguments={"out": "out"},
+            )
+
+
+def _released(image: Path, state: State) -> bool:
+    """Whether the state has the hash of a file as a release of a photo of known name."""
+    try:
+        return (
+            bool(state.sources) and hashlib.sha256(received(image, MOST_BYTES)).hexdigest() in state.sources
+        )
+    except (OSError, Refused):
+        return False
+
+
+WILD: Final = frozenset("*?[")
+
+
+def photos_below(start: Url, out: Path | None, suffixes: Set[str]) -> Iterator[tuple[Path, Path]]:
+    """Yield the photos below a URL, or the one object that it names, each with its path below it.
+
+    Left out are hidden ones, releases with their certificates, other `suffixes`, and what is below `out`.
+    Raises `PhotoError` if any part of the list is missing.
+    """
+    found = _listed(start)
+    if found == [start]:
+        yield found[0], Path(start.name)
+        return
+    names = {str(each) for each in found if each.name.endswith(SUFFIX)}
+    for each in found:
+        relative = Path(*each.parts[len(start.parts) :])
+        own = f"{each}{SUFFIX}" in names or each.name.endswith(SUFFIX)
+        hidden = any(part.startswith(".") for part in relative.parts)
+        below = isinstance(out, Url) and each.is_relative_to(out)
+        if each.problem or (each.suffix.lower() in suffixes and not (own or hidden or below)):
+            yield each, relative
+
+
+def named(inputs: Iterable[Path]) -> list[Path]:
+    """Return the places for which inputs stand: URLs with numbers in braces or wildcards stand for several.
+
+    Raises `UsageError` and `PhotoError`.
+    """
+    return [each for start in inputs for one in expanded(start) for each in matching(one)]
+
+
+def matching(start: Path) -> list[Path]:
+    """Return the objects for which a URL stands whose last part has wildcards; any other place itself.
+
+    Raises `PhotoError` if there are none.
+    """
+    if not isinstance(start, Url) or not WILD & set(str(start)):
+        return [start]
+    prefix = start.parent
+    if WILD & set(str(prefix)) or not isinstance(prefix, Url):
+        raise UsageError(f"{start} has wildcards in a prefix", hint="use them in the last part only")
+    prefix.prefix = True
+    found: list[Path] = [
+        each for each in _listed(prefix) if each.parent == prefix and fnmatchcase(each.name, start.name)
+    ]
+    if not found:
+        raise PhotoError(f"{shown(start)} stands for no object", hint="check the name")
+    return found
+
+
+def _listed(start: Url) -> list[Url]:
+    try:
+        return list(objects(start))
+    except Refused as reason:
+        raise PhotoError(f"{shown(start)} {reason.problem}", hint=reason.remedy) from reason

@@ -12,9 +12,9 @@ import numpy as np
 from jaxtyping import Float64, UInt8
 from scipy.special import softmax
 
-from dpveil.assets.defaults import default_path
+from dpveil.assets.store import default_path
+from dpveil.attacks.base import Memo
 from dpveil.attacks.faces import face_boxes
-from dpveil.attacks.memo import Memo
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import RegionError

@@ -9,19 +9,242 @@ counts for everybody.
 
 from __future__ import annotations
 
+import unicodedata
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Final
 
 from dpveil.accounting import compose, zcdp_epsilon
-from dpveil.cards.contents import Listed
-from dpveil.cards.people import People
+from dpveil.accounting.meaning import NONE
+from dpveil.core.certificate import Certificate
 from dpveil.core.guarantee import Guarantee, Scope, counted
 from dpveil.core.numbers import show
-from dpveil.errors import BudgetRefused, UnsupportedRelation
-from dpveil.io.names import quoted
+from dpveil.errors import (
+    BudgetRefused,
+    CertificateError,
+    DataError,
+    InvalidParameter,
+    OutputError,
+    UnsupportedRelation,
+    UsageError,
+)
+from dpveil.io.folders import real
+from dpveil.io.names import format_of, quoted, shown
+from dpveil.noise.bits import SECURE
+from dpveil.numbers.table import column
+from dpveil.release.verification import Verification
+from dpveil.synthesis.certificate import SetCertificate
+from dpveil.synthesis.plan import SHEET
+
+CHECK: Final = (
+    "a card is made of what dpveil verify finds publishable: mend the folder, or leave the file out"
+)
+UNPACK: Final = (
+    "unpack it (docs, Many photos), and make the card of the folder of its images and certificates"
+)
+NO_RELEASES: Final = "name a folder of releases, or one that dpveil synthesize made"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One picture: its `name` below the folder, with slashes, the SHA-256 of its bytes, and its `format`.
+
+    `certificate` and `notes` are those of a release; a picture of a synthetic set has none of its own.
+    `picture` is False for a contact sheet.
+    """
+
+    name: str
+    sha256: str
+    format: str
+    certificate: Certificate | None = None
+    notes: tuple[str, ...] = ()
+    picture: bool = True
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """The promise about this picture, if it has one of its own."""
+        return None if self.certificate is None else self.certificate.composition
+
+
+def releases(folder: Path, found: Sequence[Verification]) -> tuple[Listed, ...]:
+    """Return the releases of a folder, sorted by name; `found` is the verification of every picture in it.
+
+    All of it would be published with the card, so one file that is no release refuses the whole: raises
+    `CertificateError` if a file is not consistent, has no certificate, or may not be published for another
+    reason than its strength, and `OutputError` for names that a card cannot state.
+    """
+    if not found:
+        raise CertificateError("there are no releases in the folder", hint=NO_RELEASES)
+    if packed := next((one.inside for one in found if one.inside is not None), None):
+        problem = f"{quoted(shown(packed))} holds several releases in one file, which a card cannot list"
+        raise CertificateError(problem, hint=UNPACK)
+    wrong = [(one.path, why) for one in found if (why := _against(one))]
+    if wrong:
+        path, why = wrong[0]
+        more = f" (and {counted(len(wrong) - 1, 'other file')})" if len(wrong) > 1 else ""
+        raise CertificateError(f"{quoted(shown(path))}: {quoted(why)}{more}", hint=CHECK)
+    clips = [one.path for one in found if not isinstance(one.certificate, Certificate)]
+    if clips:
+        problem = f"{quoted(shown(clips[0]))} is a clip, and a card lists pictures"
+        raise CertificateError(problem, hint="keep clips in a folder of their own")
+    return tuple(sorted((_listed(folder, one) for one in found), key=lambda one: one.name))
+
+
+def pictures(stated: SetCertificate) -> tuple[Listed, ...]:
+    """Return the files of a synthetic set, sorted by name.
+
+    Raises `CertificateError` unless it is made from secure bits.
+    """
+    if stated.bits != SECURE:
+        raise CertificateError(f"the set was made from {stated.bits} bits", hint=CHECK)
+    names = sorted(stated.files)
+    return tuple(Listed(name, stated.files[name], "png", picture=name != SHEET) for name in names)
+
+
+def prefix(folder: Path, out: Path) -> str:
+    """Return what leads from a card at `out` to the files of `folder`: empty, or names with a slash each.
+
+    Raises `UsageError` unless the card lies in the folder itself or in one above it, so that no name in it
+    leads out of the card's own folder, and `OutputError` for names that a card cannot state.
+    """
+    home, inner = real(out.parent), real(folder)
+    if not inner.is_relative_to(home):
+        problem = f"the card {shown(out)} would lie beside the files that it lists, or below them"
+        raise UsageError(problem, hint="write it to the folder itself, or to one above it")
+    return "".join(f"{_encoded(part)}/" for part in inner.relative_to(home).parts)
+
+
+def _against(found: Verification) -> str:
+    """Return why a file has no place in a card; empty if it has one."""
+    stated = found.certificate
+    if found.status == "unprotected":
+        return "it is a copy of the original and carries no guarantee"
+    if found.status != "consistent" or stated is None or stated.output is None or stated.composition is None:
+        return "; ".join(found.problems) or "it is no release"
+    others = [objection for objection in found.objections if objection != NONE]
+    return found.refused or found.untrusted or (f"not publishable: {', '.join(others)}" if others else "")
+
+
+def _listed(folder: Path, found: Verification) -> Listed:
+    parts = found.path.relative_to(folder).parts
+    stated = found.certificate
+    if stated is None or stated.output is None:
+        raise CertificateError("there is no certificate", hint=CHECK)
+    name = "/".join(map(_encoded, parts))
+    return Listed(name, stated.output.sha256, format_of(name), stated, found.notes)
+
+
+def _encoded(part: str) -> str:
+    """Return one name of a path; raises `OutputError` if a card cannot state it as part of an address."""
+    if part in (".", "..") or not part.isprintable() or "\\" in part or "/" in part:
+        problem = f"a card cannot state the name {quoted(shown(part))}"
+        raise OutputError(problem, hint="rename it, without control characters and backslashes")
+    return part
+
+
+FILE: Final = ("file", "output")
+"""Columns that may name files; the second one is that of a manifest."""
+People = Mapping[str, frozenset[str]]
+"""The people of each file, by its name below the folder; a file of nobody known is not among the keys."""
+CASE: Final = "{} and {} differ in upper and lower case only, and count as two people{}"
+
+
+def name_of(person: str) -> str:
+    r"""Return a person's name in NFC: an accented letter may be written in several ways that look the same.
+
+    >>> name_of("Jose\u0301") == "Jos\xe9"
+    True
+    """
+    return unicodedata.normalize("NFC", person)
+
+
+def headcount(count: int) -> str:
+    """Return a number of people in words.
+
+    >>> headcount(1), headcount(4260)
+    ('1 person', '4,260 people')
+    """
+    return f"{count:,} {'person' if count == 1 else 'people'}"
+
+
+def alike(people: Iterable[str]) -> list[str]:
+    """Return a line to tell if names of people differ in upper and lower case only; it names two of them.
+
+    >>> alike(["Ann", "Bob", "ann", "ANN", "bob"])
+    ['ANN and Ann differ in upper and lower case only, and count as two people (5 names are so)']
+    >>> alike(["ann", "Bob"])
+    []
+    """
+    groups: dict[str, list[str]] = defaultdict(list)
+    for person in sorted(set(map(name_of, people))):
+        groups[name_of(person.casefold())].append(person)
+    several = [names for names in groups.values() if len(names) > 1]
+    if not several:
+        return []
+    many = sum(map(len, several))
+    return [CASE.format(*map(quoted, several[0][:2]), f" ({many:,} names are so)" if many > 2 else "")]
+
+
+def by_folder(names: Iterable[str]) -> People:
+    """Return the first folder on each file's way as its person, by `name_of`; files in no folder have none.
+
+    >>> by_folder(["ada/1.png", "ada/x/2.png", "3.png"])
+    {'ada/1.png': frozenset({'ada'}), 'ada/x/2.png': frozenset({'ada'})}
+    """
+    return {name: frozenset([name_of(name.partition("/")[0])]) for name in names if "/" in name}
+
+
+def by_table(path: Path, person: str, names: Iterable[str], folder: Path) -> People:
+    """Return the people that a CSV table states for the files `names` of `folder`.
+
+    A row names a file (columns `FILE`; below the folder, or with the folder in front) and in the column
+    `person` who is in it, told apart by `name_of`; a file of several people has a row for each. Rows without
+    a file are skipped, and a file whose rows name nobody has no person. No file is opened but the table.
+    Raises `DataError` for a table that cannot be read and for a row whose file is not in the folder, and
+    `InvalidParameter` for missing columns.
+    """
+    files, people = _files(path), column(path, person)
+    if len(files) != len(people):
+        raise DataError(f"{shown(path)} was changed while it was read", hint="run this again")
+    known = _places(names, folder)
+    found: dict[str, set[str]] = defaultdict(set)
+    for number, (file, who) in enumerate(zip(files, people, strict=True), 1):
+        meant = known[file.removeprefix("./")] if file else ()
+        if file and len(meant) != 1:
+            what = "more than one file" if meant else "no file"
+            raise DataError(
+                f"row {number} of {shown(path)}, {quoted(file)}, is {what} of {shown(folder)}",
+                hint="name each file as it lies below the folder, and leave out what is not there",
+            )
+        for name in meant if who else ():
+            found[name].add(name_of(who))
+    return {name: frozenset(who) for name, who in found.items()}
+
+
+def _places(names: Iterable[str], folder: Path) -> Mapping[str, set[str]]:
+    """Return the files that each text may mean: a name below the folder, or one with the folder in front."""
+    known: dict[str, set[str]] = defaultdict(set)
+    for name in names:
+        for place in (name, (folder / name).as_posix()):
+            known[place].add(name)
+    return known
+
+
+def _files(path: Path) -> list[str]:
+    """Return the cells that name files; raises as `by_table` does."""
+    first, second = FILE
+    try:
+        return column(path, first)
+    except InvalidParameter:
+        try:
+            return column(path, second)
+        except InvalidParameter:
+            problem = f"{shown(path)} has no column that names files"
+            raise DataError(problem, hint=f"name one of its columns {first}") from None
+
 
 ALONE: Final = "give releases under another relation, or of another kind, a folder and a card of their own"
 LESS: Final = "leave some of the releases out, or release them again with smaller budgets"

@@ -13,25 +13,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from dpveil.cli import exits, say
-from dpveil.cli.api_key import api_key_app
-from dpveil.cli.card import card_command
-from dpveil.cli.command import Command, Commands, Packaged, elsewhere
-from dpveil.cli.compare import compare_command
-from dpveil.cli.demo import demo_command
-from dpveil.cli.evaluate import evaluate_command
-from dpveil.cli.explain import explain_command
-from dpveil.cli.faces import faces_command
-from dpveil.cli.install import install_command
-from dpveil.cli.key import key_app
-from dpveil.cli.ledger import ledger_app
-from dpveil.cli.mechanism import mechanism_app
-from dpveil.cli.methods import methods_command
-from dpveil.cli.obfuscate import obfuscate_command
-from dpveil.cli.options import MethodCommand, help_page
-from dpveil.cli.serve import serve_command
-from dpveil.cli.synthesize import synthesize_command
-from dpveil.cli.verify import verify_command
-from dpveil.cli.video import video_app
+from dpveil.cli.command import COMMANDS, Commands, Later, elsewhere
+from dpveil.cli.options import help_page
 from dpveil.errors import DPVeilError, InstallationWarning
 
 app = typer.Typer(
@@ -40,49 +23,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(
-    "obfuscate", cls=MethodCommand, short_help="Release photos, clips, scans, each with a certificate."
-)(obfuscate_command)
-app.command(
-    "explain", cls=MethodCommand, short_help="State what a method would promise, before any budget is spent."
-)(explain_command)
-app.command("compare", cls=Command, short_help="Show one photo under several methods and budgets.")(
-    compare_command
-)
-app.command("methods", cls=Command, short_help="List every method and its parameters.")(methods_command)
-app.command("verify", cls=Command, short_help="Check releases against their certificates.")(verify_command)
-app.command("faces", cls=MethodCommand, short_help="Find the faces of a photo and number them.")(
-    faces_command
-)
-app.command("evaluate", cls=Command, short_help="Attack releases of people's photos, and compare methods.")(
-    evaluate_command
-)
-app.command("synthesize", cls=Command, short_help="Make a synthetic data set of faces, private as a set.")(
-    synthesize_command
-)
-app.command("card", cls=Command, short_help="Write a data-set card of releases, per person and per file.")(
-    card_command
-)
-app.command("train", cls=Packaged, short_help="Learn a model of faces from public images.")(elsewhere)
-app.command("audit", cls=Packaged, short_help="Check that the code keeps what it promises.")(elsewhere)
-app.command("install", cls=Command, short_help="Install what finds faces and their landmarks.")(
-    install_command
-)
-app.command("demo", cls=Command, short_help="Release a public photograph at several budgets.")(demo_command)
-app.command("serve", cls=Command, short_help="Plan and release photos over HTTP.")(serve_command)
-app.add_typer(video_app, cls=Commands, name="video", short_help="Plan a clip, and release it by its plan.")
-app.add_typer(
-    api_key_app, cls=Commands, name="api-key", short_help="Keys with which others may use the service."
-)
-app.add_typer(
-    ledger_app, cls=Commands, name="ledger", short_help="Keep the privacy budgets of people or albums."
-)
-app.add_typer(
-    mechanism_app, cls=Commands, name="mechanism", short_help="Release numbers that stay in their range."
-)
-app.add_typer(
-    key_app, cls=Commands, name="key", short_help="Make keys that sign certificates, and show whose they are."
-)
+for _name, (_, _words) in COMMANDS.items():
+    app.command(_name, cls=Later, short_help=_words)(elsewhere)
 
 USAGE_ERROR: Final[type[Exception]] = typer.BadParameter.__bases__[0]
 """Click's error of usage, whose class Typer does not export."""

@@ -11,7 +11,8 @@ from dpveil.cli import exits, say
 from dpveil.cli.command import Command
 from dpveil.cli.options import AsJson
 from dpveil.errors import InvalidParameter
-from dpveil.service.limits import PARALLEL
+from dpveil.service.keys import Keys, alone
+from dpveil.service.settings import PARALLEL
 
 RATE: Final = 60
 SHOWN_ONCE: Final = "this key is shown once, and can be read nowhere again: keep it where its user gets it"
@@ -37,8 +38,6 @@ def new_command(
     Example:
       dpveil api-key new shop --keys keys.json --subject studio/shop
     """
-    from dpveil.service.keys import Keys, alone
-
     if not subject:
         raise InvalidParameter("subject", None, "is missing", hint="name whose budget the key may spend")
     with alone(keys):
@@ -57,8 +56,6 @@ def list_command(keys: FILE, json: AsJson = False) -> int:
     Example:
       dpveil api-key list --keys keys.json
     """
-    from dpveil.service.keys import Keys
-
     found = Keys.read(keys).callers
     if json:
         shown = ("number", "name", "rate", "parallel", "subjects")
@@ -79,8 +76,6 @@ def remove_command(name: NAME, keys: FILE) -> int:
     Example:
       dpveil api-key remove shop --keys keys.json
     """
-    from dpveil.service.keys import Keys, alone
-
     with alone(keys):
         Keys.read(keys).without(name).write(keys)
     return exits.DONE

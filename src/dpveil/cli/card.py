@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as written
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
@@ -11,16 +11,154 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from dpveil.accounting.meaning import NONE, check_strength_name, strength
+from dpveil.cards.croissant import NO_PERSON, TO_FILL, About, card
+from dpveil.cards.totals import (
+    CHECK,
+    Listed,
+    People,
+    Person,
+    Totals,
+    alike,
+    by_folder,
+    by_table,
+    headcount,
+    of_set,
+    pictures,
+    prefix,
+    releases,
+    totals,
+)
 from dpveil.cli import exits, say
 from dpveil.cli.options import AsJson, AtLeast, MaxPixels, Text, Trust
+from dpveil.cli.verify import results, sets_below
+from dpveil.core.guarantee import Guarantee, counted
+from dpveil.core.numbers import exact
+from dpveil.core.parameters import probability
 from dpveil.errors import CertificateError, InvalidParameter, UsageError
+from dpveil.io import is_present, write_together
+from dpveil.io.folders import is_folder, is_link, real
+from dpveil.io.names import quoted, shown
+from dpveil.release.keys import PublicKey, trusted_keys
+from dpveil.release.saving import SUFFIX
+from dpveil.release.words import few_only, worth
+from dpveil.synthesis.plan import NAME
+from dpveil.synthesis.saving import is_set
+from dpveil.verifying import SetVerification, verify
 
 if TYPE_CHECKING:
-    from dpveil.cards.contents import Listed
-    from dpveil.cards.people import People
-    from dpveil.cards.totals import Totals
-    from dpveil.release.keys import PublicKey
     from dpveil.synthesis.certificate import SetCertificate
+
+
+LOW: Final = {NONE: "weak", "weak": "moderate"}
+"""Strengths that are warned of, and the least --at-least that refuses each."""
+STANDING: Final = {NONE: {1: ", is not publishable", 2: ", are not publishable"}, "weak": {}}
+FLAT: Final = (
+    "no release lies in a person's folder below this one, so that nobody is named: move them into some, or"
+    " say who is in which photo in a table (--people TABLE.csv)"
+)
+UNNAMED: Final = "--people says who is in which photo, and totals are smaller then"
+AT_MOST: Final = "--at-most E refuses totals above ε = E"
+
+
+def in_words(out: Path, files: Sequence[Listed], found: Totals) -> Iterator[str]:
+    """Yield what a card states of all files, and of totals with their strength."""
+    if is_of_set(files):
+        yield f"{out}: {counted(len(files), 'file')} of a synthetic data set"
+        yield f"per person    at most {_graded(found.people[0].total)}"
+        return
+    whom = (
+        counted(found.named, "named person").replace("persons", "people") if found.named else "nobody named"
+    )
+    yield f"{out}: {counted(len(files), 'file')}, {whom}"
+    for total, number in found.most:
+        yield f"per person    at most {_graded(total)}{f' ({headcount(number)})' if found.named else ''}"
+    if found.together is not None:
+        yield f"together      {_graded(found.together)}"
+
+
+def to_json(found: Totals) -> dict[str, Any]:
+    """Return the totals of all people, for the owner's eyes."""
+    people = [
+        {
+            "person": one.name,
+            "releases": one.releases,
+            "total": one.total.to_json(),
+            "strength": strength(one.total),
+        }
+        for one in found.people
+    ]
+    return {"named": found.named, "people": people, "without_person": [*found.unnamed]}
+
+
+def warnings(files: Sequence[Listed], found: Totals, *, by_folder: bool) -> Iterator[str]:
+    """Yield a line for each kind of what hardly protects anybody, and for what is not known of people.
+
+    `by_folder` says that folders are people.
+    """
+    if found.unnamed:
+        bare = counted(len(found.unnamed), "photo")
+        have = f"{bare} {'has' if len(found.unnamed) == 1 else 'have'}"
+        yield f"{NO_PERSON.format(have)}: {say.several([quoted(name) for name in found.unnamed])}"
+        if not found.named:
+            yield FLAT if by_folder else UNNAMED
+    yield from alike(one.name for one in found.people)
+    for grade, least in LOW.items():
+        yield from _low_files(files, grade, least)
+    yield from _few(files)
+    for grade, least in LOW.items():
+        low = [one for one in found.people if strength(one.total) == grade]
+        if is_of_set(files):
+            yield from _low_set(low, grade, least)
+        else:
+            yield from _low_totals(low, grade, named=found.named > 0)
+
+
+def is_of_set(files: Sequence[Listed]) -> bool:
+    """Whether files are those of a synthetic set, which have no certificates of their own."""
+    return all(one.certificate is None for one in files)
+
+
+def _graded(total: Guarantee) -> str:
+    return f"{total}: {worth(total, strength(total))}"
+
+
+def _low_files(files: Sequence[Listed], grade: str, least: str) -> Iterator[str]:
+    """Yield a line about releases of this strength, if there are some."""
+    stated = [(one.name, one.guarantee) for one in files if one.guarantee is not None]
+    low = [one for one in stated if strength(one[1]) == grade]
+    if low:
+        name, guarantee = low[0]
+        such, them = ("", "it") if len(low) == 1 else ("such as ", "them")
+        standing = STANDING[grade].get(min(len(low), 2), "")
+        told = f"{counted(len(low), 'release')}, {such}{quoted(name)} ({guarantee}){standing}"
+        yield f"{grade}: {told}; --at-least {least} refuses {them}"
+
+
+def _few(files: Sequence[Listed]) -> Iterator[str]:
+    """Yield a line for each number of pixels about which alone releases promise something."""
+    found: dict[str, list[str]] = {}
+    for one in files:
+        if one.guarantee is not None and (text := few_only(one.guarantee)) in one.notes:
+            found.setdefault(text, []).append(quoted(one.name))
+    yield from (f"{say.several(names)}: {text}" for text, names in found.items())
+
+
+def _low_totals(people: Sequence[Person], grade: str, *, named: bool) -> Iterator[str]:
+    """Yield a line about people with a total of this strength, if there are some."""
+    if people:
+        such = "such as " if len(people) > 1 else ""
+        whose = f"{headcount(len(people))}, {such}{quoted(people[0].name)}"
+        who = whose if named else "all releases together, which may be of one person"
+        yield f"{grade} in all: {who} ({people[0].total}); {AT_MOST}"
+
+
+def _low_set(people: Sequence[Person], grade: str, least: str) -> Iterator[str]:
+    """Yield a line about a synthetic set of this strength, whose promise is about everybody."""
+    for one in people:
+        told = f"the set ({one.total}){STANDING[grade].get(1, '')}"
+        yield f"{grade}: {told}; --at-least {least} refuses it"
+
 
 FOLDERS: Final = "folders"
 """The value of --people for folders that are people."""
@@ -71,11 +209,6 @@ def card_command(
     Exit code 1: a picture in FOLDER is no publishable release. Exit code 3: releases have no total, or
     somebody's is above --at-most; nothing is written then.
     """
-    from dpveil.cards.contents import prefix
-    from dpveil.cards.croissant import About, card
-    from dpveil.io import write_together
-    from dpveil.io.folders import real
-
     limits = _limits(at_most, delta)
     fields = {"license": license, "url": url, "creator": creator, "published": published}
     fields["name"] = name or real(folder).name or "releases"
@@ -94,11 +227,6 @@ def card_command(
 
 def _check(folder: Path, out: Path, people: Text, column: Text) -> None:
     """Raise an error for what is wrong with the call, before anything is verified."""
-    from dpveil.io import is_present
-    from dpveil.io.folders import is_folder, is_link, real
-    from dpveil.release.saving import SUFFIX
-    from dpveil.synthesis.names import NAME
-
     if not is_folder(folder) or is_link(folder):
         raise UsageError(f"{folder} is not a folder", hint="give a folder of releases, and no link to one")
     if out.suffix.lower() not in SUFFIXES or out.name.endswith(SUFFIX):
@@ -116,9 +244,6 @@ def _check(folder: Path, out: Path, people: Text, column: Text) -> None:
 
 
 def _limits(at_most: Text, delta: Text) -> tuple[Fraction, Fraction | None] | None:
-    from dpveil.core.numbers import exact
-    from dpveil.core.parameters import probability
-
     if at_most is None:
         if delta is not None:
             raise UsageError("--delta needs --at-most", hint="give both, or neither")
@@ -150,15 +275,6 @@ def _read(
     folder: Path, people: Text, column: str, asked: tuple[Text, list[Path] | None, int]
 ) -> tuple[Sequence[Listed], Totals, SetCertificate | None]:
     """Return the verified files of a folder, their totals, and the certificate of a synthetic set."""
-    from dpveil.accounting.meaning import check_strength_name
-    from dpveil.cards.contents import CHECK, pictures, releases
-    from dpveil.cards.totals import of_set, totals
-    from dpveil.cli.verify import results
-    from dpveil.io.names import quoted, shown
-    from dpveil.release.keys import trusted_keys
-    from dpveil.synthesis.saving import is_set
-    from dpveil.verifying import SetVerification, verify
-
     at_least, trust, max_pixels = asked
     trusted: Sequence[PublicKey] | None = trusted_keys(trust or None)
     least = None if at_least is None else check_strength_name(at_least)
@@ -176,11 +292,7 @@ def _read(
 
 def _check_no_sets(folder: Path) -> None:
     """Raise `CertificateError` if synthetic sets lie below a folder: a card is about releases, or one set."""
-    from dpveil.cli import verify_set
-    from dpveil.core.guarantee import counted
-    from dpveil.io.names import quoted, shown
-
-    if sets := verify_set.below(folder):
+    if sets := sets_below(folder):
         first, more = quoted(shown(sets[0])), f" and {len(sets) - 1:,} more" if len(sets) > 1 else ""
         problem = f"{quoted(shown(folder))} holds {counted(len(sets), 'synthetic data set')}, {first}{more}"
         why = (
@@ -191,8 +303,6 @@ def _check_no_sets(folder: Path) -> None:
 
 
 def _people(people: Text, column: str, files: Sequence[Listed], folder: Path) -> People:
-    from dpveil.cards.people import by_folder, by_table
-
     names = [one.name for one in files]
     if people is None:
         return {}
@@ -209,9 +319,6 @@ def _tell(
     by_folder: bool,
 ) -> None:
     """Say what the card states, how strong that is, and what it leaves out."""
-    from dpveil.cards.croissant import TO_FILL
-    from dpveil.cli.card_words import in_words, to_json, warnings
-
     empty = [field for field in TO_FILL if field not in document]
     if as_json:
         say.document({"card": str(out), "files": len(files), **to_json(found), "to_fill": empty})

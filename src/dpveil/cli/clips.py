@@ -9,16 +9,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dpveil.cli import say
+from dpveil.cli.run_report import cost_of
+from dpveil.core.envelope import told
 from dpveil.core.urls import Url
 from dpveil.errors import UsageError
+from dpveil.io import FORMATS
+from dpveil.io.folders import VIDEOS, is_folder
+from dpveil.io.names import shown
+from dpveil.io.writing import refusal
 
 if TYPE_CHECKING:
     from dpveil.batch import Choices, Report, Task
+    from dpveil.batch.inside import Scan
     from dpveil.batch.interrupts import Interrupts
-    from dpveil.batch.pages import Scan
     from dpveil.cli.video_options import ClipOptions
     from dpveil.cli.video_progress import Progress
     from dpveil.video.obfuscating import ClipRun
+
 
 WRITTEN: Final = (".mp4", ".m4v", ".mov", ".mkv", ".webm")
 """How the names of released clips may end."""
@@ -35,9 +42,6 @@ OTHER_NAME: Final = "{out} {name}: a clip is released as a clip"
 
 def is_clip(path: Path) -> bool:
     """Whether a file is a clip, by its name or, if that says nothing, by its first bytes."""
-    from dpveil.io import FORMATS
-    from dpveil.io.folders import VIDEOS
-
     suffix = path.suffix.lower()
     if suffix.removeprefix(".") in VIDEOS.split():
         return True
@@ -65,8 +69,6 @@ def planned_clips(
     """
     from dpveil.batch import Task, planned
     from dpveil.batch.tasks import checked
-    from dpveil.io.folders import is_folder
-    from dpveil.io.writing import refusal
 
     _check_name(inputs, out)
     if _is_one(inputs, out):
@@ -91,31 +93,23 @@ def planned_clips(
 
 def _is_one(inputs: Sequence[Path], out: Path) -> bool:
     """Whether one clip is to be released to a file with the name of one."""
-    from dpveil.io.folders import is_folder
-
     named = out.suffix.lower() in WRITTEN and not isinstance(out, Url) and not is_folder(out)
     return named and len(inputs) == 1 and not is_folder(inputs[0]) and is_clip(inputs[0])
 
 
 def _check_name(inputs: Sequence[Path], out: Path) -> None:
     """Raise `UsageError` for one clip that is to be released to a file in a format that is none of clips."""
-    from dpveil.io.folders import is_folder
-
     named = out.suffix and not isinstance(out, Url) and not is_folder(out)
     if named and out.suffix.lower() not in WRITTEN and len(inputs) == 1 and is_clip(inputs[0]):
         raise _misnamed(out)
 
 
 def _misnamed(out: Path) -> UsageError:
-    from dpveil.io.names import shown
-
     hint = f"end the name in one of {', '.join(WRITTEN)}, or name a folder"
     return UsageError(OTHER_NAME.format(out="--out", name=shown(out)), hint=hint)
 
 
 def _check(clip: Task, out: Path, names: str) -> None:
-    from dpveil.io.names import shown
-
     if clip.output == out:
         raise _misnamed(out)
     if names != "keep":
@@ -147,7 +141,6 @@ def release_clips(
         return
     from dpveil.batch.report import INTERRUPTED, Untried
     from dpveil.cli.video_progress import frames_bar
-    from dpveil.io.names import shown
     from dpveil.video.obfuscating import ClipRun
 
     run = ClipRun(choices=choices, more=options.settings())
@@ -168,7 +161,6 @@ def release_clips(
 
 def _tell(report: Report, clips: Sequence[Path]) -> None:
     """Say what is promised of the clip that costs most, and what is in the clear of any, as for photos."""
-    from dpveil.cli.usual import cost_of
     from dpveil.video.words import clear
 
     promises = [
@@ -184,8 +176,6 @@ def _tell(report: Report, clips: Sequence[Path]) -> None:
 
 
 def _release(run: ClipRun, task: Task, report: Report, progress: Progress) -> None:
-    from dpveil.core.notes import told
-
     try:
         entry = run.release(task, progress)
         report.entries.append(replace(entry, warnings=told(entry.warnings, OPTIONS)))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Any, Final
 
+import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from dpveil.errors import DPVeilError, UsageError, nearest
@@ -24,8 +27,30 @@ ELSEWHERE: Final = {"if_none": "dpveil obfuscate --if-none"}
 TABLES: Final = ("--people",)
 """Options whose value is a path or a word."""
 
+COMMANDS: Final = {
+    "obfuscate": ("obfuscate:obfuscate_command", "Release photos, clips, scans, each with a certificate."),
+    "explain": ("explain:explain_command", "State what a method would promise, before any budget is spent."),
+    "compare": ("compare:compare_command", "Show one photo under several methods and budgets."),
+    "methods": ("methods:methods_command", "List every method and its parameters."),
+    "verify": ("verify:verify_command", "Check releases against their certificates."),
+    "faces": ("faces:faces_command", "Find the faces of a photo and number them."),
+    "evaluate": ("evaluate:evaluate_command", "Attack releases of people's photos, and compare methods."),
+    "synthesize": ("synthesize:synthesize_command", "Make a synthetic data set of faces, private as a set."),
+    "card": ("card:card_command", "Write a data-set card of releases, per person and per file."),
+    "train": ("", "Learn a model of faces from public images."),
+    "audit": ("", "Check that the code keeps what it promises."),
+    "install": ("install:install_command", "Install what finds faces and their landmarks."),
+    "demo": ("demo:demo_command", "Release a public photograph at several budgets."),
+    "serve": ("serve:serve_command", "Plan and release photos over HTTP."),
+    "video": ("video:video_app", "Plan a clip, and release it by its plan."),
+    "api-key": ("api_key:api_key_app", "Keys with which others may use the service."),
+    "ledger": ("ledger:ledger_app", "Keep the privacy budgets of people or albums."),
+    "mechanism": ("mechanism:mechanism_app", "Release numbers that stay in their range."),
+    "key": ("key:key_app", "Make keys that sign certificates, and show whose they are."),
+}
+"""Where each command is, and what it does; one without a place is a distribution of its own."""
 PACKAGED: Final = "dpveil.commands"
-"""The group of entry points by which distributions of their own bring commands."""
+"""The group of entry points by which distributions bring commands."""
 
 OTHERWISE: Final = {"anonymize": "obfuscate", "attack": "evaluate", "check": "verify", "release": "obfuscate"}
 """Commands by words that are not like their names."""
@@ -90,24 +115,30 @@ class Command(TyperCommand):
             raise Refusal(error, options_of(ctx)) from error
 
 
-class Packaged(Command):
-    """A command from a distribution of its own, `dpveil-NAME`, which is loaded when it is called."""
+class Later(Command):
+    """Stands for one of the `COMMANDS`, which is loaded when it is called."""
 
     @cached_property
     def loaded(self) -> Any:
-        """The command itself, by its entry point; raises `UsageError` where nothing brings it."""
-        from importlib.metadata import entry_points
-
-        import typer.main
-
-        for found in entry_points(group=PACKAGED, name=str(self.name)):
-            one = typer.Typer(add_completion=False, rich_markup_mode=None)
-            one.command(self.name, cls=Command, short_help=self.short_help)(found.load())
-            return typer.main.get_command(one)
-        raise UsageError(
-            f"`dpveil {self.name}` is a package of its own, which is not installed",
-            hint=f"pip install dpveil-{self.name}",
-        )
+        """The command itself; raises `UsageError` where no distribution brings it."""
+        name = str(self.name)
+        module, _, attribute = COMMANDS[name][0].partition(":")
+        if module:
+            found: Any = getattr(import_module(f"dpveil.cli.{module}"), attribute)
+        else:
+            found = next((point.load() for point in entry_points(group=PACKAGED, name=name)), None)
+        if found is None:
+            raise UsageError(
+                f"`dpveil {name}` is a package of its own, which is not installed",
+                hint=f"pip install dpveil-{name}",
+            )
+        one = typer.Typer(add_completion=False, rich_markup_mode=None)
+        if isinstance(found, typer.Typer):
+            one.add_typer(found, cls=Commands, name=name, short_help=self.short_help)
+            return typer.main.get_command(one).commands[name]  # type: ignore[attr-defined]
+        kind = getattr(found, "command_class", Command)
+        one.command(name, cls=kind, short_help=self.short_help)(found)
+        return typer.main.get_command(one)
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """Return the context of the command itself."""
@@ -115,7 +146,7 @@ class Packaged(Command):
 
 
 def elsewhere() -> None:
-    """Stand for the function of a `Packaged` command."""
+    """Stand for the function of a command that is loaded later."""
 
 
 def _check_paths(named: str, option: Any, values: Sequence[Any]) -> None:

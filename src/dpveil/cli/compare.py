@@ -2,20 +2,499 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any, Final, TypeAlias
 
+import numpy as np
 import typer
+from jaxtyping import UInt8
 
+from dpveil.catalogue import DEFAULT, build, row_of
 from dpveil.cli import exits, say
-from dpveil.cli.command import options_of
-from dpveil.cli.options import AsJson, MaxPixels, Text, number
-from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
-from dpveil.errors import InvalidParameter, OutputError
+from dpveil.cli.command import Refusal, options_of
+from dpveil.cli.options import NOTHING, AsJson, Chosen, MaxPixels, Text, number, takes_regions
+from dpveil.cli.sheet import Row, Section, Sheet, Tile, draw_sheet, loud, noise_line, resized
+from dpveil.core.guarantee import Guarantee, pixels
+from dpveil.core.numbers import Json, show
+from dpveil.core.parameters import ALL
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box
+from dpveil.core.registry import METHODS
+from dpveil.errors import (
+    DPVeilError,
+    InvalidParameter,
+    ModelError,
+    NoRegion,
+    OutputError,
+    RegionError,
+    UsageError,
+)
+from dpveil.io import encode, read, write_together
+from dpveil.mechanisms.method import Method
+from dpveil.metrics import METRICS
+from dpveil.noise.bits import BitSource
+from dpveil.regions import Spec
+from dpveil.release.plan import Plan, plan
+from dpveil.release.saving import Release
 
-if TYPE_CHECKING:
-    from dpveil.cli.grid import Line
+DELTA: Final = "1e-6"
+"""Default δ for methods that require one."""
+USUAL: Final = "the default"
+"""The settings of what `dpveil obfuscate` does without options."""
+
+
+Refused: TypeAlias = dict[str, dict[str, DPVeilError]]
+"""What methods raise by their names, for every budget."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One method at one neighbourhood: an object for every budget, None for a duplicate or a refused one."""
+
+    name: str
+    neighbourhood: int | None
+    methods: tuple[Method | None, ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a comparison varies, and its common parameters; numbers are as the user wrote them."""
+
+    names: tuple[str, ...]
+    budgets: tuple[str, ...]
+    neighbourhoods: tuple[int | None, ...]
+    delta: str | None
+    block: int | str
+    gallery: str | None = None
+    metric: str | None = None
+
+
+def neighbourhoods_of(words: Sequence[str]) -> tuple[int | None, ...]:
+    """Return the neighbourhoods in pixels, without duplicates; "all" is None. Raises `InvalidParameter`."""
+    found: list[int | None] = []
+    for word in words:
+        value = None if word.strip() == ALL else number(word)
+        if isinstance(value, str):
+            raise InvalidParameter(
+                "--neighbourhood", word, "is not a number of pixels", hint=f"a whole number, or {ALL}"
+            )
+        found.append(value)
+    return tuple(dict.fromkeys(found))
+
+
+def lines_of(
+    choice: Choice, *, every: bool, options: Mapping[str, str] | None = None
+) -> tuple[list[Line], list[str]]:
+    """Return the lines of the comparison and notes on methods left out, which write arguments as `options`.
+
+    A parameter is passed to the methods that have it; a default δ only to those that require it. With
+    `every`, methods that require other parameters, or files that are missing, are left out with a note, and
+    so is a budget that others take; otherwise they raise `InvalidParameter` or `ModelError`, and so does a
+    gallery that no method takes. The first of all methods is the default, as `plan` has it. Raises
+    `UnknownName` for an unknown method.
+    """
+    made: list[Line] = []
+    notes: list[str] = []
+    refused: DPVeilError | None = None
+    budgets: Refused = {budget: {} for budget in choice.budgets}
+    for name in choice.names:
+        seen: set[Method] = set()
+        known = {field.name for field in fields(METHODS[name])} if name in METHODS else set()
+        alike = name in METHODS and "neighbourhood" not in known
+        try:
+            varied = choice.neighbourhoods[: 1 if alike else None]
+            rows = [_line(name, m, choice, seen, budgets if every else None) for m in varied]
+        except (UsageError, ModelError) as error:
+            if not every or getattr(error, "name", "") in ("epsilon", "delta", "block", "neighbourhood"):
+                raise
+            notes += left_out({name: error}, options or {})
+            refused = error if "gallery" in known else refused
+            continue
+        made += [row for row in rows if any(row.methods)]
+    notes += _budgets_left_out(budgets, made, options or {})
+    taken = any(hasattr(method, "gallery") for row in made for method in row.methods)
+    if choice.gallery and refused and not taken:
+        raise refused
+    if choice.metric and not any(getattr(one, "metric", None) for row in made for one in row.methods):
+        raise InvalidParameter("metric", choice.metric, "is taken by no method here", hint="--method latent")
+    if every:
+        made.insert(0, Line(DEFAULT, None, (build(None, {}), *[None] * (len(choice.budgets) - 1))))
+    return made, notes
+
+
+def left_out(refused: Mapping[str, DPVeilError], options: Mapping[str, str]) -> list[str]:
+    """Return a note on the methods that are left out for each reason."""
+    reasons: dict[str, list[str]] = {}
+    for name, error in refused.items():
+        reasons.setdefault(str(Refusal(error, options)), []).append(name)
+    verbs = {why: "is" if len(names) == 1 else "are" for why, names in reasons.items()}
+    return [f"{', '.join(names)} {verbs[why]} left out: {why}" for why, names in reasons.items()]
+
+
+def _budgets_left_out(refused: Refused, made: Sequence[Line], options: Mapping[str, str]) -> list[str]:
+    """Return notes on budgets that some methods refuse; raises what they raised if every method does."""
+    for index, errors in enumerate(refused.values()):
+        taken = any(getattr(line.methods[index], "epsilon", None) is not None for line in made)
+        if errors and not taken:
+            raise next(iter(errors.values()))
+    return [note for errors in refused.values() for note in left_out(errors, options)]
+
+
+def _line(name: str, m: int | None, choice: Choice, seen: set[Method], refused: Refused | None) -> Line:
+    """Return one line, with None for methods in `seen`: some do not have all parameters that vary.
+
+    Budgets that the method refuses go to `refused`, or raise `InvalidParameter` if that is None.
+    """
+    made: list[Method | None] = []
+    for epsilon in choice.budgets:
+        given = {"epsilon": epsilon, "block": choice.block, "neighbourhood": m}
+        given |= {"delta": choice.delta, "gallery": choice.gallery, "metric": choice.metric}
+        try:
+            method = one(name, given)
+        except InvalidParameter as error:
+            if refused is None or error.name != "epsilon":
+                raise
+            refused[epsilon][name] = error
+            made.append(None)
+            continue
+        made.append(None if method in seen else method)
+        seen.add(method)
+    there = next(filter(None, made), None)
+    return Line(name, getattr(there, "neighbourhood", None), tuple(made))
+
+
+def settings(method: Method, *, but: Sequence[str] = ()) -> str:
+    """Return the parameters that are not their defaults, without those in `but` and hashes of files.
+
+    The default method is named so.
+
+    >>> settings(build("dp-samp", {"epsilon": 5, "clusters": 8}))
+    'epsilon 5, clusters 8'
+    """
+    if method == build(None, {}):
+        return USUAL
+    usual = row_of(type(method))["parameters"]
+    own = {name: value for name, value in method.parameters().items() if value not in (None, usual[name])}
+    words = {name.replace("_", " "): value for name, value in own.items() if name not in but}
+    told = [name if value is True else f"{name} {value}" for name, value in words.items()]
+    return ", ".join(text for text in told if "sha256:" not in text)
+
+
+def one(name: str, given: dict[str, Any]) -> Method:
+    """Return the method with those of the `given` parameters that it has, and a default δ if it requires one.
+
+    Other required parameters have the method's `typical` values.
+    """
+    known = {field.name for field in fields(METHODS[name])} if name in METHODS else set(given)
+    own = {key: value for key, value in given.items() if key in known and value is not None}
+    own = {**(METHODS[name].typical if name in METHODS else {}), **own}
+    own |= {"guarantee": "metric"} if "metric" in own else {}
+    try:
+        return build(name, own)
+    except InvalidParameter:
+        if "delta" not in known or "delta" in own:
+            raise
+        return build(name, {**own, "delta": DELTA})
+
+
+WIDE: Final = 340
+"""Width in pixels of a square picture on the sheet; others have about the same area."""
+CONTEXT: Final = 0.4
+"""Margin shown around the regions, relative to their extent."""
+
+
+def all_of(photo: Photo) -> Box:
+    """Return the whole photo."""
+    return Box(0, 0, photo.width, photo.height)
+
+
+def around(boxes: Sequence[Box], photo: Photo) -> Box:
+    """Return the part of the photo to show: the bounding box of all regions with a margin."""
+    left, top = min(b.x for b in boxes), min(b.y for b in boxes)
+    right, bottom = max(b.x + b.w for b in boxes), max(b.y + b.h for b in boxes)
+    more = round(CONTEXT * max(right - left, bottom - top))
+    x, y = max(0, left - more), max(0, top - more)
+    return Box(x, y, min(photo.width, right + more) - x, min(photo.height, bottom + more) - y)
+
+
+def cell_of(view: Box) -> tuple[int, int]:
+    """Return the width and height of a picture on the sheet: wide enough for captions, and not too tall."""
+    stretch = math.sqrt(view.w / view.h)
+    width = min(round(WIDE * stretch), 640)
+    return max(WIDE, width), min(max(1, round(width * view.h / view.w)), 520)
+
+
+def fitted(image: UInt8[np.ndarray, "h w c"], width: int, height: int | None = None) -> tuple[int, int]:
+    """Return the largest (width, height) with the aspect ratio of `image` within width × height."""
+    ratio = min(width / image.shape[1], (height or width) / image.shape[0])
+    return max(1, round(image.shape[1] * ratio)), max(1, round(image.shape[0] * ratio))
+
+
+NOT_PRIVATE: Final = "for the eyes of whoever holds the original: NOT FOR PUBLICATION"
+UNITS: Final = {"psnr": " dB"}
+"""Units of the measures that have one."""
+Levels = UInt8[np.ndarray, "h w c"]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One release: its plan, its noise scale in grey levels, its measures against the original, and the
+    picture for the sheet.
+    """
+
+    plan: Plan
+    noise_scale: float | None
+    measures: dict[str, float]
+    picture: Levels
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The guarantee of the whole photo."""
+        return self.plan.total or self.plan.guarantees[0]
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the JSON object; an infinite measure, of an unchanged region, is null."""
+        finite = {name: value if math.isfinite(value) else None for name, value in self.measures.items()}
+        return {
+            "method": self.plan.method.name,
+            "parameters": self.plan.method.parameters(),
+            "regions": [region.record.to_json() for region in self.plan.regions],
+            "guarantee": self.guarantee.to_json(),
+            "strength": self.plan.strength,
+            "noise_scale": self.noise_scale,
+            **finite,
+        }
+
+    def lines(self) -> tuple[str, ...]:
+        """Return the lines of the picture's caption."""
+        return self.promise(), self.noise(), "   ".join(self.measured())
+
+    def noise(self) -> str:
+        """Return the line with the noise scale; face methods have none."""
+        return "a face drawn anew" if self.plan.method.regions == "faces" else noise_line(self.noise_scale)
+
+    def promise(self) -> str:
+        """Return the guarantee and its strength, without the name of a metric, which is too long."""
+        text, metric = str(self.guarantee), self.guarantee.metric
+        text = text.replace(f", d = {metric}", "") if metric else text
+        return f"{text}: {self.plan.strength}" if self.guarantee.formal else text
+
+    def measured(self) -> Iterator[str]:
+        """Yield every measure with its unit."""
+        for name, value in self.measures.items():
+            number = f"{value:.{1 if name in UNITS else 3}f}{UNITS.get(name, '')}"
+            yield f"{name.upper()} {number if math.isfinite(value) else 'infinite'}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All releases of one photo, in lines of one method and neighbourhood.
+
+    `boxes` are the regions and `labels` their names; `view` is the part of the photo that is shown, and
+    `cell` the width and height of a picture on the sheet, in pixels.
+    """
+
+    photo: Photo
+    boxes: tuple[Box, ...]
+    labels: tuple[str, ...]
+    view: Box
+    cell: tuple[int, int]
+    lines: tuple[tuple[Line, tuple[Compared | None, ...]], ...]
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the JSON object, without the sheet's name."""
+        regions: list[Json] = [
+            {"label": label, "box": [box.x, box.y, box.w, box.h]}
+            for label, box in zip(self.labels, self.boxes, strict=True)
+        ]
+        releases: list[Json] = [made.to_json() for _, row in self.lines for made in row if made]
+        return {"regions": regions, "compared": releases, "warning": NOT_PRIVATE}
+
+    def in_words(self) -> Iterator[str]:
+        """Yield a line of column heads, and one for every release."""
+        made = [each for _, row in self.lines for each in row if each is not None]
+        rows = [(m.plan.method.name, _chosen(m.plan.method), m.promise(), m.noise()) for m in made]
+        widths = [max(map(len, column)) for column in zip(COLUMNS, *rows, strict=True)]
+        measured = [(NEARNESS,), *(tuple(one.measured()) for one in made)]
+        for row, measures in zip([COLUMNS, *rows], measured, strict=True):
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            yield "  ".join((*cells, *measures))
+
+    def draw(self) -> UInt8[np.ndarray, "H W 3"]:
+        """Return the sheet as an image, one row a line."""
+        count = sum(made is not None for _, row in self.lines for made in row)
+        each = " per region" if len(self.boxes) > 1 else ""
+        columns = [
+            next((e for e in budgets if e is not None), None)
+            for budgets in zip(*(map(_budget, line.methods) for line, _ in self.lines), strict=True)
+        ]
+        sheet = Sheet(
+            warning=f"{NOT_PRIVATE.partition(': ')[2]}: {NOT_PRIVATE.partition(': ')[0]}",
+            title=f"One photo, {count} ways to release it" if count > 1 else "One photo and a release",
+            lines=WORDS,
+            original=np.asarray(resized(self.photo.image, fitted(self.photo.image, 256))),
+            boxes=() if self.view == all_of(self.photo) else self._outlines(),
+            sections=(Section(self._covered(), tuple(_head(e, each) for e in columns)),),
+            rows=tuple(_row(line, row, each) for line, row in self.lines),
+            cell=self.cell,
+        )
+        return draw_sheet(sheet)
+
+    def _outlines(self) -> tuple[Box, ...]:
+        width = fitted(self.photo.image, 256)[0]
+        ratio = width / self.photo.width
+        edges = [(b.x * ratio, b.y * ratio, b.w * ratio, b.h * ratio) for b in self.boxes]
+        return tuple(Box(int(x), int(y), max(1, round(w)), max(1, round(h))) for x, y, w, h in edges)
+
+    def _covered(self) -> str:
+        made = (each for _, row in self.lines for each in row if each is not None)
+        if len({frozenset(region.origin.kind for region in one.plan.regions) for one in made}) > 1:
+            return "The whole photo, or every face: each method's own"
+        if len(self.boxes) > 1:
+            return f"{len(self.boxes)} regions together"
+        box = self.boxes[0]
+        size = f"{box.w} by {box.h} pixels"
+        return (
+            f"The whole photo, {size}"
+            if box == all_of(self.photo)
+            else f"{self.labels[0][:1].upper()}{self.labels[0][1:]}, {size}"
+        )
+
+
+COLUMNS: Final = ("METHOD", "SETTINGS", "PROMISE", "NOISE")
+NEARNESS: Final = "NEARNESS TO THE ORIGINAL"
+WORDS: Final = (
+    "Under each release: what it promises, how strong its noise is (255 is white), and how near the original"
+    " it is within the regions (equal: SSIM 1, PSNR infinite).",
+    "With epsilon alone, an observer can tell two neighbouring photos apart with odds of at most e to the"
+    " power of epsilon; with a delta, rare outputs may tell more.",
+    "Red promise: practically none, or not formal, so not worth publishing. Red noise: above 128 grey levels"
+    " hardly anything is left to see.",
+)
+
+
+def compare(
+    photo: Photo,
+    lines: Sequence[Line],
+    regions: Mapping[str, Sequence[Spec]],
+    *,
+    every: bool = False,
+    options: Mapping[str, str] | None = None,
+    bits: BitSource | None = None,
+) -> tuple[Comparison, list[str]]:
+    """Release `photo` by every method of `lines`; return the comparison, and notes on methods left out.
+
+    `regions` are those of each method, by its usual ones (`Method.regions`). `bits=None` means a fresh secure
+    source for each release. With `every`, methods that do not accept these regions, find none, or whose files
+    are missing, are left out with a note, which writes arguments as `options`; otherwise they raise. Raises
+    `NoRegion` if nothing is found by any, and the errors of `plan`.
+    """
+    refused: dict[str, DPVeilError] = {}
+    planned = [(line, [_planned(photo, m, regions, every, refused) for m in line.methods]) for line in lines]
+    planned = [(line, row) for line, row in planned if any(row)]
+    if not planned:
+        unfound = (error for error in refused.values() if isinstance(error, NoRegion))
+        none = NoRegion("no method takes these regions", hint="see --regions of dpveil compare")
+        raise next(unfound, none)
+    plans = [made for _, row in planned for made in row if made]
+    first = next((made for made in plans if made.method != build(None, {})), plans[0])
+    boxes = {region.box: region.origin.in_words() for region in first.regions}
+    view = around([region.box for made in plans for region in made.regions], photo)
+    cell = cell_of(view)
+    rows = tuple(
+        (line, tuple(None if p is None else _compared(p, p.release(bits=bits), view, cell) for p in row))
+        for line, row in planned
+    )
+    notes = left_out(refused, options or {})
+    return Comparison(photo, tuple(boxes), tuple(boxes.values()), view, cell, rows), notes
+
+
+def _planned(
+    photo: Photo,
+    method: Method | None,
+    regions: Mapping[str, Sequence[Spec]],
+    every: bool,
+    refused: dict[str, DPVeilError],
+) -> Plan | None:
+    if method is None:
+        return None
+    try:
+        return plan(photo, method, regions=regions[method.regions])
+    except (UsageError, RegionError) as error:
+        if not every:
+            raise
+        refused[method.name] = error
+        return None
+
+
+def _compared(planned: Plan, release: Release, view: Box, cell: tuple[int, int]) -> Compared:
+    method, photo = planned.method, planned.photo
+    boxes = [region.box for region in planned.regions]
+    crops = [(photo.image[box.slices], release.image[box.slices]) for box in boxes]
+    scales = [method.noise_scale(height=b.h, width=b.w, channels=photo.channels) for b in boxes]
+    seen = release.image[view.slices]
+    smaller = view.w > cell[0] or view.h > cell[1]  # keeps no picture as large as the photo in memory
+    return Compared(
+        plan=planned,
+        noise_scale=max((scale for scale in scales if scale is not None), default=None),
+        measures={
+            name: sum(measure(a, b, data_range=255) for a, b in crops) / len(crops)
+            for name, measure in METRICS.items()
+        },
+        picture=np.asarray(resized(seen, fitted(seen, *cell))) if smaller else seen.copy(),
+    )
+
+
+def _chosen(method: Method) -> str:
+    """Return the settings of a method, including a neighbourhood of all pixels."""
+    every = "neighbourhood" in method.parameters() and method.parameters()["neighbourhood"] is None
+    return ", ".join(text for text in (settings(method), f"neighbourhood {ALL}" * every) if text)
+
+
+def _budget(method: Method | None) -> Fraction | None:
+    """Return the epsilon of a method that has one."""
+    epsilon: Fraction | None = getattr(method, "epsilon", None)
+    return epsilon
+
+
+def _head(epsilon: Fraction | None, each: str) -> str:
+    return "" if epsilon is None else f"epsilon = {show(epsilon)}{each}"
+
+
+def _row(line: Line, row: Sequence[Compared | None], each: str) -> Row:
+    made = next(entry for entry in row if entry is not None)
+    tiles = (
+        None
+        if e is None
+        else Tile(
+            e.picture,
+            e.lines(),
+            loud=loud(e.plan.strength, e.noise_scale),
+            head=_head(_budget(e.plan.method), each),
+        )
+        for e in row
+    )
+    # The column's head has epsilon, and the row's label the neighbourhood.
+    said = ("epsilon",) if made.guarantee.relation.m is None else ("epsilon", "neighbourhood")
+    chosen = settings(made.plan.method, but=said)
+    return Row(line.name, (*_neighbours(made.guarantee), *[chosen] * bool(chosen)), tuple(tiles))
+
+
+def _neighbours(guarantee: Guarantee) -> tuple[str, str]:
+    """Return the two lines under a method's name that define neighbours."""
+    relation = guarantee.relation
+    if not guarantee.formal:
+        return "heuristic:", "nothing is promised"
+    if relation.m is not None:
+        return "neighbours differ in", f"at most {pixels(relation.m)}"
+    if relation.name == "singular-values":
+        return "neighbours share", "U and V"
+    return "neighbours differ", "in any way"
+
 
 BUDGETS = ("1", "5", "20")
 """Default values of ε."""
@@ -66,16 +545,13 @@ def compare_command(
     SSIM and PSNR are computed from the original, and the costs of many releases add up: the sheet is for the
     owner of the original only, NOT FOR PUBLICATION.
     """
-    from dpveil.cli.compare_sheet import NOT_PRIVATE, compare
-    from dpveil.io import encode, read, write_together
-
+    _check_out(out, photo, force)
     options = options_of(context)
     lines, missing = _lines(method, epsilon, delta, block, neighbourhood, gallery, options)
     usual = sorted({one.regions for line in lines for one in line.methods if one is not None})
     finders = regions.finders(usual)
     chosen = {kind: finders if regions.specs else [finders[n]] for n, kind in enumerate(usual)}
     original = read(photo, max_pixels=max_pixels)
-    _check_out(out, photo, force)
     compared, notes = compare(original, lines, chosen, every=method is None, options=options)
     for text in (*missing, *notes):
         say.note(f"note: {text}")
@@ -99,18 +575,15 @@ def _lines(
     gallery: Text,
     options: Mapping[str, str],
 ) -> tuple[list[Line], list[str]]:
-    from dpveil.cli import grid
-    from dpveil.core.registry import METHODS
-
-    choice = grid.Choice(
+    choice = Choice(
         names=tuple(dict.fromkeys(names or METHODS.rows)),
         budgets=tuple(dict.fromkeys(budgets or BUDGETS)),
-        neighbourhoods=grid.neighbourhoods(neighbourhoods or NEIGHBOURHOODS),
+        neighbourhoods=neighbourhoods_of(neighbourhoods or NEIGHBOURHOODS),
         delta=delta,
         block=number(block),
         gallery=gallery,
     )
-    return grid.lines(choice, every=names is None, options=options)
+    return lines_of(choice, every=names is None, options=options)
 
 
 def _check_out(out: Path, photo: Path, force: bool) -> None:

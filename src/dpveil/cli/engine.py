@@ -11,18 +11,19 @@ import typer
 from dpveil.batch import check_apart, check_manifest, photos_in, write_manifest
 from dpveil.cli.command import options_of
 from dpveil.cli.progress import bar
-from dpveil.cli.run_report import exit_code, print_report
-from dpveil.cli.usual import tell_terms
+from dpveil.cli.run_report import exit_code, print_report, tell_terms
 from dpveil.core.urls import Url
 from dpveil.datasets.cache import KEY
 from dpveil.errors import PhotoError, UnknownName, UsageError
 from dpveil.io import is_present
 from dpveil.io.folders import is_folder
 from dpveil.io.names import shown
-from dpveil.scale.outcomes import FAILED
+from dpveil.scale import release_files
+from dpveil.scale.worker import FAILURES
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
+
 
 ENGINES: Final = ("ray",)
 WITHOUT: Final = (
@@ -69,12 +70,11 @@ def released_by(
     if ledger is not None:
         check_apart(ledger.files, [*photos, store, store / KEY])
         ledger.close()
-    from dpveil.scale import release_files
 
     with bar(len(photos), "releasing", quiet=bool(context.params.get("quiet"))) as step:
         report = release_files(photos, store=store, workers=jobs, step=step, **settings)
     if report.failed or report.no_region:
-        report.notes.append(f"what was not released, and why, is in {shown(store / FAILED)}, too")
+        report.notes.append(f"what was not released, and why, is in {shown(store / FAILURES)}, too")
     if manifest is not None:
         write_manifest(report, manifest)
     print_report(report, json)

@@ -2,29 +2,261 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import re
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from dpveil.attacks.labels import attack, missing
+from dpveil.bench.bounds import up
+from dpveil.bench.data import SPLITS, Dataset, check_readable, load, split
+from dpveil.bench.folder import begin, finish
+from dpveil.bench.galleries import METHODS as GALLERIES
+from dpveil.bench.galleries import GallerySetting
+from dpveil.bench.league import cautions, leagues
+from dpveil.bench.report import alarm
+from dpveil.bench.run import Job, cores, count, run, took
+from dpveil.bench.settings import BOX, AnySetting, Setting, can_be_regions
+from dpveil.catalogue import build
 from dpveil.cli import exits, say
-from dpveil.cli.bare import command
 from dpveil.cli.command import options_of
-from dpveil.cli.evaluate_choice import Asked, settings
-from dpveil.cli.evaluate_choice import attacks as attacks_of
-from dpveil.cli.options import AsJson, Quiet, Text
-from dpveil.cli.progress import bar
-from dpveil.cli.stopping import Interrupted, stopping
-from dpveil.errors import UsageError
+from dpveil.cli.compare import Choice, lines_of, neighbourhoods_of
+from dpveil.cli.options import AsJson, Quiet, Text, number
+from dpveil.cli.progress import Interrupted, bar, stopping
+from dpveil.core.registry import ATTACKS, FACES, METHODS
+from dpveil.errors import UnknownName, UsageError
+from dpveil.regions.boxes import box_of_text
 
 if TYPE_CHECKING:
     from dpveil.attacks.base import Attack
     from dpveil.bench.cells import Cell
-    from dpveil.bench.data import Dataset
-    from dpveil.bench.run import Job
     from dpveil.bench.table import Row
+    from dpveil.mechanisms.method import Method
+
+
+QUICK: Final = {
+    "methods": ("dp-pix", "dp-samp", "dp-svd", "snow"),
+    "budgets": ("0.5", "1", "5", "20", "100"),
+    "attacks": (
+        "pixels",
+        "appearance",
+        "hallucinated",
+        "embedding",
+        "network",
+        "iris",
+        "filled(iris)",
+        "text",
+    ),
+}
+"""What a run compares unless it is told; `--full` takes all methods and attacks that are installed."""
+SEVERAL: Final = ("averaged", "composed")
+"""Attacks on several releases of one photo, which are run where there are some."""
+MIXED: Final = "intersected"
+"""The attack on pictures of several people, which is run where there are some, or several releases."""
+KNOWING: Final = "subtracted"
+"""The attack with background knowledge of the others in a picture, which is run where there are some."""
+AROUND: Final = ("placement", "context", "context+placement", "outside(network)")
+"""Attacks that look beside the regions, which are run where regions are not the whole photo."""
+PLAIN: Final = ("blur", "mosaic", "fill")
+"""Methods that promise nothing, which every run shows beside the others."""
+ALONE: Final = "everybody is in one photo, and attackers have that photo itself"
+"""What a run says of a data set that names nobody."""
+FULL_PHOTOS: Final = 10
+"""Most photos of a person in a full run, unless it is told: some people of LFW have hundreds."""
+SLOW: Final = ("1", "10", "100")
+"""Budgets of a full run."""
+USUAL_K: Final = ("5",)
+"""How many share a picture by k-same."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user asked for, in the user's words; None or nothing for what was not said."""
+
+    methods: tuple[str, ...] = ()
+    budgets: tuple[str, ...] = ()
+    delta: str | None = None
+    block: str = "8"
+    neighbourhoods: tuple[str, ...] = ()
+    metric: str | None = None
+    k: tuple[str, ...] = ()
+    codec: str | None = None
+    regions: str | None = None
+    releases: int = 1
+    full: bool = False
+    photos: int | None = None
+
+    @property
+    def most_photos(self) -> int | None:
+        """How many photos of each person are taken at most; None for all."""
+        return FULL_PHOTOS if self.full and self.photos is None else self.photos
+
+
+def settings(
+    asked: Asked, sets: Sequence[Dataset], options: Mapping[str, str]
+) -> tuple[list[AnySetting], list[str]]:
+    """Return the settings that are compared, photos as they are first, and notes on what is left out.
+
+    `options` say what an argument is called in errors. Raises `UsageError` and `InvalidParameter`.
+    """
+    rows = (*METHODS.rows, *GALLERIES) if asked.full else QUICK["methods"]
+    names = tuple(dict.fromkeys(asked.methods or rows))
+    for name in names:
+        if name not in METHODS and name not in GALLERIES:
+            raise UnknownName("method", name, (*METHODS, *GALLERIES))
+    _check_regions(asked.regions, sets)
+    notes = _unused(asked, names)
+    notes += [f"{one.name}: {ALONE}" for one in sets if one.alone]
+    if asked.most_photos != asked.photos:
+        notes.append(f"of each person at most {FULL_PHOTOS} photos are taken: --photos says how many")
+    chosen = tuple(name for name in names if name not in GALLERIES)
+    methods, more = _methods(asked, chosen, options)
+    shared, left = _galleries(asked, [name for name in names if name in GALLERIES], sets)
+    own = [Setting(one, asked.regions, releases=asked.releases) for one in methods]
+    return [Setting(None), *own, *shared], [*notes, *more, *left]
+
+
+def _check_regions(regions: str | None, sets: Sequence[Dataset]) -> None:
+    """Raise `UsageError` for regions that a benchmark does not take, and a box that a photo does not hold."""
+    if not can_be_regions(regions):
+        raise UsageError(f"--regions {regions} is none of evaluate's", hint="whole, faces or a box x,y,w,h")
+    if regions is not None and BOX.fullmatch(regions):
+        box = box_of_text(regions)
+        for item in (item for one in sets for item in one.items):
+            photo = item.read()
+            if not box.inside(photo.width, photo.height):
+                problem = f"the box {box} is outside {item.name}, of {photo.width} × {photo.height} pixels"
+                raise UsageError(problem, hint="give a box that is inside every photo")
+
+
+def _methods(
+    asked: Asked, names: Sequence[str], options: Mapping[str, str]
+) -> tuple[list[Method], list[str]]:
+    """Return the methods with their parameters, those that promise nothing first, and notes."""
+    alone = [name for name in names if not asked.budgets and asked.methods and _needs_no_budget(name)]
+    choice = Choice(
+        names=(*(name for name in PLAIN if name not in names), *(one for one in names if one not in alone)),
+        budgets=asked.budgets or (SLOW if asked.full else QUICK["budgets"]),
+        neighbourhoods=neighbourhoods_of(asked.neighbourhoods or ("16",)),
+        delta=asked.delta,
+        block=number(asked.block),
+        metric=asked.metric,
+    )
+    lines, notes = lines_of(choice, every=asked.full and not asked.methods, options=options)
+    found = [one for line in lines for one in line.methods if one is not None]
+    return list(dict.fromkeys([*found, *(build(name, {}) for name in alone)])), notes
+
+
+def _needs_no_budget(name: str) -> bool:
+    """Whether a method keeps nothing unless it is told, and then costs nothing, as the default does."""
+    return name in METHODS and () in METHODS[name].budgets
+
+
+def _galleries(
+    asked: Asked, names: Sequence[str], sets: Sequence[Dataset]
+) -> tuple[list[AnySetting], list[str]]:
+    """Return the settings of k-same; of a full run a note where the photos do not fit."""
+    made: list[AnySetting] = []
+    notes: list[str] = []
+    coded = [name for name in names if GALLERIES[name].coded]
+    for option, given, taken in (("k", asked.k, names), ("codec", asked.codec, coded)):
+        if given and not taken:
+            raise UsageError(f"--{option} is taken by no method here", hint="--method k-same-m")
+    for name in names:
+        if asked.regions not in (None, "whole"):
+            raise UsageError(f"{name} replaces whole photos", hint="leave out --regions")
+        try:
+            made += [_gallery(asked, name, k, sets) for k in asked.k or USUAL_K]
+        except UsageError as error:
+            if asked.methods:
+                raise
+            notes.append(f"{name} is left out: {error}")
+    return made, notes
+
+
+def _gallery(asked: Asked, name: str, k: str, sets: Sequence[Dataset]) -> AnySetting:
+    """Return a setting of k-same; raises `UsageError` for photos that do not fit and for missing files."""
+    codec = asked.codec if GALLERIES[name].coded else None
+    one = GallerySetting.of(name, number(k), codec=codec, releases=asked.releases)  # type: ignore[arg-type]
+    for dataset in sets:
+        one.check(split(dataset))
+    return one
+
+
+def _unused(asked: Asked, names: Sequence[str]) -> list[str]:
+    """Return notes on budgets that methods do not take; raises `UsageError` if none takes one."""
+    known = {name: {field.name for field in fields(METHODS[name])} for name in names if name not in GALLERIES}
+    notes = []
+    for option, given, sign in (("epsilon", asked.budgets, "ε"), ("delta", asked.delta, "δ")):
+        without = [name for name in names if option not in known.get(name, ())]
+        told = f"{', '.join(without)} {'takes' if len(without) == 1 else 'take'} no {sign}"
+        if given and len(without) == len(names):
+            raise UsageError(told, hint=f"leave out --{option}")
+        if given and without and option == "epsilon":
+            notes.append(f"{told}: --epsilon changes nothing there")
+    return notes
+
+
+def attacks_on(
+    names: Sequence[str], *, asked: Asked, chosen: Sequence[AnySetting], split: str
+) -> tuple[tuple[Attack, ...], list[str]]:
+    """Return the attacks with these names, or the usual ones on the `chosen` settings, and notes on those
+    that cannot run; one that was asked for is refused.
+    """
+    made: list[Attack] = []
+    notes: list[str] = []
+    for name in dict.fromkeys(names or _usual(asked, chosen)):
+        one = attack(name)
+        if split == "people" and not one.enrols:
+            if names:
+                raise UsageError(f"the attack {name} cannot enrol new people", hint="--split photos")
+            notes.append(f"the attack {name} is left out: it cannot enrol new people")
+        elif not (lacking := missing(one)):
+            made.append(one)
+        elif names:
+            raise UsageError(f"the attack {name} needs what is not installed", hint=_install(lacking))
+        else:
+            notes.append(f"the attack {name} is left out: {_install(lacking)}")
+    return tuple(made), notes
+
+
+def _usual(asked: Asked, chosen: Sequence[AnySetting]) -> tuple[str, ...]:
+    apart = (*SEVERAL, KNOWING)
+    usual = [name for name in ATTACKS if name not in apart] if asked.full else QUICK["attacks"]
+    around = asked.regions not in (None, "whole") or any(one.name in FACES.rows for one in chosen)
+    several = asked.releases > 1
+    shared = any(one.name in GALLERIES for one in chosen)
+    mixed = (MIXED,) * (several or shared)
+    return (*usual, *(SEVERAL * several), *mixed, *((KNOWING,) * shared), *(AROUND * around))
+
+
+def _install(extras: Sequence[str]) -> str:
+    return f"pip install 'dpveil[{','.join(extras)}]'"
+
+
+def command() -> str:
+    """Return the command line without the folders of its paths: where they lie is nobody's business."""
+    text = f"dpveil {shlex.join(_bare(word) for word in sys.argv[1:])}"
+    return text.encode("utf-8", "replace").decode()  # names of files may be no text
+
+
+def _bare(word: str) -> str:
+    """Return a word without the folders of the paths in it.
+
+    >>> _bare("--out=/home/me/results/"), _bare("embedding:/home/me/own.onnx"), _bare("1/3")
+    ('--out=results', 'embedding:own.onnx', '1/3')
+    """
+    parts = re.split(r"([:=()+,])", word)
+    return "".join(Path(part).name if _is_path(part) else part for part in parts)
+
+
+def _is_path(text: str) -> bool:
+    return "/" in text and (text[0] in "/~." or Path(text).exists())
 
 
 @stopping("cells that are done are kept: the same command computes the others")
@@ -122,9 +354,6 @@ def evaluate_command(
         return _check(check, data or [], attack or [], json, every=check_all, quiet=quiet)
     if not data or out is None:
         raise UsageError(f"{'--out' if data else 'DATA'} is missing", hint="dpveil evaluate DATA --out OUT")
-    from dpveil.bench.data import check_readable
-    from dpveil.bench.folder import begin, finish
-    from dpveil.bench.run import Job, cores, took
 
     asked = Asked(
         methods=tuple(method or ()),
@@ -142,7 +371,7 @@ def evaluate_command(
     )
     sets = _sets(data, people, asked.most_photos, split)
     chosen, notes = settings(asked, sets, options_of(context))
-    attacks, left = attacks_of(attack or (), asked=asked, chosen=chosen, split=split)
+    attacks, left = attacks_on(attack or (), asked=asked, chosen=chosen, split=split)
     check_readable(sets)
     work = [Job(one, each, _about(attacks, one, every=bool(attack)), seed) for one in sets for each in chosen]
     replaced = begin(out, [key for job in work for key in job.keys])
@@ -155,9 +384,6 @@ def evaluate_command(
 
 def _sets(folders: Sequence[Path], people: int | None, photos: int | None, divided: str) -> list[Dataset]:
     """Return the data sets; raises `UsageError` for those that cannot be split, and two of one name."""
-    from dpveil.bench.data import SPLITS, load
-    from dpveil.bench.split import split
-
     if divided not in SPLITS:
         raise UsageError(f"--split {divided} is none", hint=" or ".join(SPLITS))
     sets = [replace(load(folder, people=people, photos=photos), split=divided) for folder in folders]
@@ -174,10 +400,6 @@ def _about(attacks: tuple[Attack, ...], dataset: Dataset, *, every: bool) -> tup
 
 
 def _told(table: Sequence[Row], out: Path, json: bool) -> int:
-    from dpveil.bench.bounds import up
-    from dpveil.bench.league import cautions, leagues
-    from dpveil.bench.report import alarm
-
     broken = [alarm(row) for row in table if row.above]
     if json:
         say.document({"out": str(out), "results": [dict(row.values) for row in table], "broken": broken})
@@ -200,8 +422,6 @@ def _told(table: Sequence[Row], out: Path, json: bool) -> int:
 
 def _run(work: Sequence[Job], out: Path, processes: int, *, quiet: bool) -> list[Cell]:
     """Return the cells of all jobs; says on Ctrl-C how many are there, and how the others come."""
-    from dpveil.bench.run import count, run
-
     try:
         with bar(len(work), "settings", quiet=quiet) as step:
             return run(work, out, processes=processes, step=step)

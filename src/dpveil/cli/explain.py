@@ -9,19 +9,34 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpveil.accounting.meaning import success_bound
 from dpveil.cli import say
 from dpveil.cli.command import options_of
-from dpveil.cli.options import AsJson, MaxPixels, Text, is_default, takes_method
-from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
-from dpveil.cli.usual import tell_costs
+from dpveil.cli.options import (
+    NOTHING,
+    AsJson,
+    Chosen,
+    MaxPixels,
+    Text,
+    is_default,
+    takes_method,
+    takes_regions,
+)
+from dpveil.cli.run_report import tell_costs
+from dpveil.core.envelope import Aside, told
 from dpveil.core.guarantee import pixels
 from dpveil.core.numbers import show
 from dpveil.errors import InvalidParameter
+from dpveil.io import read
+from dpveil.io.names import shown
+from dpveil.release.explain import Explanation, explain, percent_above
+from dpveil.release.plan import largest_region, plan, plan_json, size_of
+from dpveil.release.saving import image_path, is_release
 
 if TYPE_CHECKING:
     from dpveil.core.photo import Photo
     from dpveil.mechanisms.method import Method
-    from dpveil.release.explain import Explanation
+
 
 USUAL = "128x128"
 """Default size for face methods, whose guarantee does not depend on it."""
@@ -60,10 +75,6 @@ def explain_command(
       dpveil explain group.jpg --method gallery --epsilon 4
       dpveil explain group.jpg
     """
-    from dpveil.io import read
-    from dpveil.release.explain import explain
-    from dpveil.release.planned import size_of
-
     if photo is not None:
         if size is not None or plot is not None:
             option = "--size" if size is not None else "--plot"
@@ -84,7 +95,7 @@ def explain_command(
         raise InvalidParameter("--channels", channels, "is neither 1 nor 3", hint="1 is grey, 3 is colour")
     explanation = explain(method, height=height, width=width, channels=channels)
     if plot is not None:
-        from dpveil.cli.curve import draw_curve
+        from dpveil.cli.plots import draw_curve
 
         draw_curve(explanation, plot, replace=force)
         say.note(f"wrote {plot}")
@@ -100,9 +111,6 @@ def explain_command(
 
 def _tell_release(photo: Path) -> None:
     """Say so if a photo is a release already, or the certificate of one."""
-    from dpveil.io.names import shown
-    from dpveil.release.saving import image_path, is_release
-
     if is_release(photo):
         name = shown(image_path(photo) or photo)
         say.note(
@@ -122,10 +130,6 @@ def _of_photo(context: typer.Context, photo: Photo, method: Method, regions: Cho
 
     Returns the number of regions.
     """
-    from dpveil.core.notes import Aside, told
-    from dpveil.release.plan import plan
-    from dpveil.release.planned import largest_region, plan_json
-
     planned = plan(photo, method, regions=regions.finders([method.regions]))
     quote = planned.quote
     if quote is None:
@@ -148,9 +152,6 @@ def _of_photo(context: typer.Context, photo: Photo, method: Method, regions: Cho
 
 def _tell_others(explanation: Explanation) -> None:
     """Print the same release's guarantees of other kinds, aligned."""
-    from dpveil.accounting.meaning import success_bound
-    from dpveil.release.explain import percent_above
-
     others = explanation.same_noise
     wide = max((len(str(other)) for other in others), default=0)
     for other in others:
@@ -160,8 +161,6 @@ def _tell_others(explanation: Explanation) -> None:
 
 
 def _tell(explanation: Explanation, size: str) -> None:
-    from dpveil.release.explain import percent_above
-
     guarantee = explanation.guarantee
     faces = explanation.method.regions == "faces"
     say.answer(f"{explanation.method.name} on {'a face' if faces else size}: {guarantee}")
@@ -201,7 +200,6 @@ def _tell_distances(explanation: Explanation) -> None:
     """Print what ε·d means at several distances; the bounds above are for the largest one."""
     if explanation.metric is None:
         return
-    from dpveil.release.explain import percent_above
 
     for one in (*explanation.metric.at, *explanation.metric.people):
         factor = "more than 1e308" if math.isinf(one.factor) else show(Fraction(one.factor))

@@ -11,12 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from dpveil.cli import exits, say
-from dpveil.cli.options import AsJson, MaxPixels, is_default, takes_method
-from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
+from dpveil.cli.options import NOTHING, AsJson, Chosen, MaxPixels, is_default, takes_method, takes_regions
+from dpveil.cli.preview import Shown, check_name, draw_preview
+from dpveil.core.guarantee import counted
+from dpveil.core.region import Region
 from dpveil.errors import DPVeilError, OutputError, PhotoError, RegionError, UsageError
+from dpveil.io import encode, read, write_together
+from dpveil.io.folders import is_folder
+from dpveil.io.names import shown
+from dpveil.release.found import doubtful
+from dpveil.release.words import not_searched
 
 if TYPE_CHECKING:
-    from dpveil.cli.preview import Shown
     from dpveil.core.photo import Photo
     from dpveil.mechanisms.method import Method
     from dpveil.regions import Faces
@@ -66,10 +72,6 @@ def faces_command(
     Scores are between 0 and 1. A face without a box would stay in the clear: lower --threshold or --smallest,
     or give its box yourself. Exit code 1: in a photo no face was found.
     """
-    from dpveil.io import read
-    from dpveil.io.folders import is_folder
-    from dpveil.io.names import shown
-
     finder = regions.faces()
     finder.prepare()
     several = len(photos) > 1 or is_folder(photos[0])
@@ -121,9 +123,6 @@ class _Look:
 
         The faces have the numbers of the method `numbered`.
         """
-        from dpveil.cli.preview import Shown
-        from dpveil.core.region import Region
-        from dpveil.release.overlooked import doubtful
         from dpveil.release.plan import plan
 
         detected = finder.detect(photo, numbered.order)
@@ -159,10 +158,6 @@ class _Look:
 
     def draw(self, photo: Photo, preview: Path, *, replace: bool) -> None:
         """Write the preview. Raises `OutputError`."""
-        from dpveil.cli.preview import draw_preview
-        from dpveil.io import encode, write_together
-        from dpveil.io.names import shown
-
         drawn = draw_preview(photo, [*self.doubtful, *self.kept, *self.found])
         write_together([(preview, encode(drawn, "png"))], replace=replace)
         say.note(f"wrote {shown(preview)}: it shows the original photo, so keep it as private")
@@ -180,9 +175,6 @@ class _Look:
 
 def _check_preview(preview: Path, photos: Sequence[Path], *, several: bool) -> None:
     """Raise any error that would prevent writing the preview, before a photo is read."""
-    from dpveil.cli.preview import check_name
-    from dpveil.io.names import shown
-
     if several:
         hint = "name one photo, or use --review of dpveil obfuscate, which shows all of them"
         raise UsageError("--preview is for one photo, and there may be several", hint=hint)
@@ -216,11 +208,6 @@ def _tell(
     boxes: bool,
 ) -> None:
     """Print everything but the faces to stderr; what concerns several photos is said once."""
-    from dpveil.cli.run_report import several as names_of
-    from dpveil.core.guarantee import counted
-    from dpveil.io.names import shown
-    from dpveil.release.words import not_searched
-
     for text in finder.notes:
         say.note(f"warning: {text}")
     if boxes and looks[0].found:
@@ -230,7 +217,7 @@ def _tell(
         sizes.setdefault(look.smallest, []).append(shown(look.path))
     for size, paths in sizes.items():
         text = not_searched(finder.kind, size)
-        say.note(text if len(sizes) == 1 else f"{names_of(paths)}: {text}")
+        say.note(text if len(sizes) == 1 else f"{say.several(paths)}: {text}")
     if any(look.otherwise for look in looks):
         say.note(OTHERWISE)
     for look in looks:

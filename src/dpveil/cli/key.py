@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import os
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -19,6 +18,7 @@ from dpveil.errors import UsageError
 if TYPE_CHECKING:
     from dpveil.release.keys import PublicKey, SigningKey
     from dpveil.release.marking import Marker
+
 
 PASSPHRASE: Final = "DPVEIL_PASSPHRASE"  # noqa: S105  the name of a variable
 """The environment variable with the passphrase of a key, where nobody is asked for it."""
@@ -121,15 +121,6 @@ def _marker(chain: Path | None, key: Path | None) -> Marker | None:
 
     locked = needs_passphrase(key, argument="c2pa_key")
     return Marker.read(chain, key, _asked(f"Passphrase of {key}: ") if locked else None)
-
-
-def check_formats(mark: Marker | None, outputs: Iterable[Path]) -> None:
-    """Raise `OutputError` if one of these files can have no manifest."""
-    from dpveil.io.names import format_of
-
-    for output in outputs:
-        if mark is not None:
-            mark.check(format_of(output))
 
 
 def _asked(words: str) -> str:

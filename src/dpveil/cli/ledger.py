@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
+from functools import partial
+from hashlib import sha256
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -11,14 +16,319 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.command import Command
-from dpveil.cli.ledger_check import check_command, paying_for
-from dpveil.cli.ledger_words import Joined, Url, account_of, event_in_words, place_of
 from dpveil.cli.options import AsJson, Text
-from dpveil.errors import InvalidParameter, UsageError
+from dpveil.cli.say import Entries, print_document
+from dpveil.core.guarantee import RELATIONS, Guarantee, Relation, counted
+from dpveil.errors import (
+    BudgetRefused,
+    DPVeilError,
+    InvalidParameter,
+    PhotoError,
+    UnknownName,
+    UsageError,
+    meant,
+)
+from dpveil.io import write_together
+from dpveil.io.folders import MANY, is_link, walk
+from dpveil.io.names import quoted, shown
+from dpveil.io.received import opened
+from dpveil.io.refused import COPY, LINK, Refused
+from dpveil.ledger import Account, Ledger, Limit
+from dpveil.ledger.account import amounts_in_words
+from dpveil.ledger.amounts import Total, read_relation
+from dpveil.ledger.database import is_server, target_of
+from dpveil.ledger.entries import Debit, Entry, LimitSet, Open, Stored
+from dpveil.ledger.subjects import check_subject
+from dpveil.release.saving import certificate_path, image_path, is_release
 
 if TYPE_CHECKING:
-    from dpveil.core.guarantee import Relation
-    from dpveil.ledger import Limit
+    from dpveil.release.verification import Verification
+
+
+PIECE: Final = 1 << 20
+"""Bytes that are hashed at a time."""
+Promise = tuple[Sequence["Guarantee"], str]
+"""What a release costs, draw by draw, and why it is not what its certificate describes."""
+UNPAID: Final = "do not publish it"
+NOBODY: Final = "nobody paid for it from this ledger"
+UNPROTECTED: Final = "it is an unprotected copy"
+
+
+def check_command(
+    ledger: Url,
+    releases: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[RELEASE]...", help="Released files, data sets, or folders of them."),
+    ] = None,
+    head: Annotated[
+        Text, typer.Option(metavar="NUMBER:SHA256", help="A head that was kept: finds older copies.")
+    ] = None,
+    restored: Annotated[
+        bool, typer.Option("--restored", help="Accept an older copy, such as a backup, if it holds.")
+    ] = False,
+    json: AsJson = False,
+) -> int:
+    """Recompute the ledger from its entries, and look up who paid for released files.
+
+    \b
+    Examples:
+      dpveil ledger check --ledger sqlite:///budget.db
+      dpveil ledger check private --ledger sqlite:///budget.db
+
+    Prints the head, which is also kept in your state folder: a copy without that entry is refused from then
+    on, unless --restored accepts it. Exit code 4: the ledger does not
+    hold. Exit code 1: nobody paid for a file, or another amount than its certificate states.
+    """
+    with Ledger(ledger, restored=restored) as opened, Entries(kept=json) as good, Entries(kept=json) as bad:
+        asked, bare = _asked(opened, releases or [])
+        found = opened.check(head)
+        if not json:
+            say.answer(f"head {found.head}")
+        files = (each for one in asked.items() for each in _looked_up(opened, *one))
+        for each in files if json else _told(files):
+            (bad if "error" in each else good).add(each)
+        failed = len(bad) > 0
+        if json:
+            counts = {
+                "head": found.head,
+                "entries": found.entries,
+                "debits": found.debits,
+                "files": found.files,
+                "unstored": found.unstored,
+                "other_regions": found.other_regions,
+                "head_kept": found.kept,
+            }
+            print_document({"paid": good, "failed": bad}, counts)
+    told = f"{found.debits:,} debits, all within their limits; {found.files:,} stored files, all paid for"
+    say.note(f"{told}; {found.unstored:,} debits without a stored file")
+    if not found.kept:
+        say.note("the head is not kept, for want of a state folder: older copies are found by --head alone")
+    if bare:
+        say.note(f"not looked up, for want of a certificate: {counted(bare, 'picture')}")
+    if found.other_regions:
+        many = f"{found.other_regions:,} debits" if found.other_regions > 1 else "1 debit"
+        say.note(f"{many} of a photo with other regions than before: its sum holds for what all cover")
+    return exits.INCOMPLETE if failed else exits.DONE
+
+
+def _asked(ledger: Ledger, releases: list[Path]) -> tuple[dict[Path, str], int]:
+    """Return the images and data sets to look up, each with a problem if it has one, and how many other
+    images a folder has.
+
+    In folders these are images with a certificate, files of many, and whatever cannot be searched. Raises
+    `PhotoError` if there is none, and `UsageError` for files of the ledger.
+    """
+    from dpveil.batch import check_apart
+    from dpveil.cli.verify import sets_among, targets
+
+    sets, others = sets_among(releases)
+    asked, bare = dict.fromkeys(sets, ""), set()
+    for path, problem in targets(others, sets):
+        image = image_path(path) or path
+        if problem or path in releases or is_release(image) or path.suffix.lower() in MANY:
+            asked[image] = problem
+        else:
+            bare.add(image)
+    if releases and not asked:
+        raise PhotoError("no release is there to look up", hint="name released images, or folders of them")
+    check_apart(ledger.files, [place for path in asked for place in (path, certificate_path(path))])
+    check_apart(ledger.files, [place for path in sets for place, _ in walk(path, hidden=True)])
+    return asked, len(bare)
+
+
+def _told(files: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield files when a line is printed for each, and few for the releases in a file of many."""
+    from dpveil.cli.verify import Folded
+
+    folded = Folded("")
+    for each in files:
+        told = each.get("error") or f"paid by {', '.join(each['paid_by'])}"
+        line = quoted(f"{shown(each['output'])}: {told}")
+        if "inside" not in each:
+            folded.end()
+            say.answer(line)
+        elif "error" in each:
+            folded.bad(Path(each["inside"]), line)
+        else:
+            folded.good(Path(each["inside"]), quoted(told))
+        yield each
+    folded.end()
+
+
+def _looked_up(ledger: Ledger, path: Path, problem: str) -> Iterator[dict[str, Any]]:
+    """Yield who paid for a file, or for each release in a file of many."""
+    from dpveil.batch import verify_inside
+
+    if problem or path.suffix.lower() not in MANY:
+        yield _of_file(ledger, path, problem)
+        return
+    for found in verify_inside(path):
+        told = {"output": str(found.path), "inside": str(path)}
+        _, problem = _of_release(found)
+        if problem:
+            yield told | {"error": problem, "hint": UNPAID}
+        else:
+            yield told | _paid(ledger, found.sha256, partial(_of_release, found), NOBODY)
+
+
+def _of_file(ledger: Ledger, path: Path, problem: str) -> dict[str, Any]:
+    """Return who paid for a file, by its own hash, or why it is not as it was paid for."""
+    from dpveil.cli.verify import of_a_set
+    from dpveil.synthesis.saving import is_set
+    from dpveil.verifying import verify
+
+    told: dict[str, Any] = {"output": str(path)}
+    if problem:
+        return told | {"error": problem, "hint": "name what it stands for, or look at it yourself"}
+    try:
+        digest = digest_of(path)
+    except Refused as refusal:
+        return told | {"error": f"the file {refusal.problem}", "hint": refusal.remedy}
+
+    def promised() -> Promise:
+        return _of_set(path) if is_set(path) else _of_release(verify(path))
+
+    return told | _paid(ledger, digest, promised, of_a_set(path) or NOBODY)
+
+
+def _paid(ledger: Ledger, digest: str, promised: Callable[[], Promise], unpaid: str) -> dict[str, Any]:
+    """Return who paid for a release by its hash, or why it is not as it was paid for."""
+    paid = ledger.paid_for(digest)
+    subjects = list(dict.fromkeys(each.subject for each in paid))
+    told: dict[str, Any] = {"sha256": digest, "paid_by": subjects}
+    if not paid:
+        return told | {"error": unpaid, "hint": UNPAID}
+    promise, problem = promised()
+    if problem or not promise:
+        return told | {"error": f"it was paid for, but {problem or UNPROTECTED}", "hint": UNPAID}
+    try:
+        stated = Counter(map(Total.of, promise))
+    except DPVeilError as error:
+        return told | {"error": error.message, "hint": error.hint}
+    # one may have paid for several draws of the very same file
+    if not any(stated <= Counter(each.cost for each in paid if each.subject == one) for one in subjects):
+        return told | {"error": "its certificate states another amount than was paid", "hint": UNPAID}
+    return told
+
+
+def digest_of(release: Path) -> str:
+    """Return the SHA-256 that a ledger knows a release by: of its file, or of a data set's certificate.
+
+    Raises `Refused` for what cannot be read.
+    """
+    from dpveil.synthesis.plan import NAME
+    from dpveil.synthesis.saving import is_set
+
+    path = release / NAME if is_set(release) else release
+    if is_link(path):
+        raise Refused(LINK, COPY)
+    digest = sha256()
+    with opened(path) as (file, _):
+        while part := file.read(PIECE):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def paying_for(ledger: Ledger, release: Path) -> set[int]:
+    """Return the numbers of the debits that paid for a release, by its own hash.
+
+    Raises `PhotoError` for what cannot be read, and `UsageError` for files of the ledger.
+    """
+    from dpveil.batch import check_apart
+    from dpveil.synthesis.plan import NAME
+
+    check_apart(ledger.files, [release, release / NAME])
+    try:
+        digest = digest_of(release)
+    except Refused as refusal:
+        raise PhotoError(f"the file {refusal.problem}", hint=refusal.remedy) from refusal
+    return {each.entry for each in ledger.paid_for(digest)}
+
+
+def _of_set(release: Path) -> Promise:
+    from dpveil.synthesis.saving import read_set
+
+    made, problems = read_set(release)
+    return [] if made is None else [made.composition], "; ".join(problems)
+
+
+def _of_release(found: Verification) -> Promise:
+    if found.status == "consistent" and found.costs:
+        return found.costs, ""
+    return [], next(iter(found.problems), UNPROTECTED)
+
+
+Url = Annotated[str, typer.Option("--ledger", metavar="URL", help="The ledger, such as sqlite:///budget.db.")]
+
+
+def place_of(url: str) -> str:
+    """Return the URL of a ledger without a password, as it may be shown."""
+    return target_of(url)[1] if is_server(url) else say.still(url)
+
+
+def account_of(ledger: Ledger, subject: str) -> Account:
+    """Return the account of a subject; raises `UnknownName`, with a name that is like it, if there is none
+    and no limit is on its path.
+    """
+    account = ledger.show(subject)
+    if not account.known and not account.limited:
+        hint = f"{_near(ledger, account.subject)}dpveil ledger subjects lists those of the ledger"
+        raise UnknownName("subject", account.subject, (), hint=hint)
+    return account
+
+
+def check_limited(ledger: Ledger, subject: str) -> None:
+    """Raise `BudgetRefused` if no limit is on the path of a subject, with a name that is like it."""
+    if not ledger.show(subject).limited:
+        hint = f"{_near(ledger, subject)}dpveil ledger limit sets one"
+        raise BudgetRefused(f"{subject} has no limit, so nothing may be spent for it", hint=hint)
+
+
+def _near(ledger: Ledger, subject: str) -> str:
+    return meant(subject, ledger.subjects())
+
+
+class Joined:
+    """Which files the debits among these entries paid for, and which debit each file is of."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self._files: dict[tuple[str, int], list[str]] = {}
+        self._debits: dict[tuple[str, int], int] = {}
+        for entry in entries:
+            if entry.kind == "debit":
+                self._debits[entry.event.unit, entry.event.draw] = entry.number
+            elif entry.kind == "stored":
+                self._files.setdefault((entry.event.unit, entry.event.draw), []).append(entry.event.sha256)
+
+    def of(self, entry: Entry) -> dict[str, Any]:
+        """Return the SHA-256 of each known file of a debit as `files`, or the number of a file's `debit`."""
+        if entry.kind == "debit":
+            return {"files": self._files.get((entry.event.unit, entry.event.draw), [])}
+        if entry.kind != "stored":
+            return {}
+        debit = self._debits.get((entry.event.unit, entry.event.draw))
+        return {} if debit is None else {"debit": debit}
+
+    def in_words(self, entry: Entry) -> str:
+        """Return the same in words, after those of the entry itself."""
+        told = self.of(entry)
+        if "debit" in told:
+            return f"  paid by entry {told['debit']}"
+        return "".join(f"  {say.hash_in_short(sha256)}" for sha256 in told.get("files", ()))
+
+
+def event_in_words(event: Any) -> str:
+    """Return what an entry says."""
+    if isinstance(event, Open):
+        return f"opened {event.name}"
+    if isinstance(event, LimitSet):
+        return f"{event.subject}  {'removed' if event.removed else 'set'} limit {event.limit.in_words()}"
+    if isinstance(event, Debit):
+        others = "  other regions" * (event.part is not None and event.part.other_regions)
+        amounts = amounts_in_words(event.cost)
+        return f"{event.subject}  debit {amounts}  unit {event.unit[:12]} draw {event.draw}{others}"
+    return f"{event.subject}  stored {event.sha256}" if isinstance(event, Stored) else ""
+
 
 DAY: Final = 86_400
 """Seconds of a day in UTC."""
@@ -71,9 +381,6 @@ def limit_command(
     A limit replaces one of the same kind and relation. Several all hold. Nothing that was spent comes back,
     also not with a new limit. Nothing may be spent for a subject without a limit on its path.
     """
-    from dpveil.ledger import Ledger
-    from dpveil.ledger.subjects import check_subject
-
     wanted = _limit(epsilon, delta, rho, concentrated, relation, (not_before, not_after))
     check_subject(subject)
     with Ledger(ledger, create=not remove) as opened:
@@ -92,8 +399,6 @@ def show_command(subject: Subject, ledger: Url, json: AsJson = False) -> int:
     Example:
       dpveil ledger show album-7 --ledger sqlite:///budget.db --json
     """
-    from dpveil.ledger import Ledger
-
     with Ledger(ledger) as opened:
         account = account_of(opened, subject)
     if json:
@@ -111,8 +416,6 @@ def subjects_command(ledger: Url, json: AsJson = False) -> int:
     Example:
       dpveil ledger subjects --ledger sqlite:///budget.db
     """
-    from dpveil.ledger import Ledger
-
     with Ledger(ledger) as opened:
         accounts = [opened.show(name) for name in opened.subjects()]
     if json:
@@ -141,8 +444,7 @@ def history_command(
     A debit shows by which SHA-256 its files are known, as `dpveil verify` shows that of a file. Exit code 1:
     nobody paid for --image.
     """
-    from dpveil.cli.verify_set import of_a_set
-    from dpveil.ledger import Ledger
+    from dpveil.cli.verify import of_a_set
 
     with Ledger(ledger) as opened:
         found = None if image is None else paying_for(opened, image)
@@ -176,11 +478,7 @@ def export_command(
     The hash is SHA-256 of the hash before (64 zeros at first), a newline, and the text. The ledger's secret
     is not written.
     """
-    from json import dumps
-
     from dpveil.batch import check_apart
-    from dpveil.io import write_together
-    from dpveil.ledger import Ledger
 
     with Ledger(ledger) as opened:
         check_apart(opened.files, [out])
@@ -199,8 +497,6 @@ def _limit(
     epsilon: Text, delta: Text, rho: Text, concentrated: bool, relation: Text, window: tuple[Text, Text]
 ) -> Limit:
     """Return the limit that the options describe."""
-    from dpveil.ledger import Limit
-
     if (epsilon is None) == (rho is None):
         raise UsageError("a limit is on --epsilon, or on --rho", hint="give one of them, such as --epsilon 3")
     begin, end = (_moment(text, name) for text, name in zip(window, ("not_before", "not_after"), strict=True))
@@ -214,9 +510,6 @@ def _limit(
 
 
 def _relation(text: Text) -> Relation | None:
-    from dpveil.core.guarantee import RELATIONS
-    from dpveil.ledger.amounts import read_relation
-
     try:
         return None if text is None else read_relation(text)
     except ValueError as error:

@@ -6,8 +6,10 @@ from typing import Annotated
 
 import typer
 
+from dpveil.catalogue import REQUIRED, latent_mechanisms, methods
 from dpveil.cli import say
 from dpveil.cli.options import explained
+from dpveil.core.registry import METHODS
 from dpveil.errors import UnknownName
 
 
@@ -24,9 +26,6 @@ def methods_command(
       dpveil methods
       dpveil methods dp-pix box-laplace
     """
-    from dpveil.catalogue import latent_mechanisms, methods
-    from dpveil.core.registry import METHODS
-
     rows, mechanisms = methods(), latent_mechanisms()
     if names:
         known = [row["name"] for row in rows] + [row["name"] for row in mechanisms]
@@ -67,8 +66,6 @@ def _option(name: str) -> str:
 
 
 def _written(name: str, default: object) -> str:
-    from dpveil.catalogue import REQUIRED
-
     option = _option(name)
     if default is None or default is False:
         return f"{option} (optional)"

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpveil.cli import exits
+from dpveil.accounting.meaning import check_strength_name
+from dpveil.batch import Choices, Report, Task, is_priced, release_all
+from dpveil.batch.inside import Scan
+from dpveil.cli import exits, say
 from dpveil.cli.clips import is_clip, planned_clips, release_clips
 from dpveil.cli.command import options_of
-from dpveil.cli.documents import Dpi, Pages, check_documents, scan_of
-from dpveil.cli.key import check_formats, keys
+from dpveil.cli.key import keys
 from dpveil.cli.options import (
     GIVEN,
+    NOTHING,
     AsJson,
     AtLeast,
+    Chosen,
     LedgerUrl,
     MaxPixels,
     PostProcessing,
@@ -25,21 +30,154 @@ from dpveil.cli.options import (
     Text,
     is_default,
     takes_method,
+    takes_regions,
 )
-from dpveil.cli.paying import paying, tell_budget, tell_dry, tell_price
-from dpveil.cli.places import Inputs, Out, notes_on
-from dpveil.cli.progress import bar
-from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
-from dpveil.cli.stopping import heard_to_the_end
-from dpveil.cli.usual import Doubts, tell, tell_chosen, tell_costs, tell_drawn, tell_terms
+from dpveil.cli.progress import bar, heard_to_the_end
+from dpveil.cli.review import Review
+from dpveil.cli.run_report import (
+    Doubts,
+    exit_code,
+    paying,
+    print_report,
+    tell,
+    tell_budget,
+    tell_chosen,
+    tell_costs,
+    tell_drawn,
+    tell_dry,
+    tell_price,
+    tell_terms,
+    written,
+)
 from dpveil.cli.video_options import NO_CLIPS, ClipOptions, takes_clips
-from dpveil.errors import UsageError
+from dpveil.core.guarantee import counted
+from dpveil.core.numbers import keep_freed
+from dpveil.core.origin import FACE, TEXT
+from dpveil.core.urls import place
+from dpveil.errors import PhotoError, UsageError
+from dpveil.io.names import format_of, shown
+from dpveil.io.sources import check_trust
+from dpveil.postprocessing import parse_all
+from dpveil.regions import check_if_none
+from dpveil.release.origins import kind_of
 
 if TYPE_CHECKING:
-    from dpveil.batch import Choices, Report, Task
     from dpveil.batch.interrupts import Interrupts
-    from dpveil.cli.seen import Seen
     from dpveil.mechanisms.method import Method
+    from dpveil.release.plan import Plan
+    from dpveil.release.saving import Release
+
+
+TEXT_STAYS = (
+    "text in documents is not looked for, and stays readable: --regions text or faces+text replaces it"
+)
+Dpi = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Draw the pages of PDF files at so many pixels per inch, from 36 to 1200, and write PDF files at"
+        " as many; default: 200.",
+    ),
+]
+Pages = Annotated[
+    str | None, typer.Option(metavar="1-3,7", help="Release these pages of each PDF or multi-page TIFF.")
+]
+
+
+def scan_of(dpi: int | None, pages: str | None) -> Scan:
+    """Return how documents are read; raises `InvalidParameter`."""
+    return Scan.of(dpi, pages)
+
+
+def check_documents(
+    tasks: Sequence[Task], dpi: int | None, pages: str | None, choices: Choices, *, quiet: bool
+) -> None:
+    """Raise `UsageError` for options about documents where there are none, and a PDF that is to be marked.
+
+    Says, unless `quiet`, that text in documents stays readable if faces are looked for and text is not.
+    """
+    scanned = [task for task in tasks if task.inside is not None and task.inside.shard.scan is not None]
+    if not scanned and (dpi, pages) != (None, None):
+        given = "--pages" if dpi is None else "--dpi"
+        raise UsageError(f"{given} is about documents, and there are none", hint="leave it out")
+    kinds = [kind_of(finder.description) for finder in choices.regions] if scanned else []
+    if FACE in kinds and TEXT not in kinds and not quiet:
+        say.note(TEXT_STAYS)
+    if choices.mark is not None and any(task.shard is not None for task in scanned):
+        hint = "leave out --c2pa, or name a folder, in which each page is a picture"
+        raise UsageError("a PDF of pictures holds no C2PA manifests", hint=hint)
+
+
+Inputs = Annotated[
+    list[Any],  # of Path: Typer would make a plain one of each
+    typer.Argument(
+        metavar="INPUT",
+        parser=place,
+        help="Photos, clips, PDF and multi-page TIFF files, WebDataset shards (.tar), Parquet files, and"
+        " folders; photos, shards and Parquet files also by URL (s3://).",
+    ),
+]
+"""What is released."""
+Out = Annotated[
+    Any,
+    typer.Option(
+        metavar="PATH",
+        parser=place,
+        help="A folder, made if missing, or a prefix (s3://); for one input, also a file, in a folder"
+        " that exists.",
+    ),
+]
+"""Where releases go."""
+
+
+def notes_on(inputs: Sequence[Path], tasks: Sequence[Task], out: Path) -> list[str]:
+    """Return notes on what is left out of folders, and on releases among originals, if any.
+
+    Raises `PhotoError` if there is nothing to release.
+    """
+    from dpveil.batch import among_originals, left_out
+
+    notes, around = [], among_originals(inputs, tasks, out)
+    for what, paths in left_out(inputs, out).items():
+        if paths:
+            notes.append(
+                f"left out: {counted(len(paths), what)}, such as {shown(paths[0])}: name it to release it"
+            )
+    if around is not None:
+        where = f"releases in {shown(out)} lie among the originals of {shown(around)}"
+        notes.append(f"{where}: keep them apart, so that no original is published for one")
+    if not tasks:
+        problem = "; ".join(["there are no photos among the inputs", *notes])
+        raise PhotoError(problem, hint="name image files, or folders that contain some")
+    return notes
+
+
+@dataclass
+class Seen:
+    """What the detector was not sure of, and the parts of a review page, of one release or of many."""
+
+    doubts: Doubts = field(default_factory=Doubts)
+    pages: Review = field(default_factory=Review)
+
+    def add(self, other: Seen) -> None:
+        """Add what was seen of others."""
+        self.doubts.join(other.doubts)
+        self.pages.join(other.pages)
+
+
+def see(task: Task, plan: Plan, release: Release | None) -> Seen:
+    """Return what the detector was not sure of in one photo, which may only be planned."""
+    seen = Seen()
+    seen.doubts.add(shown(task.source), plan)
+    return seen
+
+
+def see_closely(task: Task, plan: Plan, release: Release | None) -> Seen:
+    """Return the same with the photo's part of a review page, if it is released."""
+    seen = see(task, plan, release)
+    if release is not None:
+        seen.pages.add(task, plan, release)
+    return seen
 
 
 @takes_clips
@@ -166,13 +304,8 @@ def obfuscate_command(
 
     --method dp-pix --help shows the options of dp-pix.
     """
-    from dpveil.accounting.meaning import check_strength_name
     from dpveil.batch import Choices, usual_jobs, write_manifest
     from dpveil.cli.review import write_review
-    from dpveil.cli.run_report import exit_code, print_report, written
-    from dpveil.io.sources import check_trust
-    from dpveil.postprocessing import parse_all
-    from dpveil.regions import check_if_none
 
     payer = paying(ledger, subject, other_regions, seed, (manifest, review))
     settings: dict[str, Any] = {
@@ -215,7 +348,7 @@ def obfuscate_command(
     print_report(report, json)
     if report.released or report.priced:
         tell_terms((method, *choices.post_processing))
-    _tell_faces(context, method, report, seen.doubts, payer=subject, seeded=seed is not None)
+    _tell_faces(context, method, report, seen.doubts, seeded=seed is not None)
     tell_budget(payer.get("ledger"), subject)
     return max(exit_code(report), listed, exits.INTERRUPTED if heard.presses else exits.DONE)
 
@@ -227,7 +360,9 @@ def _check_written(
     from dpveil.batch import check_manifest
     from dpveil.cli.review import check_review
 
-    check_formats(choices.mark, (task.output for task in tasks))
+    if (mark := choices.mark) is not None:
+        for task in tasks:
+            mark.check(format_of(task.output))
     if choices.dry and (manifest is not None or review is not None):
         raise UsageError("--dry-run writes nothing", hint="leave out --manifest and --review")
     if manifest is not None:
@@ -247,10 +382,6 @@ def _released(
     quiet: bool,
 ) -> tuple[Report, Seen]:
     """Release all photos; return the report, and what was seen of the releases."""
-    from dpveil.batch import Report, is_priced, release_all
-    from dpveil.cli.seen import Seen, see, see_closely
-    from dpveil.core.allocator import keep_freed
-
     if not tasks:
         return Report(options_of(context), dry=choices.dry), Seen()
     keep_freed()
@@ -282,14 +413,13 @@ def _tell_faces(
     report: Report,
     doubts: Doubts,
     *,
-    payer: str | None,
     seeded: bool,
 ) -> None:
     """Say what was unsure, what is promised, and what the user chose; and what else the default could do, or
     else that heads are drawn where nobody asked for it.
     """
     if report.released:
-        doubts.tell(paid=payer is not None, photos=len(report.entries))
+        doubts.tell()
     photos = [entry for entry in report.released or report.priced if not is_clip(entry.source)]
     promises = [entry.promise for entry in photos if entry.promise]
     if not seeded:

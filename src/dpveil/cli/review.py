@@ -13,20 +13,28 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Final
 
+import cv2
 import numpy as np
 from jaxtyping import Bool, UInt8
+from PIL import Image
 
+from dpveil.batch.task import check_private, within
 from dpveil.cli import say
+from dpveil.cli.preview import Shown, draw_preview
 from dpveil.core.guarantee import counted
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, RegionRecord
 from dpveil.errors import InvalidParameter, UsageError
+from dpveil.io import read, write_together
+from dpveil.io.folders import real
 from dpveil.io.names import shown
+from dpveil.regions.tiling import shrunk
+from dpveil.release.saving import Release, read_certificate
 
 if TYPE_CHECKING:
     from dpveil.batch import Report, Task
     from dpveil.release.plan import Plan
-    from dpveil.release.saving import Release
+
 
 LONG_SIDE: Final = 640
 """Longer side of a whole photo on the page, in pixels: a page is up to twice as wide."""
@@ -68,9 +76,6 @@ class Review:
 
     def add_earlier(self, source: Path, output: Path, max_pixels: int) -> None:
         """Add the release of an earlier run, from its file and its certificate."""
-        from dpveil.io import read
-        from dpveil.release.saving import read_certificate
-
         with self._listing(source):
             certificate = read_certificate(output)
             photo, after = read(source, max_pixels=max_pixels), read(output, max_pixels=max_pixels).image
@@ -161,9 +166,6 @@ def check_review(path: Path, tasks: Sequence[Task], out: Path, *, replace: bool)
     Raises `InvalidParameter` for a suffix other than .html, `UsageError` if the page would be among the
     releases, and as `check_private`.
     """
-    from dpveil.batch.private import check_private, within
-    from dpveil.io.folders import real
-
     if path.suffix.lower() != ".html":
         raise InvalidParameter("--review", str(path), "is not the name of a page", hint="end it in .html")
     if any(task.inside is not None for task in tasks):
@@ -182,8 +184,6 @@ def check_review(path: Path, tasks: Sequence[Task], out: Path, *, replace: bool)
 
 def write_review(review: Review, report: Report, max_pixels: int, path: Path) -> None:
     """Write the page, readable by the user only, with what earlier runs released; raises `OutputError`."""
-    from dpveil.io import write_together
-
     for entry in report.skipped:
         if entry.output is not None:
             review.add_earlier(entry.source, entry.output, max_pixels)
@@ -201,8 +201,6 @@ def _framed(
     What is `doubtful`, and stays in the clear, has a question mark for a number. Faces that are chosen to
     stay have frames of another colour.
     """
-    from dpveil.cli.preview import Shown, draw_preview
-
     small = _shrunk(photo.image, LONG_SIDE)
     numbers = [region.origin.number or n for n, region in enumerate(regions, start=1)]
     stay = {one.origin.number: one for region in regions for one in region.kept}
@@ -218,8 +216,6 @@ def _downscaled(
     region: Region, photo: Photo, small: UInt8[np.ndarray, "r q 3"]
 ) -> tuple[Box, Bool[np.ndarray, "h w"] | None]:
     """Return the box of a region in a downscaled photo, and its mask if it has one."""
-    import cv2
-
     down, across = small.shape[0] / photo.height, small.shape[1] / photo.width
     left, right = round(region.box.x * across), round((region.box.x + region.box.w) * across)
     top, bottom = round(region.box.y * down), round((region.box.y + region.box.h) * down)
@@ -246,14 +242,10 @@ def _close(
 
 
 def _shrunk(image: UInt8[np.ndarray, "h w c"], long_side: int) -> UInt8[np.ndarray, "r q 3"]:
-    from dpveil.regions.tiling import shrunk
-
     return shrunk(image, long_side)
 
 
 def _image(picture: UInt8[np.ndarray, "h w 3"], word: str) -> str:
-    from PIL import Image
-
     file = io.BytesIO()
     Image.fromarray(picture).save(file, "WEBP", quality=QUALITY)
     data = base64.b64encode(file.getvalue()).decode("ascii")

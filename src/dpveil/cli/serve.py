@@ -10,15 +10,17 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.key import opened
-from dpveil.cli.ledger_words import place_of
+from dpveil.cli.ledger import place_of
 from dpveil.cli.options import Text
+from dpveil.core.guarantee import counted
 from dpveil.errors import UsageError
-from dpveil.service.limits import Limits
+from dpveil.service.settings import Limits
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
     from dpveil.service.jobs import Left
     from dpveil.service.run import Service, Setup
+
 
 STARTS: Final = "starting the service, which takes a few seconds"
 """What is said at once: to import what serves, and what finds faces, takes the time."""
@@ -122,8 +124,6 @@ def serve_command(
 
 def _about(setup: Setup, ledger: Text, service: Service) -> Iterator[str]:
     """Yield where everything is that the service uses, a line each."""
-    from dpveil.core.guarantee import counted
-
     yield (
         f"ledger: {place_of(ledger)}, which pays for every release"
         if ledger

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import os
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
+from dpveil.accounting.meaning import NONE, STRENGTHS, check_strength_name
 from dpveil.cli import exits, say
 from dpveil.cli.options import AsJson, AtLeast, Trust
+from dpveil.cli.say import Entries, print_document
+from dpveil.core.guarantee import counted
 from dpveil.errors import INTACT, PhotoError
-
-if TYPE_CHECKING:
-    from dpveil.release.keys import PublicKey
-    from dpveil.release.verified import Verification
+from dpveil.io import FORMATS
+from dpveil.io.document import PDF
+from dpveil.io.folders import MANY, STAGE, UNWRITTEN, is_folder, is_link, walk
+from dpveil.io.names import quoted, shown
+from dpveil.release.documents import number_of
+from dpveil.release.keys import PublicKey, trusted_keys
+from dpveil.release.saving import SUFFIX, certificate_path, image_path, is_clip
+from dpveil.release.verification import Verification
+from dpveil.release.words import share, worth
+from dpveil.verifying import verify, verify_each
 
 WORDS = {
     "inconsistent": "INCONSISTENT",
@@ -67,17 +78,9 @@ def verify_command(
     cannot be checked as far as that asks for, or nobody of --trust signed it. Without --at-least any promise
     will do.
     """
-    from dpveil.accounting.meaning import check_strength_name
-    from dpveil.batch.inside import STAGE
-    from dpveil.cli import verify_set
-    from dpveil.cli.entries import Entries, print_document
-    from dpveil.cli.verify_counts import Counts
-    from dpveil.core.guarantee import counted
-    from dpveil.release.keys import trusted_keys
-
     trusted = trusted_keys(trust or None)
     least = None if at_least is None else check_strength_name(at_least)
-    sets, others = verify_set.split(outputs)
+    sets, others = sets_among(outputs)
     counts, lines, waiting = Counts(), _Lines(others, least, silent=json), 0
     with Entries(kept=json) as good, Entries(kept=json) as bad:
         for result in results(others, max_pixels, least, trusted, sets):
@@ -103,8 +106,6 @@ def verify_command(
 
 def vouched(trusted: Sequence[PublicKey] | None) -> str:
     """Return by whom everything that passed is signed, or that nobody was asked for."""
-    from dpveil.core.guarantee import counted
-
     if trusted is None:
         return NOT_FORGERY
     first = f"{trusted[0].name} ({trusted[0].fingerprint})"
@@ -115,16 +116,11 @@ class _Lines:
     """Prints a line for each file, and few for what lies in a file of many, or has no certificate."""
 
     def __init__(self, outputs: Collection[Path], least: str | None, *, silent: bool) -> None:
-        from dpveil.cli.verify_folded import Bare
-        from dpveil.cli.verify_inside import Folded
-
         self._least, self._silent, self._named = least, silent, frozenset(outputs)
         self._inside, self._bare = Folded("consistent    "), Bare(outputs)
 
     def add(self, result: Verification) -> None:
         """Take the next result."""
-        from dpveil.cli.verify_inside import alike
-
         if self._silent:
             return
         if result.inside is None:
@@ -140,9 +136,6 @@ class _Lines:
 
     def _block(self, result: Verification) -> None:
         """Print what is said of a release that was named itself."""
-        from dpveil.cli.verify_words import block
-        from dpveil.release.saving import certificate_path
-
         if not self._named.isdisjoint((result.path, certificate_path(result.path))):
             for line in block(result):
                 say.answer(f"  {line}")
@@ -165,11 +158,6 @@ def results(
 
     Of a WebDataset shard, Parquet file or PDF, it is that of everything in it.
     """
-    from dpveil.cli.verify_set import of_a_set
-    from dpveil.release.saving import image_path
-    from dpveil.release.verified import Verification
-    from dpveil.verifying import verify, verify_each
-
     for made in sets:
         yield verify(made, at_least=least, trust=trusted)
     seen: set[Path] = set()
@@ -193,12 +181,6 @@ def targets(outputs: Iterable[Path], sets: Collection[Path] = ()) -> Iterator[tu
     also hidden ones, because all of these would be published with the folder; what lies in one of `sets` is
     left out, as that is verified as a whole.
     """
-    from dpveil.batch.archives import ARCHIVES
-    from dpveil.io import FORMATS
-    from dpveil.io.document import PDF
-    from dpveil.io.folders import UNWRITTEN, is_folder, is_link, walk
-    from dpveil.release.saving import SUFFIX
-
     apart = frozenset(sets)
     for output in outputs:
         if not is_folder(output):
@@ -211,16 +193,13 @@ def targets(outputs: Iterable[Path], sets: Collection[Path] = ()) -> Iterator[tu
                 if not apart.isdisjoint(path.parents):
                     continue
                 link = LINK if is_link(path) else ""
-                ends = UNWRITTEN.union(FORMATS, ARCHIVES, (PDF,))
+                ends = UNWRITTEN.union(FORMATS, MANY)
                 if problem or link or path.suffix.lower() in ends or path.name.endswith(SUFFIX):
                     yield path, f"the folder {problem}" if problem else link
 
 
 def _entry(result: Verification) -> dict[str, Any]:
-    from dpveil.cli.verify_words import promise
-    from dpveil.io.document import PDF
-    from dpveil.release.saving import certificate_path
-    from dpveil.synthesis.names import NAME
+    from dpveil.synthesis.plan import NAME
     from dpveil.verifying import SetVerification
 
     certificate, document = result.certificate, result.inside
@@ -256,9 +235,6 @@ def _entry(result: Verification) -> dict[str, Any]:
 
 
 def _line(result: Verification, least: str | None) -> str:
-    from dpveil.cli.verify_words import called, promise, standing
-    from dpveil.io.names import quoted
-
     path = quoted(called(result))
     if result.status in WORDS:
         told = UNPROTECTED_HINT if result.status == "unprotected" else "; ".join(result.problems)
@@ -271,3 +247,262 @@ def _line(result: Verification, least: str | None) -> str:
     told = quoted(str(promise(result)))
     known = [say.hash_in_short(result.sha256)] if result.sha256 else []
     return "  ".join([f"consistent    {path}", told, standing(result, least), *result.notes, *known])
+
+
+KEEP_APART = "they may be originals, so keep them apart from what you publish"
+UNPUBLISHABLE = "nothing here is publishable, although it is what its certificate says"
+
+
+@dataclass
+class Counts:
+    """How many files are sound, publishable and not sound; `bare` are those that have no certificate."""
+
+    sound: int = 0
+    publishable: int = 0
+    failed: int = 0
+    bare: list[Path] = field(default_factory=list)
+
+    def add(self, result: Verification) -> None:
+        """Count one file."""
+        bare = is_bare(result)
+        self.sound += result.sound
+        self.publishable += result.publishable
+        self.failed += not bare and not result.sound
+        self.bare += [result.path] * bare
+
+    def summary(self, least: str | None) -> str:
+        """Return all numbers in one line."""
+        passed = f"consistent {self.sound}, publishable" if least is None else f"at least {least}"
+        bare = f", no certificate {len(self.bare)}" if self.bare else ""
+        return f"{passed} {self.publishable}{bare}, failed {self.failed}"
+
+    def lines(self, least: str | None) -> Iterator[str]:
+        """Yield what is to be known before the files are published, if anything."""
+        if self.bare and not self.sound and not self.failed:
+            yield f"no release is here: {counted(len(self.bare), 'file')} without a certificate"
+        elif self.bare:
+            files = say.several([quoted(shown(path)) for path in self.bare])
+            yield f"without a certificate: {files}: {KEEP_APART}"
+        if least is None and self.sound and not self.publishable:
+            yield UNPUBLISHABLE
+
+
+SHOWN: Final = 3
+"""Most files of a folder without a certificate that have a line of their own."""
+MORE: Final = "MISSING       {}  {} without a certificate: --json names all"
+OF_A_SET: Final = (
+    "MISSING       {} and {:,} more  pictures of a data set have no certificates of their own: check it with"
+    " dpveil verify {}"
+)
+
+
+def is_bare(result: Verification) -> bool:
+    """Whether a file is there, has no certificate, and is not part of a data set."""
+    inside = result.inside
+    there = result.status == "missing" and os.path.lexists(inside or result.path)
+    return there and (inside is not None or not of_a_set(result.path))
+
+
+class Bare:
+    """Keeps back what would be a line for each of many files: those without a certificate in one of the
+    `outputs` or in one of the folders in it, and pictures of a data set that were named one by one.
+    """
+
+    def __init__(self, outputs: Iterable[Path]) -> None:
+        self._outputs = [*outputs]
+        self._bare: Counter[Path] = Counter()
+        self._pictures: dict[Path, list[Verification]] = defaultdict(list)
+
+    def keeps(self, result: Verification) -> bool:
+        """Count a result; return whether it has no line of its own now."""
+        if result.status != "missing":
+            return False
+        if of_a_set(result.path):
+            self._pictures[result.path.parent].append(result)
+            return True
+        if not is_bare(result) or (place := self._place(result.path)) is None:
+            return False
+        self._bare[place] += 1
+        return self._bare[place] > SHOWN
+
+    def lines(self) -> Iterator[str]:
+        """Yield a line for each folder and each data set of which files were kept back."""
+        for place, count in self._bare.items():
+            if count > SHOWN:
+                yield MORE.format(quoted(shown(place)), counted(count - SHOWN, "more file"))
+        for place, found in self._pictures.items():
+            first = quoted(shown(found[0].path))
+            if len(found) > 1:
+                yield OF_A_SET.format(first, len(found) - 1, quoted(shown(place)))
+            else:
+                yield f"MISSING       {first}  {'; '.join(found[0].problems)}"
+
+    def _place(self, path: Path) -> Path | None:
+        """Return the first folder on the way from an output to a file below it; None for an output itself."""
+        for output in self._outputs:
+            if output in path.parents:
+                inner = path.relative_to(output).parts
+                return output / inner[0] if len(inner) > 1 else output
+        return None
+
+
+MOST_LINES: Final = 10
+"""Most problems in one file that have a line."""
+MOST_KINDS: Final = 8
+"""Most lines of one file about releases that are alike."""
+ALL: Final = "--json has all of them"
+
+
+class Folded:
+    """Prints lines about what lies in files of many releases, one file after another.
+
+    Of a file, the first problems have a line each, and what else is the same of several releases is one line
+    at the end of the file, which begins with `word`.
+    """
+
+    def __init__(self, word: str) -> None:
+        self._word = word
+        self._file: Path | None = None
+        self._alike = Counter[str]()
+        self._together = ""
+        self._broken = False
+        self._others = self._bad = 0
+
+    def good(self, file: Path, text: str, together: str = "") -> None:
+        """Take a release of which `text` holds, and what all in a document promise `together`."""
+        self._turn(file)
+        self._together = together
+        if text in self._alike or len(self._alike) < MOST_KINDS:
+            self._alike[text] += 1
+        else:
+            self._others += 1
+
+    def bad(self, file: Path, line: str, *, broken: bool = True) -> None:
+        """Take a problem, which is told in a `line` of its own if it is one of the first.
+
+        Of a document with one that is `broken`, nothing is said of what all of it promises.
+        """
+        self._turn(file)
+        self._broken |= broken
+        self._bad += 1
+        if self._bad <= MOST_LINES:
+            say.answer(line)
+
+    def end(self) -> None:
+        """Print what is left to say of the file."""
+        path = quoted(shown(self._file or ""))
+        if self._bad > MOST_LINES:
+            say.answer(f"and {counted(self._bad - MOST_LINES, 'other problem')} in {path}: {ALL}")
+        if self._together and not self._broken:
+            word = " " * len(self._word) if self._bad else self._word
+            say.answer(f"{word}{path}  {quoted(self._together)}")
+        for text, count in self._alike.items():
+            say.answer(f"{self._word}{path}  {counted(count, 'release')}: {text}")
+        if self._others:
+            say.answer(f"{self._word}{path}  {counted(self._others, 'other release')}: {ALL}")
+        self._file, self._together, self._broken, self._others, self._bad = None, "", False, 0, 0
+        self._alike.clear()
+
+    def _turn(self, file: Path) -> None:
+        if self._file is not None and self._file != file:
+            self.end()
+        self._file = file
+
+
+def alike(result: Verification, least: str | None) -> str:
+    """Return what is said of each sound release like this one.
+
+    Without what is its own: the hash, and the share of the photo that its regions have; nor what all together
+    promise.
+    """
+    stated = result.certificate
+    output = None if stated is None else stated.output
+    own = share(stated.regions, output.width, output.height) if stated and output else ""
+    notes = [note for note in result.notes if note not in (own, result.together)]
+    return "  ".join([f"each {promise(result)}", standing(result, least), *notes])
+
+
+PART = "it has no certificate of its own: check its data set with dpveil verify {}"
+
+
+def sets_among(outputs: Iterable[Path]) -> tuple[list[Path], list[Path]]:
+    """Return the folders of data sets, which may be named, lie below a folder, or be named by their
+    certificate; and all outputs that are none.
+
+    What lies in a set belongs to it: `verified` reports whatever its certificate does not list.
+    """
+    from dpveil.synthesis.plan import NAME
+    from dpveil.synthesis.saving import is_set
+
+    sets: dict[Path, None] = {}
+    others = []
+    for path in outputs:
+        if is_set(path):
+            sets[path] = None
+        elif path.name == NAME and is_set(path.parent):
+            sets[path.parent] = None
+        else:
+            others.append(path)
+            sets |= dict.fromkeys(sets_below(path))
+    return [*sets], others
+
+
+def sets_below(folder: Path) -> list[Path]:
+    """Return the data sets below a folder, without those that lie in another one."""
+    from dpveil.synthesis.plan import NAME
+
+    found: dict[Path, None] = {}
+    for path, _ in walk(folder, hidden=True) if is_folder(folder) and not is_link(folder) else ():
+        if path.name == NAME and found.keys().isdisjoint(path.parents):
+            found[path.parent] = None
+    return [*found]
+
+
+def of_a_set(picture: Path) -> str:
+    """Return why a picture without a certificate is not verified by itself, if it lies in a data set."""
+    from dpveil.synthesis.saving import is_set
+
+    return PART.format(shown(picture.parent)) if is_set(picture.parent) else ""
+
+
+def called(result: Verification) -> str:
+    """Return the name of a file, or of a page with that of its document."""
+    document = result.inside
+    if document is None or document == result.path or document.suffix.lower() != PDF:
+        return shown(result.path)
+    return f"{shown(document)}, page {number_of(result.path.name):,}"
+
+
+def promise(result: Verification) -> str | None:
+    """Return the total of a release in words, or None."""
+    composition = None if result.certificate is None else result.certificate.composition
+    return None if composition is None else str(composition)
+
+
+def standing(result: Verification, least: str | None) -> str:
+    """Return the strength of the total, and whether and why the release may be published or not.
+
+    It may be with a strength of `least` or more, and without one with any that has a name.
+    """
+    stated = result.certificate
+    if stated is None or stated.composition is None:
+        return ""
+    standard = least or [*STRENGTHS][-1]
+    reasons = [reason for reason in result.objections if reason != str(stated.composition)]
+    against = [f"below {standard}" if reason == NONE else reason for reason in reasons]
+    why = f" ({', '.join(against)})" if against else ""
+    grade = f"{worth(stated.composition, str(stated.strength))}: " if stated.composition.formal else ""
+    return grade + (f"publishable (at least {standard})" if result.publishable else f"not publishable{why}")
+
+
+def block(result: Verification) -> tuple[str, ...]:
+    """Return what is said of a clip, a line for each question, recomputed from data; empty for photos."""
+    if not is_clip(result.path):
+        return ()
+    from dpveil.video.verification import ClipVerification
+    from dpveil.video.words import lines
+
+    if not isinstance(result, ClipVerification) or result.certificate is None:
+        return ()
+    sound = result.status == "consistent"
+    return tuple(map(quoted, lines(result.certificate.quote))) if sound else ()

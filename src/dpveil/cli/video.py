@@ -12,18 +12,20 @@ from dpveil.cli import exits, say
 from dpveil.cli.command import Command
 from dpveil.cli.key import opened
 from dpveil.cli.options import (
+    NOTHING,
     AsJson,
     AtLeast,
+    Chosen,
     LedgerUrl,
     MethodCommand,
     PostProcessing,
     Quiet,
     Text,
     takes_method,
+    takes_regions,
 )
-from dpveil.cli.paying import paying
-from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
-from dpveil.cli.stopping import stopping
+from dpveil.cli.progress import stopping
+from dpveil.cli.run_report import paying
 from dpveil.cli.video_options import NO_CLIPS, ClipOptions, takes_clips
 from dpveil.cli.video_progress import frames_bar
 

@@ -73,7 +73,7 @@ def tell_plan(
     plan: VideoPlan, tell: Callable[[str], None], options: Mapping[str, str] = MappingProxyType({})
 ) -> None:
     """Say what a plan replaces, what it costs, and all that warns of it; `options` are as in `notes.told`."""
-    from dpveil.core.notes import told
+    from dpveil.core.envelope import told
 
     for line in _lines(plan):
         tell(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -125,7 +126,8 @@ class Photo:
 
 def check_unmasked(array: object, name: str) -> None:
     """Raise `InvalidParameter` for an array of `numpy.ma`: its masked elements have no defined value."""
-    if isinstance(array, np.ma.MaskedArray):
+    masked = sys.modules.get("numpy.ma")  # whose import takes as long as the rest of NumPy's
+    if masked is not None and isinstance(array, masked.MaskedArray):
         raise InvalidParameter(name, None, "is a masked array", hint="give its .filled(...)")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from dpveil.core.notes import Note
+from dpveil.core.envelope import Note
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError, UsageError

@@ -12,8 +12,8 @@ import cv2
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from dpveil.assets.defaults import FILES
 from dpveil.assets.reference import AssetField, Reference
+from dpveil.assets.store import FILES
 from dpveil.codecs import CODEC, Bounds, Codec, Statistics
 from dpveil.codecs.statistics import Codes
 from dpveil.core.guarantee import Guarantee

@@ -7,10 +7,8 @@ from dpveil.core.lazy import lazy
 if TYPE_CHECKING:
     from dpveil.scale.files import release_files
     from dpveil.scale.mapper import Mapper
-    from dpveil.scale.outcomes import Outcomes
     from dpveil.scale.ray_data import release
-    from dpveil.scale.row import Row
-    from dpveil.scale.worker import Setup, Worker
+    from dpveil.scale.worker import Outcomes, Row, Setup, Worker
 
 __all__ = ["Mapper", "Outcomes", "Row", "Setup", "Worker", "release", "release_files"]
 
@@ -18,8 +16,8 @@ __getattr__, __dir__ = lazy(
     __name__,
     {},
     Mapper="mapper",
-    Outcomes="outcomes",
-    Row="row",
+    Outcomes="worker",
+    Row="worker",
     Setup="worker",
     Worker="worker",
     release="ray_data",

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from dpveil.errors import InvalidParameter, UsageError
-from dpveil.scale.row import Row
-from dpveil.scale.worker import Setup, Worker
+from dpveil.scale.worker import Row, Setup, Worker
 
 MADE: Final = ("release", "status", "problem")
 """The columns that are made, of text."""

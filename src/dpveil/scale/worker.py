@@ -3,34 +3,191 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 import os
 import platform
+import re
 import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from dpveil.batch.private import check_apart
-from dpveil.batch.report import RELEASED
+from dpveil import errors
+from dpveil.batch.report import FAILED, NO_REGION, RELEASED, UNTRIED, Failure
+from dpveil.batch.task import check_apart
 from dpveil.core.parameters import check_count
 from dpveil.core.urls import Status, Url, place, remade
-from dpveil.datasets.cache import KEY, Cache
+from dpveil.datasets.cache import KEY, RELEASES, Cache
 from dpveil.datasets.releaser import ENDS, Releaser
-from dpveil.errors import DPVeilError, InvalidParameter, OutputError, PhotoError, UsageError
-from dpveil.io import is_present, locking
+from dpveil.errors import DPVeilError, InvalidParameter, NoRegion, OutputError, PhotoError, UsageError
+from dpveil.io import is_present, locking, make_folder, write_together
 from dpveil.io.names import shown
-from dpveil.io.writing import refusal
+from dpveil.io.received import opened
+from dpveil.io.refused import Refused
+from dpveil.io.writing import OWN, refusal
 from dpveil.mechanisms.method import Method
 from dpveil.processes import limited
-from dpveil.scale.outcomes import Log, Outcomes, name
-from dpveil.scale.row import Row
 
-FOLDER: Final = "tries"
+STATUSES: Final = (RELEASED, FAILED, NO_REGION, UNTRIED)
+NAME: Final = re.compile(r"[0-9a-f]{2}/[0-9a-f]{62}\.png")
+"""Names of releases in a store's folder of them."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of the row `key`: one of the `STATUSES`.
+
+    `release` is the name of its PNG in the store's folder of releases, or else `error` the name of a class of
+    `dpveil.errors`, `problem` what is wrong, and `hint` the remedy. `stamp` tells versions of a file apart.
+    """
+
+    key: str
+    stamp: str
+    status: str
+    release: str = ""
+    error: str = ""
+    problem: str = ""
+    hint: str = ""
+
+    @classmethod
+    def of(cls, key: str, stamp: str, error: Exception, *, tried: bool = True) -> Row:
+        """Return the row of which nothing was released because of this error."""
+        failure = Failure.of(error, {})
+        status = UNTRIED if not tried else NO_REGION if isinstance(error, NoRegion) else FAILED
+        own = (kind.__name__ for kind in failure.kind.__mro__ if kind.__module__ == errors.__name__)
+        named = next(own, DPVeilError.__name__)
+        return cls(key, stamp, status, error=named, problem=failure.message, hint=failure.hint)
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why nothing was released, or None."""
+        if self.status == RELEASED:
+            return None
+        kind = getattr(errors, self.error, DPVeilError)
+        known = isinstance(kind, type) and issubclass(kind, DPVeilError)
+        return Failure(kind if known else DPVeilError, self.problem, self.hint)
+
+    def to_line(self) -> str:
+        """Return one line of JSON."""
+        return json.dumps(asdict(self)) + "\n"
+
+    @classmethod
+    def parse(cls, line: str) -> Row | None:
+        """Return the row of a line that `to_line` wrote, or None: a process may be killed while it writes."""
+        try:
+            given = json.loads(line)
+        except (ValueError, RecursionError):
+            return None
+        names = [field.name for field in fields(cls)]
+        if not isinstance(given, dict) or sorted(given) != sorted(names):
+            return None
+        if not all(isinstance(value, str) for value in given.values()) or given["status"] not in STATUSES:
+            return None
+        named = bool(NAME.fullmatch(given["release"]))
+        return cls(**given) if named == (given["status"] == RELEASED) else None
+
+
+FOLDER: Final = "outcomes"
+"""The folder of these files in a store. It names inputs: it is for their owner only."""
+FAILURES: Final = "failed.jsonl"
+"""The table of rows without a release, in a store."""
+
+
+class Outcomes:
+    """What became of the rows of all runs in the folder `store` with the settings of `releaser`.
+
+    Who pays is one of them: what another ledger or subject paid for, or nobody, is not finished. Raises
+    `LedgerError` if the ledger cannot be opened.
+    """
+
+    def __init__(self, store: Path, releaser: Releaser) -> None:
+        chosen = [releaser.settings, releaser.if_none, releaser.at_least, releaser.payer]
+        settings = hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()[:16]
+        self.store, self.folder = store, store / FOLDER / settings
+
+    def add(self, run: str) -> Log:
+        """Return a new file for what this process does in a `run`, whose name sorts after earlier ones."""
+        return Log(self.folder / f"{run}-{secrets.token_hex(8)}.jsonl")
+
+    def rows(self, run: str = "") -> Iterator[Row]:
+        """Yield all rows of a run, or of all runs, the earliest first; one that was retried comes again.
+
+        What cannot be read is left out: its photos are met again, and found by their content.
+        """
+        for path in sorted(self.folder.glob(f"{run}*.jsonl")):
+            with suppress(Refused), opened(path) as (file, _):
+                for line in file:
+                    if (row := Row.parse(line.decode(errors="replace"))) is not None:
+                        yield row
+
+    def finished(self) -> set[bytes]:
+        """Return the names, by `name`, of all rows whose release is there; about 100 bytes for each."""
+        there = self.store / RELEASES
+        released = (row for row in self.rows() if row.status == RELEASED and is_present(there / row.release))
+        return {name(row.key, row.stamp) for row in released}
+
+    def final(self, run: str) -> Iterator[Row]:
+        """Yield one row of a run for each key: the release if there is one, else the last."""
+        done: set[bytes] = set()
+        others: dict[bytes, Row] = {}
+        for row in self.rows(run):
+            which = name(row.key, row.stamp)
+            if row.status != RELEASED:
+                others[which] = row
+            elif which not in done:
+                done.add(which)
+                yield row
+        yield from (row for which, row in others.items() if which not in done)
+
+    def write_failed(self, run: str) -> Path:
+        """Write the table of the rows of a run without a release, as JSON lines, for their owner only.
+
+        Return its path. Raises `OutputError`.
+        """
+        path = self.store / FAILURES
+        lines = (row.to_line() for row in self.final(run) if row.status != RELEASED)
+        write_together([(path, "".join(lines).encode())], replace=True, private=True)
+        return path
+
+
+class Log:
+    """A file to which one process appends what became of its rows; it is made by the first of them."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._handle = path, -1
+
+    def add(self, rows: list[Row]) -> None:
+        """Append these rows; raises `OutputError`."""
+        data = "".join(row.to_line() for row in rows).encode()
+        try:
+            if self._handle < 0:
+                make_folder(self._path.parent)
+                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+                self._handle = os.open(self._path, flags, OWN)
+            while data:
+                data = data[os.write(self._handle, data) :]
+        except OSError as error:
+            raise refusal(self._path, error) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+
+def name(key: str, stamp: str) -> bytes:
+    """Return 16 bytes that stand for a row: which one it is, and which version of it."""
+    return hashlib.blake2b(json.dumps([key, stamp]).encode(), digest_size=16).digest()
+
+
+TRIES_FOLDER: Final = "tries"
 MOST: Final = 2
 """How many processes may die of a row."""
 PAUSE: Final = 0.05
@@ -151,7 +308,7 @@ class Worker:
     def __init__(self, setup: Setup, *, own: bool = False) -> None:
         self._setup = setup
         self._timed = partial(limited, setup.seconds) if own else nullcontext
-        self._tries = Tries(Path(setup.store) / FOLDER, setup.run)
+        self._tries = Tries(Path(setup.store) / TRIES_FOLDER, setup.run)
         self._stopped: Exception | None = None
         self._log: Log | None = None
         try:

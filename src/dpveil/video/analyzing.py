@@ -18,7 +18,7 @@ from dpveil.regions import Finder, Spec, check_if_none
 from dpveil.regions.faces import Faces
 from dpveil.regions.masks import GivenMask, GivenRegion
 from dpveil.regions.spec import last_of
-from dpveil.release.asked import chosen
+from dpveil.release.plan import chosen
 from dpveil.video.asked import ON_LOST
 from dpveil.video.facts import Facts, Key, Track
 from dpveil.video.plan import VideoPlan

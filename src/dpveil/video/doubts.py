@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dpveil.core.notes import Note
+from dpveil.core.envelope import Note
 from dpveil.core.origin import WHOLE
 from dpveil.release.words import UNSURE
 from dpveil.video.asked import FIXED, SPLIT

@@ -16,7 +16,7 @@ from dpveil.batch.resume import ARGUMENTS, LACKS, released_again, taken
 from dpveil.batch.run import FORGOTTEN
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.task import Task
-from dpveil.core.notes import Aside, Caution, Unfinished
+from dpveil.core.envelope import Aside, Caution, Unfinished
 from dpveil.core.numbers import Json, exact, to_json
 from dpveil.core.origin import FACE
 from dpveil.errors import DPVeilError, OutputError, TooWeak

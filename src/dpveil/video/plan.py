@@ -15,10 +15,10 @@ from jaxtyping import UInt8
 
 from dpveil.accounting.meaning import at_least, check_strength_name
 from dpveil.assets.reference import terms_of
-from dpveil.core.covered import VECTORS, Covered
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.numbers import Json, exact, to_json
 from dpveil.core.parameters import check_count
+from dpveil.core.region import VECTORS, Covered
 from dpveil.errors import InvalidParameter, TooWeak
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpveil.catalogue import build
+from dpveil.core.envelope import NotANumber, loads
 from dpveil.core.numbers import exact
 from dpveil.core.parameters import Parameter
 from dpveil.core.registry import METHODS
-from dpveil.core.stated_json import NotANumber, loads
 from dpveil.errors import DPVeilError, InvalidParameter, UnknownName, meant
 from dpveil.io import received
 from dpveil.io.names import check_path, quoted, shown

@@ -19,7 +19,7 @@ from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
 from dpveil.regions.boxes import asked_box
-from dpveil.release.whole import about_all
+from dpveil.release.crowd import about_all
 from dpveil.release.words import CHOSEN, few_only, pure_noise, verdict
 from dpveil.video import words
 from dpveil.video.asked import FIXED, ONCE, SPLIT, check_mode

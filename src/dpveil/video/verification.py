@@ -17,9 +17,7 @@ from dpveil.io.names import check_path, quoted
 from dpveil.io.refused import LINK, Refused
 from dpveil.release.keys import PublicKey
 from dpveil.release.saving import CLIPS, certificate_path, image_path
-from dpveil.release.trust import judged
-from dpveil.release.verification import FORGED, UNFORESEEN, Trusted, asked, too_weak
-from dpveil.release.verified import Verification
+from dpveil.release.verification import FORGED, UNFORESEEN, Trusted, Verification, asked, judged, too_weak
 from dpveil.release.words import bit_cautions, few_only, verdict
 from dpveil.video.certificate import VideoCertificate, parse_certificate
 from dpveil.video.decoding import Source, pyav

@@ -12,7 +12,7 @@ from facespace_made import FACE, astronaut
 
 import dpveil
 from dpveil import Photo
-from dpveil.assets import defaults
+from dpveil.assets import store
 from dpveil.assets.reference import Reference
 from dpveil.catalogue import stated
 from dpveil.errors import DPVeilError, InvalidParameter, UsageError
@@ -55,7 +55,7 @@ def nothing(**more: Any) -> Attributes:
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the package dpveil-faces."""
-    monkeypatch.setattr(defaults, "PACKAGE", "no_such_package")
+    monkeypatch.setattr(store, "PACKAGE", "no_such_package")
 
 
 def placed(method: Attributes, image: np.ndarray, *boxes: str) -> Heads:

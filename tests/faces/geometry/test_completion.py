@@ -12,8 +12,8 @@ from geometry_made import textured
 from hair_made import flat_hair
 
 from dpveil.assets import Card, save
-from dpveil.assets.defaults import default_path
 from dpveil.assets.engines import OnnxRuntime, OpenCV
+from dpveil.assets.store import default_path
 from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box
 from dpveil.errors import ModelError

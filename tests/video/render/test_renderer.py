@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from render_made import HEIGHT, WIDTH, drawn_heads, frames, image, moving, rendered, scene_of
 
-from dpveil.assets.defaults import installed
+from dpveil.assets.store import installed
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter
 from dpveil.faces.attributes import Attributes

@@ -16,7 +16,7 @@ from clips_made import make_clip, make_plan, track
 from dpveil.batch import Choices, Task
 from dpveil.errors import ClipError, OutputError
 from dpveil.mechanisms.pixel import Fill
-from dpveil.release.asked import chosen
+from dpveil.release.plan import chosen
 from dpveil.video import obfuscating, rendering
 from dpveil.video.decoding import Source
 from dpveil.video.obfuscating import ClipRun

@@ -11,7 +11,7 @@ from clips_made import make_clip, make_plan, track
 
 import dpveil
 from dpveil.cli import run
-from dpveil.cli.ledger_check import _paid
+from dpveil.cli.ledger import _paid
 from dpveil.errors import UnknownName
 from dpveil.ledger import Ledger, Limit
 from dpveil.ledger.account import Paid

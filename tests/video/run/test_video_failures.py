@@ -26,7 +26,7 @@ from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.landmarks import Landmarks, Predictor
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix, Fill
-from dpveil.release.asked import chosen
+from dpveil.release.plan import chosen
 from dpveil.video import rendering
 from dpveil.video.decoding import Source
 from dpveil.video.facts import Key, Track

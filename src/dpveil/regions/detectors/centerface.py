@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from dpveil.assets.defaults import CENTERFACE, CENTERFACE_SHA256, INSTALL
 from dpveil.assets.engines import fastest
+from dpveil.assets.store import CENTERFACE, CENTERFACE_SHA256, INSTALL
 from dpveil.errors import RegionError, UsageError
 from dpveil.regions.detectors.base import REMEDY, Detector, suppress
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from dpveil.assets.defaults import INSTALL
-from dpveil.assets.frontal import frontal_detector
+from dpveil.assets.engines import frontal_detector
+from dpveil.assets.store import INSTALL
 from dpveil.errors import UsageError
 from dpveil.regions.detectors.base import Detector, suppress
 

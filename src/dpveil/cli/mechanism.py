@@ -1,0 +1,642 @@
+"""`dpveil mechanism`: release a number about a database within its known range."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from dpveil import numbers
+from dpveil.accounting import compose
+from dpveil.cli import exits, say
+from dpveil.cli.command import Command
+from dpveil.cli.options import AsJson, number
+from dpveil.core.guarantee import Guarantee, Scope
+from dpveil.core.numbers import float_above, show, to_json
+from dpveil.core.parameters import SCALE
+from dpveil.errors import DataError, InvalidParameter, UnknownName, UsageError
+from dpveil.io.names import shown
+from dpveil.mechanisms.scalar import TABLE, Range, ScalarMechanism
+from dpveil.mechanisms.scalar.ranges import HINT
+from dpveil.noise.bits import BitSource, SecureBits, SeededBits, kind_of
+from dpveil.numbers import Answer, Candidate, Plan, Utility, build, candidates
+
+SEEDED = "NOT FOR PUBLICATION: the bits follow from --seed, so whoever knows it can take the noise off"
+
+Name = Annotated[str | None, typer.Option(metavar="NAME", help="See `dpveil mechanism list`.")]
+Allowed = Annotated[
+    str | None,
+    typer.Option(
+        "--range",
+        metavar="LOW:HIGH",
+        help="Known range of answers, and of responses: 0:5, --range=-5:5, or 0: without an end.",
+    ),
+]
+Gap = Annotated[
+    list[str] | None,
+    typer.Option(metavar="LOW:HIGH", help="A part of the range that holds no answers; repeatable."),
+]
+Sensitivity = Annotated[
+    str | None, typer.Option(metavar="DF", help="ΔF, the most that one record moves the answer. No default.")
+]
+Epsilon = Annotated[str | None, typer.Option(metavar="E", help="The budget of each answer. No default.")]
+RelationOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="database-record (ε for one record) or any-database (ε for every ΔF between answers).",
+    ),
+]
+Step = Annotated[
+    str | None, typer.Option(metavar="S", help="Spacing of the points that answers are rounded to.")
+]
+Seed = Annotated[
+    int | None, typer.Option(metavar="N", min=0, help="Reproduce: bits follow from it. NOT FOR PUBLICATION.")
+]
+
+
+def range_of(text: str | None, gaps: list[str] | None = None) -> Range:
+    """Return the range written as LOW:HIGH with its gaps; raises `InvalidParameter`."""
+    if text is None:
+        raise InvalidParameter(
+            "--range", None, "is missing", hint=f"what is publicly known of the answer; {HINT}"
+        )
+    return Range.parse(text, gaps or ())
+
+
+def typed(**values: str | None) -> dict[str, Any]:
+    """Return the options that were given, with integers as int and other numbers as exact text."""
+    return {name: number(value) for name, value in values.items() if value is not None}
+
+
+def built(
+    name: str | None, allowed: str | None, gaps: list[str] | None, relation: str | None, **numbers: str | None
+) -> ScalarMechanism:
+    """Return the mechanism of that name, from options as the user wrote them.
+
+    Raises `InvalidParameter` and `UnknownName`.
+    """
+    query = {**typed(**numbers), "range": range_of(allowed, gaps), "relation": relation}
+    if name is None:
+        raise InvalidParameter("--mechanism", None, "is missing", hint=f"choose from {', '.join(TABLE)}")
+    return build(name, **query)
+
+
+def source(seed: int | None) -> BitSource:
+    """Return a secure bit source, or a seeded one."""
+    return SecureBits() if seed is None else SeededBits(seed, "mechanism")
+
+
+def listed(text: str | None, name: str) -> list[Any] | None:
+    """Return the numbers of a comma-separated list, or None; raises `InvalidParameter`."""
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(parts):
+        raise InvalidParameter(name, text, "is not a list of numbers", hint="such as 0,1,2.5")
+    return [number(part) for part in parts]
+
+
+def table(rows: list[list[str]], indent: str = "") -> None:
+    """Print rows of cells, with the first column left-aligned and the others right-aligned."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        cells = [row[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        say.answer(indent + "  ".join(cells).rstrip())
+
+
+def list_command(json: AsJson = False) -> int:
+    """List every mechanism for numbers: what it does, what it can promise, and where it comes from.
+
+    \b
+    Example:
+      dpveil mechanism list
+    """
+    rows: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "relations": list(kind.relations),
+            "both_ends": kind.finite_only,
+            "summary": kind.summary,
+            "source": kind.source,
+        }
+        for name, kind in TABLE.items()
+    ]
+    if json:
+        say.document({"mechanisms": rows})
+        return 0
+    for row in rows:
+        ends = "a range with both ends" if row["both_ends"] else "any range"
+        say.answer(f"{row['name']}  {row['summary']}")
+        say.answer(f"    takes: {ends}; holds: {' or '.join(row['relations'])}")
+        say.answer(f"    source: {row['source']}")
+    return 0
+
+
+def release_command(
+    answers: Annotated[list[str], typer.Argument(metavar="ANSWER", help="True answers, one or more.")],
+    mechanism: Name = None,
+    range_: Allowed = None,
+    gap: Gap = None,
+    sensitivity: Sensitivity = None,
+    epsilon: Epsilon = None,
+    relation: RelationOption = None,
+    step: Step = None,
+    json: AsJson = False,
+    seed: Seed = None,
+) -> int:
+    """Release one response for every answer, within the range.
+
+    \b
+    Examples:
+      dpveil mechanism release --mechanism truncated-laplace --range 0: --sensitivity 1 --epsilon 0.5 3.2
+      dpveil mechanism release --mechanism laplace --range=-5:5 --sensitivity 1 --epsilon 1 -3 2.5
+
+    Every answer costs epsilon: k answers about the same records cost k times as much. Other people can read
+    what you type here, in the shell's history for one: `query` reads a file instead.
+    """
+    for text in answers:
+        if text.startswith("-") and not text.lstrip("-+.")[:1].isdigit():
+            raise UsageError(f"no such option: {text}", hint="see dpveil mechanism release --help")
+    query = {"sensitivity": sensitivity, "epsilon": epsilon, "step": step}
+    chosen = built(mechanism, range_, gap, relation, **query)
+    chosen.prepare()
+    bits = source(seed)
+    responses = chosen.release(np.array(answers, dtype=object), bits).tolist()
+    each = chosen.guarantee()
+    total, words = total_of(each, len(answers))
+    warnings = [] if seed is None else [SEEDED]
+    if json:
+        document: dict[str, Any] = {"responses": responses, "guarantee": total.to_json()}
+        if len(answers) > 1:
+            document |= {"each": each.to_json(), "composition": words}
+        settings = {"mechanism": chosen.name, "parameters": chosen.parameters(), "bits": kind_of(bits)}
+        say.document({**document, **settings, "warnings": warnings})
+        return exits.DONE
+    for response in responses:
+        say.answer(f"{response:.15g}")
+    say.answer("")
+    say.answer(f"guarantee     {total}")
+    say.answer(f"neighbours    {total.relation.in_words()}")
+    if len(answers) > 1:
+        say.answer(f"composition   {words}")
+    for entry in total.scope.in_the_clear:
+        say.answer(f"in the clear  {entry}")
+    for warning in warnings:
+        say.note(f"warning: {warning}")
+    return exits.DONE
+
+
+def total_of(each: Guarantee, count: int) -> tuple[Guarantee, str]:
+    """Return the composed guarantee of `count` answers about the same records, and the rule in words."""
+    if each.kind == "pure":
+        total = compose([each] * count)
+    else:  # only the user knows the queries' distance, so `words` define d
+        total = replace(each, epsilon=(each.epsilon or Fraction(0)) * count)
+    if count > 1:
+        scope = Scope(f"{count} answers, each {each.scope.covers}", each.scope.in_the_clear)
+        total = replace(total, scope=scope)
+    one, all_of_them = show(each.epsilon or Fraction(0)), show(total.epsilon or Fraction(0))
+    distance = "" if each.kind == "pure" else ", d being the largest distance of any of the answers"
+    words = f"{count} answers about the same records, {one} each: epsilon {all_of_them} in total (sequential)"
+    return total, words + distance
+
+
+NO_RANGE = "give what is publicly known of the values, never what the data show, such as 0:120"
+QUERIES = ("mean", "count", "standard-deviation", "histogram")
+
+
+def query_command(
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA.csv", help="A CSV file with a header line, in UTF-8.")
+    ],
+    column: Annotated[str | None, typer.Option(metavar="NAME", help="The column to ask about.")] = None,
+    query: Annotated[str | None, typer.Option(metavar="QUERY", help=f"One of {', '.join(QUERIES)}.")] = None,
+    range_: Annotated[
+        str | None,
+        typer.Option(
+            "--range",
+            metavar="LOW:HIGH",
+            help="Range of the values: from public knowledge, never from the data. Others are clipped.",
+        ),
+    ] = None,
+    epsilon: Annotated[str | None, typer.Option(metavar="E", help="The budget. No default.")] = None,
+    mechanism: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="See `dpveil mechanism list`. Default: the least expected error."),
+    ] = None,
+    relation: Annotated[
+        str, typer.Option(metavar="NAME", help="database-record, or any-database, which is stronger.")
+    ] = "database-record",
+    missing: Annotated[
+        str | None, typer.Option(metavar="VALUE", help="What a missing value counts as. Default: refuse.")
+    ] = None,
+    bins: Annotated[
+        str | None, typer.Option(metavar="K|A,B,...", help="Histogram: how many equal bins, or their edges.")
+    ] = None,
+    equals: Annotated[str | None, typer.Option(metavar="VALUE", help="Count rows with this value.")] = None,
+    above: Annotated[str | None, typer.Option(metavar="X", help="Count rows above this number.")] = None,
+    below: Annotated[str | None, typer.Option(metavar="X", help="Count rows below this number.")] = None,
+    step: Step = None,
+    delimiter: Annotated[str, typer.Option(metavar="C", help="Separator between cells.")] = ",",
+    json: AsJson = False,
+    seed: Seed = None,
+) -> int:
+    """Release a private answer about one column of a CSV file; nothing else from the file is shown.
+
+    \b
+    Examples:
+      dpveil mechanism query data.csv --column age --query mean --range 0:120 --epsilon 1
+      dpveil mechanism query data.csv --column answer --query count --equals yes --epsilon 1
+      dpveil mechanism query data.csv --column age --query histogram --range 0:120 --bins 12 --epsilon 1
+
+    The number of rows is public, and neighbours have one record replaced. What goes wrong with a value is
+    said on stderr alone, since it is about the data.
+    """
+    given = {"range": range_, "missing": missing, "bins": bins, "step": step}
+    given |= {"equals": equals, "above": above, "below": below}
+    settings = _settings(query, {name: text for name, text in given.items() if text is not None})
+    if column is None:
+        raise InvalidParameter("--column", None, "is missing", hint="the name of a column of the table")
+    if epsilon is None:
+        raise InvalidParameter("epsilon", None, "is missing", hint=SCALE)
+    settings |= {"epsilon": number(epsilon), "mechanism": mechanism}
+    try:
+        answer = _ask(data, column, str(query), delimiter, {**settings, "relation": relation}, seed)
+    except DataError as error:
+        if error.private:
+            say.note(f"dpveil: private, not for publication: {error.private}")
+        raise
+    if json:
+        say.document({"column": column, **answer.to_json()})
+    else:
+        _tell_answer(answer, column)
+    return exits.DONE
+
+
+def _ask(
+    data: Path, column: str, query: str, delimiter: str, settings: dict[str, Any], seed: int | None
+) -> Answer:
+    values = numbers.column(data, column, delimiter=delimiter)
+    try:
+        plan: Plan = getattr(numbers, query.replace("-", "_"))(values, **settings)
+    except DataError as error:
+        raise error.about(f"{shown(data)}, column {column!r}") from None
+    return plan.release(source(seed))
+
+
+TAKES = {
+    "mean": {"range", "missing", "step"},
+    "standard-deviation": {"range", "missing", "step"},
+    "histogram": {"range", "missing", "bins"},
+    "count": {"equals", "above", "below"},
+}
+"""The options of each query."""
+
+
+def _settings(query: str | None, given: dict[str, str]) -> dict[str, Any]:
+    """Return the query's settings; raises `InvalidParameter` for options of other queries and missing
+    ones.
+    """
+    if query is None:
+        raise InvalidParameter("--query", None, "is missing", hint=f"one of {', '.join(QUERIES)}")
+    if query not in QUERIES:
+        raise UnknownName("query", query, QUERIES)
+    for name in given:
+        if name not in TAKES[query]:
+            raise InvalidParameter(
+                f"--{name}", given[name], f"does not belong to a {query}", hint=_hint(TAKES[query])
+            )
+    if query == "count":
+        if not given:
+            raise InvalidParameter("condition", None, "is missing", hint="give --equals, --above or --below")
+        return {n: text if n == "equals" else number(text) for n, text in given.items()}
+    if "range" not in given:
+        raise InvalidParameter("--range", None, "is missing", hint=NO_RANGE)
+    settings: dict[str, Any] = {"range": range_of(given.pop("range"))}
+    if query == "histogram":
+        text = given.pop("bins", None)
+        if text is None:
+            raise InvalidParameter(
+                "--bins", None, "is missing", hint="how many, or edges such as 0,18,65,120"
+            )
+        edges = listed(text, "bins")
+        settings["bins"] = edges[0] if edges and len(edges) == 1 and isinstance(edges[0], int) else edges
+    return settings | {name: number(text) for name, text in given.items()}
+
+
+def _hint(names: set[str]) -> str:
+    return "it takes " + ", ".join(f"--{name}" for name in sorted(names))
+
+
+def _tell_answer(answer: Answer, column: str) -> None:
+    if answer.edges is None or not isinstance(answer.response, tuple):
+        say.answer(f"{answer.query} of {column}: {answer.response:.15g}")
+    else:
+        say.answer(f"{answer.query} of {column}")
+        pairs = list(zip(answer.edges, answer.edges[1:], strict=False))
+        lines = [
+            [f"{show(a, 8)} to {show(b, 8)}", f"{n:.15g}"]
+            for (a, b), n in zip(pairs, answer.response, strict=True)
+        ]
+        table(lines, "  ")
+    say.answer("")
+    say.answer(f"mechanism     {answer.mechanism.name}, range {answer.mechanism.range}")
+    say.answer(f"error         {answer.expected_error:.3g} expected (absolute, on average over the range)")
+    say.answer(f"guarantee     {answer.guarantee}")
+    say.answer(f"about         {answer.guarantee.scope.covers}")
+    for entry in answer.guarantee.scope.in_the_clear:
+        say.answer(f"in the clear  {entry}")
+    for warning in answer.warnings:
+        say.note(f"warning: {warning}")
+
+
+WIDE = 12
+"""Columns shown on a terminal; the JSON document has all of them."""
+
+
+def matrix_command(
+    mechanism: Name = None,
+    range_: Allowed = None,
+    gap: Gap = None,
+    sensitivity: Sensitivity = None,
+    epsilon: Epsilon = None,
+    relation: RelationOption = None,
+    step: Step = None,
+    responses: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,...", help="Responses to tabulate, each with all that is nearest to it."),
+    ] = None,
+    answers: Annotated[str | None, typer.Option(metavar="A,B,...", help="True answers to tabulate.")] = None,
+    json: AsJson = False,
+) -> int:
+    """Print the mechanism matrix: rows are responses, columns true answers, and every column sums to 1.
+
+    \b
+    Examples:
+      dpveil mechanism matrix --mechanism geometric --range 0:5 --sensitivity 1 --epsilon 0.5
+      dpveil mechanism matrix --mechanism laplace --range 0: --sensitivity 1 --epsilon 1 \\
+          --responses 0,1,2,3,4,5 --answers 0,1,2
+
+    Spends nothing: no data are read and nothing is drawn.
+    """
+    query = {"sensitivity": sensitivity, "epsilon": epsilon, "step": step}
+    chosen = built(mechanism, range_, gap, relation, **query)
+    rows = _points(chosen, "responses", responses)
+    columns = _points(chosen, "answers", answers)
+    matrix = chosen.matrix(responses=rows, answers=columns).tolist()
+    if json:
+        document = {
+            "matrix": matrix,
+            "responses": [to_json(row) for row in rows],
+            "answers": [to_json(column) for column in columns],
+            "guarantee": chosen.guarantee().to_json(),
+            "certificate": _certificate(chosen),
+            "mechanism": chosen.name,
+            "parameters": chosen.parameters(),
+        }
+        say.document(document)
+    else:
+        _tell_matrix(chosen, matrix, rows, columns)
+    return exits.DONE
+
+
+def _points(chosen: ScalarMechanism, name: str, text: str | None) -> list[Fraction]:
+    """Return the numbers given by the user, or else the mechanism's; raises `InvalidParameter` if
+    unordered.
+    """
+    given = chosen.numbers(name, listed(text, name))
+    if any(a >= b for a, b in pairwise(given)):
+        raise InvalidParameter(
+            name, text, "are not in order", hint="each larger than the last, such as 0,1,2"
+        )
+    return given
+
+
+def _certificate(chosen: ScalarMechanism) -> dict[str, Any] | None:
+    found = chosen.certificate
+    if found is None:
+        return None
+    names = ("epsilon", "per_distance", "overall")
+    return {name: float_above(getattr(found, name)) for name in names}
+
+
+def _tell_matrix(
+    chosen: ScalarMechanism, matrix: list[list[float]], rows: list[Fraction], columns: list[Fraction]
+) -> None:
+    say.answer(f"{chosen.name} on {chosen.range}: {chosen.guarantee()}")
+    say.answer("rows are responses, columns true answers")
+    say.answer("")
+    shown = columns[:WIDE]
+    lines = [["", *(show(column, 6) for column in shown)]]
+    for response, chances in zip(rows, matrix, strict=True):
+        lines.append([show(response, 6), *(_chance(chance) for chance in chances[:WIDE])])
+    table(lines)
+    if len(columns) > WIDE:
+        say.answer(f"and {len(columns) - WIDE} more answers: choose with --answers, or take --json")
+    certificate = _certificate(chosen)
+    say.answer("")
+    if certificate is None:
+        say.answer("certificate   none: the law has no end, and its proof takes the place of a table")
+        return
+    say.answer(f"certificate   {certificate['epsilon']:.9g} for one record, as counted over the whole table")
+    say.answer(f"              {certificate['per_distance']:.9g} for each sensitivity between two answers")
+    say.answer(f"              {certificate['overall']:.9g} for any two answers")
+
+
+def _chance(chance: float) -> str:
+    return f"{chance:.3e}" if 0 < chance < 5e-4 else f"{chance:.4f}"
+
+
+EPSILONS = ("0.1", "0.2", "0.5", "1", "2", "5")
+"""Default values of ε."""
+MOST_EPSILONS = 24
+"""Most values of ε in one comparison."""
+
+
+def compare_command(
+    range_: Allowed = None,
+    gap: Gap = None,
+    sensitivity: Sensitivity = None,
+    epsilon: Annotated[
+        list[str] | None, typer.Option(metavar="E", help="Repeatable. Default: 0.1, 0.2, 0.5, 1, 2 and 5.")
+    ] = None,
+    relation: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Required guarantee: database-record, or any-database, which is stronger."
+        ),
+    ] = "database-record",
+    step: Step = None,
+    mechanism: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="See `dpveil mechanism list`; repeatable. Default: all."),
+    ] = None,
+    answers: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,...", help="True answers to average over. Default: the whole range."),
+    ] = None,
+    continuous: Annotated[
+        bool, typer.Option("--continuous", help="Answers are real numbers, not counts.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(metavar="PNG", help="Also plot error over epsilon.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing plot.")] = False,
+    json: AsJson = False,
+) -> int:
+    """Compare the expected absolute error of all mechanisms that fit a query, and recommend one.
+
+    \b
+    Examples:
+      dpveil mechanism compare --range 0:10 --sensitivity 1
+      dpveil mechanism compare --range 0:100 --sensitivity 0.5 --continuous --epsilon 1 --out errors.png
+
+    Errors are computed from the laws, all answers being as likely. Reads no data and spends nothing.
+    """
+    budgets = list(dict.fromkeys(epsilon or EPSILONS))
+    if several := next((text for text in budgets if "," in text), None):
+        raise InvalidParameter(
+            "--epsilon", several, "is not one number", hint="repeat it: --epsilon 0.1 --epsilon 1"
+        )
+    if len(budgets) > MOST_EPSILONS:
+        raise InvalidParameter(
+            "--epsilon", len(budgets), "values are too many", hint=f"at most {MOST_EPSILONS}"
+        )
+    query = typed(sensitivity=sensitivity, step=step)
+    if sensitivity is None:
+        raise InvalidParameter(
+            "sensitivity",
+            None,
+            "is missing",
+            hint="there is no default: the most that one record moves the answer",
+        )
+    query |= {"range": range_of(range_, gap), "relation": relation, "whole": not continuous}
+    query |= {"answers": listed(answers, "answers"), "names": mechanism}
+    found = [candidates(epsilon=number(budget), **query) for budget in budgets]
+    found.sort(key=lambda at: at[0].epsilon)
+    if out is not None:
+        from dpveil.cli.plots import draw_errors
+
+        draw_errors(found, _title(query), out, replace=force)
+    if json:
+        say.document(_document(found, query))
+    else:
+        _tell_compared(found, query)
+    return exits.DONE
+
+
+def _title(query: dict[str, Any]) -> str:
+    return f"range {query['range']}, sensitivity {query['sensitivity']}, {query['relation']}"
+
+
+def _document(found: list[list[Candidate]], query: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "range": str(query["range"]),
+        "sensitivity": query["sensitivity"],
+        "relation": query["relation"],
+        "compared": [
+            {
+                "epsilon": to_json(at[0].epsilon),
+                "recommended": at[0].name if at[0].utility else None,
+                "mechanisms": [_row(one) for one in at],
+            }
+            for at in found
+        ],
+    }
+
+
+def _row(one: Candidate) -> dict[str, Any]:
+    if one.utility is None or one.mechanism is None:
+        return {"name": one.name, "reason": one.reason}
+    errors = {"mean": one.utility.mean, "worst": one.utility.worst, "remapped": one.utility.remapped}
+    return {"name": one.name, "error": errors, "guarantee": one.mechanism.guarantee().to_json()}
+
+
+def _tell_compared(found: list[list[Candidate]], query: dict[str, Any]) -> None:
+    say.answer(f"expected absolute error; {_title(query)}")
+    say.answer("")
+    names = list(dict.fromkeys(one.name for at in reversed(found) for one in at if one.utility))
+    by = [{one.name: one for one in at} for at in found]
+    lines = [["epsilon", *(show(at[0].epsilon) for at in found)]]
+    for name in names:
+        lines.append([name, *(_error(row[name]) for row in by)])
+    table(lines)
+    left_out: dict[str, dict[str, None]] = {}
+    for one in (one for at in found for one in at if not one.utility):
+        left_out.setdefault(one.reason, {})[one.name] = None
+    for reason, without in left_out.items():
+        say.answer(f"left out ({reason}): {', '.join(without)}")
+    say.answer("")
+    for at in found:
+        _recommend(at)
+
+
+def _error(one: Candidate) -> str:
+    return "-" if one.utility is None else f"{one.utility.mean:.4g}"
+
+
+def _recommend(at: list[Candidate]) -> None:
+    """Print the mechanism with the least mean error, the next one, and others that win by another
+    criterion.
+    """
+    able = [(one.name, one.utility) for one in at if one.utility]
+    if not able:
+        say.answer(f"at epsilon {show(at[0].epsilon)}: nothing fits")
+        return
+    (best, error), *others = able
+    ahead = f"at epsilon {show(at[0].epsilon)}: "
+    say.answer(f"{ahead}{best}, off by {error.mean:.4g} on average{_next(error.mean, others)}")
+    name, least = min(((name, one.worst) for name, one in able), key=lambda pair: pair[1])
+    words = f"at worst {error.worst:.4g}{_instead(name, least, error.worst)}"
+    remapped = [(name, one.remapped) for name, one in able if one.remapped is not None]
+    if error.remapped is not None:
+        name, least = min(remapped, key=lambda pair: pair[1])
+        words += f"; after remapping {error.remapped:.4g}{_instead(name, least, error.remapped)}"
+    say.answer(" " * len(ahead) + words)
+
+
+def _next(least: float, others: list[tuple[str, Utility]]) -> str:
+    if not others:
+        return ""
+    name, error = others[0]
+    more = 100 * (error.mean / least - 1) if least else 0.0
+    return f" ({name}: {more:.2g} % more)" if more > 0.005 else f" ({name}: as much)"
+
+
+def _instead(name: str, least: float, own: float) -> str:
+    return f" ({name}: {least:.4g})" if least < 0.9999 * own else ""
+
+
+mechanism_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+mechanism_app.command("list", cls=Command, short_help="List every mechanism for numbers.")(list_command)
+mechanism_app.command(
+    "release",
+    cls=Command,
+    short_help="Release answers that you computed.",
+    context_settings={"ignore_unknown_options": True},  # answers below 0 look like options
+)(release_command)
+mechanism_app.command("query", cls=Command, short_help="Compute and release an answer about a CSV column.")(
+    query_command
+)
+mechanism_app.command("matrix", cls=Command, short_help="Tabulate the probability of every response.")(
+    matrix_command
+)
+mechanism_app.command("compare", cls=Command, short_help="Compare expected errors, and recommend.")(
+    compare_command
+)
+
+
+@mechanism_app.callback()
+def _root() -> None:
+    """Release counts, means and other numbers that stay in the range they are known to have.
+
+    \b
+    Examples:
+      dpveil mechanism release --mechanism truncated-laplace --range 0: --sensitivity 1 --epsilon 0.5 3.2
+      dpveil mechanism query data.csv --column age --query mean --range 0:120 --epsilon 1
+    """
