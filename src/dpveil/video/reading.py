@@ -7,7 +7,6 @@ from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
@@ -17,10 +16,9 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from dpveil.core.parameters import check_count
-from dpveil.errors import ClipError, DPVeilError, InvalidParameter, OutputError
-from dpveil.processes import Channel, Ended, Pool, answer
+from dpveil.errors import ClipError, InvalidParameter, OutputError
+from dpveil.processes import Ended, Pool
 from dpveil.video.decoding import (
-    CHANGED,
     MATROSKA,
     MOST_FRAMES,
     MOV,
@@ -46,7 +44,7 @@ DECODED: Final[set[str]] = set()
 """SHA-256 of the clips of which this process has decoded every frame."""
 SECONDS: Final = 4 * 3600
 """Time to open a clip all of which has to be decoded for that; others, and frames, take much less."""
-POOL: Final = Pool("dpveil.video.reading:serve", memory=1 << 33, seconds=SECONDS)
+POOL: Final = Pool("dpveil.video.reading_process:serve", memory=1 << 33, seconds=SECONDS)
 """The processes, with 8 GiB each; the same one answers as long as one thread asks."""
 MOST_FACTS: Final = 1 << 28
 ENDS: Final = "it ends the process that reads it"
@@ -253,45 +251,6 @@ def _bounds(facts: Facts, start: int, stop: int | None) -> tuple[int, int]:
     if not 0 <= start < last <= facts.frames:
         raise InvalidParameter("frames", f"{start}..{last}", f"are not in 0..{facts.frames}")
     return start, last
-
-
-# In the process
-
-
-def serve(channel: Channel) -> None:
-    """Answer questions about clips."""
-    answer(channel, lambda _: _answered)
-
-
-def _answered(asked: list[Any]) -> tuple[Any, ...]:
-    (name, path, *state, most, searched), what, *given = asked
-    try:
-        reader = _kept(name, path, tuple(state), most, searched)
-        if what == "frame":
-            frame = reader.frame(*given)
-            return ({"told": None},) if frame is None else ({"told": frame.time}, frame.image)
-        if what == "facts":
-            facts = vars(reader.facts) | {"time_base": str(reader.facts.time_base)}
-            steps = np.array(facts.pop("steps"), np.int64).reshape(-1, 2)
-            return {"told": facts}, steps
-        from dpveil.video.writing import check_sound, join
-
-        if what == "sound":
-            check_sound(reader, *given)
-        else:
-            segments, out, container = given
-            join(segments, out, reader.facts, container=container, audio_from=reader)
-        return ({"told": None},)
-    except DPVeilError as error:
-        return ({"refused": [type(error).__name__, error.message, str(error.hint)]},)
-
-
-@lru_cache(maxsize=2)
-def _kept(name: str, path: str, state: tuple[int, ...], most: int, searched: bool) -> Reader:
-    source = Source(path, name)
-    if source.state != state:
-        raise source.refused(CHANGED, "wait until it is complete, and try again")
-    return Reader(source, most, searched=searched)
 
 
 class Reader:
