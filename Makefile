@@ -68,10 +68,13 @@ demo: $(DEMO) ## release a photograph at several budgets into demo/releases/, wi
 # One process for each core, so one thread in each; PYTEST_ARGS="-n 0" gives one process, for a debugger. The C
 # library keeps the memory of freed arrays, for most of the system's time goes into fetching it anew.
 KEEP_MEMORY := MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_THRESHOLD_=4294967296
-test: $(DEV) ## run the tests, the doctests and the code of the documentation
+test: $(DEV) ## run the tests and the doctests
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(KEEP_MEMORY) RAY_worker_niceness=0 \
 	  $(BIN)/python -m pytest -n logical --maxprocesses 4 \
 	  --dist worksteal -m "not slow" --durations=25 --durations-min=3 $(PYTEST_ARGS)
+
+# Checks of the sources and of the documentation are not tests of the product: `make lint` and `make docs` run them.
+CHECK := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -p no:cacheprovider -o addopts=
 
 coverage: $(DEV) ## the same, with how many lines and branches of the code the tests reach, in htmlcov/
 	@$(MAKE) --no-print-directory test PYTEST_ARGS="--cov --cov-report=html --cov-report=term:skip-covered $(PYTEST_ARGS)"
@@ -133,6 +136,7 @@ lint: $(DEV) ## style, format, and the direction of imports
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports --no-cache --no-logo
+	@$(CHECK) tests/check_sources.py tests/check_architecture.py
 
 format: $(DEV) ## rewrite the code in the project's format
 	@$(BIN)/ruff check --fix .
@@ -141,8 +145,9 @@ format: $(DEV) ## rewrite the code in the project's format
 types: $(DEV) ## check the types of src/
 	@$(BIN)/mypy
 
-docs: $(DEV) ## build the documentation into site/
+docs: $(DEV) ## build the documentation into site/, and run its code
 	@$(BIN)/mkdocs build --strict --quiet
+	@$(CHECK) tests/check_docs.py
 	@echo "open site/index.html"
 
 serve: $(DEV) ## show the documentation on http://127.0.0.1:8000 and rebuild it on changes
@@ -154,9 +159,9 @@ serve: $(DEV) ## show the documentation on http://127.0.0.1:8000 and rebuild it 
 	@PIP_CONSTRAINT= PIP_BUILD_CONSTRAINT= $@ -m pip install --quiet diffprivlib 'scikit-learn<1.8' \
 	  || { rm -rf .venv-diffprivlib; echo "diffprivlib cannot be installed: it is left out" >&2; }
 
-# costs takes half an hour, and text_recall the extra `text`.
+# text_recall takes the extra `text`.
 bench: $(VENV)/installed-bench .venv-diffprivlib/bin/python ## time dpveil against its peers
-	@for file in $$(grep -l __main__ benchmarks/*.py | grep -v -e costs -e text_recall); do $(BIN)/python "$$file" || exit 1; done
+	@for file in $$(grep -l __main__ benchmarks/*.py | grep -v -e text_recall); do $(BIN)/python "$$file" || exit 1; done
 
 reproduction: $(DEV) ## run the papers' experiments anew on your copy of their data: DATA=DIR [NAMES="..."] [COUNT=N]
 	@$(BIN)/python -m dpveil_research $(NAMES) --data "$(DATA)" --out reproduction $(if $(COUNT),--count $(COUNT))

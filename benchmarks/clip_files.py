@@ -18,9 +18,8 @@ import av
 import cv2
 import numpy as np
 
-from dpveil.video.joining import join
 from dpveil.video.reading import open_clip
-from dpveil.video.writing import Writer
+from dpveil.video.writing import Writer, join
 
 
 def made(path: Path, width: int, height: int, frames: int) -> Path:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from dpveil.batch import Choices, Task, release_all
 from dpveil.catalogue import build
-from dpveil.core.allocator import keep_freed
+from dpveil.core.numbers import keep_freed
 from dpveil.regions import parse
 from folder_photos import make
 from timing import load, report

@@ -20,10 +20,9 @@ import cv2
 import numpy as np
 
 from dpveil.faces.geometry.align import Similarity
-from dpveil.faces.geometry.head import between
-from dpveil.faces.geometry.head_frame import HeadFrame
+from dpveil.faces.geometry.head_frame import HeadFrame, between, in_head, pixel_grid
 from dpveil.faces.geometry.landmarks import SEEN, of_box
-from dpveil.video.stability import change
+from dpveil.faces.geometry.painted import shrunk
 from timing import load_note, report
 from video_composites import FACE, PEOPLE, Clip, Seen, clips, write
 from video_speed import command, run, tools
@@ -33,6 +32,8 @@ WHOLE = 0.999
 """Share of a face that can be seen, from which its head is compared with the frame before."""
 SAME = 0.5
 LEAST = 5
+SIDE = 128
+"""Side of the head's frame in which pictures are compared, in pixels."""
 """Least number of consecutive frames of a head."""
 
 
@@ -49,6 +50,24 @@ def head(face: Seen) -> Similarity:
     pose = face.pose
     box = SimpleNamespace(x=pose.x - face.width / 2, y=pose.y - pose.height / 2, w=face.width, h=pose.height)
     return between(of_box(box, -math.radians(pose.roll)), SEEN, HeadFrame(1))
+
+
+def change(images: list[np.ndarray], heads: list[Similarity]) -> float:
+    """Return the mean absolute difference, in levels, of a head between consecutive frames.
+
+    Each frame is resampled to the head's frame by `heads`, which map pictures to one with a side of 1, so
+    that what moves as they state does not count.
+    """
+    head = in_head(pixel_grid(SIDE))
+    before: np.ndarray | None = None
+    found: list[float] = []
+    for image, pose in zip(images, heads, strict=True):
+        there = between(pose, HeadFrame(1), HeadFrame(SIDE))
+        crop = shrunk(image, there, SIDE)[head].astype(np.float32)
+        if before is not None:
+            found.append(float(np.abs(crop - before).mean()))
+        before = crop
+    return float(np.mean(found))
 
 
 def runs(truth: list[list[Seen]]) -> Iterator[list[tuple[int, Seen]]]:

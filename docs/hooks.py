@@ -26,7 +26,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import make_architecture
 import make_attributes
-import make_costs
 import make_evaluate
 import make_gallery
 import make_mechanism_pictures
@@ -284,7 +283,6 @@ PARTS = {
     "measures": make_evaluate.measures,
     "drawn_sets": make_evaluate.drawn,
     **make_architecture.PARTS,
-    **make_costs.PARTS,
     **make_scale.PARTS,
     **reproduced.PARTS,
 }

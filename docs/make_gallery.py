@@ -10,7 +10,7 @@ from PIL import Image
 from skimage import data
 
 import dpveil
-from dpveil.assets.defaults import default_path
+from dpveil.assets.store import default_path
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.noise.bits import SeededBits
 

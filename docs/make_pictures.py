@@ -16,7 +16,6 @@ from typing import Any
 
 import make_attributes
 import make_code_pictures
-import make_costs
 import make_denoised
 import make_drawn
 import make_evaluate
@@ -154,7 +153,6 @@ def pictures() -> dict[str, bytes]:
         "mse-exponential.png": sheet([[original(), *levels()]]),
         "bit-planes.png": sheet(planes()),
         "compare.png": comparison(),
-        "costs.png": make_costs.plot(),
         "scale.png": make_scale.plot(),
         "codecs.png": make_code_pictures.round_trip(),
         "latent-mechanisms.png": make_code_pictures.mechanisms(),

@@ -8,15 +8,33 @@ prints the tables. The page *Clusters* shows them, and the plot.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from make_costs import plain, table
 from make_plots import WARM, png
 from matplotlib.figure import Figure
 
 from dpveil.cli.plots import INK, LINE, SOFT
+
+
+def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Return a table of Markdown."""
+    every = [head, ["---"] * len(head), *lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in every)
+
+
+def plain(value: float) -> str:
+    """Return a number of about two digits.
+
+    >>> plain(0.0123), plain(7.25), plain(123.4), plain(54321)
+    ('0.012', '7.2', '123', '54\u202f321')
+    """
+    if value < 10:
+        return f"{value:.2g}"
+    return f"{value:,.0f}".replace(",", "\u202f" if value >= 9999.5 else "")
+
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
 FAMILIES = {"--jobs": (INK, "s"), "Ray": (LINE, "o")}

@@ -7,7 +7,7 @@ from functools import cache
 import cv2
 import numpy as np
 
-from dpveil.assets.defaults import default_path
+from dpveil.assets.store import default_path
 from dpveil.codecs.kind import load
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.noise.bits import SeededBits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpveil.assets.defaults import default_path
+from dpveil.assets.store import default_path
 from dpveil.codecs import load
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.mechanisms.ksame import KSameM

@@ -7,8 +7,8 @@ import string
 from hypothesis import strategies as st
 
 from dpveil.core.certificate import Certificate, Output
-from dpveil.core.distance import Distance
 from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope
+from dpveil.core.numbers import Distance
 from dpveil.core.origin import Origin
 from dpveil.core.region import Box, RegionRecord
 from dpveil.core.signature import ORDER, Signature

@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from dpveil.ledger.ledger import Ledger
     from dpveil.noise.bits import BitSource, SecureBits, SeededBits
     from dpveil.release.keys import PublicKey, SigningKey
-    from dpveil.release.pipeline import obfuscate
-    from dpveil.release.plan import Plan, plan
+    from dpveil.release.plan import Plan, obfuscate, plan
     from dpveil.release.saving import Release
-    from dpveil.release.verified import Verification
+    from dpveil.release.verification import Verification
     from dpveil.verifying import verify, verify_each
 
     __version__: str
@@ -79,9 +78,9 @@ _load, _ = lazy(
     SecureBits="noise.bits",
     SeededBits="noise.bits",
     SigningKey="release.keys",
-    Verification="release.verified",
+    Verification="release.verification",
     methods="catalogue",
-    obfuscate="release.pipeline",
+    obfuscate="release.plan",
     plan="release.plan",
     read="io",
     verify="verifying",

@@ -12,12 +12,10 @@ from dpveil.io.folders import MANY, is_folder
 from dpveil.io.names import check_path
 from dpveil.release.keys import PublicKey
 from dpveil.release.saving import certificate_path, image_path, is_clip
-from dpveil.release.trust import judged
-from dpveil.release.verification import Trusted, asked, too_weak
+from dpveil.release.verification import Trusted, Verification, asked, judged, too_weak
 from dpveil.release.verification import verify as verify_photo
-from dpveil.release.verified import Verification
 from dpveil.synthesis.certificate import SetCertificate
-from dpveil.synthesis.names import NAME
+from dpveil.synthesis.plan import NAME
 from dpveil.synthesis.saving import is_set, read_set
 
 UNCHECKED = "it holds many releases, and none of them was checked: dpveil.verify_each checks each"

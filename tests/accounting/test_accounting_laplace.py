@@ -13,7 +13,7 @@ from scipy.stats import binom
 from dpveil.accounting import laplace_epsilon, laplace_scale
 from dpveil.accounting.laplace import _one_delta, _places, merged, pure_epsilon
 from dpveil.core.numbers import float_above
-from dpveil.mechanisms.pixel.cells import fullest_cells
+from dpveil.mechanisms.pixel.base import fullest_cells
 
 
 @lru_cache(maxsize=8)

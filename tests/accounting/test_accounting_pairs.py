@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpveil.accounting.pairs import DrawsAccount, MirrorPair, extremes, randomised_response
-from dpveil.accounting.renyi import rate
+from dpveil.accounting.pairs import DrawsAccount, MirrorPair, extremes, randomised_response, rate
 from dpveil.errors import NoiseError
-from dpveil.mechanisms.pixel.mse.law import law
+from dpveil.mechanisms.pixel.mse_exponential import law
 from dpveil.noise.matrix import TOTAL, IntegerMatrix, quantise
 
 RATES = ("1e-3", "0.1", "1", "3", "10", "30")

@@ -8,7 +8,7 @@ import pytest
 
 from dpveil.core.region import Box
 from dpveil.mechanisms.pixel import BitPlanes, DCTGaussian, DPPix, DPPixGaussian
-from dpveil.mechanisms.pixel.cells import cell_sums
+from dpveil.mechanisms.pixel.base import cell_sums
 from dpveil.release.quote import Quote
 from dpveil_audit.pixel.methods import bit_planes, dct_gaussian
 from records import record

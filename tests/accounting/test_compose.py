@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpveil.accounting import compose, to_approximate
-from dpveil.core.distance import Distance
 from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope
+from dpveil.core.numbers import Distance
 from dpveil.errors import InvalidParameter, UnsupportedRelation
 from dpveil.numbers import histogram, mean
 from strategies import RELATIONS, guarantees

@@ -10,8 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpveil.accounting.meaning import STRENGTHS
-from dpveil.accounting.metric_meaning import SHARES, meaning
+from dpveil.accounting.meaning import SHARES, STRENGTHS, meaning
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import InvalidParameter
 

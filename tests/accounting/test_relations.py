@@ -14,7 +14,7 @@ from dpveil.errors import UnsupportedRelation
 from dpveil.faces.latent import Latent
 from dpveil.mechanisms.latent import BoxLaplace
 from dpveil.mechanisms.pixel import DPPix
-from dpveil.mechanisms.pixel.dp_svd.spectrum import leading_triples
+from dpveil.mechanisms.pixel.dp_svd import leading_triples
 
 ALL = [Relation(name) for name in RELATIONS if name != "m-pixels"] + [Relation("m-pixels", m) for m in (1, 2)]
 PHOTOS = [

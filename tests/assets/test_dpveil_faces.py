@@ -8,18 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpveil.assets import card_path, defaults
-from dpveil.assets.defaults import default_path
-from dpveil.assets.reference import Reference
-from dpveil.codecs import CODEC, load
+from dpveil.assets import card_path, store
+from dpveil.assets.store import default_path
 from dpveil.errors import UsageError
-from dpveil.faces import Latent
 from dpveil.faces.attribute_model import TONE, VALUES, AttributeModel
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.faces.geometry import Frame, Predictor
 from dpveil.faces.readings import KEPT, Readings
-from dpveil.noise.bits import SeededBits
-from dpveil_train.labelled import HandLabels
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "packages" / "dpveil-faces"
@@ -78,40 +73,10 @@ def test_defaults_are_found_where_it_is_installed(monkeypatch):
         assert default_path(name).name == f"{name}.safetensors"
     with pytest.raises(UsageError, match="the default nonsense of faces is not installed"):
         default_path("nonsense")
-    monkeypatch.setattr(defaults, "PACKAGE", "no_such_package_at_all")
+    monkeypatch.setattr(store, "PACKAGE", "no_such_package_at_all")
     with pytest.raises(UsageError) as refusal:
         default_path("pca")
     assert "pip install packages/dpveil-faces" in refusal.value.hint
-
-
-def test_the_codec_is_the_one_that_is_documented():
-    codec = load(FILES / "pca.safetensors")
-    assert (codec.name, codec.length, codec.canvas) == ("pca", 100, (128, 128, 3))
-    assert codec.card.metrics["psnr"] > 23
-
-
-def test_the_codec_of_networks_is_the_one_that_is_documented(monkeypatch):
-    monkeypatch.syspath_prepend(str(FILES.parent))
-    path = FILES / "gan.safetensors"
-    codec = load(path)
-    assert (codec.name, codec.length, codec.canvas) == ("gan", 128, (64, 64, 3))
-    assert codec.card.metrics["SSIM"] > 0.6
-    named = Reference.of("gan", CODEC)
-    assert named.digest == codec.digest
-    assert Reference.written(str(named), CODEC).held.digest == codec.digest
-    assert (np.diff(codec.statistics.deviations) <= 1e-6).all()
-
-
-def test_codes_of_nobody_are_faces(gallery):
-    """Likely codes at a budget that says nothing: nearly all have sure landmarks, and they differ."""
-    codec = load(FILES / "gan.safetensors")
-    faces = Latent(epsilon="0.001", codec=codec).release(
-        np.full((40, 64, 64, 3), 128, np.uint8), bits=SeededBits(1)
-    )
-    assert len({face.tobytes() for face in faces}) == 40
-    large = np.stack([np.kron(face, np.ones((2, 2, 1), np.uint8)) for face in faces])
-    scores = np.array([Predictor().of_crop(face, Frame(128)).score for face in large])
-    assert (scores > -0.4).mean() > 0.85
 
 
 def test_the_gallery_is_large_and_balanced(gallery):
@@ -135,17 +100,6 @@ def test_its_faces_have_beards_or_none_and_no_glasses(gallery):
     assert not read["glasses"].any()
     assert (read["beard"] == gallery.labels["beard"]).mean() > 0.99
     assert not (gallery.labels["beard"] & gallery.labels["gender"]).any()
-
-
-def test_labels_by_hand_hold_no_pictures_and_have_a_note(gallery):
-    path = PACKAGE / "labels" / "glasses-and-beard.csv"
-    labels = HandLabels.read(path)
-    assert gallery.card.settings["labels"] == labels.digest
-    assert len(labels.rows) > 2000
-    assert path.stat().st_size < 100_000
-    note = (path.parent / "README.md").read_text(encoding="utf-8")
-    assert f"{len(labels.rows):,}".replace(",", " ") in note
-    assert "No person has checked them" in note
 
 
 def test_nobody_is_used_often_or_is_the_face(gallery):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from skimage import data
 
-from dpveil.assets.frontal import NAME, SHA256, frontal_detector
+from dpveil.assets.engines import NAME, SHA256, frontal_detector
 
 dlib = pytest.importorskip("dlib")
 

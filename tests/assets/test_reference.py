@@ -12,8 +12,8 @@ from dpveil.codecs import CODEC, TABLE, Codec, Statistics
 from dpveil.errors import InvalidParameter, ModelError, UnknownName
 from dpveil.faces import Latent
 from dpveil.faces.attribute_model import ATTRIBUTES
+from dpveil.faces.base import INPAINTING
 from dpveil.faces.face_gallery import GALLERY
-from dpveil.faces.inpainting import INPAINTING
 from dpveil.noise.bits import SeededBits
 
 HASH = "0123456789abcdef" * 4
@@ -78,16 +78,6 @@ def test_an_unknown_codec_is_named() -> None:
 
 
 @each
-def test_what_is_not_at_hand_says_how_to_name_it(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpveil.assets.defaults.PACKAGE", "no_such_package")
-    with pytest.raises(
-        ModelError, match=rf"the {kind.noun} with the hash {HASH[:12]}… is not available"
-    ) as lost:
-        _ = Reference.written(WRITTEN[kind], kind).held
-    assert f"--{kind.option}" in lost.value.hint
-
-
-@each
 @pytest.mark.parametrize("name", ["none", "folder", "a\0b", 300 * "x"])
 def test_paths_without_a_file_are_one_clear_line(kind: Kind, name: str, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
@@ -105,18 +95,6 @@ def test_a_word_that_is_no_file_is_wrong_usage(kind: Kind, tmp_path: Path) -> No
     for name in ("typo.safetensors", str(tmp_path / "typo"), tmp_path / "typo"):
         with pytest.raises(ModelError, match=f"there is no {kind.noun}"):
             Reference.of(name, kind)
-
-
-def test_a_word_that_needs_no_file() -> None:
-    telea = Reference.of("telea", INPAINTING)
-    assert str(telea) == "telea"
-    assert type(telea.held).__name__ == "Telea"
-    assert (
-        telea == Reference.written("telea", INPAINTING) != Reference.written(WRITTEN[INPAINTING], INPAINTING)
-    )
-    for kind in (CODEC, GALLERY, ATTRIBUTES):
-        with pytest.raises(InvalidParameter):
-            Reference.written("telea", kind)
 
 
 def test_a_file_is_read_once_and_again_when_it_changed(codecs, tmp_path: Path) -> None:

@@ -12,11 +12,10 @@ from PIL import Image
 
 from dpveil.attacks import faces
 from dpveil.attacks.attributes import inference
-from dpveil.attacks.base import Background
+from dpveil.attacks.base import Background, Memo
 from dpveil.attacks.faces import Embedding, EmbeddingParrot
 from dpveil.attacks.labels import attack, missing
 from dpveil.attacks.measures import identification
-from dpveil.attacks.memo import Memo
 from dpveil.attacks.pixels import PixelDiscriminant
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, ModelError, UsageError

@@ -7,8 +7,7 @@ import pytest
 from crowd import view
 
 from dpveil.attacks import Background, attack, named, text
-from dpveil.attacks.base import installed
-from dpveil.attacks.memo import Memo
+from dpveil.attacks.base import Memo, installed
 from dpveil.attacks.text import similarity
 from dpveil.bench.drawn import DrawnPlate, DrawnScene
 

@@ -11,8 +11,7 @@ from test_attacks import made, rate
 
 from dpveil.attacks.averaged import Averaged, Composed
 from dpveil.attacks.base import Attack, Background, Scores
-from dpveil.attacks.joined import Joint, weighed
-from dpveil.attacks.labels import attack, usable
+from dpveil.attacks.labels import Joint, attack, usable, weighed
 from dpveil.attacks.measures import identification
 from dpveil.attacks.outcomes import standard
 from dpveil.attacks.pixels import PixelDiscriminant

@@ -81,6 +81,7 @@ def released(source: str, *moments: float, of: int = 0) -> tuple[int, int, bool]
     return code, len(steps), any(steps)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # pressed in one
 @pytest.mark.parametrize("shape", SHAPES)
 def test_each_photo_has_one_outcome_whenever_one_presses(
     here: Path, capsys: pytest.CaptureFixture[str], shape: str

@@ -14,7 +14,7 @@ import numpy as np
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import NoRegion
-from dpveil.postprocessing.base import Step
+from dpveil.postprocessing.filters import Step
 from dpveil.regions import Finder, parse
 from dpveil.regions.face_search import Detections
 from dpveil.regions.faces import detections_of, remember

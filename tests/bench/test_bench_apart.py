@@ -10,8 +10,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpveil.bench import apart
-from dpveil.bench.apart import bound_of_photos
+from dpveil.bench import bounds
+from dpveil.bench.bounds import bound_of_photos
 
 EPSILONS = (0.05, 0.5, 1.0, 2.0, 5.0, 30.0)
 Bound = Callable[[Fraction, np.ndarray, Sequence[str]], float | None]
@@ -109,9 +109,9 @@ def test_no_attacker_exceeds_it_whatever_a_solver_finds(
         out[0] = weights
         return out
 
-    monkeypatch.setattr(apart, "_solved", found)
+    monkeypatch.setattr(bounds, "_solved", found)
     assert exceeded(bound_of_photos) == []
-    monkeypatch.setattr(apart, "SOLVED", 0)
+    monkeypatch.setattr(bounds, "SOLVED", 0)
     assert exceeded(bound_of_photos) == []
 
 
@@ -145,7 +145,7 @@ def test_it_grows_with_epsilon_and_with_distances() -> None:
 
 
 def test_too_many_photos_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart, "MOST", 3)
+    monkeypatch.setattr(bounds, "MOST", 3)
     assert bound_of_photos(Fraction(1), np.ones((4, 4)), list("abcd")) is None
     assert bound_of_photos(Fraction(1), np.ones((0, 0)), []) is None
 
@@ -175,7 +175,7 @@ def mean_posterior(epsilon: Fraction, distances: np.ndarray, people: Sequence[st
 
 def opposite_sign(epsilon: Fraction, distances: np.ndarray, people: Sequence[str]) -> float | None:
     with pytest.MonkeyPatch.context() as patch, np.errstate(over="ignore"):
-        patch.setattr(apart, "_kernel", lambda e, far: np.exp(np.minimum(float(e) * far, 600)))
+        patch.setattr(bounds, "_kernel", lambda e, far: np.exp(np.minimum(float(e) * far, 600)))
         return bound_of_photos(epsilon, distances, people)
 
 

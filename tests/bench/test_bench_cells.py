@@ -122,12 +122,6 @@ def test_what_is_no_cell_is_refused_in_one_line(cell: Cell, change: dict[str, ob
     assert "\n" not in str(told.value)
 
 
-@pytest.mark.parametrize("data_", [b"", b"[", b"\xff", b"[" * 100_000, b"null", b"{}"])
-def test_what_is_no_json_is_refused_too(data_: bytes) -> None:
-    with pytest.raises(DataError, match="is not a cell"):
-        parse(data_, "bad.json")
-
-
 def test_a_cell_of_more_people_than_are_resampled_is_refused(cell: Cell) -> None:
     """Intervals would take 16 KB for each of them."""
     count = 20_001

@@ -14,8 +14,8 @@ from PIL import Image
 
 from dpveil.bench.data import Dataset, check_readable, load
 from dpveil.bench.drawn import DRAWN, DrawnEye, DrawnItem, DrawnPlate, drawn
-from dpveil.bench.drawn.eyes import IRIS, texture
-from dpveil.bench.layouts import LAYOUTS, items_of
+from dpveil.bench.drawn.base import IRIS, texture
+from dpveil.bench.layouts import items_of
 from dpveil.bench.measuring import released
 from dpveil.bench.settings import Setting
 from dpveil.errors import PhotoError, UsageError
@@ -210,11 +210,6 @@ def test_too_many_photos_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
         items_of(tmp_path)
 
 
-def test_every_layout_says_what_its_identities_are() -> None:
-    assert [one.name for one in LAYOUTS][-1] == "folders", "what fits everything comes last"
-    assert all(one.identity for one in LAYOUTS)
-
-
 @pytest.mark.parametrize("kind", DRAWN)
 def test_photos_are_drawn_anew_and_the_same_in_every_run(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -264,27 +259,3 @@ def test_eyes_and_plates_know_the_truth() -> None:
     assert len(texts) == 50
     assert DrawnPlate.of(7, 0).text == DrawnPlate.of(7, 3).text
     assert all(re.fullmatch(r"[A-Z]{2} \d{2} [A-Z]{3}", text) for text in texts)
-
-
-def test_a_folder_with_the_name_of_a_drawn_set_is_that_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    own = folder_named_drawn(tmp_path)
-    assert people(load(Path("drawn"))) == own
-
-
-def folder_named_drawn(root: Path) -> dict[str, int]:
-    for who in ("a", "b"):
-        for shot in (1, 2):
-            write(root / "drawn" / who / f"{shot}.png", 50 * shot)
-    return {"a": 2, "b": 2}
-
-
-@pytest.mark.parametrize("name", ["=1+1", "a\tb", "x" * 201, "-x", "@x"])
-def test_folders_whose_names_cannot_stand_in_tables_are_refused(name: str, tmp_path: Path) -> None:
-    for who in ("a", "b"):
-        for shot in (1, 2):
-            write(tmp_path / name / who / f"{shot}.png", 50 * shot)
-    with pytest.raises(UsageError, match="cannot stand in tables"):
-        load(tmp_path / name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -12,22 +11,20 @@ import pytest
 from PIL import Image
 
 from dpveil.assets import Card
-from dpveil.assets.defaults import installed
 from dpveil.assets.reference import Reference
 from dpveil.attacks import View, attack
-from dpveil.bench.check import again, left_out, repeated
-from dpveil.bench.data import Dataset, load
+from dpveil.bench.check import repeated
+from dpveil.bench.data import Dataset, load, split
 from dpveil.bench.galleries import GallerySetting
 from dpveil.bench.measuring import cells, released
 from dpveil.bench.portraits import Portraits
-from dpveil.bench.split import split
 from dpveil.bench.table import rows
 from dpveil.codecs import CODEC
-from dpveil.errors import DataError, InvalidParameter, UsageError
+from dpveil.errors import UsageError
 from dpveil.faces.portrait import spread
 from dpveil.mechanisms.ksame import KSameM, KSamePixel, KSameSelect
 from dpveil_train import train_pca
-from people_made import SIDE, folder, picture
+from people_made import folder, picture
 
 K = 3
 ONE, FOUR = (GallerySetting(KSamePixel(k=K), releases) for releases in (1, 4))
@@ -153,31 +150,6 @@ def test_groups_are_of_one_gender_and_a_gender_of_too_few_is_not_released(
     assert "the class of every face" in str(SELECT.method.guarantee(faces=9).scope)
 
 
-def test_means_of_codes_are_shown_in_the_size_of_the_photos(data: Dataset, model: GallerySetting) -> None:
-    found = [one[0] for one in model.all_shown(split(data).probes, 0) if one is not None]
-    assert {view.image.shape for view in found} == {(SIDE, SIDE, 1)}
-    assert min(Counter(view.image.tobytes() for view in found).values()) >= K
-    assert pickle.loads(pickle.dumps(model)) == model, "runs have several processes"  # noqa: S301  our own bytes
-    assert model.parameters["codec"] == str(model.method.space.codec)  # type: ignore[attr-defined]
-    (cell,) = cells(data, model, [attack("pixels")], 0, ["mse"])
-    assert again([cell], [split(data).probes[0].path.parent.parent]) == (  # type: ignore[attr-defined]
-        0,
-        ["no cell is of these data, this code and these trained files, so none was computed again"],
-    )
-    assert left_out([cell]) == ["cells of k-same-m with another codec than the usual were not computed again"]
-    with pytest.raises(DataError, match="no method or attack"):
-        repeated(cell, data)
-
-
-@pytest.mark.skipif(installed("pca") is None, reason="needs dpveil-faces")
-def test_the_usual_codec_and_genders_come_out_the_same(data: Dataset) -> None:
-    for name in ("k-same-m", "k-same-select"):
-        (cell,) = cells(data, GallerySetting.of(name, K), [attack("pixels")], 0, ["mse"])
-        assert repeated(cell, data) == cell
-        with pytest.raises(InvalidParameter):
-            GallerySetting.stated(name, {**cell.of["parameters"], "codec": "/dev/zero"})
-
-
 def test_it_promises_nothing_has_no_bound_and_comes_out_the_same(data: Dataset) -> None:
     for setting in (ONE, FOUR):
         (cell,) = cells(data, setting, [attack("pixels")], 0, ["mse"])
@@ -195,15 +167,6 @@ def test_a_photo_without_a_gallery_is_not_released(data: Dataset, tmp_path: Path
             (root / f"person {person}" / f"{photo}.png").unlink()
     made = released(load(root), ONE, 0)
     assert [one is not None for one in made.shown] == [True, False, False, True, False, False, True, True]
-
-
-@pytest.mark.parametrize(
-    "given", [{}, {"k": "3"}, {"k": 1}, {"k": 3, "releases": 10**6}, {"k": 3, "space": "x"}]
-)
-def test_settings_from_anybody_are_refused(given: dict[str, object]) -> None:
-    assert GallerySetting.stated("k-same-pixel", {"k": 3, "releases": 4}) == FOUR
-    with pytest.raises(InvalidParameter):
-        GallerySetting.stated("k-same-pixel", given)
 
 
 def test_photos_that_make_no_gallery_are_refused_before_anything_runs(

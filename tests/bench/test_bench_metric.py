@@ -11,16 +11,12 @@ from facespace_made import SIDE, codec
 from dpveil.attacks.matched import Matched
 from dpveil.attacks.pixels import PixelDiscriminant
 from dpveil.bench import measuring
-from dpveil.bench.apart import bound_of_photos
-from dpveil.bench.bounds import ANY, THESE, bound, bound_by_distances
+from dpveil.bench.bounds import ANY, THESE, bound, bound_by_distances, bound_of_photos
 from dpveil.bench.cells import Cell, parse
-from dpveil.bench.data import Dataset, load
+from dpveil.bench.data import Dataset, load, split
 from dpveil.bench.settings import Setting
-from dpveil.bench.split import split
 from dpveil.bench.table import rows
-from dpveil.cli import compare
 from dpveil.core.guarantee import Guarantee
-from dpveil.errors import InvalidParameter
 from dpveil.faces import Latent
 from dpveil.mechanisms.latent import TABLE
 from dpveil.mechanisms.latent.base import STEPS
@@ -162,20 +158,6 @@ def test_where_no_distance_is_known_there_is_no_such_bound(data: Dataset) -> Non
     assert pure.points(np.zeros((1, SIDE, SIDE, 3), np.uint8)) is None
 
 
-@pytest.mark.parametrize(
-    "apart",
-    [np.full((6, 6), -1.0), np.full((6, 6), np.nan), np.zeros((2, 2))],
-    ids=["negative", "nan", "few"],
-)
-def test_distances_of_a_plug_in_that_are_none_give_no_bound(
-    data: Dataset, monkeypatch: pytest.MonkeyPatch, apart: np.ndarray
-) -> None:
-    setting, probes = Setting(latent(), "whole"), split(data).probes[:6]
-    assert len(probes) == 6
-    monkeypatch.setattr(Latent, "apart", lambda self, points: apart)
-    assert bound_by_distances(setting, probes, [latent().guarantee(**SIZE)] * 6) is None
-
-
 def test_every_mechanism_with_a_metric_has_its_distance() -> None:
     """And no other one has."""
     assert {name for name, kind in TABLE.items() if kind.metric is not None} == set(METRICS)
@@ -191,12 +173,3 @@ def test_promises_that_differ_have_no_bound_in_common(data: Dataset, monkeypatch
     assert bound_by_distances(setting, probes, same) is not None
     for other in (None, latent(epsilon=11).guarantee(**SIZE), latent("directional").guarantee(**SIZE)):
         assert bound_by_distances(setting, probes, [*same[1:], other]) is None
-
-
-def test_the_command_takes_a_metric_and_refuses_one_that_no_method_has() -> None:
-    own = {"epsilon": "3", "metric": "chord", "codec": f"pca 100 sha256:{64 * '0'}", "block": 8}
-    promised = compare.one("latent", own).guarantee(**SIZE)
-    assert (promised.kind, promised.epsilon, promised.diameter) == ("metric", 3, 2)
-    choice = compare.Choice(("dp-pix",), ("1",), (16,), None, 8, metric="chord")
-    with pytest.raises(InvalidParameter, match="is taken by no method"):
-        compare.lines_of(choice, every=False)

@@ -11,8 +11,8 @@ from scipy.stats import binom
 
 from dpveil.bench.bounds import up
 from dpveil.bench.cells import PARTS, WHOLE
-from dpveil.bench.league import FEW, cautions, leagues, settings_in_words
-from dpveil.bench.table import COLUMNS, FALSE_ALARMS, STRONGEST, Row, exceeds, to_csv
+from dpveil.bench.league import FEW, cautions, leagues
+from dpveil.bench.table import COLUMNS, FALSE_ALARMS, STRONGEST, Row, exceeds
 
 
 def row(
@@ -154,11 +154,6 @@ def test_a_run_whose_rows_cannot_be_told_apart_says_so_in_one_line(
     assert all(said in line and line.startswith("made: ") for line in lines)
 
 
-def test_settings_are_said_without_what_is_not_set() -> None:
-    given = {"block": 8, "private_clusters": True, "rho": None, "codec": "pca sha256:ab", "x": False}
-    assert settings_in_words({"parameters": json.dumps(given)}) == "block 8, private clusters"
-
-
 @pytest.mark.parametrize(("releases", "bound"), [(4, 0.55), (20, 0.55), (80, 0.025), (80, 0.5), (500, 0.1)])
 @pytest.mark.parametrize("tests", [1, 80])
 def test_a_method_that_keeps_its_promise_is_hardly_ever_reported(
@@ -178,11 +173,3 @@ def test_a_method_that_breaks_its_promise_is_reported_and_rounding_is_not() -> N
     assert not exceeds(0.05 + 1e-16, 0.05, 10**9, 1)
     assert not exceeds(0.4, 0.5, 10**9, 1)
     assert not exceeds(1.0, 1.0, 10**9, 1)
-
-
-@pytest.mark.parametrize("text", ['say "x"', "a,b", "line\nbreak"])
-def test_what_is_written_as_csv_is_one_field(text: str) -> None:
-    import csv
-
-    made = to_csv(["method", "attack"], [{"method": text, "attack": "b"}])
-    assert list(csv.reader(made.splitlines(keepends=True)))[1] == [text, "b"]

@@ -20,20 +20,17 @@ import pytest
 
 from dpveil.attacks import attack
 from dpveil.attacks.base import PIXELS, Background, Fitted, Scores, View
-from dpveil.attacks.matched import Matched
 from dpveil.attacks.pixels import PixelDiscriminant
 from dpveil.attacks.restored import Restored
 from dpveil.attacks.vectors import VectorAttack
 from dpveil.bench.cells import PARTS, WHOLE, Cell, depends_on, key_of, parse
 from dpveil.bench.check import again, repeated
-from dpveil.bench.data import Dataset, load
+from dpveil.bench.data import Dataset, load, split
 from dpveil.bench.items import Item
-from dpveil.bench.league import leagues
 from dpveil.bench.measuring import cells, released
 from dpveil.bench.run import CELLS, Job, compute, run
 from dpveil.bench.settings import Setting, Shown
-from dpveil.bench.split import split
-from dpveil.bench.table import STRONGEST, rows, strongest, to_csv, utility
+from dpveil.bench.table import rows, to_csv, utility
 from dpveil.bench.times import FOLDER
 from dpveil.bench.utility import usable
 from dpveil.cli.compare import Choice, lines_of
@@ -62,8 +59,9 @@ def one(data: Dataset, setting: Setting, attack: VectorAttack | None = None, see
 def test_every_method_and_attack_of_a_full_run_reaches_another_process() -> None:
     """Jobs are sent to processes: what cannot be pickled ends `--full` and every run of its method."""
     choice = Choice(tuple(METHODS.rows), ("1",), (16,), None, 8)
-    rows = lines_of(choice, every=True)[0]
-    made = [method for line in rows for method in line.methods if method is not None]
+    made = [
+        method for line in lines_of(choice, every=True)[0] for method in line.methods if method is not None
+    ]
     assert {method.name for method in made} >= {"attributes", "gallery", "latent"}
     for one in (*made, *map(attack, ATTACKS)):
         again = pickle.loads(pickle.dumps(one))  # noqa: S301  our own bytes
@@ -80,17 +78,6 @@ def test_a_fifth_of_everybodys_photos_is_attacked_and_the_attacker_has_the_other
     assert split(reordered) == parts, "no order of files decides"
 
 
-def test_limits_choose_by_hash_and_say_so(data: Dataset, tmp_path: Path) -> None:
-    root = folder(tmp_path / "made", people=6, photos=5)
-    few = load(root, people=3, photos=2)
-    assert (len(few.people), len(few.items)) == (3, 6)
-    assert few.people != data.people[:3], "not the first by name"
-    assert few.digest != data.digest
-    (root / few.items[0].name).write_bytes((root / few.items[1].name).read_bytes())
-    assert load(root, people=3, photos=2).digest != few.digest
-    assert (few.most_people, few.most_photos) == (3, 2)
-
-
 def test_folders_that_are_no_data_sets_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not a folder"):
         load(tmp_path / "nowhere")
@@ -99,26 +86,6 @@ def test_folders_that_are_no_data_sets_are_refused(tmp_path: Path) -> None:
     (root / "person 1" / "notes.txt").write_text("no photo")
     with pytest.raises(UsageError, match="shows 2 people, of whom nobody has two photos"):
         load(root)
-
-
-def test_what_is_wrong_with_a_folder_is_said_and_what_is_expected(tmp_path: Path) -> None:
-    """A flat folder, an empty one, one of one person, and one in which one person has two photos."""
-    flat, empty, alone, some = (tmp_path / name for name in ("flat", "empty", "alone", "some"))
-    folder(tmp_path / "made", people=1, photos=3).joinpath("person 0").rename(flat)
-    empty.mkdir()
-    folder(alone, people=1, photos=3)
-    folder(some, people=3, photos=2)
-    for person in (0, 2):
-        (some / f"person {person}" / "1.png").unlink()
-    for place, said in (
-        (flat, "holds 3 photos outside of any folder, and nothing says whom they show"),
-        (empty, "holds no photos"),
-        (alone, "shows one person, 'person 0', and attacks tell people apart"),
-        (some, "shows 3 people, of whom one alone has two photos"),
-    ):
-        with pytest.raises(UsageError, match=said) as found:
-            load(place)
-        assert "a folder for each person, as PERSON/1.png and PERSON/2.png" in found.value.hint
 
 
 def test_clean_photos_and_mosaics_are_named_and_grey_ones_are_not(data: Dataset) -> None:
@@ -249,23 +216,6 @@ class Matching(PixelDiscriminant):
                 return inner.score(releases)
 
         return Matched()
-
-
-def test_who_looks_at_all_releases_exceeds_the_bound_of_one_and_accuses_nobody(tmp_path: Path) -> None:
-    made = load(folder(tmp_path / "made", people=20, photos=5))
-    alone, both = cells(made, NOISE, [PixelDiscriminant(), Matched()], 0, [])
-    assert alone.bound is not None
-    assert alone.bound < 0.9
-    assert both.bound is None
-    sure = [replace(alone, right=(0.05,) * 20), replace(both, right=(1.0,) * 20)]
-    first, second, best = rows(sure)
-    assert (second.success, second.values["bound"], second.above) == (1, "", False)
-    assert best.success == pytest.approx(0.05), "about one release, as the bound beside it"
-    assert leagues([first, second, best], [])[0].places[0].by == "pixels"
-    for known in (None, 1.0):
-        open_ended = rows([replace(sure[0], bound=known), sure[1]])
-        assert open_ended[-1].success == 1
-        assert leagues(open_ended, [])[0].places[0].by == "matched(pixels)"
 
 
 def test_who_looks_at_all_releases_learns_how_many_and_nothing_by_their_order(data: Dataset) -> None:
@@ -473,7 +423,7 @@ from dpveil.attacks.restored import Restored
 from dpveil.bench.check import repeated
 from dpveil.bench.data import load
 from dpveil.bench.run import Job, run
-from dpveil.bench.items import Item
+from dpveil.bench.data import Item
 from dpveil.bench.settings import Setting, Shown
 from dpveil.mechanisms.pixel import Mosaic
 data = load(Path({data!r}))
@@ -507,27 +457,6 @@ def test_a_run_that_is_killed_gives_the_same_tables(data: Dataset, tmp_path: Pat
         table = rows(run(jobs, place, processes=1))
         made.append(to_csv(list(table[0].values), [row.values for row in table]))
     assert made[0] == made[1]
-
-
-def test_the_strongest_is_the_best_attack_with_an_interval_for_having_been_chosen(data: Dataset) -> None:
-    """Of 60 attackers who guess, the best looks good; its interval holds what they can."""
-    rng = np.random.default_rng(5)
-    cell, people = one(data, NOTHING), tuple(range(40))
-    drawn = (rng.random((60, 40)) < 0.25).astype(float).tolist()
-    guesses = [replace(cell, people=people, right=tuple(right), near=tuple(right)) for right in drawn]
-    best = max(np.mean(guess.right) for guess in guesses)
-    top, low, high = strongest(guesses)
-    assert top == best >= 0.4
-    assert low <= 0.25 <= high
-    alone = replace(guesses[0], right=(1.0,) * 40)
-    sure = strongest([*guesses, alone])
-    assert (sure[0], sure[2]) == (1, 1)
-    assert 0.8 < sure[1] < 0.025 ** (1 / 40), "less than if it had been the only one"
-    none = replace(guesses[0], right=(0.0,) * 40)
-    assert strongest([none, none])[:2] == (0, 0)
-    table = rows(guesses[:2])
-    assert table[-1].values["attack"] == STRONGEST
-    assert table[-1].success == max(row.success for row in table[:-1])
 
 
 def test_cells_of_one_setting_fit_together_or_are_refused(data: Dataset) -> None:

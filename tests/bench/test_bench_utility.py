@@ -15,7 +15,7 @@ from dpveil.attacks.base import installed
 from dpveil.bench import faces_seen, times
 from dpveil.bench.faces_seen import Seen
 from dpveil.bench.times import Time, spent
-from dpveil.bench.utility import UTILITIES, measured, usable
+from dpveil.bench.utility import measured
 from dpveil.core.region import Box
 from dpveil.errors import DataError
 
@@ -99,15 +99,6 @@ def test_grey_photos_and_releases_in_colour_are_compared() -> None:
     wide = np.broadcast_to(grey, portrait().shape).copy()
     kept, _ = measured(PIXELS, [grey], [wide])
     assert kept == {"mse": (0.0,), "psnr": (100.0,), "ssim": (1.0,), "ms-ssim": (1.0,)}
-
-
-def test_every_measure_says_which_way_is_better_and_is_of_one_kind() -> None:
-    for one in UTILITIES.values():
-        assert (one.alone is None) != (one.together is None)
-        assert one.better in ("more", "less")
-    assert set(PIXELS) <= set(usable("scenes"))
-    assert "pupil" in usable("eyes")
-    assert "pupil" not in usable("faces")
 
 
 def test_what_releases_take_is_kept_and_what_comes_back_is_checked(tmp_path: Path) -> None:

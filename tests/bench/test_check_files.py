@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpveil.attacks import attack, faces
-from dpveil.attacks.memo import Memo
+from dpveil.attacks.base import Memo
 from dpveil.bench.cells import Cell
 from dpveil.bench.check import again, left_out, repeated
 from dpveil.bench.data import load
@@ -62,12 +62,3 @@ def test_another_file_of_the_same_name_is_refused(made: tuple[Path, str, list[Ce
         again(found, [root], [label])
     with pytest.raises(UsageError, match="no cell is by the attack embedding:none"):
         again(found, [root], [f"embedding:{tmp_path / 'none.onnx'}"])
-
-
-def test_a_forged_cell_opens_no_file(
-    made: tuple[Path, str, list[Cell]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root, _, (own, other) = made
-    monkeypatch.setattr(faces, "_loaded", lambda path: pytest.fail(f"{path} was opened"))
-    assert again([own, other], [root]) == (1, [])
-    assert again([own, other], [root], ["pixels"]) == (1, [])

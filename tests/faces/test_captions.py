@@ -82,16 +82,6 @@ def test_a_face_that_is_covered_wholly_is_placed_by_its_box() -> None:
     assert plan.release(bits=SeededBits(1)).certificate.regions[0].origin.kind == "face"
 
 
-def test_the_real_detector_finds_as_many() -> None:
-    photo, line = captioned(0.45)
-    plan = dpveil.plan(photo, "attributes", regions=[Faces(), Given(box=line)], **DRAWN)
-    kinds = [region.origin.kind for region in plan.regions]
-    assert kinds.count("face") == len(Faces()(photo))
-    where = replaced(plan.regions, photo.image.shape[:2])
-    for face in Faces(margin=0)(photo):
-        assert where[face.box.slices].mean() > 0.9
-
-
 def test_pixels_of_text_change_nothing_while_the_same_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither image nor certificate: numbers, places, crops and what completes the photo."""
     rows = np.array([[box.x, box.y, box.w, box.h, 0.9] for box in (LEFT, RIGHT)])

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from made_nobody import CARD
 
-import dpveil.assets.defaults
+import dpveil.assets.store
 from dpveil.assets import save
 from dpveil.assets.reference import terms_of
 from dpveil.errors import InvalidParameter, ModelError, UsageError
-from dpveil.faces import TABLE
 from dpveil.faces.face_gallery import FaceGallery, webp
 from dpveil.faces.gallery import Gallery
 from dpveil.mechanisms.choice.rank_choice import LAWS, RankChoice
@@ -52,10 +51,6 @@ def order(level):
     """The faces from the nearest to the farthest, by hand."""
     away = [abs(level - float(face.mean())) for face in FACES.faces]
     return sorted(range(len(away)), key=lambda number: (away[number], number))
-
-
-def test_it_is_in_the_table():
-    assert TABLE["gallery"] is Gallery
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -101,13 +96,6 @@ def test_crops_of_one_order_are_one_to_it():
     assert own.frame.size == 128
 
 
-def test_near_sets_how_many_are_likely():
-    own = Gallery(epsilon=20, near=3, gallery=FACES)
-    numbers = shown(own, np.repeat(grey(128)[None], 600, axis=0), 5)
-    assert set(numbers.tolist()) == set(order(128)[:3])  # fails with probability 600·9·e^-20 or less
-    assert np.bincount(numbers)[order(128)[:3]].min() > 120
-
-
 def test_certificates_name_the_gallery_by_its_hash(tmp_path, monkeypatch):
     save(FACES, tmp_path / "mine.safetensors")
     own = Gallery(epsilon=1, gallery=tmp_path / "mine.safetensors")
@@ -119,7 +107,7 @@ def test_certificates_name_the_gallery_by_its_hash(tmp_path, monkeypatch):
     again = Gallery(**{name: value for name, value in told.items() if value is not None})
     assert again == own
     assert again.guarantee(**SIZE) == own.guarantee(**SIZE)
-    monkeypatch.setattr(dpveil.assets.defaults, "PACKAGE", "no_such_package")
+    monkeypatch.setattr(dpveil.assets.store, "PACKAGE", "no_such_package")
     with pytest.raises(ModelError, match="not available"):
         again.prepare(**SIZE)
     with pytest.raises(UsageError, match="the default gallery of faces is not installed") as refusal:

@@ -13,7 +13,7 @@ from dpveil.assets import Reference
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, ModelError
 from dpveil.faces import TABLE, FaceMethod
-from dpveil.faces.inpainting import INPAINTING
+from dpveil.faces.base import INPAINTING
 from dpveil.noise.bits import SeededBits
 
 ELSEWHERE = "completion sha256:" + 64 * "0"
@@ -75,7 +75,7 @@ def test_the_default_is_the_network_of_the_side_package_and_telea_without_it(
     assert method.parameters()["inpainting"] == str(Reference.of("default", INPAINTING))
     assert str(method.parameters()["inpainting"]).startswith("completion sha256:")
     assert Flat(inpainting=method.parameters()["inpainting"]).inpainting.held is method.inpainting.held
-    monkeypatch.setattr("dpveil.assets.defaults.find_spec", lambda _: None)
+    monkeypatch.setattr("dpveil.assets.store.find_spec", lambda _: None)
     assert Flat().parameters()["inpainting"] == "telea"
     assert Flat() == Flat(inpainting="telea")
     with pytest.raises(InvalidParameter, match=r"inpainting = 'Telea' is neither .*: did you mean telea"):

@@ -14,7 +14,7 @@ from dpveil.codecs import GAN
 from dpveil.errors import InvalidParameter, UnknownName, UsageError
 from dpveil.faces import Latent
 from dpveil.faces.attribute_model import VALUES
-from dpveil.faces.told import Told
+from dpveil.faces.latent import Told
 from dpveil.mechanisms.latent import LatentMechanism
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.faces.gallery import reference

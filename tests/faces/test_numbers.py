@@ -11,9 +11,8 @@ from PIL import Image
 
 import dpveil
 from dpveil.cli import run
-from dpveil.core.origin import FACE, Origin
 from dpveil.core.photo import Photo
-from dpveil.core.region import Box, Region
+from dpveil.core.region import Box
 from dpveil.errors import RegionError
 from dpveil.faces import Attributes
 from dpveil.faces import heads as heads_file
@@ -60,21 +59,6 @@ class TwoFaces(Detector):
         return np.array(rows, np.float64)
 
 
-class Own(Finder):
-    """A finder that numbers what it finds in an order that hidden pixels decide."""
-
-    kind = FACE
-
-    @property
-    def description(self) -> str:
-        return "own"
-
-    def __call__(self, photo: Photo) -> list[Region]:
-        kind = int(photo.image[HIDDEN][0])
-        boxes = boxes_of(kind)[:: 1 if kind else -1]
-        return [Region(box, origin=Origin(FACE, number=n, found=True)) for n, box in enumerate(boxes, 1)]
-
-
 @pytest.fixture(autouse=True)
 def two_faces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(faces_file, "choose", lambda name, model: TwoFaces())
@@ -93,11 +77,6 @@ def test_the_order_of_boxes_differs_and_that_of_cells_does_not() -> None:
         assert [face.score for face in Faces(margin=0).detect(photo, METHOD.order)] == [*SCORES]
     cells = [[place(photo, box, landmarks=False).cell for box in boxes_of(kind)] for kind in (0, 1)]
     assert cells[0] == cells[1]
-
-
-@pytest.mark.parametrize("finder", [Faces(), Own()], ids=["faces", "own"])
-def test_faces_of_the_same_cells_give_the_same_release(finder: Finder) -> None:
-    assert released(0, finder) == released(1, finder)
 
 
 def test_numbers_that_follow_the_boxes_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,15 +13,14 @@ from PIL import Image
 
 import dpveil
 from dpveil import Photo
-from dpveil.cli import run
 from dpveil.core.origin import Origin
 from dpveil.core.region import Box, Region, RegionRecord
-from dpveil.errors import InvalidParameter, RegionError
+from dpveil.errors import InvalidParameter
 from dpveil.faces.objects import COVER, Among
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import describe, find
 from dpveil.release.origins import origin_problems
-from dpveil.release.requests import request_problems
+from dpveil.release.verification import request_problems
 
 pytest.importorskip("dlib")
 PLATE = Box(20, 400, 60, 40)
@@ -117,11 +116,6 @@ def test_what_is_no_box_is_refused(text: str) -> None:
         describe(text)
 
 
-def test_an_object_outside_the_photo_is_refused(photo: Photo) -> None:
-    with pytest.raises(RegionError, match="outside the photo"):
-        dpveil.plan(photo, "attributes", regions="object:500,0,20,20", **DRAWN)
-
-
 def test_certificates_whose_objects_are_others_are_inconsistent(photo: Photo) -> None:
     plan = dpveil.plan(photo, "attributes", regions=["faces", f"object:{PLATE}"], **DRAWN)
     _, stated = plan.release().encoded("png")
@@ -142,15 +136,6 @@ def test_certificates_whose_objects_are_others_are_inconsistent(photo: Photo) ->
     gone = replace(stated, regions=stated.regions[:-1], guarantees=stated.guarantees[:-1])
     text = f"the requested region object:{PLATE} is in no protected region"
     assert text in [*request_problems(gone, stated.output)]
-
-
-def test_the_command_line_takes_objects(tmp_path: Path) -> None:
-    Image.fromarray(astronaut()).save(tmp_path / "a.png")
-    out = tmp_path / "b.png"
-    given = ["obfuscate", str(tmp_path / "a.png"), "--out", str(out), "--gallery", "drawn"]
-    assert run([*given, "--regions", "faces", "--regions", f"object:{PLATE}"]) == 0
-    assert (np.asarray(Image.open(out))[PLATE.slices] == COVER.level).all()
-    assert dpveil.verify(out).publishable
 
 
 def _plans(photo: np.ndarray, box: Box, levels: tuple[int | None, ...]) -> list[tuple[Any, ...]]:

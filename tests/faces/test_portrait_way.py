@@ -15,15 +15,12 @@ from dpveil import Photo
 from dpveil.core.region import Box
 from dpveil.errors import RegionError
 from dpveil.faces import Attributes, Gallery, Latent
-from dpveil.faces.base import DURATION
 from dpveil.faces.geometry import Predictor
 from dpveil.faces.geometry.align import Similarity
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
 from dpveil.regions.face_search import Search
 from dpveil.regions.faces import FaceFound
-from dpveil.release.quote import Quote
-from records import record
 
 pytest.importorskip("dlib")
 NO_HASH = "sha256:" + 64 * "0"
@@ -120,17 +117,6 @@ def test_what_fails_takes_the_same_steps(
     assert way(small(), steps) == usual
 
 
-def test_landmarks_that_fall_together_are_scored_before_they_are_refused(
-    steps: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    usual = way(small(), steps)
-    monkeypatch.setattr("dpveil.faces.geometry.landmarks._five", lambda found: np.ones((5, 2)))
-    monkeypatch.setattr(
-        "dpveil.faces.geometry.landmarks.of_points", lambda *_: Similarity(1.0, 0.0, 0.0, 0.0)
-    )
-    assert way(small(), steps) == usual
-
-
 def test_what_is_found_still_decides_what_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of three answers the right one counts: sure landmarks, else the box, else the middle square."""
 
@@ -161,15 +147,3 @@ METHODS = [
     Latent(codec=CODED["codec"], rho=4),
     Latent(**CODED, mechanism="directional", metric="chord"),
 ]
-
-
-@pytest.mark.parametrize(
-    "method", METHODS, ids=lambda method: f"{method.name} {vars(method).get('mechanism')}"
-)
-@pytest.mark.parametrize("label", ["photo", "face 1"])
-def test_every_certificate_of_a_face_says_what_the_time_tells(method: Any, label: str) -> None:
-    whole = label == "photo"
-    box = Box(0, 0, 90, 60) if whole else Box(10, 5, 20, 20)
-    quote = Quote(method, (record(label, box, found=not whole),), width=90, height=60, channels=3)
-    assert quote.in_the_clear.count(DURATION) == 1
-    assert "how long finding" in DURATION

@@ -8,7 +8,8 @@ from made_nobody import gallery, model
 
 from dpveil.assets import save
 from dpveil.errors import ModelError
-from dpveil.faces import looks, readings
+from dpveil.faces import attributes as looks
+from dpveil.faces import readings
 from dpveil.faces.attributes import Attributes
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.faces.readings import Readings

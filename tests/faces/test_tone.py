@@ -19,11 +19,10 @@ from dpveil.errors import InvalidParameter
 from dpveil.faces import Attributes
 from dpveil.faces.attribute_model import READ, TONE, VALUES
 from dpveil.faces.drawn.traits import TONES
-from dpveil.faces.geometry import Frame, place, recombine
-from dpveil.faces.geometry.colour_match import BELOW, LIGHTER, skin_below
-from dpveil.faces.geometry.head import between
-from dpveil.faces.geometry.head_frame import HeadFrame
-from dpveil.faces.geometry.tone import CROP, CUTS, LEVELS, follow, lightness, patch_of, toned, tones
+from dpveil.faces.geometry import place, recombine
+from dpveil.faces.geometry.colour_match import BELOW
+from dpveil.faces.geometry.head_frame import HeadFrame, between
+from dpveil.faces.geometry.tone import CROP, CUTS, LEVELS, lightness, patch_of, toned, tones
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import log_above
 
@@ -55,15 +54,6 @@ def test_the_scale_is_cie_lightness_and_its_classes_are_in_order() -> None:
     assert TONE not in READ
 
 
-def test_it_is_the_cheeks_and_the_nose_that_are_read() -> None:
-    crops = np.stack([plain(level) for level in GREYS])
-    rng = np.random.default_rng(1)
-    noisy = rng.integers(0, 256, crops.shape, np.uint8)
-    noisy[:, *patch_of(CROP)] = crops[:, *patch_of(CROP)]
-    assert np.array_equal(tones(noisy), tones(crops))
-    assert patch_of(Frame(128)) == (slice(58, 90), slice(38, 90))
-
-
 @pytest.mark.parametrize("wanted", LEVELS)
 def test_a_face_brought_to_a_tone_has_it_and_keeps_black_and_white(wanted: float) -> None:
     face = np.random.default_rng(2).integers(60, 200, (128, 128, 3), np.uint8)
@@ -74,11 +64,6 @@ def test_a_face_brought_to_a_tone_has_it_and_keeps_black_and_white(wanted: float
     assert found[-4:].min() > 254
     rising = np.repeat(np.arange(128, dtype=np.uint8), 384).reshape(128, 128, 3)
     assert np.all(np.diff(toned(rising, CROP, 40.0), axis=0) >= 0)
-
-
-def test_what_cannot_be_reached_is_approached() -> None:
-    assert light(toned(plain(0), CROP, 50.0)) == 0
-    assert 0 < light(toned(plain(2), CROP, 90.0)) < 90
 
 
 # The attribute
@@ -175,17 +160,6 @@ def test_the_tone_alone_needs_no_model() -> None:
 # What is painted, and what is seen outside
 
 
-def test_painted_skin_follows_the_face_and_nothing_else_changes() -> None:
-    frame = HeadFrame(112)
-    painted = np.full((112, 112, 3), (60, 90, 160), np.float32)
-    painted[30:100, 34:78] = SKIN
-    face = np.full((112, 112, 3), 70, np.float32)
-    found = follow(painted, face)
-    assert abs(lightness(found[patch_of(frame)]) - lightness(face[patch_of(frame)])) < 0.5
-    assert np.array_equal(found[:10], painted[:10])
-    assert np.abs(found[60, :20] - painted[60, :20]).max() < 1
-
-
 def scene(below: np.ndarray = SKIN) -> tuple[np.ndarray, np.ndarray, object]:
     """A photo with a face by its box, and `below` where skin is looked for."""
     image = np.full((400, 400, 3), (40, 60, 120), np.uint8)
@@ -197,22 +171,6 @@ def scene(below: np.ndarray = SKIN) -> tuple[np.ndarray, np.ndarray, object]:
     hidden = np.zeros(image.shape[:2], bool)
     hidden[there.region.box.slices] = True if there.region.mask is None else there.region.mask
     return image, hidden, there
-
-
-def test_skin_is_seen_where_it_is_even_and_alone() -> None:
-    image, hidden, there = scene()
-    at = there.pose, there.frame
-    found = skin_below(image, hidden, *at)
-    assert found is not None
-    assert abs(found - lightness(SKIN[None]) + LIGHTER) < 0.5
-    for other in ((40, 60, 120), (90, 90, 90), (255, 255, 255), (200, 20, 20)):
-        image, hidden, there = scene(np.array(other, np.uint8))
-        assert skin_below(image, hidden, *at) is None
-    image, hidden, there = scene()
-    assert skin_below(image, np.ones_like(hidden), *at) is None
-    assert skin_below(image[..., :1], hidden, *at) is None
-    image[::2] //= 4
-    assert skin_below(image, hidden, *at) is None
 
 
 def test_faces_match_the_skin_that_is_seen_unless_they_have_a_tone_and_hidden_pixels_never_count() -> None:

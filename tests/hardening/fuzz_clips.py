@@ -21,9 +21,9 @@ import clip_samples as clips
 from fuzzing import Try, main
 
 from dpveil.errors import DPVeilError
-from dpveil.video.joining import join
-from dpveil.video.reading import open_clip
-from dpveil.video.writing import Writer
+from dpveil.video.decoding import Source
+from dpveil.video.reading import Reader
+from dpveil.video.writing import Writer, join
 
 MEGABYTES = 400
 WORDS = (0, 1, 0x7F, 0x80, 0xFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFF00, 0x10000)
@@ -83,7 +83,7 @@ def damaged(data: bytes, other: bytes, dice: random.Random) -> bytes:
 def tried(path: Path, again: bool) -> str:
     """Return how a clip ends: its number of frames, or the problem."""
     try:
-        with open_clip(path, max_pixels=2**22) as clip:
+        with Reader(Source(path), 2**22) as clip:
             if not again:
                 return f"read {sum(1 for _ in clip.frames()) > 0}"
             segment, out = path.with_suffix(".seg"), path.with_suffix(".out")

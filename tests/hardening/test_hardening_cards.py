@@ -16,7 +16,7 @@ from dpveil.cards.croissant import About, card
 from dpveil.cards.totals import by_folder, releases, totals
 from dpveil.core.numbers import exact
 from dpveil.errors import BudgetRefused, CertificateError
-from dpveil.release.verified import Verification
+from dpveil.release.verification import Verification
 
 HONEST = {name: data for name, data in honest().items() if name != "copy"}
 NUMBERS = ("epsilon", "delta", "rho", "diameter")

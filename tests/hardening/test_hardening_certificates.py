@@ -12,8 +12,7 @@ from hardening_forgeries import forged, legal
 
 import dpveil
 from dpveil.io.names import quoted
-from dpveil.release.verification import UNFORESEEN
-from dpveil.release.verified import Verification
+from dpveil.release.verification import UNFORESEEN, Verification
 
 FORGED = range(2131, 2331)
 """Of all kinds, those of copies among them; `make fuzz` goes over 100 000."""

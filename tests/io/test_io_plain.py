@@ -1,7 +1,6 @@
 """GIF and Netpbm: one picture in a file, level by level, or a refusal."""
 
 import struct
-from io import BytesIO
 
 import numpy as np
 import pytest
@@ -83,12 +82,3 @@ def test_other_depths_and_claimed_sizes():
     assert "more than the limit" in refusal(b"P3 60000 60000\n255\n1")
     for head in (b"P5 0 3\n255\n", b"P5 1\n", b"P5 -1 1 255\n", b"P5 1 1 255", b"P5 99999999999 1 255\n"):
         refusal(head)
-
-
-def test_an_open_gif_is_refused_because_nobody_says_which_frame():
-    from dpveil.errors import InvalidParameter
-
-    with Image.open(BytesIO(file_bytes(FEW, "gif"))) as opened, pytest.raises(InvalidParameter):
-        dio.read(opened)
-    with Image.open(BytesIO(file_bytes(picture(4, 4), "ppm"))) as opened:
-        assert np.array_equal(dio.read(opened).image, picture(4, 4))

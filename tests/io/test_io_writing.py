@@ -3,17 +3,14 @@
 import errno
 import fcntl
 import os
-import stat
 import tempfile
 import threading
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import dpveil
 import dpveil.io as dio
 from dpveil.errors import OutputError
 from dpveil.io import locking, writing
@@ -44,15 +41,6 @@ def refused(files, *, replace: bool = False) -> str:
 def test_all_are_written(tmp_path, replace):
     dio.write_together(pair(tmp_path), replace=replace)
     assert listing(tmp_path) == {"a.json": b"certificate", "a.png": b"image"}
-
-
-def test_permissions_are_the_users_usual_ones(tmp_path):
-    before = os.umask(0o027)
-    try:
-        dio.write_together(pair(tmp_path), replace=False)
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE((tmp_path / "a.png").stat().st_mode) == 0o640
 
 
 def test_a_longer_old_file_leaves_no_tail(tmp_path):
@@ -269,40 +257,6 @@ def test_writers_do_not_wait_for_each_others_disk_and_none_is_taken_for_dead(tmp
         writer.join(60)
     expected = {"a.json": b"certificate", "a.png": b"image", "b.json": b"certificate", "b.png": b"image"}
     assert listing(tmp_path) == expected
-
-
-def test_a_file_that_somebody_looks_at_is_locked_all_the_same(tmp_path):
-    path = tmp_path / f".dpveil-{'1' * 16}.tmp"
-    with path.open("wb") as file, path.open("rb") as looking:
-        fcntl.flock(looking, fcntl.LOCK_EX)
-        threading.Timer(0.05, fcntl.flock, (looking, fcntl.LOCK_UN)).start()
-        with locking.in_use(file.fileno()):
-            assert dio.leftovers(tmp_path) == []
-        assert dio.leftovers(tmp_path) == [path]
-
-
-def test_whoever_looks_for_leftovers_hides_none_from_another(tmp_path):
-    """An image whose certificate has its name already gets its own, whoever looks at it meanwhile."""
-    image = tmp_path / "a.png"
-    dpveil.obfuscate(np.zeros((16, 16, 3), np.uint8), "fill", regions="whole").save(image)
-    waiting, other = (tmp_path / f".dpveil-{digit * 16}.tmp" for digit in "23")
-    image.rename(waiting)
-    other.write_bytes(b"of a killed process")
-    real, looked = fcntl.flock, []
-
-    def looking(handle: int, how: int) -> None:
-        """Look as another does, at the same moment."""
-        with waiting.open("rb") as there:
-            if how & fcntl.LOCK_SH:
-                looked.append(handle)
-                real(there, how)
-            real(handle, how)
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(fcntl, "flock", looking)
-        tidy(tmp_path)
-    assert looked
-    assert sorted(listing(tmp_path)) == ["a.png", "a.png.certificate.json"]
 
 
 def test_what_was_skipped_is_not_removed(tmp_path, monkeypatch):

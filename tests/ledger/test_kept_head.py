@@ -88,15 +88,6 @@ def test_a_head_only_moves_forward_and_one_that_was_lost_in_a_crash_is_none(stat
     assert kept("a" * 32) is None
 
 
-def test_commits_that_are_flushed_later_move_the_head_later(copies: tuple[Path, Path]) -> None:
-    with Ledger(url_of(copies[0])) as ledger:
-        with ledger.together():
-            ledger.debit("album", cost(1), "third")
-            assert (kept(ledger.name) or ())[0] == 5
-        number, head = ledger.head().split(":")
-        assert kept(ledger.name) == (int(number), head)
-
-
 @pytest.mark.parametrize("subject", ["..", "a/../b", "a/."])
 def test_subjects_lead_nowhere_else(copies: tuple[Path, Path], subject: str) -> None:
     with Ledger(url_of(copies[0])) as ledger, pytest.raises(InvalidParameter):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -447,7 +447,7 @@ def test_arguments_that_do_not_belong_together_are_refused(
 
 def test_a_copy_is_never_paid(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = ((), {"faces": dpveil.errors.NoRegion("none")})
-    monkeypatch.setattr("dpveil.release.sought.search", lambda *_: missing)
+    monkeypatch.setattr("dpveil.release.plan.search", lambda *_: missing)
     with pytest.raises(BudgetRefused, match="unprotected copy"):
         dpveil.obfuscate(PHOTO, "fill", if_none="copy", ledger=ledger, subject="album")
 
@@ -528,22 +528,3 @@ def test_a_ledger_is_small_beside_its_entries(ledger: Ledger, tmp_path: Path) ->
     tables = {name for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     raw.close()
     assert tables == {"version", "ledger", "entries", "subjects", "reservations"}
-
-
-def test_what_a_transaction_that_failed_paid_is_paid_again(ledger: Ledger) -> None:
-    ledger.set_limit("a", Limit("pure", epsilon=9))
-    paid, reserved = ledger.debit("a", cost(1), "one"), ledger.reserve("a", cost(1), "two")
-
-    def fail(step: Callable[[], None]) -> None:
-        with ledger.together():
-            step()
-            raise OSError("the disk is full")
-
-    for step in (lambda: paid.stored("ab" * 32), reserved.commit):
-        with pytest.raises(LedgerError):
-            fail(step)
-    assert ledger.check().debits == 1
-    reserved.commit()
-    for each in (paid, reserved):
-        each.stored("ab" * 32)
-    assert ledger.check().debits == 2

@@ -121,8 +121,7 @@ def test_no_connection_is_open_during_a_fork(url: str, tmp_path: Path) -> None:
             assert not any(str(tmp_path) in name for name in opened)
 
         ended([forked(look)])
-        with pytest.raises(LedgerError), ledger.together():  # noqa: PT012
-            spend(ledger, 1)
+        with pytest.raises(LedgerError), ledger._write():
             ended([forked(look)])
         assert ledger.check().debits == 0
 
@@ -154,18 +153,14 @@ WRONG: dict[str, tuple[Callable[[Any], object], type[BaseException]]] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-@pytest.mark.parametrize("inner", [True, False])
-def test_a_transaction_that_fails_leaves_nothing_behind(url: str, wrong: str, inner: bool) -> None:
+def test_a_transaction_that_fails_leaves_nothing_behind(url: str, wrong: str) -> None:
     work, error = WRONG[wrong]
     with made(url) as ledger:
         before = ledger.head()
 
         def fails() -> None:
-            with ledger.together():
-                spend(ledger, 1)
-                if inner:
-                    with ledger.together():
-                        work(ledger._database._connection)
+            with ledger._write() as tables:
+                tables.free("nothing")
                 work(ledger._database._connection)
 
         with pytest.raises(error):
@@ -173,16 +168,6 @@ def test_a_transaction_that_fails_leaves_nothing_behind(url: str, wrong: str, in
         assert ledger.head() == before
         spend(ledger, 1)
         assert ledger.check().debits == 1
-
-
-def test_what_is_refused_in_a_group_is_undone_alone(url: str) -> None:
-    with made(url) as ledger:
-        with ledger.together():
-            spend(ledger, 2, key="one")
-            with pytest.raises(BudgetExceeded):
-                spend(ledger, 2, key="two")
-            ledger.debit("album", cost(1), "three")
-        assert ledger.check().debits == 2
 
 
 def test_tables_of_another_version_are_refused_and_older_ones_brought_up(

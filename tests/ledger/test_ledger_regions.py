@@ -17,7 +17,7 @@ import pytest
 from budgets import cost, ended, forked, made, url_of
 
 import dpveil
-from dpveil.core.covered import Covered
+from dpveil.core.region import Covered
 from dpveil.errors import BudgetRefused, InvalidParameter, LedgerError, RegionsDiffer
 from dpveil.ledger import Ledger, Limit
 from dpveil.ledger.entries import Debit, Part, parse, part_of, unit_of, written

@@ -9,7 +9,7 @@ import pytest
 
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import BitPlanes
-from dpveil.mechanisms.pixel.bit_planes.planes import MOST, Plane, allocated, bands, squared_error
+from dpveil.mechanisms.pixel.bit_planes import MOST, Plane, allocated, bands, squared_error
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import TOTAL
 from dpveil.release.explain import explain
@@ -85,7 +85,7 @@ def test_hardly_any_noise_loses_nothing():
 
 def test_strips_do_not_change_the_law(monkeypatch):
     """A photo of many strips is released whole: equal to the original where hardly anything is flipped."""
-    monkeypatch.setattr("dpveil.mechanisms.pixel.bit_planes.method.STRIP", 64)
+    monkeypatch.setattr("dpveil.mechanisms.pixel.bit_planes.STRIP", 64)
     image = (np.arange(45 * 21 * 3) * 83 % 256).astype(np.uint8).reshape(45, 21, 3)
     assert np.array_equal(BitPlanes(epsilon=10**9, wavelet=2).release(image, bits=SeededBits(1)), image)
 

@@ -11,9 +11,8 @@ from scipy import fft, special
 
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DCTGaussian, DPPixGaussian
-from dpveil.mechanisms.pixel.dct import method as dct_gaussian
-from dpveil.mechanisms.pixel.dct.plan import Reach, reach_of
-from dpveil.mechanisms.pixel.dct.transform import BlockTransform
+from dpveil.mechanisms.pixel import dct_gaussian as dct_gaussian
+from dpveil.mechanisms.pixel.dct_gaussian import BlockTransform, Reach, reach_of
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.pixel.methods.dct_gaussian import coefficients, kernels
 

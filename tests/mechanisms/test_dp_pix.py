@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dpveil.cli import compare
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.pixel import TABLE, DPPix
-from dpveil.mechanisms.pixel.cells import cell_areas, cell_sums, mean_levels, spread
+from dpveil.mechanisms.pixel.base import cell_areas, cell_sums, mean_levels, spread
 from dpveil.noise.bits import SeededBits
 
 SILENT = 10**9

@@ -12,7 +12,7 @@ from scipy.stats import norm
 from dpveil.accounting import laplace_epsilon, zcdp_delta
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
-from dpveil.mechanisms.pixel.cells import cell_areas, cell_sums, fullest_cells
+from dpveil.mechanisms.pixel.base import cell_areas, cell_sums, fullest_cells
 from dpveil.noise.bits import SeededBits
 
 FACE = {"height": 88, "width": 120, "channels": 3}

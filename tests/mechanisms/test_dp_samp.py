@@ -15,9 +15,8 @@ from scipy.stats import binom
 from dpveil.accounting.group import any_of
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPSamp
-from dpveil.mechanisms.pixel.dp_samp import intensities as intensities_module
-from dpveil.mechanisms.pixel.dp_samp import sampling
-from dpveil.mechanisms.pixel.dp_samp.intensities import (
+from dpveil.mechanisms.pixel import dp_samp as sampling
+from dpveil.mechanisms.pixel.dp_samp import (
     frequent_levels,
     histogram,
     intensities,
@@ -321,7 +320,7 @@ def test_intensities_are_counted_exactly(monkeypatch):
     levels[:40] = 255
     expected = np.bincount(levels.ravel(), minlength=256)
     assert np.array_equal(histogram(levels), expected)
-    monkeypatch.setattr(intensities_module, "BAND", 1000)
+    monkeypatch.setattr(sampling, "BAND", 1000)
     assert np.array_equal(histogram(levels), expected)
     assert np.array_equal(histogram(np.stack([levels, levels], axis=2)[:, :, 1]), expected)
 

@@ -19,8 +19,8 @@ from dpveil.cli import app
 from dpveil.core.guarantee import Scope
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPSVD
-from dpveil.mechanisms.pixel.dp_svd import method as dp_svd
-from dpveil.mechanisms.pixel.dp_svd.spectrum import STEPS, ball_radius, leading_triples, whole_values
+from dpveil.mechanisms.pixel import dp_svd as dp_svd
+from dpveil.mechanisms.pixel.dp_svd import STEPS, ball_radius, leading_triples, whole_values
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.pixel.methods.dp_svd import distribution_of_one_pixel
 

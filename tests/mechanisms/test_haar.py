@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpveil.mechanisms.pixel.bit_planes.haar import COARSE, DETAIL, forward, inverse, padded
+from dpveil.mechanisms.pixel.bit_planes import COARSE, DETAIL, forward, inverse, padded
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.pixel.methods.bit_planes import coefficients, undone
 

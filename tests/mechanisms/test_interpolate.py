@@ -7,9 +7,8 @@ import pytest
 from scipy.interpolate import LinearNDInterpolator
 from scipy.spatial import Delaunay
 
-from dpveil.mechanisms.pixel.dp_samp import interpolate as module
-from dpveil.mechanisms.pixel.dp_samp import painting
-from dpveil.mechanisms.pixel.dp_samp.interpolate import interpolate
+from dpveil.mechanisms.pixel import interpolation as module
+from dpveil.mechanisms.pixel.interpolation import interpolate
 from dpveil.noise import backend
 
 unsafe = np.random.default_rng(5)
@@ -28,8 +27,8 @@ def written_by(triangles, nearest, size):
             y, x = place
             written.extend((y * size[1] + x).tolist())
 
-    made = painting.planes(triangles, np.zeros((*size, 1), np.uint8), nearest)
-    painting.paint_planes(Recorder(), made, (0, size[0], 0, size[1]))
+    made = module.planes(triangles, np.zeros((*size, 1), np.uint8), nearest)
+    module.paint_planes(Recorder(), made, (0, size[0], 0, size[1]))
     return written
 
 

@@ -11,8 +11,8 @@ import pytest
 from dpveil.accounting.pairs import DrawsAccount, extremes
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.pixel import MSEExponential
-from dpveil.mechanisms.pixel.cells import BAND, cell_areas, cell_levels, cell_sums, mean_levels
-from dpveil.mechanisms.pixel.mse.law import certified_law, pair, shown_levels
+from dpveil.mechanisms.pixel.base import BAND, cell_areas, cell_levels, cell_sums, mean_levels
+from dpveil.mechanisms.pixel.mse_exponential import certified_law, pair, shown_levels
 from dpveil.noise import backend
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import TOTAL
@@ -114,7 +114,7 @@ def test_cell_levels_are_the_same_band_by_band(monkeypatch):
     for block in (1, 2, 3, 7, 60):
         expected = mean_levels(cell_sums(image, block), cell_areas(50, 41, block))
         for band in (BAND, 1, 100):
-            monkeypatch.setattr("dpveil.mechanisms.pixel.cells.BAND", band)
+            monkeypatch.setattr("dpveil.mechanisms.pixel.base.BAND", band)
             assert np.array_equal(cell_levels(image, block), expected)
 
 

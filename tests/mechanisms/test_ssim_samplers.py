@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from dpveil.errors import NoiseError
-from dpveil.mechanisms.pixel.ssim import arithmetic, counted, loops, sampler, weights, workspace
+from dpveil.mechanisms.pixel.ssim import arithmetic, counted, loops, sampler, weights
 from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, choose, cut, decide, exp_minus, find
 from dpveil.mechanisms.pixel.ssim.quality import list_sets, number_of_sets, quality, shown_levels, table_cells
-from dpveil.mechanisms.pixel.ssim.sampler import WindowSampler, ways
-from dpveil.mechanisms.pixel.ssim.workspace import set_up, set_up_listing
+from dpveil.mechanisms.pixel.ssim.sampler import WindowSampler, set_up, set_up_listing, ways
 from dpveil.noise import SeededBits, backend
 from dpveil.noise.gaussian import below_exp
 from dpveil_audit.distributions import finite_distribution
@@ -283,7 +282,7 @@ def test_tables_that_were_cleared_away_are_made_again(monkeypatch, plain):
         cleared.append(int((work.places >= 0).sum()) == 1)
         return found
 
-    monkeypatch.setattr(workspace, "ROOM", 1)
+    monkeypatch.setattr(sampler, "ROOM", 1)
     for module in (counted, weights):
         monkeypatch.setattr(module, "tabulate", watched)
     assert np.array_equal(one.draw(windows, SeededBits(5)), first)

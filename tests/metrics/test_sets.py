@@ -8,10 +8,16 @@ from scipy.linalg import sqrtm
 from scipy.stats import wasserstein_distance
 
 from dpveil.errors import InvalidParameter
-from dpveil.metrics.sets import Bins, colours, frechet, memorised, sliced_wasserstein
-from dpveil.metrics.sets.bins import different
-from dpveil.metrics.sets.memorisation import nearest
-from dpveil.metrics.sets.wasserstein import directions
+from dpveil.metrics.picture_sets import (
+    Bins,
+    colours,
+    different,
+    directions,
+    frechet,
+    memorised,
+    nearest,
+    sliced_wasserstein,
+)
 
 ONE, TWO = (np.random.default_rng(seed).normal(size=(size, 5)) for seed, size in ((1, 30), (2, 42)))
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from dpveil.noise import SeededBits, backend, discrete_gaussian, gaussian, kernels
-from dpveil.noise.blocks import BlockTable, block_law
-from dpveil.noise.gaussian import below_exp, draw
+from dpveil.noise.gaussian import BlockTable, below_exp, block_law, draw
 from dpveil_audit.distributions import finite_distribution, gaussian_distribution
 from dpveil_audit.fit import fit, fit_pairs
 

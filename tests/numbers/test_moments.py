@@ -9,8 +9,8 @@ import pytest
 
 from dpveil.mechanisms.scalar import TABLE
 from dpveil.noise.bits import SeededBits
-from dpveil.numbers import moments
-from dpveil.numbers.moments import (
+from dpveil.numbers import naive_bayes
+from dpveil.numbers.naive_bayes import (
     LEVELS,
     Deviations,
     Shares,
@@ -133,7 +133,7 @@ def cost(less, more, shares, deviations):
     count = float(shares.count)
     total = 0.0
     for one, other in zip(*centred_sums((less, more)).tolist(), strict=True):
-        law = moments.sum_mechanism(shares.mean)
+        law = naive_bayes.sum_mechanism(shares.mean)
         a, b = law.lattice.index(np.array([Fraction(one, LEVELS), Fraction(other, LEVELS)], dtype=object))
         far = np.concatenate([np.arange(-400, 401) * law.lattice.reach // 8, [-(10**9), 10**9]])
         total += np.abs(law.noise().log_weight(far - a) - law.noise().log_weight(far - b)).max()
@@ -191,7 +191,7 @@ def test_errata_e13_true_class_sizes_make_ratios_unbounded_even_if_records_agree
 def test_large_classes_get_coarser_steps_and_keep_their_cost():
     for size in (513, 5000, 10**6):
         mechanism = Deviations("explicit-fair", "database-record", Fraction(1), squared=True).at(size)
-        assert mechanism.lattice.size <= moments.MOST + 1
+        assert mechanism.lattice.size <= naive_bayes.MOST + 1
         assert size <= mechanism.range.high < size + mechanism.lattice.step
         assert mechanism.lattice.reach == 1
         assert mechanism.certificate.epsilon <= 1
@@ -212,7 +212,7 @@ def test_a_fit_asks_about_the_released_means_with_the_whole_reach_and_public_siz
         codes, labels = random.integers(0, LEVELS + 1, (9, 2)), random.integers(0, 3, 9)
         watched = Watched("laplace", "database-record", shares.deviation)
         bits = SeededBits(SEED, f"asked {stream}")
-        found = moments.Plan.of(codes, labels, 3, shares, watched).release(bits)
+        found = naive_bayes.Plan.of(codes, labels, 3, shares, watched).release(bits)
         squares, reach, sizes = watched.asked
         for row, centre in enumerate(found.means):
             assert squares[row].tolist() == ((codes[labels == row] - centre) ** 2).sum(axis=0).tolist()

@@ -5,14 +5,13 @@ import os
 import re
 import subprocess
 import sys
-import warnings
 from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import pytest
 from made_faces import faces, source_of, train
-from plugin_packages import again, install
+from plugin_packages import install
 
 import dpveil
 from dpveil.assets.store import save
@@ -270,16 +269,3 @@ def test_a_certificate_imports_nothing_by_its_own_words(installed):
         with pytest.raises(MissingPlugin, match=re.escape(f"method {name!r} is neither")):
             stated(name, {})
     assert "plugin_trap" not in sys.modules
-
-
-def test_no_plugin_is_looked_for_where_none_is_named(monkeypatch):
-    """Reading what is installed costs time, which nobody pays who names one of dpveil's own."""
-    monkeypatch.setattr(
-        "importlib.metadata.entry_points", lambda **_: pytest.fail("plug-ins were looked for")
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        table = again(METHODS)
-        assert "dp-pix" in table
-        assert table["dp-pix"] is DPPix
-    assert list(again(DETECTORS).rows) == ["centerface", "dlib", "yunet"]

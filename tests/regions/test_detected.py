@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +11,10 @@ from PIL import Image
 
 import dpveil
 from dpveil import Photo
-from dpveil.assets import detector_files
-from dpveil.assets.detector_files import DetectorFile
 from dpveil.cli import run
 from dpveil.errors import InvalidParameter, NoRegion, RegionError, UnknownName
-from dpveil.regions import Detected, layouts, parse
-from dpveil.regions.detected import letterbox, noun
+from dpveil.regions import Detected, parse
+from dpveil.regions.detected import letterbox, read
 from tiny_onnx import field, model, node, tensor, value
 
 pytest.importorskip("onnxruntime")
@@ -60,7 +56,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def rows(outputs: list[np.ndarray], classes: int | None = 3) -> list[list[float]]:
-    found = layouts.read(outputs, SIDE, SIDE, classes)
+    found = read(outputs, SIDE, SIDE, classes)
     return np.round(found[found[:, 4] > 0.25], 4).tolist()
 
 
@@ -103,24 +99,6 @@ def test_two_classes_are_told_from_corners_by_their_coordinates() -> None:
     share = [*(np.array(CENTRE) / SIDE)]
     assert rows([filled((1, 300, 6), [*share, 0.1, 0.9])], 2) == [THING]
     assert rows([filled((1, 300, 6), THING)], 2) == [THING]
-
-
-@pytest.mark.parametrize(
-    "outputs",
-    [
-        [np.zeros((1, 300, 5))],
-        [np.zeros((2, 300, 6))],
-        [np.zeros((300, 6))],
-        [np.zeros((1, 300, 9))],
-        [np.zeros((1, 300, 4)), np.zeros((1, 300, 3))],
-        [np.zeros((1, 300, 3)), np.zeros((1, 200, 4))],
-        [],
-        [np.zeros(())] * 4,
-    ],
-)
-def test_other_layouts_are_refused(outputs: list[np.ndarray]) -> None:
-    with pytest.raises(RegionError, match="no layout"):
-        layouts.read(outputs, SIDE, SIDE, 3)
 
 
 @pytest.mark.parametrize(
@@ -174,12 +152,6 @@ def test_the_hash_is_in_the_certificate_and_verify_opens_no_model(file: Path, tm
     assert dpveil.verify(tmp_path / "out.png").status == "consistent"
 
 
-def test_it_goes_to_other_processes_as_a_name(file: Path) -> None:
-    sent = pickle.loads(pickle.dumps(parse(Detected(model=file))))  # noqa: S301  ours
-    assert sent == Detected(model=file)
-    assert [str(r.box) for r in sent(PHOTO)] == [str(r.box) for r in Detected(model=file)(PHOTO)]
-
-
 def test_the_command_line_names_the_file(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -204,15 +176,6 @@ def test_the_network_sees_the_photo_in_the_corner_and_grey_around() -> None:
     assert seen.shape == (1, 3, SIDE, SIDE)
     assert (seen[:, :, :32] == np.float32(90 / 255)).all()
     assert (seen[:, :, 32:] == np.float32(114 / 255)).all()
-
-
-@pytest.mark.parametrize("name", ["whole", "Face", "text", "box of x", "mask", "object", "plate"])
-def test_no_class_is_taken_for_what_others_find(name: str) -> None:
-    assert noun(name, 3).startswith("detected ")
-
-
-def test_names_without_letters_are_numbers() -> None:
-    assert [noun(name, 3) for name in ("", "3d", "\u8f66", "-")] == ["class 3"] * 4
 
 
 # Hostile files
@@ -277,34 +240,3 @@ def test_what_draws_random_numbers_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(InvalidParameter, match="random numbers"):
         parse(Detected(model=path))
-
-
-def test_a_missing_engine_says_how_to_install_it(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(detector_files, "find_spec", lambda _: None)
-    with pytest.raises(InvalidParameter, match=r"dpveil\[faces\]"):
-        DetectorFile.of(file)
-
-
-def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    with (tmp_path / "huge").open("wb") as stream:
-        stream.truncate((1 << 29) + 1)
-    for path in (tmp_path, tmp_path / "pipe", tmp_path / "huge", tmp_path / "none", Path("\0")):
-        with pytest.raises(InvalidParameter):
-            DetectorFile.of(path)
-    with pytest.raises(InvalidParameter, match="missing"):
-        Detected()
-
-
-def test_lists_of_names_are_read_as_python_writes_them(tmp_path: Path) -> None:
-    path = tmp_path / "net.onnx"
-    for names in ({0: "person"}, {0: "a b", 1: "driver's", 2: "x-y_z"}):
-        path.write_bytes(network(free(), names=str(names)))
-        assert DetectorFile.of(path).names == names
-    for text in ("{}", ""):
-        path.write_bytes(network(free(), names=text))
-        assert DetectorFile.of(path).names == {}
-    for text in ("{0: 'a' 1: 'b'}", "{0: 'a'", "{0: 5}", "{0: 'a\\n'}", f"{{0: '{'a' * 101}'}}", "names"):
-        path.write_bytes(network(free(), names=text))
-        with pytest.raises(InvalidParameter, match="list of names"):
-            DetectorFile.of(path)

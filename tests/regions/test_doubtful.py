@@ -15,9 +15,9 @@ from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
 from dpveil.regions import faces as faces_file
 from dpveil.regions.detectors import Detector
+from dpveil.regions.detectors.base import suppress
 from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.detectors.dlib_hog import DlibHOG
-from dpveil.regions.detectors.suppress import suppress
 
 FILLED = {"method": "fill", "level": 200}
 ROWS = np.array(
@@ -93,24 +93,6 @@ def test_no_certificate_tells_of_them(detector: Unsure) -> None:
         release = dpveil.obfuscate(photo(), regions=Faces(margin=0), bits=SeededBits(1), **FILLED)
         found[name] = release.certificate.to_text(), release.notes, release.image.tobytes()
     assert found["with"] == found["without"]
-
-
-def test_of_a_photo_that_is_replaced_as_a_whole_nothing_is_said(detector: Unsure) -> None:
-    assert dpveil.plan(photo(), regions="whole", **FILLED).doubtful == ()
-    assert detector.asked == []
-    assert dpveil.plan(photo(), regions=["whole", Faces()], **FILLED).doubtful == ()
-    detector.rows = ROWS[3:]
-    assert dpveil.plan(photo(), regions=Faces(), if_none="whole", **FILLED).doubtful == ()
-    assert len(dpveil.plan(photo(), regions=Faces(), if_none="copy", **FILLED).doubtful) == 2
-
-
-def test_a_place_under_another_region_does_not_stay_in_the_clear(detector: Unsure) -> None:
-    for box, left in (("60,50,20,30", 1), ("35,50,60,30", 0)):
-        assert len(dpveil.plan(photo(), regions=[Faces(margin=0), box], **FILLED).doubtful) == left
-
-
-def test_what_is_too_small_by_the_users_choice_is_not_counted(detector: Unsure) -> None:
-    assert len(Faces(min_face=7).doubtful_in(photo())) == 1
 
 
 @pytest.mark.parametrize("bad", [np.inf, -1.0, 500.0])

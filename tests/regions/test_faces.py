@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from threading import Thread
 
 import numpy as np
@@ -16,21 +14,16 @@ from skimage import data
 import dpveil
 from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box
-from dpveil.errors import DPVeilError, InvalidParameter, NoRegion, RegionError, UnknownName, UsageError
-from dpveil.mechanisms.pixel import DPPix
+from dpveil.errors import NoRegion, RegionError
 from dpveil.noise.bits import SeededBits
-from dpveil.regions import Faces, describe, find, parse
+from dpveil.regions import Faces, find
 from dpveil.regions import faces as faces_file
-from dpveil.regions.detectors import DETECTORS, Detector
+from dpveil.regions.detectors import Detector
 from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.detectors.dlib_hog import DlibHOG
-from dpveil.regions.numbering import reading_order
 from dpveil.regions.table import TABLE
-from dpveil.regions.tiling import shrunk
 from dpveil.release.found import FACE_BOX, FACE_COUNT, NO_OTHER_FACE
-from dpveil.release.quote import Quote
-from dpveil.release.words import CHANNELS, NOTHING, STORED
-from records import record
+from dpveil.release.words import CHANNELS, STORED
 from tiny_onnx import yunet
 
 needs_centerface = pytest.mark.skipif(not CenterFace.installed(), reason="needs dpveil install faces")
@@ -95,24 +88,6 @@ def test_boxes_have_margins_whole_pixels_and_numbers(fake, photo):
     assert [face.score for face in Faces().detect(photo)] == [0.9, 0.8, 0.4]
 
 
-def test_fractions_of_pixels_round_outward_and_boxes_are_clipped(fake, photo):
-    fake.answer = [[-3.5, 70.2, 10.1, 30, 0.9], [90.9, 1.5, 5, 5, 0.8]]
-    assert corners(Faces(margin=0)(photo)) == [(90, 1, 6, 6), (0, 70, 7, 10)]
-
-
-def test_large_photos_are_shrunk_for_the_search_alone(fake):
-    fake.answer = [[10, 10, 20, 30, 0.9]]
-    found = Faces(long_side=100, smallest=480, margin=0)(Photo(np.zeros((1000, 2000, 1), np.uint8)))
-    assert fake.shown[0][0].shape == (50, 100, 3)
-    assert corners(found) == [(200, 200, 400, 600)]
-
-
-def test_numbers_do_not_depend_on_the_margin(fake, photo):
-    """With a margin of 2 both upper boxes begin at the same edge, and the lower one reaches their row."""
-    for margin in (0, 2):
-        assert [face.score for face in Faces(margin=margin).detect(photo)] == [0.9, 0.8, 0.4]
-
-
 def test_small_faces_are_left_only_when_asked(fake, photo):
     assert len(Faces(min_face=10)(photo)) == 3
     assert len(Faces(min_face=11)(photo)) == 2
@@ -120,19 +95,6 @@ def test_small_faces_are_left_only_when_asked(fake, photo):
         Faces(min_face=31)(photo)
     wide = Photo(np.zeros((800, 1000), np.uint8))  # min_face counts pixels of the photo, not of the search
     assert len(Faces(min_face=101, long_side=100)(wide)) == 2
-
-
-def test_reading_order():
-    boxes = [[50, 0, 10, 40], [0, 19, 10, 40], [90, 20.5, 9, 40], [20, 41, 9, 9], [20, 41, 9, 8]]
-    assert reading_order(np.array(boxes, float)).tolist() == [1, 0, 3, 4, 2]
-    assert reading_order(np.zeros((0, 5))).tolist() == []
-
-
-def test_shrinking_keeps_the_shape_and_never_enlarges():
-    assert shrunk(np.zeros((30, 40, 3), np.uint8), 64).shape == (30, 40, 3)
-    assert shrunk(np.zeros((3, 4000, 1), np.uint8), 64).shape == (1, 64, 3)
-    grey = np.arange(64 * 64, dtype=np.uint32).reshape(64, 64, 1).astype(np.uint8)
-    assert (shrunk(grey, 64) == grey).all()
 
 
 # Choices
@@ -150,45 +112,6 @@ def test_only_and_except(fake, photo):
         Faces(only=(5,))(photo)
     with pytest.raises(NoRegion, match="to stay as it is"):
         Faces(exclude=(1, 2, 3))(photo)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"only": "x"},
-        {"only": "1,"},
-        {"only": (0,)},
-        {"exclude": (True,)},
-        {"only": 1},
-        {"only": (1,), "exclude": (2,)},
-        {"threshold": 0},
-        {"threshold": 1},
-        {"margin": -1},
-        {"margin": 2.5},
-        {"min_face": 0},
-        {"long_side": 63},
-        {"long_side": 10_000},
-        {"detector": "yunet"},
-        {"model": "net.onnx"},
-    ],
-    ids=str,
-)
-def test_settings_are_checked_at_once(settings):
-    with pytest.raises(InvalidParameter) as caught:
-        Faces(**settings)
-    assert caught.value.hint
-    with pytest.raises(UnknownName):
-        Faces(detector="haar")
-
-
-@needs_centerface
-def test_the_description_is_canonical():
-    assert TABLE["faces"].description == describe("faces") == "faces"
-    same = Faces(detector="centerface", threshold="1/5", margin=0.3, min_face=1, long_side=1920)
-    assert same.description == "faces"
-    other = Faces(threshold=0.5, margin="1/3", min_face=20, long_side=1280, only="3,1")
-    assert other.description == "faces threshold=0.5 margin=1/3 min-face=20 long-side=1280 only=1,3"
-    assert Faces(exclude=(2,)).description == "faces except=2"
 
 
 @needs_dlib
@@ -334,12 +257,6 @@ def test_a_failing_detector_releases_nothing(fake, photo, answer, if_none):
     assert caught.value.exit_code == 1
 
 
-def test_an_interrupt_is_no_failure_of_the_detector(fake, photo):
-    fake.answer = KeyboardInterrupt()
-    with pytest.raises(KeyboardInterrupt):
-        Faces()(photo)
-
-
 def test_no_face_releases_nothing(fake, photo):
     fake.answer = np.zeros((0, 5))
     with pytest.raises(NoRegion, match="no face was found") as refusal:
@@ -350,23 +267,7 @@ def test_no_face_releases_nothing(fake, photo):
         find(photo, ["whole", Faces()])
 
 
-def test_without_any_detector_nothing_starts(monkeypatch, photo):
-    for detector in DETECTORS.values():
-        monkeypatch.setattr(detector, "installed", classmethod(lambda cls: False))
-    monkeypatch.setitem(TABLE, "faces", Faces())
-    for spec in ("faces", Faces()):
-        with pytest.raises(UsageError, match="no face detector is installed") as caught:
-            parse(spec)
-        assert caught.value.exit_code == 2
-    with pytest.raises(DPVeilError):
-        dpveil.obfuscate(photo, regions="faces", bits=Untouchable(), **SPENDING)
-
-
 # What certificates say
-
-
-def clear(certificate):
-    return certificate.guarantees[0].scope.in_the_clear
 
 
 def test_the_scope_names_box_count_and_every_other_face(fake, tmp_path):
@@ -387,38 +288,6 @@ def test_the_scope_names_box_count_and_every_other_face(fake, tmp_path):
     assert dpveil.verify(tmp_path / "out.png").status == "consistent"
 
 
-def test_a_face_that_fills_the_photo_is_still_a_found_face():
-    face = record("face 1", Box(0, 0, 30, 40), found=True)
-    quote = Quote(DPPix(epsilon=1), (face,), width=30, height=40, channels=3)
-    assert {FACE_BOX, FACE_COUNT} < set(quote.in_the_clear)
-
-
-def test_that_none_was_found_is_named_too(fake, photo, tmp_path):
-    fake.answer = np.zeros((0, 5))
-    whole = dpveil.obfuscate(photo, regions=Faces(), if_none="whole", **SPENDING)
-    assert whole.certificate.regions[0].origin.fallback
-    assert NOTHING in clear(whole.certificate)
-    whole.save(tmp_path / "whole.png")
-    assert dpveil.verify(tmp_path / "whole.png").status == "consistent"
-    copy = dpveil.obfuscate(photo, regions=Faces(), if_none="copy", **SPENDING)
-    assert copy.certificate.guarantees == ()
-
-
-def test_the_stand_in_is_named(fake, photo):
-    fake.notes = ("found by the stand-in",)
-    release = dpveil.obfuscate(photo, regions=Faces(), bits=SeededBits(1), **SPENDING)
-    assert "found by the stand-in" in release.notes
-    assert release.certificate.request == ("faces detector=fake",)
-
-
-def test_verify_misses_the_faces_that_were_asked_for(fake, photo, tmp_path):
-    release = dpveil.obfuscate(photo, regions="1,2,30,40", **SPENDING)
-    forged = replace(release, certificate=replace(release.certificate, request=("faces only=1,2,3,4",)))
-    forged.save(tmp_path / "forged.png")
-    problems = dpveil.verify(tmp_path / "forged.png").problems
-    assert "faces were requested, and no protected region is one" in problems
-
-
 def test_changing_a_face_changes_nothing_outside_its_box(fake, photo):
     """With the same boxes and the same noise, what lies in a box reaches no pixel outside the boxes."""
     inside = np.zeros((80, 100), bool)
@@ -434,25 +303,9 @@ def test_changing_a_face_changes_nothing_outside_its_box(fake, photo):
     assert (results[0][inside] != results[1][inside]).any()
 
 
-def test_paths_are_taken_as_text_too(tmp_path: Path):
-    path = tmp_path / "tiny.onnx"
-    path.write_bytes(yunet())
-    assert (
-        Faces(detector="yunet", model=str(path)).description
-        == Faces(detector="yunet", model=path).description
-    )
-
-
 def test_a_box_too_thin_for_floats_has_a_pixel(fake, photo):
     """Where rounding left nothing of a row of faces, the order of reading never came to its end."""
     fake.answer = [[10, 50, 5, 1e-15, 0.9], *ROW[:1]]
     found = Faces(margin=0).detect(photo)
     assert len(found) == 2
     assert all(face.box.inside(photo.width, photo.height) for face in found)
-
-
-@pytest.mark.parametrize("row", [[0, 0, 1.7e308, 1.7e308, 0.9], [-1e300, 0, 2e300, 3, 0.9]])
-def test_boxes_larger_than_any_photo_are_refused(fake, photo, row):
-    fake.answer = [row]
-    with pytest.raises(RegionError, match="not a face in this photo"):
-        Faces(long_side=64).detect(photo)

@@ -18,13 +18,10 @@ from dpveil.mechanisms.pixel import DPPix
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
 from dpveil.regions import faces as faces_file
-from dpveil.regions.boxes import box_around, box_within, rounded_box
+from dpveil.regions.boxes import box_around, box_within
 from dpveil.regions.detectors import Detector
-from dpveil.regions.face_search import Detections
 from dpveil.regions.grow import grow, grown_mask, reach
-from dpveil.regions.tiling import join
 from dpveil.release.found import NO_OTHER_FACE
-from dpveil.release.quote import Quote
 from dpveil.release.words import MASKED
 
 SPENDING = {"method": "dp-pix", "epsilon": 20, "block": 4, "neighbourhood": 16}
@@ -81,20 +78,6 @@ def test_in_a_crowd_a_kept_face_stays_bit_for_bit_and_all_others_go(given, tmp_p
     assert f"of which {cut[0].masked:,} are replaced" in release.certificate.guarantees[0].scope.covers
     release.save(tmp_path / "out.png")
     assert dpveil.verify(tmp_path / "out.png").status == "consistent"
-
-
-def test_a_cut_region_says_how_much_of_it_is_replaced_and_nothing_else_changes(given):
-    image = picture()
-    plan = dpveil.plan(image, regions=Faces(exclude=(6,), margin=2), **SPENDING)
-    out = plan.release(bits=SeededBits(2)).image
-    covered = np.zeros(image.shape[:2], bool)
-    for region in plan.regions:
-        covered[region.box.slices] |= True if region.mask is None else region.mask
-        assert region.record.masked == (None if region.mask is None else region.mask.sum())
-    assert (out == image).all(axis=2)[~covered].all()
-    assert not covered[of_face(6).slices].any()
-    uncut = dpveil.plan(image, regions=Faces(exclude=(6,), margin=0), **SPENDING)
-    assert all(region.mask is None for region in uncut.regions)
 
 
 @pytest.mark.parametrize("grid", GRIDS, ids=str)
@@ -225,51 +208,3 @@ def _holds(outer, inner):
         and inner.y >= outer.y
         and Box(inner.x - outer.x, inner.y - outer.y, inner.w, inner.h).inside(outer.w, outer.h)
     )
-
-
-def test_the_box_of_a_kept_face_is_rounded_outward_to_a_public_grid(given):
-    rng, photo = np.random.default_rng(6), Photo(picture())
-    for _ in range(200):
-        box = box_around([*rng.uniform(0, 100, 2), *rng.uniform(1, 80, 2)], photo, Fraction(0))
-        held = rounded_box(box, photo)
-        step = max(2**k for k in range(9) if 8 * 2**k <= max(8, box.w, box.h))
-        assert _holds(held, box)
-        assert held.w - box.w < 2 * step
-        assert held.h - box.h < 2 * step
-        ends = (held.x, 0), (held.y, 0), (held.x + held.w, 180), (held.y + held.h, 130)
-        assert all(end % step == 0 or end == edge for end, edge in ends)
-    given.rows = [[10.3, 41.0, 37.0, 32.0, 0.9], [90, 50, 20, 20, 0.8]]
-    (region,) = Faces(exclude=(1,))(photo)
-    assert [(one.label, str(one.box)) for one in region.kept] == [("face 1", "8,40,40,36")]
-
-
-def test_a_face_without_a_number_in_an_excepted_one_is_not_released(given, monkeypatch):
-    """Tiles find a small face in the ellipse of a large one, which is replaced with that, or not at all."""
-    rows = np.array([[10, 10, 100, 110, 0.9], [130, 20, 30, 40, 0.9]], float)
-    small = np.array([[50, 50, 20, 25, 0.8]])
-    monkeypatch.setattr(Faces, "_detections", lambda self, photo: Detections(*join(rows, small), rows[:0]))
-    photo = Photo(picture())
-    assert len(Faces(exclude=(2,))(photo)) == len(Faces(only=(1,))(photo)) == 1
-    for left in (Faces(exclude=(1,)), Faces(only=(2,))):
-        with pytest.raises(RegionError, match="face 1 is left as it is, and in it is another face"):
-            left(photo)
-
-
-def test_a_cut_that_leaves_hardly_a_pixel_is_refused(given, tmp_path):
-    """No cut takes a face itself, so no honest region has one pixel in a hundred left, or fewer."""
-    release = dpveil.obfuscate(
-        picture(), regions=Faces(exclude=(6,), margin=2), bits=SeededBits(1), **SPENDING
-    )
-    honest = release.certificate.regions
-    release.save(tmp_path / "honest.png")
-    assert dpveil.verify(tmp_path / "honest.png").problems == ()
-    place = next(n for n, record in enumerate(honest) if record.masked is not None)
-    box = honest[place].box
-    for masked in (1, box.w * box.h // 101):
-        changed = replace(honest[place], masked=masked)
-        regions = (*honest[:place], changed, *honest[place + 1 :])
-        quote = Quote(DPPix.of({k: v for k, v in SPENDING.items() if k != "method"}), regions, 180, 130, 3)
-        certificate = replace(release.certificate, regions=regions, guarantees=quote.guarantees)
-        replace(release, certificate=certificate).save(tmp_path / "forged.png", replace=True)
-        problems = dpveil.verify(tmp_path / "forged.png").problems
-        assert "faces were requested, and of one hardly a pixel is protected" in problems

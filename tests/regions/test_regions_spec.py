@@ -11,7 +11,7 @@ from dpveil import obfuscate, regions
 from dpveil.core.origin import Origin
 from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region
-from dpveil.errors import InvalidParameter, NoRegion, PhotoError, RegionError, UnknownName
+from dpveil.errors import InvalidParameter, RegionError
 from dpveil.regions.table import TABLE
 
 
@@ -63,20 +63,6 @@ def test_several_in_order_and_overlapping(photo):
     assert [region.label for region in found] == ["box 1", "whole photo", "box 2", "box 3"]
 
 
-def test_the_last_pixels_are_reached(photo):
-    assert boxes(regions.find(photo, ["29,19,1,1", "0,0,30,20"])) == [(29, 19, 1, 1), (0, 0, 30, 20)]
-
-
-@pytest.mark.parametrize("spec", ["29,19,2,1", "29,19,1,2", "-1,0,5,5", "0,-1,5,5", "30,0,1,1", "0,20,1,1"])
-def test_outside_states_the_size(photo, spec):
-    with pytest.raises(RegionError, match="30 × 20 pixels") as caught:
-        regions.find(photo, ["whole", spec])
-    assert caught.value.exit_code == 1
-    assert caught.value.hint
-    with pytest.raises(RegionError, match="30 × 20"):
-        regions.find(photo, [Region(regions.parse(spec).box)])
-
-
 @pytest.mark.parametrize(
     "spec",
     [
@@ -110,21 +96,6 @@ def test_malformed_is_refused_before_any_photo(spec):
         regions.parse(spec)
     assert caught.value.hint
     assert caught.value.exit_code == 2
-
-
-@pytest.mark.parametrize("word", ["face", "Faces", "eyes", "Whole thing", "", "mask.txt", "mask"])
-def test_unknown_words_name_the_choices(word):
-    with pytest.raises(UnknownName) as caught:
-        regions.parse(word)
-    assert "whole, faces, text, plates, a box x,y,w,h" in caught.value.hint
-    assert caught.value.exit_code == 2
-
-
-def test_no_specs_and_one_bare_spec(photo):
-    with pytest.raises(NoRegion):
-        regions.find(photo, [])
-    with pytest.raises(InvalidParameter, match="regions"):
-        regions.find(photo, "whole")
 
 
 def test_a_finder_and_a_region_pass_through(photo):
@@ -200,57 +171,6 @@ def test_the_description_is_the_hash_of_the_bits_and_names_no_file(tmp_path):
     other = mask.copy()
     other[0, 0] = True
     assert regions.describe(other) != regions.describe(mask)
-
-
-def test_masks_turn_as_photos_do(tmp_path):
-    tags = Image.Exif()
-    tags[0x0112] = 6
-    path = save(blob().astype(np.uint8) * 255, tmp_path / "turned.png", exif=tags)
-    turned = Photo(np.zeros((30, 20), np.uint8))
-    (found,) = regions.find(turned, [path])
-    assert np.array_equal(found.mask, np.rot90(blob(), 3)[found.box.slices])
-
-
-def test_bad_masks(photo, tmp_path):
-    with pytest.raises(RegionError, match="mask is 29 × 20 pixels and the photo is 30 × 20"):
-        regions.find(photo, [blob()[:, :29]])
-    for empty in (np.zeros((20, 30), bool), np.ones((20, 30), np.uint8), np.full((20, 30), 127, np.uint8)):
-        with pytest.raises(NoRegion, match="no pixel set"):
-            regions.parse(empty)
-        with pytest.raises(NoRegion, match="no pixel set"):
-            regions.parse(save(empty.astype(np.uint8), tmp_path / "empty.png"))
-    with pytest.raises(PhotoError, match="does not exist"):
-        regions.parse("no such mask.png")
-    (tmp_path / "junk.png").write_bytes(b"junk")
-    with pytest.raises(PhotoError, match="not an image"):
-        regions.parse(tmp_path / "junk.png")
-
-
-@pytest.mark.parametrize("take", [regions.parse, lambda mask: Region(Box(0, 0, 30, 20), mask)])
-def test_masks_that_are_themselves_masked_are_refused(take):
-    with pytest.raises(InvalidParameter, match=r"^mask is a masked array: give its"):
-        take(np.ma.MaskedArray(np.ones((20, 30), bool), mask=np.eye(20, 30)))
-
-
-def test_a_photo_is_no_mask(tmp_path):
-    rows, columns = np.mgrid[:60, :80]
-    ramp = (rows * 2 + columns).astype(np.uint8)
-    path = save(np.stack([ramp, ramp // 2, 255 - ramp], axis=2), tmp_path / "portrait.jpg")
-    with pytest.raises(
-        PhotoError, match=r"portrait\.jpg is not a mask: [0-9]+% of its pixels are neither"
-    ) as caught:
-        regions.parse(path)
-    assert "everything else black" in caught.value.hint
-    edge = np.clip((ramp.astype(int) - 90) * 16, 0, 255).astype(np.uint8)
-    for name in ("soft.png", "soft.jpg"):  # a painted edge, and a lossy one
-        assert regions.parse(save(edge, tmp_path / name)).mask.any()
-
-
-def test_the_callers_mask_is_copied(photo):
-    mask = blob()
-    finder = regions.parse(mask)
-    mask[:] = True
-    assert finder(photo)[0].pixels == 15
 
 
 @pytest.mark.parametrize("spec", ["4,5,9,7", blob()])

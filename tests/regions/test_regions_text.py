@@ -15,25 +15,19 @@ from text_made import dark, marks  # noqa: F401  a fixture
 import dpveil
 from dpveil import Photo
 from dpveil.cli import run
-from dpveil.core.origin import Origin
-from dpveil.core.region import Box, RegionRecord
-from dpveil.errors import InvalidParameter, NoRegion, RegionError, UsageError
+from dpveil.core.region import Box
+from dpveil.errors import NoRegion, RegionError, UsageError
 from dpveil.noise.bits import SeededBits
-from dpveil.regions import Plates, Text, describe, things
-from dpveil.regions.text import finder, network, plates
-from dpveil.regions.text.network import INSTALL, TextNetwork, decode
+from dpveil.regions import Text, text, things
+from dpveil.regions.text import TextNetwork, decode
 from dpveil.release.found import (
     FACES_TOO,
-    NO_OTHER_PLATE,
     NO_OTHER_TEXT,
-    PLATE_BOX,
-    PLATE_COUNT,
     TEXT_BOX,
     TEXT_COUNT,
 )
 from dpveil.release.origins import origin_problems
 from dpveil.release.words import CHANNELS
-from dpveil.service.settings import Request
 
 GROUND = 180
 LINE = Box(40, 30, 120, 16)
@@ -77,7 +71,7 @@ def test_a_network_that_fails_releases_nothing(gives: str, monkeypatch: pytest.M
             raise ValueError("inside")
         return [np.full((1, 1, 32, 32 if gives == "nan" else 31), np.nan, np.float32)]
 
-    monkeypatch.setattr(network, "fastest", lambda _: lambda _: run_)
+    monkeypatch.setattr(text, "fastest", lambda _: lambda _: run_)
     with pytest.raises(RegionError, match="text"):
         TextNetwork(b"")(np.zeros((20, 30, 3), np.uint8), 0.5)
 
@@ -124,7 +118,7 @@ def test_lines_are_numbered_in_reading_order_searched_once_and_have_the_margin(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls = []
-    monkeypatch.setattr(finder, "network", lambda: lambda *a: calls.append(1) or dark(*a))
+    monkeypatch.setattr(text, "network", lambda: lambda *a: calls.append(1) or dark(*a))
     photo = page(LOWER, LINE)
     found = Text()(photo)
     assert [str(region.origin.in_words()) for region in found] == ["text 1", "text 2"]
@@ -135,28 +129,6 @@ def test_lines_are_numbered_in_reading_order_searched_once_and_have_the_margin(
     assert len(calls) == count
     (wide, _), (near, _) = Text(margin=1)(photo), Text(margin=0)(photo)
     assert all(side > 10 for side in wide.box.beyond(near.box)[:2])
-
-
-@pytest.mark.usefixtures("marks")
-def test_too_many_lines_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(things, "MOST_REGIONS", 1)
-    with pytest.raises(RegionError, match="more than 1 places of text"):
-        Text()(page(LINE, LOWER))
-
-
-@pytest.mark.parametrize("bad", [{"threshold": 0}, {"margin": 3}, {"smallest": 0}, {"threshold": "nan"}])
-@pytest.mark.parametrize("kind", [Text, Plates])
-def test_impossible_settings_are_refused(kind: type[Text], bad: dict[str, object]) -> None:
-    with pytest.raises(InvalidParameter):
-        kind(**bad)
-
-
-def test_settings_that_are_not_the_defaults_are_in_the_request() -> None:
-    assert (
-        Text(smallest=12, margin="0.5", threshold=0.25).description
-        == "text threshold=0.25 margin=0.5 smallest=12"
-    )
-    assert Plates(margin=plates.MARGIN).description == "plates"
 
 
 # Plates
@@ -175,22 +147,8 @@ def plate(letters: int, *, high: int = 80, ground: int = 230, ink: int = 20) -> 
     ("letters", "stands"), [(1, False), (2, False), (3, True), (7, True), (12, True), (16, False)]
 )
 def test_plates_have_so_many_letters(letters: int, stands: bool) -> None:
-    assert plates.like_plate(plate(letters)) == stands
-    assert plates.like_plate(255 - plate(letters)) == stands  # light on dark
-
-
-def test_faint_letters_are_no_plate_and_small_ones_are_not_counted() -> None:
-    assert not plates.like_plate(plate(7, ground=140, ink=110))
-    assert plates.like_plate(plate(16, high=16))
-    assert plates.like_plate(plate(1)[:, :200])  # short, or tilted
-
-
-@pytest.mark.usefixtures("marks")
-def test_text_of_another_shape_is_no_plate() -> None:
-    wide, square = Box(10, 10, 300, 14), Box(20, 60, 100, 100)
-    with pytest.raises(NoRegion, match="no plate was found"):
-        Plates()(page(wide, square))
-    assert describe("plates") == "plates"
+    assert text.like_plate(plate(letters)) == stands
+    assert text.like_plate(255 - plate(letters)) == stands  # light on dark
 
 
 # Releases
@@ -210,16 +168,6 @@ def test_text_alone_is_filled_and_the_certificate_says_what_stays(tmp_path: Path
 
 
 @pytest.mark.usefixtures("marks")
-def test_plates_say_that_of_plates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plates, "like_plate", lambda _: True)
-    release = dpveil.obfuscate(page(LINE), "dp-pix", epsilon=1, block=8, regions=["plates"])
-    clear = release.certificate.composition.scope.in_the_clear
-    assert clear[:5] == (PLATE_BOX, PLATE_COUNT, FACES_TOO, CHANNELS, NO_OTHER_PLATE)
-    release.save(tmp_path / "page.png")
-    assert dpveil.verify(tmp_path / "page.png").status == "consistent"
-
-
-@pytest.mark.usefixtures("marks")
 def test_where_nothing_is_found_nothing_is_released_unless_asked() -> None:
     with pytest.raises(NoRegion, match="no text was found"):
         dpveil.obfuscate(page(), regions="text")
@@ -230,46 +178,11 @@ def test_where_nothing_is_found_nothing_is_released_unless_asked() -> None:
     assert not copied.certificate.guarantees
 
 
-def test_without_the_extra_the_hint_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network, "network_path", lambda: None)
-    for ask in (
-        lambda: dpveil.plan(page(LINE), regions="text"),
-        lambda: Request.of({"regions": "faces+text"}),
-    ):
-        with pytest.raises(UsageError) as caught:
-            ask()
-        assert INSTALL in str(caught.value)
-
-
 def test_another_network_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "net.onnx").write_bytes(b"other")
-    monkeypatch.setattr(network, "network_path", lambda: tmp_path / "net.onnx")
+    monkeypatch.setattr(text, "network_path", lambda: tmp_path / "net.onnx")
     with pytest.raises(UsageError, match="not the one"):
-        network.network()
-
-
-@pytest.mark.usefixtures("marks")
-def test_both_finders_are_asked_for_with_a_plus() -> None:
-    plan = dpveil.plan(page(LINE), "fill", regions="text+plates", if_none="copy")
-    assert plan.request == ("text", "plates")
-    asked = Request.of({"regions": "text", "if_none": "whole"})
-    assert (asked.method.name, asked.finders) == ("fill", (Text(),))
-    assert Request.of({"regions": ["text+plates"], "method": "snow", "delta": "0.1"}).finders == (
-        Text(),
-        Plates(),
-    )
-
-
-@pytest.mark.parametrize("spec", ["detected", "text+detected", "faces+", "text+text.png", "detected.onnx"])
-def test_no_request_names_a_detector(spec: str) -> None:
-    with pytest.raises(UsageError):
-        Request.of({"regions": spec})
-
-
-@pytest.mark.parametrize("name", ["model", "detector_model", "classes"])
-def test_no_setting_of_a_request_names_one(name: str) -> None:
-    with pytest.raises(UsageError):
-        Request.of({"regions": "text", "method": "fill", name: "net.onnx"})
+        text.network()
 
 
 @pytest.mark.usefixtures("marks")
@@ -311,24 +224,6 @@ def test_obfuscate_fills_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert run(["verify", str(out)]) == 0
 
 
-@pytest.mark.usefixtures("marks")
-@pytest.mark.parametrize(
-    ("words", "part"),
-    [
-        (["--regions", "text", "--classes", "car"], "--classes is only for detected"),
-        (["--regions", "text", "--except", "2"], "--except is only for faces"),
-        (["--regions", "detected"], "--detector-model is missing"),
-        (["--regions", "txet"], "did you mean text?"),
-    ],
-)
-def test_options_that_do_not_fit_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], part: str
-) -> None:
-    Image.fromarray(page(LINE).image).save(tmp_path / "page.png")
-    assert run(["obfuscate", str(tmp_path / "page.png"), "--out", str(tmp_path / "o.png"), *words]) == 2
-    assert part in capsys.readouterr().err
-
-
 # Forgeries
 
 
@@ -350,9 +245,3 @@ def test_forged_regions_of_text_are_noticed(change, tmp_path: Path) -> None:
     assert not [*origin_problems(made, made.output, heads=False)]
     forged = replace(made, regions=(change(made.regions[0]), *made.regions[1:]))
     assert [*origin_problems(forged, forged.output, heads=False)]
-
-
-def test_what_is_no_face_is_told_by_its_request() -> None:
-    record = RegionRecord(Box(0, 0, 5, 5), Origin("car", "detected model=sha256:0", number=1, found=True))
-    assert record.origin.faceless
-    assert not Origin("sign", "signs").faceless

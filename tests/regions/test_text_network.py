@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import socket
-import subprocess
-import sys
 from typing import NoReturn
 
 import numpy as np
@@ -16,7 +14,7 @@ import dpveil
 from dpveil import Photo
 from dpveil.bench.drawn import DrawnPlate
 from dpveil.regions import Faces, Plates, Text
-from dpveil.regions.text.network import network, network_path
+from dpveil.regions.text import network, network_path
 
 pytestmark = pytest.mark.skipif(network_path() is None, reason="needs pip install 'dpveil[text]'")
 
@@ -69,12 +67,6 @@ def test_every_line_of_a_screenshot_is_covered() -> None:
     assert (image == 0).mean() < 0.5
 
 
-def test_grey_photos_and_tiny_ones_are_searched() -> None:
-    photo, _ = words(40)
-    assert len(Text()(Photo(photo.image[..., :1].copy()))) == len(Text()(photo))
-    assert Text().found(Photo(np.zeros((1, 1, 3), np.uint8))) == ()
-
-
 def test_drawn_plates_are_found() -> None:
     """At least nine of ten; each is alone in its picture."""
     seen = [Plates().found(DrawnPlate.of(number, 0).read()) for number in range(10)]
@@ -89,12 +81,6 @@ def test_no_socket_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("socket", "create_connection", "getaddrinfo"):
         monkeypatch.setattr(socket, name, refuse)
     assert len(Text()(words(40)[0])) == 2
-
-
-def test_nothing_of_the_package_is_imported() -> None:
-    program = "import sys, numpy, dpveil; from dpveil.regions import Text; Text().prepare(); "
-    program += "sys.exit('rapidocr' in sys.modules or 'requests' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("height", [0.15, 0.3, 0.4, 0.5, 0.7])

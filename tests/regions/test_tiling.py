@@ -11,7 +11,6 @@ from skimage import data
 import dpveil
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
-from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
 from dpveil.regions import faces as faces_file
@@ -108,13 +107,6 @@ def test_small_faces_are_found_in_tiles_and_only_once(marks):
     assert found == sorted([*((x, y, 24, 24) for x, y in places), (3960, 2960, 30, 30)])
     assert corners(Faces(margin=0, smallest=50).detect(Photo(image))) == []
     assert max(max(shape) for shape in marks.shown) == 1920
-
-
-def test_a_photo_that_is_searched_once_is_searched_as_before(marks):
-    Faces().detect(Photo(np.zeros((1080, 1920, 3), np.uint8)))
-    assert marks.shown == [(1080, 1920)]
-    Faces(smallest=50).detect(Photo(np.zeros((3000, 4000, 3), np.uint8)))
-    assert marks.shown[1:] == [(1440, 1920)]
 
 
 @needs_centerface
@@ -215,12 +207,6 @@ def test_every_plan_and_release_says_what_was_not_looked_for(marks):
     assert said in release.notes
     assert said not in release.certificate.to_text()
     assert release.certificate.request == ("faces detector=marks smallest=16",)
-
-
-def test_the_setting_is_checked_at_once():
-    for wrong in (0, -1, "24"):
-        with pytest.raises(InvalidParameter):
-            Faces(smallest=wrong)
 
 
 def ellipses_hold(row, box):

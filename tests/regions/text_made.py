@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpveil.regions.text.network import decode
+from dpveil.regions.text import decode
 
 
 def dark(image: np.ndarray, threshold: float) -> np.ndarray:
@@ -16,4 +16,4 @@ def dark(image: np.ndarray, threshold: float) -> np.ndarray:
 @pytest.fixture
 def marks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let dark pixels be text, whether the extra is installed or not."""
-    monkeypatch.setattr("dpveil.regions.text.finder.network", lambda: dark)
+    monkeypatch.setattr("dpveil.regions.text.network", lambda: dark)

@@ -20,7 +20,7 @@ from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.regions.grow import grow
 from dpveil.regions.numbering import Selection
 from dpveil.release.origins import stays
-from dpveil.release.requests import place_problems, request_problems
+from dpveil.release.verification import place_problems, request_problems
 
 WIDTH, HEIGHT = 320, 240
 JPEG = Grid(16, 16)

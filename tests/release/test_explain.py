@@ -1,7 +1,6 @@
 """What `explain` says: the contract's numbers, needs that are really enough, and words that fit them."""
 
 import itertools
-import json
 import math
 import re
 from dataclasses import dataclass, replace
@@ -12,9 +11,8 @@ import numpy as np
 import pytest
 
 from dpveil.accounting.group import whole_region
-from dpveil.accounting.meaning import NONE, STRENGTHS, reaches, strength
+from dpveil.accounting.meaning import NONE, STRENGTHS, reaches
 from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian, PixelMethod, Snow
 from dpveil.release.explain import explain
 
@@ -58,28 +56,6 @@ def test_the_numbers_of_the_contract():
     assert found.odds == pytest.approx(math.e)
     assert found.strength == "strong"
     assert (found.guarantee.kind, found.guarantee.epsilon, found.guarantee.relation.m) == ("pure", 1, 256)
-
-
-def test_json_has_the_keys_of_the_contract():
-    document = json.loads(json.dumps(explain(USUAL, **SIZE).to_json(), allow_nan=False))
-    assert {"guarantee", "noise_scale", "odds", "success_bound", "in_the_clear"} < set(document)
-    assert list(document["success_bound"]) == ["2", "10", "100", "1000"]
-    assert document["success_bound"]["2"] == pytest.approx(0.7310585786)
-    assert document["odds"] == pytest.approx(math.e)
-    assert document["guarantee"]["kind"] == "pure"
-    assert document["parameters"] == USUAL.parameters()
-    assert document["strength"] == "strong"
-    assert list(document["needed"]) == list(STRENGTHS)
-    alarms = [point["false_alarm"] for point in document["curve"]]
-    assert alarms == sorted(alarms)
-    assert (alarms[0], alarms[-1]) == (0, 1)
-    assert document["curve"][-1]["detection"] == 1
-    assert any("outside" in entry for entry in document["in_the_clear"])
-
-
-@pytest.mark.parametrize("method", [DPPix(epsilon=10**6, block=16), *METHODS], ids=str)
-def test_json_never_holds_what_json_cannot(method):
-    json.dumps(explain(method, **FACE).to_json(), allow_nan=False)
 
 
 @pytest.mark.parametrize("method", METHODS, ids=str)
@@ -178,16 +154,6 @@ def test_group_privacy_holds_along_chains_of_random_neighbours():
     assert nearest < 0.05
 
 
-@pytest.mark.parametrize("method", METHODS, ids=str)
-def test_the_sentence_says_what_the_numbers_say(method):
-    found = explain(method, **FACE)
-    grade = {"strong": "Strong", "moderate": "Moderate", "weak": "Weak", NONE: "Practically none"}
-    assert found.sentence.startswith(grade[strength(found.guarantee)] + ": ")
-    m = found.guarantee.relation.m
-    assert ("any two photos" in found.sentence) == (m is None)
-    assert ("all of them together" in found.sentence) == (m is not None)
-
-
 ONE = {"height": 16, "width": 16, "channels": 1}
 
 
@@ -228,26 +194,6 @@ def test_the_account_of_all_pixels_is_that_of_the_same_noise_under_any_image(cha
     assert same.sum_variance(**size) == gaussian.sum_variance(**size)
     assert gaussian.account_of([size], None).rho == same.rho
     assert gaussian.account_of([size], m).rho == 1
-
-
-def test_a_useless_budget_is_not_called_a_bound():
-    assert "almost surely" in explain(DPPix(epsilon=20, block=16), **FACE).sentence
-    assert "1e+02" not in explain(DPPix(epsilon="9.9", block=16), **FACE).sentence
-
-
-@pytest.mark.parametrize(
-    "size", [{"height": 0}, {"width": -1}, {"channels": 0}, {"height": 1.5}, {"width": "9"}]
-)
-def test_sizes_that_are_none_are_refused(size):
-    with pytest.raises(InvalidParameter):
-        explain(USUAL, **{**SIZE, **size})
-
-
-@pytest.mark.parametrize("method", METHODS, ids=str)
-def test_the_smallest_region_is_explained(method):
-    found = explain(method, height=1, width=1, channels=1)
-    assert 0 < found.noise_scale < math.inf
-    assert found.sentence
 
 
 @pytest.mark.parametrize(("name", "most"), [("strong", "1e-4"), ("moderate", "1e-3"), ("weak", "0.1")])

@@ -17,7 +17,6 @@ from dpveil.cli import run
 from dpveil.cli.compare import Line, compare
 from dpveil.core.certificate import SEEDED
 from dpveil.core.photo import Photo
-from dpveil.mechanisms.latent.truncated import BoxTruncatedLaplace
 from dpveil.mechanisms.method import Method
 from dpveil.noise.bits import SeededBits
 from dpveil.release import plan as planning
@@ -98,24 +97,6 @@ def test_everything_reads_one_plan(name: str, regions: str, photo: Path, tmp_pat
             run(["faces", str(photo), "--method", name, *options, "--preview", str(preview), "--json"]) == 0
         )
         assert boxes(json.loads(capsys.readouterr().out), "faces") == stated
-
-
-def test_settings_are_named_as_python_or_the_command_line_writes_them(photo: Path, capsys) -> None:
-    [python] = [text for text in dpveil.plan(photo, protect="face").warnings if "jaw and neck stay" in text]
-    assert 'protect="head" replaces them' in python
-    for command in (["explain", str(photo)], ["obfuscate", str(photo), "--out", f"{photo}.png"]):
-        assert run([*command, "--protect", "face"]) == 0
-        told = capsys.readouterr().err
-        assert ("--protect head replaces them" in told, 'protect="head"' in told) == (True, False)
-
-
-def test_other_budgets_of_a_code_are_tried_without_tables_of_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    method = dpveil.catalogue.build("latent", {"epsilon": 300})
-    with monkeypatch.context() as patch:
-        patch.setattr(BoxTruncatedLaplace, "prepare", lambda *_: pytest.fail("tables were made"))
-        other = method.with_budget(epsilon=30)
-    assert other.parameters()["epsilon"] == 30
-    assert other.codec.source is method.codec.source is not None
 
 
 def test_a_plan_draws_and_spends_nothing(photo: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,11 +15,10 @@ import dpveil
 from dpveil.core.certificate import OTHERS
 from dpveil.core.origin import Origin
 from dpveil.core.region import Box, Region
-from dpveil.errors import NoRegion, TooWeak
+from dpveil.errors import NoRegion
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Finder
 from dpveil.regions.spec import IF_NONE, last_of, passes_over
-from dpveil.release.found import passed_notes, passing
 
 PHOTO = (np.arange(40 * 30 * 3) % 251).astype(np.uint8).reshape(30, 40, 3)
 NO_FACE = (
@@ -92,33 +91,6 @@ def test_where_nothing_is_found_the_photo_is_refused_whole_or_copied() -> None:
         False,
         None,
     )
-
-
-def test_a_refusal_says_how_to_replace_the_others_alone() -> None:
-    with pytest.raises(NoRegion) as refusal:
-        made(FACES, LINE, if_none=None)
-    assert refusal.value.told({"if_none": "--if-none"})[1] == (
-        "look; or replace what else is found alone: --if-none others"
-    )
-
-
-def test_a_copy_of_a_part_is_what_it_was() -> None:
-    stated = made(FACES, LINE, if_none="copy").certificate
-    assert (stated.exposed, stated.passed_over, stated.publishable) == (("faces",), (), False)
-    assert "something that was asked for is in the clear" in stated.objections
-    with pytest.raises(TooWeak, match="leaves faces in the clear"):
-        made(FACES, LINE, if_none="copy", at_least="weak")
-
-
-def test_each_kind_has_its_sentence() -> None:
-    [told] = passing(["faces except=1", "text margin=1", "plates", "text", "my {finder}"])
-    assert "or none but those that are to stay as they are" in told
-    assert told.count("no text was found") == 1
-    assert told.endswith(
-        "that nothing was found for my {finder}: the guarantee compares photos with the same result;"
-        " what was missed stays visible"
-    )
-    assert passing(()) == passed_notes(()) == ()
 
 
 def test_what_is_asked_has_one_meaning_each() -> None:
@@ -211,9 +183,3 @@ def test_verify_says_what_was_passed_over(honest: list[Path]) -> None:
     assert "no face was found: faces that were missed stay visible" in found.notes
     refused = dpveil.verify(honest[COPIED], at_least="strong").refused
     assert "something that was asked for is in the clear" in refused
-
-
-def test_a_hostile_request_is_told_in_one_plain_line(tmp_path: Path) -> None:
-    image, _ = made(Sees("\x1b[2J\nhats"), LINE).save(tmp_path / "a.png")
-    [note] = [text for text in dpveil.verify(image).notes if "hats" in text]
-    assert note.isprintable()

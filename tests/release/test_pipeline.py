@@ -27,7 +27,7 @@ from dpveil.mechanisms.pixel import DPPix, PixelMethod
 from dpveil.noise.bits import BitSource, SecureBits
 from dpveil.regions import Finder
 from dpveil.release.found import COUNT, PLACE
-from dpveil.release.words import CHANNELS, FEW, LOW, TRACES
+from dpveil.release.words import CHANNELS, LOW, TRACES
 
 
 class Watched(BitSource):
@@ -126,14 +126,6 @@ def private(regions="whole", photo=None, bits=None, **more):
     settings = {"epsilon": 1, "block": 4, "neighbourhood": 16} | more
     given = ramp() if photo is None else photo
     return dpveil.obfuscate(given, "dp-pix", regions=regions, bits=bits or dpveil.SeededBits(1), **settings)
-
-
-def test_every_public_name_is_there_and_says_what_it_is():
-    for name in dpveil.__all__:
-        assert getattr(dpveil, name).__doc__ or name == "__version__"
-    assert set(dpveil.__all__) == set(dir(dpveil))
-    with pytest.raises(AttributeError, match="nonsense"):
-        dpveil.nonsense  # noqa: B018
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 1, 1), (1, 7, 3), (7, 1, 3), (17, 31), (20, 24, 3)])
@@ -276,49 +268,6 @@ def test_an_array_and_a_notebook_show_the_released_picture():
     assert np.array_equal(np.asarray(Image.open(BytesIO(release._repr_png_()))), release.image.squeeze())
 
 
-@pytest.mark.parametrize("channels", [1, 3])
-def test_pillow_takes_the_released_picture(channels):
-    release = dpveil.obfuscate(ramp(8, 9, channels), "dp-pix", epsilon=1, block=8)
-    picture = release.to_pil()
-    assert (picture.mode, picture.size) == ({1: "L", 3: "RGB"}[channels], (9, 8))
-    assert np.array_equal(np.asarray(picture).reshape(release.image.shape), release.image)
-    assert release.tobytes() == picture.tobytes()
-    assert not np.asarray(release).flags.writeable
-    if channels == 3:
-        assert Image.fromarray(release) == picture
-
-
-def test_a_notebook_never_keeps_an_unprotected_copy(monkeypatch):
-    monkeypatch.setattr("dpveil.release.sought.search", lambda *_: ((), {"faces": NoRegion("none")}))
-    assert dpveil.obfuscate(ramp(8, 9), "fill", if_none="copy")._repr_png_() is None
-
-
-@pytest.mark.parametrize("ledger", [3, "mine", dpveil.SecureBits])
-def test_what_keeps_no_budget_is_refused_by_name_before_anything_is_drawn(monkeypatch, ledger):
-    made = dpveil.plan(ramp(8, 8), "dp-pix", epsilon=1, block=8)
-    monkeypatch.setattr(type(made.placement), "draw", pytest.fail)
-    with pytest.raises(InvalidParameter, match=r"^ledger = .* is not a ledger"):
-        made.release(ledger=ledger, subject="album")
-
-
-@pytest.mark.parametrize("path", [3, None, b"a.png"])
-def test_what_is_no_path_is_refused_by_name(path):
-    release = dpveil.obfuscate(ramp(8, 8), "fill")
-    for call in (release.save, release.write, dpveil.verify):
-        with pytest.raises(InvalidParameter, match=r"^path = .* is not a path"):
-            call(path)
-
-
-def test_what_is_printed_is_one_line_without_a_pixel(tmp_path):
-    made = dpveil.plan(ramp(64, 64), "dp-pix", epsilon=1, block=8)
-    release = made.release()
-    found = dpveil.verify(release.save(tmp_path / "a.png")[0])
-    for each in (made, release, release.certificate, found, dpveil.verify(tmp_path / "b.png")):
-        assert len(repr(each).replace(str(tmp_path), "")) < 130
-        assert "\n" not in repr(each)
-        assert "array" not in repr(each)
-
-
 def test_equal_bits_give_equal_releases_and_fresh_ones_do_not():
     assert (private().image == private().image).all()
     assert (private().image != private(bits=dpveil.SeededBits(2)).image).any()
@@ -417,39 +366,6 @@ def test_where_nothing_is_found_nothing_is_released_unless_it_was_chosen():
     assert not copy.certificate.publishable
 
 
-def test_pure_noise_is_announced_with_its_scale_and_the_alternative():
-    weak, text = dpveil.obfuscate(ramp(100, 100), "dp-pix", epsilon=20, block=16).certificate.warnings
-    assert weak == LOW[NONE]
-    assert "noise, of scale 1,494 grey levels" in text
-    assert "a neighbourhood of 256 pixels would have 38," in text
-    settings = {"block": 16, "neighbourhood": 16}
-    warned = dpveil.obfuscate(ramp(), "dp-pix", epsilon=9, **settings).certificate.warnings
-    assert warned == (FEW.format("16 PIXELS"), LOW["weak"])
-
-
-@pytest.mark.parametrize(
-    ("settings", "strength", "said"),
-    [
-        ({"epsilon": 1}, "strong", ""),
-        ({"epsilon": 2}, "moderate", ""),
-        ({"epsilon": 8}, "weak", "WEAK PROMISE"),
-        ({"epsilon": "0.1", "delta": "0.05"}, "weak", "WEAK PROMISE"),
-        ({"epsilon": 20}, "practically none", "PRACTICALLY NO PROMISE"),
-    ],
-)
-def test_a_warning_names_the_strength_that_it_is_about(settings, strength, said, tmp_path):
-    release = dpveil.obfuscate(ramp(8, 8), "dp-pix", block=8, bits=dpveil.SecureBits(), **settings)
-    assert release.certificate.strength == strength
-    told = [text.partition(": ")[0] for text in release.certificate.warnings if " PROMISE: " in text]
-    assert told == [said] * bool(said)
-    path, _ = release.save(tmp_path / "a.png")
-    notes = [text.partition(": ")[0] for text in dpveil.verify(path).notes if " PROMISE: " in text]
-    assert notes == told
-    few, text = dpveil.obfuscate(ramp(), "dp-pix", epsilon=1, neighbourhood=1).certificate.warnings
-    assert few == FEW.format("ONE PIXEL")
-    assert "a larger block or epsilon, means less" in text
-
-
 def test_heuristics_and_unknown_bits_are_not_for_publication():
     assert any("NO FORMAL GUARANTEE" in w for w in dpveil.obfuscate(ramp(), Plain()).certificate.warnings)
     certificate = private(bits=Watched()).certificate
@@ -486,15 +402,6 @@ def test_save_leaves_nothing_behind_where_it_fails(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_methods_are_a_table_of_parameters_and_kinds():
-    [row] = [row for row in dpveil.methods() if row["name"] == "dp-pix"]
-    assert row["kind"] == "pure"
-    expected = {"epsilon": "required", "rho": None, "block": 1, "neighbourhood": None}
-    assert row["parameters"].items() >= expected.items()
-    assert row["summary"]
-    assert row["source"]
-
-
 @pytest.mark.parametrize(
     ("method", "parameters", "word"),
     [
@@ -528,14 +435,6 @@ def test_a_choice_that_finds_nothing_never_undoes_another():
     assert [record.label for record in whole.certificate.regions] == ["whole photo, as no region was found"]
     assert (whole.image != ramp()).mean() > 0.9
     assert whole.certificate.composition.epsilon == Fraction("1e-6")
-
-
-def test_a_choice_that_does_not_fit_is_refused_whatever_was_not_found():
-    for if_none in (None, "whole", "copy"):
-        with pytest.raises(RegionError, match="outside the photo"):
-            private([Nobody(), "0,0,99,99"], if_none=if_none)
-        with pytest.raises(NoRegion, match="no region was chosen"):
-            private([], if_none=if_none)
 
 
 def test_a_finder_that_returns_nothing_found_nothing():

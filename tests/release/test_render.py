@@ -17,18 +17,13 @@ from dpveil.codecs import GAN
 from dpveil.codecs.gan import OBEYED, WHOLE
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
-from dpveil.errors import InvalidParameter, UsageError
 from dpveil.faces import Latent, heads
 from dpveil.faces.geometry.landmarks import Landmarks
-from dpveil.mechanisms.placement import FARTHEST
 from dpveil.noise.bits import SeededBits
 
 sys.path += [str(Path(__file__).parent.parent / folder) for folder in ("codecs", "faces")]
-from facespace_made import codec
 from made_gan import made
 
-FACE = Box(177, 65, 92, 115)
-"""The astronaut's, from the forehead to the chin."""
 METHOD = {"placing": "box", "inpainting": "telea"}
 
 
@@ -123,14 +118,6 @@ def test_a_head_keeps_its_hair_and_is_turned_to_the_yaw(monkeypatch) -> None:
     assert [(one.landmarks, one.exact) for one in places] == [(None, None)], "both are private"
 
 
-def test_a_codec_without_poses_has_one() -> None:
-    own = dpveil.obfuscate(
-        photo(), Latent(epsilon=1, codec=codec(), **METHOD), regions="whole", bits=SeededBits(1)
-    )
-    with pytest.raises(UsageError, match="faces of latent have one pose"):
-        own.render((5, 0))
-
-
 def test_the_certificate_says_that_it_is_the_same_draw(tmp_path) -> None:
     first = release(photo())
     again = first.render((20, 0)).render((-10, 5))
@@ -139,18 +126,3 @@ def test_the_certificate_says_that_it_is_the_same_draw(tmp_path) -> None:
     assert again.certificate.composition == first.certificate.composition
     again.save(tmp_path / "again.png")
     assert dpveil.verify(tmp_path / "again.png").status == "consistent"
-
-
-@pytest.mark.parametrize(
-    "pose",
-    [(FARTHEST[0] + 1, 0), (0, -FARTHEST[1] - 1), (math.nan, 0), (0,), (0, 0, 0), 3, "ab", (True, 0), None],
-)
-def test_other_poses_are_refused(pose) -> None:
-    with pytest.raises(InvalidParameter, match=r"pose .*yaw and pitch in degrees, up to 30 and 10"):
-        release(photo()).render(pose)
-
-
-def test_faces_without_a_pose_are_not_turned() -> None:
-    own = dpveil.obfuscate(photo(), "dp-pix", epsilon=1, bits=SeededBits(1))
-    with pytest.raises(UsageError, match=r"dp-pix have one pose.*gan"):
-        own.render((0, 0))

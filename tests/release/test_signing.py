@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import pickle
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 import dpveil
 import edwards
 from dpveil.core.certificate import Certificate, parse_certificate
-from dpveil.core.signature import CONTEXT, EIGHTH, ORDER, PRIME, SMALL, Signature, fingerprint, flaw, message
+from dpveil.core.signature import CONTEXT, Signature, fingerprint, message
 from dpveil.errors import CertificateError, InvalidParameter, NoRegion, OutputError
 from dpveil.regions import Finder
 from dpveil.release.keys import MOST_BYTES, PublicKey, SigningKey
@@ -31,12 +30,6 @@ from dpveil.release.verification import FORGED
 
 RELEASE = dpveil.obfuscate(np.full((8, 8), 90, np.uint8), "dp-pix", epsilon=1, block=8)
 IDENTITY = (1).to_bytes(32, "little")
-VECTOR = (  # RFC 8032 §7.1, test 3
-    "fc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025",
-    "af82",
-    "6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac"
-    "18ff9b538d16f290ae67f760984dc6594a7c15e9716ed28dc027beceea1ec40a",
-)
 
 
 class Nobody(Finder):
@@ -74,13 +67,6 @@ def stated(image: Path) -> Certificate:
 # The scheme
 
 
-def test_the_slow_implementation_is_that_of_the_standard():
-    public, said, value = map(bytes.fromhex, VECTOR)
-    assert edwards.fits(public, said, value)
-    assert not edwards.fits(public, said + b"!", value)
-    assert edwards.encoded(edwards.times(edwards.L, edwards.BASE)) == IDENTITY
-
-
 def test_a_signature_is_one_of_the_context_and_the_unsigned_file(saved, tmp_path):
     data = json.loads(beside(saved).read_text(encoding="utf-8"))
     signature = data.pop("signature")
@@ -105,18 +91,6 @@ def test_a_signature_is_of_certificates_alone_and_names_its_context():
     assert message("a") == CONTEXT + b"a"
 
 
-def test_points_of_small_order_are_the_eight_that_there_are():
-    points = (edwards.decoded(y.to_bytes(32, "little")) for y in range(2, 99))
-    torsion = (edwards.times(edwards.L, point) for point in points if point is not None)
-    generator = next(point for point in torsion if edwards.times(4, point) != edwards.NEUTRAL)
-    eight = [edwards.times(n, generator) for n in range(8)]
-    assert len(set(eight)) == 8
-    assert {y for _, y in eight} == SMALL
-    assert EIGHTH in SMALL
-    assert all(flaw(edwards.encoded(p)) for p in eight)
-    assert (edwards.P, edwards.L) == (PRIME, ORDER)
-
-
 def test_with_a_key_of_small_order_one_signature_fits_everything_and_it_is_refused():
     """OpenSSL accepts it: what refuses it is ours."""
     openly = ed25519.Ed25519PublicKey.from_public_bytes(IDENTITY)
@@ -127,40 +101,6 @@ def test_with_a_key_of_small_order_one_signature_fits_everything_and_it_is_refus
         Signature(IDENTITY.hex(), value.hex())
     with pytest.raises(InvalidParameter, match="small order"):
         PublicKey(IDENTITY)
-
-
-@pytest.mark.parametrize("y", [PRIME, PRIME + 1, 2**255 - 1])
-def test_keys_have_one_form(y):
-    assert flaw(y.to_bytes(32, "little")) == "is not in its canonical form"
-    assert flaw((y | 1 << 255).to_bytes(32, "little")) == "is not in its canonical form"
-
-
-def test_a_signature_has_one_form(saved):
-    """Adding the order of the group to the second half gives the same equation."""
-    signature = stated(saved).signature
-    value = bytes.fromhex(signature.value)
-    more = int.from_bytes(value[32:], "little") + ORDER
-    text = beside(saved).read_text(encoding="utf-8")
-    other = (value[:32] + more.to_bytes(32, "little")).hex()
-    with pytest.raises(CertificateError, match="canonical"):
-        replace(signature, value=other)
-    beside(saved).write_text(text.replace(signature.value, other), encoding="utf-8")
-    assert "signature is not in its canonical form" in dpveil.verify(saved).problems[0]
-
-
-@pytest.mark.parametrize(
-    "text", ["", "00", "g" * 64, "A" * 64, "0" * 63, "0" * 65, "0" * 10**6, "٣" * 64, None, 7]
-)
-def test_other_lengths_and_letters_are_malformed(text):
-    good = RELEASE.certificate
-    signature = ALICE.signed(good).signature
-    for name in ("public_key", "value"):
-        with pytest.raises(CertificateError, match="malformed"):
-            replace(signature, **{name: text})
-        data = ALICE.signed(good).to_json()
-        data["signature"][name] = text
-        with pytest.raises(CertificateError):
-            parse_certificate(json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False) + "\n")
 
 
 @pytest.mark.parametrize(
@@ -201,31 +141,10 @@ def test_unsigned_and_wrongly_signed_releases_are_not_trusted(saved, tmp_path):
     assert repr(other).endswith("which is not a trusted key)")
 
 
-def test_signing_again_by_another_is_visible(saved):
-    put(saved, MALLORY.signed(stated(saved)))
-    assert dpveil.verify(saved).signer == MALLORY.public.fingerprint
-    assert not dpveil.verify(saved, trust=ALICE.public).sound
-
-
 def test_taking_the_signature_away_is_visible(saved):
     put(saved, replace(stated(saved), signature=None))
     assert dpveil.verify(saved).status == "consistent"
     assert not dpveil.verify(saved, trust=ALICE.public).sound
-
-
-def test_a_signature_is_of_one_certificate_and_of_one_key(saved, tmp_path):
-    first = stated(saved)
-    another = dpveil.obfuscate(np.full((8, 8), 90, np.uint8), "dp-pix", epsilon=2, block=8)
-    image = another.save(tmp_path / "b.png", sign=MALLORY)[0]
-    second = stated(image)
-    mixed = replace(second.signature, public_key=first.signature.public_key)
-    renamed = replace(first.signature, public_key=second.signature.public_key)
-    for put_there in (first.signature, mixed, renamed):
-        put(image, replace(second, signature=put_there))
-        for trust in (None, ALICE.public):
-            found = dpveil.verify(image, trust=trust)
-            assert (found.status, found.problems, found.signer) == ("inconsistent", (FORGED,), "")
-            assert not found.sound
 
 
 def test_whatever_is_signed_cannot_be_edited(saved):
@@ -387,12 +306,6 @@ def test_only_one_public_key_can_be_trusted(saved, name):
     assert "\n" not in str(caught.value)
 
 
-def test_the_same_key_with_other_line_ends_is_trusted(saved):
-    file = saved.parent / "windows.pub"
-    file.write_bytes(PUBLIC.replace(b"\n", b"\r\n"))
-    assert dpveil.verify(saved, trust=file).trusted_as == "windows"
-
-
 @pytest.mark.parametrize("name", STRANGE_PRIVATE)
 def test_only_a_private_key_signs(tmp_path, name):
     (tmp_path / "k").write_bytes(STRANGE_PRIVATE[name])
@@ -404,32 +317,7 @@ def test_only_a_private_key_signs(tmp_path, name):
     assert not (tmp_path / "a.png").exists()
 
 
-@pytest.mark.parametrize("kind", ["folder", "pipe", "missing", "dangling", "loop", "device", "link", "nul"])
-def test_places_that_are_no_files_are_refused_without_waiting(saved, kind):
-    place = saved.parent / "place"
-    ALICE.write(saved.parent / "k")
-    make = {
-        "folder": place.mkdir,
-        "pipe": lambda: os.mkfifo(place),
-        "dangling": lambda: place.symlink_to("nowhere"),
-        "loop": lambda: place.symlink_to(place),
-        "link": lambda: place.symlink_to("k.pub"),
-    }
-    make.get(kind, lambda: None)()
-    name = {"device": "/dev/zero", "nul": "a\0b"}.get(kind, place)
-    for read in (lambda: dpveil.verify(saved, trust=name), lambda: SigningKey.read(name)):
-        with pytest.raises(InvalidParameter) as caught:
-            read()
-        assert "\n" not in str(caught.value)
-
-
 @pytest.mark.parametrize("trust", [[], (), [7], 7, b"x", [None], [ALICE.public] * 1001])
 def test_other_things_than_keys_are_not_trusted(saved, trust):
     with pytest.raises(InvalidParameter, match="trust"):
         dpveil.verify(saved, trust=trust)
-
-
-@pytest.mark.parametrize("data", [b"", b"x" * 31, b"x" * 33, "x" * 32, None])
-def test_public_keys_have_32_bytes(data):
-    with pytest.raises(InvalidParameter):
-        PublicKey(data)

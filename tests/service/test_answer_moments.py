@@ -13,7 +13,7 @@ import pytest
 from service_client import release, service, upload
 
 from dpveil.service.jobs import Moments
-from dpveil.service.limits import Limits
+from dpveil.service.settings import Limits
 
 ASYNC = {"Prefer": "respond-async"}
 

@@ -175,14 +175,14 @@ FULL = "CREATE TEMP TRIGGER full BEFORE INSERT ON images BEGIN SELECT RAISE(FAIL
 def test_a_full_disk_is_noticed_before_anything_is_paid(
     ledger: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dpveil.service import spare
+    from dpveil.service import store
 
     def full(*_: int) -> None:
         raise OSError(errno.ENOSPC, "no space left on device")
 
     with service(fake=True, ledger=ledger, results=tmp_path / "results.db") as (made, client):
         with monkeypatch.context() as patch:
-            patch.setattr(spare.os, "posix_fallocate", full)
+            patch.setattr(store.os, "posix_fallocate", full)
             for _ in range(3):
                 answer = post(client, "a")
                 assert (answer.status_code, kind(answer)) == (503, "NotKept")
@@ -208,17 +208,6 @@ def test_after_a_release_that_could_not_be_kept_none_is_paid_before_a_write_succ
         base.execute("DROP TRIGGER full")
         assert post(client, "a").status_code == 201
         assert spent(ledger) == 2
-
-
-def test_a_loss_says_its_cause(both: Any, ledger: Any) -> None:
-    made, client = both
-    assert "is lost, as its worker ended: nothing" in post(client, "a", draw="end").json()["title"]
-
-    def stored(*_: Any) -> None:
-        raise LedgerError("the disk is full")
-
-    made.jobs.budget.stored = stored
-    assert "as the ledger could not note its file" in post(client, "a").json()["title"]
 
 
 def test_what_cannot_be_paid_is_not_held(both: Any, ledger: Any, monkeypatch: pytest.MonkeyPatch) -> None:

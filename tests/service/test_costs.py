@@ -8,15 +8,13 @@ from typing import Any
 
 import httpx
 import pytest
-from service_client import SETTINGS, photo, release, service, several, upload
+from service_client import SETTINGS, photo, release, service, upload
 
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import LedgerError
 from dpveil.ledger import Ledger, Limit
 from dpveil.service.keys import Keys
 from dpveil.service.schemas import PaidRelease, Plan
-
-ZIP = {"Accept": "application/zip"}
 
 
 @pytest.fixture
@@ -71,14 +69,6 @@ def test_a_release_says_what_was_paid_and_what_is_left(client: Any) -> None:
     }
 
 
-def test_a_retry_is_told_the_same_payment_and_what_is_left_now(client: Any) -> None:
-    first, second = post(client, "a").json(), post(client, "b").json()
-    again = post(client, "a")
-    assert again.headers["idempotency-replayed"] == "true"
-    assert again.json()["paid"] == first["paid"]
-    assert [left(told)["studio/album"] for told in (first, second, again.json())] == [2, 1, 1]
-
-
 def test_a_retry_after_a_loss_is_told_what_was_paid_for_what_it_gets(client: Any, ledger: Any) -> None:
     """The worker ends while it draws: that debit bought nothing, and is not the one that is told of."""
     files = upload(b"x", release(), subject="studio/album", draw="end")
@@ -88,29 +78,6 @@ def test_a_retry_after_a_loss_is_told_what_was_paid_for_what_it_gets(client: Any
     found = post(client, "a").json()
     assert (found["paid"]["epsilon"], left(found)["studio/album"]) == (1, 1)
     assert ledger.paid("studio/album", "local\0a").draw == 2
-
-
-def test_each_of_several_photos_says_what_it_paid(client: Any) -> None:
-    sent = several(release(subject="studio/album"), *[b"x"] * 4)
-    entries = client.post("/v1/releases", files=sent).json()["photos"]
-    made = [entry["release"] for entry in entries if "release" in entry]
-    assert [told["paid"]["epsilon"] for told in made] == [1, 1, 1]
-    assert [left(told)["studio/album"] for told in made] == [0, 0, 0], "when all are answered"
-    assert [set(entry["problem"]) & {"paid", "left"} for entry in entries if "problem" in entry] == [set()]
-
-
-def test_a_job_says_nothing_of_costs_and_a_retry_does(client: Any) -> None:
-    job = post(client, "a", Prefer="respond-async").json()
-    assert not {"paid", "left"} & set(job)
-    while client.get(job["job_url"]).json()["status"] == "working":
-        pass
-    assert "paid" not in client.get(f"/v1/releases/{job['id']}").json()
-    again = post(client, "a").json()
-    assert (again["id"], again["paid"]["epsilon"]) == (job["id"], 1)
-
-
-def test_archives_are_made_as_before(client: Any) -> None:
-    assert post(client, **ZIP).headers["content-type"] == "application/zip"
 
 
 def test_a_ledger_that_cannot_be_read_takes_nobody_the_release(

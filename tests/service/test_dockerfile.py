@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import subprocess
 import sys
 import tomllib
@@ -60,14 +59,6 @@ def test_it_installs_extras_that_there_are_under_constraints() -> None:
     assert installed
     assert set(installed[1].split(",")) <= set(project["optional-dependencies"])
     assert "PIP_CONSTRAINT=/source/constraints.txt" in " ".join(of("ENV"))
-
-
-def test_the_example_in_its_head_is_the_one_of_the_documentation() -> None:
-    head = (ROOT / "Dockerfile").read_text(encoding="utf-8").partition("FROM")[0]
-    words = shlex.split(head.replace("#", " ").replace("\\\n", " ").partition("docker run")[2])
-    page = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
-    shown = shlex.split(page.partition("docker run")[2].partition("```")[0].replace("\\\n", " "))
-    assert words == shown
 
 
 @pytest.mark.slow

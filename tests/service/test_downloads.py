@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import io
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_STORED, ZipFile
 
 import pytest
-from service_client import photo, release, upload
+from service_client import photo, upload
 
 import dpveil
 from dpveil.service import app
 from dpveil.service.answers import (
     CHUNK,
-    Answer,
     File,
     archive_size,
     archived,
     download,
-    release_text,
-    together,
 )
-from dpveil.service.store import DONE, Result
 
 ZIP = {"Accept": "application/zip"}
 
@@ -118,38 +113,9 @@ def test_several_photos_come_in_their_order(client: Any) -> None:
             assert archive.read(f"{number}.png") == client.get(each["release"]["image_url"]).content
 
 
-def test_what_was_not_made_is_told_in_words(client: Any) -> None:
-    refused = client.post("/v1/releases", files=upload(b"no photo"), headers=ZIP)
-    assert (refused.status_code, refused.headers["content-type"]) == (422, "application/problem+json")
-    later = client.post("/v1/releases", files=upload(photo()), headers=ZIP | {"Prefer": "respond-async"})
-    assert (later.status_code, later.headers["content-type"]) == (202, "application/json")
-
-
 def test_what_is_too_long_for_an_archive_is_fetched_alone(
     client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app, "MOST", 100)
     answer = client.post("/v1/releases", files=upload(photo()), headers=ZIP)
     assert (answer.status_code, answer.headers["content-type"]) == (201, "application/json")
-
-
-def test_an_answer_holds_the_certificate_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = release()["certificate"]
-    result = Result("x" * 32, DONE, 1.5, "png", text, '["a \\"note\\""]')
-
-    def fails(*_: Any) -> Any:
-        raise AssertionError("it is parsed")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(json, "loads", fails)
-        alone = Answer.of(result, replayed=False).response().body
-        both = together([Answer.of(result, replayed=replayed) for replayed in (True, False)]).body
-    told = json.loads(release_text(result))
-    assert told["certificate"] == json.loads(text)
-    assert (told["id"], told["notes"], told["expires"]) == ("x" * 32, ['a "note"'], 1)
-    assert json.loads(alone) == told
-    entries = json.loads(both)["photos"]
-    assert entries == [
-        {"status": 201, "replayed": True, "release": told},
-        {"status": 201, "release": told},
-    ]

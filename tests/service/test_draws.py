@@ -19,8 +19,8 @@ from dpveil.processes import Channel
 from dpveil.service import worker
 from dpveil.service.budget import Budget
 from dpveil.service.jobs import Jobs
-from dpveil.service.limits import Limits
-from dpveil.service.metrics import Metrics
+from dpveil.service.log import Metrics
+from dpveil.service.settings import Limits
 from dpveil.service.store import MEMORY, Store
 from dpveil.service.workers import Pool
 

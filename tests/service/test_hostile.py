@@ -6,7 +6,7 @@ import json
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -169,15 +169,6 @@ def opened() -> Iterator[list[str]]:
         LISTENING.pop()
 
 
-def test_an_opened_file_is_noticed(tmp_path: Path) -> None:
-    from dpveil.regions import parse
-
-    (tmp_path / "trap.png").write_bytes(photo(kind="PNG"))
-    with opened() as names, suppress(Exception):
-        parse(str(tmp_path / "trap.png"))
-    assert str(tmp_path / "trap.png") in names
-
-
 def bomb(side: int) -> bytes:
     """Return a PNG of side × side black pixels, which is a thousandth of its pixels."""
 
@@ -246,28 +237,6 @@ def test_addresses_lead_to_no_file(client: Any, address: str) -> None:
 def test_malformed_idempotency_keys(client: Any, key: str | bytes) -> None:
     answer = client.post("/v1/releases", files=upload(photo()), headers={"Idempotency-Key": key})
     assert answer.status_code == 400
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "",
-        "method=dp-pix",
-        "method=dp-pix&epsilon=1&size=0x5",
-        "method=dp-pix&epsilon=1&size=99999x99999999",
-        "method=dp-pix&epsilon=1&size=8x8&channels=2",
-        "method=dp-pix&epsilon=1&epsilon=2&size=8x8",
-        "method=latent&codec=/etc/passwd",
-        "size=%00",
-        "method=%ff",
-        "%1b[31m=1",
-        "epsilon=1" * 100,
-    ],
-)
-def test_explanations_of_nonsense(client: Any, query: str) -> None:
-    answer = client.get(f"/v1/explain?{query}")
-    assert answer.status_code in (200, 422)
-    assert (answer.status_code == 200) == (query == "")
 
 
 def test_random_bodies_never_fail_the_service(client: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dpveil.service.limits import Limits
+from dpveil.service.settings import Limits
 from dpveil.service.store import MEMORY, Store
 
 RELEASE = {"certificate": "{}", "notes": "[]", "format": "png", "sha256": "0"}

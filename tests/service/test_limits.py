@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import socket
-import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +14,11 @@ import httpx
 import pytest
 from service_client import release, service, several, upload
 
-from dpveil.errors import InvalidParameter, OutputError
+from dpveil.errors import OutputError
 from dpveil.service.keys import Keys
-from dpveil.service.limits import MOST_PARALLEL, Limits
+from dpveil.service.settings import MOST_PARALLEL, Limits
 
 ASYNC = {"Prefer": "respond-async"}
-HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="module")
@@ -287,31 +283,6 @@ def test_a_job_is_cancelled(tight: Any, free: httpx.Client) -> None:
         time.sleep(0.02)
 
 
-def test_every_limit_is_reached_by_a_test_and_in_the_documentation() -> None:
-    """Each has a test of its name, or its fixture, that sets it, and a row that states its default."""
-    tests = [path.read_text(encoding="utf-8") for path in HERE.glob("test_*.py")]
-    common = (HERE / "conftest.py").read_text(encoding="utf-8")
-    page = (HERE.parent.parent / "docs" / "service.md").read_text(encoding="utf-8")
-    for field in fields(Limits):
-        own = [text for text in tests if re.search(rf"^def test_{field.name}\(", text, re.MULTILINE)]
-        assert own, f"no test is named test_{field.name}"
-        assert f"{field.name}=" in own[0] + common
-        row = re.search(rf"^\| `{field.name}` \| ([^|]*)\|", page, re.MULTILINE)
-        assert row, field.name
-        assert stated(field.name) in row[1].replace("\u202f", "")
-
-
-def stated(name: str) -> str:
-    """Return how the page states a limit's default."""
-    value = getattr(Limits(), name)
-    if name.endswith("_bytes"):
-        units = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
-        return next(f"{value // unit} {word}" for unit, word in units if not value % unit)
-    if name.endswith("_seconds"):
-        return f"{value:g} s"
-    return {"pixels": f"{value // 10**6} million", "answer_after": "off"}.get(name, str(value))
-
-
 def test_body_bytes(small: httpx.Client) -> None:
     files = upload(b"x" * 20_000, release())
     fits, refused = (small.post("/v1/plan", files=each) for each in (upload(b"x", release()), files))
@@ -334,11 +305,6 @@ def test_photos(small: httpx.Client) -> None:
             answer = small.post(address, files=several(release(), *[b"x"] * count))
             assert answer.status_code == (status if count == 2 else 413)
         assert answer.json()["title"] == "the upload has more than 2 photos"
-
-
-def test_limits_are_positive() -> None:
-    with pytest.raises(InvalidParameter, match="pixels = 0 is out of range"):
-        Limits(pixels=0)
 
 
 def test_what_has_expired_is_not_shown_before_it_is_swept_away() -> None:
@@ -365,15 +331,3 @@ def test_a_store_has_one_service(tmp_path: Path) -> None:
         Store(tmp_path / "results", Limits())
     one.close()
     Store(tmp_path / "results", Limits()).close()
-
-
-def test_another_database_is_no_store(tmp_path: Path) -> None:
-    from dpveil.service.store import Store
-
-    (tmp_path / "text").write_text("hello" * 100, encoding="utf-8")
-    with sqlite3.connect(tmp_path / "other") as base:
-        base.execute("CREATE TABLE results (id)")
-    base.close()
-    for name in ("text", "other", "missing/results"):
-        with pytest.raises(OutputError, match=r"the results .* cannot be kept"):
-            Store(tmp_path / name, Limits())

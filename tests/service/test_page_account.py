@@ -7,23 +7,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from service_client import photo, service, upload
 
 import dpveil
+from dpveil.core.envelope import Note
 from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.core.notes import Note
-from dpveil.core.origin import Origin
 from dpveil.core.region import Box, Region
 from dpveil.faces import heads
 from dpveil.ledger import Ledger, Limit
 from dpveil.release import words
 from dpveil.release.origins import BOXES_ALONE
 from dpveil.service.keys import LOCAL, Caller
-from dpveil.service.page import people, planned
-from dpveil.service.page.account import MOST_PRICES, price_of, prices, told
-from dpveil.service.problems import BadRequest, Forbidden
+from dpveil.service.page import planned
+from dpveil.service.page.account import price_of, prices, told
+from dpveil.service.problems import Forbidden
 
 ANY = Relation("any-image")
 SOURCE = Path(dpveil.__file__).parent
@@ -107,25 +105,11 @@ def test_a_key_is_offered_its_own_subjects_that_can_pay(ledger: Any) -> None:
     assert told(ledger, LOCAL, None, [])["own"] == ""
 
 
-def test_there_is_no_budget_at_all(tmp_path: Path) -> None:
-    with Ledger(f"sqlite:///{tmp_path}/empty.db", create=True) as ledger:
-        assert names(ledger, LOCAL, 0) == (
-            [],
-            "There is no budget to pay from: dpveil ledger limit sets one.",
-        )
-
-
 def test_what_was_paid_is_told_as_one_sum(ledger: Any) -> None:
     paid = prices([price_of(costs("0.1")), price_of(costs("0.2", delta="1e-7")), price_of(costs(0))])
     assert told(ledger, LOCAL, "studio", [], paid)["paid"] == "for ε 0.3 and δ 1e-07"
     assert told(ledger, LOCAL, "studio", [], paid[2:])["paid"] == "at no cost"
     assert told(ledger, LOCAL, "studio", [])["paid"] == ""
-
-
-def test_what_is_left_is_rounded_down_for_display(ledger: Any) -> None:
-    ledger.set_limit("thin", Limit(kind="zcdp", rho="0.185069"))
-    ledger.reserve("thin", costs("0.1"), "one").commit()
-    assert told(ledger, LOCAL, "thin", [])["left"] == "thin has ρ 0.18 of 0.185069 left"
 
 
 def test_a_key_sees_its_own_subjects_alone(ledger: Any) -> None:
@@ -141,46 +125,6 @@ def test_a_key_sees_its_own_subjects_alone(ledger: Any) -> None:
         told(ledger, KEY, "studio", [])
     below = told(ledger, Caller("1", "shop", ("studio/new",), 10), None, [])
     assert below["left"] == "studio/new is paid from a budget that is not shown to this key and may refuse"
-
-
-def test_nobody_and_somebody_without_a_limit(ledger: Any) -> None:
-    asked = prices([price_of(costs(0))])
-    nobody: Any = told(ledger, LOCAL, None, asked)
-    assert [one["problem"] for one in nobody["each"]] == ["Say who pays first."]
-    stranger: Any = told(ledger, LOCAL, "stranger", asked)
-    assert stranger["left"] == "Nothing can be paid for stranger, which has no limit."
-    assert not stranger["each"][0]["in_turn"]
-
-
-def test_other_kinds_of_limits(ledger: Any) -> None:
-    asked = prices([price_of(costs(1, delta="1e-7")), price_of(costs(1, delta="1e-5"))])
-    found: Any = told(ledger, LOCAL, "other", asked)
-    assert found["left"] == "other has ε 2 of 2 with δ 1e-06 left"
-    assert [bool(one["problem"]) for one in found["each"]] == [False, True]
-    zcdp = Guarantee(kind="zcdp", rho="0.1", relation=ANY, scope=Scope("a photo"))
-    (refused,) = told(ledger, LOCAL, "other", prices([price_of(zcdp)]))["each"]  # type: ignore[misc]
-    assert "this release has a rho" in refused["problem"]  # type: ignore[index]
-    heuristic = Guarantee(kind="heuristic", broken_by=("looking",), relation=ANY, scope=Scope("a photo"))
-    assert price_of(heuristic) == price_of(None) == ""
-
-
-@pytest.mark.parametrize(
-    "words_",
-    [
-        *(
-            [word]
-            for word in ("", "1", "1 2 3 4", "1 2 3/any-image", "1 2 3 4/nonsense", "1 2 3 4/any-image/")
-        ),
-        ["-1 0 0 0/any-image"],
-        ["x" * 9999],
-        ["9" * 5000 + " 0 0 0/any-image"],
-        ["0 0 0 0/any-image"] * (MOST_PRICES + 1),
-    ],
-    ids=lambda words_: f"{words_[0][:20]} ({len(words_)})",
-)
-def test_prices_are_hostile_input(words_: list[str]) -> None:
-    with pytest.raises(BadRequest):
-        prices(words_)
 
 
 def test_the_page_asks_over_http(ledger: Any) -> None:
@@ -203,7 +147,7 @@ def test_no_warning_on_the_page_names_a_command_or_a_setting() -> None:
         for name in re.findall(r"Note\([^)]*?\b([a-z_]+)=", path.read_text(encoding="utf-8"), re.DOTALL)
         if name != "share"  # of `format`
     }
-    assert named == {*people.ACTS}
+    assert named == {*planned.ACTS}
     few = costs(20, Relation("m-pixels", 16))
     place = Region(Box(1, 1, 9, 9), score=0.2)
     notes = [
@@ -216,17 +160,9 @@ def test_no_warning_on_the_page_names_a_command_or_a_setting() -> None:
         BOXES_ALONE,
     ]
     assert all(COMMANDS.search(note.told({}) if isinstance(note, Note) else note) for note in notes[:-1])
-    said = people.warnings(notes, few)["warnings"]
+    said = planned.warnings(notes, few)["warnings"]
     assert len(said) == len(notes)
     assert [text for text in said if COMMANDS.search(str(text))] == []
-
-
-def test_what_is_for_information_is_no_warning() -> None:
-    sentences = [words.not_searched("face", 24), "something is wrong"]
-    assert people.warnings(sentences, None) == {
-        "warnings": ["something is wrong"],
-        "notes": ["faces below 24 pixels of height were not looked for"],
-    }
 
 
 def test_a_plan_says_by_what_each_region_is_replaced(client: Any) -> None:
@@ -238,13 +174,3 @@ def test_a_plan_says_by_what_each_region_is_replaced(client: Any) -> None:
     made = client.post("/v1/releases", files=upload(photo(), settings)).json()
     origins = [region["origin"]["kind"] for region in made["certificate"]["regions"]]
     assert origins == ["object", "box"]
-
-
-def test_a_doubtful_face_is_replaced_by_a_press() -> None:
-    plan = dpveil.plan(np.zeros((64, 64, 3), np.uint8), "fill", regions="8,8,9,9")
-    object.__setattr__(plan, "doubtful", (Region(Box(1, 1, 9, 9), origin=Origin("face"), score=0.2),))
-    (said,) = planned.told(plan, {}, {})["said"]["warnings"]  # type: ignore[index]
-    assert said == (
-        "one place that may be a face stays in the clear: look there, and replace it too with a press on the"
-        " question mark"
-    )

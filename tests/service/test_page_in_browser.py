@@ -22,7 +22,6 @@ from service_client import service
 from skimage import data
 
 import dpveil
-from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.ledger import Ledger, Limit
 from dpveil.service.keys import Keys
 
@@ -251,40 +250,6 @@ def test_what_is_kept_is_paid_by_the_subject_until_nothing_is_left(
     assert ledger.show("album").to_json()["spent"]["epsilon"] == 4
 
 
-def test_the_only_subject_that_can_pay_is_filled_in(browser: Any, tmp_path: Path) -> None:
-    """Not a parent without a limit, nor one that spent all; where none can pay, that is said in one place."""
-    with Ledger(f"sqlite:///{tmp_path}/budget.db", create=True) as own:
-        own.set_limit("studio/album", Limit(kind="pure", epsilon=2))
-        own.set_limit("spent", Limit(kind="pure", epsilon=1))
-        promise = Guarantee(kind="pure", epsilon=1, relation=Relation("any-image"), scope=Scope("a photo"))
-        for subject in ("studio/album", "spent"):
-            own.debit(subject, promise, "earlier")
-        assert "studio" in own.subjects()
-        with service(ledger=own) as (_, client), tab(browser, str(client.base_url).rstrip("/")) as page:
-            shows(page, "#budget", "studio/album has ε 1 of 2 left.")
-            assert (page.input_value("#subject"), offered(page)) == ("studio/album", ["studio/album"])
-            page.fill("#subject", "")
-            page.press("#subject", "Tab")
-            shows(page, "#budget", re.compile("These can pay: studio/album.$"))
-            drop(page, one_png=png(ONE, 16))
-            page.check("input[value=drawn]")
-            page.click("#keep summary")
-            page.select_option("#keep-tone", "2")
-            shows(page, "#why", re.compile("^No budget can pay for this: too little is left."))
-            assert is_red(page)
-            assert offered(page) == []
-            page.select_option("#keep-tone", "1")
-            shows(page, "#why", "Say who pays first.")
-            page.fill("#subject", "studio/album")
-            page.press("#subject", "Tab")
-            page.click("#release:enabled")
-            shows(page, "#status", "Released for ε 1. studio/album has ε 0 of 2 left.")
-            assert not is_red(page)
-            page.reload()
-            shows(page, "#budget", re.compile("^Nothing is left to spend in any budget."))
-            accessible(page)
-
-
 def test_of_several_photos_as_many_are_released_as_the_budget_lasts_for(
     browser: Any, address: str, ledger: Any
 ) -> None:
@@ -460,34 +425,6 @@ def test_a_key_is_asked_for_and_forgotten(browser: Any, ledger: Any, tmp_path: P
         shows(page, "#status", re.compile("^Released at no cost. retry has ε"))
 
 
-def test_a_box_by_hand_is_grey_unless_a_face_is_chosen(browser: Any, address: str, tmp_path: Path) -> None:
-    with tab(browser, address) as page:
-        page.fill("#subject", "album")
-        drop(page, one_png=png(ONE, 9))
-        planned(page)
-        page.check("input[value=drawn]")
-        page.focus("#draw")
-        change(page, lambda: page.keyboard.press("Enter"))
-        rows = page.locator("#regions li")
-        playwright.expect(rows.nth(1)).to_contain_text(
-            "Object 1 is replaced by a grey box: costs nothing", timeout=WAIT
-        )
-        assert "2 regions are replaced: one by a drawn head, one by a grey box" in page.inner_text("#promise")
-        page.click("#release")
-        page.wait_for_selector("#result:not([hidden])")
-        image = saved(page, "Download picture", tmp_path)
-        stated = json.loads(saved(page, "Download certificate", tmp_path).read_text(encoding="utf-8"))
-        assert stated["request"] == ["faces margin=0", "object:99,99,66,66"]
-        change(page, page.get_by_role("button", name="A face for Object 1").click)
-        playwright.expect(rows.nth(1)).to_contain_text("Box 1 is replaced by a drawn head", timeout=WAIT)
-        assert "2 regions are replaced by a drawn head" in page.inner_text("#promise")
-        change(page, page.get_by_role("button", name="A grey box for Box 1").click)
-        page.check("input[value=fill]")
-        playwright.expect(rows.nth(1)).to_contain_text("is replaced by a grey box", timeout=WAIT)
-        assert page.locator("#regions button", has_text="instead").count() == 0
-    assert dpveil.verify(image).publishable
-
-
 def test_what_is_no_photo_is_told_and_the_rest_goes_on(browser: Any, address: str, tmp_path: Path) -> None:
     with tab(browser, address) as page:
         page.fill("#subject", "album")
@@ -510,88 +447,6 @@ def test_what_is_no_photo_is_told_and_the_rest_goes_on(browser: Any, address: st
         shows(page, "#look-title", "broken.png")
     with zipfile.ZipFile(archive) as opened:
         assert opened.namelist() == ["one.private.png", "one.private.png.certificate.json"]
-
-
-def test_what_is_loading_or_failed_to_load_says_so(browser: Any, address: str) -> None:
-    held: list[Any] = []
-    with tab(browser, address) as page:
-        page.route("**/page/offers", lambda route: held.append(route), times=1)
-        page.reload()
-        shows(page, "#ways .loading", "Loading what can be chosen…")
-        held[0].abort()
-        shows(page, "#problem", re.compile("^the service does not answer"))
-        accessible(page)
-        page.get_by_role("button", name="Try again").click()
-        page.wait_for_selector("input[name=way]")
-        assert page.is_hidden("#problem")
-
-
-def test_a_service_that_does_not_answer_is_asked_until_it_does(browser: Any, address: str) -> None:
-    """Nobody has to change a setting, or to load the page anew and lose what was chosen."""
-    with tab(browser, address) as page:
-        page.fill("#subject", "album")
-        page.route("**/page/plan", lambda route: route.abort(), times=1)
-        drop(page, one_png=png(ONE, 13), wall_png=FACELESS)
-        shows(
-            page, "#problem", re.compile("^The service does not answer: .* It is asked again until it does")
-        )
-        assert page.locator(".thumb.waiting, .thumb.looking").count() == 2
-        page.wait_for_selector(".thumb.ready")
-        page.wait_for_selector(".thumb.needs")
-        assert page.is_hidden("#problem")
-
-
-def test_why_a_photo_cannot_be_released_is_said_beside_the_button(browser: Any, address: str) -> None:
-    with tab(browser, address, viewport={"width": 1280, "height": 800}) as page:
-        page.fill("#subject", "album")
-        drop(page, wall_png=FACELESS, one_png=png(ONE, 15))
-        shows(page, "#status", "Looked at all 2 photos: 1 ready, 1 cannot be released.")
-        shows(page, "#why", "No face was found in this photo. Add a box around what is to be hidden.")
-        assert is_red(page)
-        inside, why = page.locator(".go").bounding_box(), page.locator("#why").bounding_box()
-        assert inside["y"] <= why["y"] <= why["y"] + why["height"] <= inside["y"] + inside["height"] <= 800
-        accessible(page)
-        page.get_by_role("button", name="one.png").click()
-        shows(page, "#why", re.compile("^(?!No face)"))
-        assert not is_red(page)
-        page.get_by_role("button", name="wall.png").click()
-        shows(page, "#why", re.compile("^No face"))
-        page.click("#remove")
-        shows(page, "#status", "")
-        shows(page, "#why", re.compile("^(?!No face)"))
-
-
-def test_the_strength_is_of_the_faces_that_are_replaced(browser: Any, address: str) -> None:
-    with tab(browser, address) as page:
-        page.fill("#subject", "album")
-        drop(page, two_png=png(BOTH, 16))
-        planned(page)
-        assert "faces" not in page.text_content("#now")
-        change(page, lambda: page.click(".spot[data-key=face-1]"))
-        said = re.compile("strong 0-DP, any-image for 1 of 2 faces; face 1 is shown$")
-        for place in ("#now", "#promise .total"):
-            shows(page, place, said)
-        accessible(page)
-        page.click("#release")
-        shows(page, "#released .total", said)
-
-
-def test_a_face_that_is_kept_no_more_is_told_until_one_chooses_anew(browser: Any, address: str) -> None:
-    """A box may change the numbers of faces: the page says so, and not for a moment alone."""
-    with tab(browser, address) as page:
-        page.fill("#subject", "album")
-        drop(page, two_png=png(BOTH, 14), wall_png=FACELESS)
-        planned(page)
-        change(page, lambda: page.click(".spot[data-key=face-1]"))
-        page.focus("#draw")
-        change(page, lambda: page.keyboard.press("Enter"))
-        shows(page, "#status", "Looked at all 2 photos: 1 ready, 1 cannot be released.")
-        shows(page, "#shown", "All faces are replaced again: choose anew which to keep.")
-        change(page, lambda: page.click(".spot[data-key=face-1]"))
-        shows(page, "#shown", "")
-        page.click("#meaning a")
-        table = page.locator("#promise table").bounding_box()
-        assert table["y"] + table["height"] < page.locator(".go").bounding_box()["y"], "it is covered"
 
 
 def test_the_keyboard_alone_from_a_file_to_a_download(browser: Any, address: str, tmp_path: Path) -> None:

@@ -14,10 +14,9 @@ import pytest
 
 from dpveil.catalogue import build
 from dpveil.service.page import files
-from dpveil.video.facts import Facts
+from dpveil.video.facts import Facts, Key, Track
 from dpveil.video.plan import VideoPlan
 from dpveil.video.plan_file import parse_plan, to_text
-from dpveil.video.track import Key, Track
 
 STATIC = Path(files.__file__).parent / "static"
 NODE = shutil.which("node")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +13,11 @@ import pytest
 from service_client import release, service, several, upload
 
 from dpveil.cli import run
-from dpveil.errors import InvalidParameter, UsageError
+from dpveil.errors import InvalidParameter
 from dpveil.service.keys import KEY, LOCAL, Caller, Keys
-from dpveil.service.limits import MOST_PARALLEL, PARALLEL, Limits
 from dpveil.service.problems import TooMany
-from dpveil.service.quotas import Rates, Turns
+from dpveil.service.quotas import Rates
+from dpveil.service.settings import MOST_PARALLEL, PARALLEL, Limits
 
 ASYNC = {"Prefer": "respond-async"}
 
@@ -35,24 +33,6 @@ def test_photos_count_for_the_rate_of_later_requests() -> None:
     rates.check(caller, 31.1)
     other = Caller("2", "y", None, 1)
     rates.check(other, 31.1)
-
-
-def test_turns_are_counted_and_given_back() -> None:
-    async def takes() -> None:
-        turns, caller, other = Turns(), Caller("1", "x", None, 9, 2), Caller("2", "y", None, 9, 1)
-        with turns.request(caller), turns.request(other):
-            turns.begin(caller)
-            with (
-                pytest.raises(TooMany, match="as many requests and jobs under way as it may: 2"),
-                turns.request(caller),
-            ):
-                pass
-        with turns.request(caller):
-            pass
-        turns.end(caller)
-        assert not turns._work
-
-    asyncio.run(takes())
 
 
 @pytest.fixture
@@ -118,27 +98,6 @@ def test_a_job_that_is_deleted_is_under_way_until_its_plan_is_made(keyed: Any, t
     assert not made.jobs.turns._work
 
 
-def test_a_job_that_is_deleted_in_line_is_over(keyed: Any, tmp_path: Path) -> None:
-    made, client, a, b = keyed
-
-    def post(headers: Any, **settings: Any) -> Any:
-        return client.post("/v1/releases", files=upload(b"x", release(**settings)), headers=headers | ASYNC)
-
-    for _ in range(2):
-        assert post(b, plan=f"until {tmp_path / 'go'}").status_code == 202
-    while made.jobs.pool.busy < 2:
-        time.sleep(0.01)
-    waiting = post(a).json()["job_url"]
-    assert client.delete(waiting, headers=a).status_code == 204
-    while len(made.jobs._jobs) > 2:
-        time.sleep(0.01)
-    assert post(a).status_code == 202
-    (tmp_path / "go").touch()
-    while made.jobs._jobs:
-        time.sleep(0.01)
-    assert made.jobs.pool.replaced == 0
-
-
 def test_an_upload_that_arrives_is_under_way(keyed: Any) -> None:
     """Whoever sends slowly, or holds uploads open, takes of its own."""
     made, client, a, b = keyed
@@ -155,32 +114,6 @@ def test_an_upload_that_arrives_is_under_way(keyed: Any) -> None:
         headers = a | {"content-type": "multipart/form-data; boundary=edge"}
         broken = other.post("/v1/releases", content=slowly(), headers=headers)
     assert (broken.status_code, told) == (400, [429, 200])
-    assert not made.jobs.turns._work
-
-
-@pytest.mark.parametrize("address", ["/v1/releases", "/v1/plan"])
-def test_photos_of_one_request_take_turns(keyed: Any, address: str) -> None:
-    """However many photos a key sends at once, it has no more in the queue and with workers than it may."""
-    made, client, *keys = keyed
-    real, now, seen = made.jobs.pool.worker, [0], []
-
-    @asynccontextmanager
-    async def counted() -> AsyncIterator[Any]:
-        now[0] += 1
-        seen.append(now[0])
-        await asyncio.sleep(0)  # under load a worker may answer before the server waits for it
-        try:
-            async with real() as worker:
-                yield worker
-        finally:
-            now[0] -= 1
-
-    made.jobs.pool.worker = counted
-    for headers, parallel in zip(keys, (1, 2), strict=True):
-        seen.clear()
-        answer = client.post(address, files=several(release(), *[b"x"] * 6), headers=headers)
-        assert answer.status_code == (201 if address == "/v1/releases" else 200), answer.text
-        assert (max(seen), len(seen)) == (parallel, 6)
     assert not made.jobs.turns._work
 
 
@@ -222,12 +155,6 @@ def test_the_command_line_makes_keys_with_limits(tmp_path: Path, capsys: Any) ->
     assert Limits().waiting >= 2 * MOST_PARALLEL
     with pytest.raises(InvalidParameter, match="parallel = 33 is out of range"):
         Keys().new("x", ["album"], 60, MOST_PARALLEL + 1)
-
-
-@pytest.mark.parametrize("wrong", [0, -1, MOST_PARALLEL + 1, True, "4", 2.0, None])
-def test_other_numbers_are_refused(tmp_path: Path, wrong: object) -> None:
-    with pytest.raises(UsageError, match="is no file of keys"):
-        read(tmp_path, {"parallel": wrong})
 
 
 def read(folder: Path, entry: dict[str, Any]) -> Keys:

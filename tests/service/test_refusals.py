@@ -12,11 +12,9 @@ from service_client import release, service, upload
 
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.ledger import Ledger, Limit
-from dpveil.service.keys import LOCAL, Caller, Keys
+from dpveil.service.keys import Caller, Keys
 from dpveil.service.page.account import price_of, prices, told
 from dpveil.service.problems import Forbidden
-
-ASK = "whoever runs the service sets limits"
 
 
 def costs(epsilon: Any) -> Guarantee:
@@ -97,23 +95,6 @@ def test_a_key_for_what_is_above_is_told_of_it(keyed: Any) -> None:
     )
 
 
-def test_on_this_machine_everything_is_told(ledger: Any) -> None:
-    with service(fake=True, ledger=ledger) as (_, client):
-        answers = [
-            client.post("/v1/releases", files=upload(b"x", {**release(), "subject": subject})).json()
-            for subject in ("studio/album", "secrte", "nobody")
-        ]
-    assert answers[0]["title"] == "studio has epsilon 0.5 left and this release costs 1"
-    assert [answer["title"] for answer in answers[1:]] == [
-        f"{name} has no limit, so nothing may be spent for it" for name in ("secrte", "nobody")
-    ]
-    sets = "dpveil ledger limit sets one"
-    assert [answer["hint"] for answer in answers[1:]] == [f"did you mean secret? {sets}", sets]
-    page: Any = told(ledger, LOCAL, "secrte", prices([price_of(costs(1))]))
-    words = "Nothing can be paid for secrte, which has no limit. Did you mean secret?"
-    assert (page["left"], page["each"][0]["problem"]) == (words, words)
-
-
 def test_a_mistyped_subject_is_answered_by_one_that_the_key_may_spend(ledger: Any) -> None:
     """And by no other, be it as similar as can be: that would tell that there is one."""
     with pytest.raises(Forbidden) as refused:
@@ -125,12 +106,3 @@ def test_a_mistyped_subject_is_answered_by_one_that_the_key_may_spend(ledger: An
     for own, near in ((("secrte", "secret"), " Did you mean secret?"), (("secrte",), "")):
         page: Any = told(ledger, Caller("1", "shop", own, 10), "secrte", [])
         assert page["left"] == f"Nothing can be paid for secrte, which has no limit.{near}"
-
-
-def test_a_key_is_not_invited_to_set_limits(keyed: Any, ledger: Any) -> None:
-    ledger.set_limit("album", Limit(kind="pure", epsilon=1))
-    problem = keyed("studio/few", "albun").json()
-    assert problem["title"] == "albun has no limit, so nothing may be spent for it"
-    assert problem["hint"] == ASK, "album is not the key's"
-    ledger.set_limit("albun/x", Limit(kind="pure", epsilon=1))
-    assert keyed("studio/few", "albun/y").json()["hint"] == f"did you mean albun/x? {ASK}"

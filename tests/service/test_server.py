@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import re
 import resource
 import signal
 import socket
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -269,109 +264,6 @@ def test_a_port_that_is_taken_is_said_in_one_line(host: str, capsys: Any) -> Non
         f"{STARTS}\ndpveil: the service cannot listen at {host}, port {port} (Address already in use):"
         " something listens there already: stop that, or choose another --port\n"
     )
-
-
-def test_an_address_of_another_machine_is_said(capsys: Any) -> None:
-    from dpveil.errors import OutputError
-    from dpveil.service.run import listening
-
-    with pytest.raises(OutputError, match=r"cannot listen at 192\.0\.2\.1, port 8000"):  # RFC 5737
-        listening("192.0.2.1", 8000)
-
-
-def test_answers_on_a_kept_connection_do_not_wait_for_acknowledgements() -> None:
-    from dpveil.service.run import listening
-
-    async def delays() -> bool:
-        accepted: asyncio.Future[asyncio.StreamWriter] = asyncio.get_running_loop().create_future()
-        [bound] = listening("127.0.0.1", 0)
-        server = await asyncio.start_server(lambda _, writer: accepted.set_result(writer), sock=bound)
-        _, client = await asyncio.open_connection(*bound.getsockname())
-        writer = await accepted
-        off = writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-        for one in (client, writer, server):
-            one.close()
-        return not off
-
-    assert not asyncio.run(delays())
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
-@pytest.mark.parametrize("file", ["ledger", "results", "keys", "sign"])
-def test_files_of_another_user_are_said_with_the_remedy(file: str, capsys: Any) -> None:
-    """By a process that became a user who may not read them."""
-    import dpveil.service.run  # noqa: F401  may lie where that user may not read, too
-
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        keys, results = folder / "keys.json", folder / "results.db"
-        assert run(["api-key", "new", "shop", "--keys", str(keys), "--subject", "album"]) == 0
-        results.touch(0o600)
-        assert run(["key", "new", str(folder / "sign.key")]) == 0
-        names = {"ledger": ledger(folder, 1), "results": str(results), "keys": str(keys)}
-        names["sign"] = str(folder / "sign.key")
-        folder.chmod(0o755)
-        capsys.readouterr()
-        os.seteuid(65534)
-        try:
-            code = run(["serve", "--port", "0", f"--{file}", names[file]])
-        finally:
-            os.seteuid(0)
-    told = capsys.readouterr().err.removeprefix(f"{STARTS}\n")
-    assert (code, told.count("\n")) == (2 if file in ("keys", "sign") else 4, 1), told
-    assert Path(names[file]).name in told
-    assert ": run this as" in told or ", or run this as" in told
-
-
-def test_it_says_at_the_start_what_it_uses(tmp_path: Path, capsys: Any) -> None:
-    assert run(["key", "new", str(tmp_path / "sign.key")]) == 0
-    fingerprint = re.search(r"[0-9a-f]{32}", capsys.readouterr().out)
-    assert fingerprint
-    keys, url, results = str(tmp_path / "keys.json"), ledger(tmp_path, 1), str(tmp_path / "results.db")
-    for name in ("a", "b"):
-        assert run(["api-key", "new", name, "--keys", keys, "--subject", "album"]) == 0
-    given = ("--keys", keys, "--ledger", url, "--results", results, "--sign", str(tmp_path / "sign.key"))
-    said: list[str] = []
-    with server(*given, fake=True, said=said) as (_, client):
-        assert client.get("/healthz").status_code == 200
-    assert said[:-1] == [
-        STARTS,
-        f"ledger: {url}, which pays for every release",
-        f"results: {results}, kept for 3600 s; a restart finds them",
-        f"keys: {keys}, which has 2 keys",
-        f"certificates: signed by {fingerprint[0]}",
-        "workers: 1, which start now",
-    ]
-    assert said[-1].startswith("dpveil serves the page and the API at http://127.0.0.1:")
-
-
-def test_it_says_what_it_has_not() -> None:
-    said: list[str] = []
-    with server(fake=True, said=said):
-        pass
-    assert said[:-1] == [
-        STARTS,
-        "ledger: none, so nobody remembers what is spent; --ledger names one",
-        "results: in memory, kept for 3600 s; they end with the service",
-        "keys: none is needed on this machine; nobody else reaches the service",
-        "certificates: not signed",
-        "workers: 1, which start now",
-    ]
-
-
-def test_it_says_at_once_that_it_starts(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before it imports what serves, which takes seconds."""
-    said: list[str] = []
-
-    def found(name: str, *_: Any) -> None:
-        if name == "dpveil.service.run":
-            said.append(capsys.readouterr().err)
-            raise ImportError(name=name)
-
-    monkeypatch.delitem(sys.modules, "dpveil.service.run", raising=False)
-    monkeypatch.setattr(sys, "meta_path", [SimpleNamespace(find_spec=found), *sys.meta_path])
-    assert run(["serve"]) == 2
-    assert said == [f"{STARTS}\n"]
 
 
 def test_passwords_of_ledgers_are_not_shown() -> None:

@@ -12,11 +12,9 @@ from typing import Any
 import pytest
 
 from dpveil.errors import OutputError
-from dpveil.service.batching import Call
-from dpveil.service.limits import Limits
 from dpveil.service.problems import NotFound
-from dpveil.service.spare import COPIES, SLACK, Spare
-from dpveil.service.store import DONE, FAILED, MEMORY, Store
+from dpveil.service.settings import Limits
+from dpveil.service.store import COPIES, DONE, FAILED, MEMORY, SLACK, Spare, Store
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -95,30 +93,6 @@ def taken(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.iterdir())
 
 
-def test_what_failed_gives_its_room_on_the_disk_back(tmp_path: Path) -> None:
-    store = Store(tmp_path / "results", Limits())
-    made, _ = store.begin("alice", None, b"")
-    store.hold(made.id, 1000)
-    store.fail(made.id, "problem")
-    assert store._spare._held == {}
-    store.close()
-
-
-def test_room_is_held_for_each_and_given_back_once(tmp_path: Path) -> None:
-    spare = Spare(tmp_path)
-    for name in ("a", "b"):
-        spare.hold(name, 1000)
-    spare.free("a")
-    spare.free("a")
-    assert os.fstat(spare._file.fileno()).st_size == COPIES * 1000 + SLACK  # type: ignore[union-attr]
-    spare.hold("c", 5)
-    for name in ("b", "c", "none"):
-        spare.free(name)
-    assert os.fstat(spare._file.fileno()).st_size == 0  # type: ignore[union-attr]
-    assert not [*tmp_path.iterdir()]
-    spare.close()
-
-
 def test_the_file_does_not_tell_what_was_sent_without_a_key(tmp_path: Path) -> None:
     """Whoever has the file, with its secret, cannot confirm a guess of photo and settings."""
     store = Store(tmp_path / "results", Limits())
@@ -192,35 +166,16 @@ def test_another_database_is_left_as_it_is(tmp_path: Path, statements: str) -> N
     assert [*tmp_path.iterdir()] == [path]
 
 
-def test_an_empty_file_is_taken(tmp_path: Path) -> None:
-    (tmp_path / "results").touch()
-    for _ in range(2):
-        Store(tmp_path / "results", Limits()).close()
-
-
-def test_a_system_that_sets_no_room_aside_releases_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delattr(os, "posix_fallocate")
-    spare = Spare(tmp_path)
-    spare.hold("one", 1 << 20)
-    spare.free("one")
-    spare.close()
-
-
 def test_room_that_was_spent_is_the_next_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is set aside once, and given back where nothing is held any more."""
     spare = Spare(tmp_path)
     spare.hold("a", 1000)
-    assert not spare.has("b", 1000)
     spare.spend("a")
     asked: list[int] = []
     monkeypatch.setattr(os, "posix_fallocate", lambda _, start, more: asked.append(start + more))
-    assert spare.has("b", 1000)
     spare.hold("b", 1000)
     spare.hold("b", 1000)
     assert not asked
-    assert not spare.has("b", 1001)
     spare.hold("c", 1)
     assert asked == [COPIES * 1001 + 2 * SLACK]
     spare.free("c")
@@ -228,9 +183,8 @@ def test_room_that_was_spent_is_the_next_ones(tmp_path: Path, monkeypatch: pytes
     spare.close()
 
 
-@pytest.mark.parametrize("grouped", [True, False])
 def test_on_a_full_disk_a_release_takes_the_room_that_is_held(
-    tmp_path: Path, grouped: bool, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SQLite has no page left before that; what is held for others stays held."""
     store = Store(tmp_path / "results", Limits())
@@ -247,32 +201,9 @@ def test_on_a_full_disk_a_release_takes_the_room_that_is_held(
 
     monkeypatch.setattr(store._spare, "free", freed)
     release = {"certificate": "", "notes": "", "format": "png", "sha256": "0"}
-    kept_ = Call(store.keep, (ids[0], release, bytes(300_000)))
-    store.together([kept_, Call(store.find, ("a", ids[1]))] if grouped else [kept_])
-    assert kept_.error is None
+    store.keep(ids[0], release, bytes(300_000))
     assert store.show(ids[0]).state == DONE
     assert [*store._spare._held] == [ids[1]]
-    store.close()
-
-
-def test_a_release_that_is_not_committed_yet_keeps_its_room(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In a group, another release finds no room, and is not paid for, rather than that of the first one."""
-    store = Store(tmp_path / "results", Limits())
-    ids = [store.begin("a", None, b"")[0].id for _ in range(2)]
-    store.hold(ids[0], 1000)
-
-    def full(*_: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "posix_fallocate", full)
-    release = {"certificate": "", "notes": "", "format": "png", "sha256": "0"}
-    calls = [Call(store.keep, (ids[0], release, b"image")), Call(store.hold, (ids[1], 1000))]
-    store.together(calls)
-    assert [type(call.error) for call in calls] == [type(None), OSError]
-    assert store._spare._held == {}
-    store.hold(ids[1], 1000)  # after the commit it is the next one's
     store.close()
 
 
@@ -307,21 +238,3 @@ def test_results_that_expired_leave_room(store: Store) -> None:
     assert not store.has_room(50)
     store.make_room(50)
     assert store.has_room(50)
-
-
-def test_what_is_quick_waits_for_no_disk(tmp_path: Path) -> None:
-    store, on_disk = Store(MEMORY, Limits()), Store(tmp_path / "results", Limits())
-    made = on_disk.begin("a", None, b"")[0]
-    assert store.is_quick(store.begin, "a", None, b"")
-    assert store.is_quick(store.keep, "a", {}, bytes(9_000_000))  # it is not copied
-    assert not store.is_quick(store.sweep)
-    assert not store.is_quick(store.unfinished)  # results and their jobs begin in one order
-    assert not on_disk.is_quick(on_disk.begin, "a", None, b"")
-    assert not on_disk.is_quick(on_disk.hold, made.id, 10)
-    on_disk.hold(made.id, 10)
-    on_disk._spare.spend(made.id)
-    assert on_disk.is_quick(on_disk.hold, "next", 10)
-    on_disk._doubted = True
-    assert not on_disk.is_quick(on_disk.hold, "next", 10)
-    on_disk.close()
-    store.close()

@@ -13,9 +13,9 @@ from service_client import SETTINGS, photo, release, service, several, upload
 
 from dpveil.ledger import Ledger, Limit
 from dpveil.service.keys import Caller
-from dpveil.service.limits import Limits
 from dpveil.service.problems import Busy, TooMany
 from dpveil.service.quotas import Held
+from dpveil.service.settings import Limits
 
 ASYNC = {"Prefer": "respond-async"}
 KEY = {"Idempotency-Key": "album"}
@@ -61,13 +61,6 @@ def test_each_photo_has_its_release_in_their_order(client: Any) -> None:
     for told in made:
         assert client.get(f"/v1/releases/{told['id']}").json() == told
         assert client.get(told["image_url"]).headers["content-type"] == "image/png"
-
-
-def test_a_photo_alone_is_answered_as_before(both: Any) -> None:
-    answer = post(both[1], b"x")
-    assert answer.status_code == 201
-    assert answer.headers["location"] == f"/v1/releases/{answer.json()['id']}"
-    assert "photos" not in answer.json()
 
 
 def test_each_photo_pays_for_itself_until_the_limit(both: Any, ledger: Any) -> None:
@@ -139,14 +132,6 @@ def test_what_takes_longer_is_a_job_for_each(both: Any) -> None:
         assert both[1].get(told["release_url"]).status_code == 200
 
 
-def test_a_job_beside_a_release_is_told_by_202(tmp_path: Path) -> None:
-    with service(Limits(answer_seconds=2), fake=True) as (_, client):
-        files = several(release(), b"x", f"until {tmp_path / 'go'}".encode())
-        answer = client.post("/v1/releases", files=files)
-        (tmp_path / "go").touch()
-        assert (answer.status_code, statuses(answer)) == (202, [201, 202])
-
-
 def test_plans_are_those_of_each_photo(client: Any) -> None:
     photos = [photo(seed=1), photo(96, 96, seed=2)]
     whole = {**SETTINGS, "regions": "whole"}
@@ -169,40 +154,6 @@ def test_what_is_wrong_with_the_request_is_told_once(client: Any) -> None:
     answer = client.post("/v1/releases", files=several("{", photo(), photo()))
     assert answer.status_code == 422
     assert "photos" not in answer.json()
-
-
-def test_every_photo_gives_back_its_share(both: Any) -> None:
-    made, client = both
-    post(client, b"x" * 1000, b"y" * 2000, headers=KEY)
-    post(client, b"x" * 1000, b"z" * 2000, b"w", plan="end", headers=KEY)
-    post(client, b"x", b"y", subject="unknown")
-    assert "dpveil_upload_bytes 0.0" in client.get("/metrics").text
-    assert not made.jobs.turns._work
-
-
-def test_photos_that_wait_are_counted(both: Any, tmp_path: Path) -> None:
-    """Each as long as it is in memory, and nothing else of its upload."""
-    made, client = both
-    slow = f"until {tmp_path / 'go'}".encode()
-    post(client, slow, b"y" * 2000, headers=ASYNC)
-    while not made.jobs.pool.busy:
-        time.sleep(0.01)
-    assert f"dpveil_upload_bytes {len(slow) + 2000}.0" in client.get("/metrics").text
-    (tmp_path / "go").touch()
-    while made.jobs._jobs:
-        time.sleep(0.01)
-    assert "dpveil_upload_bytes 0.0" in client.get("/metrics").text
-
-
-def test_a_share_is_divided() -> None:
-    held = Held(Limits(held_bytes=10))
-    with held.share() as share:
-        share.add(9)
-        part = share.part(4)
-        assert (share.size, part.size, held.now) == (5, 4, 9)
-    assert held.now == 4
-    part.free()
-    assert held.now == 0
 
 
 def test_the_share_of_a_key_is_counted_by_all_and_by_the_key() -> None:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from service_client import SETTINGS, photo
 
-import dpveil
 from dpveil.service import work
 
 
@@ -69,15 +68,3 @@ def test_a_plan_that_is_too_long_is_refused_in_words(monkeypatch: pytest.MonkeyP
             "RegionError",
             "the plan of one region is longer than the service tells",
         )
-
-
-def test_long_notes_are_cut() -> None:
-    assert work._notes(["a", "b"]) == ["a", "b"]
-    kept = work._notes(["n" * 1000] * 100)
-    assert kept == [*["n" * 1000] * 50, "50 more notes left out"]
-    assert work._notes(["n" * 100_000]) == ["one more note left out"]
-
-
-def test_methods_without_blocks_are_not_asked() -> None:
-    plan = dpveil.plan(np.zeros((16, 16, 3), np.uint8), "fill")
-    work._check_memory(plan)

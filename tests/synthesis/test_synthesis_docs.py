@@ -5,8 +5,7 @@ import re
 from pathlib import Path
 
 from dpveil.synthesis import Plan
-from dpveil.synthesis.evolution import ANGLE
-from dpveil.synthesis.plan import LEAST, MARGIN, MOST
+from dpveil.synthesis.plan import ANGLE, LEAST, MARGIN, MOST
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "synthesis.md").read_text(encoding="utf-8")

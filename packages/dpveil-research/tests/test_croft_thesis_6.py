@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dpveil.assets.defaults import default_path
+from dpveil.assets.store import default_path
 from dpveil.codecs import GAN, load
 from dpveil.codecs.gan import CLEAR
 from dpveil.errors import UsageError

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpveil.assets import Card
-from dpveil.assets.defaults import default_path
+from dpveil.assets.store import default_path
 from dpveil.codecs import AAM, GAN, load
 from dpveil.noise.bits import SeededBits
 from dpveil_research.croft_2022_faces.plan import PRIVATE, SAME

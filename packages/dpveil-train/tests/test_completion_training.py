@@ -16,8 +16,7 @@ from dpveil.assets import Card
 from dpveil.errors import ModelError
 from dpveil.faces.geometry.completion import PLANES
 from dpveil.faces.geometry.head_frame import in_head, pixel_grid
-from dpveil.faces.geometry.layout import BACKGROUND, CLOTHES, HAIR, SKIN
-from dpveil.faces.geometry.looks import LOOK
+from dpveil.faces.geometry.layout import BACKGROUND, CLOTHES, HAIR, LOOK, SKIN
 from dpveil_train.completion.__main__ import given, lost, measured, run
 from dpveil_train.completion.frames import wedges
 from dpveil_train.completion.layouts import layout_of

@@ -1,6 +1,6 @@
 """Composition, conversion and calibration of guarantees."""
 
-from dpveil.accounting.approximate import to_approximate
+from dpveil.accounting.account import to_approximate
 from dpveil.accounting.compose import compose, meet
 from dpveil.accounting.laplace import laplace_epsilon, laplace_scale
 from dpveil.accounting.zcdp import zcdp_delta, zcdp_epsilon, zcdp_rho

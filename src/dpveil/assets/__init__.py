@@ -5,9 +5,8 @@ The contents are defined where they are used: codecs in `dpveil.codecs`, galleri
 """
 
 from dpveil.assets.cards import Card, CardWords
-from dpveil.assets.defaults import default_path
 from dpveil.assets.reference import AssetField, Kind, Reference
-from dpveil.assets.store import Stored, card_path, load, save
+from dpveil.assets.store import Stored, card_path, default_path, load, save
 
 __all__ = [
     "AssetField",

@@ -12,8 +12,7 @@ from stat import S_ISREG
 from types import UnionType
 from typing import Any, Final
 
-from dpveil.assets.defaults import default_path, installed
-from dpveil.assets.store import load
+from dpveil.assets.store import default_path, installed, load
 from dpveil.core.numbers import Json
 from dpveil.core.parameters import Parameter
 from dpveil.errors import DPVeilError, InvalidParameter, ModelError, UnknownName, UsageError, meant

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpveil.assets.defaults import default_path
+from dpveil.assets.store import default_path
 from dpveil.attacks.base import CONTEXT, PIXELS, Attack, Background, View
 from dpveil.attacks.faces import landmarked, largest_face
 from dpveil.attacks.measures import DRAWS, LEVEL, Rate

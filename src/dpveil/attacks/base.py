@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Generic, TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64, UInt8
 
 from dpveil.core.numbers import Json
 from dpveil.errors import InvalidParameter
+
+MOST: Final = 50_000
+"""Most answers that are kept; beyond that, all are forgotten."""
+T = TypeVar("T")
+
+
+class Memo(Generic[T]):
+    """Answers of a pure function of an image and a text, by the image's hash; images are not kept."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[bytes, str], T] = {}
+
+    def __call__(self, image: np.ndarray, about: str, make: Callable[[], T]) -> T:
+        """Return the kept answer about an image, or make and keep it."""
+        whole = hashlib.sha256(f"{image.shape} {image.dtype}".encode())
+        whole.update(np.ascontiguousarray(image).tobytes())
+        key = whole.digest(), about
+        if key not in self._kept:
+            if len(self._kept) >= MOST:
+                self._kept.clear()
+            self._kept[key] = make()
+        return self._kept[key]
+
 
 PIXELS: Final = "pixels"
 """What the method replaced: the only thing that a guarantee covers."""

@@ -12,8 +12,7 @@ import cv2
 import numpy as np
 from jaxtyping import Float64, UInt8
 
-from dpveil.attacks.base import CONTEXT, PIXELS, View
-from dpveil.attacks.memo import Memo
+from dpveil.attacks.base import CONTEXT, PIXELS, Memo, View
 from dpveil.attacks.patches import largest_box
 from dpveil.attacks.vectors import VectorAttack, Vectors
 from dpveil.core.photo import Photo

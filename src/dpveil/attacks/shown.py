@@ -10,10 +10,29 @@ import cv2
 import numpy as np
 from jaxtyping import Bool, Float32
 
+from dpveil.attacks.around import WEIGHTS, outside
 from dpveil.attacks.base import PIXELS, View
 from dpveil.attacks.patches import OUTSIDE, TOP, patch
 from dpveil.attacks.pixels import SIDE
 from dpveil.attacks.vectors import VectorAttack, Vectors
+
+
+@dataclass(frozen=True)
+class Appearance(VectorAttack):
+    """Learns from releases whose regions have which thumbnail, colours and gradients.
+
+    Where nothing was replaced, it sees the whole photo.
+    """
+
+    name: ClassVar[str] = "appearance"
+    summary: ClassVar[str] = "thumbnail, colours and gradients of the regions, learnt from releases"
+    sees: ClassVar[tuple[str, ...]] = (PIXELS,)
+
+    def vectors(self, views: Sequence[View]) -> Vectors:
+        """Return the regions as numbers."""
+        found = [outside(view.image, ~view.hidden & view.hidden.any()) for view in views]
+        return np.stack([np.concatenate([WEIGHTS[name] * one[name] for name in WEIGHTS]) for one in found])
+
 
 BLANK: Final = 0.05
 """Least share of pixels of Snow's grey that is taken for pixels that are not shown."""

@@ -12,8 +12,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from jaxtyping import UInt8
 
-from dpveil.attacks.base import CONTEXT, PIXELS, Attack, Background, Fitted, Scores, View
-from dpveil.attacks.memo import Memo
+from dpveil.attacks.base import CONTEXT, PIXELS, Attack, Background, Fitted, Memo, Scores, View
 from dpveil.attacks.vectors import UNKNOWN, check_people
 
 READ: Final[Memo[str]] = Memo()

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from dpveil.core.covered import Covered
 from dpveil.core.numbers import Json
+from dpveil.core.region import Covered
 from dpveil.errors import DPVeilError
 from dpveil.io import MAX_PIXELS
 from dpveil.mechanisms.method import Method

@@ -31,8 +31,7 @@ from dpveil.release.documents import MOST_BYTES, DocumentCertificate, Page, pars
 from dpveil.release.keys import PublicKey, SigningKey, trusted_keys
 from dpveil.release.pair import Pair
 from dpveil.release.saving import certificate_path
-from dpveil.release.verification import FORGED, Trusted, verify_pair
-from dpveil.release.verified import Verification
+from dpveil.release.verification import FORGED, Trusted, Verification, verify_pair
 
 ALTERED: Final = ("was changed after its release, or is not the one of its certificate", COPY_AGAIN)
 MORE: Final = ("holds more than the pictures of its pages, or is not as dpveil writes it", COPY_AGAIN)

@@ -27,10 +27,10 @@ from dpveil.batch.prefetch import ahead
 from dpveil.batch.report import INTERRUPTED, RELEASED, UNSTARTED, Entry, Report, Untried
 from dpveil.batch.run import Given, Run, Seen, Shared
 from dpveil.batch.task import Task
-from dpveil.core.allocator import keep_freed
 from dpveil.core.certificate import Certificate
-from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee
+from dpveil.core.numbers import keep_freed
+from dpveil.core.region import Covered
 from dpveil.errors import DPVeilError, InvalidParameter, UsageError
 from dpveil.processes import Channel, Child
 from dpveil.release.keys import PublicKey, SigningKey

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from dpveil.batch.task import Task
 from dpveil.core.certificate import Certificate
+from dpveil.core.envelope import Caution, told
 from dpveil.core.guarantee import Guarantee
-from dpveil.core.notes import Caution, told
 from dpveil.core.origin import FACE
 from dpveil.errors import DPVeilError, NoRegion
 from dpveil.io.names import shown

@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 from jaxtyping import UInt8
 
+from dpveil.attacks.base import Memo
 from dpveil.attacks.iris import Eye, eye
-from dpveil.attacks.memo import Memo
 
 Image = UInt8[np.ndarray, "h w c"]
 FOUND: Final[Memo[Eye | None]] = Memo()

@@ -12,17 +12,16 @@ import numpy as np
 from jaxtyping import Float64, UInt8
 from scipy.special import softmax
 
-from dpveil.assets.defaults import default_path
+from dpveil.assets.store import default_path
+from dpveil.attacks.base import Memo
 from dpveil.attacks.faces import face_boxes
-from dpveil.attacks.memo import Memo
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import RegionError
 from dpveil.faces.attribute_model import SIDE, AttributeModel
 from dpveil.faces.geometry import place
 from dpveil.faces.geometry.align import Frame
-from dpveil.faces.geometry.landmarks import Landmarks
-from dpveil.faces.geometry.pose import pose_of
+from dpveil.faces.geometry.landmarks import Landmarks, pose_of
 
 Image = UInt8[np.ndarray, "h w c"]
 

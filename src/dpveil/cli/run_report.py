@@ -22,8 +22,8 @@ from dpveil.batch.report import (
     Report,
 )
 from dpveil.cli import exits, say
+from dpveil.core.envelope import Aside, Caution, Unfinished
 from dpveil.core.guarantee import Guarantee, counted
-from dpveil.core.notes import Aside, Caution, Unfinished
 from dpveil.errors import (
     BudgetRefused,
     DPVeilError,
@@ -323,7 +323,7 @@ def tell_costs(method: Method, faces: int, *, of: int = 1) -> None:
 
 def tell_drawn(method: Method) -> None:
     """Say that heads are drawn, and why, where they are."""
-    from dpveil.assets.defaults import FILES
+    from dpveil.assets.store import FILES
 
     if getattr(method, "figures", False):
         say.note(DRAWN.format(files=FILES))

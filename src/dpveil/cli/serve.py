@@ -14,7 +14,7 @@ from dpveil.cli.ledger import place_of
 from dpveil.cli.options import Text
 from dpveil.core.guarantee import counted
 from dpveil.errors import UsageError
-from dpveil.service.limits import Limits
+from dpveil.service.settings import Limits
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger

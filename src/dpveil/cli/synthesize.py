@@ -40,7 +40,7 @@ from dpveil.regions.detectors import choose
 from dpveil.release.explain import sentence
 from dpveil.synthesis import Plan, Simulator, evolve
 from dpveil.synthesis.certificate import FAINT, SetCertificate
-from dpveil.synthesis.names import NAME, SHEET
+from dpveil.synthesis.plan import NAME, SHEET
 from dpveil.synthesis.saving import check_new, is_set, read_set, save
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from dpveil.io.names import quoted, shown
 from dpveil.release.documents import number_of
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.saving import SUFFIX, certificate_path, image_path, is_clip
-from dpveil.release.verified import Verification
+from dpveil.release.verification import Verification
 from dpveil.release.words import share, worth
 from dpveil.verifying import verify, verify_each
 
@@ -200,7 +200,7 @@ def targets(outputs: Iterable[Path], sets: Collection[Path] = ()) -> Iterator[tu
 
 
 def _entry(result: Verification) -> dict[str, Any]:
-    from dpveil.synthesis.names import NAME
+    from dpveil.synthesis.plan import NAME
     from dpveil.verifying import SetVerification
 
     certificate, document = result.certificate, result.inside
@@ -380,7 +380,7 @@ def sets_among(outputs: Iterable[Path]) -> tuple[list[Path], list[Path]]:
 
     What lies in a set belongs to it: `verified` reports whatever its certificate does not list.
     """
-    from dpveil.synthesis.names import NAME
+    from dpveil.synthesis.plan import NAME
     from dpveil.synthesis.saving import is_set
 
     sets: dict[Path, None] = {}
@@ -398,7 +398,7 @@ def sets_among(outputs: Iterable[Path]) -> tuple[list[Path], list[Path]]:
 
 def sets_below(folder: Path) -> list[Path]:
     """Return the data sets below a folder, without those that lie in another one."""
-    from dpveil.synthesis.names import NAME
+    from dpveil.synthesis.plan import NAME
 
     found: dict[Path, None] = {}
     for path, _ in walk(folder, hidden=True) if is_folder(folder) and not is_link(folder) else ():
@@ -448,8 +448,8 @@ def block(result: Verification) -> tuple[str, ...]:
     """Return what is said of a clip, a line for each question, recomputed from data; empty for photos."""
     if not is_clip(result.path):
         return ()
-    from dpveil.video.told import lines
     from dpveil.video.verification import ClipVerification
+    from dpveil.video.words import lines
 
     if not isinstance(result, ClipVerification) or result.certificate is None:
         return ()

@@ -106,7 +106,7 @@ class ClipOptions:
             return {}
         from dpveil.core.numbers import exact
         from dpveil.video.asked import ON_LOST, OVER_TIME, check_word
-        from dpveil.video.path import POSES
+        from dpveil.video.places import POSES
 
         values = dict(self.values)
         for name, known in {"over_time": OVER_TIME, "pose": POSES, "on_lost": ON_LOST}.items():

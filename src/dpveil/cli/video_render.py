@@ -75,9 +75,8 @@ class Rendering:
 
     def _tell_price(self, plan: VideoPlan, paying: Mapping[str, Any], *, dry: bool) -> None:
         """Say what the clip costs, or that a rendering was begun; raises `BudgetRefused` if `dry`."""
-        from dpveil.video.begun import settings_of
         from dpveil.video.obfuscating import GOES_ON
-        from dpveil.video.state import begun
+        from dpveil.video.state import begun, settings_of
 
         payment = _payment(paying)
         out, seed = self.out or Path(), paying.get("seed")
@@ -98,11 +97,10 @@ class Rendering:
         check_different({**named, "the sheet": self.sheet, "the preview": self.preview})
 
     def _show(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any]) -> int:
-        from dpveil.video.encoders import container_for
-        from dpveil.video.possible import check_possible
         from dpveil.video.reading import open_clip
-        from dpveil.video.rendering import check_same
+        from dpveil.video.rendering import check_possible, check_same
         from dpveil.video.sheets import preview_sheet, write_sheet
+        from dpveil.video.writing import container_for
 
         _payment(paying).check(plan)
         with open_clip(source) as opened:

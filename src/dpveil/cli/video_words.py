@@ -15,8 +15,8 @@ from dpveil.errors import OutputError
 from dpveil.io.names import shown
 
 if TYPE_CHECKING:
+    from dpveil.video.facts import Track
     from dpveil.video.plan import VideoPlan
-    from dpveil.video.track import Track
 
 
 def check_apart_from(sources: Sequence[Path], written: Mapping[str, Path | None], *, replace: bool) -> None:
@@ -49,7 +49,7 @@ def check_different(named: Mapping[str, Path | None]) -> None:
 
 def plan_document(plan: VideoPlan, path: Path, sheet: Path | None) -> dict[str, Any]:
     """Return the JSON document about a plan."""
-    from dpveil.video.told import draws
+    from dpveil.video.words import draws
 
     return {
         "plan": str(path),
@@ -73,7 +73,7 @@ def tell_plan(
     plan: VideoPlan, tell: Callable[[str], None], options: Mapping[str, str] = MappingProxyType({})
 ) -> None:
     """Say what a plan replaces, what it costs, and all that warns of it; `options` are as in `notes.told`."""
-    from dpveil.core.notes import told
+    from dpveil.core.envelope import told
 
     for line in _lines(plan):
         tell(line)
@@ -96,9 +96,9 @@ def tell_private(sheet: Path) -> None:
 
 
 def _lines(plan: VideoPlan) -> Iterator[str]:
-    from dpveil.video import told
+    from dpveil.video import words
+    from dpveil.video.facts import clock
     from dpveil.video.sheets import ended, times_of
-    from dpveil.video.times import clock
 
     seconds = times_of(plan.facts)
     for track in plan.tracks:
@@ -108,8 +108,8 @@ def _lines(plan: VideoPlan) -> Iterator[str]:
         end = f", {ended(track)}" + ", stays as it is" * track.visible
         yield f"track {track.number}: {track.kind}, {first} to {last}{score}{person}{end}"
     length = f"{counted(plan.facts.frames, 'frame')}, {clock(float(plan.facts.seconds))}"
-    yield f"{length}: {counted(told.draws(plan.quote), 'draw')}, {plan.total} ({plan.strength})"
-    yield from filter(None, (told.event(plan.quote), plan.remark))
+    yield f"{length}: {counted(words.draws(plan.quote), 'draw')}, {plan.total} ({plan.strength})"
+    yield from filter(None, (words.event(plan.quote), plan.remark))
 
 
 def _track(track: Track) -> dict[str, Any]:

@@ -11,13 +11,12 @@ if TYPE_CHECKING:
     from dpveil.codecs.base import Codec
     from dpveil.codecs.dictionary import Dictionary
     from dpveil.codecs.files import StoredCodec
-    from dpveil.codecs.gan import GAN
+    from dpveil.codecs.gan import GAN, StyleGAN
     from dpveil.codecs.kind import CODEC, load
     from dpveil.codecs.mixture import Mixture
     from dpveil.codecs.pair_distances import PairDistances
     from dpveil.codecs.pca import PCA
     from dpveil.codecs.statistics import Bounds, Statistics
-    from dpveil.codecs.stylegan import StyleGAN
     from dpveil.codecs.upconv import UpConv
 
 TABLE: "Final[Mapping[str, type[StoredCodec]]]" = registry.CODECS

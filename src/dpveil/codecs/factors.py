@@ -13,8 +13,7 @@ from dpveil.assets.store import Tensors
 from dpveil.codecs.statistics import Codes
 from dpveil.core.parameters import check_count
 from dpveil.errors import ModelError
-from dpveil.noise.bits import BitSource, check_bits
-from dpveil.noise.public import normals, uniforms
+from dpveil.noise.bits import BitSource, check_bits, normals, uniforms
 
 MOST_COMPONENTS: Final = 256
 MOST_FACTORS: Final = 64

@@ -14,6 +14,23 @@ from dpveil.codecs.neural import EncoderDecoder
 from dpveil.codecs.statistics import Codes
 from dpveil.errors import InvalidParameter
 
+
+@dataclass(frozen=True, eq=False)
+class StyleGAN(EncoderDecoder):
+    """A code holds coordinates of W+, layers × style: leading principal components, or its own.
+
+    The generator's noise inputs are constants of its network, so that a picture is a function of its code.
+    Pictures have the pose of the code. Its networks may be four times as large as those of other codecs.
+    Source: Li & Clifton 2021 §3; Karras et al. 2020.
+    """
+
+    name: ClassVar[str] = "stylegan"
+    summary: ClassVar[str] = "an encoder network to the styles of StyleGAN2's generator"
+    source: ClassVar[str] = "Li & Clifton 2021 §3"
+    large: ClassVar[int] = 4
+    bright: ClassVar[float] = 2.0
+
+
 CONDITIONS: Final = ("gender", "yaw", "pitch")
 """What the decoder is given beside a code: gender, 1 for female and -1 for male, and angles in radians."""
 CLEAR: Final = 2.0

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, cast
 
-from dpveil.core.distance import Distance
 from dpveil.core.envelope import (
     PUBLISHABLE,
     UNREADABLE,
@@ -18,7 +17,7 @@ from dpveil.core.envelope import (
     this_tool,
 )
 from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope, counted
-from dpveil.core.numbers import Json
+from dpveil.core.numbers import Distance, Json
 from dpveil.core.origin import REDUCED, Origin
 from dpveil.core.parameters import check_count
 from dpveil.core.region import Box, RegionRecord

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.metadata import version
 from typing import Any, ClassVar, Final, TypeVar
@@ -18,8 +18,94 @@ from typing import Any, ClassVar, Final, TypeVar
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json
 from dpveil.core.signature import Signature
-from dpveil.core.stated_json import loads
-from dpveil.errors import INTACT, CertificateError, DPVeilError, InvalidParameter, MissingPlugin
+from dpveil.errors import INTACT, CertificateError, DPVeilError, InvalidParameter, MissingPlugin, filled
+
+
+class Note(str):
+    """A sentence with the names of settings in braces, which are written as in Python with their values.
+
+    >>> note = Note("{protect} replaces more", protect="box")
+    >>> print(note)
+    protect="box" replaces more
+    >>> note.told({"protect": "--protect"})
+    '--protect box replaces more'
+    """
+
+    form: str
+    settings: Mapping[str, str]
+
+    def __new__(cls, form: str, **settings: str) -> Note:
+        """Return the note about these settings."""
+        note = super().__new__(cls, filled(form, {n: f'{n}="{value}"' for n, value in settings.items()}))
+        note.form, note.settings = form, settings
+        return note
+
+    def told(self, options: Mapping[str, str]) -> str:
+        """Return the sentence with the settings that `options` has written as on the command line."""
+        known = {n: f"{options[n]} {value}" for n, value in self.settings.items() if n in options}
+        return str(Note(filled(self.form, known), **self.settings))
+
+
+class Caution(str):
+    """A warning of a certificate, which is printed before all others."""
+
+
+class Aside(str):
+    """A sentence for information, which is no warning."""
+
+
+class Unfinished(Aside):
+    """A sentence about what is kept beside a release that was skipped, which is told of these, too."""
+
+
+def told(notes: Iterable[str], options: Mapping[str, str]) -> tuple[str, ...]:
+    """Return notes as `options`, such as {"protect": "--protect"}, write the settings that they name."""
+    return tuple(note.told(options) if isinstance(note, Note) else note for note in notes)
+
+
+MOST_DIGITS: Final = 32
+"""Longest JSON number in characters: dpveil writes integers up to 2^53 and shortest decimals of floats."""
+
+
+class NotANumber(ValueError):
+    """A number that dpveil writes nowhere: `text` is its beginning, `problem` what is wrong with it."""
+
+    def __init__(self, text: str, problem: str) -> None:
+        super().__init__(f"{text[:20]} {problem}")
+        self.text, self.problem = text[:20], problem
+
+
+def loads(text: str, *, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
+    """Return the value of a JSON text; objects are made by `pairs`, or are dictionaries.
+
+    Raises `NotANumber` for numbers of more than MOST_DIGITS characters, NaN and infinities, and `ValueError`
+    for other texts that are no JSON.
+
+    >>> loads('{"epsilon": 0.5, "m": 16}')
+    {'epsilon': 0.5, 'm': 16}
+    """
+    return json.loads(
+        text, parse_int=_int, parse_float=_float, parse_constant=_refuse, object_pairs_hook=pairs
+    )
+
+
+def _int(digits: str) -> int:
+    return int(_short(digits))
+
+
+def _float(digits: str) -> float:
+    return float(_short(digits))
+
+
+def _short(digits: str) -> str:
+    if len(digits) > MOST_DIGITS:
+        raise NotANumber(f"{digits[:19]}…", "has too many digits")
+    return digits
+
+
+def _refuse(name: str) -> None:
+    raise NotANumber(name, "is not a number")
+
 
 SCHEMA: Final = "dpveil.certificate/1"
 TOOL: Final = re.compile(r"dpveil [0-9][0-9A-Za-z.+!-]{0,60}")

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final
 
-from dpveil.core.distance import Distance
-from dpveil.core.numbers import Json, Number, exact, show, to_json
+from dpveil.core.numbers import Distance, Json, Number, exact, show, to_json
 from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter
 

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from dpveil.accounting.meaning import at_least as enough
 from dpveil.accounting.meaning import check_strength_name
-from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Relation
 from dpveil.core.parameters import check_count
 from dpveil.core.photo import Photo
+from dpveil.core.region import Covered
 from dpveil.datasets.cache import Cache, Stored
 from dpveil.errors import (
     AlreadyPaid,
@@ -35,9 +35,8 @@ from dpveil.mechanisms.method import Method
 from dpveil.noise.bits import SECURE, SecureBits
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec
-from dpveil.release.asked import chosen
 from dpveil.release.payment import Budget, check_payment
-from dpveil.release.plan import plan
+from dpveil.release.plan import chosen, plan
 from dpveil.release.saving import Release
 
 ENDS: Final = (LedgerError, ModelError, OutputError)

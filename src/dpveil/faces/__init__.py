@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from dpveil.faces.latent import Latent
 
 TABLE: "Final[Mapping[str, type[FaceMethod]]]" = registry.FACES
-
 __all__ = [
     "TABLE",
     "Attributes",
@@ -21,5 +20,4 @@ __all__ = [
     "Gallery",
     "Latent",
 ]
-
 __getattr__, __dir__ = lazy(__name__, registry.FACES.homes, FaceMethod="base")

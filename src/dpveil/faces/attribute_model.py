@@ -27,7 +27,6 @@ LENGTH: Final = 7 * 7 * 36 + COARSE * COARSE * 3
 """Number of features: 36 for each of 7 × 7 HOG blocks, and three colour channels."""
 MOST_VALUES: Final = 256
 """Most values of one attribute."""
-
 VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "gender": ("male", "female"),
     "age": ("18-29", "30-44", "45-59", "60-74", "75+"),
@@ -42,17 +41,13 @@ VALUES: Final[Mapping[str, tuple[str, ...]]] = {
 picture, not what a person says of themself. The pose is the side of the image to which the nose points.
 Glasses are in front of the eyes; a beard is a full one, a goatee, a moustache or clear stubble. The tone, how
 light the face is in the photo, is measured (`geometry.tone`); models predict the others."""
-FORMER: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {"age": {"60+": ("60-74", "75+")}}
-"""Values of earlier versions, which their certificates may state, and those that took their place."""
 TONE: Final = "tone"
 GLASSES: Final = "glasses"
 READ: Final[Mapping[str, tuple[str, ...]]] = {name: VALUES[name] for name in VALUES if name != TONE}
 """The attributes that a model can predict, and their values."""
-
 Crops = UInt8[np.ndarray, "n 128 128 3"]
 Answers = dict[str, Int64[np.ndarray, " n"]]
 """For each attribute, the index of its value for each of n faces."""
-
 CAUTION: Final = (
     "Gender, age and race are what annotators or models saw in a picture: not what a person is, or says",
     "of themself. Two values of gender and five of race hold nobody's whole truth. Do not use this model",

@@ -11,19 +11,20 @@ from typing import ClassVar, Final
 import numpy as np
 from jaxtyping import UInt8
 
-from dpveil.assets.reference import AssetField
+from dpveil.assets.reference import AssetField, Kind
 from dpveil.core.origin import FACE, MASK, ROUNDED, SAME, WHOLE
 from dpveil.core.parameters import OneOf
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region, RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry import Frame
-from dpveil.faces.geometry.dressed import Dressed
-from dpveil.faces.geometry.figure import Figure
+from dpveil.faces.geometry.completion import Completion
+from dpveil.faces.geometry.fill import Telea
+from dpveil.faces.geometry.part import Figure
 from dpveil.faces.geometry.protection import PROTECTIONS
+from dpveil.faces.geometry.spectacles import Dressed
 from dpveil.faces.geometry.stated import misplaced
 from dpveil.faces.heads import Heads, by_cells
-from dpveil.faces.inpainting import INPAINTING
 from dpveil.faces.objects import COVER, Among, hidden, is_object, placed_in, searched
 from dpveil.faces.portrait import Portrait
 from dpveil.mechanisms.method import DRAWN, TRAINED, Method
@@ -32,9 +33,22 @@ from dpveil.noise.bits import BitSource, check_bits
 from dpveil.regions import Finder
 from dpveil.regions.numbering import Order
 
+TELEA: Final = "telea"
+INPAINTING: Final = Kind(
+    noun="network",
+    option="inpainting",
+    written="telea, or completion sha256:…",
+    hint="name a .safetensors file of a network that completes heads, or telea",
+    kinds={Completion.name: Completion},
+    holds=Completion,
+    default=Completion.name,
+    built_in=TELEA,
+    build=Telea,
+)
+"""Files of networks that complete heads. "default" is that of dpveil-faces or, if that is not installed,
+"telea", OpenCV's inpainting, which needs no file."""
 Crops = UInt8[np.ndarray, "n s s 3"]
 Views = Callable[[Pose | None], Sequence[Image | Figure | Dressed]]
-
 BY_LANDMARKS: Final = "position, size and angle of the face and the turn of its head, by its landmarks"
 POSE: Final = {
     "landmarks": f"{{}}, and that these were sure, {SAME}",

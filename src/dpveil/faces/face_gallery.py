@@ -33,9 +33,7 @@ MOST_FEATURES: Final = 512
 NO_GLASSES: Final = -1
 BATCH: Final = 256
 """Crops whose features are computed at once."""
-
 Faces = UInt8[np.ndarray, "n 128 128 3"]
-
 CAUTION: Final = (
     "Labels are what most of the people in an average are labelled with in the training data. They are",
     "what its annotators or models saw in a picture, not what a person says of themself.",

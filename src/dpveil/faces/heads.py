@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from dpveil.core.notes import Note
+from dpveil.core.envelope import Note
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry import Placed, place, recombine
 from dpveil.faces.geometry.cell import Cell
-from dpveil.faces.geometry.dressed import Dressed
-from dpveil.faces.geometry.figure import Figure
 from dpveil.faces.geometry.fill import Filling
-from dpveil.faces.geometry.part import number_of
+from dpveil.faces.geometry.part import Figure, number_of
 from dpveil.faces.geometry.place import FOUND
 from dpveil.faces.geometry.protection import BOX, FACE, HEAD, TURNED
+from dpveil.faces.geometry.spectacles import Dressed
 from dpveil.faces.geometry.threads import each
 from dpveil.mechanisms.placement import Drawn, Image, Placement, Pose, Step
 from dpveil.noise.bits import BitSource

@@ -9,7 +9,7 @@ from typing import Any, Final
 from dpveil.core.numbers import Json, Number, exact, few_digits, to_json
 from dpveil.core.parameters import Value, positive
 from dpveil.errors import InvalidParameter, UnknownName, meant
-from dpveil.faces.attribute_model import FORMER, VALUES
+from dpveil.faces.attribute_model import VALUES
 
 NONE: Final = "none"
 KEPT: Final = "attributes"
@@ -23,7 +23,7 @@ Budgets = tuple[tuple[str, Fraction | str | None], ...]
 
 
 class Stated(str):
-    """Budgets as a received certificate states them, possibly of an earlier version with other values."""
+    """Budgets as a received certificate states them, which may be computed ones."""
 
 
 class Kept(Value[object, Budgets]):
@@ -36,7 +36,7 @@ class Kept(Value[object, Budgets]):
     hint = HINT
 
     def stated(self, value: Json) -> Any:
-        """Return `value` such that `check` accepts values of earlier versions in it."""
+        """Return `value` such that `check` accepts budgets that were computed."""
         told = super().stated(value)
         return Stated(told) if isinstance(told, str) else told
 
@@ -114,14 +114,11 @@ def written(kept: Iterable[tuple[str, Fraction | str]]) -> str:
 def _budget(name: str, own: Number | None, *, before: bool) -> Fraction | str | None:
     """Return a budget, or one of the attribute's values; raises `InvalidParameter`.
 
-    With `before`, values of earlier versions are among them, and any budget. An age in years, which would be
-    taken for a budget, is refused; a fraction is one that was computed.
+    With `before`, any budget is taken. An age in years, which would be taken for a budget, is refused; a
+    fraction is one that was computed.
     """
-    former = FORMER.get(name, {})
-    if own is None or (isinstance(own, str) and (own in VALUES[name] or (before and own in former))):
+    if own is None or (isinstance(own, str) and own in VALUES[name]):
         return own
-    if isinstance(own, str) and own in former:
-        raise InvalidParameter(name, own, "is no longer a value", hint=f"choose {' or '.join(former[own])}")
     try:
         exact(own, f"epsilon of {name}")
     except InvalidParameter as error:

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self, cast
 
+import cv2
 import numpy as np
+from jaxtyping import Float64, Int64
 
-from dpveil.assets.defaults import FILES
 from dpveil.assets.reference import AssetField, Reference
-from dpveil.codecs import CODEC, Codec
+from dpveil.assets.store import FILES
+from dpveil.codecs import CODEC, Bounds, Codec, Statistics
 from dpveil.codecs.statistics import Codes
 from dpveil.core.guarantee import Guarantee
-from dpveil.core.numbers import Json
+from dpveil.core.numbers import Json, Number
 from dpveil.core.parameters import Between, OneOf, OptionalPositive
-from dpveil.errors import DPVeilError, InvalidParameter, UsageError, meant
-from dpveil.faces.attribute_model import AttributeModel
+from dpveil.errors import DPVeilError, InvalidParameter, UnknownName, UsageError, meant
+from dpveil.faces.attribute_model import SIDE, VALUES, AttributeModel
 from dpveil.faces.attributes import READER
 from dpveil.faces.base import Crops, FaceMethod, Views
 from dpveil.faces.geometry import Frame
-from dpveil.faces.kept import KEPT, NONE, Kept, unusual
-from dpveil.faces.kinds import DEFAULT_MECHANISMS, METRICS, of_kind
-from dpveil.faces.stated_space import StatedSpace
-from dpveil.faces.told import Answers, Told
+from dpveil.faces.kept import KEPT, NONE, Budgets, Kept, chosen, unusual, written
+from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
 from dpveil.mechanisms.latent import TABLE, LatentMechanism
 from dpveil.mechanisms.latent.base import Points
 from dpveil.mechanisms.latent.mixtures import likely_in
@@ -32,6 +33,158 @@ from dpveil.mechanisms.latent.posterior import likely
 from dpveil.mechanisms.latent.shares import RULES
 from dpveil.mechanisms.placement import Pose
 from dpveil.noise.bits import BitSource, check_bits
+
+DEFAULT_MECHANISMS: Final = {"pure": "box-truncated-laplace", "zcdp": "box-gaussian"}
+"""Default mechanism for each kind of guarantee."""
+METRICS: Final = {name: kind.metric for name, kind in TABLE.items() if kind.metric is not None}
+"""The metric of each mechanism with a metric guarantee."""
+
+
+def of_kind(kind: str, metric: object) -> str:
+    """Return the default mechanism of a kind of guarantee; for "metric", the one with that metric."""
+    if kind != "metric":
+        return DEFAULT_MECHANISMS[kind]
+    if metric is None:
+        hint = f"epsilon is for one unit of a distance, so name it: {' or '.join(METRICS.values())}"
+        raise InvalidParameter("metric", None, "is missing", hint=hint)
+    named = [mechanism for mechanism, its in METRICS.items() if its == metric]
+    if not named:
+        raise UnknownName("metric", str(metric), METRICS.values())
+    return named[0]
+
+
+@dataclass(frozen=True)
+class StatedSpace:
+    """A code space of which only the length is known, from a certificate.
+
+    Everything else needs the codec's file, and raises `ModelError` if that is not available.
+    """
+
+    codec: Reference
+
+    @property
+    def length(self) -> int:
+        """The number of coordinates of a code."""
+        return int(self.codec.length or 0)
+
+    @property
+    def _known(self) -> Statistics:
+        known: Statistics = self.codec.held.statistics
+        return known
+
+    @property
+    def column_energy(self) -> Float64[np.ndarray, " m"]:
+        """`Statistics.column_energy` of the codec."""
+        return self._known.column_energy
+
+    @property
+    def deviations(self) -> Float64[np.ndarray, " m"] | None:
+        """`Statistics.deviations` of the codec."""
+        return self._known.deviations
+
+    def bounds(self, clip: Number = 0) -> Bounds:
+        """Return `Statistics.bounds` of the codec."""
+        return self._known.bounds(clip)
+
+    def radius(self, clip: Number = 0) -> float:
+        """Return `Statistics.radius` of the codec."""
+        return self._known.radius(clip)
+
+
+Answers = Mapping[str, Int64[np.ndarray, " n"]]
+"""For each attribute the index of the value that is told, for each of n faces."""
+NOTHING: Final[Mapping[str, float]] = {}
+"""A face that is not turned."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a decoder is told of `attributes`: values after randomised response, or chosen by the user.
+
+    Raises `InvalidParameter` for an attribute that the codecs of this kind have no input for, and for one
+    with neither budget nor value.
+    """
+
+    attributes: Budgets
+    codec: type[Codec]
+
+    def __post_init__(self) -> None:
+        for name, own in self.attributes:
+            if name not in self.codec.attributes:
+                able = ", ".join(self.codec.attributes) or "none: choose another codec, such as gan"
+                problem = f"is not what a decoder of {self.codec.name} can be told"
+                raise InvalidParameter(KEPT, name, problem, hint=f"it takes {able}")
+            if own is None:
+                hint = f"such as {name}=2, beside the budget of the code; or {name}={VALUES[name][0]}"
+                raise InvalidParameter(KEPT, name, "has no budget", hint=hint)
+
+    @cached_property
+    def costs(self) -> tuple[tuple[str, Fraction], ...]:
+        """The attributes that are read, each with its ε."""
+        return tuple((name, own) for name, own in self.attributes if isinstance(own, Fraction))
+
+    @cached_property
+    def chosen(self) -> dict[str, str]:
+        """The attributes whose value the user chose, and that value."""
+        return chosen(self.attributes)
+
+    @cached_property
+    def responses(self) -> dict[str, RandomisedResponse]:
+        """The randomised response of each attribute that is read."""
+        return {
+            name: RandomisedResponse(epsilon=budget, values=len(VALUES[name])) for name, budget in self.costs
+        }
+
+    @property
+    def total(self) -> Fraction:
+        """The sum of the budgets: all that the answers cost, for any two faces."""
+        return sum((budget for _, budget in self.costs), Fraction(0))
+
+    @property
+    def written(self) -> str:
+        """Budgets and chosen values as they are written on the command line."""
+        return written((name, own) for name, own in self.attributes if own is not None)
+
+    def check(self, model: AttributeModel) -> None:
+        """Raise `InvalidParameter` unless the model reads all that is asked of it."""
+        for name, _ in self.costs:
+            if model.values.get(name) != VALUES[name]:
+                hint = f"the model reads {', '.join(model.values)}"
+                raise InvalidParameter(KEPT, name, "is not what the model reads", hint=hint)
+
+    def answers(self, crops: Crops, model: AttributeModel | None, bits: BitSource) -> Answers:
+        """Return what is told: readings of the crops after randomised response, and the chosen values."""
+        read = {} if model is None else model.read(_sized(crops))
+        drawn = {name: response.draw(read[name], bits) for name, response in self.responses.items()}
+        picked = {
+            name: np.full(len(crops), VALUES[name].index(word), np.int64)
+            for name, word in self.chosen.items()
+        }
+        return drawn | picked
+
+    def decoded(
+        self, codec: Codec, codes: Codes, answers: Answers, turned: Mapping[str, float] = NOTHING
+    ) -> Crops:
+        """Return the decoded crops of codes whose decoder is told the answers and how to turn, no more."""
+        if not answers and not turned:
+            return codec.decode(codes)
+        rows = np.stack([np.zeros(len(codes), np.int64), *answers.values()], axis=1)
+        out = np.empty((len(codes), *codec.canvas), np.uint8)
+        for row in np.unique(rows, axis=0):
+            own = (rows == row).all(axis=1)
+            inputs = (codec.attributes[name] for name in answers)
+            given = {name: levels[at] for (name, levels), at in zip(inputs, row[1:], strict=True)}
+            out[own] = cast("Any", codec).render(codes[own], **given, **turned)
+        return out
+
+
+def _sized(crops: Crops) -> Crops:
+    """Return the crops at the side that attribute models read."""
+    if crops.shape[1:3] == (SIDE, SIDE):
+        return crops
+    way = cv2.INTER_AREA if crops.shape[1] > SIDE else cv2.INTER_CUBIC
+    return np.stack([cv2.resize(crop, (SIDE, SIDE), interpolation=way) for crop in crops])
+
 
 OWN: Final = ("epsilon", "rho", "allocation", "ratio")
 """Parameters that only some mechanisms have."""

@@ -15,11 +15,11 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.faces.geometry import Frame, Similarity
 from dpveil.faces.geometry.align import halvings, of_points
-from dpveil.faces.geometry.dressed import Dressed
-from dpveil.faces.geometry.figure import Figure
-from dpveil.faces.geometry.head import between
+from dpveil.faces.geometry.head_frame import between
 from dpveil.faces.geometry.landmarks import SEEN, of_box, predictor
+from dpveil.faces.geometry.part import Figure
 from dpveil.faces.geometry.place import check
+from dpveil.faces.geometry.spectacles import Dressed
 from dpveil.faces.heads import LEAST
 from dpveil.mechanisms.placement import Drawn, Image, Placement, Pose, Step
 from dpveil.noise.bits import BitSource
@@ -33,7 +33,6 @@ SOFT: Final = 0.12
 crop's side."""
 REACH: Final = 4 * SOFT
 """Distance from the square beyond which rows and columns only repeat, relative to the crop's side."""
-
 Shape = tuple[int, ...]
 
 

@@ -15,8 +15,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Int64
 
-from dpveil.assets.defaults import default_path
-from dpveil.assets.store import FORMAT, opened, sealed
+from dpveil.assets.store import FORMAT, default_path, opened, sealed
 from dpveil.errors import ModelError, UsageError
 from dpveil.io.names import shown
 

@@ -1,12 +1,11 @@
 """Reading and writing photos: the only code that touches image files; metadata is never passed on."""
 
-from dpveil.io.encoding import encode
 from dpveil.io.locking import leftovers, sole_writer
 from dpveil.io.names import FORMATS, format_of
 from dpveil.io.reading import MAX_PIXELS, most_bytes, read_bytes, read_mask
 from dpveil.io.received import is_present, received
 from dpveil.io.sources import Source, read
-from dpveil.io.writing import make_folder, place_together, write_together
+from dpveil.io.writing import encode, make_folder, place_together, write_together
 
 __all__ = [
     "FORMATS",

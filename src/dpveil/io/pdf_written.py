@@ -108,7 +108,7 @@ def stream_of(png: bytes) -> bytes:
     """Return the stream of a PNG as `encode` writes it; raises `ValueError` for any other.
 
     >>> import numpy as np
-    >>> from dpveil.io.encoding import encode
+    >>> from dpveil.io.writing import encode
     >>> png = encode(np.zeros((2, 3, 3), np.uint8), "png")
     >>> png_of(Sheet(3, 2, 3, len(stream_of(png))), stream_of(png)) == png
     True

@@ -79,17 +79,14 @@ HINTS: Final = {
 def transaction(
     connection: Connection, begin: str = "BEGIN IMMEDIATE", end: str = "COMMIT"
 ) -> Iterator[None]:
-    """Make all changes within or none; inside of another transaction, as a part of that one."""
-    undo = "ROLLBACK"
-    if connection.in_transaction:
-        begin, end, undo = "SAVEPOINT part", "RELEASE SAVEPOINT part", "ROLLBACK TO SAVEPOINT part"
+    """Make all changes within or none."""
     try:
         connection.execute(begin)
         yield
         connection.execute(end)
     except BaseException:
         if connection.in_transaction:
-            connection.execute(undo)
+            connection.execute("ROLLBACK")
         raise
 
 
@@ -148,7 +145,7 @@ class Database:
 
     def __init__(self, place: str, fill: Callable[[Connection], None] | None) -> None:
         self.place, self.lock, self.created = place, threading.RLock(), False
-        self._fill, self._depth = fill, 0
+        self._fill = fill
         self._connection: Connection | None = None
         _databases.add(self)
 
@@ -171,7 +168,7 @@ class Database:
         raise NotImplementedError
 
     def write(self) -> AbstractContextManager[Connection]:
-        """Run one transaction alone, which is on the disk at its end; within another one, as a part of it."""
+        """Run one transaction alone, which is on the disk at its end."""
         return self._transaction(self.begin, "COMMIT")
 
     def read(self) -> AbstractContextManager[Connection]:
@@ -181,11 +178,8 @@ class Database:
     @contextmanager
     def _transaction(self, begin: str, end: str) -> Iterator[Connection]:
         with self.lock, self._told():
-            if self._depth and (self._connection is None or not self._connection.in_transaction):
-                raise OSError("the transaction was lost")  # SQLite undoes all of it where a disk is full
             if self._connection is None:
                 self._connection = self._connect()
-            self._depth += 1
             try:
                 self._check()
                 with transaction(self._connection, begin, end):
@@ -194,11 +188,8 @@ class Database:
             except DPVeilError:  # a refusal, which was rolled back
                 raise
             except BaseException:  # whatever state it left
-                if self._depth == 1:
-                    self.close()
+                self.close()
                 raise
-            finally:
-                self._depth -= 1
 
     def _check(self) -> None:
         """Raise `LedgerError` if the database is not the one that was opened."""

@@ -13,8 +13,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dpveil.core.covered import Covered
 from dpveil.core.numbers import Json
+from dpveil.core.region import Covered
 from dpveil.errors import InvalidParameter
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.limits import LATEST, Limit

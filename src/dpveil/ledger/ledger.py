@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee
+from dpveil.core.region import Covered
 from dpveil.errors import InvalidParameter, LedgerError, ReservationLost, UsageError
 from dpveil.io.names import shown
 from dpveil.ledger import kept_head
@@ -41,8 +40,7 @@ class Ledger:
 
     def __init__(self, url: str, *, create: bool = False, restored: bool = False) -> None:
         self._database = database_of(url, _first_rows if create else None)
-        self.created, self._restored, self._depth = self._database.created, restored, 0
-        self._changed: list[Callable[[], None]] = []
+        self.created, self._restored = self._database.created, restored
         try:
             with self._read() as tables:
                 self.name, self._secret = tables.identity()
@@ -82,40 +80,13 @@ class Ledger:
         return self._database.files
 
     @contextmanager
-    def together(self) -> Iterator[None]:
-        """Run what this thread pays for within as one transaction: one flush does for all.
-
-        Nothing of it is durable, and nothing may be drawn, before the end, where `LedgerError` is raised if
-        that failed. Others wait for it.
-        """
-        with self._write():
-            yield
-
-    @contextmanager
     def _write(self) -> Iterator[Tables]:
-        """Run a transaction, and keep the head once that is durable: an entry may be lost that is not.
-
-        What reservations remember of it is forgotten where the outermost transaction fails.
-        """
-        inner, changed = 0, list[Callable[[], None]]()
-        try:
-            with self._database.write() as connection:
-                if not self._depth:
-                    self._changed = []
-                tables, changed = Tables(connection), self._changed
-                self._depth += 1
-                try:
-                    yield tables
-                    number, head, _ = tables.last()
-                finally:
-                    self._depth -= 1
-                    inner = self._depth
-        except BaseException:
-            for forget in changed if not inner else ():
-                forget()
-            raise
-        if not inner:
-            kept_head.keep(self.name, number, head)
+        """Run a transaction, and keep the head once that is durable: an entry may be lost that is not."""
+        with self._database.write() as connection:
+            tables = Tables(connection)
+            yield tables
+            number, head, _ = tables.last()
+        kept_head.keep(self.name, number, head)
 
     @contextmanager
     def _read(self) -> Iterator[Tables]:
@@ -346,11 +317,7 @@ class Reservation:
                 raise ReservationLost(problem, hint="reserve it again")
             draw = tables.debit(self._wanted, others, now)
             tables.free(self._name)
-            self._ledger._changed.append(self._forget_draw)
         self.draw = draw
-
-    def _forget_draw(self) -> None:
-        self.draw = None
 
     def cancel(self) -> None:
         """Free it, unless it is committed: a debit is never refunded."""
@@ -372,7 +339,6 @@ class Reservation:
         if sha256 not in self._known:
             with self._ledger._write() as tables:
                 tables.append(Stored(self.subject, self._wanted.unit, self.draw, sha256), int(time.time()))
-                self._ledger._changed.append(partial(self._known.discard, sha256))
             self._known.add(sha256)
 
     def __enter__(self) -> Reservation:

@@ -6,10 +6,8 @@ They read the original, so their values are not private; code that releases phot
 from typing import Final
 
 from dpveil.metrics.base import Measure
-from dpveil.metrics.ms_ssim import ms_ssim
-from dpveil.metrics.mse import mse
-from dpveil.metrics.psnr import psnr
-from dpveil.metrics.ssim import ssim
+from dpveil.metrics.mse import mse, psnr
+from dpveil.metrics.ssim import ms_ssim, ssim
 
 METRICS: Final[dict[str, Measure]] = {"ssim": ssim, "psnr": psnr}
 """Measures that `dpveil compare` shows, where larger means more similar; PSNR is `mse` in decibels."""

@@ -18,7 +18,7 @@ from typing import Final, NoReturn, final
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from jaxtyping import UInt64
+from jaxtyping import Float64, UInt64
 
 from dpveil.errors import InvalidParameter, UsageError
 
@@ -185,3 +185,18 @@ def _rekey_all() -> None:
 
 
 os.register_at_fork(after_in_child=_rekey_all)
+
+
+def uniforms(count: int, bits: BitSource) -> Float64[np.ndarray, " n"]:
+    """Return numbers that are uniform between 0 and 1, neither included.
+
+    53 bits each: 64 would round up to 1.
+    """
+    return np.asarray(((bits.words(count) >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53)
+
+
+def normals(count: int, bits: BitSource) -> Float64[np.ndarray, " n"]:
+    """Return numbers with a standard normal distribution."""
+    from scipy.special import ndtri
+
+    return np.asarray(ndtri(uniforms(count, bits)))

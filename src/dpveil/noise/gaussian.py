@@ -5,17 +5,160 @@ from __future__ import annotations
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
+from math import isqrt
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Int64, UInt64
+from jaxtyping import Bool, Float64, Int64, UInt64
 
 from dpveil.core.numbers import float_above
 from dpveil.errors import NoiseError
 from dpveil.noise import backend
+from dpveil.noise.alias import look_up
 from dpveil.noise.bits import BitSource
-from dpveil.noise.blocks import SLACK, BlockTable
-from dpveil.noise.laplace import CHUNK, LARGEST_SCALE, discrete_laplace
+from dpveil.noise.laplace import CHUNK, LARGEST_SCALE, discrete_laplace, exp_below
+from dpveil.noise.lazy import Law, LazyTable
+
+COLUMN_BITS: Final = 11
+"""Bits that choose a column of the alias table: 2048 columns."""
+TOTAL_BITS: Final = 38
+"""Bits of a word that choose the outcome."""
+ACCEPT_BITS: Final = 16
+"""Bits of the uniform number for acceptance that come with the first word."""
+REACH: Final = 8
+"""Standard deviations covered by the blocks; the tail beyond has probability 1e-15."""
+SLACK: Final = 2.0**-40
+"""A bound on the relative error of an acceptance level computed in floating point."""
+
+Interval = tuple[int, int]
+"""Lower and upper bound of a number in [0, 1], as integers in units of 2^-precision."""
+
+
+class BlockTable:
+    """The proposal table of one variance: outcome k + K is block k, with K blocks on each side, and 2K is the
+    tail.
+
+    A draw takes one 64-bit word, or two where blocks are long: `total_bits` of the first choose the outcome,
+    the next `accept_bits` are the leading bits of the uniform number for acceptance, and the leading bits of
+    the last word are the position in the block. Tests pass smaller widths, which make ties, tails and
+    rejections common.
+    """
+
+    def __init__(
+        self,
+        variance: Fraction,
+        *,
+        column_bits: int = COLUMN_BITS,
+        total_bits: int = TOTAL_BITS,
+        accept_bits: int = ACCEPT_BITS,
+        reach: int = REACH,
+    ) -> None:
+        self.variance, self.twice = variance, float(2 * variance)
+        self.column_bits, self.total_bits, self.accept_bits = column_bits, total_bits, accept_bits
+        side, most = reach * (isqrt(int(variance)) + 1), (1 << column_bits - 1) - 1
+        self.block_bits = (-(-side // most) - 1).bit_length()
+        self.blocks = -(-side >> self.block_bits)
+        self.edge = self.blocks << self.block_bits
+        self.rows = 1 if total_bits + accept_bits + self.block_bits <= 64 else 2
+        law = block_law(variance, self.block_bits, self.blocks)
+        self.table = LazyTable(law, total_bits=total_bits, column_bits=column_bits)
+        self.tail = 2 * self.blocks
+        self.sure = self._sure()
+
+    def outcomes(self, words: UInt64[np.ndarray, "rows n"]) -> Int64[np.ndarray, " n"]:
+        """Return the outcome of every draw: a block, the tail or a tie."""
+        found = look_up(self.table.packed, words[0], total_bits=self.total_bits, column_bits=self.column_bits)
+        return found.astype(np.int64)
+
+    def begun(self, words: UInt64[np.ndarray, "rows n"]) -> UInt64[np.ndarray, " n"]:
+        """Return the leading `accept_bits` of the uniform number that decides on acceptance."""
+        first: UInt64[np.ndarray, " n"]
+        first = words[0] >> np.uint64(self.total_bits) & np.uint64((1 << self.accept_bits) - 1)
+        return first
+
+    def values(
+        self, outcomes: Int64[np.ndarray, " n"], words: UInt64[np.ndarray, "rows n"]
+    ) -> Int64[np.ndarray, " n"]:
+        """Return the integer that each draw proposes from its block."""
+        places = words[-1] >> np.uint64(63 - self.block_bits) >> np.uint64(1)
+        found: Int64[np.ndarray, " n"]
+        found = ((outcomes - self.blocks) << self.block_bits) + places.astype(np.int64)
+        return found
+
+    def anchors(self, outcomes: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
+        """Return the least |z| in each block."""
+        block = outcomes - self.blocks
+        nearest: Int64[np.ndarray, " n"]
+        nearest = np.where(block >= 0, block << self.block_bits, 1 - ((block + 1) << self.block_bits))
+        return nearest
+
+    def levels(
+        self, sizes: Int64[np.ndarray, " n"], anchors: Int64[np.ndarray, " n"]
+    ) -> Float64[np.ndarray, " n"]:
+        """Return 2^accept_bits times the acceptance probability of integers with |z| = `sizes`.
+
+        The relative error is below `SLACK`: the exponent has four rounding errors (sum, product, variance,
+        quotient) and is below 1 with 2^11 columns; it would have to be above 500 for a larger error.
+        """
+        exponents = (sizes - anchors).astype(np.float64) * (sizes + anchors).astype(np.float64) / self.twice
+        found: Float64[np.ndarray, " n"] = np.exp(-exponents) * 2.0**self.accept_bits
+        return found
+
+    def _sure(self) -> UInt64[np.ndarray, " columns"]:
+        """Return for each block the level of leading bits below which all of its integers are accepted, else
+        0.
+        """
+        anchors = self.anchors(np.arange(self.tail))
+        farthest = anchors + (1 << self.block_bits) - 1
+        levels = np.floor(self.levels(farthest, anchors) * (1 - SLACK))
+        sure = np.zeros(1 << self.column_bits, np.uint64)
+        sure[: self.tail] = np.where(farthest == anchors, 1 << self.accept_bits, levels)
+        return sure
+
+
+def block_law(variance: Fraction, block_bits: int, blocks: int) -> Law:
+    """Return the law of the outcomes of `BlockTable`: `blocks` blocks on each side, then the tail.
+
+    Every weight is a product of exp(-1/2σ²), exp(-B/σ²) and exp(-B²/2σ²), enclosed by integers that are
+    rounded outwards. 128 extra bits of precision suffice: for σ ≤ 2^49, 1 - r is above 2^-50.
+    """
+    side, half = 1 << block_bits, 1 / (2 * variance)
+
+    def law(precision: int) -> list[Interval]:
+        work = precision + 128
+        one = 1 << work
+
+        def power(exponent: int) -> Interval:
+            low = exp_below(exponent * half, work)
+            return low, min(one, low + 3)
+
+        def times(a: Interval, b: Interval) -> Interval:
+            return a[0] * b[0] >> work, -(-a[1] * b[1] >> work)
+
+        at, step, change = (one, one), power(side**2), power(2 * side**2)
+        beside, slope = power(1), power(2 * side)
+        right: list[Interval] = []
+        left: list[Interval] = []
+        for _ in range(blocks):
+            right.append(at)
+            left.append(times(at, beside))
+            at, step, beside = times(at, step), times(step, change), times(beside, slope)
+        low, high = power(2 * blocks * side)
+        least = at[0] * (one + low) // ((one - low) * side)
+        most = -(-at[1] * (one + high) // ((one - high) * side))
+        return _shares([*reversed(left), *right, (least, most)], precision)
+
+    return law
+
+
+def _shares(weights: list[Interval], precision: int) -> list[Interval]:
+    """Return the weights divided by their sum, as intervals in units of 2^-precision."""
+    least, most = sum(low for low, _ in weights), sum(high for _, high in weights)
+    certain = 1 << precision
+    return [
+        ((low << precision) // most, min(certain, -(-(high << precision) // least))) for low, high in weights
+    ]
+
 
 SMALLEST_VARIANCE: Final = Fraction(1, 10**12)
 """The smallest variance: below it nearly every draw is 0."""

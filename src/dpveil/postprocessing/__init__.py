@@ -9,12 +9,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from dpveil.errors import InvalidParameter, UnknownName
-from dpveil.postprocessing.base import Step
 from dpveil.postprocessing.denoiser import Denoiser
-from dpveil.postprocessing.gaussian import GaussianBlur
-from dpveil.postprocessing.median import Median
-from dpveil.postprocessing.non_local_means import NonLocalMeans
-from dpveil.postprocessing.total_variation import TotalVariation
+from dpveil.postprocessing.filters import GaussianBlur, Median, NonLocalMeans, Step, TotalVariation
 
 TABLE: Final[dict[str, type[Step]]] = {
     step.name: step for step in (GaussianBlur, Median, NonLocalMeans, TotalVariation, Denoiser)

@@ -16,7 +16,7 @@ from dpveil.assets.reference import AssetField, Kind, Reference
 from dpveil.assets.store import Stored, Tensors
 from dpveil.core.numbers import Json
 from dpveil.errors import ModelError
-from dpveil.postprocessing.base import Step
+from dpveil.postprocessing.filters import Step
 
 SIDES: Final = range(32, 257, 16)
 """Possible sides of a network's picture, in pixels."""

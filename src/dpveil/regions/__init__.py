@@ -25,7 +25,6 @@ __all__ = [
     "parse",
     "search",
 ]
-
 __getattr__, __dir__ = lazy(
     __name__,
     {},

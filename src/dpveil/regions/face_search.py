@@ -14,8 +14,8 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import RegionError
 from dpveil.regions.detectors import Detector
-from dpveil.regions.detectors.suppress import REMEDY
-from dpveil.regions.detectors.suppress import suppress as suppress_overlaps
+from dpveil.regions.detectors.base import REMEDY
+from dpveil.regions.detectors.base import suppress as suppress_overlaps
 from dpveil.regions.tiling import Tiling, centred, join, pieces, plausible, resized, shrunk
 
 Rows = Float[np.ndarray, "_ 5"]

@@ -25,7 +25,6 @@ from dpveil.regions.table import TABLE
 
 Spec = str | Path | Sequence[int] | np.ndarray | Box | Region | Finder
 """A name such as "whole", "x,y,w,h", four integers, a mask (file or array), or a ready-made object."""
-
 FORMS: Final = (
     "whole, faces, text, plates, a box x,y,w,h in pixels, object:x,y,w,h, or the name of a mask image"
 )

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, UInt8
 
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
-from dpveil.regions.detectors.suppress import OVERLAP, overlaps
+from dpveil.regions.detectors.base import OVERLAP, overlaps
 
 PIXELS: Final = 16_000_000
 """Default limit on the pixels of all tiles: 12 megapixels at full scale, or 100 megapixels at scale 0.4."""

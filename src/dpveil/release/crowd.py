@@ -6,16 +6,51 @@ Like what was overlooked this is for the owner of the original, and in no certif
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Final
 
 import numpy as np
 from jaxtyping import UInt16
 
+from dpveil.accounting.account import Account
+from dpveil.accounting.group import whole_region
+from dpveil.accounting.meaning import success_bound
+from dpveil.core.guarantee import Guarantee
 from dpveil.core.origin import FACE
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import RegionError
+from dpveil.mechanisms.method import Method
+from dpveil.mechanisms.placement import Size
+
+
+def about_all(method: Method, promised: Guarantee, size: Size) -> Guarantee | None:
+    """Return the same noise's guarantee for any two photos: the better of group privacy and its own account.
+
+    `promised` is the guarantee of a region of this size. None if no rule is known.
+    """
+    grouped = whole_region(promised, size["height"] * size["width"])
+    account = method.account_of([size], None)
+    if grouped is None or grouped == promised or account is None:
+        return grouped
+    numbers = numbers_of(account, promised.kind, promised.delta)
+    if numbers is None:
+        return grouped
+    own = replace(promised, relation=grouped.relation, **numbers)
+    return min(grouped, own, key=lambda each: (success_bound(each, 2), each.epsilon or each.rho))
+
+
+def numbers_of(account: Account, kind: str, delta: Fraction | None) -> dict[str, Any] | None:
+    """Return an account's guarantee of one kind, as keywords of `Guarantee`, at this δ; None without one."""
+    if kind == "pure" and account.pure is not None:
+        return {"epsilon": account.pure}
+    if kind == "zcdp" and account.rho is not None:
+        return {"rho": account.rho}
+    if kind == "approximate" and delta is not None:
+        return {"epsilon": account.epsilon(delta), "delta": delta}
+    return None
+
 
 MOST: Final = 10
 """Most faces that a sentence names."""
@@ -81,8 +116,7 @@ def _replaced(region: Region) -> UInt16[np.ndarray, "h w"]:
 
 def _reached(face: Region, times: UInt16[np.ndarray, "H W"]) -> bool:
     """Return whether anything is replaced of the head of a face that stays, which is placed by its box."""
-    from dpveil.faces.geometry.head import between
-    from dpveil.faces.geometry.head_frame import HEAD, HeadFrame
+    from dpveil.faces.geometry.head_frame import HEAD, HeadFrame, between
     from dpveil.faces.geometry.landmarks import SEEN, of_box
 
     height, width = times.shape

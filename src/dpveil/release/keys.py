@@ -23,6 +23,7 @@ from dpveil.io.refused import Refused
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+
 SUFFIX: Final = ".pub"
 MOST_BYTES: Final = 1 << 14
 """Largest key file in bytes."""

@@ -7,8 +7,8 @@ import json
 from typing import Protocol
 
 from dpveil.core.certificate import Certificate
-from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee
+from dpveil.core.region import Covered
 from dpveil.errors import BudgetRefused, InvalidParameter
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, kind_of
 

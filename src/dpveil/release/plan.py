@@ -2,36 +2,134 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from numbers import Integral
+from typing import Any, Final, cast
 
 from dpveil.accounting.meaning import at_least, check_strength_name
 from dpveil.assets.reference import terms_of
-from dpveil.core.certificate import FEW_COLOURS, OTHERS, UNPROTECTED, Certificate, shown_by_colours
-from dpveil.core.covered import Covered
+from dpveil.catalogue import build
+from dpveil.core.certificate import (
+    FEW_COLOURS,
+    MOST_REGIONS,
+    OTHERS,
+    UNPROTECTED,
+    Certificate,
+    shown_by_colours,
+)
+from dpveil.core.envelope import Aside, told
 from dpveil.core.guarantee import Guarantee, counted
-from dpveil.core.notes import Aside
+from dpveil.core.numbers import Json
 from dpveil.core.origin import BOX, FACE
 from dpveil.core.photo import Photo
-from dpveil.core.region import Region
-from dpveil.errors import TooWeak
+from dpveil.core.region import Covered, Region
+from dpveil.errors import InvalidParameter, NoRegion, RegionError, TooWeak, UsageError
 from dpveil.io import Source, read
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Placement
 from dpveil.noise.bits import BitSource, SecureBits, check_bits, kind_of
 from dpveil.postprocessing import Step, parse_all
-from dpveil.regions import Spec, check_if_none
-from dpveil.release import overlooked, words
-from dpveil.release.asked import chosen
+from dpveil.regions import Finder, Spec, check_if_none, parse, search
+from dpveil.regions.numbering import Order
+from dpveil.regions.spec import JOIN, last_of, passes_over, several
+from dpveil.regions.things import ARGUMENTS, NOTHING, Things
+from dpveil.release import words
 from dpveil.release.crowd import Crowd, check_kept
-from dpveil.release.found import passed_notes
+from dpveil.release.explain import Explanation, explain_region
+from dpveil.release.found import doubtful, passed_notes, smallest
 from dpveil.release.origins import BOXES_ALONE, FACES, stays
 from dpveil.release.payment import Budget, check_payment, pay, refuse_copy
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.saving import Release
-from dpveil.release.sought import Sought
+
+COVER: Final = "fill"
+"""The default method where nothing but text and the like is to be replaced: it costs nothing."""
+
+
+def chosen(
+    method: str | Method | None, regions: Spec | Sequence[Spec] | None, parameters: Mapping[str, Any]
+) -> tuple[Method, tuple[Finder, ...]]:
+    """Return the method and the finders, as it uses them.
+
+    Without a method it is `COVER` if all regions are text and the like, and else `catalogue.DEFAULT`. Raises
+    as `build`, `parse` and `Method.accepts`.
+    """
+    finders = None if regions is None or method or parameters else [parse(spec) for spec in listed(regions)]
+    made = build(usual(finders) if finders else method, parameters)
+    if finders is None:
+        finders = [parse(spec) for spec in listed(made.regions if regions is None else regions)]
+    return made, made.accepts(finders)
+
+
+def usual(finders: Sequence[Finder]) -> str | None:
+    """Return the name of the default method for these regions; None for `catalogue.DEFAULT`."""
+    return COVER if finders and all(isinstance(finder, Things) for finder in finders) else None
+
+
+def listed(regions: Spec | Sequence[Spec]) -> list[Spec]:
+    """Return a list of choices: four whole numbers are one box, any other list or tuple is several.
+
+    >>> listed("faces+text"), listed([1, 2, 3, 4])
+    (['faces', 'text'], [[1, 2, 3, 4]])
+    """
+    if not isinstance(regions, list | tuple) or (regions and isinstance(regions[0], Integral)):
+        return [*several(cast(Spec, regions))]
+    return [part for spec in cast(Sequence[Spec], regions) for part in several(spec)]
+
+
+ALONE: Final = f"or replace what else is found alone: {{if_none}} {OTHERS}"
+"""The further remedy where one request finds nothing and another one does."""
+NONE: Final = NOTHING.replace(" copy", f" {OTHERS}{JOIN}copy")
+"""The remedy where no request finds anything, and one that does would be enough."""
+
+
+@dataclass(frozen=True)
+class Sought:
+    """The regions to protect, and the requests of which nothing was found.
+
+    These are `missing` and stay in the clear, or, if the user allowed it, are `passed` over; one is empty.
+    """
+
+    regions: tuple[Region, ...]
+    missing: tuple[str, ...] = ()
+    passed: tuple[str, ...] = ()
+
+    @classmethod
+    def by(cls, photo: Photo, finders: Sequence[Finder], order: Order | None, if_none: str | None) -> Sought:
+        """Return what `finders` find in a photo; `if_none` is as in `plan`.
+
+        Raises `NoRegion`, and `RegionError` for more than `MOST_REGIONS`.
+        """
+        found, errors = search(photo, finders, order)
+        missing, last = tuple(errors), last_of(if_none)
+        passed = missing if found and passes_over(if_none) else ()
+        if missing and not passed:
+            if last is None:
+                raise _refusal([*errors.values()], bool(found), passes_over(if_none))
+            if last == "whole":
+                return cls((Region.whole(photo, fallback=True),))
+        if max(len(found), len(finders)) > MOST_REGIONS:
+            raise RegionError(
+                f"there are more than {MOST_REGIONS:,} regions",
+                hint="protect a larger one around them, or whole",
+            )
+        return cls(found, passed=passed) if passed else cls(found, missing)
+
+
+def _refusal(errors: Sequence[NoRegion], found: bool, passing: bool) -> NoRegion:
+    """Return the first error, with a further remedy if something else was `found`; or all, if `passing`."""
+    error, *more = errors
+    if passing and more:
+        message = ", and ".join(dict.fromkeys(each.message for each in errors))
+        return NoRegion(message, hint=NONE, arguments=ARGUMENTS)
+    if not found:
+        return error
+    message, hint = error.told({name: f"{{{name}}}" for name in error.arguments})
+    arguments = {"if_none": "if_none", **error.arguments}
+    return NoRegion(message, hint="; ".join(filter(None, [hint, ALONE])), arguments=arguments)
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,8 +372,8 @@ def plan(
         placement=placement,
         quote=None if placement is None else Quote.of(made_by, placement.regions, given, passed),
         grown=() if placement is None else _grown(made_by, found, placement.regions),
-        smallest=overlooked.smallest(seen, finders),
-        doubtful=overlooked.doubtful(seen, finders, () if placement is None else placement.regions),
+        smallest=smallest(seen, finders),
+        doubtful=doubtful(seen, finders, () if placement is None else placement.regions),
     )
     made.check_strength(at_least)
     return made
@@ -291,3 +389,88 @@ def _grown(method: Method, asked: Sequence[Region], placed: Sequence[Region]) ->
         for before, after in pairs
         if before.box != after.box and not before.origin.found
     )
+
+
+MOST_PIXELS: Final = 2**31
+"""Most pixels of a size that is explained."""
+
+
+def largest_region(plan: Plan) -> Explanation:
+    """Return what the guarantee of the plan's largest region means; raises `UsageError` for a copy."""
+    if plan.quote is None:
+        raise UsageError("a copy promises nothing that could be explained")
+    areas = [region.box.w * region.box.h for region in plan.quote.regions]
+    return explain_region(plan.quote, areas.index(max(areas)))
+
+
+def plan_json(plan: Plan, options: Mapping[str, str]) -> dict[str, Json]:
+    """Return a plan as JSON: regions, guarantees, total, strength, warnings, and what the largest one means.
+
+    `options` are the words for arguments, as in `DPVeilError.told`. A copy has no total and no `largest`.
+    """
+    entries = zip(() if plan.quote is None else plan.quote.regions, plan.guarantees, strict=True)
+    return {
+        "regions": [{**region.to_json(), "guarantee": each.to_json()} for region, each in entries],
+        "total": None if plan.total is None else plan.total.to_json(),
+        "strength": plan.strength,
+        "in_the_clear": list(plan.in_the_clear),
+        "warnings": list(told(plan.warnings, options)),
+        "largest": None if plan.quote is None else largest_region(plan).to_json(),
+    }
+
+
+def size_of(text: str | None) -> tuple[int, int]:
+    """Return width and height in pixels of a size such as "128x128"; raises `InvalidParameter`.
+
+    >>> size_of("128x96")
+    (128, 96)
+    """
+    parts = re.fullmatch(r"\s*([0-9]{1,9})\s*[xX×]\s*([0-9]{1,9})\s*", text or "")
+    if parts is None or "0" in (parts[1].lstrip("0") or "0", parts[2].lstrip("0") or "0"):
+        problem = "is missing" if text is None else "is not a size"
+        raise InvalidParameter("size", text, problem, hint="width x height in pixels, such as 128x128")
+    width, height = int(parts[1]), int(parts[2])
+    if width * height > MOST_PIXELS:
+        hint = f"at most {MOST_PIXELS:,} pixels"
+        raise InvalidParameter("size", text, "is larger than any photo", hint=hint)
+    return width, height
+
+
+def obfuscate(
+    photo: Source,
+    method: str | Method | None = None,
+    *,
+    regions: Spec | Sequence[Spec] | None = None,
+    bits: BitSource | None = None,
+    ledger: Budget | None = None,
+    subject: str | None = None,
+    key: str | bytes | None = None,
+    again: bool = False,
+    other_regions: bool = False,
+    if_none: str | None = None,
+    post_processing: Sequence[str | Step] | str | Step = (),
+    at_least: str | None = None,
+    **parameters: Any,
+) -> Release:
+    """Return a release of `photo` in which `method` was applied to every pixel of `regions`.
+
+    `bits`, `ledger`, `subject`, `key`, `again` and `other_regions` are as in `Plan.release`, all other
+    arguments as in `plan`. With `bits` given, the result is a function of the arguments alone. Raises errors
+    of `dpveil.errors` and then releases nothing. Source: docs, "Guarantees".
+
+    >>> import numpy as np
+    >>> release = obfuscate(np.zeros((8, 8), np.uint8), "dp-pix", epsilon=1, block=8)
+    >>> release.image.shape, str(release.certificate.composition)
+    ((8, 8, 1), '1-DP, any-image')
+    """
+    made = plan(
+        photo,
+        method,
+        regions=regions,
+        if_none=if_none,
+        post_processing=post_processing,
+        at_least=at_least,
+        **parameters,
+    )
+    paying = {"ledger": ledger, "subject": subject, "key": key}
+    return made.release(bits=bits, **paying, again=again, other_regions=other_regions)  # type: ignore[arg-type]

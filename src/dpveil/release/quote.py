@@ -22,8 +22,8 @@ from dpveil.core.region import Box, Region, RegionRecord, first_overlap
 from dpveil.errors import INTACT, CertificateError, RegionError
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
+from dpveil.release.crowd import about_all
 from dpveil.release.found import passing
-from dpveil.release.whole import about_all
 from dpveil.release.words import CHOSEN, MISSING, POSED, bit_cautions, cautions, covers, few_only, shown
 
 ACCOUNTANT: Final = (

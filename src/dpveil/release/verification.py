@@ -5,31 +5,248 @@ inconsistency, not forgery.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
+
+import numpy as np
+from jaxtyping import Int64
 
 from dpveil.accounting.meaning import at_least as enough
 from dpveil.accounting.meaning import check_strength_name
 from dpveil.core.certificate import Certificate, Output
 from dpveil.core.guarantee import Guarantee
-from dpveil.errors import INTACT, CertificateError, DPVeilError
+from dpveil.core.origin import EXCEPT, FACE, WHOLE
+from dpveil.core.region import Box, RegionRecord
+from dpveil.core.registry import METHODS
+from dpveil.errors import INTACT, CertificateError, DPVeilError, InvalidParameter
 from dpveil.io import MAX_PIXELS, is_present, received
 from dpveil.io.names import check_path, quoted
 from dpveil.io.refused import Refused
+from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Pose
+from dpveil.noise.bits import SECURE, UNKNOWN
+from dpveil.noise.bits import SEEDED as SEEDED_BITS
 from dpveil.postprocessing import stated as stated_step
+from dpveil.regions.boxes import asked_box
+from dpveil.release.found import passed_notes
 from dpveil.release.keys import PublicKey, trusted_keys
+from dpveil.release.origins import FACES, origin_problems, stays
 from dpveil.release.pair import Pair, parsed
 from dpveil.release.quote import NO_ACCOUNTANT, quote_of, with_sentences
-from dpveil.release.requests import passing_problems, place_problems, request_problems
 from dpveil.release.saving import certificate_path, image_path, read_certificate
-from dpveil.release.trust import judged
-from dpveil.release.verified import Verification
-from dpveil.release.words import few_only
+from dpveil.release.words import bit_cautions, few_only, share, traces, verdict
+
+UNREAD: Final = "its C2PA manifest was not looked into, which needs pip install 'dpveil[c2pa]'"
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The result of verifying one image file.
+
+    `status` is "consistent" (image, certificate and method agree), "unprotected" (they agree that it is a
+    copy without any guarantee), "missing" (there is no certificate), "unchecked" (what reads the file is not
+    installed) or "inconsistent"; `problems` say why, one line each. `certificate` is None if it cannot be
+    read. `few_only` says that the promise is about few pixels only. `refused` says why the release
+    does not satisfy `at_least`, or is empty. `signer` is the fingerprint of the key whose signature fits the
+    certificate, `trusted_as` the name of the trusted key that this is, and `untrusted` says why no trusted
+    key signed it, if one was asked for; each is empty if there is none. `inside` is the file of many releases
+    that holds it, if one does, and `together` what all of it promise, if it is a document.
+    """
+
+    path: Path
+    status: str
+    problems: tuple[str, ...] = ()
+    certificate: Certificate | None = None
+    few_only: bool = False
+    refused: str = ""
+    signer: str = ""
+    trusted_as: str = ""
+    untrusted: str = ""
+    inside: Path | None = None
+    together: str = ""
+
+    def __bool__(self) -> bool:
+        raise TypeError("a verification is neither true nor false: read status or publishable")
+
+    def __repr__(self) -> str:
+        """Return the status and the first problem in one line."""
+        first = next(iter(self.problems), self.refused or self.untrusted)
+        why = f": {first}" if first else ""
+        return f"Verification({str(self.path)!r}, {self.status}{why})"
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of the image file, as its certificate states it; empty unless that is so."""
+        stated = None if self.certificate is None else self.certificate.output
+        return "" if stated is None or self.status not in ("consistent", "unprotected") else stated.sha256
+
+    @property
+    def costs(self) -> tuple[Guarantee, ...]:
+        """What the release costs, draw by draw, as its certificate states it; empty if nothing was drawn."""
+        stated = None if self.certificate is None else self.certificate.composition
+        return () if stated is None else (stated,)
+
+    @property
+    def publishable(self) -> bool:
+        """Whether the release is `sound` and has no `objections` to publishing it."""
+        return self.sound and self.certificate is not None and not self.objections
+
+    @property
+    def sound(self) -> bool:
+        """Whether the release is consistent, and neither `refused` nor `untrusted`."""
+        return self.status == "consistent" and not self.refused and not self.untrusted
+
+    @property
+    def in_the_clear(self) -> tuple[str, ...]:
+        """What a consistent release shows of the original, in sentences."""
+        total = None if self.certificate is None else self.certificate.composition
+        return () if total is None or self.status != "consistent" else total.scope.in_the_clear
+
+    @property
+    def objections(self) -> tuple[str, ...]:
+        """Why the release may not be published, in a few words each."""
+        return () if self.certificate is None else self.certificate.objections
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes about a consistent release, recomputed, not copied from its certificate; else empty."""
+        stated = self.certificate
+        if self.status != "consistent" or stated is None or stated.composition is None:
+            return ()
+        known = stated.bits in (SECURE, SEEDED_BITS)
+        notes = (*bit_cautions(stated.bits if known else UNKNOWN), *verdict(stated.composition))
+        notes += traces(stated.regions)
+        if self.few_only:
+            notes = (*notes, few_only(stated.composition))
+        if stated.output and stated.output.manifest and not find_spec("c2pa"):
+            notes = (*notes, UNREAD)
+        if (output := stated.output) and (part := share(stated.regions, output.width, output.height)):
+            notes = (part, *notes)
+        passed = map(quoted, passed_notes(stated.passed_over))
+        notes = (*notes, *stays(stated.request, stated.regions), *passed)
+        return (*notes, *self.signature, *filter(None, [self.together]))
+
+    @property
+    def signature(self) -> tuple[str, ...]:
+        """By whom the release is signed, in words; empty if it is not."""
+        if not self.signer:
+            return ()
+        if self.trusted_as:
+            return (f"signed by {self.trusted_as} ({self.signer})",)
+        return (f"signed by {self.signer}, which nobody vouched for",)
+
+
+NUMBERS: Final = re.compile(r"[-+,.\s0-9]+")
+"""Requests of numbers only, which have to be boxes."""
+MOST_LOOKED: Final = 4
+"""Of how many pixels, in sizes of the photo, the masks of heads are compared."""
+LEAST_LEFT: Final = 100
+"""A face that is cut at others keeps at least one in this many pixels of its box: its inner face, from the
+brows to the chin, is never cut."""
+
+
+def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
+    """Yield every contradiction between a certificate's requests, its missing ones, and its regions.
+
+    A requested box must lie in one region that is fully replaced, as regions only grow; the head that a
+    face-space method puts in place of a face may be narrower than its box. Requests of a user's own finder
+    may be any text.
+    """
+    fallback = any(record.origin.fallback for record in certificate.regions)
+    missing, request = frozenset(certificate.missing), frozenset(certificate.request)
+    if not request:
+        yield "nothing was asked for"
+    yield from (f"{text} is missing and was not asked for" for text in missing - request)
+    name = certificate.method or ""
+    heads = name in METHODS and METHODS[name].regions == FACES
+    yield from origin_problems(certificate, output, heads=heads)
+    full = [r for r in certificate.regions if _all(r, heads)]
+    whole = any(r.full and r.box == Box(0, 0, output.width, output.height) for r in full)
+    boxes = np.array([(r.box.x, r.box.y, r.box.w, r.box.h) for r in full], np.int64).reshape(-1, 4)
+    finders = frozenset(r.origin.finder for r in certificate.regions)
+    partly = {r.origin.finder for r in certificate.regions if r.origin.kind == FACE and not _all(r, heads)}
+    kinds = frozenset(r.origin.kind for r in full)
+    cut = frozenset(r.origin.kind for r in certificate.regions)
+    hardly = {r.origin.finder for r in certificate.regions if _hardly(r)}
+    for text in certificate.request:
+        wanted = _requested_box(text, output)
+        if fallback or (wanted is None and text in missing):
+            continue
+        if text.partition(" ")[0] == FACES and FACE not in (cut if EXCEPT.search(text) else kinds):
+            yield "faces were requested, and no protected region is one"
+        elif text in hardly and EXCEPT.search(text):
+            yield "faces were requested, and of one hardly a pixel is protected"
+        elif text in partly and not EXCEPT.search(text):
+            yield "faces were requested, and one is protected in part alone"
+        elif text not in finders:
+            yield f"the requested region {text} is in no protected region"
+        elif wanted is None and NUMBERS.fullmatch(text):
+            yield f"the requested region {text} is not a box"
+        elif wanted is not None and not (whole if text == WHOLE else _within(wanted, boxes)):
+            yield f"the requested region {text} is in no protected region"
+
+
+def passing_problems(certificate: Certificate) -> Iterator[str]:
+    """Yield why what was not found cannot have been passed over, if the certificate says that it was.
+
+    Something has to be missing, and something else to be replaced.
+    """
+    if certificate.if_none is None:
+        return
+    if not certificate.missing:
+        yield "something is passed over, and nothing is missing"
+    if all(record.origin.fallback for record in certificate.regions):
+        yield "something is passed over, and nothing else is replaced"
+
+
+def _all(record: RegionRecord, heads: bool) -> bool:
+    """Whether all of a region is replaced, or with `heads` as much of it as holds a head."""
+    return record.full or (heads and _holds_head(record))
+
+
+def _holds_head(record: RegionRecord) -> bool:
+    """Whether a mask can be that of a head: of a cell of the grid, else at least a third of its box.
+
+    The public head shape fills more than half of its box, and less where the photo's edge cuts it off. That
+    of a cell is known, and `Method.misplaced` compares it.
+    """
+    cell = record.origin.cell is not None
+    return record.masked is not None and (cell or record.masked * 3 >= record.box.w * record.box.h)
+
+
+def _hardly(record: RegionRecord) -> bool:
+    """Whether a mask protects less of its box than any cut would leave."""
+    return record.masked is not None and record.masked * LEAST_LEFT < record.box.w * record.box.h
+
+
+def place_problems(certificate: Certificate, output: Output, method: Method) -> Iterator[str]:
+    """Yield the regions that the method does not replace in such a photo."""
+    size, looked = {"width": output.width, "height": output.height}, 0
+    for record in certificate.regions:
+        looked += record.box.w * record.box.h
+        counted = looked <= MOST_LOOKED * output.width * output.height
+        if problem := method.of_region(record).misplaced(record, **size, counted=counted):
+            yield f"the region {record.in_words()} {problem}"
+
+
+def _requested_box(text: str, output: Output) -> Box | None:
+    try:
+        return Box(0, 0, output.width, output.height) if text == WHOLE else asked_box(text).box
+    except InvalidParameter:
+        return None
+
+
+def _within(inner: Box, boxes: Int64[np.ndarray, "n 4"]) -> bool:
+    x, y, w, h = boxes.T
+    across = (x <= inner.x) & (inner.x + inner.w <= x + w)
+    return bool((across & (y <= inner.y) & (inner.y + inner.h <= y + h)).any())
+
 
 FORGED: Final = (
     "its signature is not one of this certificate by the key that it names: one of them was altered, or the"
@@ -38,6 +255,31 @@ FORGED: Final = (
 MOST_PROBLEMS: Final = 20
 """Most problems that are reported."""
 UNFORESEEN: Final = "the certificate cannot be recomputed"
+
+UNSIGNED: Final = "it is not signed, and only a trusted signature was to pass"
+STRANGER: Final = "it is signed by {}, which is not a trusted key"
+
+
+Found = TypeVar("Found", bound=Verification)
+
+
+def judged(found: Found, trusted: Sequence[PublicKey] | None) -> Found:
+    """Return a verification with its signer, and why it is not `trusted`; None asks for nobody.
+
+    The signature of a consistent release fits its certificate: others are inconsistent.
+    """
+    stated = found.certificate
+    signature = None if stated is None or found.status == "inconsistent" else stated.signature
+    signer = "" if signature is None else signature.signer
+    if trusted is None:
+        return replace(found, signer=signer)
+    if signature is None:
+        return replace(found, untrusted=next(iter(found.problems), UNSIGNED))
+    for key in trusted:
+        if key.data.hex() == signature.public_key:
+            return replace(found, signer=signer, trusted_as=key.name or signer)
+    return replace(found, signer=signer, untrusted=STRANGER.format(signer))
+
 
 Trusted = PublicKey | str | Path | Sequence[PublicKey | str | Path] | None
 """Public keys, or their files; None asks for nobody."""

@@ -10,8 +10,8 @@ from typing import Final
 
 from dpveil.accounting.meaning import NONE, strength
 from dpveil.core.certificate import SEEDED
+from dpveil.core.envelope import Aside, Note
 from dpveil.core.guarantee import Guarantee, counted, pixels
-from dpveil.core.notes import Aside, Note
 from dpveil.core.numbers import show
 from dpveil.core.origin import BESIDE, BLOCKLESS, EXCEPT, FACE, REDUCED, ROUNDED, SAME
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from dpveil.core.allocator import keep_freed
+from dpveil.core.numbers import keep_freed
 from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil.mechanisms.method import Method

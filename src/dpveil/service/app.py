@@ -41,7 +41,7 @@ from dpveil.service.answers import (
 from dpveil.service.guard import FAILURE
 from dpveil.service.jobs import Jobs, Order
 from dpveil.service.keys import LOCAL, Caller, KeyFile
-from dpveil.service.metrics import Metrics
+from dpveil.service.log import Metrics
 from dpveil.service.problems import (
     CONCERNS,
     SETTINGS,

@@ -10,15 +10,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.core.certificate import parse_guarantee
-from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json
-from dpveil.errors import AlreadyPaid, BudgetRefused, DPVeilError, RegionsDiffer, UsageError, nearest
+from dpveil.core.region import Covered
+from dpveil.errors import AlreadyPaid, BudgetRefused, RegionsDiffer, UsageError, nearest
 from dpveil.ledger.account import Account, Paid, limit_json
 from dpveil.ledger.amounts import Cost, Total
 from dpveil.ledger.limits import Limit
 from dpveil.ledger.subjects import check_subject
-from dpveil.service.batching import Call, one_by_one
 from dpveil.service.keys import Caller
 from dpveil.service.problems import Gone, WorkerEnded
 
@@ -112,18 +111,6 @@ class Budget:
     def paid(self, sha256: str) -> bool:
         """Whether the ledger knows who paid for a file; without a ledger nothing has to be paid."""
         return self.ledger is None or bool(self.ledger.paid_for(sha256))
-
-    def together(self, calls: Sequence[Call]) -> None:
-        """Run calls of these methods with one flush of the disk for all; if that fails, none was durable."""
-        if self.ledger is None:
-            one_by_one(calls)
-            return
-        try:
-            with self.ledger.together():
-                one_by_one(calls)
-        except DPVeilError as error:
-            for call in calls:
-                call.error = call.error or error
 
     def close(self) -> None:
         """Close the ledger."""

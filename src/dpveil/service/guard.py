@@ -13,10 +13,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dpveil.errors import DPVeilError
 from dpveil.service import log
 from dpveil.service.answers import refusal
-from dpveil.service.limits import Limits
-from dpveil.service.metrics import Metrics
+from dpveil.service.log import Metrics
 from dpveil.service.page.files import PAGES, PATHS
 from dpveil.service.problems import BadRequest, Forbidden, Misdirected
+from dpveil.service.settings import Limits
 
 OPEN: Final = ("/healthz", "/readyz", "/openapi.json", *PATHS)
 """Addresses of which no request is logged: health checks and files of the page."""

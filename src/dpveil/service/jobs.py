@@ -14,6 +14,7 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,11 +26,9 @@ from dpveil.errors import BudgetRefused, DPVeilError, LedgerError
 from dpveil.io import FORMATS
 from dpveil.io.containers import format_name
 from dpveil.service import log
-from dpveil.service.batching import Batches
 from dpveil.service.budget import Budget
 from dpveil.service.keys import Caller
-from dpveil.service.limits import MOST_NOTES, Limits
-from dpveil.service.metrics import Metrics
+from dpveil.service.log import Metrics
 from dpveil.service.problems import (
     Busy,
     Conflict,
@@ -42,6 +41,7 @@ from dpveil.service.problems import (
     status_of,
 )
 from dpveil.service.quotas import Share, Turns
+from dpveil.service.settings import MOST_NOTES, Limits
 from dpveil.service.store import FAILED, WORKING, Result, Store
 from dpveil.service.workers import Pool, Worker
 
@@ -143,6 +143,11 @@ class Moments:
             await self._sleep(max(0.0, multiple * self.every - passed))
 
 
+async def _in_thread(thread: ThreadPoolExecutor, do: Callable[..., Made], *arguments: Any) -> Made:
+    """Return what a call returns that runs in a thread to its end, also if nobody waits for it any more."""
+    return await asyncio.shield(asyncio.wrap_future(thread.submit(do, *arguments)))
+
+
 class Jobs:
     """Everything between HTTP and workers. Results and ledger are used in a thread of their own each."""
 
@@ -163,10 +168,8 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
         self._unnoted: dict[str, str] = {}
         self._deaths: deque[int] = deque(maxlen=MOST_DEATHS)
-        self._results, self._payments = (
-            Batches("results", store.together),
-            Batches("payments", budget.together),
-        )
+        self._results = ThreadPoolExecutor(1, thread_name_prefix="results")
+        self._payments = ThreadPoolExecutor(1, thread_name_prefix="payments")
 
     async def ask(
         self, do: str, settings: dict[str, Any], photo: bytes = b"", digest: bytes = b""
@@ -247,31 +250,25 @@ class Jobs:
         await self.results(self.store.delete, id_)
 
     async def results(self, do: Callable[..., Made], *arguments: Any) -> Made:
-        """Return what a method of the store returns, called in its thread, or at once if it is quick.
+        """Return what a method of the store returns, called in its thread.
 
         Raises `NotKept` if the database fails, as on a full disk.
         """
         try:
-            if self._results.idle and self.store.is_quick(do, *arguments):
-                return do(*arguments)
-            return await self._results.run(do, *arguments)
+            return await _in_thread(self._results, do, *arguments)
         except (sqlite3.Error, OSError) as error:
             log.error("results")
             raise NotKept from error
 
     def note(self, do: Callable[..., object], *arguments: Any) -> None:
         """Call a method of the store as `results` does, whatever comes of it: nobody waits for that."""
-        if not (self._results.idle and self.store.is_quick(do, *arguments)):
-            self._results.submit(do, *arguments)
-            return
-        with suppress(sqlite3.Error):
-            do(*arguments)
+        self._results.submit(do, *arguments)
 
     async def payments(self, do: Callable[..., Made], *arguments: Any) -> Made:
         """Return what a method of the budget returns, called in its thread, if there is a ledger."""
         if self.budget.ledger is None:
             return do(*arguments)
-        return await self._payments.run(do, *arguments)
+        return await _in_thread(self._payments, do, *arguments)
 
     async def costs(self, do: Callable[..., dict[str, Json]], *arguments: Any) -> dict[str, Json]:
         """Return what the budget tells beside an answer; a ledger that cannot be read stops no answer."""
@@ -293,8 +290,9 @@ class Jobs:
 
     def end(self) -> None:
         """Close results and ledger, once nothing uses them."""
-        self._results.end(self.store.close)
-        self._payments.end(self.budget.close)
+        for thread, close in ((self._results, self.store.close), (self._payments, self.budget.close)):
+            thread.submit(close).result()
+            thread.shutdown()
 
     async def _make(self, id_: str, order: Order, share: Share) -> None:
         """Make a release and keep it, or why it was not made, until that may be told."""

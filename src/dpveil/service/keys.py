@@ -19,8 +19,8 @@ from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter, OutputError, UsageError, meant
 from dpveil.io.names import shown
 from dpveil.ledger.subjects import check_subject, is_under
-from dpveil.service.limits import MOST_PARALLEL, PARALLEL
 from dpveil.service.problems import Busy, Forbidden, Unauthorised
+from dpveil.service.settings import MOST_PARALLEL, PARALLEL
 
 SCHEMA: Final = "dpveil.keys/1"
 KEY: Final = re.compile(r"dpveil_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from dpveil.service.keys import LOCAL, Caller
-from dpveil.service.limits import Limits
 from dpveil.service.problems import Busy, TooMany
+from dpveil.service.settings import Limits
 
 AGAIN_SECONDS: Final = 2
 """Seconds after which a key that has enough under way may ask again."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import uvicorn
 from fastapi import FastAPI
 
-from dpveil.core.allocator import keep_freed
+from dpveil.core.numbers import keep_freed
 from dpveil.errors import DPVeilError, InvalidParameter, OutputError, UsageError
 from dpveil.io.names import shown
 from dpveil.service import log
@@ -26,10 +26,10 @@ from dpveil.service.budget import Budget
 from dpveil.service.guard import Guard
 from dpveil.service.jobs import Jobs, Left
 from dpveil.service.keys import KeyFile
-from dpveil.service.limits import Limits
-from dpveil.service.metrics import Metrics
+from dpveil.service.log import Metrics
 from dpveil.service.page.routes import page_router
 from dpveil.service.quotas import Held, Rates
+from dpveil.service.settings import Limits
 from dpveil.service.store import MEMORY, Store
 from dpveil.service.workers import USUAL, Pool
 

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from dpveil.release.words import CHANNELS
-from dpveil.service.limits import Limits
 from dpveil.service.problems import CONCERNS, MEDIA_TYPE
+from dpveil.service.settings import Limits
 
 Amount = float | str
 """A number, or a fraction such as "1/3" where no decimal is exact."""

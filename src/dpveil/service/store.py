@@ -11,21 +11,154 @@ import hmac
 import os
 import secrets
 import sqlite3
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from dpveil.errors import OutputError
 from dpveil.io.names import shown
 from dpveil.ledger.database import Foreign, migrate, transaction
-from dpveil.service.batching import Call, one_by_one
-from dpveil.service.images import Images, InMemory, InTable
-from dpveil.service.limits import Limits
 from dpveil.service.problems import KeyReused, NotFound
-from dpveil.service.spare import Spare
+from dpveil.service.settings import Limits
+
+SLACK: Final = 8 << 20
+"""Bytes that are held with each release: the database's log of earlier changes is this long at most."""
+COPIES: Final = 2
+"""A release is written to the database's log first, and to the database then."""
+
+
+class Spare:
+    """A file without a name in `folder`, at least as long as what is held; without a folder nothing is held.
+
+    Used by one thread at a time. The system frees it however the process ends. To set room aside and give it
+    back takes the system longer than most other steps of a release, so `spend` leaves it to the next one.
+    Systems that cannot set room aside, as macOS, hold nothing: there a disk that becomes full can lose what
+    was paid for.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        holds = folder is not None and hasattr(os, "posix_fallocate")
+        self._file = tempfile.TemporaryFile(dir=folder, buffering=0) if holds else None  # noqa: SIM115
+        self._held: dict[str, int] = {}
+        self._length = 0
+
+    def hold(self, name: str, size: int) -> None:
+        """Hold room for a release of `size` bytes under a name; raises `OSError` if the disk has none."""
+        if self._file is None:
+            return
+        held = {**self._held, name: COPIES * size + SLACK}
+        more = sum(held.values()) - self._length
+        if more > 0:
+            try:
+                os.posix_fallocate(self._file.fileno(), self._length, more)
+            except OSError:
+                self._file.truncate(self._length)
+                raise
+            self._length += more
+        self._held = held
+
+    def spend(self, name: str) -> None:
+        """Hold nothing under a name any more; its room is the next one's, until `trim`."""
+        self._held.pop(name, 0)
+
+    def free(self, name: str) -> None:
+        """Give back what is held under a name, if anything is, and all that was spent."""
+        self._held.pop(name, 0)
+        self.trim()
+
+    def trim(self) -> None:
+        """Give back to the disk what is held for nothing."""
+        held = sum(self._held.values())
+        if self._file is not None and held < self._length:
+            self._file.truncate(held)
+            self._length = held
+
+    def close(self) -> None:
+        """Give everything back."""
+        if self._file is not None:
+            self._file.close()
+
+
+class Images(Protocol):
+    """The images of results. In a transaction of the database, changes are part of it."""
+
+    def keep(self, number: int, image: bytes) -> None:
+        """Keep the image of a result, in place of an earlier one."""
+
+    def hold(self, number: int, size: int) -> None:
+        """Take room for an image of so many bytes."""
+
+    def size(self, number: int) -> int | None:
+        """Return the bytes of an image; None if there is none."""
+
+    def part(self, number: int, start: int, size: int) -> bytes:
+        """Return bytes of an image that is there."""
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Forget images, of which some may not be there."""
+
+
+class InTable:
+    """Images in the table `images`."""
+
+    def __init__(self, base: sqlite3.Connection) -> None:
+        self._base = base
+
+    def keep(self, number: int, image: bytes) -> None:
+        """Write an image."""
+        self._base.execute("INSERT OR REPLACE INTO images VALUES (?, ?)", [number, image])
+
+    def hold(self, number: int, size: int) -> None:
+        """Write as many zeros."""
+        self._base.execute("INSERT OR REPLACE INTO images VALUES (?, zeroblob(?))", [number, size])
+
+    def size(self, number: int) -> int | None:
+        """Return the bytes of an image, which is not read for that; None if there is none."""
+        select = "SELECT length(image) FROM images WHERE number = ?"
+        found = self._base.execute(select, [number]).fetchone()
+        return None if found is None else int(found[0])
+
+    def part(self, number: int, start: int, size: int) -> bytes:
+        """Return bytes of an image, of which no others are read."""
+        with self._base.blobopen("images", "image", number, readonly=True) as image:
+            image.seek(start)
+            return image.read(size)
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Delete images."""
+        self._base.executemany("DELETE FROM images WHERE number = ?", [(number,) for number in numbers])
+
+
+class InMemory:
+    """Images as they came, without a copy. No transaction undoes their changes, which may be made again."""
+
+    def __init__(self) -> None:
+        self._images: dict[int, bytes] = {}
+
+    def keep(self, number: int, image: bytes) -> None:
+        """Keep an image."""
+        self._images[number] = image
+
+    def hold(self, number: int, size: int) -> None:
+        """Do nothing: no disk becomes full."""
+
+    def size(self, number: int) -> int | None:
+        """Return the bytes of an image; None if there is none."""
+        return len(self._images[number]) if number in self._images else None
+
+    def part(self, number: int, start: int, size: int) -> bytes:
+        """Return bytes of an image: itself, if these are all."""
+        return self._images[number][start : start + size]
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Forget images."""
+        for number in numbers:
+            self._images.pop(number, None)
+
 
 MEMORY: Final = ":memory:"
 MIGRATIONS: Final = (
@@ -56,8 +189,6 @@ HINTS: Final = {
     "locked": "or stop the service that has this one",
 }
 """Remedies where the results cannot be kept, by words of what the system or SQLite says."""
-QUICK: Final = frozenset({"begin", "find", "opening", "part", "hold", "keep", "show", "fail", "fetched"})
-"""Methods that are quick where nothing waits for a disk."""
 WORKING: Final = "working"
 KEPT: Final = "kept"
 DONE: Final = "done"
@@ -202,14 +333,13 @@ class Store:
 
     @contextmanager
     def _durably(self) -> Iterator[None]:
-        """Have what is committed within survive a loss of power; in a transaction that is decided already."""
-        alone = not self.in_memory and not self._base.in_transaction
-        if alone:
+        """Have what is committed within survive a loss of power."""
+        if not self.in_memory:
             self._base.execute("PRAGMA synchronous = FULL")
         try:
             yield
         finally:
-            if alone:
+            if not self.in_memory:
                 self._base.execute("PRAGMA synchronous = NORMAL")
 
     def _write(self, image: bytes, values: Sequence[Any]) -> None:
@@ -222,31 +352,6 @@ class Store:
         """Return the number of a result; none if it was deleted."""
         found = self._base.execute("SELECT number FROM results WHERE id = ?", [id_]).fetchall()
         return [int(number) for (number,) in found]
-
-    def together(self, calls: Sequence[Call]) -> None:
-        """Run calls of these methods in one transaction; if that fails, each in one of its own."""
-        used = self.used
-        if len(calls) > 1:
-            with suppress(sqlite3.Error), self._spare.until_committed():
-                with self._durably() if any(call.do == self.keep for call in calls) else nullcontext():
-                    self._in_one(calls)
-                return
-        self.used = used
-        one_by_one(calls)
-
-    def _in_one(self, calls: Sequence[Call]) -> None:
-        """Run calls in one transaction; a call may fail by itself, but some errors of SQLite end them all."""
-        with transaction(self._base):
-            for call in calls:
-                call.run()
-                if not self._base.in_transaction:
-                    raise sqlite3.OperationalError("the group failed") from call.error
-
-    def is_quick(self, do: Callable[..., object], *arguments: Any) -> bool:
-        """Whether a method takes no longer than to wake a thread: it waits for no disk, and moves little."""
-        if self.in_memory:
-            return getattr(do, "__name__", "") in QUICK
-        return do == self.hold and not self._doubted and self._spare.has(*arguments)
 
     def show(self, id_: str) -> Result:
         """Let a release that is kept be found; its time until it expires begins."""

@@ -12,13 +12,11 @@ from dpveil.core.numbers import Json
 from dpveil.errors import DPVeilError, InvalidParameter, RegionError
 from dpveil.io import read
 from dpveil.processes import MOST_JSON
-from dpveil.release.plan import Plan, plan
-from dpveil.release.planned import plan_json, size_of
+from dpveil.release.plan import Plan, plan, plan_json, size_of
 from dpveil.release.saving import Release
-from dpveil.service.limits import MOST_NOTES
 from dpveil.service.page import planned as page
 from dpveil.service.page.offers import offers
-from dpveil.service.settings import OWN, SEARCH, WORDS, Request
+from dpveil.service.settings import MOST_NOTES, OWN, SEARCH, WORDS, Request
 
 Message = tuple[dict[str, Any], bytes]
 DRAW: Final = "draw"

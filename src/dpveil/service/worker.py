@@ -32,7 +32,7 @@ def _warm() -> None:
         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     import cv2
 
-    from dpveil.core.allocator import keep_freed
+    from dpveil.core.numbers import keep_freed
     from dpveil.noise.backend import compile_now
     from dpveil.service import work  # noqa: F401  its imports take most of a worker's start
 

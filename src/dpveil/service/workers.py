@@ -14,8 +14,8 @@ from typing import Any, Final
 from dpveil.errors import DPVeilError, OutputError
 from dpveil.processes import Child
 from dpveil.service import log
-from dpveil.service.limits import Limits
 from dpveil.service.problems import Busy, WorkerEnded, refusal
+from dpveil.service.settings import Limits
 
 Message = tuple[dict[str, Any], bytes]
 """What is told, and the bytes that go with it: a photo, or a release."""

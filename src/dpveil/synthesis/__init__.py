@@ -5,12 +5,9 @@ from typing import TYPE_CHECKING
 from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from dpveil.synthesis.evolution import Evolved, evolve
-    from dpveil.synthesis.plan import Plan
+    from dpveil.synthesis.plan import Evolved, Plan, evolve
     from dpveil.synthesis.simulator import Simulator
 
 __all__ = ["Evolved", "Plan", "Simulator", "evolve"]
 
-__getattr__, __dir__ = lazy(
-    __name__, {}, Evolved="evolution", Plan="plan", Simulator="simulator", evolve="evolution"
-)
+__getattr__, __dir__ = lazy(__name__, {}, Evolved="plan", Plan="plan", Simulator="simulator", evolve="plan")

@@ -28,8 +28,7 @@ from dpveil.core.signature import Signature
 from dpveil.errors import INTACT, CertificateError
 from dpveil.noise.bits import SECURE
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
-from dpveil.synthesis.names import SHEET, picture_name
-from dpveil.synthesis.plan import ACCOUNTANT, Plan
+from dpveil.synthesis.plan import ACCOUNTANT, SHEET, Plan, picture_name
 
 METHOD: Final = "private-evolution"
 LEARNED: Final = (

@@ -22,8 +22,7 @@ from dpveil.io.picture_only import only_picture
 from dpveil.io.refused import Refused
 from dpveil.noise.bits import BitSource, kind_of
 from dpveil.synthesis.certificate import SetCertificate, parse_set
-from dpveil.synthesis.names import NAME, SHEET, picture_name
-from dpveil.synthesis.plan import Plan
+from dpveil.synthesis.plan import NAME, SHEET, Plan, picture_name
 
 ACROSS: Final = 16
 """Pictures in a row of the contact sheet."""

@@ -16,8 +16,7 @@ from dpveil.codecs.base import Codec, Crops
 from dpveil.codecs.neural import EncoderDecoder, shown
 from dpveil.codecs.statistics import Codes
 from dpveil.errors import InvalidParameter
-from dpveil.noise.bits import BitSource
-from dpveil.noise.public import normals
+from dpveil.noise.bits import BitSource, normals
 from dpveil.synthesis.votes import FINEST, Embedded
 
 MOST: Final = 4096

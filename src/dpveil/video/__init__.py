@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from dpveil.video.verification import verify_clip
 
 __all__ = ["Rendered", "VideoPlan", "analyze", "read_plan", "render", "verify_clip"]
-
 __getattr__, __dir__ = lazy(
     __name__,
     {},

@@ -18,14 +18,14 @@ from dpveil.regions import Finder, Spec, check_if_none
 from dpveil.regions.faces import Faces
 from dpveil.regions.masks import GivenMask, GivenRegion
 from dpveil.regions.spec import last_of
-from dpveil.release.asked import chosen
+from dpveil.release.plan import chosen
 from dpveil.video.asked import ON_LOST
-from dpveil.video.facts import Facts
+from dpveil.video.facts import Facts, Key, Track
 from dpveil.video.plan import VideoPlan
 from dpveil.video.plan_checks import LONGEST_NAME, check_name
 from dpveil.video.reading import MAX_PIXELS, Clip, open_clip
-from dpveil.video.track import Key, Track
-from dpveil.video.tracks import Found, TrackSettings, find_tracks
+from dpveil.video.tracks.finding import Found, find_tracks
+from dpveil.video.tracks.looking import LONG_SIDE, TrackSettings
 
 ANALYZING: Final = "analyzing"
 Progress = Callable[[str, int, int], None]
@@ -153,7 +153,7 @@ def _given(clip: Clip, finders: Sequence[Finder]) -> tuple[Track, ...]:
     (first,) = clip.frames(0, 1)
     photo, tracks = Photo(first.image), list[Track]()
     for finder in fixed:
-        for one in finder.for_frames(facts.width, facts.height, TrackSettings().long_side).seen(photo):
+        for one in finder.for_frames(facts.width, facts.height, LONG_SIDE).seen(photo):
             keys = _throughout(facts, one.box)
             number = len(tracks) + 1
             tracks.append(

@@ -30,7 +30,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from dpveil.accounting import compose
 from dpveil.core.guarantee import Guarantee
@@ -41,12 +41,15 @@ from dpveil.faces.objects import COVER
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
 from dpveil.video.asked import FIXED, MEAN, SHARED, SPLIT, check_mode, draws_faces
+from dpveil.video.facts import Key, Track, TrackRecord
 from dpveil.video.places import Scene
-from dpveil.video.track import Key, Track
 
 CROP: Final[Size] = {"height": 128, "width": 128, "channels": 3}
 """The size at which methods that draw faces are asked for their guarantee, which no size changes."""
 CHANNELS: Final = 3
+
+
+T = TypeVar("T", Track, TrackRecord)
 
 
 @dataclass(frozen=True)
@@ -68,37 +71,6 @@ class Draw:
     guarantee: Guarantee
 
 
-class Seen(Protocol):
-    """What grouping tracks by person reads of each."""
-
-    @property
-    def number(self) -> int:
-        """As `Track.number`."""
-
-    @property
-    def kind(self) -> str:
-        """As `Track.kind`."""
-
-    @property
-    def person(self) -> int | None:
-        """As `Track.person`."""
-
-    @property
-    def visible(self) -> bool:
-        """As `Track.visible`."""
-
-    @property
-    def first(self) -> int:
-        """As `Track.first`."""
-
-    @property
-    def last(self) -> int:
-        """As `Track.last`."""
-
-
-T = TypeVar("T", bound=Seen)
-
-
 def persons(tracks: Iterable[T]) -> list[tuple[T, ...]]:
     """Return the tracks that are replaced, those of one person together, in the order of their first tracks.
 
@@ -112,12 +84,12 @@ def persons(tracks: Iterable[T]) -> list[tuple[T, ...]]:
     return [tuple(group) for group in groups.values()]
 
 
-def length(group: Sequence[Seen]) -> int:
+def length(group: Sequence[Track] | Sequence[TrackRecord]) -> int:
     """Return the number of frames of one person's tracks, all of them together."""
     return sum(track.last - track.first + 1 for track in group)
 
 
-def together(group: Sequence[Seen]) -> list[int]:
+def together(group: Sequence[Track] | Sequence[TrackRecord]) -> list[int]:
     """Return for each of a person's tracks the frames of all of them while it is seen, each counted.
 
     A split draws so often while a track is seen, and any of these draws may read its region: linked tracks
@@ -138,7 +110,7 @@ def together(group: Sequence[Seen]) -> list[int]:
     return [until(track.last + 1) - until(track.first) for track in group]
 
 
-def name_of(group: Sequence[Seen]) -> str:
+def name_of(group: Sequence[Track] | Sequence[TrackRecord]) -> str:
     """Return what the draw of these tracks of one person is called."""
     first = group[0]
     return f"track {first.number}" if first.person is None else f"person {first.person}"

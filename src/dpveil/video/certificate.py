@@ -34,12 +34,11 @@ from dpveil.postprocessing import stated as stated_step
 from dpveil.release.saving import CLIPS
 from dpveil.release.words import bit_cautions
 from dpveil.video.asked import FIXED, MEAN, ON_LOST, OVER_TIME, check_word, draws_faces
-from dpveil.video.path import POSES
+from dpveil.video.facts import ENDS, Event, TrackRecord
+from dpveil.video.facts import LONGEST as LONGEST_EVENT
+from dpveil.video.places import POSES
 from dpveil.video.plan_checks import MOST_FRAMES, MOST_TRACKS, check_text, whole
-from dpveil.video.quote import ClipQuote, TrackRecord
-from dpveil.video.track import ENDS
-from dpveil.video.units import LONGEST as LONGEST_EVENT
-from dpveil.video.units import Event
+from dpveil.video.quote import ClipQuote
 
 BITS: Final = (SECURE, SEEDED, UNKNOWN)
 LONGEST: Final = 10**9

@@ -13,13 +13,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dpveil.core.notes import Note
+from dpveil.core.envelope import Note
 from dpveil.core.origin import WHOLE
 from dpveil.release.words import UNSURE
 from dpveil.video.asked import FIXED, SPLIT
-from dpveil.video.facts import Facts
-from dpveil.video.times import clock
-from dpveil.video.track import LOST, MERGED, Key, Track
+from dpveil.video.facts import LOST, MERGED, Facts, Key, Track, clock
 
 MOST: Final = 4
 """Most places that one sentence names."""

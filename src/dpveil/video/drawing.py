@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 from jaxtyping import UInt8
@@ -14,23 +16,23 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError, UsageError
 from dpveil.faces.base import FaceMethod
+from dpveil.faces.drawn.figure import DrawnHead
+from dpveil.faces.drawn.traits import Person
 from dpveil.faces.geometry.align import Similarity
-from dpveil.faces.geometry.dressed import Dressed
-from dpveil.faces.geometry.figure import Figure
-from dpveil.faces.geometry.head import between
+from dpveil.faces.geometry.head_frame import between
 from dpveil.faces.geometry.landmarks import SEEN, of_box
-from dpveil.faces.geometry.part import Released
+from dpveil.faces.geometry.part import Figure, Released
 from dpveil.faces.geometry.place import place
+from dpveil.faces.geometry.spectacles import Dressed
 from dpveil.faces.objects import COVER
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.base import PixelMethod
+from dpveil.mechanisms.placement import Step
 from dpveil.noise.bits import BitSource
+from dpveil.video.facts import Key, Track
 from dpveil.video.places import Scene, Subject
-from dpveil.video.track import Key, Track
 
 Image = UInt8[np.ndarray, "h w 3"]
-BUDGETS: Final = {"pure": "epsilon", "zcdp": "rho"}
-"""The parameter that is divided over frames, by the kind of guarantee."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,11 +60,6 @@ def draw(scene: Scene, subject: Subject, image: Image, bits: BitSource) -> Drawn
     return Drawn(raster=_raster(scene, image[scene.raster(track, subject.key.frame).slices], bits))
 
 
-def check_face(scene: Scene, track: Track, key: Key, image: Image) -> None:
-    """Raise `RegionError` if the face of a key cannot be placed as the method asks. Nothing is drawn."""
-    _crop(scene, track, key, image)
-
-
 def draw_mean(scene: Scene, mean: Mean, bits: BitSource) -> Drawn:
     """Draw an object whose box does not move from the mean of its frames."""
     return Drawn(raster=_raster(scene, mean.raster, bits))
@@ -71,34 +68,13 @@ def draw_mean(scene: Scene, mean: Mean, bits: BitSource) -> Drawn:
 def draw_frame(
     scene: Scene, method: Method, track: Track, frame: int, image: Image, bits: BitSource
 ) -> Image:
-    """Return the raster of one frame, by a `method` with the frame's part of the budget (`divided`)."""
+    """Return the raster of one frame, by a `method` with the frame's part of the budget ."""
     return _raster(replace(scene, method=method), image[scene.raster(track, frame).slices], bits)
 
 
 def covered() -> Drawn:
     """Return what face methods show instead of objects: grey, whatever they are."""
     return Drawn(raster=np.full((1, 1, 3), COVER.level, np.uint8))
-
-
-def divided(method: Method, frames: int) -> Method:
-    """Return a method with a part of its budget, so that its guarantee, `frames` times, is that of `method`.
-
-    Raises `InvalidParameter` for guarantees that do not divide exactly: they have to be pure or zCDP.
-    """
-    size: dict[str, Any] = {"height": 64, "width": 64, "channels": 3}
-    total = method.guarantee(**size)
-    name = BUDGETS.get(total.kind)
-    held = None if name is None else getattr(method, name, None)
-    if name is None or held is None or not isinstance(method, PixelMethod):
-        problem = "has no budget that divides exactly over frames"
-        raise InvalidParameter(
-            "over_time", "split", problem, hint="use once, or a pixel method with epsilon or rho"
-        )
-    part = Fraction(held) / frames
-    made = method.with_budget(**{name: part})
-    if Fraction(getattr(made, name)) * frames != Fraction(held):
-        raise InvalidParameter("over_time", "split", f"does not divide {name} exactly", hint="use once")
-    return made
 
 
 class Mean:
@@ -139,7 +115,7 @@ def _face(scene: Scene, track: Track, key: Key, image: Image, bits: BitSource) -
     """Return the released face of a person, followed by the steps."""
     method = _face_method(scene)
     _ = method.inpainting.held  # raises before anything is drawn
-    face = method.views(_crop(scene, track, key, image)[None], bits=bits)(None)[0]
+    face = method.views(crop_of(scene, track, key, image)[None], bits=bits)(None)[0]
     for step in scene.steps:
         face = face.after(step) if isinstance(face, Figure | Dressed) else step(face)
     return face
@@ -151,7 +127,7 @@ def _face_method(scene: Scene) -> FaceMethod:
     return scene.method
 
 
-def _crop(scene: Scene, track: Track, key: Key, image: Image) -> Image:
+def crop_of(scene: Scene, track: Track, key: Key, image: Image) -> Image:
     """Return the canonical crop of a face in the frame of its key, with grey where others are covered.
 
     It holds protected pixels: only a mechanism may use it.
@@ -184,3 +160,36 @@ def _exact(method: FaceMethod, key: Key, image: Image) -> Similarity:
                 raise
     box = Box(key.x, key.y, key.w, key.h)
     return between(of_box(box, -math.radians(key.roll)), SEEN, method.frame)
+
+
+def write_draws(file: BinaryIO, draws: Mapping[int, Drawn]) -> None:
+    """Write draws by the numbers of their subjects, so that nothing is drawn again after an interruption."""
+    arrays: dict[str, Any] = {}
+    for number, drawn in draws.items():
+        face = drawn.face
+        if isinstance(face, DrawnHead):
+            traits = vars(face.person) | {"measures": dict(face.person.measures)}
+            arrays[f"{number} person"] = np.array(json.dumps(traits))
+        elif isinstance(face, Dressed):
+            arrays |= {f"{number} face": face.face, f"{number} style": np.array(face.style)}
+        else:
+            name = "raster" if face is None else "face"
+            arrays[f"{number} {name}"] = np.asarray(drawn.raster if face is None else face)
+    np.savez(file, **arrays)
+
+
+def read_draws(path: Path, steps: tuple[Step, ...] = ()) -> dict[int, Drawn]:
+    """Return what was written; `steps` follow the drawing of figures. Raises a built-in error if damaged."""
+    with np.load(path) as stored:
+        arrays = dict(stored.items())
+    found: dict[int, Drawn] = {}
+    for name, array in arrays.items():
+        number, what = name.split()
+        if what == "person":
+            found[int(number)] = Drawn(face=DrawnHead(Person(**json.loads(str(array))), steps))
+        elif what == "face":
+            style = arrays.get(f"{number} style")
+            found[int(number)] = Drawn(face=array if style is None else Dressed(array, str(style)))
+        elif what == "raster":
+            found[int(number)] = Drawn(raster=array)
+    return found

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -16,7 +16,7 @@ from dpveil.batch.resume import ARGUMENTS, LACKS, released_again, taken
 from dpveil.batch.run import FORGOTTEN
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.task import Task
-from dpveil.core.notes import Aside, Caution, Unfinished
+from dpveil.core.envelope import Aside, Caution, Unfinished
 from dpveil.core.numbers import Json, exact, to_json
 from dpveil.core.origin import FACE
 from dpveil.errors import DPVeilError, OutputError, TooWeak
@@ -25,25 +25,21 @@ from dpveil.io.names import shown
 from dpveil.noise.bits import SECURE, SEEDED
 from dpveil.release.keys import SigningKey
 from dpveil.release.saving import certificate_path
-from dpveil.video import told
-from dpveil.video.analyzing import Progress, analyze, arranged, name_of, nothing
+from dpveil.video import words
+from dpveil.video.analyzing import Progress, analyze, name_of, nothing
 from dpveil.video.asked import HOLD, ONCE
-from dpveil.video.begun import digest_of, settings_of
 from dpveil.video.certificate import VideoCertificate
-from dpveil.video.containers import container_of
-from dpveil.video.encoders import container_for
-from dpveil.video.left import left_plan
-from dpveil.video.path import FINE
+from dpveil.video.decoding import Source, container_of
 from dpveil.video.paying import Payment
+from dpveil.video.places import FINE
 from dpveil.video.plan import VideoPlan
 from dpveil.video.plan_file import parse_plan
-from dpveil.video.possible import check_possible
 from dpveil.video.quote import ClipQuote
 from dpveil.video.reading import open_clip
-from dpveil.video.rendering import render
-from dpveil.video.source import Source
-from dpveil.video.state import begun, drop, folder_of
+from dpveil.video.rendering import check_possible, render
+from dpveil.video.state import begun, digest_of, drop, folder_of, left_plan, settings_of
 from dpveil.video.verification import verify_clip
+from dpveil.video.writing import container_for
 
 ELSE: Final = "choose another {out}; or {force}, which replaces it"
 
@@ -165,11 +161,9 @@ class ClipRun:
         """Return the plan that a process which was killed has left, or a new one."""
         choices, left = self.choices, left_plan(task.output, self._asked(sha256))
         if left is not None:
-            with suppress(DPVeilError):
-                plan = parse_plan(left)
-                plan.check_strength(choices.at_least)
-                if self._may_be(plan, task, sha256):
-                    return plan
+            plan = parse_plan(left)
+            plan.check_strength(choices.at_least)
+            return plan
         return analyze(
             task.source,
             choices.method,
@@ -192,13 +186,6 @@ class ClipRun:
         goes_on = [Aside(GOES_ON)] * (nonce is not None)
         told = (*goes_on, *plan.quote.warnings, *_about(plan))
         return Entry(PRICED, task.source, None, promise, told, paid=paid)
-
-    def _may_be(self, plan: VideoPlan, task: Task, sha256: str) -> bool:
-        """Whether a plan is of this clip with these settings, and no track stays or is linked unasked."""
-        found = [replace(track, visible=False, person=None) for track in plan.tracks]
-        chosen = {name: self.more[name] for name in ("keep", "link") if name in self.more}
-        about = (plan.clip, plan.facts.sha256, plan.settings, plan.tracks)
-        return about == (task.source.name, sha256, self.settings, arranged(found, **chosen))
 
     def _finished(self, task: Task, progress: Progress) -> VideoCertificate | None:
         """Return the certificate of an earlier release that this run would make; None if nothing is there."""
@@ -290,7 +277,7 @@ def _about(plan: VideoPlan) -> tuple[str, ...]:
     """Return what the owner of a clip has to know, which no certificate has."""
     more = [text for text in plan.warnings if text not in plan.quote.warnings]
     remark = [Aside(plan.remark)] if plan.remark else []
-    happens = [Aside(text) for text in (told.event(plan.quote),) if text]
+    happens = [Aside(text) for text in (words.event(plan.quote),) if text]
     out = plan.left_out
     dropped = [Aside(DROPPED.format(", ".join(out)))] if out else []
     return (*more, *remark, *happens, *dropped)

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from dpveil.core.covered import Covered
 from dpveil.core.guarantee import Guarantee
+from dpveil.core.region import Covered
 from dpveil.errors import InvalidParameter, RegionsDiffer
 from dpveil.release.payment import Budget
 from dpveil.release.payment import Payment as Debit

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.accounting.meaning import at_least, check_strength_name
 from dpveil.assets.reference import terms_of
-from dpveil.core.covered import VECTORS, Covered
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.numbers import Json, exact, to_json
 from dpveil.core.parameters import check_count
+from dpveil.core.region import VECTORS, Covered
 from dpveil.errors import InvalidParameter, TooWeak
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step
@@ -27,9 +27,8 @@ from dpveil.video.asked import HOLD, ON_LOST, ONCE, OVER_TIME, check_word, divid
 from dpveil.video.budget import CROP, Draw, draws_of, size_of
 from dpveil.video.certificate import ClipOutput, VideoCertificate
 from dpveil.video.doubts import Doubts
-from dpveil.video.facts import Facts
-from dpveil.video.path import FINE, POSES
-from dpveil.video.places import Scene
+from dpveil.video.facts import Event, Facts, Key, Track, TrackRecord
+from dpveil.video.places import FINE, POSES, Scene
 from dpveil.video.plan_checks import (
     MOST_TRACKS,
     check_cuts,
@@ -39,10 +38,70 @@ from dpveil.video.plan_checks import (
     check_text,
     check_tracks,
 )
-from dpveil.video.plan_text import text_of
-from dpveil.video.quote import ClipQuote, TrackRecord
-from dpveil.video.track import Key, Track
-from dpveil.video.units import Event
+from dpveil.video.quote import ClipQuote
+
+SCHEMA: Final = "dpveil.video-plan/1"
+ANALYZED: Final = ("on_lost",)
+"""Settings with which the tracks were searched: changed ones need another analysis."""
+FOUND: Final = "tracks"
+"""Beside them, how many tracks were found: some may be gone from the plan since."""
+WIDTH: Final = 100
+"""Objects and lists that fit into so many characters are written in one line."""
+
+
+def text_of(
+    clip: str,
+    facts: Facts,
+    settings: Mapping[str, Json],
+    cuts: Sequence[int],
+    tracks: Sequence[Track],
+    found: int | None,
+) -> str:
+    """Return the text of the plan of a clip with this name, for these settings; `found` tracks were found."""
+    about: dict[str, Json] = {
+        "name": clip,
+        "sha256": facts.sha256,
+        "format": facts.format,
+        "codec": facts.codec,
+        "width": facts.width,
+        "height": facts.height,
+        "time_base": str(facts.time_base),
+        "start": facts.start,
+        "steps": [list(step) for step in facts.steps],
+        "audio": facts.audio,
+        "dropped": list(facts.dropped),
+        "fields": facts.fields,
+    }
+    listed: list[Json] = [
+        {
+            "number": track.number,
+            "kind": track.kind,
+            "finder": track.finder,
+            "score": track.score,
+            "person": track.person,
+            "visible": track.visible,
+            "end": track.end,
+            "keys": [dict(vars(key)) for key in track.keys],
+        }
+        for track in tracks
+    ]
+    chosen = {name: value for name, value in settings.items() if name not in ANALYZED}
+    analyzed: dict[str, Json] = {name: settings[name] for name in ANALYZED}
+    analyzed |= {} if found is None else {FOUND: found}
+    data: dict[str, Json] = {"schema": SCHEMA, "clip": about, "analyzed": analyzed, **chosen}
+    data |= {"cuts": list(cuts), "tracks": listed}
+    return _written(data, "\n") + "\n"
+
+
+def _written(value: Json, line: str) -> str:
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    if not isinstance(value, dict | list) or len(text) + len(line) <= WIDTH:
+        return text
+    deeper = line + "  "
+    if isinstance(value, dict):
+        parts = [f"{json.dumps(name)}: {_written(each, deeper)}" for name, each in value.items()]
+        return "{" + deeper + ("," + deeper).join(parts) + line + "}"
+    return "[" + deeper + ("," + deeper).join(_written(each, deeper) for each in value) + line + "]"
 
 
 class Entry(NamedTuple):

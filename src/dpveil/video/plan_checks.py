@@ -12,8 +12,7 @@ from dpveil.io import MAX_PIXELS
 from dpveil.io.names import quoted
 from dpveil.regions.boxes import asked_box
 from dpveil.video.asked import REFUSE
-from dpveil.video.facts import Facts
-from dpveil.video.track import ENDS, Track
+from dpveil.video.facts import ENDS, Facts, Track
 
 MOST_TRACKS: Final = 10_000
 MOST_KEYS: Final = 200_000

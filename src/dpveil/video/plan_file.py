@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpveil.catalogue import build
+from dpveil.core.envelope import NotANumber, loads
 from dpveil.core.numbers import exact
 from dpveil.core.parameters import Parameter
 from dpveil.core.registry import METHODS
-from dpveil.core.stated_json import NotANumber, loads
 from dpveil.errors import DPVeilError, InvalidParameter, UnknownName, meant
 from dpveil.io import received
 from dpveil.io.names import check_path, quoted, shown
@@ -25,11 +25,9 @@ from dpveil.io.refused import Refused
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import stated as stated_step
 from dpveil.video.asked import FIXED
-from dpveil.video.facts import Facts
-from dpveil.video.plan import VideoPlan
+from dpveil.video.facts import Facts, Key, Track
+from dpveil.video.plan import ANALYZED, FOUND, SCHEMA, VideoPlan
 from dpveil.video.plan_checks import MOST_TRACKS, check_text, refused, whole
-from dpveil.video.plan_text import ANALYZED, FOUND, SCHEMA
-from dpveil.video.track import Key, Track
 
 MOST_BYTES: Final = 1 << 25
 HASH: Final = re.compile(r"[0-9a-f]{64}")

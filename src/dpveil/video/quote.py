@@ -1,4 +1,4 @@
-"""What a method guarantees for a clip, computed from data that a certificate can state.
+"""What a method guarantees for a clip, and what stays in the clear, from data that a certificate can state.
 
 Plans state it, and reading a certificate computes it again; neither reads a pixel.
 """
@@ -13,13 +13,13 @@ from typing import Any, Final
 from dpveil.accounting.meaning import NONE, strength
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, to_json
-from dpveil.core.origin import FACE, WHOLE, Origin
+from dpveil.core.origin import BOX, FACE, OBJECT, WHOLE, Origin
 from dpveil.core.region import Box, RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
 from dpveil.regions.boxes import asked_box
-from dpveil.release.whole import about_all
+from dpveil.release.crowd import about_all
 from dpveil.release.words import CHOSEN, few_only, pure_noise, verdict
 from dpveil.video import words
 from dpveil.video.asked import FIXED, ONCE, SPLIT, check_mode
@@ -35,11 +35,39 @@ from dpveil.video.budget import (
     together,
     total_of,
 )
-from dpveil.video.clear import clip_shows, is_given
-from dpveil.video.path import FINE
+from dpveil.video.facts import LOST, Event, TrackRecord
+from dpveil.video.places import FINE
 from dpveil.video.plan_checks import check_lost
-from dpveil.video.track import LOST, Track
-from dpveil.video.units import Event
+
+
+def is_given(request: str) -> bool:
+    """Whether a requested region is the whole picture or a user's box, which no pixel changes."""
+    try:
+        return request == WHOLE or asked_box(request) is not None
+    except InvalidParameter:
+        return False
+
+
+def clip_shows(quote: ClipQuote) -> tuple[str, ...]:
+    """Return what a release shows of the original, besides what its method and its draws show."""
+    found = any(track.kind not in FIXED for track in quote.tracks)
+    searched = found or not all(map(is_given, quote.request))
+    replaced = [track for group in quote.persons for track in group]
+    throughout = [t.kind == WHOLE and (t.first, t.last) == (0, quote.frames - 1) for t in replaced]
+    always = any(throughout)
+    if all(throughout) and len(replaced) == len(quote.tracks):
+        beside: tuple[str, ...] = (words.NOTHING,) * searched
+    elif searched:
+        own = any(track.kind in (BOX, OBJECT) for track in replaced)
+        places = (*(words.PLACES,) * found, *(words.NOT_ROUNDED,) * own)
+        beside = (*places, words.COUNT, words.MOTION, words.MISSED)
+    else:
+        beside = (words.GIVEN, *(words.OUTSIDE,) * (not always))
+    traces = () if always and not found else (words.TRACES,)
+    seen = words.visible(track.number for track in quote.tracks if track.visible)
+    linked = words.linked([t.number for t in group] for group in quote.persons if len(group) > 1)
+    return (words.SIZE, *beside, *traces, *seen, *linked, *((words.SOUND,) * quote.audio))
+
 
 MOST_NAMED: Final = 20
 """Most draws that the scope of a total names."""
@@ -49,29 +77,6 @@ ANY: Final = Relation("any-image")
 """The relation of promises about events, which change any number of pixels."""
 HEAD: Final = RegionRecord(Box(0, 0, 1, 1), Origin(FACE, "faces", number=1, found=True, cell=(0, 0, 0, 0)))
 """A face, of which a method is asked what its place shows."""
-
-
-@dataclass(frozen=True)
-class TrackRecord:
-    """A track as certificates state it: when it is seen, and not where."""
-
-    number: int
-    kind: str
-    person: int | None
-    first: int
-    last: int
-    end: str
-    visible: bool
-
-    @classmethod
-    def of(cls, track: Track) -> TrackRecord:
-        """Return the record of a track."""
-        names = ("number", "kind", "person", "first", "last", "end", "visible")
-        return cls(*(getattr(track, name) for name in names))
-
-    def to_json(self) -> dict[str, Json]:
-        """Return the JSON object of a certificate."""
-        return dict(vars(self))
 
 
 @dataclass(frozen=True, kw_only=True)

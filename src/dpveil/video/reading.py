@@ -2,27 +2,166 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+import numpy as np
 
 from dpveil.core.parameters import check_count
-from dpveil.errors import ClipError, InvalidParameter
-from dpveil.video.containers import container_of, damaged
-from dpveil.video.decoding import Way
-from dpveil.video.facts import Facts, Frame
-from dpveil.video.source import Source
-from dpveil.video.streams import told
-from dpveil.video.survey import survey
-from dpveil.video.upright import Upright
+from dpveil.errors import ClipError, DPVeilError, InvalidParameter, OutputError
+from dpveil.processes import Channel, Ended, Pool, answer
+from dpveil.video.decoding import (
+    CHANGED,
+    MATROSKA,
+    MOST_FRAMES,
+    MOV,
+    NAMES,
+    Clock,
+    Look,
+    Source,
+    Upright,
+    Way,
+    container_of,
+    damaged,
+    decoded,
+    dropped,
+    early,
+    pyav,
+    told,
+)
+from dpveil.video.facts import Facts, Frame, runs
 
 MAX_PIXELS: Final = 8192 * 4320
 """Default limit on the pixels of a frame: 8K. A clip needs memory for some dozens of frames."""
-
 DECODED: Final[set[str]] = set()
 """SHA-256 of the clips of which this process has decoded every frame."""
+SECONDS: Final = 4 * 3600
+"""Time to open a clip all of which has to be decoded for that; others, and frames, take much less."""
+POOL: Final = Pool("dpveil.video.reading:serve", memory=1 << 33, seconds=SECONDS)
+"""The processes, with 8 GiB each; the same one answers as long as one thread asks."""
+MOST_FACTS: Final = 1 << 28
+ENDS: Final = "it ends the process that reads it"
+ENDED: Final = {"memory": "reading it needs too much memory", "time": "reading it takes too long"}
+"""What is said of a clip that ended its process, by why."""
+LIES: Final = "what decodes is not what was found when it was opened"
+ONE_EACH: Final = frozenset({"h264", "hevc", "vp9", "av1", "libdav1d", "mjpeg", "prores"})
+"""Decoders that show one frame for each packet of a MOV, MP4 or Matroska file, at the packet's time."""
+WITHOUT_B: Final = ONE_EACH | {"mpeg4"}
+"""Those that do so where no frame depends on a later one."""
+USUAL_RATE: Final = 25
+"""Frames a second of a clip that states nothing."""
+LOOKED_AT: Final = 48
+"""Frames decoded to see whether the packets tell the times: more than a decoder holds back."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What was found: `usual` is the units of time that stand for a missing one, `clean` that none was."""
+
+    facts: Facts
+    look: Look
+    usual: int
+    clean: bool
+
+
+def survey(way: Way, *, whole: bool = True) -> Survey:
+    """Return what is found in a clip; raises `ClipError`.
+
+    The times of frames are those of the packets where a packet is a frame, the first frames have these
+    times, and the file states every one: else all is decoded once, or the clip is refused if not `whole`.
+    Without B-frames, as dpveil writes it, MPEG-4 also has a frame in each packet.
+    """
+    with way.stream() as (container, stream):
+        if stream.time_base is None or stream.time_base <= 0:
+            raise damaged(way.source)
+        rate = stream.guessed_rate or stream.average_rate
+        usual = max(1, round(1 / ((rate or USUAL_RATE) * stream.time_base)))
+        stated = _by_packets(way, container, stream, ONE_EACH if whole else WITHOUT_B)
+        head = list(islice(_looks(way), LOOKED_AT))
+        if not head:
+            raise way.source.refused("it has no frames", "give the name of a clip")
+        clean, fields = True, any(look.fields for look, _ in head)
+        own = [time for _, time in head]
+        if (fields or stated is None or own != stated[:LOOKED_AT]) and not whole:
+            raise damaged(way.source, "its packets do not tell when each frame is shown")
+        if fields or stated is None or own != stated[:LOOKED_AT]:
+            stated, clean, fields = _by_decoding(way, usual)
+        look = replace(head[0][0], fields=fields)
+        upright = Upright(look, way.source, way.most)
+        facts = _facts(way, container, stream, stated, upright, look)
+    way.source.check()
+    return Survey(facts, look, usual, clean)
+
+
+def _facts(way: Way, container: Any, stream: Any, times: list[int], upright: Upright, look: Look) -> Facts:
+    start, steps = runs(times)
+    bright = (f"brightness above white ({look.hdr})",) if look.hdr else ()
+    return Facts(
+        sha256=way.source.sha256(),
+        format=NAMES[way.demuxer],
+        codec=stream.codec_context.codec.canonical_name,
+        width=upright.width,
+        height=upright.height,
+        time_base=stream.time_base,
+        start=start,
+        steps=steps,
+        audio=bool(container.streams.audio),
+        dropped=(*dropped(container, stream), *bright),
+        fields=look.fields,
+    )
+
+
+def _looks(way: Way) -> Iterator[tuple[Look, int | None]]:
+    """Yield the look of every frame, and its time in the file."""
+    with way.stream() as (container, stream):
+        for look, frame in way.looks(decoded(container, stream, way.source), stream):
+            yield look, frame.pts
+
+
+def _by_packets(way: Way, container: Any, stream: Any, decoders: frozenset[str]) -> list[int] | None:
+    """Return the times that the packets state, in order; None where these may not be the frames'."""
+    if way.demuxer not in (MOV, MATROSKA) or stream.codec_context.codec.name not in decoders:
+        return None
+    times: list[int] = []
+    with told(way.source, "its list of frames"):
+        for packet in container.demux(stream):
+            if packet.size == 0 and packet.pts is None:
+                continue
+            if packet.is_corrupt:
+                raise damaged(way.source, f"frame {len(times)} is damaged")
+            if packet.pts is None or packet.is_discard:
+                return None
+            times.append(packet.pts)
+            _check_number(way, len(times))
+    if len(times) < stream.frames:
+        raise early(way.source)
+    times.sort()
+    return times if len(set(times)) == len(times) else None
+
+
+def _by_decoding(way: Way, usual: int) -> tuple[list[int], bool, bool]:
+    """Return the times of all frames, whether all are the file's own, and whether any consists of fields."""
+    times: list[int] = []
+    clock, fields = Clock(usual), False
+    for look, own in _looks(way):
+        times.append(way.tick(clock, own))
+        fields |= look.fields
+        _check_number(way, len(times))
+    return times, not clock.repaired, fields
+
+
+def _check_number(way: Way, count: int) -> None:
+    if count > MOST_FRAMES:
+        raise way.source.refused(f"it has more than {MOST_FRAMES:,} frames", "cut it into parts")
 
 
 def open_clip(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Clip:
@@ -32,25 +171,28 @@ def open_clip(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Clip:
     by their contents; `max_pixels` limits the pixels of a frame. Raises `ClipError` with the file, the
     problem and the remedy, and `UsageError` without PyAV.
     """
+    if find_spec("av") is None:
+        pyav()  # raises, without a process
     most = check_count(max_pixels, "max_pixels")
-    source = Source(path)
-    try:
-        return Clip(Way(source, container_of(source), most))
-    except BaseException:
-        source.close()
-        raise
+    return Clip(Source(path), most)
 
 
 class Clip:
-    """An open clip; `facts` are what is known about it."""
+    """An open clip, which processes with limits decode; `facts` are what is known about it.
 
-    facts: Facts
+    It is of one of dpveil's own clips, or refused, if it is not to be `searched` for its times.
+    """
 
-    def __init__(self, way: Way) -> None:
-        self.way = way
-        self._found = survey(way)
-        self.facts = self._found.facts
-        self._upright = Upright(self._found.look, way.source, way.most)
+    def __init__(self, source: Source, most: int, *, searched: bool = True) -> None:
+        self.source, self.most, self._searched = source, most, searched
+        try:
+            told, (steps,) = self.asked("facts")
+        except BaseException:
+            source.close()
+            raise
+        unit, runs = Fraction(told.pop("time_base")), tuple((int(a), int(b)) for a, b in steps)
+        dropped = tuple(told.pop("dropped"))
+        self.facts = Facts(**told, time_base=unit, steps=runs, dropped=dropped)
 
     def __enter__(self) -> Clip:
         return self
@@ -60,17 +202,30 @@ class Clip:
     ) -> None:
         self.close()
 
+    def close(self) -> None:
+        """Close the file."""
+        self.source.close()
+
     def check(self) -> None:
         """Raise `ClipError` if the file was written to since it was opened."""
-        self.way.source.check()
+        self.source.check()
 
     def check_bytes(self) -> None:
         """Raise `ClipError` unless the file's bytes are those of `facts`, and it was not written to."""
-        self.way.source.check_bytes(self.facts.sha256)
+        self.source.check_bytes(self.facts.sha256)
 
-    def close(self) -> None:
-        """Close the file."""
-        self.way.source.close()
+    def asked(self, what: str, *given: Any, most: int = MOST_FACTS) -> tuple[Any, list[np.ndarray]]:
+        """Return what a process answers about this clip; raises `ClipError`, and `OutputError` of `join`."""
+        source = self.source
+        which = [source.name, source.path, *source.state, self.most, self._searched]
+        try:
+            told, found = POOL.ask([which, what, *given], most=most)
+        except Ended as error:
+            raise source.refused(ENDED.get(error.why, ENDS), "leave it out, or convert it first") from error
+        if "refused" in told:
+            kind, problem, hint = told["refused"]
+            raise {"OutputError": OutputError}.get(kind, ClipError)(problem, hint=hint)
+        return told["told"], found
 
     def frames(self, start: int = 0, stop: int | None = None) -> Iterator[Frame]:
         """Return the frames from number `start` to before `stop`, or to the last, one after the other.
@@ -78,10 +233,100 @@ class Clip:
         Raises `InvalidParameter` for numbers that the clip does not have, and `ClipError` as soon as a frame
         is damaged or is not what `facts` say: its number, its time, its size.
         """
-        last = self.facts.frames if stop is None else stop
-        if not 0 <= start < last <= self.facts.frames:
-            raise InvalidParameter("frames", f"{start}..{last}", f"are not in 0..{self.facts.frames}")
-        return self._frames(start, last)
+        return self._frames(*_bounds(self.facts, start, stop))
+
+    def _frames(self, start: int, stop: int) -> Iterator[Frame]:
+        facts = self.facts
+        for index, time in enumerate(islice(facts.times, start, stop), start):
+            told, images = self.asked("frame", start, stop, index, most=3 * facts.width * facts.height)
+            if told != time or [one.shape for one in images] != [(facts.height, facts.width, 3)]:
+                raise damaged(self.source, LIES)
+            yield Frame(index, time, images[0])
+        self.asked("frame", start, stop, stop)  # raises if there are more, or the file was written to
+        self.check()
+        if start == 0 and stop == facts.frames:
+            DECODED.add(facts.sha256)
+
+
+def _bounds(facts: Facts, start: int, stop: int | None) -> tuple[int, int]:
+    last = facts.frames if stop is None else stop
+    if not 0 <= start < last <= facts.frames:
+        raise InvalidParameter("frames", f"{start}..{last}", f"are not in 0..{facts.frames}")
+    return start, last
+
+
+# In the process
+
+
+def serve(channel: Channel) -> None:
+    """Answer questions about clips."""
+    answer(channel, lambda _: _answered)
+
+
+def _answered(asked: list[Any]) -> tuple[Any, ...]:
+    (name, path, *state, most, searched), what, *given = asked
+    try:
+        reader = _kept(name, path, tuple(state), most, searched)
+        if what == "frame":
+            frame = reader.frame(*given)
+            return ({"told": None},) if frame is None else ({"told": frame.time}, frame.image)
+        if what == "facts":
+            facts = vars(reader.facts) | {"time_base": str(reader.facts.time_base)}
+            steps = np.array(facts.pop("steps"), np.int64).reshape(-1, 2)
+            return {"told": facts}, steps
+        from dpveil.video.writing import check_sound, join
+
+        if what == "sound":
+            check_sound(reader, *given)
+        else:
+            segments, out, container = given
+            join(segments, out, reader.facts, container=container, audio_from=reader)
+        return ({"told": None},)
+    except DPVeilError as error:
+        return ({"refused": [type(error).__name__, error.message, str(error.hint)]},)
+
+
+@lru_cache(maxsize=2)
+def _kept(name: str, path: str, state: tuple[int, ...], most: int, searched: bool) -> Reader:
+    source = Source(path, name)
+    if source.state != state:
+        raise source.refused(CHANGED, "wait until it is complete, and try again")
+    return Reader(source, most, searched=searched)
+
+
+class Reader:
+    """A clip that this process decodes; `facts` are what is known about it."""
+
+    facts: Facts
+
+    def __init__(self, source: Source, most: int = MAX_PIXELS, *, searched: bool = True) -> None:
+        self.way = Way(source, container_of(source), most)
+        self._found = survey(self.way, whole=searched)
+        self.facts = self._found.facts
+        self._upright = Upright(self._found.look, source, most)
+        self._running: tuple[tuple[int, int, int], Iterator[Frame]] | None = None
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.way.source.close()
+
+    def frame(self, start: int, stop: int, index: int) -> Frame | None:
+        """Return a frame of those from `start` to `stop`, the next one at once; None after the last."""
+        due = (start, stop, index)
+        if self._running is None or self._running[0] != due:
+            self._running = due, self.frames(index, stop) if index < stop else iter(())
+        frames = self._running[1]
+        found = next(frames, None)
+        self._running = None if found is None else ((start, stop, index + 1), frames)
+        return found
+
+    def frames(self, start: int = 0, stop: int | None = None) -> Iterator[Frame]:
+        """Return frames as `Clip.frames` does."""
+        return self._frames(*_bounds(self.facts, start, stop))
 
     def _frames(self, start: int, stop: int) -> Iterator[Frame]:
         times = list(islice(self.facts.times, stop))
@@ -96,9 +341,7 @@ class Clip:
                 break
         if index != stop - 1:
             raise self._lies()
-        self.check()
-        if start == 0 and stop == self.facts.frames:
-            DECODED.add(self.facts.sha256)
+        self.way.source.check()
 
     def _from(self, start: int, times: list[int]) -> Iterator[tuple[int, Any]]:
         """Return times and pictures of the frames from `start` on."""
@@ -124,4 +367,57 @@ class Clip:
         return self.way.shown(self._found.look, self._found.usual, near)
 
     def _lies(self) -> ClipError:
-        return damaged(self.way.source, "what decodes is not what was found when it was opened")
+        return damaged(self.way.source, LIES)
+
+
+SKIP: Final = 60
+"""Frames that are decoded and dropped rather than seeking."""
+
+
+def picked(clip: Clip, wanted: Iterable[int]) -> Iterator[Frame]:
+    """Yield these frames of a clip in order, seeking where there is much between them."""
+    left = sorted(set(wanted))
+    while left:
+        run = [left.pop(0)]
+        while left and left[0] - run[-1] <= SKIP:
+            run.append(left.pop(0))
+        due = set(run)
+        for frame in clip.frames(run[0], run[-1] + 1):
+            if frame.index in due:
+                yield frame
+
+
+MOST: Final = 8
+"""Most frames between two stages."""
+BYTES: Final = 2**25
+"""Most bytes of them, unless one frame has more."""
+Item = TypeVar("Item")
+
+
+def room_for(facts: Facts) -> int:
+    """Return how many frames of a clip may wait between two stages.
+
+    >>> from fractions import Fraction
+    >>> one = dict(sha256="", format="mp4", codec="h264", audio=False, time_base=Fraction(1), start=0)
+    >>> [room_for(Facts(**one, steps=(), width=w, height=w * 9 // 16)) for w in (640, 1920, 3840)]
+    [8, 5, 1]
+    """
+    return max(1, min(MOST, BYTES // (3 * facts.width * facts.height)))
+
+
+def ahead(items: Iterator[Item], most: int) -> Generator[Item]:
+    """Yield items in order, of which a thread makes up to `most` in advance.
+
+    What making one raises is raised in its turn. Close it, also after an error: the thread has ended then.
+    """
+    end = object()
+    worker = ThreadPoolExecutor(1, thread_name_prefix="ahead")
+    try:
+        due = deque(worker.submit(next, items, end) for _ in range(most))
+        while (item := due.popleft().result()) is not end:
+            due.append(worker.submit(next, items, end))
+            yield item  # type: ignore[misc]
+    finally:
+        worker.shutdown(cancel_futures=True)
+        if isinstance(items, Generator):
+            items.close()

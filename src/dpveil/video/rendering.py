@@ -11,15 +11,25 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import Final
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, ParamSpec
+from zipfile import BadZipFile
+
+import numpy as np
+from jaxtyping import UInt8
 
 from dpveil.errors import ClipError, DPVeilError, OutputError
+from dpveil.faces.base import FaceMethod
+from dpveil.faces.geometry.landmarks import predictor
 from dpveil.io import place_together
 from dpveil.io.folders import identity
 from dpveil.io.names import check_path, shown
@@ -28,25 +38,226 @@ from dpveil.noise.bits import SECURE, SEEDED, BitSource, KeptBits, SeededBits
 from dpveil.release.keys import SigningKey
 from dpveil.release.saving import CLIPS, certificate_path, tidy
 from dpveil.video.analyzing import Progress, nothing
-from dpveil.video.begun import settings_of
-from dpveil.video.beside import Beside, ahead, room_for
+from dpveil.video.asked import MEAN, SPLIT
 from dpveil.video.certificate import ClipOutput, VideoCertificate
-from dpveil.video.contents import content_problems
-from dpveil.video.encoders import container_for
-from dpveil.video.facts import Facts, Frame
-from dpveil.video.joining import join
-from dpveil.video.left import PLAN, keep_plan
+from dpveil.video.decoding import Source
+from dpveil.video.drawing import (
+    Drawn,
+    Mean,
+    covered,
+    crop_of,
+    draw,
+    draw_frame,
+    draw_mean,
+    read_draws,
+    write_draws,
+)
+from dpveil.video.facts import Facts, Frame, Track
+from dpveil.video.painting import Layer, paint
 from dpveil.video.paying import Payer, Payment, check_payer
+from dpveil.video.places import Scene, Subject
 from dpveil.video.plan import VideoPlan
 from dpveil.video.plan_file import to_text
-from dpveil.video.possible import check_possible
-from dpveil.video.reading import MAX_PIXELS, Clip, open_clip
+from dpveil.video.reading import DECODED, MAX_PIXELS, Clip, ahead, open_clip, picked, room_for
 from dpveil.video.renderer import Renderer
-from dpveil.video.segments import spans
-from dpveil.video.source import Source
-from dpveil.video.stage import Stage
-from dpveil.video.state import CERTIFICATE, DRAWS, State, state, told
-from dpveil.video.writing import Writer
+from dpveil.video.state import CERTIFICATE, DRAWS, PLAN, State, keep_plan, settings_of, state, told
+from dpveil.video.verification import content_problems
+from dpveil.video.writing import Writer, check_times, container_for, encoder_for, join
+
+if TYPE_CHECKING:
+    from dpveil.video.reading import Clip
+
+
+Given = ParamSpec("Given")
+
+
+class Beside:
+    """Calls in one other thread, in order, of which at most `most` wait; use it as a context manager.
+
+    What a call raises is raised by a later one, or on leaving the context, which waits for all of them; after
+    an error, it drops those that have not begun.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="beside")
+        self._due: deque[Future[object]] = deque()
+
+    def __enter__(self) -> Beside:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            while kind is None and self._due:
+                self._due.popleft().result()
+        finally:
+            self._worker.shutdown(cancel_futures=True)
+
+    def call(self, function: Callable[Given, object], *args: Given.args, **more: Given.kwargs) -> None:
+        """Call `function` after all others, as soon as there is room."""
+        while len(self._due) >= self._most:
+            self._due.popleft().result()
+        self._due.append(self._worker.submit(function, *args, **more))
+
+
+SECONDS: Final = Fraction(8)
+"""The least length of a segment: what a killed rendering loses is at most one of them."""
+MOST_FRAMES: Final = 600
+"""Most frames of a segment, whatever their times."""
+
+
+def spans(facts: Facts) -> list[tuple[int, int]]:
+    """Return the first frame of every segment, and that of the next one (or the number of frames).
+
+    >>> one = dict(sha256="", format="mp4", codec="h264", width=8, height=8, audio=False)
+    >>> spans(Facts(**one, time_base=Fraction(1, 10), start=0, steps=((1, 179),)))
+    [(0, 80), (80, 180)]
+    """
+    starts, began = [0], facts.start
+    for index, time in enumerate(facts.times):
+        if (time - began) * facts.time_base >= SECONDS or index - starts[-1] >= MOST_FRAMES:
+            starts.append(index)
+            began = time
+    if len(starts) > 1 and (facts.frames - starts[-1]) * 2 < starts[-1] - starts[-2]:
+        del starts[-1]  # a short rest belongs to the segment before
+    return [*pairwise([*starts, facts.frames])]
+
+
+CHECKING: Final = "checking"
+
+
+def check_possible(
+    plan: VideoPlan, clip: Clip, container: str | None, *, paid: bool, progress: Progress = nothing
+) -> None:
+    """Raise an error of `dpveil.errors` if a plan cannot be rendered to a file in `container`, if known.
+
+    Looks for an encoder, at the times of all frames, at all packets of sound that is kept, and for landmarks
+    where a face is refused without them. If it is to be `paid`, every frame is decoded, too, unless this
+    process has done so. Writes and draws nothing.
+    """
+    facts = clip.facts
+    if container is not None:
+        encoder_for(container, facts.width, facts.height)
+        check_times(facts, container)
+        if plan.keep_audio:
+            clip.asked("sound", container)
+    _check_faces(plan, clip)
+    if paid and facts.sha256 not in DECODED:
+        for frame in clip.frames():
+            progress(CHECKING, frame.index + 1, facts.frames)
+
+
+def _check_faces(plan: VideoPlan, clip: Clip) -> None:
+    """Raise what placing a face would: `UsageError` without landmarks, `RegionError` if they are not sure."""
+    method, faces = plan.method, [draw for draw in plan.draws if plan.scene.shows_face(draw.track)]
+    if not isinstance(method, FaceMethod) or not faces:
+        return
+    if method.placing == "auto" and not method.figures:
+        predictor()
+    if method.placing == "landmarks":
+        for frame in picked(clip, [draw.key.frame for draw in faces]):
+            for draw in faces:
+                if draw.key.frame == frame.index:
+                    crop_of(plan.scene, draw.track, draw.key, frame.image)
+
+
+Bits = Callable[[str], BitSource]
+"""Returns the bits of a draw by its name, such as "person 2"."""
+OWN: Final = "{} in frame {} of track {}"
+"""The name of the draw of one frame."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A plan made ready to be drawn and rendered."""
+
+    plan: VideoPlan
+
+    @property
+    def scene(self) -> Scene:
+        """The clip as it will be rendered."""
+        return self.plan.scene
+
+    @cached_property
+    def subjects(self) -> tuple[Subject, ...]:
+        """Whoever and whatever is drawn, numbered from 1."""
+        draws = enumerate(self.plan.draws, start=1)
+        return tuple(Subject(number, one.tracks, one.track, one.key) for number, one in draws)
+
+    @property
+    def each_frame(self) -> bool:
+        """Whether every frame is drawn on its own, so that the bits are needed to the end."""
+        return self.plan.over_time == SPLIT and not self.scene.faces
+
+    def draw(self, clip: Clip, bits: Bits) -> dict[int, Drawn]:
+        """Draw everybody once, the same for the same clip and `bits`; nobody if `each_frame` is drawn."""
+        if self.each_frame:
+            return {}
+        means = self.plan.over_time == MEAN and not self.scene.faces
+        return self._means(clip, bits) if means else self._once(clip, bits)
+
+    def renderer(self, clip: Clip, draws: Mapping[int, Drawn], bits: Bits) -> Renderer:
+        """Return what renders frames from what was drawn; `bits` are asked if `each_frame` is drawn."""
+        own = self._own(bits) if self.each_frame else None
+        return Renderer(self.scene, self.subjects, draws, dict(self._painted(clip, draws)), own)
+
+    def _once(self, clip: Clip, bits: Bits) -> dict[int, Drawn]:
+        draws = {}
+        for subject, frame in _at(clip, {s.number: s.key.frame for s in self.subjects}):
+            one = self.subjects[subject - 1]
+            plain = self.scene.faces and not self.scene.shows_face(one.track)
+            draws[subject] = covered() if plain else draw(self.scene, one, frame.image, bits(self._name(one)))
+        return draws
+
+    def _means(self, clip: Clip, bits: Bits) -> dict[int, Drawn]:
+        """Draw the mean of each subject, whose box stays where it is, as the plan has checked."""
+        means = {s.number: Mean(self.scene.raster(s.track, s.key.frame)) for s in self.subjects}
+        first = min(subject.track.first for subject in self.subjects)
+        last = max(subject.track.last for subject in self.subjects)
+        for frame in clip.frames(first, last + 1):
+            for subject in self.subjects:
+                if subject.track.first <= frame.index <= subject.track.last:
+                    means[subject.number].add(frame.image)
+        return {s.number: draw_mean(self.scene, means[s.number], bits(self._name(s))) for s in self.subjects}
+
+    def _painted(
+        self, clip: Clip, draws: Mapping[int, Drawn]
+    ) -> Iterator[tuple[int, dict[int | None, Layer]]]:
+        """Yield the heads of each face; reads pixels outside of what is replaced alone."""
+        scene = self.scene
+        faces = {
+            track.number: (subject.number, track)
+            for subject in self.subjects
+            for track in subject.tracks
+            if scene.shows_face(track)
+        }
+        frames = {number: scene.painted_at(track).frame for number, (_, track) in faces.items()}
+        for number, frame in _at(clip, frames):
+            subject, track = faces[number]
+            yield number, paint(scene, draws[subject], track, frame.image)
+
+    def _own(self, bits: Bits) -> Callable[[Subject, Track, Frame], UInt8[np.ndarray, "h w 3"]]:
+        """Return what draws one frame, by a part of the budget; the same again for the same bits."""
+
+        def own(subject: Subject, track: Track, frame: Frame) -> UInt8[np.ndarray, "h w 3"]:
+            name = OWN.format(self._name(subject), frame.index, track.number)
+            method = self.plan.draws[subject.number - 1].method
+            return draw_frame(self.scene, method, track, frame.index, frame.image, bits(name))
+
+        return own
+
+    def _name(self, subject: Subject) -> str:
+        return self.plan.draws[subject.number - 1].name
+
+
+def _at(clip: Clip, frames: Mapping[int, int]) -> Iterator[tuple[int, Frame]]:
+    """Yield each number with its frame, in the order of frames, decoding each once."""
+    for frame in picked(clip, frames.values()):
+        for number in sorted(number for number, wanted in frames.items() if wanted == frame.index):
+            yield number, frame
+
 
 RENDERING: Final = "rendering"
 SEGMENT: Final = "{:08d}.mp4"
@@ -100,7 +311,7 @@ def render(
             job = _Job(plan, opened, target, container, work, seed, progress)
             try:
                 if asked is not None and not work.has(PLAN):
-                    keep_plan(work, target, to_text(plan), asked)
+                    keep_plan(work, to_text(plan), asked)
                 if not work.has(CERTIFICATE) and job.named() is None:
                     job.begin(payment, replace=replace)
                     job.render()
@@ -161,7 +372,7 @@ class _Job:
         payment.pay(self.plan, self.work.nonce)
         if not drawn:
             with self.work.new(DRAWS) as file:
-                self.stage.draw(self.clip, self.bits, file)
+                write_draws(file, self.stage.draw(self.clip, self.bits))
                 self.clip.check()
         if not self.stage.each_frame:
             self.work.forget_key()
@@ -171,8 +382,12 @@ class _Job:
         parts = spans(self.clip.facts)
         missing = [part for part in parts if not self.work.has(SEGMENT.format(part[0]))]
         if missing:
-            with self.work.opened(DRAWS) as drawn:
-                self._segments(self.stage.renderer(drawn, self.bits), parts[parts.index(missing[0]) :])
+            try:
+                draws = read_draws(self.work.path(DRAWS), self.plan.post_processing)
+            except (OSError, ValueError, TypeError, BadZipFile) as error:
+                raise self.work.damaged() from error
+            renderer = self.stage.renderer(self.clip, draws, self.bits)
+            self._segments(renderer, parts[parts.index(missing[0]) :])
 
     def _segments(self, renderer: Renderer, parts: Sequence[tuple[int, int]]) -> None:
         """Render segments that follow each other to the end of the clip."""
@@ -199,8 +414,15 @@ class _Job:
         """Join the segments, and write the certificate of that file: nothing is drawn from here on."""
         facts, part = self.clip.facts, self.work.new_part(self.joined)
         segments = [self.work.path(SEGMENT.format(start)) for start, _ in spans(facts)]
-        sound = self.clip if self.plan.keep_audio else None
-        join(segments, part, facts, container=self.container, audio_from=sound)
+        if self.plan.keep_audio:
+            self.clip.asked(
+                "join",
+                [str(segment.absolute()) for segment in segments],
+                str(part.absolute()),
+                self.container,
+            )
+        else:
+            join(segments, part, facts, container=self.container)
         self.clip.check_bytes()
         certificate = self._certificate(_hash(part))
         self._check(part, certificate)
@@ -212,7 +434,7 @@ class _Job:
     def _check(self, part: Path, certificate: VideoCertificate) -> None:
         """Raise `OutputError` for what `verify` would not accept: it never gets a name."""
         with closing(Source(part)) as source:
-            for problem in content_problems(source, certificate, max_pixels=self.clip.way.most):
+            for problem in content_problems(source, certificate, max_pixels=self.clip.most):
                 hint = "leave the sound out" if self.plan.keep_audio else "write a file in another format"
                 raise OutputError(f"cannot write {shown(self.target)}: {problem}", hint=hint)
 

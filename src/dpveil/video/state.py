@@ -14,38 +14,67 @@ import json
 import os
 import secrets
 import shutil
-import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+from dpveil.core.envelope import this_tool
 from dpveil.errors import OutputError
-from dpveil.io import is_present, received
 from dpveil.io.locking import alone
 from dpveil.io.names import shown
-from dpveil.io.refused import Refused
 from dpveil.io.writing import OWN, flush_folder, refusal
-from dpveil.video.begun import differing, digests_of
 
+if TYPE_CHECKING:
+    from dpveil.video.plan import VideoPlan
+
+WORDS: Final = {
+    "clip": "another clip",
+    "plan": "another plan or other options",
+    "out": "another name",
+    "seed": "another seed",
+    "payer": "another ledger or subject",
+    "tool": "another version of dpveil",
+}
+"""What is said of each setting that differs."""
 FORMAT: Final = "dpveil.video-state/1"
 KEY: Final = "key"
 STATE: Final = "state.json"
+PLAN: Final = "plan.json"
 DRAWS: Final = "draws"
 CERTIFICATE: Final = "certificate.json"
 LOCK: Final = "lock"
 RELEASE: Final = "release"
 """The field of a state with SHA-256 of the certificate that the rendering has got, once it has."""
 PART: Final = "part"
-MOST_BYTES: Final = 1 << 16
-"""Most bytes of the state itself, which is short."""
-LONGEST: Final = 1 << 26
-"""Most bytes of a file that is read whole: more than a certificate has."""
 OTHER: Final = (
     "give the same as then, which costs nothing; or {replace}, which drops it, and what was paid for it is"
     " lost"
 )
+
+
+def settings_of(plan: VideoPlan, out: Path, payer: Sequence[str] | None, seed: int | None) -> dict[str, Any]:
+    """Return the settings of a rendering to `out`."""
+    about = {"clip": plan.facts.sha256, "plan": plan.sha256, "out": out.name}
+    return {**about, "seed": seed, "payer": payer, "tool": this_tool()}
+
+
+def digest_of(settings: Mapping[str, Any]) -> str:
+    """Return SHA-256 of settings, in hexadecimal."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+
+
+def differing(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Return in words which settings differ.
+
+    >>> differing({"seed": 1, "tool": "a"}, {"seed": 2, "tool": "b"})
+    'another seed and another version of dpveil'
+    """
+    names = [name for name in WORDS if then.get(name) != now.get(name)]
+    if "clip" in names and "plan" in names:
+        names.remove("plan")  # one of another clip is always another
+    return " and ".join(WORDS[name] for name in names) or "other settings"
 
 
 def folder_of(out: Path) -> Path:
@@ -94,32 +123,23 @@ class State:
     @contextmanager
     def new(self, name: str, *, mode: int = OWN) -> Iterator[BinaryIO]:
         """Write a file that is stored at the end, durably, unless an error comes. Raises `OutputError`."""
-        with told(self.folder), _new(self.folder, name, mode) as file:
-            yield file
+        with told(self.folder):
+            part = self.new_part(name)
+            handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+            with os.fdopen(handle, "wb") as file:
+                yield file
+            self.finish(name)
 
     def keep(self, name: str, contents: bytes, *, mode: int = OWN) -> None:
         """Store a file as `new` does."""
         with self.new(name, mode=mode) as file:
             file.write(contents)
 
-    @contextmanager
-    def opened(self, name: str) -> Iterator[BinaryIO]:
-        """Open a file of the state; raises `OutputError` if it is gone, or no file."""
-        if not self.has(name):
-            raise self.damaged()
-        with told(self.folder):
-            file = (self.folder / name).open("rb")
-        with file:
-            yield file
-
     def read(self, name: str) -> bytes | None:
-        """Return a short file of the state; None if it is not stored yet. Raises `OutputError`."""
-        if not is_present(self.folder / name):
-            return None
-        try:
-            return received(self.folder / name, LONGEST)
-        except Refused as error:
-            raise self.damaged() from error
+        """Return a file of the state; None if it is not stored yet. Raises `OutputError`."""
+        with told(self.folder), suppress(FileNotFoundError):
+            return (self.folder / name).read_bytes()
+        return None
 
     def path(self, name: str) -> Path:
         """Return the place of a file of the state."""
@@ -146,10 +166,8 @@ class State:
         return part
 
     def has(self, name: str) -> bool:
-        """Whether a file of the state is stored: what is no regular file, such as a link, is none."""
-        with suppress(OSError):
-            return stat.S_ISREG((self.folder / name).lstat().st_mode)
-        return False
+        """Whether a file of the state is stored."""
+        return (self.folder / name).is_file()
 
     def remove(self) -> None:
         """Delete everything, the key first and what it is of last: the rendering is finished, or dropped."""
@@ -170,14 +188,11 @@ def state(out: Path, settings: Mapping[str, Any], *, anew: bool = False) -> Iter
     """Hold the state of a rendering with these `settings` to `out`, begun now or by a process that has ended.
 
     One with other settings is an `OutputError`; `anew` drops that one. Raises `OutputError` if another
-    process is rendering to `out`, if the folder is not this user's own, or cannot be written.
+    process is rendering to `out`, or the folder cannot be written.
     """
     folder = folder_of(out)
     with ExitStack() as held:
         with told(out):
-            with suppress(FileExistsError):
-                folder.mkdir(mode=0o700)
-            check_own(folder)
             try:
                 held.enter_context(alone(folder / LOCK))
             except OSError as error:
@@ -185,18 +200,14 @@ def state(out: Path, settings: Mapping[str, Any], *, anew: bool = False) -> Iter
                     raise
                 text = f"another process is rendering {shown(out)}"
                 raise OutputError(text, hint="wait until it is done") from error
-            folder.chmod(0o700)  # the process before may have removed it, and the lock made it anew
-        yield _begun(folder, digests_of(settings), out, anew=anew)
+            folder.chmod(0o700)
+        yield _begun(folder, settings, out, anew=anew)
 
 
 def begun(out: Path, settings: Mapping[str, Any]) -> str | None:
     """Return the nonce of a rendering with these `settings` to `out` that was begun, and is not finished."""
-    try:
-        check_own(folder_of(out))
-    except (OSError, OutputError):
-        return None
     found = _found(folder_of(out))
-    return found["nonce"] if found.get("settings") == digests_of(settings) else None
+    return found["nonce"] if found.get("settings") == _plain(settings) else None
 
 
 def drop(out: Path, certificate: bytes) -> bool:
@@ -205,74 +216,59 @@ def drop(out: Path, certificate: bytes) -> bool:
     Returns whether there is another rendering to `out`, begun and not finished; it is kept.
     """
     folder = folder_of(out)
-    if not folder.is_dir() or folder.is_symlink():
+    if not folder.is_dir():
         return False
-    with suppress(OSError, OutputError):
-        check_own(folder)
-        with alone(folder / LOCK):
-            found = State(folder, "", resumed=True)
-            if is_present(folder / STATE) and not found.is_of(certificate):
-                return True
-            found.remove()
+    with suppress(OSError, OutputError), alone(folder / LOCK):
+        found = State(folder, "", resumed=True)
+        if (folder / STATE).exists() and not found.is_of(certificate):
+            return True
+        found.remove()
     return False
 
 
-def _begun(folder: Path, settings: Mapping[str, str], out: Path, *, anew: bool) -> State:
+def keep_plan(work: State, plan: str, asked: str) -> None:
+    """Store the text of a plan with the digest of what was asked, so that the next process need not plan."""
+    work.keep(PLAN, f"{asked}\n{plan}".encode())
+
+
+def left_plan(out: Path, asked: str) -> str | None:
+    """Return the plan by which a killed process was rendering to `out`, if it was asked the same."""
+    with suppress(OSError, UnicodeDecodeError):
+        question, _, plan = (folder_of(out) / PLAN).read_text().partition("\n")
+        return plan if question == asked else None
+    return None
+
+
+def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as they are read again."""
+    return dict(json.loads(json.dumps(settings)))
+
+
+def _begun(folder: Path, settings: Mapping[str, Any], out: Path, *, anew: bool) -> State:
     """Return the state in a folder that is locked, or a new one if there is none."""
-    there = _found(folder) if is_present(folder / STATE) else None
-    if there and there["settings"] == settings:
+    there = _found(folder) if (folder / STATE).exists() else None
+    if there and there["settings"] == _plain(settings):
         return State(folder, there["nonce"], resumed=True)
     if there is not None and not anew:
-        problem = f"with {differing(there['settings'], settings)}" if there else "and is damaged"
+        problem = f"with {differing(there['settings'], _plain(settings))}" if there else "and is damaged"
         text = f"a rendering to {shown(out)} was begun and not finished, {problem}"
         raise OutputError(text, hint=OTHER, arguments={"replace": "replace=True"})
+    made = State(folder, secrets.token_hex(16), resumed=False)
     with told(folder):
         _clear(folder)
-        nonce = secrets.token_hex(16)
-        with _new(folder, KEY) as file:
-            file.write(os.urandom(32))
-        with _new(folder, STATE) as file:
-            file.write(json.dumps({"format": FORMAT, "settings": settings, "nonce": nonce}).encode())
-        flush_folder(folder.parent)
-    return State(folder, nonce, resumed=False)
+    made.keep(KEY, os.urandom(32))
+    made.keep(STATE, json.dumps({"format": FORMAT, "settings": settings, "nonce": made.nonce}).encode())
+    flush_folder(folder.parent)
+    return made
 
 
 def _found(folder: Path) -> dict[str, Any]:
     """Return what a state says: nothing if none was begun, or if it is damaged."""
     try:
-        data = json.loads(received(folder / STATE, MOST_BYTES))
-    except (Refused, ValueError, RecursionError):
+        found = json.loads((folder / STATE).read_bytes())
+        return dict(found) if found["format"] == FORMAT and {"settings", "nonce"} <= {*found} else {}
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return {}
-    fields = {"format": str, "settings": dict, "nonce": str, RELEASE: str}
-    found = data if isinstance(data, dict) else {}
-    typed = {name: found[name] for name, kind in fields.items() if isinstance(found.get(name), kind)}
-    return typed if {*fields} - {*typed} <= {RELEASE} and typed["format"] == FORMAT else {}
-
-
-def check_own(folder: Path) -> None:
-    """Raise `OutputError` unless a folder is a real one that nobody but this user can read or write.
-
-    Whoever could write there could choose the key of the draws.
-    """
-    status = folder.lstat()
-    mine = not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
-    closed = os.name != "posix" or not status.st_mode & 0o077
-    if not (stat.S_ISDIR(status.st_mode) and mine and closed):
-        text = f"{shown(folder)} is not a private folder of yours"
-        raise OutputError(text, hint="remove it, or choose another name for the output")
-
-
-@contextmanager
-def _new(folder: Path, name: str, mode: int = OWN) -> Iterator[BinaryIO]:
-    part = folder / f"{PART}-{name}"
-    part.unlink(missing_ok=True)
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-    with os.fdopen(handle, "wb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(folder / name)
-    flush_folder(folder)
 
 
 def _clear(folder: Path) -> None:

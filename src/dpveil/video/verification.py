@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
@@ -16,15 +17,42 @@ from dpveil.io.names import check_path, quoted
 from dpveil.io.refused import LINK, Refused
 from dpveil.release.keys import PublicKey
 from dpveil.release.saving import CLIPS, certificate_path, image_path
-from dpveil.release.trust import judged
-from dpveil.release.verification import FORGED, UNFORESEEN, Trusted, asked, too_weak
-from dpveil.release.verified import Verification
+from dpveil.release.verification import FORGED, UNFORESEEN, Trusted, Verification, asked, judged, too_weak
 from dpveil.release.words import bit_cautions, few_only, verdict
 from dpveil.video.certificate import VideoCertificate, parse_certificate
-from dpveil.video.contents import content_problems
-from dpveil.video.library import pyav
-from dpveil.video.source import Source
+from dpveil.video.decoding import Source, pyav
+from dpveil.video.facts import most_frames
+from dpveil.video.reading import MAX_PIXELS, Clip
 from dpveil.video.words import VOICES, of_clip
+
+MATROSKA: Final = ("mkv", "webm")
+ROUNDED: Final = dict.fromkeys(MATROSKA, Fraction(1, 500))
+"""Seconds by which times may differ in formats that store milliseconds; others store exact times."""
+TICK: Final = Fraction(1, 10**6)
+
+
+def content_problems(
+    source: Source, certificate: VideoCertificate, *, max_pixels: int = MAX_PIXELS
+) -> Iterator[str]:
+    """Yield in what a clip differs from what its certificate says of it, but for what its pictures show.
+
+    Decodes no more than its first frames. Raises `ClipError` if it cannot be read, or a frame has more than
+    `max_pixels`.
+    """
+    quote, event, form = certificate.quote, certificate.quote.event, certificate.output.format
+    facts = Clip(source, max_pixels, searched=False).facts
+    size, rounded = f"{facts.width}×{facts.height}", ROUNDED.get(form, Fraction(0))
+    if (facts.width, facts.height, facts.frames) != (quote.width, quote.height, quote.frames):
+        yield f"the clip has {counted(facts.frames, 'frame')} of {size}, not as the certificate says"
+    elif abs(facts.seconds - certificate.output.seconds) > rounded:
+        yield "the clip is not as long as the certificate says"
+    elif event is not None and most_frames(facts, max(TICK, event.seconds - rounded)) > event.frames:
+        yield "an event can change more frames than the certificate says"
+    if facts.audio != quote.audio:
+        yield f"the clip has {'sound' if facts.audio else 'no sound'}, not as the certificate says"
+    if facts.dropped:
+        yield f"the clip holds more than pictures and sound: {', '.join(facts.dropped)}"
+
 
 ISO, EBML = (4, b"ftyp"), (0, b"\x1aE\xdf\xa3")
 MAGIC: Final = {"mp4": ISO, "mov": ISO, "mkv": EBML, "webm": EBML}

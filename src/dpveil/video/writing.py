@@ -1,12 +1,14 @@
-"""Writing frames: a segment of a clip, which is a clip of its own and is joined with others later."""
+"""Writing a clip: segments, joined with every frame at its exact time, beside sound that is kept."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -14,12 +16,104 @@ from typing import Any, Final
 import numpy as np
 
 from dpveil.core.photo import check_image
-from dpveil.errors import DPVeilError, InvalidParameter, OutputError
+from dpveil.errors import DPVeilError, InvalidParameter, OutputError, UnknownName
 from dpveil.io.names import shown
 from dpveil.io.writing import refusal
-from dpveil.video.encoders import encoder_for, settings
-from dpveil.video.facts import Facts, Frame
-from dpveil.video.library import pyav
+from dpveil.video.decoding import MOV, Source, opened, pyav, told
+from dpveil.video.facts import Facts, Frame, durations
+from dpveil.video.reading import Reader
+
+SUFFIXES: Final[dict[str, str]] = {
+    ".mp4": "mp4",
+    ".m4v": "mp4",
+    ".mov": "mov",
+    ".mkv": "matroska",
+    ".webm": "webm",
+}
+"""The container of each suffix of an output, in lower case."""
+KEYFRAMES: Final = 120
+"""A keyframe every so many frames at least."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoder:
+    """An encoder of FFmpeg: constant quality, and no frame before one that it depends on.
+
+    `even` is the format of pixels of frames with even sides, and `odd` that of others; None if it has none.
+    """
+
+    name: str
+    options: Mapping[str, str]
+    even: str = "yuv420p"
+    odd: str | None = None
+
+
+X264: Final = Encoder(name="libx264", options={"preset": "veryfast", "crf": "18"}, odd="yuv444p")
+VP9: Final = Encoder(
+    name="libvpx-vp9",
+    options={
+        **{"crf": "24", "b": "0", "deadline": "realtime", "cpu-used": "7", "row-mt": "1"},
+        **{"lag-in-frames": "0", "auto-alt-ref": "0"},
+    },
+    odd="yuv420p",
+)
+MPEG4: Final = Encoder(name="mpeg4", options={"qmin": "2", "qmax": "2"})
+ENCODERS: Final[dict[str, tuple[Encoder, ...]]] = {
+    "mp4": (X264, VP9, MPEG4),
+    "mov": (X264, MPEG4),
+    "matroska": (X264, VP9, MPEG4),
+    "webm": (VP9,),
+}
+"""The encoders of each container, the best first: builds of FFmpeg under the LGPL have no x264."""
+
+
+def container_for(path: str | Path) -> str:
+    """Return the container of the suffix of `path`; raises `UnknownName`, which lists the suffixes.
+
+    >>> container_for("private.MP4")
+    'mp4'
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise UnknownName("format", suffix or shown(path), SUFFIXES)
+    return SUFFIXES[suffix]
+
+
+def encoder_for(container: str, width: int, height: int) -> tuple[Encoder, str]:
+    """Return the best installed encoder for frames of this size, and its format of pixels.
+
+    Raises `OutputError` if this FFmpeg has none.
+    """
+    odd = bool(width % 2 or height % 2)
+    for encoder in ENCODERS[container]:
+        pixels = encoder.odd if odd else encoder.even
+        if pixels is not None and is_installed(encoder.name):
+            return encoder, pixels
+    sides = "with odd sides " if odd else ""
+    raise OutputError(
+        f"this FFmpeg cannot write {container} {sides}", hint="install PyAV's wheel: pip install av"
+    )
+
+
+def is_installed(name: str) -> bool:
+    """Whether this FFmpeg has the encoder."""
+    av = pyav()
+    try:
+        av.codec.Codec(name, "w")
+    except (ValueError, av.error.FFmpegError):
+        return False
+    return True
+
+
+def settings(stream: Any, encoder: Encoder) -> None:
+    """Set the encoder of `stream`: no frames out of order, colours of BT.709, no version of the software."""
+    context = stream.codec_context
+    context.max_b_frames = 0
+    context.gop_size = KEYFRAMES
+    context.options = {**encoder.options, "flags": "+bitexact"}
+    context.color_primaries = context.color_trc = context.colorspace = 1
+    context.color_range = 1
+
 
 BT709, LIMITED = 1, 1
 MOVIE: Final = {"fflags": "+bitexact"}
@@ -147,3 +241,231 @@ class Writer:
 def _rate(facts: Facts) -> Fraction:
     rate = (facts.frames - 1) / facts.seconds if facts.seconds else Fraction(25)
     return min(max(rate, Fraction(SLOWEST)), Fraction(FASTEST)).limit_denominator(2**16)
+
+
+KEPT: Final[dict[str, frozenset[str]]] = {
+    "mp4": frozenset({"aac", "mp3", "ac3", "eac3", "opus", "flac", "alac"}),
+    "mov": frozenset({"aac", "mp3", "ac3", "alac", "pcm_s16le", "pcm_s16be", "pcm_s24le", "pcm_s24be"}),
+    "matroska": frozenset({"aac", "mp3", "ac3", "eac3", "opus", "flac", "pcm_s16le", "pcm_s24le"}),
+    "webm": frozenset({"opus"}),
+}
+"""The coded sound that each container takes, and that holds nothing but sound: Vorbis has comments."""
+WITHOUT: Final = "leave the sound out"
+SETUP: Final = {"flac": 34, "alac": 60, "aac": 64, "opus": 19 + 2 + 255}
+"""Most bytes of what a decoder of a codec needs to begin; others have none, or at most `USUAL_SETUP`."""
+USUAL_SETUP: Final = 16
+NEW_SETUP, SKIPPED = "new_extradata", "skip_samples"
+"""FFmpeg's names of what may come beside a packet: another setup, and how many samples are not heard."""
+
+
+class Sound:
+    """The first stream of sound of `clip`, copied into the open container `made` piece by piece."""
+
+    def __init__(self, clip: Reader, made: Any, container: str) -> None:
+        self._source, self._made = clip.way.source, made
+        self._opened = opened(self._source, clip.way.demuxer, clip.way.most)
+        if not self._opened.streams.audio:
+            raise self._source.refused("it has no sound to keep", WITHOUT)
+        stream = self._opened.streams.audio[0]
+        name = stream.codec_context.codec.canonical_name if stream.codec_context else "unknown"
+        if name not in KEPT[container]:
+            raise self._source.refused(
+                f"its sound is in a format that {container} files do not take", WITHOUT
+            )
+        setup = len(stream.codec_context.extradata or b"")
+        if setup > SETUP.get(name, USUAL_SETUP):
+            raise self._source.refused(
+                f"{setup:,} bytes describe its sound, where more than sound may hide", WITHOUT
+            )
+        self._unit = stream.time_base
+        self._shift = round(clip.facts.start * clip.facts.time_base / self._unit)
+        self._before = container in ("mp4", "mov") or name == "opus"
+        self._stream = made.add_stream_from_template(stream, opaque=True)
+        self._packets = self._timed(stream)
+        self._next = next(self._packets, None)
+
+    def close(self) -> None:
+        """Close the clip's container."""
+        self._opened.close()
+
+    def until(self, time: Fraction | None) -> None:
+        """Copy what begins before `time`, in seconds from the first frame on; all that is left if None."""
+        while self._next is not None and (time is None or self._next.dts * self._unit < time):
+            packet = self._bare(self._next)
+            packet.stream = self._stream
+            self._made.mux(packet)
+            self._next = next(self._packets, None)
+
+    def _timed(self, stream: Any) -> Iterator[Any]:
+        """Yield the packets of sound, timed from the first frame on.
+
+        In files that can say so, the last packet before it is kept, as decoders need one to begin with. What
+        an edit list cuts out later is left out.
+        """
+        begun = False
+        with told(self._source, "its sound"):
+            for packet in self._opened.demux(stream):
+                if not packet.size:
+                    continue
+                if packet.dts is None or packet.pts is None or packet.is_corrupt:
+                    raise self._source.refused("its sound is damaged, or has no times", WITHOUT)
+                packet.pts, packet.dts = packet.pts - self._shift, packet.dts - self._shift
+                length = packet.duration or 0
+                if packet.is_discard and (begun or packet.pts >= 0):
+                    continue
+                begun |= not packet.is_discard
+                if packet.pts >= 0 or (self._before and packet.pts + 2 * length > 0):
+                    yield packet
+
+    def _bare(self, packet: Any) -> Any:
+        """Return a packet with the same sound, times, and samples to skip: nothing else that came beside it.
+
+        What came beside may be of any length, and muxers write it: RFC 9559's BlockAdditions, for example.
+        """
+        if packet.has_sidedata(NEW_SETUP):
+            raise self._source.refused("its sound changes how it is coded on the way", WITHOUT)
+        bare = pyav().Packet(bytes(packet))
+        bare.pts, bare.dts, bare.duration = packet.pts, packet.dts, packet.duration
+        bare.time_base, bare.is_keyframe = packet.time_base, packet.is_keyframe
+        if packet.has_sidedata(SKIPPED):
+            bare.set_sidedata(packet.get_sidedata(SKIPPED))
+        return bare
+
+
+def check_sound(clip: Reader, container: str) -> None:
+    """Raise `ClipError` unless all packets of a clip's sound can be copied into such a file; writes none."""
+    av = pyav()
+    try:
+        with (
+            av.open(os.devnull, "w", format=container) as made,
+            closing(Sound(clip, made, container)) as sound,
+        ):
+            sound.until(None)
+    except (av.error.FFmpegError, ValueError) as error:
+        problem = f"its sound cannot be copied into {container} files: its times, or how it is coded"
+        raise clip.way.source.refused(problem, WITHOUT) from error
+
+
+MILLISECOND: Final = Fraction(1, 1000)
+EXACT: Final = ("mp4", "mov")
+"""Containers that hold times exactly."""
+MESSAGES: Final = 6
+"""The type of H.264's units that hold supplemental messages."""
+AGAIN: Final = "render the clip again"
+
+
+def join(
+    segments: Sequence[str | Path],
+    out: str | Path,
+    facts: Facts,
+    *,
+    container: str = "mp4",
+    audio_from: Reader | None = None,
+) -> None:
+    """Write the frames of `segments`, in order, to `out`, a new file: a clip in `container`.
+
+    The frames get the times of `facts`, from zero on: exactly in MP4 and MOV, to the next millisecond in
+    Matroska and WebM. With `audio_from`, its first stream of sound is copied beside them, from the time of
+    the first frame on. The file is on the disk when this returns; its name is the caller's business. Raises
+    `OutputError` if the segments are not all of the clip, or differ in how they are coded, and `ClipError`
+    for sound that `container` does not take.
+    """
+    path = Path(out)
+    with told_of(path), path.open("xb") as file:
+        options = dict(MOVIE)
+        if container in EXACT:
+            options["movie_timescale"] = str(unit_of(facts).denominator)
+        with pyav().open(file, "w", format=container, container_options=options) as made:
+            _fill(made, [Path(segment) for segment in segments], facts, container, audio_from)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _fill(made: Any, segments: list[Path], facts: Facts, container: str, audio_from: Reader | None) -> None:
+    unit = unit_of(facts) if container in EXACT else MILLISECOND
+    packets = _timed(_packets(segments, facts), facts, unit)
+    first = next(packets)
+    try:
+        stream = made.add_stream_from_template(first.stream, opaque=True)
+    except ValueError as error:
+        problem = f"the segments are coded for another container than {container}"
+        raise OutputError(problem, hint=AGAIN) from error
+    stream.time_base = unit
+    with ExitStack() as held:
+        sound = None
+        if audio_from is not None:
+            sound = held.enter_context(closing(Sound(audio_from, made, container)))
+        for packet in chain([first], packets):
+            if sound is not None:
+                sound.until(packet.pts * unit)
+            packet.stream = stream
+            made.mux(packet)
+        if sound is not None:
+            sound.until(None)
+
+
+def _timed(packets: Iterator[Any], facts: Facts, unit: Fraction) -> Iterator[Any]:
+    """Yield all packets with the times of `facts`, in `unit`; raises `OutputError` for another number."""
+    for begun, ended in _shown(facts, unit):
+        packet = next(packets, None)
+        if packet is None:
+            raise OutputError("the segments have fewer frames than the clip", hint=AGAIN)
+        packet.pts = packet.dts = begun
+        packet.duration = ended - begun
+        packet.time_base = unit
+        yield packet
+    if next(packets, None) is not None:
+        raise OutputError("the segments have more frames than the clip", hint=AGAIN)
+
+
+def _shown(facts: Facts, unit: Fraction) -> Iterator[tuple[int, int]]:
+    """Yield when each frame begins and ends, in `unit`; raises `OutputError` if two begin at once."""
+    ticks, last = 0, -1
+    for length, count in durations(facts):
+        for _ in range(count):
+            begun = round(ticks * facts.time_base / unit)
+            ticks += length
+            if begun <= last:
+                raise OutputError("two frames are less than a millisecond apart", hint="write an .mp4 file")
+            last = begun
+            yield begun, round(ticks * facts.time_base / unit)
+
+
+def check_times(facts: Facts, container: str) -> None:
+    """Raise `OutputError` if files in `container` do not hold the times of a clip."""
+    unit = unit_of(facts)  # segments are MP4 files, whatever they are joined to
+    for _ in _shown(facts, unit if container in EXACT else MILLISECOND):
+        pass
+
+
+def _packets(segments: list[Path], facts: Facts) -> Iterator[Any]:
+    """Yield the packets of all segments; raises `OutputError` for one that is coded otherwise."""
+    coded: tuple[Any, ...] | None = None
+    for segment in segments:
+        source = Source(segment)
+        try:
+            with opened(source, MOV, facts.width * facts.height) as container:
+                stream = container.streams.video[0]
+                context = stream.codec_context
+                found = (context.name, context.width, context.height, context.pix_fmt, context.extradata)
+                if coded not in (None, found) or found[1:3] != (facts.width, facts.height):
+                    raise OutputError(f"{shown(segment)} is coded otherwise than the first", hint=AGAIN)
+                coded = found
+                with told(source, "a segment"):
+                    yield from _bare(container.demux(stream), stream)
+        finally:
+            source.close()
+
+
+def _bare(packets: Iterator[Any], stream: Any) -> Iterator[Any]:
+    """Yield `packets` without the H.264 messages in which x264 states its version and settings."""
+    from av.bitstream import BitStreamFilterContext
+
+    if stream.codec_context.name != "h264":
+        yield from (packet for packet in packets if packet.size)
+        return
+    bare = BitStreamFilterContext(f"filter_units=remove_types={MESSAGES}", stream)
+    for packet in packets:
+        for kept in bare.filter(packet) if packet.size else ():
+            kept.stream = stream
+            yield kept

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import math
-import sys
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from facespace_made import FACE, astronaut
-from people import person
 
 import dpveil
 from dpveil import Photo
-from dpveil.assets import defaults
+from dpveil.assets import store
 from dpveil.assets.reference import Reference
 from dpveil.catalogue import stated
-from dpveil.core.region import Box
 from dpveil.errors import DPVeilError, InvalidParameter, UsageError
-from dpveil.faces import Attributes, Gallery, heads
-from dpveil.faces.attribute_model import ATTRIBUTES, VALUES
-from dpveil.faces.attributes import HEADS, READER
-from dpveil.faces.drawn.figure import DrawnHead, garment_colour, outlined
+from dpveil.faces import Attributes
+from dpveil.faces.attribute_model import VALUES
+from dpveil.faces.attributes import READER
+from dpveil.faces.drawn.figure import DrawnHead, garment_colour
 from dpveil.faces.drawn.gallery import DrawnGallery
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.heads import Heads
-from dpveil.faces.portrait import Portrait
 from dpveil.noise.bits import SeededBits
 from dpveil.postprocessing import Step
 from dpveil.regions import parse
@@ -59,15 +55,7 @@ def nothing(**more: Any) -> Attributes:
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the package dpveil-faces."""
-    monkeypatch.setattr(defaults, "PACKAGE", "no_such_package")
-
-
-@pytest.fixture
-def without_landmarks(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(*words: object, **more: object) -> None:
-        raise UsageError("landmarks need dlib, which is not installed")
-
-    monkeypatch.setattr(sys.modules["dpveil.faces.geometry.place"], "predictor", missing)
+    monkeypatch.setattr(store, "PACKAGE", "no_such_package")
 
 
 def placed(method: Attributes, image: np.ndarray, *boxes: str) -> Heads:
@@ -95,26 +83,6 @@ def test_no_hidden_pixel_is_read(protect: str, channels: int) -> None:
     assert np.array_equal(first[~hidden], image[~hidden])
     there.photo = Photo(255 - image)  # the check can fail: what is outside does show
     assert not np.array_equal(there.draw(SeededBits(1), ())[hidden], first[hidden])
-
-
-def test_a_portrait_shows_nothing_of_the_photo() -> None:
-    images = [astronaut(), np.zeros_like(astronaut()), 255 - astronaut()]
-    found = []
-    for image in images:
-        place = nothing().place(Photo(image), parse("whole")(Photo(image)))
-        assert isinstance(place, Portrait)
-        found.append(place.draw(SeededBits(2), ()))
-    assert np.array_equal(found[0], found[1])
-    assert np.array_equal(found[0], found[2])
-    assert not np.array_equal(found[0], place.draw(SeededBits(3), ()))
-
-
-@pytest.mark.parametrize("shape", [(1, 1, 3), (1, 50, 1), (40, 90, 3), (700, 120, 1)])
-def test_portraits_of_every_shape(shape: tuple[int, int, int]) -> None:
-    image = np.full(shape, 9, np.uint8)
-    release = dpveil.obfuscate(Photo(image), nothing(), regions="whole", bits=SeededBits(1))
-    assert release.image.shape == shape
-    assert (release.image != 9).mean() > 0.9
 
 
 def test_the_answers_of_randomised_response_are_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,65 +153,6 @@ def test_certificates_name_it_by_version_and_hash(tmp_path: Any) -> None:
         stated("attributes", {**told, "attributes": "gender=1", "epsilon": 1})
 
 
-def test_a_drawn_gallery_named_by_hash_is_drawn() -> None:
-    named = Attributes(attributes="none", gallery=NAMED)
-    crops = np.zeros((1, 128, 128, 3), np.uint8)
-    same = nothing().release(crops, bits=SeededBits(1)), named.release(crops, bits=SeededBits(1))
-    assert np.array_equal(*same)
-    with pytest.raises(InvalidParameter, match="gallery"):
-        Gallery(epsilon=1, gallery=named.gallery)
-
-
-def test_without_the_package_heads_are_drawn(bare: None) -> None:
-    plan = dpveil.plan(astronaut(), regions=FACE)
-    assert plan.method == nothing()
-    release = plan.release()
-    assert release.certificate.parameters["gallery"] == NAMED
-    assert release.certificate.warnings == ()
-    assert not np.array_equal(release.image, astronaut())
-
-
-def test_without_the_package_nothing_can_be_kept(bare: None) -> None:
-    for gallery in ("default", "drawn"):
-        with pytest.raises(
-            UsageError, match="no model that reads faces is installed, to keep gender"
-        ) as error:
-            Attributes(attributes="gender=1", gallery=gallery)
-        assert "pip install packages/dpveil-faces" in str(error.value)
-    with pytest.raises(UsageError, match="the default gallery"):
-        Gallery(epsilon=1)
-
-
-def test_without_landmarks_the_box_does(bare: None, without_landmarks: None) -> None:
-    photo = astronaut()
-    release = dpveil.obfuscate(photo, regions=FACE, bits=SeededBits(1))
-    by_box = dpveil.obfuscate(photo, nothing(placing="box"), regions=FACE, bits=SeededBits(1))
-    assert np.array_equal(release.image, by_box.image)
-    with pytest.raises(UsageError, match="landmarks need dlib"):
-        dpveil.plan(photo, nothing(placing="landmarks"), regions=FACE)
-    trained = Attributes(attributes="none", gallery=f"gallery {HASH}", model="none")
-    with pytest.raises(UsageError, match="landmarks need dlib"):
-        heads.Heads(Photo(photo), parse(FACE)(Photo(photo)), trained)
-
-
-def test_steps_follow_the_drawing() -> None:
-    plain, soft = (
-        dpveil.obfuscate(
-            astronaut(), nothing(placing="box"), regions=FACE, post_processing=steps, bits=SeededBits(1)
-        ).image.astype(int)
-        for steps in ((), "gaussian:3")
-    )
-    rough = [np.abs(np.diff(image[60:170, 180:270], axis=1)).mean() for image in (plain, soft)]
-    assert rough[1] < 0.7 * rough[0]
-    whole = [
-        dpveil.obfuscate(
-            astronaut(), nothing(), regions="whole", post_processing=steps, bits=SeededBits(1)
-        ).image
-        for steps in ((), "gaussian:3")
-    ]
-    assert not np.array_equal(*whole)
-
-
 def test_the_garment_has_the_colour_below_the_head_and_never_a_hidden_one() -> None:
     to = Similarity(1.0, 0.0, 50.0, 44.0)
     outside, hidden = np.full((120, 100, 3), 7, np.uint8), np.zeros((120, 100), bool)
@@ -253,36 +162,6 @@ def test_the_garment_has_the_colour_below_the_head_and_never_a_hidden_one() -> N
     assert garment_colour(to, outside, hidden) is None
     assert garment_colour(to, outside[:80], hidden[:80]) is None
     assert garment_colour(to, outside[..., :1], np.zeros((120, 100), bool)) == (10, 10, 10)
-
-
-def test_a_rim_goes_around() -> None:
-    alpha = np.zeros((40, 40), np.float32)
-    alpha[15:25, 15:25] = 1
-    cover, image = outlined(alpha, np.zeros((40, 40, 3), np.uint8), 3.0)
-    assert cover[20, 13] == cover[26, 20] == 1
-    assert cover[20, 10] == cover[2, 2] == 0
-    assert image[20, 13].min() > 240
-    assert image[20, 20].max() == 0
-    assert np.array_equal(image[alpha == 1], np.zeros((100, 3), np.uint8))
-
-
-def test_kinds_differ_from_those_of_files_only_in_what_is_built_in() -> None:
-    assert {*HEADS.kinds} == {"gallery", "drawn-1", "drawn-2"}
-    assert str(Reference.of("none", READER)) == "none"
-    with pytest.raises(DPVeilError):
-        Reference.of("none", ATTRIBUTES)
-    assert (
-        DrawnHead(person())
-        .on(
-            Similarity(1.0, 0.0, 0.0, 0.0),
-            nothing().frame,
-            Box(500, 500, 3, 3),
-            np.zeros((9, 9, 1), np.uint8),
-            np.ones((9, 9), bool),
-        )[0]
-        .max()
-        == 0
-    )
 
 
 class Nameless(Step):

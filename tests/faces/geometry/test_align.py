@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 
-import cv2
 import numpy as np
 import pytest
 from geometry_made import placed, textured
 
 from dpveil.core.region import Box
-from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry import Frame, Similarity
-from dpveil.faces.geometry.align import FIVE, _enlarged, of_points
-from dpveil.faces.geometry.head import between
+from dpveil.faces.geometry.align import of_points
+from dpveil.faces.geometry.head_frame import between
 from dpveil.faces.geometry.landmarks import SEEN
-from dpveil.faces.geometry.part import Part
 from dpveil.faces.geometry.recombine import recombine
 
 POSES = [
@@ -94,43 +91,6 @@ def test_crop_at_borders_and_outside_has_its_size_and_repeats_the_edge():
     assert (pose_at(1.3, 0.2, (0, 0), Frame()).crop(flat, Frame()) == 77).all()
 
 
-@pytest.mark.parametrize("far", [0, 30, 150, 5000])
-@pytest.mark.parametrize("angle", [0.0, 0.7, -2.5])
-@pytest.mark.parametrize("channels", [1, 3])
-def test_crops_beyond_the_edge_are_those_of_opencv(far, angle, channels):
-    """Edges are repeated before OpenCV interpolates, which is faster and changes nothing."""
-    image = textured(60, 90, seed=1, channels=channels)
-    for scale in (1.0, 1.5, 2.7):
-        matrix = Similarity(scale, angle, far - 20.5, 31.25 - far).matrix
-        how = {"flags": cv2.INTER_CUBIC, "borderMode": cv2.BORDER_REPLICATE}
-        assert (_enlarged(image, matrix, 130) == cv2.warpAffine(image, matrix, (130, 130), **how)).all()
-
-
-def test_crop_of_grey_is_grey_in_three_channels():
-    photo = textured(80, 80, channels=1)
-    crop = pose_at(1.0, 0.1, (40, 40), Frame()).crop(photo, Frame())
-    assert (crop[..., 0] == crop[..., 1]).all()
-    assert (crop[..., 0] == crop[..., 2]).all()
-
-
-def test_a_smaller_crop_does_not_alias():
-    """Stripes of one pixel, made 7 times smaller, become grey and not stripes."""
-    photo = np.zeros((900, 900, 3), np.uint8)
-    photo[:, ::2] = 255
-    crop = pose_at(1 / 7.3, 0.05, (450, 450), Frame(96)).crop(photo, Frame(96))
-    assert np.abs(crop.astype(int) - 127).max() < 24
-
-
-def test_frame_puts_the_eyes_where_utkface_has_them():
-    for frame in (Frame(128), Frame(200), Frame(128, 0.35)):
-        five = frame.points()
-        eyes = (five[2:4].mean(axis=0), five[:2].mean(axis=0))
-        wide = 1 + 2 * frame.margin
-        for eye, part in zip(eyes, ((0.3025, 0.3043), (0.6830, 0.3051)), strict=True):
-            assert (eye + 0.5) / frame.size * wide - frame.margin == pytest.approx(part, abs=2e-4)
-    assert Frame(128, 0.35).points()[:, 0].std() < Frame(128).points()[:, 0].std()
-
-
 def test_points_are_aligned_and_frames_convert():
     rng = np.random.default_rng(3)
     true = Similarity(0.37, -0.4, 12.0, -5.0)
@@ -141,18 +101,3 @@ def test_points_are_aligned_and_frames_convert():
     assert np.abs(noisy.to(found) - Frame().points()).max() < 1
     other = between(made, Frame(), SEEN)
     assert other.to(found) == pytest.approx(SEEN.points(), abs=1e-9)
-
-
-def test_what_is_no_face_is_refused():
-    with pytest.raises(RegionError, match="coincide"):
-        of_points(np.full((5, 2), 3.0), np.array(FIVE))
-    with pytest.raises(RegionError, match="not finite numbers"):
-        Similarity(math.nan, 0.0, 0.0, 0.0)
-    for bad in ({"size": 8}, {"size": 9999}, {"margin": -0.1}, {"margin": 3.0}):
-        with pytest.raises(InvalidParameter):
-            Frame(**bad)
-
-
-def test_unit_is_the_side_of_the_inner_crop():
-    place = placed(Box(0, 0, 100, 100), unit=42.0, frame=Frame(128, 0.35))
-    assert Part(place.region, place.pose, place.frame, textured(128, 128), 0).unit == pytest.approx(42)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tracemalloc
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -67,31 +66,13 @@ def members(cell: Cell) -> list[Similarity]:
 @pytest.mark.parametrize("protect", PROTECTIONS)
 @pytest.mark.parametrize("yaw", YAWS)
 def test_the_shape_holds_every_face_of_its_cell(protect: str, yaw: int | None) -> None:
-    for roll in range(-11, 13):
+    for roll in range(-11, 13, 4):
         cell = Cell(20, roll, 40, 30, yaw)
         whole = cell.shape(protect)
         own = edge(PROTECTIONS[protect].stretched(PROTECTIONS[protect].one, yaw)) - 0.5
         for pose in members(cell):
             there = cell.pose.to(pose.back(own)) + 0.5
             assert whole.holds(there).all(), (cell, pose)
-
-
-@pytest.mark.parametrize("protect", PROTECTIONS)
-def test_the_shape_is_not_much_larger_than_it_has_to_be(protect: str) -> None:
-    """A little smaller, or without a wider neck, it does not hold every face of the cell."""
-    kind, cell = PROTECTIONS[protect], Cell(20, 3, 40, 30, 2 if protect == "face" else 0)
-    whole, own = kind.whole, edge(kind.stretched(kind.one, cell.yaw)) - 0.5
-    smaller = {
-        "head": [whole.larger(0.985), replace(whole, neck=(0.23, 0.184, 0.44))],
-        "box": [whole.larger(0.94)],
-        "face": [whole.larger(0.985), replace(whole, below=whole.below * 0.97)],
-    }[protect]
-    for shape in smaller:
-        missed = [
-            ~kind.stretched(shape, cell.yaw).holds(cell.pose.to(pose.back(own)) + 0.5)
-            for pose in members(cell)
-        ]
-        assert np.any(missed)
 
 
 def test_the_mask_of_a_cell_holds_the_masks_of_its_faces() -> None:
@@ -335,24 +316,3 @@ def test_regions_of_cells_are_told_from_others(protect: str) -> None:
     assert ("not that of its cell" in problem(replace(grown, masked=None))) == (mask is not None)
     assert "not that of its cell" in problem(replace(right, origin=replace(origin, cell=(20, 1, 900, 20, 1))))
     assert "no cell" in problem(replace(right, origin=replace(origin, cell=(1, 2))))
-
-
-def test_no_mask_is_computed_for_a_box_that_is_not_that_of_the_cell(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A certificate of a tiny region in a huge cell would take gigabytes."""
-    cell = Cell(42, 0, 20, 20, 1)
-    origin = Origin(FACE, "faces", number=1, found=True, cell=cell.numbers)
-    tiny = Region(Box(0, 0, 1, 1), np.ones((1, 1), bool), origin).record
-    monkeypatch.setattr(Shape, "holds", lambda *_: pytest.fail("a mask was computed"))
-    assert "not that of its cell" in misplaced(tiny, "head", "auto", 9000, 9000, counted=True)
-
-
-def test_a_mask_takes_little_more_memory_than_its_pixels() -> None:
-    cell = Cell(36, 0, 14, 14, 1)
-    tracemalloc.start()
-    try:
-        _, mask = cell.shape("head").region(cell.pose, 3000, 3000)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert mask.mean() > 0.5
-    assert peak < 4 * mask.size

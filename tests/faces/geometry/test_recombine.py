@@ -15,7 +15,6 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry import Frame, Placed, recombine
-from dpveil.faces.geometry.colour_match import match_of
 from dpveil.faces.geometry.fill import fill
 from dpveil.regions.grow import grow
 
@@ -118,15 +117,6 @@ def test_the_crop_is_in_the_middle_and_meets_the_photo_at_the_edge():
     assert np.abs(edge - (100, 110, 70)).max() <= 6
 
 
-def test_of_two_faces_the_larger_is_on_top():
-    small, large = placed(Box(20, 20, 100, 100), unit=40.0), placed(Box(40, 30, 100, 110), unit=70.0)
-    crops = [np.full((128, 128, 3), level, np.uint8) for level in (40, 180)]
-    image = np.full((160, 200, 3), 200, np.uint8)
-    for order in ([0, 1], [1, 0]):
-        out = recombine(image, [(small, large)[i] for i in order], [crops[i] for i in order])
-        assert out[84, 82].tolist() == pytest.approx([180] * 3, abs=2)
-
-
 @pytest.mark.parametrize("tops", [(10, 24), (0, 0)])
 def test_of_two_faces_of_one_size_the_lower_is_on_top(tops: tuple[int, int]):
     """The lower head, that is: at the edge of the photo both boxes may begin in one row."""
@@ -137,26 +127,6 @@ def test_of_two_faces_of_one_size_the_lower_is_on_top(tops: tuple[int, int]):
     for order in ([0, 1], [1, 0]):
         out = recombine(image, [(high, low)[i] for i in order], [crops[i] for i in order])
         assert out[70, 90].tolist() == pytest.approx([180] * 3, abs=2)
-
-
-def test_photos_without_colour_and_dark_ones_get_such_faces():
-    crop = np.full((128, 128, 3), (230, 150, 90), np.uint8)
-    (face,) = places("box")
-    grey = np.repeat(textured(160, 200, channels=1), 3, axis=2)
-    assert np.ptp(recombine(grey, [face], [crop]).astype(int), axis=2).max() <= 1
-    dark = textured(160, 200) // 5
-    assert recombine(dark, [face], [crop]).max() < 125
-    (large,) = places("everything")
-    assert recombine(dark, [large], [crop]).max() > 200
-    light = textured(160, 200)
-    assert np.ptp(recombine(light, [face], [crop])[85, 85].astype(int)) > 100
-
-
-def test_tone_of_too_few_pixels_changes_nothing():
-    image, mask = textured(20, 20), np.ones((20, 20), bool)
-    mask[0] = False
-    levels = np.full((4, 4, 3), 250, np.float32)
-    assert (match_of(image, mask)(levels) == levels).all()
 
 
 def test_filling_meets_its_surroundings_and_reads_nothing_else():

@@ -30,19 +30,6 @@ def test_so_many_run_at_once_and_the_results_are_in_order(
     assert each(made, range(6)) == [0, -1, -2, -3, -4, -5]
 
 
-def test_one_thread_and_one_item_stay_in_the_callers_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = threading.current_thread()
-    for threads, count in ((1, 3), (3, 1), (3, 0)):
-        monkeypatch.setattr(cv2, "getNumThreads", lambda threads=threads: threads)
-        assert each(lambda _: threading.current_thread(), range(count)) == [here] * count
-
-
-def test_the_first_error_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cv2, "getNumThreads", lambda: 2)
-    with pytest.raises(ZeroDivisionError):
-        each(lambda item: {1: 1}[item] if item else 1 // item, [1, 0, 2])
-
-
 def test_a_photo_does_not_depend_on_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     photo = Photo(textured(160, 400, seed=1))
     heads = [place(photo, box, landmarks=False) for box in FACES]

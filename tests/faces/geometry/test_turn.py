@@ -17,10 +17,9 @@ from dpveil.core.region import Box
 from dpveil.faces import Attributes, Gallery, heads
 from dpveil.faces.geometry import Frame, Placed, pose_of, recombine
 from dpveil.faces.geometry import turn as module
-from dpveil.faces.geometry.align import FIVE, of_points
 from dpveil.faces.geometry.cell import Cell
 from dpveil.faces.geometry.landmarks import Landmarks
-from dpveil.faces.geometry.turn import Turn, background, landmarks_at, turn_of, yaw_of
+from dpveil.faces.geometry.turn import turn_of, yaw_of
 from dpveil.noise.bits import SeededBits
 
 FRAME = Frame(256)
@@ -46,47 +45,6 @@ def centres(crops: list[np.ndarray]) -> np.ndarray:
         rows, columns = np.indices(light.shape)
         found.append([(light * columns).sum() / light.sum(), (light * rows).sum() / light.sum()])
     return np.array(found)
-
-
-@pytest.mark.parametrize(("own", "wanted"), [(0, 20), (0, -20), (0, 40), (0, -40), (-10, 20), (16, 0)])
-def test_landmarks_turn_by_the_asked_angle_and_stay_in_place(own: int, wanted: int) -> None:
-    before = of_points(landmarks_at(math.radians(own)), np.array(FIVE)).to(landmarks_at(math.radians(own)))
-    found = centres([Turn(own, wanted).of(crop, FRAME)[0] for crop in dotted(FRAME.pixels(before))])
-    assert abs(yaw(found) - yaw(FRAME.pixels(before)) - (wanted - own)) < 7
-    pose = of_points(found, FRAME.points())
-    assert abs(pose.scale - 1) < 0.03
-    assert abs(pose.angle) < 0.02
-    assert np.hypot(pose.x, pose.y) < 6
-
-
-def test_what_is_behind_a_head_shows_on_its_far_side_only() -> None:
-    skin, wall = (np.full((128, 128, 3), level, np.uint8) for level in (200, 30))
-    right, left = (Turn(0, way).before(skin, Frame(), wall).astype(int) for way in (40, -40))
-    assert (right[20:100, 120:] < 60).all()
-    assert (right[20:75, :72] == 200).all()
-    assert (left[20:100, :8] < 60).all()
-    assert (left[20:75, 56:] == 200).all()
-    assert (Turn(0, 40).before(skin, Frame(), None) == 200).all()
-
-
-def test_a_face_is_turned_from_where_it_looks_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    crop = textured(128, 128)
-    for own, yaws in (
-        (0.4, {0: None, 20: Turn(0, 20), -40: Turn(0, -40)}),
-        (17.3, {20: None, 0: Turn(16, 0)}),
-    ):
-        monkeypatch.setattr(module, "yaw_of", lambda crop, frame, own=own: own)
-        assert {yaw: turn_of(crop, Frame(), yaw) for yaw in yaws} == yaws
-
-
-def test_what_is_no_face_has_no_yaw(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpveil.errors import UsageError
-
-    def missing() -> None:
-        raise UsageError("dlib is not installed")
-
-    monkeypatch.setattr(module, "predictor", missing)
-    assert yaw_of(textured(128, 128), Frame()) == 0
 
 
 def faces(yaws: tuple[int | None, ...]) -> list[Placed]:
@@ -119,17 +77,6 @@ def test_no_hidden_pixel_is_read_where_heads_are_turned(
     plain = recombine(image, places, crops, filling=filling)
     turned = [(first != plain)[p.region.box.slices].any() for p in places]
     assert turned == [p.cell.yaw is not None for p in places], "of the other, no yaw is known"
-
-
-def test_the_background_is_that_around_the_regions() -> None:
-    (place,) = faces((2,))
-    image = np.full((160, 260, 3), (10, 90, 200), np.uint8)
-    hidden = np.zeros((160, 260), np.bool_)
-    hidden[place.region.box.slices] = place.region.mask
-    image[hidden] = 0
-    found = background(image, hidden, place.pose, place.frame)
-    assert np.abs(found.astype(int) - (10, 90, 200)).max() <= 2
-    assert background(image, np.ones_like(hidden), place.pose, place.frame) is None
 
 
 def test_a_pose_that_was_drawn_or_chosen_is_not_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:

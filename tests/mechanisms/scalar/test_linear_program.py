@@ -12,9 +12,14 @@ from scipy.optimize import linprog
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.scalar import LinearProgram1, LinearProgram2
 from dpveil.mechanisms.scalar.checks import check_all, private
-from dpveil.mechanisms.scalar.fair_optimum import fair_rows, largest_diagonal_is_best
-from dpveil.mechanisms.scalar.linear_program import BITS
-from dpveil.mechanisms.scalar.programs import Program, repaired, solve
+from dpveil.mechanisms.scalar.linear_program import (
+    BITS,
+    Program,
+    fair_rows,
+    largest_diagonal_is_best,
+    repaired,
+    solve,
+)
 from dpveil.mechanisms.scalar.ranges import Range
 from dpveil.noise.bits import SeededBits
 

@@ -14,8 +14,7 @@ from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.scalar import TABLE, Laplace, Range, Staircase, TruncatedLaplace, Uniform
 from dpveil.mechanisms.scalar.lattice import coarsest
 from dpveil.noise.bits import SeededBits
-from dpveil_audit.scalar.case import ScalarCase, ScalarVersion
-from dpveil_audit.scalar.gates import exact_gate, same_gate
+from dpveil_audit.scalar.case import ScalarCase, ScalarVersion, exact_gate, same_gate
 
 INTACT = ScalarVersion(name="intact")
 OPEN = [name for name, method in TABLE.items() if not method.finite_only]

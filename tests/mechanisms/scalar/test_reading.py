@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.scalar import TABLE, Geometric, Laplace, Range
 from dpveil.mechanisms.scalar.certify import log_ratio
-from dpveil.mechanisms.scalar.lattice import Lattice
-from dpveil.mechanisms.scalar.reading import OFF
+from dpveil.mechanisms.scalar.lattice import OFF, Lattice
 from dpveil.noise import SeededBits
 from dpveil.noise.matrix import TOTAL, IntegerMatrix
-from dpveil_audit.scalar.case import ScalarVersion
-from dpveil_audit.scalar.gates import tables_gate
+from dpveil_audit.scalar.case import ScalarVersion, tables_gate
 from dpveil_audit.scalar.mutants import READINGS, shortest_decimal
 
 INTACT = ScalarVersion(name="intact")

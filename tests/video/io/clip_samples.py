@@ -10,6 +10,9 @@ from typing import Any
 import av
 import numpy as np
 
+from dpveil.video.decoding import Source
+from dpveil.video.reading import Reader
+
 SIZE = (64, 48)
 UNIT = Fraction(1, 1000)
 STEPS = (0, 40, 80, 130, 170, 250, 260)
@@ -145,3 +148,8 @@ def extras(made: Any) -> None:
     made.set_chapters([half, half | {"id": 2, "start": 100, "end": 200}])
     for stream in made.streams:
         stream.metadata["title"] = PLANTED
+
+
+def reader(path, **limits):
+    """Open a clip in this process."""
+    return Reader(Source(path), **limits)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from dpveil.video.facts import Facts
+from dpveil.video.facts import Facts, Key, Track
 from dpveil.video.plan import VideoPlan
-from dpveil.video.track import Key, Track
 
 WIDTH, HEIGHT = 640, 480
 

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from tests.video.plan.made import box, face, facts, plan, whole
 
-from dpveil.errors import InvalidParameter, NoiseError, TooWeak
+from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.faces.attributes import Attributes
 from dpveil.mechanisms.pixel import DPSVD, DPPix, Fill
-from dpveil.video.track import Key
-from dpveil.video.units import Event, most_frames
+from dpveil.video.facts import Event, Key, most_frames
 
 NEAR = DPPix(epsilon=1, block=16, neighbourhood=16)
 ALL = DPPix(epsilon=1, block=16)
@@ -103,23 +102,6 @@ def test_events_are_only_of_regions_that_no_pixel_chose(tracks, request_, reason
     assert reason in made.units["no_event"]
 
 
-def test_an_event_is_a_condition_on_decoded_frames():
-    """A lossy original may carry it into all frames, so that only a condition is true of real clips."""
-    made = plan(ALL, whole(), request=("whole",), over_time="split", event_seconds=1)
-    covered = made.quote.about_event.scope.covers
-    assert "if it happens once and changes at most 28 of the clip's decoded frames; a lossy" in covered
-    assert "blends or repeats frames" in covered
-    assert covered.endswith("up to all, and then the total holds")
-
-
-def test_frames_made_of_fields_read_those_beside_them():
-    clip = facts(1500, fields=True)
-    assert most_frames(clip, Fraction(1)) == 26 + 4
-    assert most_frames(clip, Fraction(1000)) == 1500
-    made = plan(ALL, whole(), facts=facts(fields=True), request=("whole",), event_seconds=1)
-    assert made.event.frames == 30
-
-
 @pytest.mark.parametrize(
     "method", [NEAR, DPPix(epsilon=1, block=16, neighbourhood=1), DPSVD(epsilon=1, rank=2)]
 )
@@ -148,17 +130,6 @@ def test_events_are_only_of_boxes_that_stay_where_they_were_named(key, request_)
     with pytest.raises(InvalidParameter, match=r"event_seconds is for boxes that stay .* track 2 is none"):
         plan(ALL, whole(), track, request=request_, event_seconds=1)
     assert plan(ALL, whole(), track, request=request_).units["event"] is None
-
-
-def test_boxes_beside_what_was_found_are_not_called_rounded():
-    named = "position and size of the regions that the user gave, in every frame and not rounded"
-    assert named in plan(NEAR, face(1), box(2), request=("faces", "32,40,64,48")).in_the_clear
-    assert named not in plan(NEAR, face(1)).in_the_clear
-    assert named not in plan(NEAR, box(), request=("32,40,64,48",)).in_the_clear
-
-
-def test_an_event_nobody_asked_for():
-    assert plan(NEAR, whole(), request=("whole",)).units["no_event"] == "it was not asked for"
 
 
 def test_a_track_costs_its_frames_of_a_split_and_a_person_all_of_them():
@@ -205,12 +176,6 @@ def test_faces_of_nobody_cost_nothing_and_say_what_is_in_the_clear():
     assert "photo" not in told
 
 
-def test_the_whole_picture_leaves_its_size_and_times_alone():
-    assert len(plan(NEAR, whole(), request=("whole",)).in_the_clear) == 1
-    fallback = plan(NEAR, whole(), request=("faces",))
-    assert "nothing was found, or that the user chose" in " | ".join(fallback.in_the_clear)
-
-
 def test_what_was_looked_for_is_in_the_clear_whatever_was_removed_by_hand():
     """A face was found, and its track removed, or called a box: it is not true that nothing was found."""
     for track in (box(2), face(1, Key(0, 32, 40, 64, 48), Key(99, 300, 40, 61, 45), kind="box")):
@@ -219,17 +184,6 @@ def test_what_was_looked_for_is_in_the_clear_whatever_was_removed_by_hand():
         for part in ("not rounded", "how many tracks there are", "motion", "in which it was missed"):
             assert part in told
     assert "missed" in " | ".join(plan(NEAR, whole(), face(2, visible=True)).in_the_clear)
-
-
-def test_boxes_by_hand_show_where_and_when_they_are_also_over_the_whole_picture():
-    some = face(2, Key(10, 32, 40, 64, 48), Key(20, 32, 40, 64, 48), kind="box", finder="32,40,64,48")
-    given = "in every frame, and when each begins and ends, as the user gave them"
-    over = plan(NEAR, whole(), some, request=("whole", "32,40,64,48")).in_the_clear
-    assert given in " | ".join(over)
-    assert not any("everything outside" in text or "traces" in text for text in over)
-    alone = " | ".join(plan(NEAR, some, request=("32,40,64,48",)).in_the_clear)
-    assert given in alone
-    assert "everything outside of the regions" in alone
 
 
 def test_linked_tracks_that_overlap_draw_more_often_in_one_place():
@@ -242,14 +196,6 @@ def test_linked_tracks_that_overlap_draw_more_often_in_one_place():
     assert part.about_track.epsilon == Fraction(125, 150)
 
 
-def test_a_split_states_the_largest_raster_and_all_draws():
-    moving = face(1, Key(0, 100, 100, 60, 80), Key(99, 100, 100, 90, 120))
-    split = plan(NEAR, moving, face(2, Key(0, 300, 100, 60, 80)), over_time="split")
-    assert "face in 100 frames, up to " in split.guarantees[0].scope.covers
-    assert "which is 101 draws, this clip" in split.remark
-    assert "up to" not in plan(NEAR, moving).guarantees[0].scope.covers
-
-
 @pytest.mark.parametrize(
     ("seconds", "times"), [(0, 1), (-1, 1), ("x", 1), (float("inf"), 1), (10**7, 1), (1, 0), (1, 1.5)]
 )
@@ -258,38 +204,8 @@ def test_impossible_events_are_refused(seconds, times):
         Event.of(seconds, times, facts())
 
 
-def test_returning_people_are_mentioned_where_each_track_costs():
-    two = (face(1), face(2, Key(9, 300, 100, 60, 80)))
-    assert any("not linked" in text for text in plan(NEAR, *two).warnings)
-    assert not any("not linked" in text for text in plan(Attributes(), *two).warnings)
-
-
-def test_warnings_are_those_of_photos():
-    few = plan(NEAR, face(1)).warnings
-    assert any("PROMISED ABOUT ANY 16 PIXELS ALONE" in text for text in few)
-    split = plan(NEAR, whole(), over_time="split").warnings
-    assert any("PROMISED ABOUT ANY 16 PIXELS ALONE" in text for text in split)
-    assert any(
-        "PRACTICALLY NO PROMISE" in text for text in plan(DPPix(epsilon=30, block=16), face(1)).warnings
-    )
-    wide = DPPix(epsilon=8, block=16, neighbourhood=1024)  # thrice that for all of 3,072 pixels
-    assert any("ANY 1,024 PIXELS ALONE" in text for text in plan(wide, box(), over_time="split").warnings)
-    every = plan(DPPix(epsilon=1, block=16), face(1)).warnings
-    assert not any("ALONE" in text for text in every)
-    assert any("practically pure noise" in text for text in every)
-    assert not any("photo" in text for text in (*few, *every))
-
-
 def test_what_cannot_be_drawn_is_raised_before_anything_is_paid():
     made = plan(DPPix(epsilon=Fraction(1, 10**12)), whole())
     with pytest.raises(NoiseError):
         made.prepare()
     plan(NEAR, face(1), whole(number=2)).prepare()
-
-
-def test_a_strength_can_be_asked_for():
-    made = plan(DPPix(epsilon=2), face(1))
-    made.check_strength(None)
-    made.check_strength("moderate")
-    with pytest.raises(TooWeak):
-        made.check_strength("strong")

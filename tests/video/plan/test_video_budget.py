@@ -15,10 +15,10 @@ from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.attributes import Attributes
-from dpveil.mechanisms.pixel import DPPix, DPPixGaussian, Fill, Snow
+from dpveil.mechanisms.pixel import DPPix, DPPixGaussian, Snow
 from dpveil.video.budget import persons, share, times
-from dpveil.video.drawing import Mean, divided
-from dpveil.video.track import Key
+from dpveil.video.drawing import Mean
+from dpveil.video.facts import Key
 
 FREE = Attributes()
 NEAR = DPPix(epsilon=1, block=16, neighbourhood=16)
@@ -47,7 +47,6 @@ def test_a_split_over_frames_costs_epsilon_exactly(frames):
     """Clips of 2×2 pixels in one grey channel whose frames differ in all pixels: the worst case is met."""
     method = DPPix(epsilon=Fraction(3, 2), block=2)
     each = share(method, frames)
-    assert each == divided(method, frames)  # as it is drawn
     scale = float(each.sum_scale(height=2, width=2, channels=1))
     sums = [0, 255, 510, 1020]
     worst = max(loss(law(a, scale, 4), law(b, scale, 4)) for a, b in itertools.product(sums, sums))
@@ -80,24 +79,6 @@ def _tiny():
     return Box(0, 0, 2, 2)
 
 
-def test_a_mean_rounds_halves_upward_and_holds_levels():
-    mean = Mean(_tiny())
-    for level in (0, 255):
-        mean.add(np.full((2, 2, 3), level, np.uint8))
-    assert (mean.raster == 128).all()
-
-
-def test_the_minute_of_frames_is_shown():
-    minute = facts(1500)
-    split = plan(NEAR, whole(1500), facts=minute, request=("whole",), over_time="split")
-    assert str(split.per_frame) == "1500-DP, m-pixels (m = 16)"
-    assert split.total.epsilon == 1
-    assert split.draws[0].method.epsilon == Fraction(1, 1500)
-    assert split.draws[0].frames == 1500
-    assert "which is 1,500 draws" in split.remark
-    assert "1500-DP" in split.remark
-
-
 @pytest.mark.parametrize("method", [DPPix(epsilon=1), DPPix(rho=1), DPPixGaussian(rho=Fraction(1, 3))])
 def test_a_split_returns_the_budget_exactly(method):
     made = plan(method, whole(99), facts=facts(99), over_time="split")
@@ -111,17 +92,6 @@ def test_a_split_returns_the_budget_exactly(method):
 def test_a_split_refuses_what_does_not_divide(method):
     with pytest.raises(InvalidParameter, match="does not divide the approximate guarantee"):
         plan(method, whole(), over_time="split")
-
-
-@pytest.mark.parametrize("mode", ["mean", "split"])
-def test_faces_are_drawn_once(mode):
-    with pytest.raises(InvalidParameter, match="is for methods that change pixels"):
-        plan(FREE, face(1), over_time=mode)
-
-
-def test_fill_takes_every_mode_and_costs_nothing():
-    for mode in ("once", "mean", "split"):
-        assert plan(Fill(), whole(), over_time=mode).total.free
 
 
 def test_a_mean_needs_a_region_that_stays():
@@ -235,13 +205,6 @@ def test_methods_that_draw_faces_cover_all_else_at_no_cost():
     assert [draw.raster is None for draw in made.draws] == [True, False, False]
     for draw in made.draws:
         assert made.scene.shows_face(draw.track) == (draw.raster is None)
-
-
-def test_a_box_of_a_user_is_a_face_for_methods_that_draw_faces():
-    costly = Attributes.of({"attributes": "gender=4"})
-    made = plan(costly, box())
-    assert made.draws[0].raster is None
-    assert made.total.epsilon == 4
 
 
 @pytest.mark.parametrize("kind", ["pure", "zcdp", "approximate", "heuristic"])

@@ -13,11 +13,10 @@ from dpveil.faces.attributes import Attributes
 from dpveil.mechanisms.method import Method
 from dpveil.noise.bits import SeededBits
 from dpveil.video.drawing import Drawn, draw
-from dpveil.video.facts import Frame
+from dpveil.video.facts import Frame, Key, Track
+from dpveil.video.painting import paint
 from dpveil.video.places import Scene, Subject
-from dpveil.video.render_faces import paint
 from dpveil.video.renderer import Renderer
-from dpveil.video.track import Key, Track
 
 WIDTH, HEIGHT = 160, 120
 

@@ -9,15 +9,12 @@ import numpy as np
 import pytest
 from render_made import HEIGHT, WIDTH, drawn_heads, frames, moving, rendered, scene_of
 
-from dpveil.errors import RegionError
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.cell import PITCH, side
-from dpveil.faces.geometry.head import outline
-from dpveil.faces.geometry.head_frame import HEAD, MIDDLE
+from dpveil.faces.geometry.head_frame import MIDDLE, outline
 from dpveil.faces.geometry.protection import PROTECTIONS
-from dpveil.video.path import COARSE, NEAR, PULL, SLOPE, Course, _energy, calm, cell_at
-from dpveil.video.places import BoxCourse, around
-from dpveil.video.track import Key
+from dpveil.video.facts import Key
+from dpveil.video.places import COARSE, BoxCourse, Course, around, calm, cell_at
 
 TURN = 2 * math.pi / 24
 KEYS = (
@@ -64,14 +61,6 @@ def test_what_is_replaced_holds_every_face_of_two_cells_that_moves_on_a_line(pro
             ends[ends[:, 1] > MIDDLE[1], 1] += (one.below - 1) * (ends[ends[:, 1] > MIDDLE[1], 1] - MIDDLE[1])
             head, shape = course.outline(frame)
             assert shape.larger(1.0001).holds(head.to(face.back(ends - 0.5)) + 0.5).all()
-
-
-def test_the_back_of_a_head_between_two_yaws_is_held_in_proportion() -> None:
-    course = Course.of((Key(0, 100, 100, 60, 80, 0, 0), Key(10, 100, 100, 60, 80, 0, 40)), "head")
-    assert course.outline(0)[1].left == 1.0
-    assert course.outline(10)[1].left == pytest.approx(1.6)
-    assert course.outline(5)[1].left == pytest.approx(1.3)
-    assert course.outline(5)[1].right == 1.0
 
 
 def test_keys_that_move_within_their_cells_change_nothing() -> None:
@@ -121,44 +110,6 @@ def test_the_calmest_lines_stay_within_intervals_and_bend_no_more_than_they_have
     assert two[0] == pytest.approx([1, 9], abs=0.05)
 
 
-def test_the_energy_of_a_line_is_that_of_its_bends_and_slopes() -> None:
-    """Against dense matrices of differences, written independently."""
-    steps = np.array([1.0, 2.0, 0.5, 1.5])
-    slopes = (np.eye(5)[1:] - np.eye(5)[:-1]) / steps[:, None]
-    bends = np.diff(slopes, axis=0)
-    dense = bends.T @ bends + SLOPE * (slopes.T * steps) @ slopes + PULL * np.eye(5)
-    for below in range(3):
-        assert _energy(steps)[below, : 5 - below] == pytest.approx(np.diagonal(dense, -below))
-
-
-def test_courses_go_through_bends_without_going_too_far() -> None:
-    keys = [Key(f, 100 + 12 * min(f, 40), 100, 60, 80) for f in range(0, 90, 5)]
-    course = Course.of(keys, "head")
-    along = np.array([course.shown(f / 2).back(np.zeros((1, 2)))[0, 0] for f in range(-8, 180)])
-    assert along.max() - along[-1] < 1.2 * PITCH * side(course.cells[0].scale)
-    assert (along[:8] == along[0]).all()
-    assert np.abs(np.diff(along[10:], 2)).max() < 5
-
-
-def test_a_head_that_turns_back_abruptly_is_shown_at_the_middle_of_what_is_replaced() -> None:
-    keys = [Key(0, 100, 100, 60, 80), Key(30, 340, 100, 60, 80), Key(90, 40, 100, 60, 80)]
-    course = Course.of(keys, "head")
-    frames = np.arange(0, 90.5, 0.5)
-    poses = [(course.shown(f), course.outline(f)[0]) for f in frames]
-    shown, middle = np.array([[one.back(np.zeros((1, 2)))[0] for one in both] for both in poses]).swapaxes(
-        0, 1
-    )
-    cell = PITCH * side(course.cells[0].scale)
-    assert np.abs(shown - middle).max() < 0.75 * cell + NEAR * side(course.cells[0].scale)
-    assert np.abs(np.diff(shown[:, 0], 2)).max() < 4.5
-
-
-def test_a_turn_of_the_roll_goes_the_short_way() -> None:
-    course = Course.of((Key(0, 100, 100, 60, 80, 170), Key(10, 100, 100, 60, 80, -170)), "head")
-    turn = math.degrees(-course.outline(5)[0].angle) % 360
-    assert 160 < turn < 200
-
-
 def test_turns_cross_over_a_moment_and_do_not_flicker() -> None:
     yaws = [8, 12, 8, 12, 8, 45, 45, 8]
     course = Course.of([Key(10 * n, 100, 100, 60, 80, 0, yaw) for n, yaw in enumerate(yaws)], "head")
@@ -183,12 +134,6 @@ def test_coarse_cells_tell_neither_roll_nor_yaw_and_hold_the_box() -> None:
         assert cell.scale >= fine.scale - 1
         ends = outline((key.x + key.w / 2 - 0.5, key.y + key.h / 2 - 0.5, key.w / 2, key.h / 2))
         assert cell.shape("head").far(cell.pose.to(ends) + 0.5).max() <= 1
-
-
-def test_keys_out_of_order_are_refused() -> None:
-    for keys in ((), (Key(3, 0, 0, 9, 9), Key(3, 0, 0, 9, 9)), (Key(3, 0, 0, 9, 9), Key(1, 0, 0, 9, 9))):
-        with pytest.raises(RegionError, match="order of frames"):
-            Course.of(keys, "head")
 
 
 @pytest.mark.parametrize("protect", sorted(PROTECTIONS))
@@ -244,13 +189,6 @@ def test_boxes_hold_what_moves_on_lines_and_show_rounded_edges_alone(coarse: boo
     assert (course.edges[0] % steps[0] == 0).all()
 
 
-def test_a_users_box_is_as_it_is() -> None:
-    key = Key(0, 3, 5, 31, 17)
-    box = BoxCourse.of([key], margin=0, rounded=False).box(0, WIDTH, HEIGHT)
-    assert box is not None
-    assert (box.x, box.y, box.w, box.h) == (3, 5, 31, 17)
-
-
 def test_nothing_of_what_lies_beyond_the_picture_is_replaced() -> None:
     track = moving(at=(300, 40))
     scene = scene_of([track])
@@ -259,11 +197,6 @@ def test_nothing_of_what_lies_beyond_the_picture_is_replaced() -> None:
     region = scene_of([there]).spot(there, 3).region
     assert region is not None
     assert region.box.inside(WIDTH, HEIGHT)
-
-
-def test_head_is_the_shape_in_whose_frame_all_of_this_is() -> None:
-    """The test's own faces are those of photos: `HEAD` is what a single face has to be replaced of."""
-    assert PROTECTIONS["head"].one == HEAD
 
 
 @pytest.mark.parametrize("protect", sorted(PROTECTIONS))

@@ -10,8 +10,7 @@ from render_made import frames, moving, rendered, scene_of
 
 from dpveil.core.region import Box, Region
 from dpveil.faces.geometry.align import Similarity
-from dpveil.video.heads import Shown, show
-from dpveil.video.renderer import _groups
+from dpveil.video.renderer import Shown, _groups, show
 
 LEFT, MIDDLE, RIGHT, FAR = Box(0, 0, 20, 20), Box(15, 5, 20, 20), Box(30, 0, 20, 20), Box(70, 0, 9, 9)
 
@@ -26,11 +25,6 @@ def test_heads_are_in_one_group_if_others_join_them_in_any_order() -> None:
         groups = {tuple(one.region.box for one in group) for group in _groups(order)}
         assert groups == {(MIDDLE, LEFT, RIGHT), (FAR,)}
     assert _groups([]) == []
-
-
-def test_of_heads_of_one_size_the_lower_one_is_in_front() -> None:
-    (group,) = _groups([head(MIDDLE, 20), head(LEFT, 20)])
-    assert [one.region.box for one in group] == [LEFT, MIDDLE]
 
 
 @pytest.mark.parametrize("turned", [False, True])

@@ -10,9 +10,8 @@ from render_made import frames, moving, rendered, scene_of
 
 from dpveil.core.region import Box
 from dpveil.faces.geometry.align import Similarity
-from dpveil.video.layer import Layer
-from dpveil.video.light import Light
-from dpveil.video.track import Key
+from dpveil.video.facts import Key
+from dpveil.video.painting import Layer, Light
 
 
 @pytest.mark.parametrize("side", [32.0, 64.0, 300.0])

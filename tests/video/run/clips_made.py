@@ -10,10 +10,9 @@ from typing import Any
 import av
 import numpy as np
 
-from dpveil.video.facts import Facts
+from dpveil.video.facts import Facts, Key, Track
 from dpveil.video.plan import VideoPlan
 from dpveil.video.reading import open_clip
-from dpveil.video.track import Key, Track
 
 WIDTH, HEIGHT, FRAMES = 48, 32, 36
 

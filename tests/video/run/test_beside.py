@@ -7,7 +7,8 @@ from contextlib import closing
 
 import pytest
 
-from dpveil.video.beside import Beside, ahead
+from dpveil.video.reading import ahead
+from dpveil.video.rendering import Beside
 
 
 def _counted(made: list[int], stop: int, *, broken: bool = False) -> Iterator[int]:
@@ -31,14 +32,6 @@ def test_all_items_come_in_order(most: int) -> None:
     with closing(ahead(_counted(made, 10), most)) as items:
         assert list(items) == list(range(10))
     assert made == [*range(10), -1]
-    assert not _threads()
-
-
-def test_an_error_comes_after_the_items_before_it() -> None:
-    with closing(ahead(_counted([], 3, broken=True), 8)) as items:
-        assert [next(items) for _ in range(3)] == [0, 1, 2]
-        with pytest.raises(ValueError, match="broken"):
-            next(items)
     assert not _threads()
 
 
@@ -96,17 +89,6 @@ def test_no_more_calls_wait_than_the_bound() -> None:
         for _ in range(3):
             gate.release()
     assert done == list(range(20))
-
-
-def test_an_error_of_a_call_arrives() -> None:
-
-    def wrong() -> None:
-        with Beside(2) as beside:
-            beside.call(divmod, 1, 0)
-
-    with pytest.raises(ZeroDivisionError):
-        wrong()
-    assert not _threads()
 
 
 def test_an_error_drops_the_calls_that_wait() -> None:

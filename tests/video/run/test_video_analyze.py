@@ -12,15 +12,15 @@ import av
 from clips_made import FRAMES, HEIGHT, WIDTH, make_clip
 
 from dpveil.core.region import Box, Region
-from dpveil.errors import InvalidParameter, NoRegion, TooWeak, UsageError
+from dpveil.errors import InvalidParameter, NoRegion, TooWeak
 from dpveil.mechanisms.pixel import DPPix, Fill
 from dpveil.regions import Finder
 from dpveil.regions.finder import Seen
 from dpveil.video import analyze
 from dpveil.video.facts import Facts
-from dpveil.video.reading import open_clip
-from dpveil.video.segments import moments, picked, spans
-from dpveil.video.track import Key
+from dpveil.video.reading import open_clip, picked
+from dpveil.video.rendering import spans
+from dpveil.video.sheets import moments
 
 METHOD: dict[str, Any] = {"method": "dp-pix", "epsilon": 2, "block": 8, "neighbourhood": 4}
 
@@ -52,20 +52,11 @@ def test_what_a_user_names_is_drawn_once_whatever_is_cut(clip: Path, regions: An
     assert len(plan.draws) == count
 
 
-def test_the_box_is_where_it_was_named(clip: Path) -> None:
-    (track,) = analyze(clip, regions="8,8,16,16", **METHOD).tracks
-    assert track.keys == (Key(0, 8, 8, 16, 16), Key(FRAMES - 1, 8, 8, 16, 16))
-
-
 def test_a_box_stays_where_it_was_named_whatever_passes_it(tmp_path: Path) -> None:
     """What moves in the box would take it along if it were followed: every frame hides all of it."""
     plan = analyze(make_clip(tmp_path / "moves.mp4"), Fill(), regions="4,8,16,16")
     for frame in range(FRAMES):
         assert plan.scene.hidden(plan.scene.spots(frame))[8:24, 4:20].all()
-
-
-def test_a_box_that_is_named_twice_is_drawn_once(clip: Path) -> None:
-    assert len(analyze(clip, regions=["8,8,16,16", "8,8,16,16"], **METHOD).draws) == 1
 
 
 MASKED = np.zeros((HEIGHT, WIDTH), np.bool_)
@@ -178,13 +169,6 @@ def test_what_cannot_be_is_named(clip: Path, more: dict[str, Any], words: str) -
 def test_a_plan_that_promises_too_little_is_refused(clip: Path) -> None:
     with pytest.raises(TooWeak):
         analyze(clip, regions="whole", at_least="strong", **METHOD)
-
-
-def test_faces_by_number_are_for_photos(clip: Path) -> None:
-    from dpveil.regions import Faces
-
-    with pytest.raises(UsageError, match="not those of a clip"):
-        analyze(clip, regions=Faces(only="1"), **METHOD)
 
 
 def facts(*steps: tuple[int, int]) -> Facts:

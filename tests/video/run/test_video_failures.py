@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import av
@@ -19,27 +18,23 @@ pytest.importorskip("av")
 from clips_made import FRAMES, HEIGHT, WIDTH, make_clip, make_plan, picture, track
 
 from dpveil.batch import Choices, Report, Task
-from dpveil.cli import run
 from dpveil.cli.run_report import print_report
 from dpveil.core.region import Box
-from dpveil.errors import BudgetRefused, ClipError, DPVeilError, OutputError, RegionError, UsageError
+from dpveil.errors import BudgetRefused, ClipError, DPVeilError, OutputError, RegionError
 from dpveil.faces.attributes import Attributes
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.landmarks import Landmarks, Predictor
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix, Fill
-from dpveil.release.asked import chosen
-from dpveil.video import begun, possible, reading, rendering
-from dpveil.video.audio import Sound
-from dpveil.video.begun import WORDS
+from dpveil.release.plan import chosen
+from dpveil.video import rendering
+from dpveil.video.decoding import Source
+from dpveil.video.facts import Key, Track
 from dpveil.video.obfuscating import ClipRun, again
 from dpveil.video.plan import VideoPlan
-from dpveil.video.possible import check_possible
-from dpveil.video.reading import Clip, open_clip
-from dpveil.video.rendering import render
-from dpveil.video.source import Source
+from dpveil.video.reading import open_clip
+from dpveil.video.rendering import check_possible, render
 from dpveil.video.state import folder_of, state
-from dpveil.video.track import Key, Track
 from dpveil.video.verification import verify_clip
 
 METHOD = DPPix(epsilon=3, block=8, neighbourhood=4)
@@ -106,20 +101,6 @@ def test_a_clip_that_is_written_to_meanwhile_is_not_released(
         assert not list(folder_of(out).glob("0*.mp4"))
 
 
-def test_what_the_end_of_a_clip_tells_is_heard(clip: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    frames = Clip.frames
-
-    def one_more(self: Clip, *given: Any) -> Iterator[Any]:
-        yield from frames(self, *given)
-        if given[0] == 0 and len(given) == 1:
-            raise ClipError("there are more frames")
-
-    monkeypatch.setattr(Clip, "frames", one_more)
-    with pytest.raises(ClipError, match="there are more frames"):
-        render(plan_of(clip), clip, tmp_path / "private.mp4")
-    assert not (tmp_path / "private.mp4").exists()
-
-
 def near(path: Path) -> Path:
     """Write a clip of which two frames are a third of a millisecond apart."""
     unit = Fraction(1, 90_000)
@@ -162,7 +143,7 @@ def test_what_must_fail_is_refused_before_it_is_paid(
         words = "frame 80 "
     else:
         make_clip(clip)
-        monkeypatch.setattr("dpveil.video.encoders.is_installed", lambda name: False)
+        monkeypatch.setattr("dpveil.video.writing.is_installed", lambda name: False)
         words = "cannot write matroska"
     plan = plan_of(clip, **more)
     with pytest.raises(DPVeilError, match=words):
@@ -211,82 +192,6 @@ def test_a_face_without_sure_landmarks_is_refused_before_it_is_paid(
         with pytest.raises(RegionError, match="track 7, frame 5: no sure landmarks"):
             check_possible(plan, opened, None, paid=False)
         check_possible(make_plan(clip, heads("auto"), [face]), opened, None, paid=False)
-
-
-def test_landmarks_that_nothing_can_find_are_missed_before_anything_is_drawn(
-    clip: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def missing() -> None:
-        raise UsageError("landmarks need dlib, which is not installed")
-
-    monkeypatch.setattr(possible, "predictor", missing)
-    face = Track(number=7, kind="face", finder="faces", keys=(Key(5, 8, 8, 16, 16),), end="left")
-    plan = make_plan(clip, heads("auto"), [face])
-    with open_clip(clip) as opened:
-        check_possible(plan, opened, None, paid=False)  # figures are drawn without them
-        monkeypatch.setattr(Attributes, "figures", False)
-        with pytest.raises(UsageError, match="landmarks need dlib"):
-            check_possible(plan, opened, None, paid=False)
-
-
-@pytest.mark.parametrize("why", ["sound", "frame"])
-def test_a_dry_run_says_what_must_fail(
-    tmp_path: Path, ledger: Ledger, why: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    if why == "sound":
-        make_clip(tmp_path / "clip.mp4", sound=True)
-    else:
-        damaged(tmp_path / "clip.mp4", 80)
-    words = "webm files do not take" if why == "sound" else "frame 80 "
-    method = ["--method", "dp-pix", "--epsilon", "2", "--block", "8", "--regions", "whole"]
-    method += ["--keep-audio"] * (why == "sound")
-    paying = ["--ledger", f"sqlite:///{tmp_path / 'budget.db'}", "--subject", "album", "--dry-run"]
-    assert run(["obfuscate", "clip.mp4", "--out", "p.webm", *method, *paying]) != 0
-    assert words in capsys.readouterr().err
-    assert run(["video", "analyze", "clip.mp4", "--out", "plan.json", *method]) == 0
-    assert run(["video", "render", "plan.json", "--out", "p.webm", *paying]) != 0
-    assert words in capsys.readouterr().err
-
-
-def test_what_this_process_has_decoded_is_not_decoded_again(
-    clip: Path, tmp_path: Path, ledger: Ledger
-) -> None:
-    def stages() -> set[str]:
-        told: set[str] = set()
-        out = tmp_path / "private.mp4"
-        more: Any = {"ledger": ledger, "subject": "album", "replace": True}
-        render(plan_of(clip), clip, out, progress=lambda stage, done, of: told.add(stage), **more)
-        return told
-
-    reading.DECODED.clear()
-    assert stages() == {"checking", "rendering"}
-    assert stages() == {"rendering"}
-    reading.DECODED.clear()
-    with open_clip(clip) as opened:
-        list(opened.frames(1))
-    assert stages() == {"checking", "rendering"}
-
-
-def test_sound_that_an_edit_list_cuts_out_is_left_out() -> None:
-    """The packet before the first frame is one of them, and decoders need it."""
-    times = [
-        (-2048, True),
-        (-1024, True),
-        (0, False),
-        (1024, False),
-        (512, True),
-        (1536, True),
-        (2048, False),
-    ]
-    packets = [
-        SimpleNamespace(size=9, pts=t, dts=t, duration=1024, is_corrupt=False, is_discard=cut)
-        for t, cut in times
-    ]
-    sound: Any = Sound.__new__(Sound)
-    sound._opened = SimpleNamespace(demux=lambda stream: iter(packets))
-    sound._source, sound._shift, sound._before = None, 0, True
-    assert [packet.dts for packet in sound._timed(None)] == [-1024, 0, 1024, 2048]
 
 
 def stopped(*_: Any, **__: Any) -> Any:
@@ -352,26 +257,6 @@ def test_a_paid_rendering_is_kept_beside_the_release_that_it_was_to_replace(
     assert debits(ledger) == 2
 
 
-@pytest.mark.parametrize("what", ["clip", "plan", "seed", "payer", "tool"])
-def test_what_differs_from_the_rendering_that_was_begun_is_named(
-    clip: Path, tmp_path: Path, ledger: Ledger, what: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out, plan, more = tmp_path / "private.mp4", plan_of(clip), {}
-    interrupted(rendering._Job, "begin", plan, clip, out)
-    if what == "clip":
-        clip = make_clip(tmp_path / "other.mp4", FRAMES + 1)
-        plan = plan_of(clip)
-    elif what == "plan":
-        plan = plan_of(clip, pose="coarse")
-    elif what == "tool":
-        monkeypatch.setattr(begun, "this_tool", lambda: "dpveil 99")
-    else:
-        more = {"seed": 3} if what == "seed" else {"ledger": ledger, "subject": "album"}
-    with pytest.raises(OutputError, match=f"not finished, with {WORDS[what]}: give the same as then"):
-        render(plan, clip, out, **more)
-    assert debits(ledger) == 0
-
-
 @pytest.mark.parametrize("at", ["draws", "00000000.mp4", "state.json"])
 def test_one_that_is_killed_while_it_removes_its_state_is_finished(
     clip: Path, tmp_path: Path, ledger: Ledger, at: str
@@ -398,17 +283,6 @@ def test_one_that_is_killed_while_it_removes_its_state_is_finished(
     assert entry is not None
     assert not any("not finished" in str(note) for note in entry.warnings)
     assert not folder_of(out).exists()
-
-
-def test_a_state_that_cannot_be_removed_fails_no_release(
-    clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(self: Path) -> None:
-        raise PermissionError(13, "no")
-
-    monkeypatch.setattr(Path, "rmdir", fail)
-    out = render(plan_of(clip), clip, tmp_path / "private.mp4").path
-    assert verify_clip(out).status == "consistent"
 
 
 @pytest.mark.parametrize(("name", "data"), [("certificate.json", b"{}"), ("joined.mp4", b"?")])

@@ -18,7 +18,7 @@ from clips_made import FRAMES, frames_of, make_clip, make_plan, picture, track
 from dpveil.errors import BudgetExceeded, ClipError, DPVeilError, InvalidParameter, OutputError
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix, Fill
-from dpveil.video import rendering, segments
+from dpveil.video import rendering
 from dpveil.video.facts import Frame
 from dpveil.video.plan import VideoPlan
 from dpveil.video.rendering import render
@@ -36,7 +36,7 @@ def clip(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def short_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segments, "SECONDS", 1)
+    monkeypatch.setattr(rendering, "SECONDS", 1)
 
 
 def two(clip: Path, **more: Any) -> VideoPlan:
@@ -60,13 +60,6 @@ def test_a_clip_is_replaced_within_its_regions_and_certified(clip: Path, tmp_pat
     assert changed[8:24, :16].min() > 3 * changed[:4].max()
     assert told[0] == ("rendering", 0, FRAMES)
     assert told[-1] == ("rendering", FRAMES, FRAMES)
-
-
-def test_what_is_shown_is_one_draw_in_every_frame(clip: Path, tmp_path: Path) -> None:
-    render(make_plan(clip, METHOD, [track(1, 0)]), clip, tmp_path / "a.mp4")
-    shown = frames_of(tmp_path / "a.mp4")[:, 12:20, 4:12].astype(int)
-    assert np.abs(shown - shown[0]).max() < 30  # of the codec
-    assert np.abs(frames_of(clip)[:, 12:20, 4:12].astype(int) - frames_of(clip)[0, 12:20, 4:12]).max() > 100
 
 
 def test_a_split_draws_every_frame_anew(clip: Path, tmp_path: Path) -> None:
@@ -193,15 +186,6 @@ def test_a_clip_that_is_too_dear_is_not_paid_in_part(clip: Path, tmp_path: Path)
     assert debits(url) == []
     assert not folder_of(out).exists()
     assert not out.exists()
-
-
-def test_another_rendering_is_another_draw_and_is_paid(clip: Path, tmp_path: Path) -> None:
-    url, out = ledger_of(tmp_path), tmp_path / "private.mp4"
-    with Ledger(url) as ledger:
-        render(two(clip), clip, out, ledger=ledger, subject="album")
-        render(two(clip), clip, tmp_path / "other.mp4", ledger=ledger, subject="album")
-        render(two(clip), clip, out, ledger=ledger, subject="album", replace=True)
-    assert len(debits(url)) == 6
 
 
 def test_nothing_is_drawn_before_it_is_paid(

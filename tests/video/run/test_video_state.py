@@ -1,16 +1,12 @@
 """The state of a rendering that may be killed at any moment."""
 
-import json
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dpveil.errors import OutputError
-from dpveil.io import place_together
 from dpveil.noise.bits import KeptBits, kind_of
-from dpveil.video.begun import WORDS, differing, digests_of
 from dpveil.video.state import KEY, STATE, drop, folder_of, state
 
 SETTINGS = {"plan": "a", "clip": "b"}
@@ -47,25 +43,6 @@ def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
         assert {path.stat().st_mode & 0o777 for path in made.folder.iterdir()} == {0o600}
 
 
-@pytest.mark.parametrize("mode", [0o755, 0o770, 0o707])
-def test_a_folder_that_others_can_use_is_refused(tmp_path: Path, mode: int) -> None:
-    out = tmp_path / "private.mp4"
-    folder_of(out).mkdir()
-    folder_of(out).chmod(mode)
-    with pytest.raises(OutputError, match="not a private folder of yours"), state(out, SETTINGS):
-        pytest.fail("it was used")
-
-
-def test_a_link_in_its_place_is_refused(tmp_path: Path) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir(mode=0o700)
-    folder_of(tmp_path / "private.mp4").symlink_to(elsewhere)
-    with pytest.raises(OutputError, match="not a private folder"), state(tmp_path / "private.mp4", SETTINGS):
-        pytest.fail("it was used")
-    assert not drop(tmp_path / "private.mp4", b"")
-    assert elsewhere.exists()
-
-
 def test_other_settings_are_refused_and_begin_anew_only_when_asked(tmp_path: Path) -> None:
     out = tmp_path / "private.mp4"
     with state(out, SETTINGS) as first:
@@ -79,42 +56,6 @@ def test_other_settings_are_refused_and_begin_anew_only_when_asked(tmp_path: Pat
         assert anew.nonce != nonce
     with state(out, other, anew=True) as resumed:
         assert (resumed.resumed, resumed.nonce) == (True, anew.nonce)
-
-
-def test_settings_that_differ_are_named() -> None:
-    settings = {
-        "clip": 1,
-        "plan": 2,
-        "out": "a",
-        "seed": None,
-        "payer": ["main", "album"],
-        "tool": "dpveil 1",
-    }
-    for name, words in WORDS.items():
-        assert differing(digests_of(settings), digests_of({**settings, name: "?"})) == words
-    other = {**settings, "clip": 3, "plan": 4, "seed": 0}
-    assert differing(digests_of(settings), digests_of(other)) == "another clip and another seed"
-    assert differing({**digests_of(settings), "more": 1}, digests_of(settings)) == "other settings"
-
-
-@pytest.mark.parametrize("more", [{"settings": {}}, {"settings": {"plan": ["a"], "clip": 7}}])
-def test_a_state_of_other_settings_is_never_gone_on_with(tmp_path: Path, more: dict[str, Any]) -> None:
-    out = tmp_path / "private.mp4"
-    with state(out, SETTINGS) as first:
-        there = json.loads((first.folder / STATE).read_text())
-        (first.folder / STATE).write_text(json.dumps(there | more))
-    with pytest.raises(OutputError, match="not finished, with another clip: give"), state(out, SETTINGS):
-        pytest.fail("it was used")
-
-
-@pytest.mark.parametrize("more", [{"settings": "a"}, {"nonce": 7}, {"format": "dpveil.video-state/0"}])
-def test_a_state_with_a_field_of_another_kind_is_damaged(tmp_path: Path, more: dict[str, Any]) -> None:
-    out = tmp_path / "private.mp4"
-    with state(out, SETTINGS) as first:
-        there = json.loads((first.folder / STATE).read_text())
-        (first.folder / STATE).write_text(json.dumps(there | more))
-    with pytest.raises(OutputError, match="and is damaged"), state(out, SETTINGS):
-        pytest.fail("it was used")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 1}', "[" * 100_000, "\ud800"])
@@ -169,31 +110,3 @@ def test_kept_bits_are_a_function_of_key_and_stream() -> None:
     assert words[0] == words[1]
     assert len({tuple(each) for each in words}) == 3
     assert kind_of(KeptBits(key, "a")) == "secure"
-
-
-@pytest.mark.parametrize("fails", [0, 1, 2])
-@pytest.mark.parametrize("replace", [False, True])
-def test_files_are_placed_together_or_keep_their_names(tmp_path: Path, replace: bool, fails: int) -> None:
-    new, old = [tmp_path / "a", tmp_path / "b"], [tmp_path / "A", tmp_path / "B"]
-    for path in new:
-        path.write_text(path.name)
-    if replace:
-        for path in old:
-            path.write_text("old")
-    before = {path.name: path.read_text() for path in tmp_path.iterdir()}
-
-    def fail() -> None:
-        if fails == 0:
-            raise OutputError("the ledger is gone")
-        if fails == 1:
-            new[1].unlink()
-
-    if fails < 2:
-        with pytest.raises(OutputError):
-            place_together(list(zip(new, old, strict=True)), replace=replace, before=fail)
-        if fails == 1:
-            del before["b"]
-        assert {path.name: path.read_text() for path in tmp_path.iterdir()} == before
-        return
-    place_together(list(zip(new, old, strict=True)), replace=replace, before=fail)
-    assert [path.read_text() for path in old] == ["a", "b"]

@@ -10,7 +10,8 @@ import numpy as np
 
 from dpveil.regions.finder import Finder, Seen
 from dpveil.video.facts import Facts, Frame
-from dpveil.video.tracks import Found, TrackSettings, find_tracks
+from dpveil.video.tracks.finding import Found, find_tracks
+from dpveil.video.tracks.looking import TrackSettings
 
 WIDTH, HEIGHT, FPS = 240, 160, 25
 Place = tuple[float, float, float, float]
@@ -107,7 +108,10 @@ def tracked(count, walks, tells=None, *, cuts=(), over=lambda n, image: None, **
     """Return the tracks of a clip of `walks`."""
     finder = Knowing(of(walks) if tells is None else tells)
     frames = clip(count, walks, cuts, over)
-    return find_tracks(frames, facts(count), [finder], TrackSettings(**settings))
+    exact = {
+        name: value if isinstance(value, str) else Fraction(str(value)) for name, value in settings.items()
+    }
+    return find_tracks(frames, facts(count), [finder], TrackSettings(**exact))
 
 
 def box_at(track, frame):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpveil.video.tracks.association import FASTER, LONGEST, REACH, matches
+from dpveil.video.tracks.following import FASTER, LONGEST, REACH, matches
 
 
 def boxes(*lefts, size=20.0, top=0.0):
@@ -35,9 +35,3 @@ def test_what_was_not_followed_may_be_farther_and_doubtful_ones_nearer():
     assert matches(held, held, np.array([99.0]), boxes(LONGEST * 20 + 0.1)) == []
     assert matches(held, held, ALONE[:1], boxes(REACH * 10 - 0.1), narrow=True) == [(0, 0)]
     assert matches(held, held, ALONE[:1], boxes(REACH * 10 + 0.1), narrow=True) == []
-
-
-def test_motion_is_taken_to_go_on():
-    held, ahead = boxes(0), boxes(40)
-    assert matches(held, ahead, ALONE[:1], boxes(45)) == [(0, 0)]
-    assert matches(held, held, ALONE[:1], boxes(45)) == []

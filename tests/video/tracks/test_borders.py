@@ -1,14 +1,11 @@
 """Objects that the border cuts, and tracks of one object: none has two, and none is dropped."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from moving_world import HEIGHT, WIDTH, box_at, of, tracked, uncut
 
 from dpveil.regions.finder import Seen
-from dpveil.video.tracks.association import completed, continuations
-from dpveil.video.tracks.path import Path
+from dpveil.video.tracks.following import completed, continuations
 
 
 def narrow(walk, *, least=0.3, score=0.9):
@@ -52,18 +49,6 @@ def test_what_goes_out_over_the_border_is_one_track_that_leaves(walk):
     assert min(uncut(track, n, back(n)) for n in range(18)) > 0.88
     assert track.last < 30
     assert track.keys[-1].w * track.keys[-1].h > 0.8 * 40 * 50
-
-
-def test_what_is_seen_doubtfully_at_the_border_continues_a_track_too():
-    def walk(n):
-        return WALKS["right"](20 - n)
-
-    def tells(n):
-        whole = walk(n)[0] + 40 <= WIDTH
-        return [one if whole else replace(one, score=0.95, sure=False) for one in narrow(walk)(n)]
-
-    (track,) = tracked(24, [walk], tells, every=0.2).tracks
-    assert track.score == 0.95
 
 
 def test_what_stands_half_visible_at_the_border_and_is_found_no_more_is_held():
@@ -120,18 +105,6 @@ def test_boxes_are_completed_outside_of_the_picture_only():
     assert completed(inner, known, WIDTH, HEIGHT).tolist() == inner.tolist()
 
 
-def test_paths_hold_what_is_learned_later():
-    path = Path()
-    for n in range(4, 8):
-        path.add(n, np.array([0.0, 0, 10, 40]))
-    wide = np.array([-20.0, 0, 10, 44])
-    path.widen({n: (wide, n != 5) for n in (2, 3, 5, 6)})
-    rows = {row[0]: row[1:] for row in path._rows}
-    assert sorted(rows) == [2, 3, 4, 5, 6, 7]
-    assert rows[2] == rows[6] == tuple(wide)
-    assert rows[4] == rows[5] == (0, 0, 10, 40)
-
-
 def inside_of(walk, share=0.4):
     def part(n):
         x, y, w, h = walk(n)
@@ -150,27 +123,6 @@ def test_a_track_that_another_one_holds_for_long_is_the_same_object():
 
     found = tracked(100, [slow], tells, every=0.2, on_lost="refuse")
     assert {track.end: track.last < 35 for track in found.tracks} == {"merged": True, "end": False}
-
-
-def test_a_track_that_another_one_holds_for_a_moment_is_kept():
-    def tells(n):
-        return of([inside_of(slow)] if n < 6 else [slow] if n <= 15 else [inside_of(slow), slow])(n)
-
-    assert len(tracked(40, [slow], tells, every=0.2).tracks) == 2
-
-
-def test_a_track_is_kept_if_both_were_found_at_once_or_the_other_one_does_not_hold_it():
-    def both(n):
-        return of([inside_of(slow), slow] if n < 6 else [slow])(n)
-
-    found = tracked(100, [slow], both, every=0.2, gap=3)
-    assert [(track.first, track.last) for track in found.tracks] == [(0, 99), (0, 99)]
-
-    def smaller(n):
-        return of([slow] if n < 6 else [inside_of(slow)])(n)
-
-    found = tracked(100, [slow], smaller, every=0.2, gap=3)
-    assert max(track.last for track in found.tracks if track.keys[0].w > 40) == 99
 
 
 def test_what_is_hidden_by_another_object_stays_protected():

@@ -6,8 +6,8 @@ from moving_world import Knowing, clip, facts, of, smooth
 
 from dpveil.core.origin import FACE
 from dpveil.regions.finder import Seen
-from dpveil.video.tracks import find_tracks
-from dpveil.video.tracks.dark import DARK, LAMPS, LEAST, LIGHT, lightened
+from dpveil.video.tracks.finding import find_tracks
+from dpveil.video.tracks.looking import DARK, LAMPS, LEAST, LIGHT, lightened
 
 
 def dark(share, noise=0.0):

@@ -11,15 +11,16 @@ from moving_world import smooth
 from dpveil.core.origin import FACE, Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
-from dpveil.errors import InvalidParameter, NoRegion, UsageError
+from dpveil.errors import NoRegion, UsageError
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.faces.geometry.landmarks import BOX
 from dpveil.regions import Faces
 from dpveil.regions.detectors import DETECTORS, Detector
 from dpveil.regions.finder import Finder, Seen
 from dpveil.video.facts import Facts, Frame
-from dpveil.video.tracks import find_tracks, turns
-from dpveil.video.tracks.turns import turn_of
+from dpveil.video.tracks import tracker
+from dpveil.video.tracks.finding import find_tracks
+from dpveil.video.tracks.tracker import turn_of
 
 GALLERY = (
     Path(__file__).parents[3] / "packages" / "dpveil-faces" / "src" / "dpveil_faces" / "gallery.safetensors"
@@ -111,25 +112,16 @@ def test_the_roll_of_a_face_is_clockwise_and_its_yaw_towards_the_right(face, tur
     assert turn_of(smooth(HEIGHT, WIDTH, 9), box) is None
 
 
-@pytest.mark.skipif(find_spec("dlib") is None, reason="needs pip install dlib-bin")
-def test_a_face_that_is_upside_down_is_seen_where_that_is_expected(face):
-    image, box = next(frames(face, 170)), np.array(box_of_face(0))
-    roll, _ = turn_of(image, box, 160)
-    assert abs((roll - 170 + 180) % 360 - 180) < 6
-    straight, _ = turn_of(next(frames(face, 20)), box, 160)
-    assert abs(straight - 20) < 4
-
-
 def test_without_landmarks_turns_are_not_known(face, monkeypatch):
     def missing():
         raise UsageError("landmarks need dlib, which is not installed")
 
-    monkeypatch.setattr(turns, "predictor", missing)
-    turns._installed.cache_clear()
+    monkeypatch.setattr(tracker, "predictor", missing)
+    tracker._installed.cache_clear()
     try:
         assert turn_of(next(frames(face)), np.array(box_of_face(0))) is None
     finally:
-        turns._installed.cache_clear()
+        tracker._installed.cache_clear()
 
 
 class Told(Detector):
@@ -162,16 +154,6 @@ def test_frames_are_searched_once_and_boxes_are_neither_widened_nor_clipped(monk
     assert [one.sure for one in seen] == [True, True, False]
     assert seen[0].box == (-31.25, 15.625, 93.75, 125.0)
     assert {one.kind for one in seen} == {FACE}
-
-
-def test_what_the_user_asks_of_a_search_is_kept(monkeypatch):
-    monkeypatch.setattr("dpveil.regions.faces.choose", lambda name, model: Told())
-    finder = Faces(long_side=800, smallest=12, threshold=0.4).for_frames(4000, 3000, 1280)
-    assert (finder.long_side, finder.smallest, finder.threshold) == (800, 12, Fraction(2, 5))
-    assert Faces(min_face=50).for_frames(640, 480, 1280).seen(Photo(np.zeros((480, 640, 3), np.uint8))) == []
-    for settings in ({"only": (1,)}, {"exclude": (2,)}):
-        with pytest.raises(InvalidParameter, match="numbers the faces of a photo"):
-            Faces(**settings).for_frames(640, 480, 1280)
 
 
 def test_other_finders_search_frames_as_photos():

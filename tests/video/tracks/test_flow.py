@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from moving_world import HEIGHT, WIDTH, drawn, smooth
 
-from dpveil.video.tracks.flow import SIDE, follow, small
+from dpveil.video.tracks.following import follow, small
 
 
 def grey(place, seed=1, background=9):
@@ -35,37 +35,12 @@ def test_small_objects_that_are_fast_are_followed(motion):
     assert np.abs(moved - edges(after)).max() < 1
 
 
-@pytest.mark.parametrize("share", [0.3, 0.4])
-def test_points_that_get_covered_do_not_count(share):
-    before, after = (90, 50, 48, 56), (94, 52, 48, 56)
-    image = smooth(HEIGHT, WIDTH, 1000).copy()
-    drawn(image, after, 3)
-    edge = round(94 + 48 * (1 - share))
-    image[:, edge : edge + 60] = smooth(HEIGHT, 60, 77)
-    moved, sure, _ = follow(grey(before, 3, 1000), small(image)[0], edges(before))
-    assert sure.tolist() == [True]
-    assert np.abs(moved - edges(after)).max() < 1
-
-
 def test_what_disappears_or_is_covered_is_not_followed():
     before = 54, 48, 40, 48
     for other in (grey(None), grey(before, seed=2), np.full((HEIGHT, WIDTH), 90, np.uint8)):
         moved, sure, _ = follow(grey(before), other, edges(before))
         assert sure.tolist() == [False]
         assert (moved == edges(before)).all()
-
-
-def test_boxes_outside_of_the_picture_are_not_sure():
-    far = np.array([[-300.0, -300, -200, -200], [500, 500, 520, 520]])
-    assert follow(grey(None), grey(None), far)[1].tolist() == [False, False]
-    assert follow(grey(None), grey(None), far[:0])[1].tolist() == []
-
-
-def test_large_frames_become_small_ones():
-    picture, scale = small(np.zeros((1080, 1920, 3), np.uint8))
-    assert max(picture.shape) == SIDE == pytest.approx(1920 * scale)
-    assert small(np.zeros((90, 120, 3), np.uint8))[1] == 1
-    assert small(np.zeros((1, 9000, 3), np.uint8))[0].shape == (1, SIDE)
 
 
 @pytest.mark.parametrize("turn", [-9, 3, 10])

@@ -6,9 +6,8 @@ from moving_world import WIDTH, Walk, of, tracked, uncut
 
 from dpveil.errors import RegionError
 from dpveil.regions.finder import Seen
-from dpveil.video.tracks import Found
-from dpveil.video.tracks.association import continuations
-from dpveil.video.tracks.trace import Trace
+from dpveil.video.tracks.finding import Found
+from dpveil.video.tracks.following import continuations
 
 
 def large(n):
@@ -40,12 +39,6 @@ def test_who_walks_out_of_a_larger_one_that_was_found_later_is_followed():
     assert [track.end for track in found.tracks] == ["end", "end"]
 
 
-def test_that_is_so_however_long_it_took():
-    walk = comes_out(70)
-    found = tracked(95, [large, walk], tells(walk), gap=0.6)
-    assert shown(found, walk, range(95)) == []
-
-
 def test_who_walked_out_and_is_not_found_there_is_lost():
     walk = comes_out(45)
     found = tracked(85, [large, walk], tells(walk), gap=0.6)
@@ -68,55 +61,12 @@ def test_what_never_comes_out_is_the_same_object_and_ends_where_that_began():
     assert merged(80, gap=0.4, cuts=[65]).last == 40
 
 
-def test_where_flow_loses_it_there_it_is_the_same_object():
-    def flickers(n, image):
-        if n >= 48:
-            image[60:110, 60:100] = np.random.default_rng(n).integers(0, 256, (50, 40, 3), np.uint8)
-
-    assert merged(80, flickers, gap=0.4).last == 40
-
-
-def test_searches_count_in_a_row():
-    walk = comes_out(200)
-    for again, count in ((range(40, 58), 58), ([40], 53), (range(45, 58), 58)):
-        found = tracked(count, [large, walk], tells(walk, again))
-        assert [track.end for track in found.tracks] == ["end", "end"]
-
-
 def test_both_are_lost_as_one_where_none_is_found_any_more():
     def seen(n):
         return tells(part)(n) if n < 47 else []
 
     found = tracked(75, [large], seen, gap=0.4)
     assert [(track.last, track.end) for track in found.tracks] == [(40, "merged"), (74, "lost")]
-
-
-def test_who_was_hidden_before_another_one_passed_there_is_lost():
-    def walk(n):
-        return 100 + 5 * max(n - 30, 0), 58, 36, 82
-
-    def seen(n):
-        return of([still])(n) if n < 20 else of([walk])(n) if n >= 25 else []
-
-    def fog(n, image):
-        if 16 <= n < 25:
-            image[40:120, 80:160] = np.random.default_rng(n).integers(0, 256, (80, 80, 3), np.uint8)
-
-    walks = [still, lambda n: walk(n) if n >= 25 else None]
-    with pytest.raises(RegionError, match="is lost after frame 15"):
-        tracked(65, walks, seen, over=fog, gap=1, on_lost="refuse")
-
-
-def test_what_is_known_of_it_does_not_grow(monkeypatch):
-    most, follow = [0], Trace.follow
-
-    def watched(self, *args, **named):
-        follow(self, *args, **named)
-        most[0] = max(most[0], len(self.loose))
-
-    monkeypatch.setattr(Trace, "follow", watched)
-    merged(100)
-    assert most[0] < 40
 
 
 def still(n):
@@ -197,14 +147,3 @@ def test_what_is_protected_to_the_end_of_its_shot_is_not_lost():
     assert (track.last, track.end) == (77, "cut")
     with pytest.raises(RegionError, match="is lost"):
         tracked(79, [goes], seen, **often)
-
-
-def test_what_is_found_there_while_it_is_held_is_not_lost():
-    def grows(n):
-        return of([still])(n) if n < 30 else [Seen("object", (95, 10, 44, 94), 0.9)] if n >= 32 else []
-
-    def goes(n):
-        return still(n) if n < 30 else None
-
-    found = tracked(90, [goes], grows, gap=0.12, margin=0.12, every=0.04, on_lost="refuse")
-    assert [track.end for track in found.tracks] == ["merged", "end"]

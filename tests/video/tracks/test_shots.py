@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from moving_world import smooth
 
-from dpveil.video.tracks.shots import Shots
+from dpveil.video.tracks.looking import Shots
 
 WIDE = [smooth(180, 600, seed, 20)[..., 0] for seed in (1, 2)]
 

@@ -13,13 +13,13 @@ from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits
 from dpveil_audit import networks, synthesis
 from dpveil_audit.engine import Audit, Report
-from dpveil_audit.faces import gallery_table, growth, recombination
+from dpveil_audit.faces import gallery, growth, recombination
 from dpveil_audit.fit import ALPHA
-from dpveil_audit.latent import table as latent
-from dpveil_audit.numbers import queries_table
-from dpveil_audit.pixel.table import TABLE
+from dpveil_audit.latent import mutants as latent
+from dpveil_audit.numbers import queries
+from dpveil_audit.pixel.methods import TABLE
 from dpveil_audit.samplers import samplers
-from dpveil_audit.scalar.table import own_scalar, scalars
+from dpveil_audit.scalar.mutants import own_scalar, scalars
 
 LEVELS: Final = ("quick", "deep")
 DRAWING: Final = ("fit", "bound", "distinguish")
@@ -32,7 +32,7 @@ def learners() -> Entries:
     """Return the audits of models, by name; empty without the extra `learn`."""
     if find_spec("sklearn") is None:
         return {}
-    from dpveil_audit.numbers.learning_table import naive_bayes
+    from dpveil_audit.numbers.learning import naive_bayes
 
     return {"naive-bayes": naive_bayes()}
 
@@ -41,10 +41,10 @@ FAMILIES: Final[tuple[Callable[[], Entries], ...]] = (
     lambda: TABLE,
     scalars,
     lambda: latent.AUDITS,
-    lambda: gallery_table.AUDITS,
+    lambda: gallery.AUDITS,
     lambda: networks.AUDITS,
     lambda: {"growth": growth.AUDIT, "recombination": recombination.AUDIT},
-    lambda: queries_table.AUDITS,
+    lambda: queries.AUDITS,
     learners,
     lambda: synthesis.AUDITS,
     samplers,

@@ -14,7 +14,7 @@ from jaxtyping import Float64, Int64, UInt64
 
 from dpveil.noise import gaussian
 from dpveil.noise.bits import BitSource, SeededBits
-from dpveil.noise.blocks import BlockTable
+from dpveil.noise.gaussian import BlockTable
 from dpveil.noise.laplace import DigitTables, discrete_laplace
 from dpveil.noise.matrix import IntegerMatrix, certified
 from dpveil_audit.distributions import (

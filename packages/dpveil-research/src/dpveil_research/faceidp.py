@@ -17,8 +17,7 @@ from jaxtyping import Bool, Float64
 from dpveil.codecs import Dictionary
 from dpveil.faces.embedding import CHIP, SAME, embedder
 from dpveil.mechanisms.latent import LatentMechanism
-from dpveil.noise.bits import SeededBits
-from dpveil.noise.public import normals
+from dpveil.noise.bits import SeededBits, normals
 from dpveil_research.faceidp_figures import FIGURES, farther
 from dpveil_research.faceidp_sound import OVER, RECOGNISED, UNDER, curves, decoded, mechanism_at
 from dpveil_research.faces import Crops, Faces, closest_pairs, read_faces, trained

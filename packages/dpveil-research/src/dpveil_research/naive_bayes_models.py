@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from dpveil.noise.bits import SeededBits
-from dpveil.numbers.moments import LEVELS, Deviations, Plan, Shares, encode
+from dpveil.numbers.naive_bayes import LEVELS, Deviations, Plan, Shares, encode
 from dpveil_research.published_deviations import DRAWS, Unsound, laplace
 from dpveil_research.uci import Records
 

@@ -15,8 +15,8 @@ from jaxtyping import Float64, Int64, UInt8
 
 from dpveil.core.parameters import Count, Flag, Positive
 from dpveil.mechanisms.pixel import DPPix, SSIMExponential
-from dpveil.mechanisms.pixel.baseline import Baseline
-from dpveil.mechanisms.pixel.cells import TOP, cell_areas, cell_sums, mean_levels, pixelise, spread
+from dpveil.mechanisms.pixel.base import TOP, cell_areas, cell_sums, mean_levels, pixelise, spread
+from dpveil.mechanisms.pixel.baselines import Baseline
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import discrete_laplace
 

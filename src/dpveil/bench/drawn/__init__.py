@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from dpveil.bench.drawn.base import MOST, DrawnItem
-from dpveil.bench.drawn.eyes import DrawnEye
+from dpveil.bench.drawn.base import MOST, DrawnEye, DrawnItem
 from dpveil.bench.drawn.people import DrawnPerson
 from dpveil.bench.drawn.plates import DrawnPlate
 from dpveil.bench.drawn.scenes import DrawnScene

@@ -16,7 +16,6 @@ SHIFT: Final = 4
 """Binary digits of a position behind the point, as OpenCV takes them."""
 FAR: Final = 1 << 26
 """Positions beyond this are as good as there, in parts of samples."""
-
 Colour = tuple[int, int, int]
 NAMES: Final = (
     "", "skin", "shade", "deep", "blush", "lip", "lip-dark", "hair", "hair-light", "hair-dark", "brow",

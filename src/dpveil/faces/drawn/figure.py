@@ -14,9 +14,9 @@ from dpveil.faces.drawn.drawing import draw
 from dpveil.faces.drawn.palette import backdrop
 from dpveil.faces.drawn.traits import Person
 from dpveil.faces.geometry.align import Frame, Similarity
-from dpveil.faces.geometry.figure import Figure, Shown, Step
-from dpveil.faces.geometry.head import AnyFrame, between
-from dpveil.faces.geometry.head_frame import HeadFrame
+from dpveil.faces.geometry.head_frame import AnyFrame, HeadFrame, between
+from dpveil.faces.geometry.part import Figure, Shown
+from dpveil.faces.geometry.spectacles import Step
 
 UNITS: Final = HeadFrame(125)
 ORIGIN: Final = (62.0, 55.25)

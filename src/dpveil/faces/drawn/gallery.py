@@ -16,8 +16,6 @@ from dpveil.noise.bits import BitSource
 WORD: Final = "drawn"
 VERSION: Final = 2
 """Raised whenever a head is drawn otherwise: `tests/faces/drawn` holds hashes of pictures to it."""
-BEFORE: Final = tuple(f"{WORD}-{version}" for version in range(1, VERSION))
-"""What certificates called earlier versions."""
 TABLES: Final = (
     (
         traits,

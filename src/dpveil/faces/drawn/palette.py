@@ -31,8 +31,6 @@ BACKDROPS: Final = ("cfe0ee", "f3d9c7", "d5e6d5", "e6d8ea", "f4e6bf", "d7dbe0", 
 """Behind a portrait: one colour for a whole picture."""
 FRAMES: Final = {"round": "6b4a34", "square": "26262b", "thin": "8d8f96", "none": "26262b"}
 SCARVES: Final = ("5a6fa8", "a8576f", "4f8478", "7a5c94", "c98a4b", "3d4658", "b5666a", "8aa0b8")
-
-
 SHADE: Final = np.array([0.885, 0.80, 0.765])
 """What shade leaves of the skin's levels."""
 DARK: Final = np.array([30.0, 20, 22])

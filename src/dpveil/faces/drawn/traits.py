@@ -13,10 +13,8 @@ TOTAL: Final = 64
 """What the weights of a trait add up to: a power of 2, so that a word of bits decides exactly."""
 FINE: Final = 256
 """Steps of a measure between its two ends."""
-
 Weights = Mapping[str, int]
 YOUNG: Final = ("18-29", "30-44")
-
 GENDER: Final = {"male": 32, "female": 32}
 AGE: Final = {"18-29": 16, "30-44": 16, "45-59": 16, "60-74": 10, "75+": 6}
 POSE: Final = {"left": 16, "frontal": 32, "right": 16}

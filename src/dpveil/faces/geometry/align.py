@@ -26,7 +26,6 @@ READ: Final = 4
 """Pixels around a position that interpolation by cubics reads, and one more."""
 SMALLEST: Final = 64
 """Least shorter side of a halved photo, in pixels."""
-
 Points = Float64[np.ndarray, "n 2"]
 """Positions (x, y)."""
 

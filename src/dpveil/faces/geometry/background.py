@@ -21,7 +21,6 @@ MISSED: Final = 160.0
 """Largest correction of painted levels, in levels."""
 EDGE: Final = 0.1
 """Length of an edge, in units of the frame's side, from which on it is followed in full."""
-
 OUTLINE: Final = 1.0
 """Standard deviation of the blur of a head's outline, in pixels of the frame: hair has no sharp edge."""
 SMOOTH: Final = (9, 9)
@@ -36,7 +35,6 @@ COLOURS: Final = (15, 1.5)
 """Window of the median and standard deviation of the blur of painted colours, in pixels of the frame."""
 BESIDE: Final = (0.9, 1.1)
 """Enlargements of the face's oval up to which its colours stay as they are, and from which none do."""
-
 Levels = Float32[np.ndarray, "_ _ c"]
 
 

@@ -17,8 +17,7 @@ from dpveil.core.origin import BOX, Origin
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry.align import Similarity
-from dpveil.faces.geometry.head import outline
-from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, Shape
+from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, Shape, outline
 from dpveil.faces.geometry.protection import PROTECTIONS, TURNED
 from dpveil.regions.boxes import box_of_text
 

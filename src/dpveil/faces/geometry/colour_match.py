@@ -10,8 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, Shaped, UInt8
 
 from dpveil.faces.geometry.align import Similarity
-from dpveil.faces.geometry.head import AnyFrame, between
-from dpveil.faces.geometry.head_frame import HeadFrame
+from dpveil.faces.geometry.head_frame import AnyFrame, HeadFrame, between
 from dpveil.faces.geometry.tone import lightness
 
 SAMPLES: Final = 1 << 16

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
@@ -20,14 +20,72 @@ from dpveil.faces.geometry.align import Frame, Similarity
 from dpveil.faces.geometry.background import calmed, continued, out_of_focus
 from dpveil.faces.geometry.fill import Filling, fill
 from dpveil.faces.geometry.hair import Hair, natural
-from dpveil.faces.geometry.head import between, inside
-from dpveil.faces.geometry.head_frame import OVAL, HeadFrame, in_head, pixel_grid
-from dpveil.faces.geometry.layout import BACKGROUND, CLASSES, HAIR, neck
-from dpveil.faces.geometry.looks import LOOK, STRIDE
+from dpveil.faces.geometry.head_frame import OVAL, HeadFrame, between, in_head, inside, pixel_grid
+from dpveil.faces.geometry.layout import BACKGROUND, CLASSES, CLOTHES, HAIR, LOOK, STRIDE, neck
 from dpveil.faces.geometry.painted import Painted, healed, seen, shrunk
-from dpveil.faces.geometry.studio import dyed, seen_below
 from dpveil.faces.geometry.textures import textures
 from dpveil.faces.geometry.tone import follow
+
+WALLS: Final = (
+    (128, 134, 140),
+    (158, 152, 142),
+    (104, 118, 134),
+    (142, 130, 114),
+    (168, 172, 174),
+    (112, 124, 114),
+    (92, 94, 102),
+    (150, 160, 170),
+)
+"""Colours of walls: greys, most of them cool or warm."""
+DIM: Final = 0.22
+"""Share of the light that is missing at the corners."""
+DYES: Final = (
+    (0, 0, 0),
+    (44, 30, 16),
+    (0, 14, 46),
+    (46, 46, 50),
+    (56, 4, 12),
+    (4, 32, 20),
+    (88, 78, 62),
+)
+"""Colours that are added to black clothes; to lighter ones, less."""
+BLACK: Final = 30.0
+"""Levels of black clothes as networks paint them."""
+PALE: Final = 150.0
+"""Level from which on clothes, such as collars, stay as they are."""
+Levels = Float32[np.ndarray, "_ _ c"]
+
+
+def wall(number: int, height: int, width: int) -> UInt8[np.ndarray, "h w 3"]:
+    """Return a wall that is lit in its middle."""
+    down, across = (np.linspace(-1, 1, size, dtype=np.float32) for size in (height, width))
+    light = 1 - np.float32(DIM) * (down[:, None] ** 2 + across**2) / 2
+    return np.rint(light[..., None] * np.array(WALLS[number % len(WALLS)], np.float32)).astype(np.uint8)
+
+
+def dyed(
+    levels: Levels, layout: Float32[np.ndarray, "4 s s"], number: int, below: Float32[np.ndarray, 3] | None
+) -> Levels:
+    """Return the levels of a head with clothes of the colour that is seen `below` it, or of one of `DYES`."""
+    dye = np.array(DYES[number // len(WALLS) % len(DYES)], np.float32)
+    if below is not None:
+        dye = np.maximum(below - np.float32(BLACK), 0)
+    share = layout[CLOTHES] * np.clip(1 - levels.max(axis=2) / np.float32(PALE), 0, 1)
+    return np.asarray(levels + share[..., None] * dye, np.float32)
+
+
+def seen_below(
+    outside: UInt8[np.ndarray, "H W k"], hidden: Bool[np.ndarray, "H W"], pose: Similarity, side: int
+) -> Float32[np.ndarray, 3] | None:
+    """Return the mean colour of what is seen of the photo nearest below a frame, or None if nothing is."""
+    light, known = seen(outside, hidden, replace(pose, y=pose.y - side / 2), side)
+    known[:, : side // 4] = known[:, side - side // 4 :] = False
+    rows = np.flatnonzero(known.sum(axis=1) > side // 4)
+    if len(rows) == 0:
+        return None
+    near = known & (np.arange(side)[:, None] < rows[0] + side // 10)
+    return np.asarray(np.median(light[near], axis=0), np.float32)
+
 
 SIDES: Final = range(64, 513, 8)
 """Possible sides of a network's frame, in pixels."""
@@ -43,18 +101,14 @@ PROMISE: Final = (
     "The network alone promises nothing, and takes nothing away: it sees the photo outside the head, and a"
     " face that a mechanism released."
 )
-
 JOB: Final = "completes heads"
 """What the network does, in errors."""
 PLANES: Final = 6 + CLASSES + LOOK
 """Channels of a network's input."""
 OFF: Final = 6
 """Pixels at the edge of a frame that are not used where it is continued: networks err beside nothing."""
-
 SHOWS: Final = 127
 """How much of a turned head, of 255, shows at least in a pixel of the frame that is given to the network."""
-
-Levels = Float32[np.ndarray, "_ _ c"]
 Crop = UInt8[np.ndarray, "_ _ 3"]
 Turned = Callable[[Crop], tuple[Crop, Float32[np.ndarray, "_ _"]]]
 """Turns a crop, and returns it with the share of the head that shows at each pixel."""

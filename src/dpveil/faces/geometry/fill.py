@@ -20,7 +20,6 @@ REACH: Final = 6.0
 """Distance over which the mismatch at the hole's edge decays inside it, in pixels of the fine image."""
 SOME: Final = 0.1
 """Share of a downscaled pixel that must be known for it to count as known."""
-
 Picture = Float32[np.ndarray, "h w c"]
 
 

@@ -12,10 +12,8 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int64, UInt8
 
 from dpveil.errors import ModelError
-from dpveil.faces.geometry.head import inside
-from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, OVAL, pixel_grid
-from dpveil.faces.geometry.layout import BACKGROUND, CLASSES, CLOTHES, HAIR, SKIN, neck
-from dpveil.faces.geometry.looks import LOOK
+from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, OVAL, inside, pixel_grid
+from dpveil.faces.geometry.layout import BACKGROUND, CLASSES, CLOTHES, HAIR, LOOK, SKIN, neck
 from dpveil.noise.bits import SeededBits
 
 DARK: Final = 8.0

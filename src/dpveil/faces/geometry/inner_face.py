@@ -15,8 +15,7 @@ from dpveil.core.region import Region
 from dpveil.faces.geometry.align import Frame, Similarity
 from dpveil.faces.geometry.drawn_crop import DrawnCrop
 from dpveil.faces.geometry.fill import fill
-from dpveil.faces.geometry.head import AnyFrame, between, grid
-from dpveil.faces.geometry.head_frame import HeadFrame
+from dpveil.faces.geometry.head_frame import AnyFrame, HeadFrame, between, grid
 from dpveil.faces.geometry.membrane import skin_weights, stretched
 from dpveil.faces.geometry.painted import seen, shrunk
 from dpveil.faces.geometry.tone import patch_of
@@ -36,7 +35,6 @@ SOFT: Final = 0.16
 SEEN: Final = 0.9
 """Share of a pixel of a turned face that has to be face for its colour to count."""
 ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)
-
 Levels = Float32[np.ndarray, "_ _ 3"]
 Share = Float32[np.ndarray, "_ _"]
 Crop = UInt8[np.ndarray, "s s 3"]

@@ -11,7 +11,6 @@ from jaxtyping import Float32
 BACKGROUND, HAIR, SKIN, CLOTHES = range(4)
 CLASSES: Final = 4
 """Number of the classes."""
-
 NECK: Final = (0.07, 0.10, 0.62, 0.68, 0.75, 0.80)
 """The public place of a neck: half widths between which it ends, rows between which it begins, and rows
 between which it ends, in units of the frame's side."""
@@ -31,3 +30,9 @@ def neck(side: int) -> Float32[np.ndarray, "4 s s"]:
     out = np.zeros((CLASSES, side, side), np.float32)
     out[SKIN] = SURE[0] * below[:, None] + SURE[1] * np.outer(high, middle)
     return out
+
+
+LOOK: Final = 8
+"""Numbers of a look at each place."""
+STRIDE: Final = 8
+"""Pixels of the frame between those places."""

@@ -36,7 +36,6 @@ TINT: Final = 0.15
 skin."""
 SURE: Final = 0.08
 """Mean weight of the rim from which on its light is followed in full."""
-
 Rim = Float32[np.ndarray, "n 3"]
 Plane = Float32[np.ndarray, "h w"]
 

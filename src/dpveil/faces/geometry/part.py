@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -14,18 +15,49 @@ from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.align import Frame, Similarity
 from dpveil.faces.geometry.cell import YAW
-from dpveil.faces.geometry.dressed import Dressed
-from dpveil.faces.geometry.figure import Figure
-from dpveil.faces.geometry.head import between
-from dpveil.faces.geometry.head_frame import HEAD, HeadFrame, pixel_grid
+from dpveil.faces.geometry.head_frame import HEAD, AnyFrame, HeadFrame, between, pixel_grid
 from dpveil.faces.geometry.place import Placed
+from dpveil.faces.geometry.spectacles import Dressed, Step
 from dpveil.faces.geometry.turn import Turn, background, turn_of
+
+Shown = tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w 3"]]
+
+
+class Figure(ABC):
+    """A released head that is no picture yet: it depends on nothing private but what a draw released."""
+
+    @abstractmethod
+    def after(self, step: Step) -> Figure:
+        """Return the same, followed by a step wherever it is drawn."""
+
+    @abstractmethod
+    def on(
+        self,
+        pose: Similarity,
+        frame: AnyFrame,
+        box: Box,
+        outside: UInt8[np.ndarray, "H W c"],
+        hidden: Bool[np.ndarray, "H W"],
+    ) -> Shown:
+        """Return how much of the head shows in a box of the photo (0 to 1), and the head there, in sRGB.
+
+        `pose` takes the photo to `frame`. `outside` is the photo with 0 under `hidden`, which is all that may
+        be seen of it.
+        """
+
+    @abstractmethod
+    def alone(self, height: int, width: int) -> UInt8[np.ndarray, "h w 3"]:
+        """Return a portrait of this size, in sRGB."""
+
+    @abstractmethod
+    def crop(self, frame: Frame) -> UInt8[np.ndarray, "s s 3"]:
+        """Return the head in a canonical crop, in sRGB."""
+
 
 NEAR: Final = (1.0, 1.12)
 """Enlargements of a head's ellipse between which it passes into the heads around it."""
 COARSE: Final = 192
 """Side of the frame in which that passage is computed, in pixels."""
-
 Released = UInt8[np.ndarray, "_ _ _"] | Figure | Dressed
 
 

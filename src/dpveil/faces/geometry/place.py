@@ -16,9 +16,8 @@ from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry.align import Frame, Similarity, of_points
 from dpveil.faces.geometry.cell import Cell, cell_of, given_box
-from dpveil.faces.geometry.head import between
-from dpveil.faces.geometry.landmarks import SEEN, Landmarks, Predictor, of_box, predictor
-from dpveil.faces.geometry.pose import pose_of
+from dpveil.faces.geometry.head_frame import between
+from dpveil.faces.geometry.landmarks import SEEN, Landmarks, Predictor, of_box, pose_of, predictor
 from dpveil.faces.geometry.protection import FACE as FACE_ALONE
 from dpveil.faces.geometry.protection import PROTECTIONS, protection_of
 from dpveil.faces.geometry.stated import ONE, of_own_box
@@ -33,7 +32,6 @@ CLEAR_SCORE: Final = 0.0
 """Spread and score of an upright face beyond which it is not looked for on its side."""
 TURNS: Final = (math.pi / 2, -math.pi / 2, math.pi)
 """Angles by which faces may be turned, of people who lie or photos that do."""
-
 FOUND: Final = Origin(FACE, found=True)
 LOOKED: Final[WeakKeyDictionary[Photo, dict[tuple[Predictor, Box, bool], Landmarks]]] = WeakKeyDictionary()
 """Landmarks in photos in memory, as each face is placed several times, by one plan or by several."""

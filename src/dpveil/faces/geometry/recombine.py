@@ -5,34 +5,103 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float32, UInt8
+from jaxtyping import Bool, Float32, Shaped, UInt8
 
 from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.colour_match import AS_IT_IS, ColourMatch, match_of, skin_below
-from dpveil.faces.geometry.completion import Completion
+from dpveil.faces.geometry.completion import Completion, wall
 from dpveil.faces.geometry.drawn_crop import drawn_head
-from dpveil.faces.geometry.dressed import put_on
-from dpveil.faces.geometry.figure import Figure
 from dpveil.faces.geometry.fill import Filling, Telea
-from dpveil.faces.geometry.grain import grained
 from dpveil.faces.geometry.inner_face import Inner, drawn_face, light_of
-from dpveil.faces.geometry.part import Part, Released, part_of
+from dpveil.faces.geometry.part import Figure, Part, Released, part_of
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import FACE
 from dpveil.faces.geometry.seam import FINE_SEAM, SEAM, faded, met
-from dpveil.faces.geometry.studio import wall
+from dpveil.faces.geometry.spectacles import put_on
 from dpveil.faces.geometry.threads import each
 from dpveil.faces.geometry.tone import toned as brought_to
+from dpveil.noise.bits import SeededBits
+
+TILE: Final = 128
+"""Side of the pattern of grain, in pixels, which repeats."""
+FINE: Final = 0.6
+"""Standard deviation of the blur of that pattern, in pixels: cameras and JPEG correlate neighbours."""
+DETAIL: Final = 1.0
+"""Standard deviation of the blur, in pixels, beyond whose resolution detail counts as grain."""
+QUIET: Final = 0.15
+"""Quantile of that detail, which edges and hair hardly change."""
+AROUND: Final = 0.3
+"""Width of the surroundings in which grain is measured, relative to the longer side of the region's box."""
+ENOUGH: Final = 64
+"""Least number of pixels in which grain is measured."""
+MOST: Final = 4.0
+"""Largest standard deviation of added grain, in levels."""
+SHARE: Final = 0.7
+"""Factor for the grain that is added: cameras have finer grain than the pattern, with more detail at the same
+strength."""
+
+
+def grained(
+    face: UInt8[np.ndarray, "h w c"],
+    shown: Float32[np.ndarray, "h w"],
+    box: Box,
+    outside: UInt8[np.ndarray, "H W c"],
+    hidden: Bool[np.ndarray, "H W"],
+) -> UInt8[np.ndarray, "h w c"]:
+    """Return the levels of a face in a region's box with the grain that the photo has around it.
+
+    `shown` is the alpha of the face. No pixel under `hidden` is read; the pattern is the same in every
+    release.
+    """
+    import cv2
+
+    more = round(AROUND * max(box.w, box.h))
+    rows = slice(max(0, box.y - more), box.y + box.h + more)
+    columns = slice(max(0, box.x - more), box.x + box.w + more)
+    window = np.ones((9, 9), np.uint8)
+    apart = cv2.dilate(hidden[rows, columns].astype(np.uint8), window) == 0
+    wanted, own = _grain(outside[rows, columns], apart), _grain(face, shown > 0.9)
+    if wanted is None or own is None or wanted <= own:
+        return face
+    tile = _pattern()
+    missing = SHARE * float(np.sqrt(wanted**2 - own**2))
+    needed = min(MOST, missing / (_grain(tile[..., None], tile < np.inf) or 1.0))
+    down, across = ((start + np.arange(length)) % TILE for start, length in ((box.y, box.h), (box.x, box.w)))
+    noise = np.float32(needed) * tile[np.ix_(down, across)]
+    return np.clip(np.rint(face + noise[..., None]), 0, 255).astype(np.uint8)
+
+
+def _grain(levels: Shaped[np.ndarray, "h w c"], where: Bool[np.ndarray, "h w"]) -> float | None:
+    """Return the `QUIET` detail of some pixels, in levels; None if they are few."""
+    import cv2
+
+    if np.count_nonzero(where) < ENOUGH:
+        return None
+    count = levels.shape[2]
+    light = cv2.transform(levels.astype(np.float32), np.full((1, count), 1 / count, np.float32))
+    detail = np.abs(light - cv2.GaussianBlur(light, (0, 0), DETAIL))
+    return float(np.quantile(detail[where], QUIET))
+
+
+@lru_cache(maxsize=1)
+def _pattern() -> Float32[np.ndarray, "128 128"]:
+    """Return public noise of standard deviation 1."""
+    import cv2
+
+    draws = SeededBits(1, "grain").words(TILE * TILE).view(np.uint8).reshape(8, TILE, TILE)
+    noise = draws.astype(np.float32).mean(axis=0) - np.float32(127.5)
+    noise = cv2.GaussianBlur(np.tile(noise, (3, 3)), (0, 0), FINE)[TILE : 2 * TILE, TILE : 2 * TILE]
+    return np.asarray(noise / noise.std(), np.float32)
+
 
 GROWN: Final = 1.25
 """Pixels of a region around an inner face, in squares of the side of UTKFace's crop, from which on a network
 paints what lies between face and edge: a fifth more than the shape has, as of small faces in a JPEG."""
-
 Head = tuple[Box, Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]
 
 

@@ -43,7 +43,6 @@ COLOUR: Final = 14.0
 """Standard deviation of the CIE a* and b* by which skin differs within one face."""
 SOFT: Final = 0.05
 """Standard deviation of the blur of where skin is, in units of the crop."""
-
 Levels = Float32[np.ndarray, "h w c"]
 Share = Float32[np.ndarray, "h w"]
 

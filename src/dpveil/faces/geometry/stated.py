@@ -12,8 +12,7 @@ from dpveil.core.region import Box, RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.cell import ROUNDING, Cell, given_box
-from dpveil.faces.geometry.head import between, outline
-from dpveil.faces.geometry.head_frame import HeadFrame, Shape
+from dpveil.faces.geometry.head_frame import HeadFrame, Shape, between, outline
 from dpveil.faces.geometry.landmarks import SEEN, of_box
 from dpveil.faces.geometry.protection import PROTECTIONS, protection_of
 from dpveil.regions.boxes import box_of_text

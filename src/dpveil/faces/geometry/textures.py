@@ -38,7 +38,6 @@ OTHER: Final = (30.0, 55.0)
 """Levels between which clothes that were painted unlike any that are seen, such as a white collar, stay."""
 SLACK: Final = 20.0
 """Least distance of patches at which they count about as much as identical ones."""
-
 Levels = Float32[np.ndarray, "_ _ 3"]
 Mask = Bool[np.ndarray, "_ _"]
 

@@ -8,8 +8,7 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int64, Shaped, UInt8
 
 from dpveil.faces.geometry.align import Frame
-from dpveil.faces.geometry.head import AnyFrame
-from dpveil.faces.geometry.head_frame import OVAL, HeadFrame, pixel_grid
+from dpveil.faces.geometry.head_frame import OVAL, AnyFrame, HeadFrame, pixel_grid
 
 SKIN: Final = ((0.30, 0.455), (0.70, 0.70))
 """Upper left and lower right corner of the cheeks and the nose, whose mean is the tone, in units of UTKFace's
@@ -34,7 +33,6 @@ ALIKE: Final = (12.0, 28.0)
 """Distances in CIE a*b* from the face's colour up to which a pixel is skin, and from which on it is none."""
 LUMINANCE: Final = np.array([0.2126, 0.7152, 0.0722])
 """Weights of linear red, green and blue in luminance (ITU-R BT.709)."""
-
 Picture = Shaped[np.ndarray, "h w 3"]
 Levels = Float32[np.ndarray, "h w 3"]
 

@@ -18,11 +18,9 @@ from jaxtyping import Bool, Float32, Float64, Shaped, UInt8
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry.align import FIVE, Frame, Points, Similarity, of_points
 from dpveil.faces.geometry.fill import fill
-from dpveil.faces.geometry.head import between, grid
-from dpveil.faces.geometry.head_frame import HeadFrame
-from dpveil.faces.geometry.landmarks import Landmarks, predictor
+from dpveil.faces.geometry.head_frame import HeadFrame, between, grid
+from dpveil.faces.geometry.landmarks import Landmarks, pose_of, predictor
 from dpveil.faces.geometry.painted import seen
-from dpveil.faces.geometry.pose import pose_of
 
 ENOUGH: Final = 5
 """Least difference, in degrees, between a face's own yaw and the wanted one for it to be turned."""
@@ -72,7 +70,6 @@ AROUND: Final = HeadFrame(128)
 """The frame in which the background behind a turned head is guessed."""
 ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)
 """The identity."""
-
 Picture = Shaped[np.ndarray, "s s 3"]
 Plane = Float32[np.ndarray, "_ _"]
 Crop = UInt8[np.ndarray, "s s 3"]

@@ -3,12 +3,9 @@
 from typing import Final
 
 from dpveil.mechanisms.ksame.base import FaceSpace, KSame, KSameResult
-from dpveil.mechanisms.ksame.furthest import KSameFurthest
 from dpveil.mechanisms.ksame.groups import Group
-from dpveil.mechanisms.ksame.model import KSameM
-from dpveil.mechanisms.ksame.network import KSameNet
-from dpveil.mechanisms.ksame.pixels import KSamePixel
-from dpveil.mechanisms.ksame.select import KSameSelect
+from dpveil.mechanisms.ksame.model import KSameM, KSameNet
+from dpveil.mechanisms.ksame.pixels import KSameFurthest, KSamePixel, KSameSelect
 
 TABLE: Final[dict[str, type[KSame]]] = {
     method.name: method for method in (KSamePixel, KSameSelect, KSameM, KSameFurthest, KSameNet)

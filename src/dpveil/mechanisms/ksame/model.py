@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final, Protocol
 
 import numpy as np
 
+from dpveil.core.parameters import Flag
+from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.ksame.base import (
     Codes,
     Faces,
@@ -19,6 +21,68 @@ from dpveil.mechanisms.ksame.base import (
     numbered,
 )
 from dpveil.mechanisms.ksame.groups import Group, Grouping, greedy
+
+GENDERS: Final = {"male": -1.0, "female": 1.0}
+"""The classes that a generator may be given."""
+
+
+class Generator(FaceSpace, Protocol):
+    """The part of the codec `upconv` that k-same-net uses."""
+
+    def rows_of(self, crops: Faces) -> Codes:
+        """Return what the identity layer is given for faces: rows of people, or mixtures of them."""
+
+    def codes_of(self, rows: Codes) -> Codes:
+        """Return the identity layer's outputs."""
+
+    def render(self, codes: Codes, *, gender: float = 0.0) -> Faces:
+        """Return the faces of codes, with a gender from -1 (male) to 1 (female)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KSameNet(KSame):
+    """Every face is replaced by what a generator makes of the mean of at least `k` people's identities.
+
+    `space` is a codec `upconv`. Means are taken before its identity layer, in contrast to k-same-m, and
+    groups formed as there, by squared differences of codes. There is no proxy gallery, as in Croft 2022. With
+    `genders`, classes are "male" and "female", and the generator is given them: gender-preserving.
+    Expressions are neutral. `repeats` as in `KSame`. Nothing is promised. Raises `InvalidParameter`. Source:
+    Meden, Emersic, Struc & Peer 2017; Croft 2022 §6.1.
+    """
+
+    name: ClassVar[str] = "k-same-net"
+    summary: ClassVar[str] = "means of k or more people in a generator"
+    source: ClassVar[str] = "Meden, Emersic, Struc & Peer 2017"
+
+    space: Generator
+    genders: Flag = Flag(default=False)
+
+    def _in_the_clear(self) -> tuple[str, ...]:
+        return (*self.space.in_the_clear, *(("the class of every face",) if self.genders else ()))
+
+    def release(
+        self, faces: Faces, *, people: Sequence[str], classes: Sequence[str] | None = None
+    ) -> KSameResult:
+        """Return the generated means; see `KSame.release`."""
+        return self.release_rows(self.space.rows_of(check_faces(faces)), people=people, classes=classes)
+
+    def release_rows(
+        self, rows: Codes, *, people: Sequence[str], classes: Sequence[str] | None = None
+    ) -> KSameResult:
+        """Return the generated means for faces given as inputs of the identity layer, n × r."""
+        rows = check_codes(rows)
+        if self.genders and (classes is None or not set(classes) <= set(GENDERS)):
+            hint = f"{' or '.join(GENDERS)} for each face"
+            raise InvalidParameter("classes", None, "are not genders", hint=hint)
+        groups = self._grouped(self.space.codes_of(rows), people, classes, greedy)
+        shown = [self._shown(rows, group, classes) for group in groups]
+        return KSameResult(np.concatenate(shown)[numbered(groups)], groups)
+
+    def _shown(self, rows: Codes, group: Group, classes: Sequence[str] | None) -> Faces:
+        codes = self.space.codes_of(rows[group.averaged].mean(axis=0)[None])
+        if not self.genders or classes is None:
+            return self.space.decode(codes)
+        return self.space.render(codes, gender=GENDERS[classes[int(group.members[0])]])
 
 
 def decoded(codes: Codes, groups: Sequence[Group], space: FaceSpace) -> KSameResult:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from dpveil.core.distance import Distance
 from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.core.numbers import Json, Number, to_json
+from dpveil.core.numbers import Distance, Json, Number, to_json
 from dpveil.core.parameters import Between
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import BitSource, check_bits

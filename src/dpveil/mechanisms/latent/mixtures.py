@@ -16,8 +16,7 @@ from jaxtyping import Float64, Int64
 from dpveil.codecs.factors import Factors
 from dpveil.mechanisms.latent.base import Codes, CodeSpace, LatentMechanism
 from dpveil.mechanisms.latent.posterior import GRID, Law, drawn_on
-from dpveil.noise.bits import BitSource
-from dpveil.noise.public import normals, uniforms
+from dpveil.noise.bits import BitSource, normals, uniforms
 
 TOGETHER: Final = 32
 """Codes drawn at a time."""

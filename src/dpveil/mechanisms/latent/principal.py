@@ -9,8 +9,7 @@ from typing import ClassVar, Final
 import numpy as np
 from jaxtyping import Float64
 
-from dpveil.core.distance import Distance
-from dpveil.core.numbers import show, to_json
+from dpveil.core.numbers import Distance, show, to_json
 from dpveil.core.parameters import Positive
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.latent.base import STEPS, CodeSpace, LatentMechanism, Points

@@ -13,9 +13,8 @@ from jaxtyping import UInt8
 
 from dpveil.accounting.account import ZeroConcentrated
 from dpveil.core.parameters import Count, Neighbourhood
-from dpveil.mechanisms.pixel.base import check_size
+from dpveil.mechanisms.pixel.base import check_size, fullest_cells, fullest_in, pixelise
 from dpveil.mechanisms.pixel.budget import different, only
-from dpveil.mechanisms.pixel.cells import fullest_cells, fullest_in, pixelise
 from dpveil.mechanisms.pixel.concentrated import ConcentratedMethod
 from dpveil.mechanisms.placement import Size
 from dpveil.noise.bits import BitSource

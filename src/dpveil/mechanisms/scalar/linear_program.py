@@ -10,17 +10,259 @@ from math import ldexp
 from typing import ClassVar, Final
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
+from scipy import sparse
+from scipy.optimize import linprog
 
 from dpveil.core.numbers import show
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.scalar.base import ANY, ScalarMechanism
 from dpveil.mechanisms.scalar.certify import Rows
-from dpveil.mechanisms.scalar.fair_optimum import fair_rows, largest_diagonal_is_best
-from dpveil.mechanisms.scalar.noises import LaplaceNoise
+from dpveil.mechanisms.scalar.noises import PRECISION, LaplaceNoise
 from dpveil.mechanisms.scalar.noisy import snapped_rows
-from dpveil.mechanisms.scalar.programs import Program, repaired, solve
+from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import IntegerMatrix
+
+LOWER: Final = 10
+"""The step to a smaller diagonal is the largest possible one divided by 2 to this power."""
+
+
+def fair_rows(size: int, rate: Fraction, spare: int = 0) -> Rows:
+    """Return the integer weights of every response for the answers 0..size-1; `rate` is ε for one step.
+
+    `spare`, in units of 2^-256 of the diagonal, is added to the sum of every row, which lowers the diagonal's
+    share. It goes to the responses next to the middle, and may be as large as `_room` returns.
+
+    >>> [[round(w / sum(row), 3) for w in row] for row in fair_rows(3, Fraction(1))]
+    [[0.576, 0.346, 0.078], [0.212, 0.576, 0.212], [0.078, 0.346, 0.576]]
+    """
+    power = [1 << PRECISION] + [exp_below(rate * j, PRECISION) for j in range(1, size)]
+    middle = (size - 1) // 2
+    total = sum(power[abs(i - middle)] for i in range(size)) + spare
+    column = [power[abs(i - middle)] for i in range(size)]
+    if size > 1:
+        column[middle + 1] += spare // (1 + size % 2)
+    if size % 2 and size > 1:
+        column[middle - 1] += spare // 2
+    columns = [column]
+    for j in range(middle - 1, -1, -1):
+        column = _filled(column, j, power, total)
+        columns.append(column)
+    first = columns[::-1]
+    return first + [row[::-1] for row in first[: size // 2][::-1]]
+
+
+def _filled(upper: list[int], j: int, power: list[int], total: int) -> list[int]:
+    """Return column j from the next one: the upper triangle is determined, the rest filled from the
+    diagonal.
+    """
+    least = [-(-power[1] * weight >> PRECISION) for weight in upper[j + 1 :]]
+    column = power[j::-1] + least
+    left = total - sum(column)
+    for i in range(j + 1, len(upper)):
+        more = min(left, upper[i] - column[i])
+        column[i] += more
+        left -= more
+    return column
+
+
+def largest_diagonal_is_best(size: int, rate: Fraction) -> bool:
+    """Return whether a slightly smaller diagonal has at least the same expected absolute error.
+
+    >>> largest_diagonal_is_best(12, Fraction("0.5")), largest_diagonal_is_best(12, Fraction("0.03"))
+    (True, False)
+    """
+    if size < 3:
+        return True
+    smaller = _room(size, rate) >> LOWER
+    return _error(fair_rows(size, rate, smaller)) >= _error(fair_rows(size, rate))
+
+
+def _room(size: int, rate: Fraction) -> int:
+    """Return the largest `spare` with which no response next to the middle exceeds the diagonal."""
+    return (1 + size % 2) * ((1 << PRECISION) - exp_below(rate, PRECISION))
+
+
+def _error(rows: Rows) -> Fraction:
+    total = sum(rows[0])
+    return Fraction(sum(w * abs(x - y) for x, row in enumerate(rows) for y, w in enumerate(row)), total)
+
+
+Floats = Float64[np.ndarray, "..."]
+Ints = Int64[np.ndarray, "..."]
+FAR: Final = 30.0
+"""ε·d beyond which an entry is not a variable of its own: e^-30 is 1e-13."""
+NEVER: Final = 1e-7
+"""A response whose probability is never above this is dropped from a solution."""
+TIGHT: Final = 1e-9
+"""Feasibility tolerance of the solver."""
+METHODS: Final = ("highs-ipm", "highs-ds")
+"""SciPy's methods, tried in this order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """The program: minimise Σ M[i,j]·|p_i - p_j| over matrices whose answers and responses are `points`.
+
+    `reach` points are one ΔF, which costs ε: in proportion to the distance if `metric`, else for all
+    distances up to there. `fair` adds monotone rows and columns, symmetry and fairness, on points without
+    gaps.
+    """
+
+    points: Int64[np.ndarray, " points"]
+    reach: int
+    epsilon: float
+    metric: bool
+    fair: bool
+
+    @property
+    def size(self) -> int:
+        """The number of points."""
+        return len(self.points)
+
+    @cached_property
+    def symmetric(self) -> bool:
+        """Whether the points are symmetric, so that some optimum is too."""
+        return bool((np.diff(self.points) == np.diff(self.points)[::-1]).all())
+
+    @cached_property
+    def cost(self) -> Floats:
+        """The bound ε·d on log-ratios for any two answers, where d counts ΔF, or records; infinite without a
+        chain.
+        """
+        apart = np.abs(self.points[:, None] - self.points[None, :])
+        near = sparse.csr_matrix(apart <= self.reach)
+        steps = apart / self.reach if self.metric else sparse.csgraph.shortest_path(near, unweighted=True)
+        found: Floats = self.epsilon * steps
+        return found
+
+    @cached_property
+    def pairs(self) -> tuple[Ints, Ints]:
+        """The columns j < k that R.1 relates; of two mirrored pairs only one."""
+        apart = self.points[None, :] - self.points[:, None]
+        j, k = np.nonzero((apart > 0) & (apart <= self.reach))
+        if self.metric:
+            j = np.arange(self.size - 1)
+            k = j + 1
+        keep = (j + k < self.size) | (not self.symmetric)
+        return j[keep], k[keep]
+
+    @property
+    def inequalities(self) -> int:
+        """The approximate number of inequalities."""
+        return self.size * self.size * 2 if self.fair else 2 * self.size * len(self.pairs[0])
+
+    @cached_property
+    def entries(self) -> tuple[Ints, Floats]:
+        """The variable of every entry, and the factor on it."""
+        size = self.size
+        name = np.arange(size * size).reshape(size, size)
+        if self.symmetric:
+            name = np.minimum(name, name[::-1, ::-1])
+        if self.fair:
+            np.fill_diagonal(name, 0)
+        nearest = self._nearest()
+        factor = np.exp(-np.take_along_axis(self.cost, nearest, axis=1))
+        name = np.take_along_axis(name, nearest.T, axis=1)
+        _, name = np.unique(name, return_inverse=True)
+        return name.reshape(size, size), factor.T
+
+    def _nearest(self) -> Ints:
+        """Return for column j (first index) and row i the column nearest j that is not far from i."""
+        size = self.size
+        near = self.cost <= FAR
+        first, last = near.argmax(axis=1), size - 1 - near[:, ::-1].argmax(axis=1)
+        j = np.arange(size)[:, None]
+        # a column that no chain of records reaches keeps its own variable
+        linked = np.isfinite(self.cost)
+        return np.where(linked, np.clip(j, first[None, :], last[None, :]), j)
+
+
+def solve(program: Program) -> Floats:
+    """Return an optimal matrix, responses × answers, up to the solver's tolerance. Raises `NoiseError`."""
+    name, factor = program.entries
+    count, size = int(name.max()) + 1, program.size
+    small, large, times = _inequalities(program)
+    if len(small) == 0:
+        return np.eye(size)
+    row = np.arange(len(small))
+    below = sparse.csr_matrix(
+        (np.r_[np.ones(len(small)), -times], (np.r_[row, row], np.r_[small, large])), (len(small), count)
+    )
+    half = (size + 1) // 2 if program.symmetric else size
+    which = np.broadcast_to(np.arange(half), (size, half))
+    sums = sparse.csr_matrix(
+        (factor[:, :half].ravel(), (which.ravel(), name[:, :half].ravel())), (half, count)
+    )
+    apart = np.abs(program.points[:, None] - program.points[None, :])
+    error = np.bincount(name.ravel(), (factor * apart).ravel(), count)
+    limits = {"primal_feasibility_tolerance": TIGHT, "dual_feasibility_tolerance": TIGHT}
+    for method in METHODS:
+        found = linprog(
+            error, below, np.zeros(len(small)), sums, np.ones(half), method=method, options=limits
+        )
+        if found.x is not None:
+            matrix: Floats = found.x[name] * factor
+            return matrix
+    raise NoiseError(f"the linear program was not solved: {found.message}")
+
+
+def _inequalities(program: Program) -> tuple[Ints, Ints, Floats]:
+    """Return variables p, q and factors t of all p ≤ t·q that are not implied by others."""
+    name, factor = program.entries
+    own = factor == 1
+    if program.fair:
+        rows = _monotone(program, name, own)
+    else:
+        j, k = program.pairs
+        both = own[:, j] & own[:, k]
+        times = np.exp(np.broadcast_to(program.cost[j, k], both.shape))[both]
+        left, right = name[:, j][both], name[:, k][both]
+        rows = [(left, right, times), (right, left, times)]
+    small, large, times = (np.concatenate(part) for part in zip(*rows, strict=True))
+    kept = small != large
+    return small[kept], large[kept], times[kept]
+
+
+def _monotone(program: Program, name: Ints, own: Floats) -> list[tuple[Ints, Ints, Floats]]:
+    """Return the inequalities left of the diagonal, which symmetry carries to the right.
+
+    Rows rise towards the diagonal, so only the answer nearest to it within one record has to be bounded.
+    """
+    size = program.size
+    i, j = np.nonzero(np.tri(size, k=-1, dtype=bool))
+    toward = j + 1 if program.metric else np.minimum(j + program.reach, i)
+    times = np.exp(program.cost[j, toward])
+    rises, falls = own[i, j] & own[i, j + 1], own[i, j] & own[i - 1, j]
+    bound = own[i, j] & own[i, toward]
+    one = np.ones(len(i))
+    return [
+        (name[i, j][rises], name[i, j + 1][rises], one[rises]),
+        (name[i, toward][bound], name[i, j][bound], times[bound]),
+        (name[i, j][falls], name[i - 1, j][falls], one[falls]),
+    ]
+
+
+def repaired(solved: Floats, program: Program) -> Floats:
+    """Return a matrix near `solved` that satisfies R.1 and R.3 of `program`, whose ε may be slightly smaller.
+
+    Responses with negligible probability are dropped. Every entry is raised to what R.1 requires given the
+    others of its row, which establishes R.1 by the triangle inequality. Columns then have slightly different
+    sums s_j; each is filled up to one common sum with a uniform law, and that sum is large enough for the
+    addition to keep R.1.
+    """
+    matrix = np.where(solved.max(axis=1, keepdims=True) > NEVER, np.maximum(solved, 0), 0)
+    demand = np.exp(-program.cost)
+    closed = matrix.copy()
+    for k in range(program.size):
+        np.maximum(closed, matrix[:, k : k + 1] * demand[k][None, :], out=closed)
+    shown = matrix.max(axis=1) > 0
+    sums = closed.sum(axis=0)
+    step = program.cost[program.cost > 0].min(initial=np.inf)
+    total = sums.max() + np.ptp(sums) / np.expm1(min(step, FAR))
+    filled: Floats = (closed + shown[:, None] * (total - sums) / shown.sum()) / total
+    return filled
+
 
 CLOSED: Final = 1 << 10
 """Points of the largest lattice on which the optimum has a closed form."""

@@ -12,21 +12,17 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from dpveil.assets.defaults import CENTERFACE, CENTERFACE_SHA256, INSTALL
 from dpveil.assets.engines import fastest
+from dpveil.assets.store import CENTERFACE, CENTERFACE_SHA256, INSTALL
 from dpveil.errors import RegionError, UsageError
-from dpveil.regions.detectors.base import Detector
-from dpveil.regions.detectors.suppress import REMEDY, suppress
+from dpveil.regions.detectors.base import REMEDY, Detector, suppress
 
 STRIDE: Final = 4
 """Side of one cell of the output maps, in pixels of the image (R in the paper)."""
-
 MULTIPLE: Final = 32
 """The image's sides are padded to multiples of this, as the network halves them five times."""
-
 OUTPUTS: Final = ("537", "538", "539")
 """Names of the output maps in the file: heat map of face centres, log size, and offset of the centre."""
-
 FIXED: Final = ((10, 3, 32, 32), *((10, count, 8, 8) for count in (1, 2, 10)))
 """The shapes that the file states for the image and the maps: batch, channels, height and width."""
 

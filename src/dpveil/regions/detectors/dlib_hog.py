@@ -9,15 +9,13 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from dpveil.assets.defaults import INSTALL
-from dpveil.assets.frontal import frontal_detector
+from dpveil.assets.engines import frontal_detector
+from dpveil.assets.store import INSTALL
 from dpveil.errors import UsageError
-from dpveil.regions.detectors.base import Detector
-from dpveil.regions.detectors.suppress import suppress
+from dpveil.regions.detectors.base import Detector, suppress
 
 SMALL: Final = 640
 """Images with a longer side of at most so many pixels are doubled, to find faces of 40 pixels and not 80."""
-
 UP: Final = 0.25
 """Share of the height by which boxes are extended at the top: dlib's begin at the eyebrows."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from dpveil.assets.defaults import INSTALL
+from dpveil.assets.store import INSTALL
 from dpveil.core.registry import DETECTORS
 from dpveil.errors import InvalidParameter, UnknownName, UsageError
 from dpveil.regions.detectors.base import Detector

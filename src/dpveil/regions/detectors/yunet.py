@@ -12,14 +12,11 @@ from jaxtyping import Float, UInt8
 
 from dpveil.assets.confined import Confined
 from dpveil.errors import InvalidParameter, ModelError, RegionError
-from dpveil.regions.detectors.base import Detector
-from dpveil.regions.detectors.suppress import OVERLAP, REMEDY, suppress
+from dpveil.regions.detectors.base import OVERLAP, REMEDY, Detector, suppress
 
 HINT = "name the file face_detection_yunet_2023mar.onnx of OpenCV's model zoo, or one with the same outputs"
-
 MOST = 1 << 26
 """Largest file in bytes; OpenCV's own has 0.2 MB."""
-
 ROW: Final = 15
 """Numbers of a face: box, five points and score."""
 

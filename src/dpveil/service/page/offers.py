@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dpveil.assets.defaults import installed
+from dpveil.assets.store import installed
 from dpveil.catalogue import build
 from dpveil.core.numbers import Json
 from dpveil.errors import DPVeilError

@@ -3,27 +3,65 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import cv2
 import numpy as np
 
-from dpveil.accounting.meaning import success_bound
+from dpveil.accounting.meaning import NONE, success_bound
+from dpveil.core.envelope import Aside, Note
 from dpveil.core.guarantee import Guarantee, counted, pixels
 from dpveil.core.numbers import Json, show
 from dpveil.core.origin import FACE
 from dpveil.core.region import Region
-from dpveil.errors import RegionError
+from dpveil.errors import RegionError, filled
 from dpveil.mechanisms.method import DRAWN, TRAINED, Method
 from dpveil.mechanisms.pixel.fill import Fill
 from dpveil.regions.boxes import OBJECTS
 from dpveil.release.explain import CANDIDATES, percent_above
-from dpveil.release.plan import Plan, plan
-from dpveil.release.planned import largest_region, plan_json
+from dpveil.release.origins import BOXES_ALONE
+from dpveil.release.plan import Plan, largest_region, plan, plan_json
+from dpveil.release.words import LOW, few_only
 from dpveil.service.page.account import SIGNS, price_of
-from dpveil.service.page.people import warnings
 from dpveil.service.settings import Request
+
+ACTS: Final[Mapping[str, str]] = {
+    "threshold": "a press on the question mark",
+    "protect": "a box around it",
+}
+"""What is done on the page in the place of a setting that a note names."""
+SAID: Final[Mapping[str, str]] = {
+    LOW["weak"]: (
+        "Weak promise: whoever knows the two photos in question can tell in most cases which one was"
+        " released, or in a few cases for certain."
+    ),
+    LOW[NONE]: (
+        "Practically no promise: whoever knows the two photos in question can tell almost surely which one"
+        " was released."
+    ),
+    BOXES_ALONE: "No face is replaced: every face outside your boxes stays as it is.",
+}
+"""Sentences that name commands of the command line, as the page says them."""
+FEW: Final = (
+    "Promised about any {} alone: about all pixels of a region together the promise is practically none."
+)
+
+
+def warnings(sentences: Iterable[str], total: Guarantee | None) -> dict[str, list[Json]]:
+    """Return the warnings of a plan or a certificate, and apart from them what is for information."""
+    told: dict[str, list[Json]] = {"warnings": [], "notes": []}
+    few = {} if total is None or total.relation.m is None else {few_only(total): _few(total)}
+    for text in sentences:
+        said = filled(text.form, ACTS) if isinstance(text, Note) else text
+        said = {**SAID, **few}.get(said, said)
+        told["notes" if isinstance(text, Aside) else "warnings"].append(said)
+    return told
+
+
+def _few(total: Guarantee) -> str:
+    return FEW.format(pixels(total.relation.m or 0))
+
 
 KEPT: Final = "except"
 """The setting that names the faces to be kept."""

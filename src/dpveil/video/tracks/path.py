@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
-from dpveil.video.track import Key
+from dpveil.video.facts import Key
 
 TOLERANCE: Final = 0.06
 """How far edges may be from straight lines between keys, relative to the box; boxes at keys grow by that."""
@@ -23,7 +23,6 @@ NEAR: Final = (3.0, 7.0)
 CHUNK: Final = 512
 """Frames after which keys are fixed, so that a long path takes little memory."""
 OUTWARD: Final = np.array([-1.0, -1.0, 1.0, 1.0])
-
 Row = tuple[int, float, float, float, float]
 """A frame, and left, top, right and bottom in pixels."""
 Turn = tuple[int, float, float, float]

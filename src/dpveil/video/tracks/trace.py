@@ -10,13 +10,12 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from dpveil.video.track import MERGED, Key
-from dpveil.video.tracks.association import inside
+from dpveil.video.facts import MERGED, Key
+from dpveil.video.tracks.following import inside
 from dpveil.video.tracks.path import ANGLE, Path
 
 Edges = Float[np.ndarray, " 4"]
 """Left, top, right and bottom, in pixels of the frame."""
-
 LEAVING: Final = 0.5
 """Seconds of straight motion within which an object that is not found left the picture."""
 AHEAD: Final = 0.4

@@ -2,30 +2,64 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float, UInt8
 
 from dpveil.core.origin import FACE
-from dpveil.errors import RegionError
+from dpveil.core.region import Box
+from dpveil.errors import RegionError, UsageError
+from dpveil.faces.geometry.align import Frame as FaceFrame
+from dpveil.faces.geometry.align import of_points
+from dpveil.faces.geometry.landmarks import Predictor, pose_of, predictor
+from dpveil.faces.geometry.place import check
 from dpveil.regions.finder import Seen
-from dpveil.video.facts import Facts, Frame
-from dpveil.video.track import LOST
-from dpveil.video.tracks.association import (
-    completed,
-    continuations,
-    inside,
-    matches,
-    overlap,
-    share,
-)
-from dpveil.video.tracks.looking import Sight
-from dpveil.video.tracks.memory import Memory, Moment
-from dpveil.video.tracks.settings import TrackSettings
+from dpveil.video.facts import LOST, Facts, Frame
+from dpveil.video.tracks.following import completed, continuations, inside, matches, overlap, share
+from dpveil.video.tracks.looking import Memory, Moment, Sight, TrackSettings
 from dpveil.video.tracks.trace import Closed, Edges, Place, Trace, outside
-from dpveil.video.tracks.turns import turn_of
+
+LEAST: Final = 40
+"""Height in pixels of faces in which landmarks are looked for."""
+
+
+def turn_of(
+    image: UInt8[np.ndarray, "h w 3"], box: Float[np.ndarray, " 4"], roll: float | None = None
+) -> tuple[float, float] | None:
+    """Return roll and yaw in degrees of the face in a box (left, top, right, bottom), as in `Key`.
+
+    It is looked for with a `roll` in degrees where one is expected, and upright. None if landmarks are not
+    installed or not sure, and for small faces.
+    """
+    asked = _installed()
+    left, top, right, bottom = (round(float(value)) for value in box)
+    if asked is None or bottom - top < LEAST or right <= left:
+        return None
+    there = Box(left, top, right - left, bottom - top)
+    for angle in (0.0,) if roll is None else (-math.radians(roll), 0.0):
+        try:
+            found = check(asked.near(image, there, angle))
+            own = of_points(found.points, FaceFrame().points())
+            yaw = pose_of(replace(found, points=own.to(found.points))).yaw
+        except RegionError:
+            continue
+        return math.degrees(-own.angle), math.degrees(yaw)
+    return None
+
+
+@lru_cache(maxsize=1)
+def _installed() -> Predictor | None:
+    """Return the predictor of landmarks; None without it."""
+    try:
+        return predictor()
+    except UsageError:
+        return None
+
 
 MOST_TRACKS: Final = 2000
 MOST_KEYS: Final = 200_000

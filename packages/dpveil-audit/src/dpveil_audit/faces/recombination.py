@@ -26,9 +26,9 @@ from dpveil.mechanisms.placement import Placement
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions.grow import grow
-from dpveil.release.pipeline import obfuscate
+from dpveil.release.plan import obfuscate
 from dpveil_audit.engine import Bits, Finding, Gate, Level, Variant, counted
-from dpveil_audit.faces.photos import SEES, Encoding, PhotoAudit, Pixels, Places, neighbours, places, scene
+from dpveil_audit.faces.growth import SEES, Encoding, PhotoAudit, Pixels, Places, neighbours, places, scene
 
 SIDE: Final = 32
 NEARBY: Final = 0.002

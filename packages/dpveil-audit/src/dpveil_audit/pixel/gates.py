@@ -56,19 +56,27 @@ from dpveil_audit.lower_bound import (
     smallest_detectable,
 )
 from dpveil_audit.pixel.case import (
+    EXACT,
     AddedNoise,
     Case,
     DistributionOf,
     Drawer,
+    DrawLaw,
     Drawn,
+    Image,
+    Images,
     Known,
     Level,
+    Masses,
+    Pair,
+    Pairs,
+    ProductLaw,
+    Releases,
     Version,
+    all_images,
     made_once,
+    uneven_image,
 )
-from dpveil_audit.pixel.images import Pair, all_images, uneven_image
-from dpveil_audit.pixel.laws import EXACT, Image, Images, Masses, Pairs, ProductLaw, Releases
-from dpveil_audit.pixel.laws import Drawn as DrawOf
 
 TOLERANCE: Final = 1e-9
 ROUNDING: Final = {"δ": 1e-13, "ρ": 1e-12}
@@ -374,7 +382,7 @@ def fit_gate(
 
 def _observed(
     version: Version, setting: Drawn, distribution_of: DistributionOf, bits: BitSource
-) -> tuple[Outcomes, list[DrawOf]]:
+) -> tuple[Outcomes, list[DrawLaw]]:
     """Return the outcomes of every draw, -1 for impossible ones, and their laws."""
     image, method = uneven_image(setting.case.size), setting.case.method
     distribution = distribution_of(method, image[None])

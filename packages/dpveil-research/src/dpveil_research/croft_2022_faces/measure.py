@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 from scipy.spatial.distance import cdist
 
-from dpveil.assets.defaults import default_path
+from dpveil.assets.store import default_path
 from dpveil.attacks import parrot
 from dpveil.codecs import GAN
 from dpveil.faces.attribute_model import AttributeModel

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from jaxtyping import Float64
 
-from dpveil.assets.defaults import default_path
+from dpveil.assets.store import default_path
 from dpveil.attacks import Identified, identify, parrot
 from dpveil.attacks.resampling import drawn_people
 from dpveil.faces.attribute_model import AttributeModel

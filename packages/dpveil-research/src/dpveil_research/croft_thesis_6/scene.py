@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 from jaxtyping import Bool, Float64, Int64, UInt8
 
-from dpveil.assets.defaults import default_path
+from dpveil.assets.store import default_path
 from dpveil.codecs import GAN, load
 from dpveil.codecs.gan import CLEAR
 from dpveil.codecs.neural import shown

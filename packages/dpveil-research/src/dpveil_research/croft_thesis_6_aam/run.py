@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from dpveil.assets.defaults import default_path
+from dpveil.assets.store import default_path
 from dpveil.codecs import GAN, load
 from dpveil.errors import UsageError
 from dpveil_research.attributes_data import Say

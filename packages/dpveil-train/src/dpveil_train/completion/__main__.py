@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from dpveil.assets import Card, save
-from dpveil.assets.defaults import default_path
+from dpveil.assets.store import default_path
 from dpveil.core.numbers import Json
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.faces.geometry.completion import Completion

@@ -16,8 +16,7 @@ from dpveil.core.region import Box
 from dpveil.errors import DPVeilError, PhotoError
 from dpveil.faces.geometry.align import BLUR, FIVE, of_points
 from dpveil.faces.geometry.head_frame import frame_parts
-from dpveil.faces.geometry.landmarks import Predictor
-from dpveil.faces.geometry.pose import pose_of
+from dpveil.faces.geometry.landmarks import Predictor, pose_of
 from dpveil.io import FORMATS, read_bytes
 from dpveil_train.completion.scenes import EDGE, INNER, STORED
 

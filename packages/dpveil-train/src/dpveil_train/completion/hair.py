@@ -13,8 +13,7 @@ from scipy.spatial.distance import cdist
 from torch.nn.functional import adaptive_avg_pool2d, cross_entropy
 
 from dpveil.faces.geometry.hair import DARK, RATIOS, Hair, features
-from dpveil.faces.geometry.head import inside
-from dpveil.faces.geometry.head_frame import OVAL, pixel_grid
+from dpveil.faces.geometry.head_frame import OVAL, inside, pixel_grid
 from dpveil.faces.geometry.layout import CLASSES, HAIR, SKIN
 from dpveil_train.completion.network import UNKNOWN, over, spread
 from dpveil_train.completion.scenes import INNER, STORED, style_of

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d, avg_pool2d, interpolate, max_pool2d
 
-from dpveil.faces.geometry.layout import CLASSES, SKIN
-from dpveil.faces.geometry.looks import LOOK, STRIDE
+from dpveil.faces.geometry.layout import CLASSES, LOOK, SKIN, STRIDE
 from dpveil_train.completion.scenes import Scenes
 
 WIDTHS: Final = (32, 64, 128)

@@ -16,8 +16,7 @@ from torch.nn.functional import adaptive_avg_pool2d, interpolate
 
 from dpveil.faces.geometry.cell import Cell
 from dpveil.faces.geometry.completion import QUIET
-from dpveil.faces.geometry.head import inside
-from dpveil.faces.geometry.head_frame import OVAL, frame_parts, pixel_grid
+from dpveil.faces.geometry.head_frame import OVAL, frame_parts, inside, pixel_grid
 from dpveil.faces.geometry.layout import CLASSES, HAIR, SKIN
 
 STORED: Final = 192

@@ -20,8 +20,7 @@ from dpveil.assets.cards import Card
 from dpveil.errors import ModelError
 from dpveil.faces.geometry.completion import PLANES, Completion
 from dpveil.faces.geometry.hair import Hair
-from dpveil.faces.geometry.layout import HAIR, neck
-from dpveil.faces.geometry.looks import LOOK, STRIDE
+from dpveil.faces.geometry.layout import HAIR, LOOK, STRIDE, neck
 from dpveil_train import networks
 from dpveil_train.completion.network import (
     Completer,

@@ -15,9 +15,8 @@ from dpveil.accounting.bounded_range import BoundedRangeAccount, bounded_range_s
 from dpveil.core.numbers import root_above
 from dpveil.core.parameters import Count, Flag
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.pixel.base import check_size
+from dpveil.mechanisms.pixel.base import cell_areas, cell_sums, check_size, mean_levels, spread
 from dpveil.mechanisms.pixel.budget import BudgetedMethod
-from dpveil.mechanisms.pixel.cells import cell_areas, cell_sums, mean_levels, spread
 from dpveil.mechanisms.pixel.ssim.quality import error_on_grey
 from dpveil.mechanisms.pixel.ssim.sampler import MOST_LISTED, WindowSampler, ways
 from dpveil.noise.bits import BitSource

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from jaxtyping import Float64, Int16, Int64, UInt8, UInt16
 
-from dpveil.mechanisms.pixel.cells import TOP
+from dpveil.mechanisms.pixel.base import TOP
 from dpveil.noise.bits import SeededBits
 
 C1: Final = 6.5025

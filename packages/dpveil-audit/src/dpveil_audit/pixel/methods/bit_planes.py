@@ -13,15 +13,26 @@ from jaxtyping import Float64
 
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import BitPlanes
-from dpveil.mechanisms.pixel.bit_planes.haar import padded
-from dpveil.mechanisms.pixel.bit_planes.planes import MOST, Band, Plane
+from dpveil.mechanisms.pixel.bit_planes import MOST, Band, Plane, padded
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import TOTAL
 from dpveil_audit.engine import BY_LAW
-from dpveil_audit.pixel.case import Case, Drawn, Level, Size, Version, wrong
+from dpveil_audit.pixel.case import (
+    Case,
+    Drawn,
+    Image,
+    Images,
+    Level,
+    Part,
+    ProductLaw,
+    Releases,
+    Size,
+    Version,
+    cells,
+    product_law,
+    wrong,
+)
 from dpveil_audit.pixel.gates import MethodAudit
-from dpveil_audit.pixel.images import cells
-from dpveil_audit.pixel.laws import Image, Images, Part, ProductLaw, Releases, product_law
 
 SIDE: Final = 2
 """Side of the groups of wavelet 1, the only ones whose joint law is small enough to enumerate."""

@@ -19,14 +19,23 @@ from jaxtyping import Float64, Int64
 from scipy import special
 
 from dpveil.mechanisms.pixel import DCTGaussian
-from dpveil.mechanisms.pixel.dct.plan import Plan, reach_of
-from dpveil.mechanisms.pixel.dct.transform import UNIT
+from dpveil.mechanisms.pixel.dct_gaussian import UNIT, Plan, reach_of
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import discrete_gaussian
 from dpveil_audit.engine import BY_DRAWS, BY_LAW
-from dpveil_audit.pixel.case import Case, Drawn, Level, Size, Steps
+from dpveil_audit.pixel.case import (
+    Case,
+    Drawn,
+    Image,
+    Images,
+    Level,
+    ProductLaw,
+    Releases,
+    Size,
+    Steps,
+    product_law,
+)
 from dpveil_audit.pixel.gates import MethodAudit
-from dpveil_audit.pixel.laws import Image, Images, ProductLaw, Releases, product_law
 
 COLOURS: Final = {1: [[1]], 3: [[1, 1, 1], [1, 0, -1], [1, -2, 1]]}
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from dpveil.accounting.laplace import laplace_scale, merged
 from dpveil.mechanisms.pixel import DPPix
-from dpveil.mechanisms.pixel.cells import fullest_cells
+from dpveil.mechanisms.pixel.base import fullest_cells
 from dpveil_audit.divergence import LAPLACE
 from dpveil_audit.pixel.case import Case, Drawn, Level, Size, Version
 from dpveil_audit.pixel.gates import MethodAudit
@@ -18,8 +18,9 @@ from dpveil_audit.pixel.methods.pixelisation import (
     Steps,
     for_all_cells,
     half,
-    laplace_right,
     refuse_wide_noise,
+    right_distribution,
+    right_scale,
     shared_mutants,
 )
 
@@ -140,6 +141,6 @@ AUDIT: Final = MethodAudit(
     intact=INTACT.version(),
     mutants=mutants(),
     levels=levels(),
-    right=laplace_right,
+    right=right_distribution(INTACT, right_scale),
     refuse=partial(refuse_wide_noise, INTACT),
 )

@@ -10,16 +10,17 @@ from functools import partial
 from typing import Final
 
 from dpveil.mechanisms.pixel import DPPixGaussian
-from dpveil.mechanisms.pixel.cells import fullest_cells
+from dpveil.mechanisms.pixel.base import fullest_cells
 from dpveil_audit.divergence import GAUSSIAN
 from dpveil_audit.pixel.case import Case, Drawn, Level, Size, Version
 from dpveil_audit.pixel.gates import COMPUTED, MethodAudit
 from dpveil_audit.pixel.methods.pixelisation import (
     Steps,
     for_all_cells,
-    gaussian_right,
     half,
     refuse_wide_noise,
+    right_distribution,
+    right_variance,
     shared_mutants,
 )
 
@@ -123,6 +124,6 @@ AUDIT: Final = MethodAudit(
     intact=INTACT.version(),
     mutants=mutants(),
     levels=levels(),
-    right=gaussian_right,
+    right=right_distribution(INTACT, right_variance),
     refuse=partial(refuse_wide_noise, INTACT),
 )

@@ -21,15 +21,26 @@ from jaxtyping import Bool, Float64, Int64, UInt64
 from dpveil.accounting.group import any_of
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPSamp
-from dpveil.mechanisms.pixel.dp_samp.intensities import histogram, intensities
-from dpveil.mechanisms.pixel.dp_samp.interpolate import interpolate
+from dpveil.mechanisms.pixel.dp_samp import histogram, intensities
+from dpveil.mechanisms.pixel.interpolation import interpolate
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import discrete_laplace
 from dpveil_audit.distributions import laplace_distribution
 from dpveil_audit.engine import BY_DRAWS, BY_LAW
-from dpveil_audit.pixel.case import Case, Drawn, Level, Size, Steps, one_by_one
+from dpveil_audit.pixel.case import (
+    Case,
+    Drawn,
+    Image,
+    Images,
+    Level,
+    ProductLaw,
+    Releases,
+    Size,
+    Steps,
+    one_by_one,
+    product_law,
+)
 from dpveil_audit.pixel.gates import MethodAudit
-from dpveil_audit.pixel.laws import Image, Images, ProductLaw, Releases, product_law
 
 LEVELS: Final = 256
 WORD: Final = 2**64

@@ -17,16 +17,28 @@ from jaxtyping import Float64, Int64
 from scipy import stats
 
 from dpveil.mechanisms.pixel import DPSVD
-from dpveil.mechanisms.pixel.dp_svd.spectrum import leading_triples
+from dpveil.mechanisms.pixel.dp_svd import leading_triples
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import discrete_gaussian
 from dpveil.noise.laplace import discrete_laplace
 from dpveil.noise.spherical import spherical_laplace
 from dpveil_audit.engine import BY_DRAWS, BY_LAW
-from dpveil_audit.pixel.case import Case, Drawn, Level, Method, Steps
+from dpveil_audit.pixel.case import (
+    Case,
+    Drawn,
+    Image,
+    Images,
+    Level,
+    Method,
+    Pair,
+    Pairs,
+    Part,
+    ProductLaw,
+    Releases,
+    Steps,
+    product_law,
+)
 from dpveil_audit.pixel.gates import MethodAudit
-from dpveil_audit.pixel.images import Pair
-from dpveil_audit.pixel.laws import Image, Images, Pairs, Part, ProductLaw, Releases, product_law
 
 STEPS: Final = 1024
 """Steps of a singular value per grey level, independent of the method's own constant."""

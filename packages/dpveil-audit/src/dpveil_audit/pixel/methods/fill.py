@@ -11,9 +11,20 @@ import numpy as np
 
 from dpveil.mechanisms.pixel import Fill
 from dpveil.noise.bits import BitSource
-from dpveil_audit.pixel.case import Case, Drawn, Level, Version, one_by_one
+from dpveil_audit.pixel.case import (
+    Case,
+    Drawn,
+    Image,
+    Images,
+    Level,
+    Part,
+    ProductLaw,
+    Releases,
+    Version,
+    one_by_one,
+    product_law,
+)
 from dpveil_audit.pixel.gates import MethodAudit
-from dpveil_audit.pixel.laws import Image, Images, Part, ProductLaw, Releases, product_law
 
 Shown = Callable[[Fill, Image], Image]
 

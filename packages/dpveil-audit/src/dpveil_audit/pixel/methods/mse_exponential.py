@@ -12,14 +12,28 @@ from typing import Final
 import numpy as np
 
 from dpveil.mechanisms.pixel import MSEExponential
-from dpveil.mechanisms.pixel.cells import cell_levels, spread
-from dpveil.mechanisms.pixel.mse.law import shown_levels
+from dpveil.mechanisms.pixel.base import cell_levels, spread
+from dpveil.mechanisms.pixel.mse_exponential import shown_levels
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import TOTAL
-from dpveil_audit.pixel.case import Case, Drawn, Level, Size, Version, wrong
+from dpveil_audit.pixel.case import (
+    WORK,
+    Case,
+    Drawn,
+    Image,
+    Images,
+    Level,
+    Masses,
+    Part,
+    ProductLaw,
+    Releases,
+    Size,
+    Version,
+    cells,
+    product_law,
+    wrong,
+)
 from dpveil_audit.pixel.gates import MethodAudit
-from dpveil_audit.pixel.images import cells
-from dpveil_audit.pixel.laws import WORK, Image, Images, Masses, Part, ProductLaw, Releases, product_law
 
 TOP: Final = 255
 Factor = Callable[[MSEExponential, Size], int]

@@ -1,110 +1,50 @@
-"""The law of pixelisation from first principles, to compare a method's steps with.
+"""Pixelisation in separate steps, each of which can be audited and replaced by a wrong one.
 
-Nothing here calls a sampler or a mechanism: cells are enumerated by loops, sums are Python integers, tails
-are geometric series in 40-digit decimals, or sums of Gaussian weights from the far end.
+The intact steps use the method's own functions and reproduce its `release` bit for bit, which the first
+gate checks. Their law is compared with one from first principles, for which cells are enumerated by loops.
+Many releases of one image are drawn at once, side by side as more channels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache, partial
-from itertools import pairwise
-from math import ceil, sqrt
+from math import sqrt
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Float64, Int64, UInt8
+from jaxtyping import Int64
 
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
-from dpveil.mechanisms.pixel.cells import cell_areas, cell_sums, mean_levels, spread
+from dpveil.mechanisms.pixel.base import cell_areas, cell_sums, mean_levels, spread
 from dpveil.noise.bits import BitSource
 from dpveil_audit.divergence import Move, NoiseKind
 from dpveil_audit.engine import BY_DRAWS, BY_LAW
-from dpveil_audit.pixel.case import Level, Method, Size, Version
+from dpveil_audit.pixel.case import (
+    DistributionOf,
+    Image,
+    Images,
+    Level,
+    Method,
+    Pairs,
+    Part,
+    ProductLaw,
+    Releases,
+    Size,
+    Version,
+    cells,
+)
 from dpveil_audit.pixel.case import Steps as MethodSteps
-from dpveil_audit.pixel.images import cells
-from dpveil_audit.pixel.laws import Image, Images, Pairs, Part, ProductLaw, Releases
-
-LEVELS: Final = 256
-WORK: Final = Context(prec=40)
-LevelDistribution = Callable[[int, int, Fraction], tuple[float, ...]]
 
 
-def totals(image: UInt8[np.ndarray, "h w c"], block: int) -> list[int]:
-    """Return the sum of every part: cell by cell, and within a cell channel by channel."""
-    height, width, channels = image.shape
-    return [
-        sum(int(image[row, column, channel]) for row, column in cell)
-        for cell in cells(height, width, block)
-        for channel in range(channels)
-    ]
+def filled(method: DPPix | DPPixGaussian, size: Size) -> tuple[int, int]:
+    """Return how far the sums of neighbours move in L1, and in squared L2: largest cells first.
 
-
-@lru_cache(maxsize=100_000)
-def level_distribution(total: int, area: int, scale: Fraction) -> tuple[float, ...]:
-    """Return the probability of each level 0..255 for a cell of `area` pixels with sum `total`.
-
-    The sum gets discrete Laplace noise of `scale`, is divided by the area, clamped and rounded half up.
-
-    >>> round(sum(level_distribution(300, 4, Fraction(255))), 12)
-    1.0
-    """
-    ratio = WORK.exp(WORK.divide(Decimal(-scale.denominator), Decimal(scale.numerator)))
-    norm = WORK.add(Decimal(1), ratio)
-
-    def at_least(threshold: int) -> Decimal:
-        steps = threshold - total
-        if steps >= 1:
-            return WORK.divide(WORK.power(ratio, steps), norm)
-        return WORK.subtract(Decimal(1), WORK.divide(WORK.power(ratio, 1 - steps), norm))
-
-    edges = [at_least(ceil(Fraction(area * (2 * level - 1), 2))) for level in range(1, LEVELS)]
-    upper = [Decimal(1), *edges, Decimal(0)]
-    return tuple(float(WORK.subtract(high, low)) for high, low in pairwise(upper))
-
-
-@lru_cache(maxsize=64)
-def _gaussian_tail(variance: Fraction) -> tuple[int, Float64[np.ndarray, " n"]]:
-    """Return R and P(Z ≥ k) for k from -R to R + 1, summed from the far end for small values."""
-    reach = ceil(14 * sqrt(variance)) + 14
-    weights = np.exp(-(np.arange(-reach, reach + 1) ** 2.0) / (2 * float(variance)))
-    above = np.concatenate([np.cumsum(weights[::-1])[::-1], [0.0]])
-    return reach, above / above[0]
-
-
-@lru_cache(maxsize=100_000)
-def gaussian_level_distribution(total: int, area: int, variance: Fraction) -> tuple[float, ...]:
-    """Return the probability of each level as `level_distribution` does, with discrete Gaussian noise.
-
-    >>> round(sum(gaussian_level_distribution(300, 4, Fraction(255**2))), 12)
-    1.0
-    """
-    reach, above = _gaussian_tail(variance)
-    edges = np.array([ceil(Fraction(area * (2 * level - 1), 2)) for level in range(1, LEVELS)]) - total
-    high = above[np.clip(edges, -reach, reach + 1) + reach]
-    low = above[np.clip(1 - edges, -reach, reach + 1) + reach]  # P(Z < edge), by symmetry
-    upward = np.concatenate([[1.0], high]) - np.concatenate([high, [0.0]])
-    downward = np.concatenate([low, [1.0]]) - np.concatenate([[0.0], low])
-    return tuple(np.where(np.append(edges, reach) <= 0, downward, upward).tolist())
-
-
-@dataclass(frozen=True)
-class Sensitivity:
-    """The largest L1 distance of the sums of two neighbours, and the largest squared L2 distance."""
-
-    absolute: int
-    squared: int
-
-
-def filled(method: DPPix | DPPixGaussian, size: Size) -> Sensitivity:
-    """Return the sensitivity by filling the largest cells first, from the cells themselves.
-
-    >>> filled(DPPix(epsilon=1, block=2, neighbourhood=5), (3, 3, 1)) == Sensitivity(1275, 1105425)
-    True
+    >>> filled(DPPix(epsilon=1, block=2, neighbourhood=5), (3, 3, 1))
+    (1275, 1105425)
     """
     height, width, channels = size
     left = method.neighbourhood or height * width
@@ -114,7 +54,7 @@ def filled(method: DPPix | DPPixGaussian, size: Size) -> Sensitivity:
         left -= taken
         absolute += 255 * taken
         squared += (255 * taken) ** 2
-    return Sensitivity(absolute * channels, squared * channels)
+    return absolute * channels, squared * channels
 
 
 def right_scale(method: DPPix, size: Size) -> Fraction:
@@ -126,15 +66,15 @@ def right_scale(method: DPPix, size: Size) -> Fraction:
     epsilon, delta, rho = method.budget
     if delta is not None:
         return method.sum_scale(height=size[0], width=size[1], channels=size[2])
-    found = filled(method, size)
-    return Fraction(sqrt(found.squared / (2 * rho))) if rho else found.absolute / (epsilon or Fraction(1))
+    absolute, squared = filled(method, size)
+    return Fraction(sqrt(squared / (2 * rho))) if rho else absolute / (epsilon or Fraction(1))
 
 
 def right_variance(method: DPPixGaussian, size: Size) -> Fraction:
     """Return the variance L2²/(2ρ), with ρ from (ε, δ) by an independent conversion."""
     epsilon, delta, rho = method.budget
     rho = rho or Fraction(largest_rho(float(epsilon or 0), float(delta or 0)))
-    return filled(method, size).squared / (2 * rho)
+    return filled(method, size)[1] / (2 * rho)
 
 
 ORDERS: Final = 1 + np.exp(np.linspace(-12, 16, 40_000))
@@ -154,20 +94,6 @@ def largest_rho(epsilon: float, delta: float) -> float:
     return low
 
 
-def laplace_right(method: DPPix, images: Images) -> ProductLaw:
-    """Return the right distribution of `dp-pix`."""
-    return pixelisation_distribution(
-        images, method.block, right_scale(method, images.shape[1:]), level_distribution
-    )
-
-
-def gaussian_right(method: DPPixGaussian, images: Images) -> ProductLaw:
-    """Return the right distribution of `dp-pix-gaussian`."""
-    return pixelisation_distribution(
-        images, method.block, right_variance(method, images.shape[1:]), gaussian_level_distribution
-    )
-
-
 def cell_parts(height: int, width: int, channels: int, block: int) -> tuple[Part, ...]:
     """Return where the level of every cell and channel is shown."""
     return tuple(
@@ -176,29 +102,6 @@ def cell_parts(height: int, width: int, channels: int, block: int) -> tuple[Part
         for channel in range(channels)
     )
 
-
-def pixelisation_distribution(
-    images: Images, block: int, parameter: Fraction, distribution: LevelDistribution
-) -> ProductLaw:
-    """Return the law of the released levels of all `images` from first principles.
-
-    `parameter` is that of the noise on cell sums, and `distribution` returns the law of one cell's level.
-    """
-    _, height, width, channels = images.shape
-    sums = np.array([totals(image, block) for image in images], np.int64)
-    areas = [len(cell) for cell in cells(height, width, block) for _ in range(channels)]
-    index, masses = [], []
-    for column, area in zip(sums.T, areas, strict=True):
-        distinct, rank = np.unique(column, return_inverse=True)
-        index.append(rank)
-        masses.append(np.array([distribution(int(total), area, parameter) for total in distinct]))
-    return ProductLaw(np.stack(index, axis=1), masses, cell_parts(height, width, channels, block))
-
-
-# Pixelisation in separate steps, each of which can be audited and replaced by a wrong one.
-#
-# The intact steps use the method's own functions and reproduce its `release` bit for bit, which the first
-# gate checks. Many releases of one image are drawn at once, side by side as more channels.
 
 Sums = Int64[np.ndarray, "rows columns c"]
 Areas = Int64[np.ndarray, "rows columns 1"]
@@ -293,7 +196,7 @@ class Steps(MethodSteps):
         for column, area, parameter in zip(sums.T, areas, parameters, strict=True):
             distinct, rank = np.unique(column, return_inverse=True)
             index.append(rank)
-            masses.append(np.stack([_masses(self.kind, int(s), int(area), parameter) for s in distinct]))
+            masses.append(np.stack([level_masses(self.kind, int(s), int(area), parameter) for s in distinct]))
         parts = cell_parts(height, width, channels, method.block)
         return ProductLaw(np.stack(index, axis=1), masses, parts)
 
@@ -333,15 +236,41 @@ def _distinct(rows: Int64[np.ndarray, "n parts"]) -> Int64[np.ndarray, "m parts"
 
 
 @lru_cache(maxsize=20_000)
-def _masses(kind: NoiseKind, total: int, area: int, parameter: Fraction) -> np.ndarray:
-    """Return the probability of each level by passing every noisy sum through the method's own division."""
+def level_masses(kind: NoiseKind, total: int, area: int, parameter: Fraction) -> np.ndarray:
+    """Return the probability of each level of a sum over `area` pixels: divided, clamped, rounded half up.
+
+    >>> from dpveil_audit.divergence import LAPLACE
+    >>> round(float(level_masses(LAPLACE, 300, 4, Fraction(255)).sum()), 12)
+    1.0
+    """
     noisy = np.arange(-1, 255 * area + 2)  # both ends stand for their whole tail: it clamps to one level
     distribution = kind.distribution(parameter)
     chances = distribution.between(noisy - total - 1, noisy - total)
     chances[0] = distribution.cdf(noisy[:1] - total)[0]
     chances[-1] = distribution.survival(noisy[-1:] - total - 1)[0]
-    levels = mean_levels(noisy.reshape(1, -1, 1), np.full((1, len(noisy), 1), area))
-    return np.bincount(levels.ravel(), weights=chances, minlength=256)
+    levels = np.clip((2 * noisy + area) // (2 * area), 0, 255)
+    return np.bincount(levels, weights=chances, minlength=256)
+
+
+def counted_sums(method: Method, image: Image) -> Sums:
+    """Return the sums of cells that are enumerated here, pixel by pixel."""
+    height, width, channels = image.shape
+    sums = [
+        image[*np.array(cell).T].sum(axis=0, dtype=np.int64) for cell in cells(height, width, method.block)
+    ]
+    return np.array(sums).reshape(-(-height // method.block), -1, channels)
+
+
+def counted_areas(method: Method, size: Size) -> Areas:
+    """Return the numbers of pixels of these cells."""
+    areas = [len(cell) for cell in cells(size[0], size[1], method.block)]
+    return np.array(areas).reshape(-(-size[0] // method.block), -1, 1)
+
+
+def right_distribution(intact: Steps, parameter: Callable[[Any, Size], Fraction]) -> DistributionOf:
+    """Return the law from first principles: cells are enumerated, and the noise is that of the formula."""
+    right = replace(intact.with_parameter("right", parameter), sums=counted_sums, areas=counted_areas)
+    return right.distribution
 
 
 def refuse_wide_noise(intact: Steps, method: Method, level: Level) -> None:

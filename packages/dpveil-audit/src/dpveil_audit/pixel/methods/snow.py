@@ -11,9 +11,20 @@ import numpy as np
 
 from dpveil.mechanisms.pixel import Snow
 from dpveil.noise.bits import BitSource
-from dpveil_audit.pixel.case import Case, Drawn, Level, Version, side_by_side
+from dpveil_audit.pixel.case import (
+    Case,
+    Drawn,
+    Image,
+    Images,
+    Level,
+    Part,
+    ProductLaw,
+    Releases,
+    Version,
+    product_law,
+    side_by_side,
+)
 from dpveil_audit.pixel.gates import MethodAudit
-from dpveil_audit.pixel.laws import Image, Images, Part, ProductLaw, Releases, product_law
 
 GREY: Final = 127
 

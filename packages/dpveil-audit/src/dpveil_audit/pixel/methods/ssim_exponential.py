@@ -15,9 +15,21 @@ from jaxtyping import Float64, Int64, UInt8
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import SSIMExponential
 from dpveil.noise.bits import BitSource
-from dpveil_audit.pixel.case import Case, Drawn, Level, Size, Version, wrong
+from dpveil_audit.pixel.case import (
+    Case,
+    Drawn,
+    Image,
+    Images,
+    Level,
+    Part,
+    ProductLaw,
+    Releases,
+    Size,
+    Version,
+    product_law,
+    wrong,
+)
 from dpveil_audit.pixel.gates import MethodAudit
-from dpveil_audit.pixel.laws import Image, Images, Part, ProductLaw, Releases, product_law
 
 MOST_OUTPUTS: Final = 4096
 C1: Final = (0.01 * 255) ** 2

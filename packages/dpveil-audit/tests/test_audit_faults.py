@@ -1,0 +1,593 @@
+"""Faults planted in the product itself, not in the audit's copy of it, are seen; what is right passes.
+
+Bits are seeded; a right release is rejected with probability below 1e-8 over all seeds.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpveil.codecs import UpConv, neural
+from dpveil.codecs.neural import EncoderDecoder
+from dpveil.core.region import Box, Region
+from dpveil.faces import Attributes, Gallery, Latent, heads
+from dpveil.faces import attributes as attributes_file
+from dpveil.faces.geometry import recombine
+from dpveil.faces.latent import Told
+from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
+from dpveil.mechanisms.choice.rank_choice import RankChoice
+from dpveil.mechanisms.latent import CroftMetric, Directional, PCABasis, directional, gaussian
+from dpveil.mechanisms.latent import laplace as latent_laplace
+from dpveil.mechanisms.pixel import DPSVD, DPPix, DPPixGaussian, base, dp_svd
+from dpveil.mechanisms.scalar import ExplicitFair, Laplace, Range, TruncatedLaplace
+from dpveil.mechanisms.scalar.lattice import Lattice
+from dpveil.noise import SeededBits, laplace
+from dpveil.numbers import naive_bayes, statistics
+from dpveil.synthesis import plan, votes
+from dpveil.synthesis.plan import Plan
+from dpveil_audit import synthesis
+from dpveil_audit.engine import Audit
+from dpveil_audit.faces import growth, recombination
+from dpveil_audit.faces.growth import Encoding, GrowthCase, MadeLossy
+from dpveil_audit.faces.recombination import Made, RecombinationCase
+from dpveil_audit.latent import mutants as latent
+from dpveil_audit.numbers import learning, queries
+from dpveil_audit.numbers.queries import Cell, QueryCase
+from dpveil_audit.pixel import gates as pixel
+from dpveil_audit.pixel.methods.dp_svd import AUDIT as SVD
+from dpveil_audit.runner import OWN, entries
+from dpveil_audit.scalar import case as scalar
+from dpveil_audit.scalar.case import ScalarCase, ScalarVersion
+from dpveil_audit.scalar.laws import distribution_of
+
+SEED = 20261121
+PURE = DPPix(epsilon=1, block=2, neighbourhood=2)
+ZCDP = DPPixGaussian(rho=Fraction(1, 2), block=2, neighbourhood=2)
+BUDGET = DPPixGaussian(epsilon=1, delta="1e-4", block=2, neighbourhood=2)
+CELLS = (Cell("0", Fraction(0)), Cell(1, Fraction(1)), Cell(0.5, Fraction(1, 2)), Cell("", None))
+ASKED = {"range": (0, 1), "epsilon": 1, "missing": 1, "mechanism": "geometric"}
+MEAN = QueryCase("mean", CELLS, 3, ASKED)
+BINS = QueryCase("histogram", CELLS, 2, {**ASKED, "bins": 2})
+QUARTERS = QueryCase("histogram", CELLS, 2, {**ASKED, "bins": 4})
+VOTES = synthesis.VoteCase("1", "1e-6", 3, 3, 3)
+MIDDLE = GrowthCase(Encoding("4:2:0", 95), 45, 61, (Box(18, 17, 13, 9),))
+GAPPED = ScalarCase(Laplace(range=Range(0, None, gaps=[(2, 4)]), sensitivity=1, epsilon=1, step="1/4"))
+NUMBER = ScalarVersion(name="intact")
+Seen = Callable[[], set[str]]
+FAULTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Seen, set[str], bool]] = {}
+
+
+def bits(name: str) -> SeededBits:
+    return SeededBits(SEED, name)
+
+
+def broken(findings) -> set[str]:
+    return {finding.gate for finding in findings if not finding.passed}
+
+
+def rejected(entry: Audit, *gates: str) -> set[str]:
+    """Return which gates, of those named or of all, reject what is intact at the quick settings."""
+    checks = entry.checks(entry.levels["quick"], bits)
+    return set(entry.killers(entry.intact, [one for one in checks if not gates or one.gate in gates]))
+
+
+def quick(name: str, *gates: str) -> Seen:
+    return lambda: rejected(entries()[name], *gates)
+
+
+def own(method: object, *gates: str) -> Seen:
+    """Return what looks at a method as if it were the user's own."""
+    (make,) = (make for kind, make in OWN.items() if isinstance(method, kind))
+    return lambda: rejected(make(method, "quick"), *gates)
+
+
+def query(case: QueryCase, *fits: tuple[int, ...]) -> Seen:
+    drawn = queries.QueryDrawn(case, 10_000, tuple(row[: case.rows] for row in fits or ((0, 1, 2),)))
+    return lambda: broken(
+        [
+            *queries.same_gate(queries.INTACT, case),
+            *queries.exact_gate(queries.INTACT, case),
+            *queries.fit_gate(queries.INTACT, drawn, bits=bits("fit")),
+        ]
+    )
+
+
+def model() -> set[str]:
+    level = learning.naive_bayes().levels["quick"]
+    case, intact = level.exact[0], learning.INTACT
+    found = [*learning.same_gate(intact, case), *learning.exact_gate(intact, case)]
+    return broken([*found, *learning.fit_gate(intact, level.drawn[0], bits=bits("nb"))])
+
+
+def planned() -> set[str]:
+    case = replace(VOTES)  # whose plan is made anew
+    found = [*synthesis.same_gate(synthesis.INTACT, case), *synthesis.exact_gate(synthesis.INTACT, case)]
+    return broken(found)
+
+
+def voting() -> set[str]:
+    drawn = synthesis.VoteDrawn(replace(VOTES), 150, fits=(((0, 0, 1), (2,)),))
+    return planned() | broken(synthesis.fit_gate(synthesis.INTACT, drawn, bits=bits("votes")))
+
+
+def svd() -> set[str]:
+    level = SVD.levels["quick"]
+    found = [
+        *pixel.same_gate(SVD.intact, level.fit[1].case),
+        *pixel.exact_gate(SVD.intact, level.exact[1], SVD),
+    ]
+    return broken(found)
+
+
+def growing() -> set[str]:
+    made, intact = MadeLossy(MIDDLE, bits), growth.INTACT
+    return broken(f for gate in growth.AUDIT.gates for f in gate.look(intact, made))
+
+
+def placing(*boxes: Box, **given) -> Seen:
+    def seen() -> set[str]:
+        made, intact = Made(RecombinationCase(boxes, **given), bits), recombination.INTACT
+        return broken(f for gate in recombination.AUDIT.gates for f in gate.look(intact, made))
+
+    return seen
+
+
+def numbers() -> set[str]:
+    drawn = scalar.ScalarDrawn(GAPPED, 20_000)
+    found = scalar.exact_gate(NUMBER, GAPPED)
+    return broken([*found, *scalar.fit_gate(NUMBER, drawn, distribution_of(GAPPED.method), bits=bits("fit"))])
+
+
+def fault(seen: Seen, *gates: str, only: bool = False):
+    """Register a fault: these gates see it, and no others if `only`."""
+
+    def register(plant):
+        FAULTS[plant.__name__] = plant, seen, set(gates), only
+        return plant
+
+    return register
+
+
+RIGHT = {
+    "a mean": query(MEAN),
+    "a histogram": query(BINS),
+    "quarters": query(QUARTERS, (2, 0)),
+    "naive Bayes": model,
+    "votes": voting,
+    "dp-svd": svd,
+    "growth": growing,
+    "a face": placing(*recombination.TWO),
+    "Laplace": numbers,
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_what_is_right_passes(name: str):
+    assert RIGHT[name]() == set()
+
+
+# Pixels
+
+
+@fault(own(PURE, "exact", "fit"), "exact", "fit")
+def laplace_scale_too_small(patch):
+    right = DPPix.sum_scale
+    patch.setattr(DPPix, "sum_scale", lambda self, **size: right(self, **size) * 4 / 5)
+
+
+@fault(own(ZCDP, "exact", "fit"), "exact", "fit")
+def gaussian_variance_too_small(patch):
+    right = DPPixGaussian.sum_variance
+    patch.setattr(DPPixGaussian, "sum_variance", lambda self, **size: right(self, **size) * 16 / 25)
+
+
+FAULTS["gaussian_variance_too_small under (ε, δ)"] = (
+    gaussian_variance_too_small,
+    own(BUDGET, "exact", "fit"),
+    {"exact", "fit"},
+    False,
+)
+
+
+@fault(quick("discrete-laplace", "fit"), "fit")
+def sampler_without_signs(patch):
+    right = laplace.draw
+    patch.setattr(laplace, "draw", lambda tables, size, bits: np.abs(right(tables, size, bits)))
+
+
+@fault(svd, "same")
+def singular_values_twice_as_far(patch):
+    right = dp_svd.whole_values
+    patch.setattr(dp_svd, "whole_values", lambda held, pixels: [2 * v for v in right(held, pixels)])
+
+
+@fault(svd, "exact", only=True)
+def diameter_that_images_exceed(patch):
+    right = DPSVD.guarantee
+
+    def less(self, **size):
+        promised = right(self, **size)
+        return replace(promised, diameter=promised.diameter * Fraction(99, 100))
+
+    patch.setattr(DPSVD, "guarantee", less)
+
+
+# Single numbers
+
+
+@fault(own(TruncatedLaplace(range="0:", sensitivity=1, epsilon=1, step="1/8")), "exact", "bound")
+def truncated_scale_too_small(patch):
+    distribution_of.cache_clear()
+    patch.setattr(
+        "dpveil.mechanisms.scalar.truncated_laplace.least_scale",
+        lambda lattice, epsilon, *, metric: lattice.reach / epsilon,
+    )
+
+
+@fault(numbers, "fit")
+def responses_snapped_to_the_next_point(patch):
+    right = Lattice.snap
+    patch.setattr(Lattice, "snap", lambda self, points: right(self, points + 1))
+
+
+@fault(numbers, "exact", only=True)
+def matrix_unlike_the_distribution(patch):
+    right = Laplace._masses
+    patch.setattr(Laplace, "_masses", lambda self, point, edges: right(self, point, edges + 1))
+
+
+@fault(own(Laplace(range=(0, 4), sensitivity=1, epsilon=1, step=1), "same"), "same")
+def release_unlike_its_draws(patch):
+    right = Laplace.release
+    patch.setattr(Laplace, "release", lambda self, answer, bits: np.round(right(self, answer, bits) * 0.5))
+
+
+# Codes
+
+
+@fault(quick("croft-metric", "exact"), "exact")
+def latent_scale_too_small(patch):
+    right = CroftMetric.scales
+    patch.setattr(CroftMetric, "scales", lambda self, space: tuple(s * 4 / 5 for s in right(self, space)))
+
+
+@fault(quick("croft-metric", "fit"), "fit")
+def codes_with_less_noise(patch):
+    right = latent_laplace.noisy
+    patch.setattr(
+        latent_laplace, "noisy", lambda at, scales, bits: right(at, [s * 9 / 10 for s in scales], bits)
+    )
+
+
+@fault(quick("box-gaussian", "fit"), "fit")
+def codes_without_noise(patch):
+    patch.setattr(gaussian, "discrete_gaussian", lambda variance, count, bits: np.zeros(count, np.int64))
+
+
+@fault(quick("directional", "fit"), "fit")
+def direction_drawn_too_closely(patch):
+    right = directional.von_mises_fisher
+    patch.setattr(
+        directional, "von_mises_fisher", lambda towards, k, far, bits: right(towards, 3 * k, far, bits)
+    )
+
+
+for kind in (CroftMetric, PCABasis, Directional):
+
+    def _shorter(patch, kind=kind):
+        right = kind.guarantee
+        patch.setattr(
+            kind, "guarantee", lambda self, space: replace(right(self, space), diameter=Fraction(9, 10))
+        )
+
+    def _codes(name=kind.name) -> set[str]:
+        entry = entries()[name]
+        case = replace(entry.levels["quick"].exact[0])  # whose guarantee is asked anew
+        return broken(latent.exact_gate(entry.intact, case))
+
+    FAULTS[f"diameter that codes of {kind.name} exceed"] = _shorter, _codes, {"exact"}, True
+
+
+# Networks
+
+
+@fault(quick("latent", "beyond"), "beyond")
+def mask_forgotten(patch):
+    patch.setattr(neural, "shown", lambda side: np.ones((side, side), bool))
+
+
+@fault(quick("latent", "around", "bound"), "around", "bound")
+def code_that_is_not_drawn(patch):
+    def released(self, crops, bits):
+        return self._codec.encode(crops), self.told.answers(crops, self._reader, bits)
+
+    patch.setattr(Latent, "_released", released)
+
+
+@fault(quick("latent"), "bound", only=True)
+def answer_without_randomised_response(patch):
+    patch.setattr(Told, "answers", lambda self, crops, model, bits: model.read(crops) if model else {})
+
+
+@fault(quick("latent", "alone"), "alone")
+def encoder_that_sees_the_batch(patch):
+    right = EncoderDecoder._encode
+    patch.setattr(
+        EncoderDecoder, "_encode", lambda self, crops: (c := right(self, crops)) - c.mean(axis=0) / 4
+    )
+
+
+@fault(quick("latent", "alone"), "alone")
+def mixture_that_sees_the_batch(patch):
+    right = UpConv.rows_of
+    patch.setattr(UpConv, "rows_of", lambda self, crops: (r := right(self, crops)) - r.mean(axis=0) / 4)
+
+
+# Faces of a gallery
+
+
+@fault(quick("gallery"), "exact", "fit", "same")
+def weights_of_a_larger_budget(patch):
+    right = RankChoice.weights.fget
+
+    def more(self):
+        return right(RankChoice(count=self.count, epsilon=self.epsilon * 6 / 5, law=self.law, near=self.near))
+
+    patch.setattr(RankChoice, "weights", property(more))
+    shares = property(lambda self: tuple(Fraction(w, sum(more(self))) for w in more(self)))
+    patch.setattr(RankChoice, "probabilities", shares)
+
+
+@fault(quick("gallery"), "fit", "bound", only=True)
+def choice_with_more_than_its_budget(patch):
+    def choice(self):
+        return RankChoice(count=len(self._faces), epsilon=self.epsilon * 2, law=str(self.law), near=self.near)
+
+    patch.setattr(Gallery, "_choice", property(choice))
+
+
+@fault(quick("gallery"), "fit", only=True)
+def ties_in_another_order(patch):
+    """The last of equals first: as private, but another distribution than the one that is written."""
+    right = RankChoice.choose
+    patch.setattr(
+        RankChoice,
+        "choose",
+        lambda self, distances, bits: self.count - 1 - right(self, distances[:, ::-1], bits),
+    )
+
+
+@fault(quick("attributes"), "same", "exact", "fit", "bound", only=True)
+def budgets_not_divided(patch):
+    right = Attributes.responses.fget
+
+    def undivided(self):
+        total = sum(budget for _, budget in self.costs)
+        return {n: RandomisedResponse(epsilon=total, values=r.values) for n, r in right(self).items()}
+
+    patch.setattr(Attributes, "responses", property(undivided))
+
+
+@fault(quick("attributes", "fit"), "fit")
+def one_draw_for_all_attributes(patch):
+    right = RandomisedResponse.draw
+    patch.setattr(RandomisedResponse, "draw", lambda self, true, bits: right(self, true, SeededBits(SEED)))
+
+
+@fault(quick("attributes", "fit"), "fit", only=True)
+def face_not_drawn_evenly(patch):
+    patch.setattr(attributes_file, "evenly", lambda faces, bits: int(faces[0]))
+
+
+@fault(quick("attributes"), "fit", "bound", only=True)
+def face_chosen_by_the_crop(patch):
+    right = Attributes._draw
+
+    def nearest(self, crops, bits):
+        """Shows the first face of the pair to dark crops, and the second to bright ones."""
+        shown = right(self, crops, bits)
+        pairs = shown[:, 0, -1, 0] // 2 * 2 + (crops[:, 0, 2, 0] > 100)
+        return self.gallery.held.faces[pairs]
+
+    patch.setattr(Attributes, "_draw", nearest)
+
+
+# Queries and models
+
+
+@fault(query(BINS), "exact")
+def every_bin_with_all_of_epsilon(patch):
+    right = statistics._mechanism
+    patch.setattr(
+        statistics, "_mechanism", lambda name, *, epsilon, **rest: right(name, epsilon=2 * epsilon, **rest)
+    )
+
+
+@fault(query(QUARTERS, (2, 0)), "same", "exact", "fit", only=True)
+def bins_that_overlap(patch):
+    right = statistics.histogram
+
+    def overlapping(column, **settings):
+        plan, counts = right(column, **settings), list(right(column, **settings).answers)
+        counts[1] += sum(value == 0.5 for value in column)
+        return replace(plan, answers=tuple(counts))
+
+    patch.setattr(statistics, "histogram", overlapping)
+
+
+@fault(query(MEAN), "exact")
+def half_a_sensitivity(patch):
+    right = statistics._width
+    patch.setattr(statistics, "_width", lambda allowed: right(allowed) / 2)
+
+
+@fault(query(MEAN), "same", "fit")
+def values_clipped_elsewhere(patch):
+    right = statistics.clipped
+    patch.setattr(
+        statistics, "clipped", lambda rows, *rest: [min(x, Fraction(1, 2)) for x in right(rows, *rest)]
+    )
+
+
+@fault(query(MEAN, (0, 0, 0)), "same", "fit")
+def query_unlike_its_plan(patch):
+    right = statistics.Plan.release
+    patch.setattr(
+        statistics.Plan, "release", lambda plan, bits: right(replace(plan, answers=(Fraction(1),)), bits)
+    )
+
+
+@fault(model, "exact", "fit")
+def replaced_records_charged_as_added(patch):
+    patch.setitem(naive_bayes.NEIGHBOURS, "replaced", (1, ""))
+
+
+@fault(model, "same", "exact")
+def features_not_clipped(patch):
+    def unclipped(held, lower, upper):
+        return np.rint((held - lower) / (upper - lower) * naive_bayes.LEVELS).astype(np.int64)
+
+    patch.setattr(naive_bayes, "encode", unclipped)
+
+
+@fault(model, "same", "exact")
+def reach_too_short(patch):
+    right = naive_bayes.Plan.spreads
+
+    def short(plan, means):
+        return right(plan, means)[0], np.full_like(means, naive_bayes.LEVELS // 2)
+
+    patch.setattr(naive_bayes.Plan, "spreads", short)
+
+
+# Synthetic data sets
+
+
+@fault(planned, "same")
+def tally_without_a_bound(patch):
+    patch.setattr(plan, "tally", lambda choices, people, n: votes.UNIT * np.bincount(choices, minlength=n))
+
+
+@fault(voting, "same", "fit", only=True)
+def round_without_noise(patch):
+    calls = []
+
+    def sometimes(true, variance, source):
+        calls.append(1)
+        return true if len(calls) % VOTES.rounds == 0 else votes.noisy(true, variance, source)
+
+    patch.setattr(plan, "noisy", sometimes)
+
+
+@fault(voting, "same", "fit")
+def half_the_variance_of_votes(patch):
+    patch.setattr(plan, "noisy", lambda true, variance, bits: votes.noisy(true, variance // 2, bits))
+
+
+@fault(planned, "exact")
+def plan_that_forgets_its_rounds(patch):
+    right = Plan.variance.func
+    patch.setattr(Plan, "variance", property(lambda one: right(one) // one.rounds))
+
+
+@fault(planned, "exact")
+def plan_that_spends_delta_twice(patch):
+    right = plan.zcdp_rho
+    patch.setattr(plan, "zcdp_rho", lambda epsilon, delta: right(epsilon, 2 * delta))
+
+
+# Photos
+
+
+@fault(growing, "escape", "release")
+def regions_that_do_not_grow(patch):
+    patch.setattr(heads, "grow", lambda region, photo: region)
+    patch.setattr(base, "grow", lambda region, photo: region)
+
+
+FAULTS["faces that do not grow"] = (
+    regions_that_do_not_grow,
+    placing(*recombination.ONE, encoding=Encoding("4:2:0", 90)),
+    {"hidden"},
+    False,
+)
+
+
+@fault(growing, "stated")
+def region_not_pasted_whole(patch):
+    right = Region.paste
+
+    def short(self, image, released):
+        right(replace(self, box=replace(self.box, w=self.box.w - 1)), image, released[:, :-1])
+
+    patch.setattr(Region, "paste", short)
+
+
+@fault(placing(*recombination.TWO), "hidden", only=True)
+def filling_from_hidden_pixels(patch):
+    def seen(image, places, crops, *, filling=None, **shown):
+        """Shows a tenth of what was there, as a filling without a mask would."""
+        out = recombine(image, places, crops, filling=filling, **shown)
+        for one in places:
+            out[one.region.box.slices] = out[one.region.box.slices] * 0.9 + image[one.region.box.slices] * 0.1
+        return out
+
+    patch.setattr(heads, "recombine", seen)
+
+
+@fault(placing(*recombination.ONE, scene="dark"), "hidden")
+def tone_of_hidden_pixels(patch):
+    file, images = sys.modules["dpveil.faces.geometry.recombine"], []
+    right, drawn = file.match_of, heads.Heads.draw
+    patch.setattr(file, "match_of", lambda outside, hidden: right(images[-1], np.zeros_like(hidden)))
+
+    def draw(self, *rest):
+        images.append(self.photo.image)
+        return drawn(self, *rest)
+
+    patch.setattr(heads.Heads, "draw", draw)
+
+
+@fault(placing(*recombination.ONE), "hidden")
+def crops_that_are_not_released(patch):
+    patch.setattr(recombination.MadeFaces, "_draw", lambda self, crops, bits: crops)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_in_the_product_is_seen(name: str, monkeypatch: pytest.MonkeyPatch):
+    plant, seen, gates, only = FAULTS[name]
+    plant(monkeypatch)
+    found = seen()
+    distribution_of.cache_clear()
+    assert gates == found if only else gates <= found
+
+
+def test_a_certificate_that_states_too_little_is_seen():
+    method = ExplicitFair(range=(0, 5), sensitivity=1, epsilon=1)
+    stated = method.certificate
+    method.__dict__["certificate"] = replace(stated, epsilon=stated.epsilon / 2)
+    assert broken(scalar.exact_gate(NUMBER, ScalarCase(method))) == {"exact"}
+
+
+def test_what_is_no_face_of_the_gallery_is_told(monkeypatch: pytest.MonkeyPatch):
+    case = entries()["gallery"].levels["quick"].exact[0]
+    rows = np.array([(0, 1, 2, 5)] * 3)
+    assert set(case.draw(rows, SeededBits(1)).tolist()) <= {0, 1, 2, 3}
+    right = Gallery._draw
+    monkeypatch.setattr(Gallery, "_draw", lambda self, crops, bits: right(self, crops, bits) ^ 64)
+    assert case.draw(rows, SeededBits(1)).tolist() == [-1] * 3
+
+
+@pytest.mark.parametrize("name", ["gallery", "attributes"])
+def test_a_mutant_that_is_not_wrong_lives(name: str):
+    """Mutants die of what is wrong with them."""
+    from dpveil_audit.faces.gallery import wrong
+
+    entry = entries()[name]
+    same = wrong("right", entry.intact.distribution)
+    checks = [check for check in entry.checks(entry.levels["quick"], bits) if check.suits(same)]
+    assert not [*entry.killers(same, checks)]

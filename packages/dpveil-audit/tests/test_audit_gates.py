@@ -1,0 +1,390 @@
+"""The gates on made-up methods with known distributions, and the laws of pixelisation by a second hand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dpveil.accounting import zcdp_rho
+from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.errors import InvalidParameter
+from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
+from dpveil.noise.bernoulli import bernoulli
+from dpveil.noise.bits import SeededBits
+from dpveil_audit.divergence import GAUSSIAN, LAPLACE, move_loss
+from dpveil_audit.pixel.case import (
+    Case,
+    Drawn,
+    Pair,
+    Part,
+    ProductLaw,
+    Version,
+    adversarial_pairs,
+    all_images,
+    neighbours,
+    product_law,
+)
+from dpveil_audit.pixel.gates import (
+    MethodAudit,
+    bound_gate,
+    distinguish_gate,
+    exact_gate,
+    fit_gate,
+    hockey_stick,
+    pld_gate,
+    same_gate,
+)
+from dpveil_audit.pixel.methods import TABLE
+from dpveil_audit.pixel.methods.dp_pix import INTACT
+from dpveil_audit.pixel.methods.dp_pix_gaussian import INTACT as INTACT_GAUSSIAN
+from dpveil_audit.pixel.methods.pixelisation import counted_sums, filled, largest_rho, level_masses
+
+CHANCE = Fraction(3, 4)
+LOSS = math.log(3)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Response:
+    """Randomised response on every value, black or white: the truth with probability 3/4."""
+
+    kind: str = "pure"
+    epsilon: Fraction = Fraction("1.0987")
+    words: str = ""
+
+    def guarantee(self, *, height, width, channels):
+        any_image = {"relation": Relation("any-image"), "scope": Scope("a tiny image")}
+        epsilon = self.epsilon * height * width * channels
+        numbers = {
+            "pure": {"epsilon": epsilon},
+            "zcdp": {"rho": epsilon**2 / 2},
+            "approximate": {"epsilon": epsilon / 2, "delta": "0.376"},
+            "metric": {"epsilon": self.epsilon, "metric": "values that differ", "diameter": 4},
+            "heuristic": {"broken_by": ("anybody",)},
+        }
+        return Guarantee(kind=self.kind, **numbers[self.kind], **any_image)
+
+    def release(self, image, *, bits):
+        return releases(self, image, 1, bits)[0]
+
+
+def releases(method, image, count, bits, chance=CHANCE):
+    true = bernoulli(chance, count * image.size, bits).reshape(count, *image.shape)
+    return np.where(true, image, 255 - image).astype(np.uint8)
+
+
+def distribution(method, images, chance=CHANCE):
+    parts, rows = [], []
+    for place in np.ndindex(*images.shape[1:]):
+        white = images[:, *place] // 255
+        parts.append(Part(np.array([place]), np.array([[0], [255]], np.uint8)))
+        rows.append(
+            np.array([[chance, 1 - chance] if w == 0 else [1 - chance, chance] for w in white], object)
+        )
+    return product_law(parts, rows)
+
+
+RIGHT = Version(name="right", releases=releases, distribution=distribution)
+WRONG = Version(
+    name="wrong",
+    releases=lambda *given: releases(*given, Fraction(17, 20)),
+    distribution=lambda *given: distribution(*given, Fraction(17, 20)),
+)
+REUSED = replace(
+    RIGHT,
+    name="reused",
+    releases=lambda method, image, count, bits: np.where(
+        releases(method, image[:1, :1] * 0, count, bits) == 0, image, 255 - image
+    ),
+)
+DISTANCES = {
+    "distances": lambda images, pairs: np.sum(
+        images[pairs[:, 0]] != images[pairs[:, 1]], axis=(1, 2, 3)
+    ).astype(float)
+}
+
+
+def pairs(case):
+    black = np.zeros(case.size, np.uint8)
+    one = black.copy()
+    one[0, 0] = 255
+    return [Pair("one", black, one, 1.0), Pair("all", black, black + 255, float(black.size))]
+
+
+ENTRY = MethodAudit(
+    method=Response, intact=RIGHT, mutants=(WRONG, REUSED), levels={}, pairs=pairs, **DISTANCES
+)
+
+
+def case_of(kind, size=(1, 2, 1)):
+    return Case(*size, Response(kind=kind))
+
+
+@pytest.mark.parametrize("kind", ["pure", "zcdp", "approximate", "metric"])
+@pytest.mark.parametrize("exact", [True, False])
+def test_every_kind_of_promise_is_held_against_the_distribution(kind, exact):
+    """ε = 1.0987 is just above ln 3, and δ = 0.376 just above 9/16 - 3/16."""
+
+    def taken(version):
+        if exact:
+            return version
+        floats = lambda *given: replace_masses(version.distribution(*given))  # noqa: E731
+        return replace(version, distribution=floats)
+
+    [kept, *distances] = exact_gate(taken(RIGHT), case_of(kind), ENTRY)
+    [broken, *_] = exact_gate(taken(WRONG), case_of(kind), ENTRY)
+    assert len(distances) == (kind == "metric")  # how far images lie apart is held against the diameter
+    assert all(found.passed for found in distances)
+    assert kept.passed, kept
+    assert kept.value > 0.4 * kept.limit
+    assert not broken.passed, broken
+
+
+def replace_masses(found):
+    return ProductLaw(found.index, found.floats, found.parts)
+
+
+def test_exact_chances_leave_no_tolerance():
+    """ln 3 = 1.09861228866810969139...: what is smaller by 1e-19 is broken, floats would not see it."""
+    for digits, kept in (("1.0986122886681096914", True), ("1.0986122886681096913", False)):
+        case = Case(1, 1, 1, Response(epsilon=Fraction(digits)))
+        [found] = exact_gate(RIGHT, case, ENTRY)
+        assert found.passed == kept
+
+
+def test_hockey_sticks_by_hand():
+    coin = np.array([Fraction(3, 4), Fraction(1, 4)], object)
+    assert hockey_stick([(coin, coin[::-1])] * 2, Fraction(0)) == Fraction(9, 16) - Fraction(1, 16)
+    floats = coin.astype(float)
+    at_one = hockey_stick([(floats, floats[::-1])], Fraction(1))
+    assert at_one == pytest.approx(0.75 - math.e / 4)
+    many = [(floats, floats[::-1])] * 13  # 8 192 outcomes: losses are composed
+    joint = sum(
+        math.comb(13, k) * max(0, 0.75**k * 0.25 ** (13 - k) - math.e * 0.25**k * 0.75 ** (13 - k))
+        for k in range(14)
+    )
+    assert joint <= hockey_stick(many, Fraction(1)) <= joint + 1e-6
+
+
+def test_a_part_reads_what_its_places_show():
+    part = Part(np.array([[0, 0, 0], [0, 1, 0]]), np.array([[0, 0], [9, 9], [0, 9], [9, 9]], np.uint8))
+    shown = np.array([[[[9], [9]]], [[[0], [9]]], [[[9], [0]]]], np.uint8)
+    assert part.read(shown).tolist() == [1, 2, -1]
+    assert part.first.tolist() == [0, 1, 2, 1]
+
+
+@pytest.mark.parametrize("version", [RIGHT, WRONG, REUSED], ids=lambda v: v.name)
+def test_draws_are_fitted_one_by_one_and_in_pairs(version):
+    """Seeded; the right one is rejected with probability below 1e-9."""
+    setting = Drawn(case_of("pure", (1, 2, 3)), 5_000)
+    image = np.array([[[0, 255, 255], [0, 0, 255]]], np.uint8)
+    own = lambda method, images: distribution(method, image[None])  # noqa: E731
+    shown = replace(version, releases=lambda method, _, *given: version.releases(method, image, *given))
+    [found] = fit_gate(shown, setting, own, bits=SeededBits(1))
+    assert found.passed == (version is RIGHT)
+    assert "power" in found.sees
+
+
+def test_outcomes_may_be_seen_otherwise_than_in_pixels():
+    hidden = replace(
+        RIGHT, outcomes=lambda m, image, n, bits: (releases(m, image, n, bits)[:, :, 0, 0] > 0) * 1
+    )
+    noted = lambda method, images: ProductLaw(np.array([[0]]), [np.array([[0.25, 0.75]])])  # noqa: E731
+    setting = Drawn(case_of("pure", (1, 1, 1)), 5_000)
+    white = lambda *given: np.full((given[2], 1), 1)  # noqa: E731
+    coin = lambda m, i, n, bits: bernoulli(CHANCE, n, bits)[:, None] * 1  # noqa: E731
+    assert next(fit_gate(replace(hidden, outcomes=coin), setting, noted, bits=SeededBits(2))).passed
+    assert not next(fit_gate(replace(hidden, outcomes=white), setting, noted, bits=SeededBits(2))).passed
+    with pytest.raises(InvalidParameter, match="shows no places"):
+        next(fit_gate(RIGHT, setting, noted, bits=SeededBits(2)))
+
+
+@pytest.mark.parametrize("kind", ["pure", "zcdp", "metric"])
+def test_lower_bounds_know_every_promise(kind):
+    """Seeded; the right one is rejected with probability below 1e-9."""
+    setting = Drawn(case_of(kind, (1, 1, 1)), 10_000)
+    assert all(f.passed for f in bound_gate(RIGHT, setting, ENTRY, bits=SeededBits(3)))
+    assert not all(f.passed for f in bound_gate(WRONG, setting, ENTRY, bits=SeededBits(3)))
+
+
+def test_a_metric_pair_may_cost_its_distance():
+    setting = Drawn(case_of("metric", (1, 4, 1)), 10_000)
+    one, every = bound_gate(RIGHT, setting, ENTRY, bits=SeededBits(4))
+    assert every.limit == pytest.approx(4 * one.limit)
+    assert one.value < one.limit < every.value < every.limit
+
+
+def test_a_promise_of_delta_alone_is_measured_in_delta():
+    promise = Guarantee(
+        kind="approximate", epsilon=0, delta="0.5", relation=Relation("any-image"), scope=Scope("")
+    )
+    case = SimpleNamespace(size=(1, 1, 1), method=None, guarantee=promise)
+    one = replace(ENTRY, pairs=lambda case: pairs(case)[:1])
+    [kept] = bound_gate(RIGHT, Drawn(case, 10_000), one, bits=SeededBits(5))
+    [broken] = bound_gate(WRONG, Drawn(case, 10_000), one, bits=SeededBits(5))
+    assert (kept.passed, broken.passed) == (True, False)
+    assert kept.unit == "δ"
+    assert 0.4 < kept.value <= 0.5 < broken.value <= 0.7
+    assert 0.5 < kept.detectable < 0.6
+
+
+def test_a_method_without_a_promise_has_to_tell_neighbours_apart():
+    """Seeded: what tells nothing apart passes for telling with probability below 1e-9."""
+    setting = Drawn(case_of("heuristic"), 2_000)
+    copied = replace(RIGHT, releases=lambda method, image, count, bits: np.repeat(image[None], count, axis=0))
+    filled = replace(
+        RIGHT, releases=lambda method, image, count, bits: np.zeros((count, *image.shape), np.uint8)
+    )
+    assert next(distinguish_gate(copied, setting, ENTRY, bits=SeededBits(6))).passed
+    assert not next(distinguish_gate(filled, setting, ENTRY, bits=SeededBits(6))).passed
+
+
+SHAPES = [(2, 3, 1, 2, 1), (2, 3, 1, 2, 2), (3, 3, 1, 2, 1), (3, 3, 1, 2, 4), (2, 2, 3, 2, 1)]
+SHAPES += [(1, 3, 3, 2, 2), (2, 3, 1, 2, None), (2, 2, 1, 5, None), (1, 1, 3, 1, None)]
+
+
+def pixels_of(shape, method=DPPix, levels=(0, 255), **budget):
+    height, width, channels, block, m = shape
+    return Case(height, width, channels, method(block=block, neighbourhood=m, **budget), levels)
+
+
+def gate(name, case):
+    """Return what is spent on sums and on levels, after all gates that compute have passed."""
+    found = list(exact_gate(TABLE[name].intact, case, TABLE[name]))
+    assert len(found) == 3
+    assert all(finding.passed for finding in found)
+    return found[0].value, found[1].value
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_budgets_are_kept_and_spent(shape):
+    """ε in full; ρ in full by Gaussian noise, as at orders where (1 - α)·t is an integer its Rényi rate is
+    exactly t²/2σ²; by Laplace noise a little less, as ε-DP is at most ε²/2-zCDP; δ not by far too little.
+    """
+    case = pixels_of(shape, epsilon="0.3" if shape[4] is None else 3)
+    sums, levels = gate("dp-pix", case)
+    assert sums == float(case.method.epsilon)
+    assert levels > (1 - 1e-5) * float(case.method.epsilon)
+    assert gate("dp-pix-gaussian", pixels_of(shape, DPPixGaussian, rho="0.7"))[0] == pytest.approx(
+        0.7, rel=1e-9
+    )
+    assert 0.2 < gate("dp-pix", pixels_of(shape, rho="0.3"))[0] < 0.3
+    for method in (DPPix, DPPixGaussian):
+        case, entry = pixels_of(shape, method, epsilon=2, delta="0.01"), TABLE[method.name]
+        assert all(finding.passed for finding in pld_gate(entry.intact, case, entry))
+        assert gate(method.name, case)[0] > 0.001
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_filling_the_largest_cells_is_the_brute_force_sensitivity(shape):
+    case = pixels_of(shape, epsilon=1)
+    images = all_images(*case.size, case.levels)
+    pairs = neighbours(images, case.method.neighbourhood)
+    sums = np.array([counted_sums(case.method, image).ravel() for image in images])
+    moved = sums[pairs[:, 0]] - sums[pairs[:, 1]]
+    found = np.abs(moved).sum(axis=1).max(), (moved**2).sum(axis=1).max()
+    assert found == filled(case.method, case.size)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1, "1e-6"), (2, "0.01"), (20, "1e-9"), ("0.1", "0.05")])
+def test_the_second_conversion_agrees_with_the_first(epsilon, delta):
+    ours = largest_rho(float(Fraction(epsilon)), float(Fraction(delta)))
+    assert ours == pytest.approx(float(zcdp_rho(epsilon, delta)), rel=1e-6)
+
+
+def test_neighbours_are_counted_in_pixels_not_values():
+    images = all_images(2, 1, 3, (0, 255))
+    one = neighbours(images, 1)
+    assert len(one) == 64 * 2 * 7  # either pixel takes one of its seven other colours
+    assert len(neighbours(images, 2)) == len(neighbours(images, None)) == 64 * 63
+
+
+def direct(total, area, weights):
+    """Return the chances of the levels by adding up every noisy sum."""
+    noisy = np.arange(total - len(weights) // 2, total + len(weights) // 2 + 1)
+    shown = np.zeros(256)
+    for value, chance in zip(noisy, weights / weights.sum(), strict=True):
+        shown[min(255, max(0, math.floor(value / area + 0.5)))] += chance
+    return shown
+
+
+@pytest.mark.parametrize(("total", "area"), [(300, 6), (0, 1), (255, 1), (1020, 4), (7, 3)])
+def test_level_distributions_are_direct_sums(total, area):
+    noise = np.arange(-6000, 6001)
+    assert np.allclose(
+        level_masses(LAPLACE, total, area, Fraction(40)),
+        direct(total, area, np.exp(-np.abs(noise) / 40)),
+        1e-9,
+        1e-16,
+    )
+    assert np.allclose(
+        level_masses(GAUSSIAN, total, area, Fraction(1600)),
+        direct(total, area, np.exp(-(noise**2) / 3200)),
+        1e-9,
+        1e-16,
+    )
+
+
+@pytest.mark.parametrize("size", [(1, 1, 1), (3, 5, 3), (17, 17, 1), (2, 9, 3), (33, 16, 1)])
+@pytest.mark.parametrize("block", [1, 2, 16, 40])
+@pytest.mark.parametrize(
+    ("steps", "method"),
+    [
+        (INTACT, DPPix(epsilon=20, neighbourhood=4)),
+        (INTACT, DPPix(epsilon=20, delta="0.01")),
+        (INTACT, DPPix(rho=2, neighbourhood=4)),
+        (INTACT_GAUSSIAN, DPPixGaussian(rho=20)),
+        (INTACT_GAUSSIAN, DPPixGaussian(epsilon=2, delta="1e-5", neighbourhood=4)),
+    ],
+    ids=["pure", "laplace δ", "laplace ρ", "zcdp", "gaussian δ"],
+)
+def test_steps_are_the_method_bit_for_bit(size, block, steps, method):
+    case = Case(*size, replace(method, block=block))
+    assert next(same_gate(steps.version(), case)).passed
+    image = (np.arange(np.prod(size)) * 41 % 256).astype(np.uint8).reshape(size)
+    released = case.method.release(image, bits=SeededBits(3))
+    assert np.array_equal(steps.releases(case.method, image, 1, SeededBits(3))[0], released)
+
+
+def test_an_excess_over_a_small_delta_is_seen_by_both_accountants():
+    """Nothing is left to chance: δ = 1e-10 is promised, and 9e-10 spent."""
+    case = Case(1, 3, 1, DPPix(epsilon=6, delta="1e-10", block=1))
+    scale = Fraction(3 * 255, 6) / (1 + Fraction("1.2e-9"))
+    narrow = INTACT.with_parameters("narrow", lambda method, size: [scale] * 3).version()
+    assert 8e-10 < move_loss(LAPLACE, ((255, scale),) * 3).delta(6.0) < 1e-9
+    entry = TABLE["dp-pix"]
+    for gate in (exact_gate, pld_gate):
+        for version, kept in ((INTACT.version(), True), (narrow, False)):
+            found = [f for f in gate(version, case, entry) if f.unit == "δ"]
+            assert found
+            assert all(f.passed == kept for f in found), found
+            assert all(f.sees == "δ above 1e-10 by 1e-13" for f in found)
+
+
+SIZES = [(1, 1), (1, 7), (7, 1), (3, 5), (17, 17), (4, 4), (2, 33)]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("block", [1, 2, 16, 50])
+@pytest.mark.parametrize("neighbourhood", [1, 2, 5, None])
+def test_pairs_are_distinct_neighbours(size, channels, block, neighbourhood):
+    pairs = adversarial_pairs(
+        height=size[0], width=size[1], channels=channels, block=block, neighbourhood=neighbourhood
+    )
+    most = min(neighbourhood or size[0] * size[1], size[0] * size[1])
+    assert all(1 <= pair.pixels <= most for pair in pairs)
+    assert max(pair.pixels for pair in pairs) == most
+    assert all(pair.first.shape == pair.second.shape == (*size, channels) for pair in pairs)
+    assert len({(p.first.tobytes(), p.second.tobytes()) for p in pairs}) == len(pairs)
+
+
+def test_the_rounding_edge_is_just_below_half_a_level():
+    pairs = adversarial_pairs(height=32, width=32, channels=1, block=32, neighbourhood=1)
+    edge = next(p for p in pairs if p.name == "rounding edge")
+    assert int(edge.first.sum()) == 511  # 511/1024 rounds to 0
+    assert int(edge.second.astype(int).sum()) == 511 + 255  # 766/1024 rounds to 1

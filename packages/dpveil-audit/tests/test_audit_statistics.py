@@ -1,0 +1,355 @@
+"""Goodness of fit, divergences and lower bounds: never below the truth, and near it."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpveil.noise.bits import SeededBits
+from dpveil_audit.distributions import (
+    finite_distribution,
+    gaussian_distribution,
+    laplace_distribution,
+    laplace_residues,
+)
+from dpveil_audit.divergence import (
+    GAUSSIAN,
+    LAPLACE,
+    compose,
+    loss_distribution,
+    move_loss,
+    renyi_of_masses,
+    renyi_of_shift,
+    shifted_masses,
+)
+from dpveil_audit.fit import ALPHA, fit, fit_pairs, multinomial, power
+from dpveil_audit.lower_bound import (
+    epsilon_at,
+    epsilon_event,
+    gaussian_events,
+    lower_bound,
+    rho_seen,
+    smallest_detectable,
+)
+
+N = 300_000
+
+
+def uniforms(count, seed):
+    return (SeededBits(seed, "fit").words(count) >> np.uint64(11)).astype(np.float64) / 2**53
+
+
+def geometric_pair(scale, count, seed):
+    """A second sampler of the discrete Laplace distribution: the difference of two geometric variables."""
+    u = uniforms(2 * count, seed).reshape(2, count)
+    first, second = np.floor(-scale * np.log1p(-u)).astype(np.int64)
+    return first - second
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 50), Fraction(1, 3), 1, 255, 460_000_000])
+def test_right_distribution_passes(scale):
+    verdict = fit(geometric_pair(float(scale), N, 1), laplace_distribution(scale))
+    assert not verdict.rejected
+    assert set(verdict.parts) == {"coarse bins", "fine bins", "centre", "tails", "extremes"}
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 3), 1, 16, 255, 460_000_000])
+def test_scale_two_percent_too_small_is_rejected(scale):
+    n = 600_000  # power at α = 1e-9 is above 0.999 by the noncentral chi-square
+    assert power(laplace_distribution(scale), laplace_distribution(Fraction(98, 100) * scale), n) > 0.999
+    assert fit(geometric_pair(0.98 * float(scale), n, 2), laplace_distribution(scale)).rejected
+
+
+@pytest.mark.parametrize(("chance", "size"), [(0.0025, 20_000), (5e-4, 100_000), (0.1, 1_000)])
+def test_two_outcomes_are_rejected_by_chance_as_seldom_as_promised(chance, size):
+    """Nothing is drawn: the exact chances of all counts that `fit` rejects, which reach to both ends."""
+    distribution = finite_distribution([1 - chance, chance])
+
+    def rejected(count):
+        return fit(np.repeat([0, 1], [size - count, count]), distribution).rejected
+
+    mean = int(chance * size)
+    more = next(count for count in range(mean, size) if rejected(count))
+    fewer = next((count for count in range(mean, -1, -1) if rejected(count)), -1)
+    false_alarm = stats.binom.sf(more - 1, size, chance) + stats.binom.cdf(fewer, size, chance)
+    assert 1e-14 < false_alarm <= ALPHA
+
+
+@pytest.mark.parametrize("chances", [(0.2, 0.3, 0.5), (0.01, 0.09, 0.9), (1e-6, 0.5, 0.499999)])
+def test_a_multinomial_p_value_is_never_too_small(chances):
+    """Nothing is drawn: the exact distribution of the p-value over all counts of 60 draws."""
+    grid = [(i, j, 60 - i - j) for i in range(61) for j in range(61 - i)]
+    p_values = np.array([multinomial(np.array(counts), np.array(chances)) for counts in grid])
+    masses = stats.multinomial.pmf(grid, 60, chances)
+    order = np.argsort(p_values)
+    assert p_values[order[0]] < 1e-9
+    assert np.all(np.cumsum(masses[order]) <= p_values[order] + 1e-12)
+
+
+PLANTED = {
+    "minus zero kept": lambda z, u: np.where((z == 1) & (u < 0.5), 0, z),
+    "zero half missing": lambda z, u: np.where((z == 0) & (u < 0.5), 1, z),
+    "tail cut at 8 scales": lambda z, u: np.clip(z, -8 * 255, 8 * 255),
+    "tail too long": lambda z, u: np.where(u < 1e-4, 14 * z, z),
+    "a little one-sided": lambda z, u: np.where(u < 0.02, np.abs(z), z),
+    "shifted by five": lambda z, u: z + 5,
+    "only even values": lambda z, u: z // 2 * 2,
+    "one outcome never drawn": lambda z, u: np.where(z == 5, 6, z),
+    "one far outlier": lambda z, u: np.append(z, 255 * 60),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_wrong_shapes_are_rejected(name):
+    wrong = PLANTED[name](geometric_pair(255.0, N, 3), uniforms(N, 4))
+    assert fit(wrong, laplace_distribution(255)).rejected
+
+
+def test_missing_low_digits_are_seen_in_the_residues():
+    scale, good = 460_000_000, geometric_pair(4.6e8, N, 5)
+    coarse = good // 2047 * 2047
+    assert not fit(coarse, laplace_distribution(scale)).rejected  # coarse bins cannot see it, and that is why
+    assert fit(np.abs(coarse) % 2047, laplace_residues(scale, 2047)).rejected
+    assert not fit(np.abs(good) % 2047, laplace_residues(scale, 2047)).rejected
+
+
+@pytest.mark.parametrize(("scale", "modulus"), [(0.4, 3), (3, 2), (7, 16), (50, 2047)])
+def test_residues_follow_from_the_distribution(scale, modulus):
+    distribution = laplace_distribution(scale)
+    z = np.arange(-3000, 3001)
+    mass = distribution.between(z - 1, z)
+    direct = np.bincount(np.abs(z) % modulus, weights=mass, minlength=modulus)
+    at = np.arange(modulus)
+    assert np.allclose(laplace_residues(scale, modulus).between(at - 1, at), direct, rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize("lag", [1, 2, 3])
+def test_reused_noise_is_seen_in_pairs(lag):
+    good = geometric_pair(255.0, N, 6)
+    reused = np.repeat(good[: N // (2 * lag) * lag].reshape(-1, lag), 2, axis=0).ravel()
+    assert not fit_pairs(good, laplace_distribution(255), lag=lag).rejected
+    assert fit_pairs(reused, laplace_distribution(255), lag=lag).rejected
+
+
+def test_weak_dependence_is_seen_in_pairs():
+    good = geometric_pair(255.0, N, 7)
+    sticky = good.copy()
+    keep = uniforms(N, 8) < 0.04
+    sticky[1:] = np.where(keep[1:], good[:-1], good[1:])
+    assert fit_pairs(sticky, laplace_distribution(255)).rejected
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 4), 3, 400.5])
+def test_discrete_gaussian_distribution_is_the_normalised_sum(variance):
+    distribution = gaussian_distribution(variance)
+    z = np.arange(-400, 401)
+    mass = np.exp(-(z**2) / (2 * float(variance)))
+    assert np.allclose(distribution.between(z - 1, z), mass / mass.sum(), rtol=1e-9, atol=1e-17)
+    tail = mass[z > 40].sum() / mass.sum()
+    assert np.isclose(distribution.survival(np.array([40]))[0], tail, rtol=1e-9)
+
+
+def test_laplace_distribution_is_the_normalised_sum_in_both_tails():
+    distribution = laplace_distribution(2.5)
+    z = np.arange(-900, 901)
+    mass = np.exp(-np.abs(z) / 2.5)
+    mass /= mass.sum()
+    for k in (-200, -3, 0, 3, 200):
+        assert np.isclose(distribution.cdf(np.array([k]))[0], mass[z <= k].sum(), rtol=1e-9)
+        assert np.isclose(distribution.survival(np.array([k]))[0], mass[z > k].sum(), rtol=1e-9)
+
+
+def test_quantiles_invert_the_distribution():
+    distribution = laplace_distribution(7)
+    chances = np.array([1e-12, 0.2, 0.5, 0.8])
+    at = distribution.quantile(chances)
+    assert np.all(distribution.cdf(at) >= chances)
+    assert np.all(distribution.cdf(at - 1) < chances)
+    far = distribution.upper(np.array([1e-30]))
+    assert distribution.survival(far)[0] <= 1e-30 < distribution.survival(far - 1)[0]
+
+
+def test_an_impossible_outcome_is_rejected():
+    distribution = finite_distribution([0.5, 0.0, 0.5])
+    good = np.arange(1000) % 2 * 2
+    assert not fit(good, distribution).rejected
+    assert fit(np.append(good, 1), distribution).rejected
+    assert fit(np.append(good, 7), distribution).rejected
+
+
+FEW = 20_000
+
+
+def hockey_stick(first, second, epsilon):
+    return float(np.sum(np.maximum(0.0, first - math.exp(epsilon) * second)))
+
+
+def joint(parts):
+    """Return both joint distributions of independent parts, every combination of outcomes written out."""
+    first = second = np.ones(1)
+    for a, b in parts:
+        first, second = np.outer(first, a).ravel(), np.outer(second, b).ravel()
+    return first, second
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 1.7, 2.0])
+@pytest.mark.parametrize("move", [(5,), (5, 5, 2), (7, 1, 1)])
+def test_a_laplace_move_has_the_divergence_of_its_joint_distribution(move, epsilon):
+    scale = Fraction(sum(move), 2)  # ε = 2 in all
+    parts = [shifted_masses(LAPLACE, scale, gap) for gap in move]
+    loss = move_loss(LAPLACE, tuple((gap, scale) for gap in move))
+    assert loss.delta(epsilon) == pytest.approx(hockey_stick(*joint(parts), epsilon), abs=1e-12)
+    assert loss.above(epsilon) == pytest.approx(
+        sum(p for p, q in zip(*joint(parts), strict=True) if p > q * math.exp(epsilon + 1e-9)), abs=1e-12
+    )
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.5, 3.0])
+def test_a_gaussian_move_is_never_below_its_joint_distribution_and_close(epsilon):
+    variance = Fraction(9)
+    parts = [shifted_masses(GAUSSIAN, variance, gap) for gap in (3, 2)]
+    true = hockey_stick(*joint(parts), epsilon)
+    found = move_loss(GAUSSIAN, ((3, variance), (2, variance))).delta(epsilon)
+    assert true - 1e-13 <= found <= true * (1 + 1e-3) + 1e-9
+
+
+def test_uneven_losses_are_rounded_to_the_private_side():
+    rng = SeededBits(1).words(60).astype(np.float64).reshape(3, 2, 10)
+    parts = [tuple(row / row.sum() for row in part) for part in rng]
+    for epsilon in np.linspace(0, 2, 9):
+        true = hockey_stick(*joint(parts), epsilon)
+        assert true - 1e-13 <= compose(parts).delta(epsilon) <= true + 1e-4
+
+
+def test_an_outcome_that_only_one_input_gives_is_never_excused():
+    loss = loss_distribution(np.array([0.9, 0.1]), np.array([1.0, 0.0]), 0.01)
+    assert loss.delta(50.0) == pytest.approx(0.1)
+    assert loss.plus(loss).delta(50.0) == pytest.approx(0.19)
+
+
+@pytest.mark.parametrize("order", [1.01, 2.0, 3.0, 7.5])
+def test_renyi_rates_are_direct_sums(order):
+    z = np.arange(-160, 161)  # 16 standard deviations: the summand peaks at -45 or nearer
+    own, moved = (np.exp(-((z - t) ** 2) / 200.0) for t in (0, 7))
+    own, moved = own / own.sum(), moved / moved.sum()
+    direct = math.log(np.sum(own * (own / moved) ** (order - 1))) / (order - 1)
+    assert renyi_of_shift(GAUSSIAN, Fraction(100), 7, order) == pytest.approx(direct, rel=1e-9)
+    assert renyi_of_shift(GAUSSIAN, Fraction(100), 7, order) <= order * 49 / 200 * (1 + 1e-12)
+    rows = np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5], [0.5, 0.5, 0.0]])
+    table = renyi_of_masses(rows, order)
+    coins = math.log(np.sum(rows[0] ** order * rows[1] ** (1 - order))) / (order - 1)
+    assert table[0, 1] == pytest.approx(coins)
+    assert table[0, 2] == math.inf
+    assert 0 < table[2, 0] < math.inf
+
+
+def gaussian(rho, count, seed, moved):
+    """Standard normal draws moved by √(2ρ), shown as levels of a tenth of a deviation."""
+    uniform = (SeededBits(seed, "normal").words(count) >> np.uint64(11)).astype(np.float64) / 2**53
+    values = stats.norm.ppf(uniform.clip(1e-12, 1 - 1e-12)) + moved * math.sqrt(2 * rho)
+    return (100 + 10 * values).clip(0, 255).astype(np.uint8)[:, None]
+
+
+def rho_bound(rho, count):
+    first, second = ([gaussian(rho, count, k + 7 * m, m) for k in (0, 1)] for m in (0, 1))
+    return lower_bound((first[0], second[0]), (first[1], second[1]), measure=rho_seen).lower
+
+
+def test_a_lower_bound_on_rho_is_below_the_truth_and_half_of_it():
+    """An event tells less than the whole: at ρ = 2 about six tenths of it."""
+    assert 1.0 < rho_bound(2.0, 60_000) <= 2.0
+    least = smallest_detectable(60_000, 2.0, gaussian_events, rho_seen, alpha=1e-9, missed=1e-9)
+    assert 3 < least < 4.5
+    assert rho_bound(least, 60_000) > 2.0
+
+
+@pytest.mark.parametrize(("p", "q"), [(0.5, 0.1), (0.9, 0.5), (0.2, 1e-6), (1.0, 0.3)])
+def test_rho_seen_is_the_largest_rate_of_two_coins(p, q):
+    def rate(order):
+        total = p**order * q ** (1 - order) + (1 - p) ** order * (1 - q) ** (1 - order)
+        return math.log(total) / (order - 1) / order
+
+    seen = float(rho_seen(np.array([p]), np.array([q]))[0])
+    best = max(rate(1 + 10 ** (k / 20 - 3)) for k in range(80))
+    assert best * 0.97 <= seen <= best * 1.01
+    assert float(rho_seen(np.array([q]), np.array([p]))[0]) == 0
+
+
+def test_small_leans_of_two_values_add_up_in_the_learned_ratio():
+    def coins(chance, seed):
+        words = SeededBits(seed, "coins").words(2 * FEW).reshape(FEW, 2) >> np.uint64(11)
+        return (words.astype(np.float64) / 2**53 < chance).astype(np.uint8)
+
+    train, test = (tuple(coins(c, s + k) for k, c in enumerate((0.6, 0.4))) for s in (1, 5))
+    found = lower_bound(train, test)
+    assert found.lower > 1.2 * math.log(0.6 / 0.4)  # one value alone gives ln 1.5; both give ln 2.25
+    assert found.lower <= 2 * math.log(0.6 / 0.4)
+
+
+def coin(chance, count, seed):
+    """Draws of 1 with `chance`, else 0, beside a column that never changes."""
+    words = SeededBits(seed, "coin").words(count) >> np.uint64(11)
+    hit = words.astype(np.float64) / 2**53 < chance
+    return np.stack([hit, np.ones(count)], axis=1).astype(np.uint8)
+
+
+def bound(first, second, n=FEW, seed=0, **options):
+    sides = [(coin(first, n, seed + k), coin(second, n, seed + 10 + k)) for k in (0, 1)]
+    return lower_bound(sides[0], sides[1], **options)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [(0.5, 0.5 / math.e), (0.5 / math.e, 0.5), (0.9, 0.5), (0.5, 0.5)]
+)
+def test_bound_is_below_the_truth_and_near_it(first, second):
+    truth = max(abs(math.log(first / second)), abs(math.log((1 - first) / (1 - second))))
+    found = bound(first, second, n=300_000).lower
+    assert found <= truth
+    assert found >= truth - 0.12
+
+
+def test_bound_covers_the_truth_as_often_as_promised():
+    alpha, runs = 0.2, 60
+    missed = sum(bound(0.5, 0.5 / math.e, n=1500, seed=100 * s, alpha=alpha).lower > 1 for s in range(runs))
+    assert missed <= stats.binom.isf(1e-9, runs, alpha)
+
+
+def test_test_draws_alone_decide():
+    lucky = (coin(0.9, FEW, 1), coin(0.1, FEW, 2))
+    same = (coin(0.5, FEW, 3), coin(0.5, FEW, 4))
+    assert lower_bound(lucky, same).lower < 0.1
+    assert lower_bound(same, same).lower < 0.1
+
+
+def test_delta_is_taken_off():
+    assert bound(0.05, 0.0).lower > 3
+    assert bound(0.05, 0.0, measure=epsilon_at(0.06)).lower == 0
+    assert 0 < bound(0.5, 0.1, measure=epsilon_at(0.2)).lower < math.log(0.3 / 0.1)
+
+
+def test_equality_of_two_outputs_is_an_event():
+    noise = SeededBits(5).words(2 * FEW).astype(np.int64).reshape(2, FEW) % 200
+    reused = np.stack([noise[0], noise[0]], axis=1).astype(np.uint8)
+    shifted = np.stack([noise[0] + 1, noise[0]], axis=1).astype(np.uint8)
+    found = lower_bound((reused, shifted), (reused, shifted))
+    assert found.lower > 6
+    assert " - " in found.event
+
+
+def test_smallest_detectable_is_where_detection_begins():
+    """At the returned ε, a violation is missed with probability at most 2e-9 + the stated alpha."""
+    n = 60_000
+    found = partial(
+        smallest_detectable, budget=1.0, event=epsilon_event(0.5, 0.0), measure=epsilon_at(0.0), alpha=1e-9
+    )
+    least = found(n, missed=1e-9)
+    assert 0.85 < 1 / least < 0.87
+    assert bound(0.5, 0.5 * math.exp(-least), n=n).lower > 1
+    assert bound(0.5, 0.5 * math.exp(-1.0), n=n).lower <= 1
+    assert found(300_000, missed=1e-9) < 1 / 0.93
+    assert found(n, missed=0.5) < least

@@ -1,0 +1,102 @@
+"""Gaussian blur: a baseline that promises nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import cv2
+import numpy as np
+from jaxtyping import UInt8
+
+from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.core.numbers import Json
+from dpveil.core.parameters import Between, Count
+from dpveil.mechanisms.pixel.base import PixelMethod, check_size, pixelise
+from dpveil.noise.bits import BitSource
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline(PixelMethod):
+    """A deterministic function of the region, of the heuristic kind; `broken_by` lists known attacks."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("heuristic",)
+    broken_by: ClassVar[tuple[str, ...]]
+
+    def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
+        """Return the heuristic guarantee, with the known attacks."""
+        height, width, channels = check_size(height, width, channels)
+        return Guarantee(
+            kind="heuristic",
+            relation=Relation("any-image"),
+            scope=Scope(f"{width}×{height} pixels, {channels} channels"),
+            broken_by=self.broken_by,
+        )
+
+    def noise_scale(self, *, height: int, width: int, channels: int) -> None:
+        """Return None: there is no noise."""
+        return
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mosaic(Baseline):
+    """Cells of `block` × `block` pixels show their mean level, without noise; nothing is promised.
+
+    DP-Pix without the noise, for comparison only. `block` has no default; cells at the right and bottom may
+    be smaller. Raises `InvalidParameter`. Source: common practice.
+
+    >>> Mosaic(block=16).guarantee(height=120, width=88, channels=3).kind
+    'heuristic'
+    """
+
+    name: ClassVar[str] = "mosaic"
+    summary: ClassVar[str] = "mean level of each block without noise, a baseline that promises nothing"
+    source: ClassVar[str] = "common practice"
+    typical: ClassVar[dict[str, Json]] = {"block": 16}
+    broken_by: ClassVar[tuple[str, ...]] = (
+        "comparing: known faces and texts, pixelated alike, are matched with the release (parrot attack:"
+        " Newton, Sweeney and Malin 2005; Hill et al. 2016)",
+        "learning: networks trained on mosaics recognise faces and digits (McPherson, Shokri and"
+        " Shmatikov 2016)",
+        "adding up: mosaics of several frames or offsets are joined to a sharp picture (super-resolution)",
+    )
+
+    block: Count = Count()
+
+    def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
+        return pixelise(image, self.block, lambda cells: np.zeros(cells, np.int64))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blur(Baseline):
+    """Gaussian blur within the region; nothing is promised.
+
+    `sigma` is the standard deviation in pixels, 0.001 to 1000, with no default. Edge pixels are replicated,
+    so nothing outside the region is read. For comparison only, as without noise there is no guarantee. Raises
+    `InvalidParameter`. Source: common practice; OpenCV.
+
+    >>> Blur(sigma=8).guarantee(height=120, width=88, channels=3).kind
+    'heuristic'
+    """
+
+    name: ClassVar[str] = "blur"
+    summary: ClassVar[str] = "Gaussian blur, a baseline that promises nothing"
+    source: ClassVar[str] = "common practice"
+    help: ClassVar[Mapping[str, str]] = {
+        "sigma": "Standard deviation of the blur in pixels.",
+    }
+    typical: ClassVar[dict[str, Json]] = {"sigma": 8}
+    broken_by: ClassVar[tuple[str, ...]] = (
+        "deblurring: a blur with a known kernel is a linear map, undone but for rounding",
+        "comparing: known faces, blurred alike, are matched with the release (parrot attack: Newton, Sweeney"
+        " and Malin 2005; Hill et al. 2016)",
+        "learning: networks trained on blurred photos recognise faces and digits (McPherson, Shokri and"
+        " Shmatikov 2016)",
+    )
+
+    sigma: Between = Between("0.001", 1000, hint="in pixels, such as 8")
+
+    def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
+        blurred = cv2.GaussianBlur(image, (0, 0), float(self.sigma), borderType=cv2.BORDER_REPLICATE)
+        return np.asarray(blurred, np.uint8).reshape(image.shape)

@@ -1,1 +1,0 @@
-"""The bit-planes mechanism: a Haar transform, then randomised response on every bit plane."""

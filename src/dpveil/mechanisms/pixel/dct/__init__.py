@@ -1,1 +1,0 @@
-"""The DCT Gaussian mechanism: an exact block transform, with noise calibrated to the effect of a pixel."""

@@ -1,1 +1,0 @@
-"""DP-Samp: selected intensities, sampled pixels, and interpolation between them."""

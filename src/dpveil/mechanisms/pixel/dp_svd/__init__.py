@@ -1,1 +1,0 @@
-"""DP-SVD: joint noise on the leading singular values."""

@@ -1,1 +1,0 @@
-"""The MSE exponential mechanism: levels drawn by squared error, and the law of one draw."""

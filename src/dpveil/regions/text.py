@@ -1,0 +1,326 @@
+"""Text: a box for every line that a network finds, at any angle."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import threading
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import ClassVar, Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from jaxtyping import Float, UInt8
+
+from dpveil.assets.engines import fastest
+from dpveil.core.numbers import to_json
+from dpveil.core.origin import PLATE, TEXT
+from dpveil.core.parameters import Between, Count, Probability
+from dpveil.core.photo import Photo
+from dpveil.errors import RegionError, UsageError
+from dpveil.regions.boxes import box_around
+from dpveil.regions.things import Rows, Things, merged
+from dpveil.regions.tiling import resized
+
+INSTALL: Final = "pip install 'dpveil[text]'"
+FILE: Final = "PP-OCRv6_det_small.onnx"
+SHA256: Final = "090f04abcd9d9a7498bc4ebf677e4cb9bdce1fe4197ddb7e529f1ef44e1ff94f"
+"""The checksum of the file in rapidocr 3.10."""
+MULTIPLE: Final = 32
+"""The image's sides are padded to multiples of this, as the network halves them five times."""
+FAINTEST: Final = 0.3
+"""Least level of the network's map at a pixel of text (thresh of rapidocr)."""
+WIDER: Final = 1.6
+"""How much wider than what the network marks a text is (unclip_ratio of rapidocr; DB section 3.5)."""
+THIN: Final = 3
+"""Least shorter side of what is marked, in pixels (min_size of rapidocr)."""
+REMEDY: Final = "give boxes instead, or protect the whole photo"
+
+
+class TextNetwork:
+    """Finds lines of text in an image, at any angle; may be called from several threads."""
+
+    def __init__(self, contents: bytes) -> None:
+        self._net, self._lock = fastest(contents)(contents), threading.Lock()
+
+    def __call__(self, image: UInt8[np.ndarray, "h w 3"], threshold: float) -> Float[np.ndarray, "n 5"]:
+        """Return left, top, width, height (pixels) and score of what scores at least `threshold`.
+
+        `image` has sRGB levels 0..255. Raises `RegionError` if the network fails or gives anything but a map
+        of finite numbers.
+        """
+        height, width = image.shape[:2]
+        pad = ((0, -height % MULTIPLE), (0, -width % MULTIPLE), (0, 0))
+        padded = np.pad(image[..., ::-1], pad, mode="edge").astype(np.float32) / 127.5 - 1
+        try:
+            with self._lock:
+                (heat,) = self._net(np.ascontiguousarray(padded.transpose(2, 0, 1)[None]))
+        except Exception as error:
+            raise RegionError(f"the search for text failed ({type(error).__name__})", hint=REMEDY) from error
+        if heat.shape != (1, 1, *padded.shape[:2]) or not np.isfinite(heat).all():
+            raise RegionError("the network for text gave something that is no map of it", hint=REMEDY)
+        return decode(heat[0, 0, :height, :width], threshold)
+
+
+def decode(heat: Float[np.ndarray, "h w"], threshold: float) -> Float[np.ndarray, "n 5"]:
+    """Return the upright boxes around what a map marks as text, with their mean levels as scores.
+
+    Each is the box around the smallest rectangle at any angle, which is widened (DB section 3.5).
+    """
+    import cv2
+
+    marked = cv2.dilate((heat > FAINTEST).astype(np.uint8), np.ones((2, 2), np.uint8))
+    outlines, _ = cv2.findContours(marked, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
+    found = [row for outline in outlines if (row := _row(heat, outline, threshold))]
+    return np.array(found, np.float64).reshape(-1, 5)
+
+
+def _row(heat: Float[np.ndarray, "h w"], outline: np.ndarray, threshold: float) -> list[float]:
+    """Return the box and score of what is in an outline; nothing if it is too thin or scores too little."""
+    import cv2
+
+    middle, (across, down), angle = cv2.minAreaRect(outline)
+    if min(across, down) < THIN:
+        return []
+    left, top, width, height = cv2.boundingRect(outline)
+    inner = np.zeros((height, width), np.uint8)
+    cv2.drawContours(inner, [outline], -1, 1, cv2.FILLED, offset=(-left, -top))
+    score = float(heat[top : top + height, left : left + width][inner > 0].mean())
+    if score < threshold:
+        return []
+    more = WIDER * across * down / (across + down)
+    corners = cv2.boxPoints((middle, (across + more, down + more), angle))
+    start, stop = corners.min(axis=0), corners.max(axis=0)
+    return [*map(float, start), *map(float, stop - start), min(1.0, score)]
+
+
+def network() -> TextNetwork:
+    """Return the network, loaded once per process.
+
+    Raises `UsageError` with an install hint if it is not installed, or is another one.
+    """
+    path = network_path()
+    if path is None:
+        raise UsageError("what finds text is not installed", hint=INSTALL)
+    found = path.stat()
+    return _network(path, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=1)
+def _network(path: Path, modified: int, size: int) -> TextNetwork:
+    contents = path.read_bytes()
+    if hashlib.sha256(contents).hexdigest() != SHA256:
+        hint = f"{INSTALL}, in the version that dpveil's constraints name"
+        raise UsageError("the network for text is not the one that dpveil was tested with", hint=hint)
+    return TextNetwork(contents)
+
+
+def network_path() -> Path | None:
+    """Return the network's file in the installed package rapidocr, which is not imported; None without it."""
+    spec = find_spec("rapidocr")
+    places = (spec.submodule_search_locations if spec else None) or ()
+    paths = (Path(place) / "models" / FILE for place in places)
+    return next((path for path in paths if path.is_file()), None)
+
+
+def parts(length: int, side: int, overlap: int) -> list[tuple[int, int]]:
+    """Return the ends of equal parts of an axis, of at most `side` pixels, that overlap by `overlap`.
+
+    >>> parts(100, 60, 10)
+    [(0, 60), (40, 100)]
+    """
+    if length <= side:
+        return [(0, length)]
+    count = math.ceil((length - overlap) / (side - overlap))
+    starts = [round(n * (length - side) / (count - 1)) for n in range(count)]
+    return [(start, start + side) for start in starts]
+
+
+THRESHOLD: Final = Fraction(2, 5)
+MARGIN: Final = Fraction(1, 10)
+SMALLEST: Final = 8
+"""Height of a line in pixels from which nearly all upright ones were found (benchmarks, text_recall)."""
+COARSE: Final = (320, 960)
+"""Longer sides of the photo in searches in which large letters are small enough."""
+TILE: Final = 1280
+OVERLAP: Final = 160
+"""Sides of tiles of the finest search and what they have in common, in pixels of the resized photo."""
+LEAST: Final = 736
+"""Smaller photos are enlarged until their shorter side has so many pixels (limit_side_len of rapidocr)."""
+MOST: Final = 2
+"""Photos are enlarged at most so many times."""
+NEAR: Final = 0.75
+"""A search at more than this share of the finest size would find nothing else."""
+JOINED: Final = 0.7
+"""Share of a box that is in another one, from which both are one line."""
+CACHE: Final[WeakKeyDictionary[Photo, dict[object, Rows]]] = WeakKeyDictionary()
+"""Lines of photos in memory, by threshold and smallest: text and plates are searched for once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text(Things):
+    """One box for every line of text that a network finds; text that is missed stays in the clear.
+
+    The network is PP-OCRv6 of the package rapidocr (extra `text`). A line must score at least `threshold`,
+    between 0 and 1. Lines from `smallest` pixels of height are looked for, at the photo's own size where that
+    is 8. Each box is the upright one around a line, extended by `margin` times its shorter side. Raises
+    `InvalidParameter`. Source: docs, "Text and other objects"; DB (arXiv 1911.08947).
+
+    >>> Text(threshold=0.5).description
+    'text threshold=0.5'
+    """
+
+    kind = TEXT
+    noun = "text"
+    word: ClassVar[str] = "text"
+    usual: ClassVar[Fraction] = MARGIN
+
+    threshold: Probability = Probability(default=THRESHOLD)
+    margin: Between = Between(0, 2, hint="0.25 adds a quarter on each side", default=MARGIN)
+    smallest: Count = Count(default=SMALLEST)
+
+    @property
+    def description(self) -> str:
+        """Return "text", or "plates", and every setting that is not the default, in a fixed order."""
+        return " ".join([self.word, *stated(self.threshold, self.margin, self.smallest, self.usual)])
+
+    @property
+    def around(self) -> Fraction:
+        """The margin."""
+        return self.margin
+
+    def prepare(self) -> None:
+        """Load the network; raises `UsageError` with an install hint if it is not installed."""
+        network()
+
+    def smallest_in(self, photo: Photo) -> int:
+        """Return the height in pixels below which no line is searched for."""
+        return self.smallest
+
+    def rows(self, photo: Photo) -> list[tuple[str, Rows]]:
+        """Return the lines of a photo."""
+        return [(TEXT, lines(photo, float(self.threshold), self.smallest))]
+
+
+def stated(threshold: Fraction, margin: Fraction, smallest: int, usual: Fraction) -> list[str]:
+    """Return the settings that are not the defaults, as certificates state them; `usual` is the margin's."""
+    given = {
+        "threshold": to_json(threshold) if threshold != THRESHOLD else "",
+        "margin": to_json(margin) if margin != usual else "",
+        "smallest": "" if smallest == SMALLEST else smallest,
+    }
+    return [f"{name}={value}" for name, value in given.items() if value != ""]
+
+
+def lines(photo: Photo, threshold: float, smallest: int) -> Rows:
+    """Return the lines of a photo in its pixels; cached."""
+    own = CACHE.setdefault(photo, {})
+    if (threshold, smallest) not in own:
+        seen = [_searched(photo, ratio, threshold) for ratio in _ratios(photo, smallest)]
+        own[threshold, smallest] = merged(np.concatenate(seen), JOINED)
+    return own[threshold, smallest]
+
+
+def _ratios(photo: Photo, smallest: int) -> list[float]:
+    """Return how often a photo is enlarged in each search, the coarsest first."""
+    height, width = photo.image.shape[:2]
+    fine = min(MOST, max(SMALLEST / smallest, LEAST / min(height, width)))
+    ratios = [side / max(height, width) for side in COARSE]
+    return [*(ratio for ratio in ratios if ratio < NEAR * fine), fine]
+
+
+def _searched(photo: Photo, ratio: float, threshold: float) -> Rows:
+    """Return the lines in a photo that is resized, in tiles where it is large."""
+    height, width = (max(1, round(side * ratio)) for side in photo.image.shape[:2])
+    image, net = resized(photo.image, height, width), network()
+    scale = np.array([photo.width / width, photo.height / height] * 2 + [1])
+    found = [
+        (net(image[top:bottom, left:right], threshold) + np.array([left, top, 0, 0, 0])) * scale
+        for top, bottom in parts(height, TILE, OVERLAP)
+        for left, right in parts(width, TILE, OVERLAP)
+    ]
+    return np.concatenate(found)
+
+
+PLATE_MARGIN: Final = Fraction(1, 4)
+"""Default margin: a plate has an edge around its text."""
+ASPECT: Final = (1.2, 9.0)
+"""Width by height of the upright box around the text of a plate, also of one that is tilted."""
+LENGTH: Final = (3, 12)
+"""Number of letters that stand apart, with dashes, seals and what joins two of them."""
+LEGIBLE: Final = 56
+UPRIGHT: Final = 3.0
+"""Height in pixels, and width by height, of boxes in which letters stand apart; a box around a line is more
+than twice as high as its letters. In others they are not counted, and the text is taken for that of a plate.
+"""
+TALL: Final = 0.2
+"""Height of a letter at least, relative to the box."""
+CONTRAST: Final = 40
+"""Levels by which letters and ground differ at least; those of text on a plate differ by design."""
+HEIGHT: Final = 96
+"""Rows of the text in which letters are counted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plates(Text):
+    """One box for every line of text that stands like that of a plate; plates that are missed stay.
+
+    Nothing is read: a line counts if its box is as wide as that of a plate (between 1.2 and 9 times its
+    height), if its letters and their ground are of clearly different levels, and if it has 3 to 12 letters,
+    as far as they stand apart. So other short text counts as well. `threshold`, `margin` and `smallest` are
+    those of `Text`. Raises `InvalidParameter`. Source: docs, "Text and other objects".
+
+    >>> Plates().description
+    'plates'
+    """
+
+    kind = PLATE
+    noun, word, usual = "plate", "plates", PLATE_MARGIN
+
+    margin: Between = Between(0, 2, hint="0.25 adds a quarter on each side", default=PLATE_MARGIN)
+
+    def rows(self, photo: Photo) -> list[tuple[str, Rows]]:
+        """Return the lines of a photo that stand like those of a plate."""
+        found = lines(photo, float(self.threshold), self.smallest)
+        return [(PLATE, np.array([row for row in found if _stands(row, photo)]).reshape(-1, 5))]
+
+
+def _stands(row: Float[np.ndarray, " 5"], photo: Photo) -> bool:
+    if not ASPECT[0] <= row[2] / row[3] <= ASPECT[1]:
+        return False
+    crop = photo.image[box_around(row, photo, Fraction(0)).slices]
+    return like_plate(crop)
+
+
+def like_plate(crop: UInt8[np.ndarray, "h w c"]) -> bool:
+    """Return whether a box around a line of text has the contrast and the number of letters of a plate.
+
+    >>> like_plate(np.full((40, 160, 3), 200, np.uint8))
+    False
+    """
+    import cv2
+
+    height, width = crop.shape[:2]
+    large = resized(crop, HEIGHT, max(1, round(width * HEIGHT / height)))
+    grey = cv2.cvtColor(large, cv2.COLOR_RGB2GRAY)
+    _, light = cv2.threshold(grey, 0, 1, cv2.THRESH_BINARY | cv2.THRESH_OTSU)
+    if light.all() or not light.any():
+        return False
+    if float(grey[light > 0].mean()) - float(grey[light == 0].mean()) < CONTRAST:
+        return False
+    if height < LEGIBLE or width < UPRIGHT * height:
+        return True
+    return any(LENGTH[0] <= _letters(ink) <= LENGTH[1] for ink in (light, 1 - light))
+
+
+def _letters(ink: UInt8[np.ndarray, "h w"]) -> int:
+    """Return how many parts of an image are as tall as letters, and no wider than that by far."""
+    import cv2
+
+    _, _, found, _ = cv2.connectedComponentsWithStats(ink)
+    tall, wide = found[1:, cv2.CC_STAT_HEIGHT], found[1:, cv2.CC_STAT_WIDTH]
+    return int(np.count_nonzero((tall >= TALL * HEIGHT) & (wide <= 1.5 * HEIGHT)))
