@@ -94,8 +94,7 @@ def _hash(name: str, person: bytes) -> str:
 class State:
     """The state of one output `folder`, and what was wrong with its file (`problem`), if anything.
 
-    `stamps` are those of the inputs of each release, by its SHA-256; `numbers` are the
-    numbers of inputs by key.
+    `stamps` are those of the inputs of each release, by its SHA-256; `numbers` are those of inputs by key.
     """
 
     folder: Path

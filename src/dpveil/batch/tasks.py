@@ -38,8 +38,6 @@ SEEN: Final = UNWRITTEN.union(FORMATS, ARCHIVES, {PDF})
 """Suffixes of the files that are taken from a folder."""
 OWN: Final = ".dpveil"
 """What the names of dpveil's own hidden files begin with."""
-PACKED: Final = frozenset({".zip", ".7z", ".rar", ".gz", ".tgz", ".bz2", ".xz"})
-"""Suffixes of packed files, which nobody means as the name of a folder."""
 SUFFIX_LIKE: Final = re.compile(r"\.[a-z]{3,4}", re.IGNORECASE)
 """Suffixes that may be a mistyped image format's."""
 
@@ -69,8 +67,12 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep", scan: 
         return checked(_into_a_shard(given, out, names), given)
     if out.suffix.lower() in FOREIGN.union(FORMATS) and not is_folder(out):
         return checked([_into_a_file(given, out, names)], given)
-    one = len(given) == 1 and not is_folder(given[0]) and SUFFIX_LIKE.fullmatch(out.suffix)
-    if not is_folder(out) and (one or out.suffix.lower() in PACKED):
+    if (
+        len(given) == 1
+        and not is_folder(given[0])
+        and not is_folder(out)
+        and SUFFIX_LIKE.fullmatch(out.suffix)
+    ):
         problem = f"{{out}} {shown(out)}: {shown(out.suffix)} is no format that dpveil writes"
         hint = f"name a file such as {shown(out.with_suffix('.png'))}, or a folder that exists or has no dot"
         raise UsageError(problem, hint=hint, arguments=ARGUMENTS)
