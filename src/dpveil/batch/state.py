@@ -6,7 +6,6 @@ published by accident; its name is a hash of the folder's path. It is in JSON Li
     {"release": SHA-256 of an output file, "size": bytes of its input, "time": nanoseconds, when that changed}
      of a row of a Parquet file, "time" is a number by its bytes
     {"number": 7, "of": hash of the path of an input}
-    {"begun": SHA-256 of the plan by which a clip is rendered, and of what was asked}
 
 The file is only appended to, each time starting a new line, so that concurrent and killed runs lose at most
 their own line. It is read like an untrusted file (`received`), and damaged lines are skipped. At worst, a bad
@@ -96,13 +95,12 @@ class State:
     """The state of one output `folder`, and what was wrong with its file (`problem`), if anything.
 
     `stamps` are those of the inputs of each release, by its SHA-256; `numbers` are the
-    numbers of inputs by key. `begun` are digests of the plans of clips.
+    numbers of inputs by key.
     """
 
     folder: Path
     stamps: dict[str, set[Stamp]] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
-    begun: set[str] = field(default_factory=set)
     problem: str = ""
 
     @classmethod
@@ -139,19 +137,12 @@ class State:
         self._append({"number": number, "of": key} for key, number in new.items())
         self.numbers |= new
 
-    def note_begun(self, digest: str) -> None:
-        """Store the digest of a clip's plan and of what was asked; raises `OSError`."""
-        self._append([{"begun": digest}])
-        self.begun.add(digest)
-
     def _take(self, line: dict[str, Any]) -> None:
         if set(line) == {"release", "size", "time"} and RELEASE.fullmatch(line["release"]):
             stamp = (_whole(line["size"]), _whole(line["time"]))
             self.stamps.setdefault(line["release"], set()).add(stamp)
         elif set(line) == {"number", "of"} and OF.fullmatch(line["of"]) and 0 < _whole(line["number"]) < MOST:
             self.numbers[line["of"]] = line["number"]
-        elif set(line) == {"begun"} and RELEASE.fullmatch(line["begun"]):
-            self.begun.add(line["begun"])
         else:
             raise ValueError("no line of a state file")
 

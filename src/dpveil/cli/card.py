@@ -42,7 +42,7 @@ from dpveil.io.names import quoted, shown
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.saving import SUFFIX
 from dpveil.release.words import worth
-from dpveil.synthesis.names import NAME
+from dpveil.synthesis.plan import NAME
 from dpveil.synthesis.saving import is_set
 from dpveil.verifying import SetVerification, verify
 

@@ -23,14 +23,13 @@ from dpveil.cli.options import (
     takes_regions,
 )
 from dpveil.cli.run_report import tell_costs
+from dpveil.core.envelope import Aside, told
 from dpveil.core.guarantee import pixels
-from dpveil.core.notes import Aside, told
 from dpveil.core.numbers import show
 from dpveil.errors import InvalidParameter
 from dpveil.io import read
 from dpveil.release.explain import Explanation, explain, percent_above
-from dpveil.release.plan import plan
-from dpveil.release.planned import largest_region, plan_json, size_of
+from dpveil.release.plan import largest_region, plan, plan_json, size_of
 
 if TYPE_CHECKING:
     from dpveil.core.photo import Photo
