@@ -10,7 +10,6 @@ from typing import Final
 
 import numpy as np
 import torch
-from dpveil.faces.geometry.looks import LOOK, STRIDE
 from jaxtyping import Float32
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, relu
@@ -18,7 +17,7 @@ from torch.nn.functional import avg_pool2d, relu
 from dpveil.assets.cards import Card
 from dpveil.faces.geometry.completion import PLANES, Completion
 from dpveil.faces.geometry.hair import Hair
-from dpveil.faces.geometry.layout import HAIR
+from dpveil.faces.geometry.layout import HAIR, LOOK, STRIDE
 from dpveil_train import networks
 from dpveil_train.completion.network import (
     Completer,
