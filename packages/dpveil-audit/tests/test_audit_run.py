@@ -100,7 +100,10 @@ def test_the_quick_audit_passes_and_every_mutant_dies(name: str):
     assert json.loads(json.dumps(report.to_json(), allow_nan=False))["survived"] == 0
 
 
-@pytest.mark.parametrize("mutant", [one for one in networks.MUTANTS if one.gates != ("bound",)], ids=str)
+BY_GATE = [one for one in networks.MUTANTS if one.gates != ("bound",)]
+
+
+@pytest.mark.parametrize("mutant", BY_GATE, ids=lambda one: one.name)
 def test_mutants_of_upconv_die_by_their_gate(mutant):
     """Its encoder is no network: it mixes people."""
     entry, level = networks.AUDITS["latent"], networks.NetworkLevel((networks.MIXED,))
