@@ -10,6 +10,7 @@ DEV := $(VENV)/installed-dev
 # The demonstration needs less than development does; a development environment serves both.
 DEMO := $(if $(wildcard $(DEV)),$(DEV),$(VENV)/installed-demo)
 PYTEST_ARGS ?=
+AUDIT_ARGS ?=
 # Where the data sets of the papers' experiments are, which experiments to run (all), and how much of the data to take.
 DATA ?= ../shared/data
 NAMES ?=
@@ -80,7 +81,7 @@ coverage: $(DEV) ## the same, with how many lines and branches of the code the t
 	@$(MAKE) --no-print-directory test PYTEST_ARGS="--cov --cov-report=html --cov-report=term:skip-covered $(PYTEST_ARGS)"
 
 audit: $(DEV) ## audit every method and sampler with fresh secure bits, and kill the mutants
-	@$(BIN)/dpveil audit
+	@$(BIN)/dpveil audit $(AUDIT_ARGS)
 
 audit-deep: $(DEV) ## the same with more settings and five to ten times the draws
 	@$(BIN)/dpveil audit --deep
