@@ -1,3 +1,6 @@
+import sys
+from types import ModuleType
+
 import numpy as np
 import pytest
 
@@ -115,3 +118,8 @@ def test_crop_is_a_copy():
 def test_masks_that_do_not_fit_are_refused(mask):
     with pytest.raises(InvalidParameter, match="mask"):
         Region(Box(0, 0, 2, 2), mask)
+
+
+def test_an_array_is_taken_while_another_thread_imports_masked_ones(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numpy.ma", ModuleType("numpy.ma"))
+    assert Photo(np.zeros((2, 3), np.uint8)).width == 3

@@ -38,6 +38,7 @@ from dpveil_audit.latent import mutants as latent
 from dpveil_audit.numbers import learning, queries
 from dpveil_audit.numbers.queries import Cell, QueryCase
 from dpveil_audit.pixel import gates as pixel
+from dpveil_audit.pixel.methods import pixelisation
 from dpveil_audit.pixel.methods.dp_svd import AUDIT as SVD
 from dpveil_audit.runner import OWN, entries
 from dpveil_audit.scalar import case as scalar
@@ -183,6 +184,15 @@ def laplace_scale_too_small(patch):
 def gaussian_variance_too_small(patch):
     right = DPPixGaussian.sum_variance
     patch.setattr(DPPixGaussian, "sum_variance", lambda self, **size: right(self, **size) * 16 / 25)
+
+
+@fault(own(ZCDP, "exact"), "exact")
+def levels_rounded_down(patch):
+    patch.setattr(
+        pixelisation, "level_masses", pixelisation.level_masses.__wrapped__
+    )  # nothing is kept of it
+    down = lambda sums, areas: np.clip((2 * sums + areas - 1) // (2 * areas), 0, 255)  # noqa: E731
+    patch.setattr(pixelisation, "mean_levels", lambda sums, areas: down(sums, areas).astype(np.uint8))
 
 
 FAULTS["gaussian_variance_too_small under (ε, δ)"] = (

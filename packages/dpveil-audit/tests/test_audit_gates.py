@@ -42,7 +42,13 @@ from dpveil_audit.pixel.gates import (
 from dpveil_audit.pixel.methods import TABLE
 from dpveil_audit.pixel.methods.dp_pix import INTACT
 from dpveil_audit.pixel.methods.dp_pix_gaussian import INTACT as INTACT_GAUSSIAN
-from dpveil_audit.pixel.methods.pixelisation import counted_sums, filled, largest_rho, level_masses
+from dpveil_audit.pixel.methods.pixelisation import (
+    counted_levels,
+    counted_sums,
+    filled,
+    largest_rho,
+    level_masses,
+)
 
 CHANCE = Fraction(3, 4)
 LOSS = math.log(3)
@@ -316,13 +322,13 @@ def direct(total, area, weights):
 def test_level_distributions_are_direct_sums(total, area):
     noise = np.arange(-6000, 6001)
     assert np.allclose(
-        level_masses(LAPLACE, total, area, Fraction(40)),
+        level_masses(LAPLACE, total, area, Fraction(40), counted_levels),
         direct(total, area, np.exp(-np.abs(noise) / 40)),
         1e-9,
         1e-16,
     )
     assert np.allclose(
-        level_masses(GAUSSIAN, total, area, Fraction(1600)),
+        level_masses(GAUSSIAN, total, area, Fraction(1600), counted_levels),
         direct(total, area, np.exp(-(noise**2) / 3200)),
         1e-9,
         1e-16,

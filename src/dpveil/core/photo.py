@@ -127,7 +127,8 @@ class Photo:
 def check_unmasked(array: object, name: str) -> None:
     """Raise `InvalidParameter` for an array of `numpy.ma`: its masked elements have no defined value."""
     masked = sys.modules.get("numpy.ma")  # whose import takes as long as the rest of NumPy's
-    if masked is not None and isinstance(array, masked.MaskedArray):
+    kind = getattr(masked, "MaskedArray", None)  # another thread may be importing it
+    if kind is not None and isinstance(array, kind):
         raise InvalidParameter(name, None, "is a masked array", hint="give its .filled(...)")
 
 

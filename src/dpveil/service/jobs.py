@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -262,7 +262,8 @@ class Jobs:
 
     def note(self, do: Callable[..., object], *arguments: Any) -> None:
         """Call a method of the store as `results` does, whatever comes of it: nobody waits for that."""
-        self._results.submit(do, *arguments)
+        with suppress(RuntimeError):  # the service has ended
+            self._results.submit(do, *arguments)
 
     async def payments(self, do: Callable[..., Made], *arguments: Any) -> Made:
         """Return what a method of the budget returns, called in its thread, if there is a ledger."""
@@ -290,9 +291,10 @@ class Jobs:
 
     def end(self) -> None:
         """Close results and ledger, once nothing uses them."""
-        for thread, close in ((self._results, self.store.close), (self._payments, self.budget.close)):
-            thread.submit(close).result()
-            thread.shutdown()
+        with ExitStack() as stack:
+            for thread, close in ((self._results, self.store.close), (self._payments, self.budget.close)):
+                stack.callback(thread.shutdown)
+                stack.callback(lambda run, last: run.submit(last).result(), thread, close)
 
     async def _make(self, id_: str, order: Order, share: Share) -> None:
         """Make a release and keep it, or why it was not made, until that may be told."""

@@ -160,8 +160,7 @@ class ClipRun:
     def _plan(self, task: Task, sha256: str, progress: Progress) -> VideoPlan:
         """Return the plan that a process which was killed has left, or a new one."""
         choices, left = self.choices, left_plan(task.output, self._asked(sha256))
-        if left is not None:
-            plan = parse_plan(left)
+        if left is not None and (plan := _as_plan(left)) is not None:
             plan.check_strength(choices.at_least)
             return plan
         return analyze(
@@ -312,3 +311,11 @@ def _note(task: Task, stated: VideoCertificate, stamps: Sequence[Stamp | None]) 
     except OSError as error:
         return (FORGOTTEN.format(error.strerror or error),)
     return ()
+
+
+def _as_plan(text: str) -> VideoPlan | None:
+    """Return a plan that was left; None for one that this version cannot read, so that it is made anew."""
+    try:
+        return parse_plan(text)
+    except DPVeilError:
+        return None

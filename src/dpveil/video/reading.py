@@ -237,7 +237,8 @@ class Clip:
         facts = self.facts
         for index, time in enumerate(islice(facts.times, start, stop), start):
             told, images = self.asked("frame", start, stop, index, most=3 * facts.width * facts.height)
-            if told != time or [one.shape for one in images] != [(facts.height, facts.width, 3)]:
+            looks = [(one.shape, one.dtype.name) for one in images]
+            if told != time or looks != [((facts.height, facts.width, 3), "uint8")]:
                 raise damaged(self.source, LIES)
             yield Frame(index, time, images[0])
         self.asked("frame", start, stop, stop)  # raises if there are more, or the file was written to
@@ -276,8 +277,11 @@ class Reader:
     def frame(self, start: int, stop: int, index: int) -> Frame | None:
         """Return a frame of those from `start` to `stop`, the next one at once; None after the last."""
         due = (start, stop, index)
+        if index == stop and (self._running is None or self._running[0] != due):
+            deque(self.frames(stop - 1, stop), maxlen=0)  # raises unless it is the last one
+            return None
         if self._running is None or self._running[0] != due:
-            self._running = due, self.frames(index, stop) if index < stop else iter(())
+            self._running = due, self.frames(index, stop)
         frames = self._running[1]
         found = next(frames, None)
         self._running = None if found is None else ((start, stop, index + 1), frames)

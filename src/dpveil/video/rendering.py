@@ -380,7 +380,7 @@ class _Job:
         if missing:
             try:
                 draws = read_draws(self.work.path(DRAWS), self.plan.post_processing)
-            except (OSError, ValueError, TypeError, BadZipFile) as error:
+            except (OSError, EOFError, ValueError, TypeError, BadZipFile) as error:
                 raise self.work.damaged() from error
             renderer = self.stage.renderer(self.clip, draws, self.bits)
             self._segments(renderer, parts[parts.index(missing[0]) :])

@@ -122,6 +122,11 @@ def method_areas(method: Method, size: Size) -> Areas:
     return cell_areas(size[0], size[1], method.block)
 
 
+def method_levels(sums: Sums, areas: Areas) -> Sums:
+    """Return the levels that the method shows for noisy sums."""
+    return mean_levels(sums, areas).astype(np.int64)
+
+
 def for_all_cells(
     parameter: Callable[[Method, Size], Fraction], method: Method, size: Size
 ) -> list[Fraction]:
@@ -153,6 +158,7 @@ class Steps(MethodSteps):
     parameters: Callable[[Method, Size], list[Fraction]]
     sums: Callable[[Method, Image], Sums] = method_sums
     areas: Callable[[Method, Size], Areas] = method_areas
+    levels: Callable[[Sums, Areas], Sums] = method_levels
     noise: Callable[[NoiseKind, Sequence[Fraction], int, int, BitSource], Noise] = fresh_noise
     after: Callable[[Releases, Image, int], Releases] = nothing_after
 
@@ -171,7 +177,7 @@ class Steps(MethodSteps):
         rows, columns = sums.shape[:2]
         noise = self.noise(self.kind, self.parameters(method, image.shape), count, channels, bits)
         noisy = (sums.reshape(rows * columns, 1, channels) + noise).reshape(rows, columns, count * channels)
-        levels = mean_levels(noisy, self.areas(method, image.shape))
+        levels = self.levels(noisy, self.areas(method, image.shape)).astype(np.uint8)
         shown = spread(levels, method.block, height, width).reshape(height, width, count, channels)
         return self.after(np.moveaxis(shown, 2, 0), image, method.block)  # a copy would take long
 
@@ -182,7 +188,7 @@ class Steps(MethodSteps):
     def key(self, method: Method, size: Size) -> object:
         """Return a key that is equal for steps that behave identically there."""
         made = self.parameters(method, size), self.areas(method, size).tobytes()
-        return (*made, self.kind, self.sums, self.noise, self.after)
+        return (*made, self.kind, self.sums, self.levels, self.noise, self.after)
 
     def distribution(self, method: Method, images: Images) -> ProductLaw:
         """Return the law of the released cell levels of all `images`, by these steps, without drawing.
@@ -196,9 +202,12 @@ class Steps(MethodSteps):
         for column, area, parameter in zip(sums.T, areas, parameters, strict=True):
             distinct, rank = np.unique(column, return_inverse=True)
             index.append(rank)
-            masses.append(np.stack([level_masses(self.kind, int(s), int(area), parameter) for s in distinct]))
+            masses.append(np.stack([self._masses(int(s), int(area), parameter) for s in distinct]))
         parts = cell_parts(height, width, channels, method.block)
         return ProductLaw(np.stack(index, axis=1), masses, parts)
+
+    def _masses(self, total: int, area: int, parameter: Fraction) -> np.ndarray:
+        return level_masses(self.kind, total, area, parameter, self.levels)
 
     def moves(self, method: Method, images: Images, pairs: Pairs) -> list[Move]:
         """Return how far the parts of neighbours move, without dominated moves.
@@ -236,11 +245,13 @@ def _distinct(rows: Int64[np.ndarray, "n parts"]) -> Int64[np.ndarray, "m parts"
 
 
 @lru_cache(maxsize=20_000)
-def level_masses(kind: NoiseKind, total: int, area: int, parameter: Fraction) -> np.ndarray:
-    """Return the probability of each level of a sum over `area` pixels: divided, clamped, rounded half up.
+def level_masses(
+    kind: NoiseKind, total: int, area: int, parameter: Fraction, levels: Callable[[Sums, Areas], Sums]
+) -> np.ndarray:
+    """Return the probability of each level, by `levels`, of a sum over `area` pixels.
 
     >>> from dpveil_audit.divergence import LAPLACE
-    >>> round(float(level_masses(LAPLACE, 300, 4, Fraction(255)).sum()), 12)
+    >>> round(float(level_masses(LAPLACE, 300, 4, Fraction(255), counted_levels).sum()), 12)
     1.0
     """
     noisy = np.arange(-1, 255 * area + 2)  # both ends stand for their whole tail: it clamps to one level
@@ -248,8 +259,14 @@ def level_masses(kind: NoiseKind, total: int, area: int, parameter: Fraction) ->
     chances = distribution.between(noisy - total - 1, noisy - total)
     chances[0] = distribution.cdf(noisy[:1] - total)[0]
     chances[-1] = distribution.survival(noisy[-1:] - total - 1)[0]
-    levels = np.clip((2 * noisy + area) // (2 * area), 0, 255)
-    return np.bincount(levels, weights=chances, minlength=256)
+    shown = levels(noisy.reshape(-1, 1, 1), np.full((len(noisy), 1, 1), area))
+    return np.bincount(shown.ravel(), weights=chances, minlength=256)
+
+
+def counted_levels(sums: Sums, areas: Areas) -> Sums:
+    """Return noisy sums as levels by the definition: divided by areas, clamped, rounded half up."""
+    levels: Sums = np.clip((2 * sums + areas) // (2 * areas), 0, 255)
+    return levels
 
 
 def counted_sums(method: Method, image: Image) -> Sums:
@@ -269,7 +286,12 @@ def counted_areas(method: Method, size: Size) -> Areas:
 
 def right_distribution(intact: Steps, parameter: Callable[[Any, Size], Fraction]) -> DistributionOf:
     """Return the law from first principles: cells are enumerated, and the noise is that of the formula."""
-    right = replace(intact.with_parameter("right", parameter), sums=counted_sums, areas=counted_areas)
+    right = replace(
+        intact.with_parameter("right", parameter),
+        sums=counted_sums,
+        areas=counted_areas,
+        levels=counted_levels,
+    )
     return right.distribution
 
 
