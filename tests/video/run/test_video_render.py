@@ -188,6 +188,15 @@ def test_a_clip_that_is_too_dear_is_not_paid_in_part(clip: Path, tmp_path: Path)
     assert not out.exists()
 
 
+def test_another_rendering_is_another_draw_and_is_paid(clip: Path, tmp_path: Path) -> None:
+    url, out = ledger_of(tmp_path), tmp_path / "private.mp4"
+    with Ledger(url) as ledger:
+        render(two(clip), clip, out, ledger=ledger, subject="album")
+        render(two(clip), clip, tmp_path / "other.mp4", ledger=ledger, subject="album")
+        render(two(clip), clip, out, ledger=ledger, subject="album", replace=True)
+    assert len(debits(url)) == 6
+
+
 def test_nothing_is_drawn_before_it_is_paid(
     clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
