@@ -24,7 +24,6 @@ SECONDS: Final = 60
 """Time of a run; that which completes heads takes half a second of the slowest core."""
 OURS: Final = frozenset(
     {
-        "3a4d4b2cfef17bedbbc68a8fccee6bb1e651655e302e90b10cca58b00ecd43ac",  # completion
         "03a99bdbbff6019d861336f3182c4f5c5c1ce0b240d2df15f475dc0e9396d86e",  # denoiser
         "a189349ad0d4e88276d655177b63cc7872ae7b4cfa97ee2a9fa648aaa3465438",  # gan, which makes faces
         "12e7ff579e3dc62321de26427e121ceb5fb870407d881ab99eb3d19a0eb86960",  # gan, which encodes them

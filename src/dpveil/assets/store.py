@@ -23,6 +23,8 @@ from dpveil.io import write_together
 from dpveil.io.names import quoted, shown
 
 PACKAGE: Final = "dpveil_faces"
+OWN: Final = str(Path(__file__).parent)
+"""Where this package keeps files of its own."""
 INSTALL: Final = "dpveil install faces"
 """The command that installs detectors and landmarks, for messages."""
 CENTERFACE: Final = Path(sys.prefix, "share", "dpveil", "centerface.onnx")
@@ -44,7 +46,7 @@ def default_path(name: str) -> Path:
 def installed(name: str) -> Path | None:
     """Return the path of a default file, such as "pca" or "gallery", or None if it is not installed."""
     spec = find_spec(PACKAGE)
-    places = (spec.submodule_search_locations if spec else None) or ()
+    places = [OWN, *((spec.submodule_search_locations if spec else None) or ())]
     paths = (Path(place) / f"{name}.safetensors" for place in places)
     return next((path for path in paths if path.is_file()), None)
 

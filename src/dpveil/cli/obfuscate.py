@@ -18,7 +18,6 @@ from dpveil.cli.clips import is_clip, planned_clips, release_clips
 from dpveil.cli.command import options_of
 from dpveil.cli.key import keys
 from dpveil.cli.options import (
-    GIVEN,
     NOTHING,
     AsJson,
     AtLeast,
@@ -42,7 +41,6 @@ from dpveil.cli.run_report import (
     tell_budget,
     tell_chosen,
     tell_costs,
-    tell_drawn,
     tell_dry,
     tell_price,
     tell_terms,
@@ -423,9 +421,7 @@ def _tell_faces(
     *,
     seeded: bool,
 ) -> None:
-    """Say what was unsure, what is promised, and what the user chose; and what else the default could do, or
-    else that heads are drawn where nobody asked for it.
-    """
+    """Say what was unsure, what is promised, and what the user chose; and what else the default could do."""
     if report.released:
         doubts.tell()
     photos = [entry for entry in report.released or report.priced if not is_clip(entry.source)]
@@ -436,7 +432,5 @@ def _tell_faces(
         faces = [len(promise.guarantees) for promise in promises if promise.faces]
         if any(faces):
             tell_costs(method, max(faces), of=len(faces))
-    elif not context.meta.get(GIVEN, {}).get("gallery"):
-        tell_drawn(method)
     if report.released:
         tell_chosen(method)

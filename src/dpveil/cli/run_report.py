@@ -212,10 +212,6 @@ LEFT: Final = "left in the clear: {places}, in {photos}: {look}, and --threshold
 LOOK: Final = {False: "--review shows each", True: "dpveil faces shows each"}
 """What shows a photo's faces, after its release and before."""
 KEPT: Final = "gender=1", "gender=1,age=1"
-DRAWN: Final = (
-    "heads are drawn: faces that look like photographs, and the model that keeps gender or age, come with a"
-    " package that is not installed: {files}"
-)
 KEEP: Final = "to keep gender or age, add --attributes {choices}, in {photo}, of which {faces} replaced"
 
 
@@ -306,27 +302,18 @@ class Doubts:
 def tell_costs(method: Method, faces: int, *, of: int = 1) -> None:
     """Print what keeping attributes would cost in a photo of so many faces, the worst `of` so many photos.
 
-    Where heads are drawn, prints why instead.
+    Prints nothing where no model is installed that reads faces.
     """
-    from dpveil.faces.kept import NONE
+    from dpveil.assets.store import installed
 
     changed: Any = method
-    if str(changed.model) == NONE:
-        tell_drawn(method)
+    if installed("attributes") is None:
         return
     quotes = {kept: _quote(replace(changed, attributes=kept), faces) for kept in KEPT}
     choices = " or ".join(f"{kept} for {_graded(q.total, q.strength)}" for kept, q in quotes.items())
     photo = "a photo" if of == 1 else WORST.format(of, "photos").removeprefix("in ").removesuffix(", ")
     told = f"{counted(faces, 'face')} {'is' if faces == 1 else 'are'}"
     say.note(KEEP.format(choices=choices, photo=photo, faces=told))
-
-
-def tell_drawn(method: Method) -> None:
-    """Say that heads are drawn, and why, where they are."""
-    from dpveil.assets.store import FILES
-
-    if getattr(method, "figures", False):
-        say.note(DRAWN.format(files=FILES))
 
 
 def tell_terms(users: Iterable[object]) -> None:

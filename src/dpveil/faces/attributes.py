@@ -13,44 +13,50 @@ import numpy as np
 from jaxtyping import Int64
 
 from dpveil.assets.reference import DEFAULT, AssetField, Reference
-from dpveil.assets.store import FILES, default_path, installed
+from dpveil.assets.store import FILES, default_path
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, to_json
 from dpveil.core.parameters import OptionalPositive
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil.faces import readings
-from dpveil.faces.attribute_model import ATTRIBUTES, GLASSES, TONE, VALUES, AttributeModel
-from dpveil.faces.base import INPAINTING, Crops, FaceMethod
-from dpveil.faces.drawn.figure import DrawnHead
-from dpveil.faces.drawn.gallery import WORD, DrawnGallery
-from dpveil.faces.face_gallery import GALLERY, NO_GLASSES, FaceGallery
+from dpveil.faces.attribute_model import ATTRIBUTES, TONE, VALUES, AttributeModel
+from dpveil.faces.base import Crops, FaceMethod
+from dpveil.faces.face_gallery import GALLERY, FaceGallery
 from dpveil.faces.geometry import Frame
-from dpveil.faces.geometry.completion import Completion
-from dpveil.faces.geometry.part import Figure
+from dpveil.faces.geometry.cell import YAW
 from dpveil.faces.geometry.protection import FACE as INNER
-from dpveil.faces.geometry.spectacles import STYLES, Dressed
 from dpveil.faces.geometry.tone import tones
+from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.kept import NONE, Kept, chosen, shared, unusual, written
+from dpveil.faces.released import CropFace, HeadFace, Released
 from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
-from dpveil.mechanisms.placement import Image
+from dpveil.mechanisms.method import DRAWN, TRAINED
 from dpveil.noise.bits import BitSource, check_bits
 
 Numbers = Int64[np.ndarray, " n"]
 Digests = tuple[str, str]
 """SHA-256 of the files of a gallery and of an attribute model."""
-ORDERED: Final = ("age", "pose", TONE)
+POSE: Final = "pose"
+ORDERED: Final = ("age", POSE, TONE)
 """Attributes with ordered values."""
 
 
 def looks_of(
-    model: AttributeModel | None, gallery: FaceGallery, digests: Digests, name: str
+    model: AttributeModel | None, gallery: HeadGallery | FaceGallery, digests: Digests, name: str
 ) -> list[Numbers]:
-    """Return an attribute's value for each face of the gallery: the model's prediction, and the label if any.
+    """Return an attribute's value for each face of the gallery: of heads that by which they were made.
 
-    Both are public, and both are used: labels describe the contributors, but averages look younger than
-    these, and predictions may be wrong. A label is used if its name and values are those of the model. The
-    tone is measured.
+    Of averages, these are the model's prediction, and the label if any. Both are public, and both are used:
+    labels describe the contributors, but averages look younger than these, and predictions may be wrong. A
+    label is used if its name and values are those of the model. The tone is measured.
     """
+    if isinstance(gallery, HeadGallery):
+        looks = gallery.looks(name)
+        if looks is None:
+            hint = f"it has {', '.join(gallery.values)} and pose; or choose another gallery"
+            problem = "is nothing that heads of the gallery differ by"
+            raise InvalidParameter("attributes", name, problem, hint=hint)
+        return [looks]
     if name == TONE or model is None:
         return [_tones(gallery, digests)]
     found, known = [_read(model, gallery, digests)[name]], model.values[name]
@@ -81,7 +87,7 @@ def _tones(gallery: FaceGallery, digests: Digests) -> Numbers:
 @lru_cache(maxsize=8)
 def faces_for(
     model: AttributeModel | None,
-    gallery: FaceGallery,
+    gallery: HeadGallery | FaceGallery,
     digests: Digests,
     wanted: tuple[tuple[str, str | None], ...],
     order: tuple[str, ...],
@@ -90,8 +96,8 @@ def faces_for(
 
     `wanted` has the attributes, and the value of those whose value was chosen. The nearest faces are those
     whose prediction and label together differ least in the first attribute of `order`, then in the second,
-    and so on. Glasses are drawn over any face, so they are not in `order`. The table depends on the gallery
-    only, not on any input.
+    and so on. Heads have every pose, so it is not in their `order`. The table depends on the gallery only,
+    not on any input.
     """
     looks = [looks_of(model, gallery, digests, name) for name in order]
     names = [name for name, _ in wanted]
@@ -115,14 +121,13 @@ def _away(looks: Numbers, wanted: int, name: str) -> Numbers:
 
 HEADS: Final = replace(
     GALLERY,
-    hint=f"name a file, or {WORD} or {DEFAULT}",
-    kinds={**GALLERY.kinds, DrawnGallery.name: DrawnGallery},
-    holds=FaceGallery | DrawnGallery,
-    built_in=WORD,
-    build=DrawnGallery,
-    hashed=True,
+    written="heads sha256:…",
+    hint=f"name a file, or {DEFAULT}",
+    kinds={HeadGallery.name: HeadGallery, **GALLERY.kinds},
+    holds=HeadGallery | FaceGallery,
+    default=HeadGallery.name,
 )
-"""Galleries of this method: files, or the built-in heads that are drawn."""
+"""Galleries of this method: rendered heads, or faces alone."""
 READER: Final = replace(ATTRIBUTES, built_in=NONE, build=partial(default_path, ATTRIBUTES.default))
 """Attribute models of this method: files, or none if no attribute is kept."""
 
@@ -133,17 +138,15 @@ class Attributes(FaceMethod):
 
     `attributes` names the attributes to keep and their budgets: "gender=4,age=2", or "gender,age" with a
     total `epsilon` shared equally, or "none", which costs nothing. A value for a budget, "tone=medium", is
-    shown whatever the photo shows, and costs nothing either. The output is drawn uniformly from the faces
-    of `gallery` with the attribute values that were drawn; one whose tone is kept gets the lightness of its
-    class, and one with glasses gets spectacles of a style that is drawn uniformly, too. `gallery` and
-    `model`, which reads the face, are "default" or a file; certificates contain kind and hash. `gallery`
-    may also be "drawn", heads that this package draws where they are shown: the default where dpveil-faces
-    is not installed. They need no network to complete them, and no `model` (then "none") unless an
-    attribute other than the tone is read. Pure ε-DP for any two crops, where ε is the sum: each attribute
-    is a function of the crop followed by independent randomised response, so log-ratios add, and the face
-    depends on the responses alone. `protect`, `placing` and `inpainting` as in `FaceMethod`. Raises
-    `InvalidParameter`, `UnknownName` for an attribute, `ModelError`, and `UsageError` if attributes are
-    kept and the default `model` is not installed. Source: Warner 1965; docs, "Attributes".
+    shown whatever the photo shows, and costs nothing either. The output is drawn uniformly from the heads or
+    faces of `gallery` with the attribute values that were drawn; of heads, those whose tone suits the skin
+    that stays in the photo. One whose tone is kept is shown in it. `gallery` is "default", rendered heads of
+    nobody, or a file; `model`, which reads the face, is "default" or a file; certificates contain kind and
+    hash. The model is needed only if an attribute other than the tone is read. Pure ε-DP for any two crops,
+    where ε is the sum: each attribute is a function of the crop followed by independent randomised response,
+    so log-ratios add, and the face depends on the responses alone. `protect` and `placing` as in
+    `FaceMethod`. Raises `InvalidParameter`, `UnknownName` for an attribute, `ModelError`, and `UsageError` if
+    attributes are kept and the default `model` is not installed. Source: Warner 1965; docs, "Attributes".
 
     >>> none = {"gallery": "gallery sha256:" + 64 * "0", "model": "attributes sha256:" + 64 * "0"}
     >>> method = Attributes(attributes="gender=4,age=2", **none)
@@ -160,7 +163,7 @@ class Attributes(FaceMethod):
         "attributes": f"What is kept, of {', '.join(VALUES)}: gender=4,tone=2 with budgets, or none; "
         "tone=dark is shown whatever the photo shows.",
         "epsilon": "What all that is kept costs together, where it has no budgets of its own.",
-        "gallery": "The faces that are shown: a file, drawn, or default (dpveil-faces, or else drawn).",
+        "gallery": "The heads or faces that are shown: a file, or default: rendered heads of nobody.",
         "model": "The model of dpveil train attributes that reads faces, or default: that of dpveil-faces.",
     }
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = ((),)
@@ -177,21 +180,13 @@ class Attributes(FaceMethod):
         if self.modelled and self.model.name == NONE:
             kept = " and ".join(self.modelled)
             raise UsageError(f"no model that reads faces is installed, to keep {kept}", hint=FILES)
-        if self.figures:  # these files are not used then, installed or not
-            if not self.modelled:
-                self.__dict__["model"] = Reference.made(READER)
-            if Reference.of(self.inpainting, INPAINTING).name == Completion.name:
-                self.__dict__["inpainting"] = Reference.made(INPAINTING)
+        if self.heads and not self.modelled:  # this file is not used then, installed or not
+            self.__dict__["model"] = Reference.made(READER)
 
     def _check_protect(self) -> None:
-        """Raise `InvalidParameter` for what cannot be shown within a head that stays."""
+        super()._check_protect()
         if self.protect != INNER:
             return
-        if self.figures:
-            missing = "" if installed("gallery") else f"; {FILES}"
-            hint = f"protect head or box, or choose a gallery of faces{missing}"
-            problem = "is not for drawn heads, which replace all of a head"
-            raise InvalidParameter("protect", INNER, problem, hint=hint)
         if self.toned:
             problem = f"cannot be shown with {{protect}} {INNER}: a face gets the tone of the skin around it"
             hint, names = "leave it out, or protect head or box", {"protect": "protect"}
@@ -230,8 +225,7 @@ class Attributes(FaceMethod):
     @cached_property
     def modelled(self) -> tuple[str, ...]:
         """The attributes for which the attribute model is asked, about photos or about gallery faces."""
-        shown = self.names if self.figures else (GLASSES,)  # by the chosen value alone
-        return tuple(n for n in self.names if n != TONE and not (n in shown and n in self.chosen))
+        return tuple(n for n in self.names if n != TONE and not (self.heads and n in self.chosen))
 
     @property
     def responses(self) -> dict[str, RandomisedResponse]:
@@ -259,14 +253,24 @@ class Attributes(FaceMethod):
         return Frame(128)
 
     @property
-    def figures(self) -> bool:
-        """Whether heads are drawn."""
-        return self.gallery.name not in GALLERY.kinds
+    def heads(self) -> bool:
+        """Whether whole heads are shown."""
+        return self.gallery.name == HeadGallery.name
+
+    @property
+    def reads(self) -> bool:
+        """Whether an attribute is read."""
+        return bool(self.costs)
+
+    @property
+    def made(self) -> str:
+        """How what is shown came to be: rendered, or by what was learnt from photos of people."""
+        return DRAWN if self.heads else TRAINED
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
         """Load both files; raises any error that would prevent drawing a face."""
         super().prepare(height=height, width=width, channels=channels)
-        _ = (self._reader, self.gallery.held) if self.figures else self._chosen
+        _ = self._chosen
 
     @property
     def toned(self) -> bool:
@@ -276,7 +280,7 @@ class Attributes(FaceMethod):
     @property
     def turned(self) -> bool:
         """Whether faces are turned as their cells state: not if a pose is shown that was drawn or chosen."""
-        return "pose" not in self.names
+        return POSE not in self.names
 
     @cached_property
     def _reader(self) -> AttributeModel | None:
@@ -293,19 +297,21 @@ class Attributes(FaceMethod):
         return model
 
     @cached_property
-    def _chosen(self) -> tuple[FaceGallery, dict[tuple[int, ...], Numbers]]:
+    def _chosen(self) -> tuple[HeadGallery | FaceGallery, dict[tuple[int, ...], Numbers]]:
         model, gallery = self._reader, self.gallery.held
         if not self.names:
             return gallery, {(): np.arange(len(gallery))}
         costs, first = dict(self.costs), Fraction(1 << 64)
-        order = tuple(n for n in sorted(self.names, key=lambda n: -costs.get(n, first)) if n != GLASSES)
+        order = tuple(sorted(self.names, key=lambda n: -costs.get(n, first)))
+        if self.heads:
+            order = tuple(name for name in order if name != POSE)
         wanted = tuple((n, self.chosen.get(n)) for n in self.names)
         digests = self.gallery.digest, self.model.digest
         return gallery, faces_for(model, gallery, digests, wanted, order)
 
     @property
     def table(self) -> dict[tuple[int, ...], Numbers]:
-        """The faces of a gallery's file, by index, for every combination of responses; public."""
+        """The heads or faces of the gallery, by index, for every combination of responses; public."""
         return self._chosen[1]
 
     def _answers(self, crops: Crops, bits: BitSource) -> list[list[int]]:
@@ -322,44 +328,26 @@ class Attributes(FaceMethod):
         return answers
 
     def _draw(self, crops: Crops, bits: BitSource) -> Crops:
-        answers = self._answers(crops, bits)
-        if self.figures:
-            heads = [head.crop(self.frame) for head in self._heads(answers, bits)]
-            return np.array(heads, np.uint8).reshape(crops.shape)
-        gallery, _ = self._chosen
-        return gallery.decoded(*self._drawn(answers, bits))
+        faces = [face.crop(self.frame) for face in self.shown(crops, bits=bits)]
+        return np.stack(faces) if faces else crops[:0]
 
-    def _drawn(self, answers: list[list[int]], bits: BitSource) -> tuple[list[int], list[int], list[int]]:
-        """Return a face of the gallery's file for every answer, its tone if one is shown, and its style."""
-        _, faces = self._chosen
-        numbers, styles = [], []
-        for answer in answers:
-            fit, worn = faces[tuple(answer)], self.styles(answer)
-            place = evenly(np.arange(len(fit) * len(worn)), bits)
-            numbers.append(int(fit[place // len(worn)]))
-            styles.append(worn[place % len(worn)])
-        return numbers, [a[self.names.index(TONE)] for a in answers] if self.toned else [], styles
-
-    def styles(self, answer: Sequence[int]) -> tuple[int, ...]:
-        """Return the styles of spectacles that a face of a gallery's file may get for an answer."""
-        worn = GLASSES in self.names and bool(answer[self.names.index(GLASSES)])
-        return tuple(range(len(STYLES))) if worn else (NO_GLASSES,)
-
-    def shown(self, crops: Crops, *, bits: BitSource) -> list[Image | Figure | Dressed]:
-        """Return a face of the gallery for every crop, with or without spectacles, or a figure if heads are
-        drawn.
-        """
+    def shown(self, crops: Crops, *, bits: BitSource) -> Sequence[Released]:
+        """Return a head or a face of the gallery for every crop."""
         answers = self._answers(self._checked(crops), check_bits(bits))
-        if self.figures:
-            return [*self._heads(answers, bits)]
-        numbers, tones, styles = self._drawn(answers, bits)
-        bare = zip(self._chosen[0].decoded(numbers, tones), styles, strict=True)
-        return [face if at == NO_GLASSES else Dressed(face, [*STYLES][at]) for face, at in bare]
+        gallery, found = self._chosen
+        if isinstance(gallery, HeadGallery):
+            numbers = [int(word) for word in bits.words(len(answers))]
+            return [
+                HeadFace(gallery, found[tuple(answer)], number, self._own_yaw(answer))
+                for answer, number in zip(answers, numbers, strict=True)
+            ]
+        faces = [evenly(found[tuple(answer)], bits) for answer in answers]
+        tones = [answer[self.names.index(TONE)] for answer in answers] if self.toned else []
+        return [CropFace(face, self.frame) for face in gallery.decoded(faces, tones)]
 
-    def _heads(self, answers: list[list[int]], bits: BitSource) -> list[DrawnHead]:
-        gallery: DrawnGallery = self.gallery.held
-        kept = [{n: VALUES[n][at] for n, at in zip(self.names, answer, strict=True)} for answer in answers]
-        return [gallery.head(bits, each) for each in kept]
+    def _own_yaw(self, answer: Sequence[int]) -> int | None:
+        """Return the yaw in degrees that an answer states, or None."""
+        return None if self.turned else YAW * (answer[self.names.index(POSE)] - VALUES[POSE].index("frontal"))
 
 
 def evenly(faces: Numbers, bits: BitSource) -> int:

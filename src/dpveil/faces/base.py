@@ -11,44 +11,27 @@ from typing import ClassVar, Final
 import numpy as np
 from jaxtyping import UInt8
 
-from dpveil.assets.reference import AssetField, Kind
 from dpveil.core.origin import FACE, MASK, ROUNDED, SAME, WHOLE
 from dpveil.core.parameters import OneOf
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region, RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry import Frame
-from dpveil.faces.geometry.completion import Completion
-from dpveil.faces.geometry.fill import Telea
-from dpveil.faces.geometry.part import Figure
+from dpveil.faces.geometry.protection import FACE as INNER
 from dpveil.faces.geometry.protection import PROTECTIONS
-from dpveil.faces.geometry.spectacles import Dressed
 from dpveil.faces.geometry.stated import misplaced
 from dpveil.faces.heads import Heads, by_cells
 from dpveil.faces.objects import COVER, Among, hidden, is_object, placed_in, searched
 from dpveil.faces.portrait import Portrait
-from dpveil.mechanisms.method import DRAWN, TRAINED, Method
-from dpveil.mechanisms.placement import Image, Placement, Pose
+from dpveil.faces.released import CropFace, Released
+from dpveil.mechanisms.method import TRAINED, Method
+from dpveil.mechanisms.placement import Placement, Pose
 from dpveil.noise.bits import BitSource, check_bits
 from dpveil.regions import Finder
 from dpveil.regions.numbering import Order
 
-TELEA: Final = "telea"
-INPAINTING: Final = Kind(
-    noun="network",
-    option="inpainting",
-    written="telea, or completion sha256:…",
-    hint="name a .safetensors file of a network that completes heads, or telea",
-    kinds={Completion.name: Completion},
-    holds=Completion,
-    default=Completion.name,
-    built_in=TELEA,
-    build=Telea,
-)
-"""Files of networks that complete heads. "default" is that of dpveil-faces or, if that is not installed,
-"telea", OpenCV's inpainting, which needs no file."""
 Crops = UInt8[np.ndarray, "n s s 3"]
-Views = Callable[[Pose | None], Sequence[Image | Figure | Dressed]]
+Views = Callable[[Pose | None], Sequence[Released]]
 BY_LANDMARKS: Final = "position, size and angle of the face and the turn of its head, by its landmarks"
 POSE: Final = {
     "landmarks": f"{{}}, and that these were sure, {SAME}",
@@ -68,27 +51,22 @@ class FaceMethod(Method):
     the photo reveals is stated by `shown_by_place`. `guarantee` and `parameters` need no model file, so a
     certificate can be verified without one; `prepare` loads it.
 
-    `protect` says what is replaced: "head", an ellipse with a neck that is the same for everybody; "box",
-    large enough for any head in that position; or "face", an oval from the brows to the chin, in the light of
-    the skin around it, while hair, ears, jaw and neck stay. `placing` says how the new face is positioned:
-    "landmarks" refuses a face with uncertain landmarks, "box" uses its box alone, "auto" uses landmarks if
-    they are certain.
-    `inpainting` fills the rest of the replaced area: "default" is the network of dpveil-faces that completes
-    heads, and "telea" where that is not installed; or a network file as accepted by
-    `geometry.completion`; certificates contain its hash.
+    `protect` says what is replaced: "face", an oval from the brows to below the mouth, in the light of the
+    skin around it, while hair, ears, jaw and neck stay; "head", an ellipse with a neck that is the same for
+    everybody; or "box", large enough for any head in that position. The last two need `heads`. `placing` says
+    how the new face is positioned: "landmarks" refuses a face with uncertain landmarks, "box" uses its box
+    alone, "auto" uses landmarks if they are certain.
     """
 
     regions: ClassVar[str] = "faces"
     help: ClassVar[Mapping[str, str]] = {
-        "protect": "What is replaced: head, an ellipse with hair, ears and neck; box, a rectangle for any"
-        " head; or face, from the brows to the chin, which leaves hair, ears, jaw and neck as they are.",
+        "protect": "What is replaced: face, from the brows to below the mouth, which leaves hair, ears, jaw"
+        " and neck as they are; head, an ellipse with hair, ears and neck; or box, a rectangle for any head.",
         "placing": "auto, landmarks or box: how another face is put into place.",
-        "inpainting": "What completes a head: the network of dpveil-faces, another, or telea.",
     }
 
-    protect: OneOf = OneOf(*PROTECTIONS, default="head")
+    protect: OneOf = OneOf(*PROTECTIONS, default=INNER)
     placing: OneOf = OneOf(*PLACING, default="auto")
-    inpainting: AssetField = AssetField(INPAINTING)
 
     @property
     @abstractmethod
@@ -99,15 +77,31 @@ class FaceMethod(Method):
     def _draw(self, crops: Crops, bits: BitSource) -> Crops:
         """Return one released crop for every crop; noise is drawn here and nowhere else."""
 
+    def __post_init__(self) -> None:
+        self._check_protect()
+
+    def _check_protect(self) -> None:
+        """Raise `InvalidParameter` where a whole head is to be replaced, and a face alone is shown."""
+        if self.protect != INNER and not self.heads:
+            hint = f"protect {INNER}, or use attributes with a gallery of heads"
+            raise InvalidParameter(
+                "protect", str(self.protect), f"is not for faces of {self.name}", hint=hint
+            )
+
     @property
-    def figures(self) -> bool:
-        """Whether the method shows figures, which are drawn in place and need no landmarks."""
+    def heads(self) -> bool:
+        """Whether whole heads are shown, and not faces alone."""
         return False
 
     @property
+    def reads(self) -> bool:
+        """Whether the face is read: one that is not needs no landmarks."""
+        return True
+
+    @property
     def made(self) -> str:
-        """How what is shown came to be: by what was learnt from photos of people, or drawn."""
-        return DRAWN if self.figures and self.inpainting.name == INPAINTING.built_in else TRAINED
+        """How what is shown came to be: by what was learnt from photos of people."""
+        return TRAINED
 
     @property
     def toned(self) -> bool:
@@ -196,11 +190,7 @@ class FaceMethod(Method):
         return
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
-        """Raise any error that would prevent a release, such as a missing network file.
-
-        Methods with files of their own extend this.
-        """
-        _ = self.inpainting.held
+        """Raise any error that would prevent a release; methods with files of their own load them here."""
 
     def release(self, crops: Crops, *, bits: BitSource) -> Crops:
         """Return a released crop for every crop, uint8 n × s × s × 3 in `frame`.
@@ -210,9 +200,9 @@ class FaceMethod(Method):
         """
         return self._draw(self._checked(crops), check_bits(bits))
 
-    def shown(self, crops: Crops, *, bits: BitSource) -> list[Image | Figure | Dressed]:
-        """Return the replacement of every crop, a crop or a figure, with the same draw as `release`."""
-        return list(self.release(crops, bits=bits))
+    def shown(self, crops: Crops, *, bits: BitSource) -> Sequence[Released]:
+        """Return the replacement of every crop, with the same draw as `release`."""
+        return [CropFace(face, self.frame) for face in self.release(crops, bits=bits)]
 
     def views(self, crops: Crops, *, bits: BitSource) -> Views:
         """Draw every crop once; return a function that gives the replacements, as `shown` does.

@@ -18,7 +18,6 @@ from dpveil.core.numbers import Json
 from dpveil.errors import InvalidParameter, ModelError, PhotoError
 from dpveil.faces import readings
 from dpveil.faces.geometry import tone
-from dpveil.faces.geometry.spectacles import STYLES, with_glasses
 from dpveil.io import read_bytes
 
 SIDE: Final = 128
@@ -30,7 +29,6 @@ QUALITY: Final = 92
 MOST_FACES: Final = 1 << 13
 """Decoded, so many take 400 MB."""
 MOST_FEATURES: Final = 512
-NO_GLASSES: Final = -1
 BATCH: Final = 256
 """Crops whose features are computed at once."""
 Faces = UInt8[np.ndarray, "n 128 128 3"]
@@ -81,11 +79,10 @@ class FaceGallery(Stored):
         """The class of every face's own tone."""
         return tone.tones(self.faces)
 
-    def decoded(self, numbers: Sequence[int], tones: Sequence[int] = (), styles: Sequence[int] = ()) -> Faces:
+    def decoded(self, numbers: Sequence[int], tones: Sequence[int] = ()) -> Faces:
         """Return the faces of these indices, k × 128 × 128 × 3, uint8 sRGB; raises `ModelError`.
 
-        With `tones`, a class for every face, each is brought to the lightness of its class. With `styles`, an
-        index of `spectacles.STYLES` or `NO_GLASSES` for every face, it wears these.
+        With `tones`, a class for every face, each is brought to the lightness of its class.
         """
         out = np.empty((len(numbers), SIDE, SIDE, 3), np.uint8)
         for place, number in enumerate(numbers):
@@ -101,9 +98,6 @@ class FaceGallery(Stored):
             if (number, wanted) not in made:
                 made[number, wanted] = np.rint(tone.toned(out[place], tone.CROP, tone.LEVELS[wanted]))
             out[place] = made[number, wanted]
-        for place, style in enumerate(styles):
-            if style != NO_GLASSES:
-                out[place] = with_glasses(out[place], [*STYLES][style])
         return out
 
     @cached_property

@@ -29,7 +29,7 @@ class Gallery(FaceMethod):
     to all others (by default the number that minimises the mean rank); "exponential" and "permute-and-flip"
     fall smoothly and are less accurate at the same ε. Pure ε-DP for any two crops: the probabilities of two
     ranks differ by a factor of at most e^ε, and nothing else depends on the crop (proof in
-    `mechanisms.choice.rank_choice`). `protect`, `placing` and `inpainting` as in `FaceMethod`. Raises
+    `mechanisms.choice.rank_choice`). `protect` and `placing` as in `FaceMethod`. Raises
     `InvalidParameter`, `ModelError`, and `UsageError` if the default gallery is not installed. Source:
     McKenna & Sheldon 2020; docs, "Gallery".
 
@@ -55,6 +55,7 @@ class Gallery(FaceMethod):
     gallery: AssetField = AssetField(GALLERY)
 
     def __post_init__(self) -> None:
+        self._check_protect()
         if self.near is not None and self.law != "two-level":
             problem = f"is not a parameter of the law {self.law}"
             raise InvalidParameter("near", self.near, problem, hint="leave it out, or use two-level")

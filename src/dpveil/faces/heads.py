@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -14,14 +14,13 @@ from dpveil.core.envelope import Note
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError, UsageError
-from dpveil.faces.geometry import Placed, place, recombine
+from dpveil.faces.geometry import Placed, place
 from dpveil.faces.geometry.cell import Cell
-from dpveil.faces.geometry.fill import Filling
-from dpveil.faces.geometry.part import Figure, number_of
 from dpveil.faces.geometry.place import FOUND
 from dpveil.faces.geometry.protection import BOX, FACE, HEAD, TURNED
-from dpveil.faces.geometry.spectacles import Dressed
 from dpveil.faces.geometry.threads import each
+from dpveil.faces.recombine import recombine
+from dpveil.faces.released import Released
 from dpveil.mechanisms.placement import Drawn, Image, Placement, Pose, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions.grow import grow, reach
@@ -32,8 +31,7 @@ if TYPE_CHECKING:
 
 TURNED_NOTE: Final = "{} is turned far: the whole box around the head is replaced"
 STAYS_NOTE: Final = Note(
-    "hair, ears, jaw and neck stay as they are outside of the region, and may tell who it is;"
-    " {protect} replaces them with the face",
+    "hair, ears, jaw and neck stay as they are, and may tell who it is; {protect} replaces them, too",
     protect=HEAD,
 )
 REPLACED_NOTE: Final = "at least {share} % of the photo is replaced"
@@ -83,12 +81,11 @@ class Heads(Placement):
 
     def drawn_in(self, photo: Photo, bits: BitSource, steps: Sequence[Step]) -> Drawn:
         """Return the same of a `photo` that hides more than the one in which the faces were placed."""
-        filling = self.method.inpainting.held  # raises before anything is drawn
         crops = np.stack([one.crop(photo) for one in self.places])
         views = self.method.views(crops, bits=bits)
         places = tuple(replace(one, landmarks=None, exact=None) for one in self.places)
-        image = _shown(photo.image, self.method, places, views, filling, steps, None)
-        again = partial(_shown, image, self.method, places, views, filling, steps)
+        image = _shown(photo.image, self.method, places, views, steps, None)
+        again = partial(_shown, image, self.method, places, views, steps)
         return Drawn(image, again if self.method.posed else None)
 
 
@@ -97,30 +94,13 @@ def _shown(
     method: FaceMethod,
     places: Sequence[Placed],
     views: Views,
-    filling: Filling,
     steps: Sequence[Step],
     pose: Pose | None,
 ) -> Image:
     """Return a photo, or a release of it, with the faces in a pose; pixels under regions are not read."""
-    first = list(views(None))
-    released = [_after(steps, face) for face in (first if pose is None else views(pose))]
-    return recombine(
-        image,
-        places,
-        released,
-        filling=filling,
-        toned=method.toned,
-        turned=method.turned,
-        yaw=None if pose is None else round(pose.yaw),
-        numbers=[number_of(face) for face in first],
-    )
-
-
-def _after(steps: Sequence[Step], face: Image | Figure | Dressed) -> Image | Figure | Dressed:
-    """Return a released face after post-processing."""
-    for step in steps:
-        face = face.after(step) if isinstance(face, Figure | Dressed) else step(face)
-    return face
+    faces = [reduce(Released.after, steps, face) for face in views(pose)]
+    yaw = None if pose is None else round(pose.yaw)
+    return recombine(image, places, faces, toned=method.toned, turned=method.turned, yaw=yaw)
 
 
 def by_cells(method: FaceMethod, photo: Photo, boxes: Sequence[Box]) -> list[int]:
@@ -220,7 +200,7 @@ def _placed(photo: Photo, region: Region, method: FaceMethod) -> Placed:
         try:
             return place(photo, region.box, landmarks=True, **settings)  # type: ignore[arg-type]
         except (RegionError, UsageError) as error:
-            needed = isinstance(error, UsageError) and not method.figures
+            needed = isinstance(error, UsageError) and method.reads
             if method.placing == "landmarks" or needed:
                 raise
     there = place(photo, region.box, landmarks=False, **settings)  # type: ignore[arg-type]

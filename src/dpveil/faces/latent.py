@@ -25,6 +25,7 @@ from dpveil.faces.attributes import READER
 from dpveil.faces.base import Crops, FaceMethod, Views
 from dpveil.faces.geometry import Frame
 from dpveil.faces.kept import KEPT, NONE, Budgets, Kept, chosen, unusual, written
+from dpveil.faces.released import CropFace
 from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
 from dpveil.mechanisms.latent import TABLE, LatentMechanism
 from dpveil.mechanisms.latent.base import Points
@@ -206,9 +207,9 @@ class Latent(FaceMethod):
     the largest noise relative to a component's deviation (`pca-basis`). `attributes` is what a decoder with
     inputs for them is told beside the code: "gender=2", read by `model` and released by randomised response,
     or "gender=female", which costs nothing. Both are functions of one face, so pure guarantees add;
-    others cannot, and what is read needs a pure one. `protect`, `placing` and `inpainting` as in
-    `FaceMethod`. Raises `InvalidParameter`, `ModelError`, `UsageError` if the default codec is not
-    installed. Source: Croft 2022; Li & Clifton 2021; FaceIDP; docs, "Latent".
+    others cannot, and what is read needs a pure one. `protect` and `placing` as in `FaceMethod`. Raises
+    `InvalidParameter`, `ModelError`, `UsageError` if the default codec is not installed. Source: Croft 2022;
+    Li & Clifton 2021; FaceIDP; docs, "Latent".
 
     >>> method = Latent(epsilon=300, codec="pca 100 sha256:" + 64 * "0")
     >>> str(method.guarantee(height=100, width=80, channels=3)), method.mechanism
@@ -245,6 +246,7 @@ class Latent(FaceMethod):
     model: AssetField = AssetField(READER)
 
     def __post_init__(self) -> None:
+        self._check_protect()
         if self.mechanism is None:
             object.__setattr__(self, "mechanism", DEFAULT_MECHANISMS["pure" if self.rho is None else "zcdp"])
         needed = METRICS.get(str(self.mechanism))
@@ -414,7 +416,7 @@ class Latent(FaceMethod):
     def views(self, crops: Crops, *, bits: BitSource) -> Views:
         """Draw every code once; return a function that decodes them, in a pose if the method is `posed`."""
         codes, answers = self._released(self._checked(crops), check_bits(bits))
-        return lambda pose: list(self._shown(codes, answers, pose))
+        return lambda pose: [CropFace(face, self.frame) for face in self._shown(codes, answers, pose)]
 
     def points(self, crops: Crops) -> Points | None:
         """Return the points of the grid between which the metric takes distances; None without one."""

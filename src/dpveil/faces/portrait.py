@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 from typing import TYPE_CHECKING, Final
 
 import cv2
@@ -17,10 +17,9 @@ from dpveil.faces.geometry import Frame, Similarity
 from dpveil.faces.geometry.align import halvings, of_points
 from dpveil.faces.geometry.head_frame import between
 from dpveil.faces.geometry.landmarks import SEEN, of_box, predictor
-from dpveil.faces.geometry.part import Figure
 from dpveil.faces.geometry.place import check
-from dpveil.faces.geometry.spectacles import Dressed
 from dpveil.faces.heads import LEAST
+from dpveil.faces.released import HeadFace, Released, portrait
 from dpveil.mechanisms.placement import Drawn, Image, Placement, Pose, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions import Faces
@@ -60,28 +59,22 @@ class Portrait(Placement):
         views = self.method.views(
             canonical(self.photo, self.method.frame, self.method.placing)[None], bits=bits
         )
-        shown = partial(_shown, self.photo.image.shape, views, steps)
+        shown = partial(_shown, self.photo.image.shape, self.method.frame, views, steps)
         return Drawn(shown(None), shown if self.method.posed else None)
 
 
-def _shown(size: Shape, views: Views, steps: Sequence[Step], pose: Pose | None) -> Image:
+def _shown(size: Shape, frame: Frame, views: Views, steps: Sequence[Step], pose: Pose | None) -> Image:
     """Return a portrait of height, width and channels with the face in a pose."""
-    (released,) = views(pose)
-    if isinstance(released, Figure):
-        return _alone(released, size, steps)
-    for step in steps:
-        released = released.after(step) if isinstance(released, Dressed) else step(released)
-    return spread(released.crop if isinstance(released, Dressed) else released, size)
+    face = reduce(Released.after, steps, views(pose)[0])
+    return _alone(face, size) if isinstance(face, HeadFace) else spread(face.crop(frame), size)
 
 
-def _alone(figure: Figure, size: Shape, steps: Sequence[Step]) -> Image:
-    """Return a portrait of a figure, of this height, width and channels."""
+def _alone(head: HeadFace, size: Shape) -> Image:
+    """Return a portrait of a head, of this height, width and channels."""
     import cv2
 
-    for step in steps:
-        figure = figure.after(step)
     height, width, channels = size
-    shown = figure.alone(height, width)
+    shown = portrait(head, height, width)
     return shown if channels == 3 else cv2.cvtColor(shown, cv2.COLOR_RGB2GRAY)[..., None]
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,16 +15,14 @@ from jaxtyping import UInt8
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError, UsageError
+from dpveil.faces.attributes import Attributes
 from dpveil.faces.base import FaceMethod
-from dpveil.faces.drawn.figure import DrawnHead
-from dpveil.faces.drawn.traits import Person
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.head_frame import between
 from dpveil.faces.geometry.landmarks import SEEN, of_box
-from dpveil.faces.geometry.part import Figure, Released
 from dpveil.faces.geometry.place import place
-from dpveil.faces.geometry.spectacles import Dressed
 from dpveil.faces.objects import COVER
+from dpveil.faces.released import CropFace, HeadFace, Released
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.base import PixelMethod
 from dpveil.mechanisms.placement import Step
@@ -114,11 +112,8 @@ def _raster(scene: Scene, pixels: Image, bits: BitSource) -> Image:
 def _face(scene: Scene, track: Track, key: Key, image: Image, bits: BitSource) -> Released:
     """Return the released face of a person, followed by the steps."""
     method = _face_method(scene)
-    _ = method.inpainting.held  # raises before anything is drawn
     face = method.views(crop_of(scene, track, key, image)[None], bits=bits)(None)[0]
-    for step in scene.steps:
-        face = face.after(step) if isinstance(face, Figure | Dressed) else step(face)
-    return face
+    return reduce(Released.after, scene.steps, face)
 
 
 def _face_method(scene: Scene) -> FaceMethod:
@@ -156,7 +151,7 @@ def _exact(method: FaceMethod, key: Key, image: Image) -> Similarity:
             found = place(Photo(image), Box(x, y, w, h), frame=method.frame, protect=str(method.protect))
             return found.exact or found.pose
         except (RegionError, UsageError) as error:
-            if method.placing == "landmarks" or (isinstance(error, UsageError) and not method.figures):
+            if method.placing == "landmarks" or (isinstance(error, UsageError) and method.reads):
                 raise
     box = Box(key.x, key.y, key.w, key.h)
     return between(of_box(box, -math.radians(key.roll)), SEEN, method.frame)
@@ -167,29 +162,35 @@ def write_draws(file: BinaryIO, draws: Mapping[int, Drawn]) -> None:
     arrays: dict[str, Any] = {}
     for number, drawn in draws.items():
         face = drawn.face
-        if isinstance(face, DrawnHead):
-            traits = vars(face.person) | {"measures": dict(face.person.measures)}
-            arrays[f"{number} person"] = np.array(json.dumps(traits))
-        elif isinstance(face, Dressed):
-            arrays |= {f"{number} face": face.face, f"{number} style": np.array(face.style)}
+        if isinstance(face, HeadFace):
+            drawn_number = np.array([face.number], np.uint64)
+            arrays |= {f"{number} persons": face.persons, f"{number} number": drawn_number}
+            if face.own_yaw is not None:
+                arrays[f"{number} yaw"] = np.array([face.own_yaw])
+        elif isinstance(face, CropFace):
+            arrays[f"{number} face"] = face.picture
         else:
-            name = "raster" if face is None else "face"
-            arrays[f"{number} {name}"] = np.asarray(drawn.raster if face is None else face)
+            arrays[f"{number} raster"] = np.asarray(drawn.raster)
     np.savez(file, **arrays)
 
 
-def read_draws(path: Path, steps: tuple[Step, ...] = ()) -> dict[int, Drawn]:
-    """Return what was written; `steps` follow the drawing of figures. Raises a built-in error if damaged."""
+def read_draws(path: Path, method: Method, steps: tuple[Step, ...] = ()) -> dict[int, Drawn]:
+    """Return what was written of a method's draws; `steps` follow on the pictures of heads.
+
+    Raises a built-in error if the file is damaged.
+    """
     with np.load(path) as stored:
         arrays = dict(stored.items())
     found: dict[int, Drawn] = {}
     for name, array in arrays.items():
         number, what = name.split()
-        if what == "person":
-            found[int(number)] = Drawn(face=DrawnHead(Person(**json.loads(str(array))), steps))
-        elif what == "face":
-            style = arrays.get(f"{number} style")
-            found[int(number)] = Drawn(face=array if style is None else Dressed(array, str(style)))
+        if what == "persons" and isinstance(method, Attributes):
+            (drawn,), yaw = arrays[f"{number} number"], arrays.get(f"{number} yaw")
+            own = None if yaw is None else int(yaw[0])
+            head = HeadFace(method.gallery.held, array, int(drawn), own, steps)
+            found[int(number)] = Drawn(face=head)
+        elif what == "face" and isinstance(method, FaceMethod):
+            found[int(number)] = Drawn(face=CropFace(array, method.frame))
         elif what == "raster":
             found[int(number)] = Drawn(raster=array)
     return found

@@ -150,7 +150,7 @@ def _check_faces(plan: VideoPlan, clip: Clip) -> None:
     method, faces = plan.method, [draw for draw in plan.draws if plan.scene.shows_face(draw.track)]
     if not isinstance(method, FaceMethod) or not faces:
         return
-    if method.placing == "auto" and not method.figures:
+    if method.placing == "auto" and method.reads:
         predictor()
     if method.placing == "landmarks":
         for frame in picked(clip, [draw.key.frame for draw in faces]):
@@ -379,7 +379,7 @@ class _Job:
         missing = [part for part in parts if not self.work.has(SEGMENT.format(part[0]))]
         if missing:
             try:
-                draws = read_draws(self.work.path(DRAWS), self.plan.post_processing)
+                draws = read_draws(self.work.path(DRAWS), self.plan.method, self.plan.post_processing)
             except (OSError, EOFError, ValueError, TypeError, BadZipFile) as error:
                 raise self.work.damaged() from error
             renderer = self.stage.renderer(self.clip, draws, self.bits)

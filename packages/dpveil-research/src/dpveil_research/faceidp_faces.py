@@ -10,9 +10,11 @@ import numpy as np
 from jaxtyping import Float64, UInt8
 from scipy.spatial.distance import pdist, squareform
 
+from dpveil.assets.store import default_path
 from dpveil.codecs import Dictionary
-from dpveil.faces.drawn.gallery import DrawnGallery
 from dpveil.faces.embedding import CHIP, SAME, embedder
+from dpveil.faces.head_gallery import HeadGallery
+from dpveil.faces.released import HeadFace
 from dpveil.noise.bits import SeededBits
 from dpveil_research.faceidp import ATOMS, ORIGINAL, SEED, SHOWN, TOP, TRAINING, Embed, Looked, look
 from dpveil_research.faces import Crops, closest_pairs, trained
@@ -80,9 +82,10 @@ def pairs(at: Float64[np.ndarray, "n d"]) -> dict[str, list[int]]:
 
 
 def heads(count: int) -> Crops:
-    """Return drawn heads in the recogniser's frame, the same in every run."""
-    bits, gallery = SeededBits(SEED, "drawn people"), DrawnGallery()
-    return np.stack([gallery.head(bits, {}).crop(CHIP) for _ in range(count)])
+    """Return rendered heads in the recogniser's frame, the same in every run."""
+    gallery = HeadGallery.load(default_path(HeadGallery.name))
+    every = [HeadFace(gallery, np.array([person]), person) for person in range(min(count, len(gallery)))]
+    return np.stack([head.crop(CHIP) for head in every])
 
 
 def shown(codec: Dictionary, pair: Looked, embed: Embed) -> Iterator[Shown]:

@@ -1,24 +1,24 @@
-"""People who are drawn."""
+"""People of the rendered heads."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar, Final
 
 import numpy as np
 
+from dpveil.assets.store import default_path
 from dpveil.bench.drawn.base import DrawnItem, levels, shares
 from dpveil.core.photo import Photo
-from dpveil.faces.drawn import traits
-from dpveil.faces.drawn.figure import DrawnHead
+from dpveil.faces.geometry.cell import YAW
+from dpveil.faces.head_gallery import HeadGallery
+from dpveil.faces.released import HeadFace, portrait
 
 SIZE: Final = (112, 92)
 """Rows and columns of a photo: AT&T's."""
 ROOM: Final = 16
 """Pixels around it, within which the head is shifted."""
-MOVED: Final = 0.12
-"""Largest change of a measure between two photos of a person, half the range being 1."""
 LIGHT: Final = (0.75, 1.25)
 GRAIN: Final = 5.0
 """Standard deviation of the noise, in grey levels."""
@@ -26,29 +26,31 @@ GRAIN: Final = 5.0
 
 @dataclass(frozen=True)
 class DrawnPerson(DrawnItem):
-    """A photo of somebody who is drawn: traits stay, while pose, smile, garment, light and place vary."""
+    """A photo of a rendered head: the person stays, while pose, backdrop, light and place vary.
+
+    There are as many people as heads in the default gallery; larger numbers begin again.
+    """
 
     kind: ClassVar[str] = "drawn"
     usual: ClassVar[tuple[int, int]] = (20, 5)
     subject: ClassVar[str] = "faces"
-    summary: ClassVar[str] = "heads and shoulders; pose, smile, clothes, light and place vary"
+    summary: ClassVar[str] = "rendered heads; pose, backdrop, light and place vary"
 
     def read(self) -> Photo:
         """Return the photo, uint8 sRGB of `SIZE`."""
-        person = traits.drawn(self.own, {})
+        gallery = heads()
         bits = self.moment
-        seen, moved = traits.drawn(bits, {}), shares(bits, len(traits.MEASURES))
-        changed = dict(zip(traits.MEASURES, MOVED * (2 * moved - 1), strict=True))
-        measures = {name: float(np.clip(person.of(name) + more, -1, 1)) for name, more in changed.items()}
-        measures["turn"], measures["garment"] = seen.of("turn"), seen.of("garment")
-        shown = replace(
-            person,
-            **{name: getattr(seen, name) for name in ("pose", "smile", "mouth", "garment", "backdrop")},
-            measures=MappingProxyType(measures),
-        )
-        rows, columns = (side + ROOM for side in SIZE)
-        portrait = DrawnHead(shown).alone(rows, columns)
-        down, right, light = shares(bits, 3)
+        down, right, light, turn = shares(bits, 4)
+        yaw = YAW * (int(3 * turn) - 1)
+        person = np.array([self.number % len(gallery)])
+        backdrop = int(bits.words(1)[0])
+        shown = portrait(HeadFace(gallery, person, backdrop, yaw), *(side + ROOM for side in SIZE))
         top, left = int(down * ROOM), int(right * ROOM)
-        cut = portrait[top : top + SIZE[0], left : left + SIZE[1]].astype(np.float64)
+        cut = shown[top : top + SIZE[0], left : left + SIZE[1]].astype(np.float64)
         return levels(cut * (LIGHT[0] + light * (LIGHT[1] - LIGHT[0])), bits, GRAIN)
+
+
+@cache
+def heads() -> HeadGallery:
+    """Return the default gallery of heads."""
+    return HeadGallery.load(default_path(HeadGallery.name))

@@ -3,6 +3,5 @@
 from dpveil.faces.geometry.align import Frame, Similarity
 from dpveil.faces.geometry.landmarks import Landmarks, Pose, Predictor, pose_of
 from dpveil.faces.geometry.place import Placed, place
-from dpveil.faces.geometry.recombine import recombine
 
-__all__ = ["Frame", "Landmarks", "Placed", "Pose", "Predictor", "Similarity", "place", "pose_of", "recombine"]
+__all__ = ["Frame", "Landmarks", "Placed", "Pose", "Predictor", "Similarity", "place", "pose_of"]

@@ -21,12 +21,16 @@ from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, Shape, outline
 from dpveil.faces.geometry.protection import PROTECTIONS, TURNED
 from dpveil.regions.boxes import box_of_text
 
-SCALES: Final = range(64)
-"""Exponents of the scale: the frame's side is 1.25^scale pixels."""
-ROLLS: Final = 24
-"""Rolls of a full turn: multiples of 15°."""
-PITCH: Final = HEAD.half[0] / 8
-"""Distance between the centres, a sixteenth of the head's width, in sides of the frame."""
+RATIO: Final = (17, 16)
+"""Two numbers whose quotient is the ratio of one scale to the next: 6.25 %."""
+SCALES: Final = range(256)
+"""Exponents of the scale: the frame's side is 1.0625^scale pixels."""
+ROLLS: Final = 72
+"""Rolls of a full turn: multiples of 5°."""
+PITCHES: Final = 32
+"""Squares of the grid along the head's width."""
+PITCH: Final = 2 * HEAD.half[0] / PITCHES
+"""Distance between the centres, in sides of the frame."""
 YAW: Final = 20
 """Degrees of yaw of a head that is drawn, for each class."""
 YAWS: Final = (10, 25)
@@ -39,9 +43,9 @@ ROUNDING: Final = 1.02
 class Cell:
     """A cell of the grid, by whole numbers.
 
-    The side of the head frame is 1.25^`scale` pixels of the photo, and its roll 15° · `roll`, clockwise from
-    -11 to 12. The head's centre is in the middle of square (`across`, `down`) of a grid that starts at the
-    photo's left top, whose squares are a sixteenth of the head's width. The head is turned by some
+    The side of the head frame is 1.0625^`scale` pixels of the photo, and its roll 5° · `roll`, clockwise from
+    -35 to 36. The head's centre is in the middle of square (`across`, `down`) of a grid that starts at the
+    photo's left top, whose squares are 1/32 of the head's width. The head is turned by some
     20° · `yaw`, positive towards the right of the image, from -2 to 2 (`YAWS`); None if that is not known.
     """
 
@@ -60,7 +64,7 @@ class Cell:
         """
         if not all(map(math.isfinite, (head.scale, head.angle, head.x, head.y, yaw or 0.0))):
             raise RegionError("the place of a head is not finite", hint="it may be no face")
-        scale = round(-math.log(head.scale) / math.log(1.25)) + raised
+        scale = round(-math.log(head.scale) / math.log(RATIO[0] / RATIO[1])) + raised
         if scale not in SCALES:
             raise RegionError("a head is smaller than a pixel, or impossibly large", hint="it may be no face")
         turns = -head.angle * ROLLS / (2 * math.pi)
@@ -97,8 +101,13 @@ class Cell:
     @property
     def around(self) -> tuple[float, float, float, float]:
         """Left, top, width and height of the square as wide as the head, in pixels, also beyond the photo."""
-        pitch = PITCH * side(self.scale)
-        return (self.across + 0.5 - 8) * pitch, (self.down + 0.5 - 8) * pitch, 16 * pitch, 16 * pitch
+        pitch, half, wide = PITCH * side(self.scale), PITCHES / 2, PITCHES
+        return (
+            (self.across + 0.5 - half) * pitch,
+            (self.down + 0.5 - half) * pitch,
+            wide * pitch,
+            wide * pitch,
+        )
 
     def shape(self, protect: str) -> Shape:
         """Return the shape that is replaced, which holds that of every face of the cell."""
@@ -108,12 +117,12 @@ class Cell:
 
 def side(scale: int) -> float:
     """Return the side of the head frame in pixels, correctly rounded, so that it is the same everywhere."""
-    size: float = 5**scale / 4**scale
+    size: float = RATIO[0] ** scale / RATIO[1] ** scale
     return size
 
 
 def _wrapped(roll: int) -> int:
-    """Return a roll from -11 to 12."""
+    """Return a roll from -35 to 36."""
     return (roll + ROLLS // 2 - 1) % ROLLS - ROLLS // 2 + 1
 
 

@@ -21,11 +21,11 @@ class Protection:
     """One kind of shape: `one` is that of a single face, `whole` holds those of every face of a cell.
 
     `masked` says whether the shape's own pixels are replaced, or the whole of its bounding box. The half at
-    the back of a turned head is stretched by `behind`, by the class of its yaw, and both halves by `either`
-    where the yaw is not known. `holds` is what the shape of a cell holds of a detected box, whatever
-    landmarks say: its inscribed ellipse times the first number, moved down by the second times the height.
-    `beyond` names what lies outside the shape, `also` is a sentence about what is replaced with a face, and
-    `stays` one about what stays of its head, if that tells who it is.
+    the back of a turned head is stretched by `behind`, by the class of its yaw, the other one by `ahead`,
+    and both by `either` where the yaw is not known. `holds` is what the shape of a cell holds of a detected
+    box, whatever landmarks say: its inscribed ellipse times the first number, moved down by the second times
+    the height. `beyond` names what lies outside the shape, `also` is a sentence about what is replaced with a
+    face, and `stays` one about what stays of its head, if that tells who it is.
     """
 
     one: Shape
@@ -35,6 +35,7 @@ class Protection:
     also: str
     stays: str = ""
     behind: tuple[float, float, float] = (1.0, 1.3, 1.6)
+    ahead: tuple[float, float, float] = (1.0, 1.0, 1.0)
     either: float = 1.0
     holds: tuple[float, float] = (1.0, 0.0)
 
@@ -42,8 +43,9 @@ class Protection:
         """Return a shape for heads of a class of yaw, positive towards the right of the image."""
         if yaw is None:
             return shape if self.either == 1 else replace(shape, left=self.either, right=self.either)
-        behind = self.behind[abs(yaw)]
-        return replace(shape, left=behind) if yaw > 0 else replace(shape, right=behind)
+        behind, ahead = self.behind[abs(yaw)], self.ahead[abs(yaw)]
+        left, right = (behind, ahead) if yaw > 0 else (ahead, behind)
+        return replace(shape, left=left, right=right)
 
     def of_box(self, factor: float) -> Shape:
         """Return the shape of a face that a user's box places, enlarged by at least `LARGER` if masked."""
@@ -57,18 +59,19 @@ FACE: Final = "face"
 HAIR: Final = "hair, neck and clothes beyond it"
 ALSO: Final = "hair, ears and neck are replaced too"
 PROTECTIONS: Final = {
-    HEAD: Protection(WITH_HAIR, replace(WITH_HAIR.larger(1.25), neck=(0.24, 0.184, 0.44)), True, HAIR, ALSO),
-    BOX: Protection(AROUND, AROUND.larger(1.25), False, HAIR, ALSO, either=EITHER),
     FACE: Protection(
         INNER,
-        Shape((0.2153, 0.1688), below=2.235),
+        Shape((0.1695, 0.1800), below=1.24),
         True,
         "hair, ears, jaw, neck and clothes",
         "all of an oval around the inner face is replaced",
         "hair, ears, jaw and neck as far as they lie outside the oval, which may tell who it is",
-        behind=(1.0, 1.15, 1.3),
+        behind=(1.0, 1.0, 1.0),
+        ahead=(1.0, 0.88, 0.76),
         holds=(0.5, 0.1),
     ),
+    HEAD: Protection(WITH_HAIR, replace(WITH_HAIR.larger(1.25), neck=(0.24, 0.184, 0.44)), True, HAIR, ALSO),
+    BOX: Protection(AROUND, AROUND.larger(1.25), False, HAIR, ALSO, either=EITHER),
 }
 """The only list of the values of `protect`; the first is the default."""
 

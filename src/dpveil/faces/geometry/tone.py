@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int64, Shaped, UInt8
 
 from dpveil.faces.geometry.align import Frame
-from dpveil.faces.geometry.head_frame import OVAL, AnyFrame, HeadFrame, pixel_grid
+from dpveil.faces.geometry.head_frame import AnyFrame
 
 SKIN: Final = ((0.30, 0.455), (0.70, 0.70))
 """Upper left and lower right corner of the cheeks and the nose, whose mean is the tone, in units of UTKFace's
@@ -23,14 +23,6 @@ GAMMAS: Final = (-1.6, 1.6)
 """Logarithms of the least and the largest exponent of a curve that changes a tone."""
 HALVINGS: Final = 16
 """Steps of the search for the exponent."""
-AROUND: Final = 1.4
-"""Ellipse around a face within which a painted head's skin follows its face, relative to the oval."""
-SOFT: Final = 0.3
-"""Width of the soft edge of that ellipse, relative to the oval's half axes."""
-COLUMN: Final = (0.12, 0.654)
-"""Half the width of the neck that follows, and where it begins, in units of the frame's side."""
-ALIKE: Final = (12.0, 28.0)
-"""Distances in CIE a*b* from the face's colour up to which a pixel is skin, and from which on it is none."""
 LUMINANCE: Final = np.array([0.2126, 0.7152, 0.0722])
 """Weights of linear red, green and blue in luminance (ITU-R BT.709)."""
 Picture = Shaped[np.ndarray, "h w 3"]
@@ -71,13 +63,18 @@ def lightness(pixels: Shaped[np.ndarray, "*n 3"]) -> float:
 
 
 def toned(picture: Picture, frame: AnyFrame, wanted: float) -> Levels:
-    """Return a face of a `frame`, levels 0 to 255, whose cheeks and nose have the CIE L* `wanted`.
+    """Return a face of a `frame`, levels 0 to 255, whose cheeks and nose have the CIE L* `wanted`."""
+    return brought_to(picture, picture[patch_of(frame)], wanted)
+
+
+def brought_to(picture: Picture, patch: Picture, wanted: float) -> Levels:
+    """Return a picture, levels 0 to 255, after the curve that gives its `patch` the CIE L* `wanted`.
 
     The lightness of every pixel follows one curve that leaves black and white where they are, so that hair
     stays dark and teeth stay light; hues stay, and chroma falls with lightness. An L* that no curve of
     `GAMMAS` reaches is approached.
     """
-    patch = np.asarray(picture[patch_of(frame)], np.float32)
+    patch = np.asarray(patch, np.float32)
     low, high = GAMMAS
     for _ in range(HALVINGS):
         middle = (low + high) / 2
@@ -85,29 +82,9 @@ def toned(picture: Picture, frame: AnyFrame, wanted: float) -> Levels:
     return _curved(np.asarray(picture, np.float32), low)
 
 
-def follow(painted: Levels, face: Picture) -> Levels:
-    """Return a head painted in a `HeadFrame`, with the skin as light as that of the released `face`.
-
-    Networks draw dark faces lighter than they are given. Skin is what is in or near the face and has its
-    colour; hair, clothes and background stay.
-    """
-    import cv2
-
-    frame = HeadFrame(len(painted))
-    patch = patch_of(frame)
-    lit = toned(painted, frame, lightness(face[patch]))
-    lab = cv2.cvtColor(np.clip(painted, 0, 255) / np.float32(255), cv2.COLOR_RGB2LAB)
-    away = np.hypot(*np.moveaxis(lab[..., 1:] - np.median(lab[patch].reshape(-1, 3)[:, 1:], axis=0), -1, 0))
-    grid = pixel_grid(len(painted))
-    x, y, a, b = OVAL
-    far = np.hypot((grid[..., 0] - x) / a, (grid[..., 1] - y) / b)
-    half, top = COLUMN
-    beside = np.maximum(np.abs(grid[..., 0] - x) - half, top - grid[..., 1]) / a
-    near = np.clip(1 - (np.minimum(far - AROUND, beside) / SOFT), 0, 1)
-    skin = np.clip((ALIKE[1] - away) / (ALIKE[1] - ALIKE[0]), 0, 1) * near
-    share = np.maximum(skin, np.clip((1.05 - far) / 0.1, 0, 1)).astype(np.float32)
-    share = cv2.GaussianBlur(share, (0, 0), len(painted) / 100)
-    return np.asarray(painted + share[..., None] * (lit - painted), np.float32)
+def tone_class(light: float) -> int:
+    """Return the class of skin of this CIE L*, from 0, the lightest, to 4."""
+    return sum(light < cut for cut in CUTS)
 
 
 def _curved(picture: Levels, gamma: float) -> Levels:

@@ -13,14 +13,12 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Shaped, UInt8
+from jaxtyping import Float32, Float64, Shaped, UInt8
 
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry.align import FIVE, Frame, Points, Similarity, of_points
-from dpveil.faces.geometry.fill import fill
-from dpveil.faces.geometry.head_frame import HeadFrame, between, grid
+from dpveil.faces.geometry.head_frame import grid
 from dpveil.faces.geometry.landmarks import Landmarks, pose_of, predictor
-from dpveil.faces.geometry.painted import seen
 
 ENOUGH: Final = 5
 """Least difference, in degrees, between a face's own yaw and the wanted one for it to be turned."""
@@ -38,8 +36,6 @@ NECK: Final = 0.40
 """Least share of that width, at the neck and at the crown."""
 DEEP: Final = 0.52
 """How far the widest part of the head is behind its face: 9 cm of a mean adult head."""
-BACK: Final = 0.16
-"""How far the middle of the part of a head that is drawn lies behind the face, for the picture."""
 PROFILE: Final = np.array(
     (
         (-0.40, -0.15, 0.05, 0.20, 0.305, 0.45, 0.66, 0.74, 0.84, 0.93, 1.00, 1.10, 1.40),
@@ -66,8 +62,6 @@ ACROSS: Final = np.linspace(-1.2, 1.2, 241)
 """Columns of the model, from the plane of symmetry."""
 EDGE: Final = (0.004, 0.020)
 """How far inside its outline a turned head begins to show, and the width of that soft edge."""
-AROUND: Final = HeadFrame(128)
-"""The frame in which the background behind a turned head is guessed."""
 ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)
 """The identity."""
 Picture = Shaped[np.ndarray, "s s 3"]
@@ -82,11 +76,6 @@ class Turn:
     own: int
     wanted: int
 
-    @property
-    def back(self) -> float:
-        """How far the back of the head moves to the right in the picture, relative to the face."""
-        return -BACK * (math.sin(math.radians(self.wanted)) - math.sin(math.radians(self.own)))
-
     def of(self, picture: Picture, frame: Frame) -> tuple[Picture, Plane]:
         """Return a picture of the head in `frame`, turned, and how much of the head shows, from 0 to 1.
 
@@ -100,13 +89,6 @@ class Turn:
         fine = cv2.remap(picture, x, y, cv2.INTER_CUBIC, borderMode=cv2.BORDER_REFLECT_101)
         there = cv2.resize(fine, (frame.size, frame.size), interpolation=cv2.INTER_AREA)
         return np.asarray(there), share
-
-    def before(self, crop: Crop, frame: Frame, behind: Crop | None) -> Crop:
-        """Return a crop of the head, turned, with `behind` beyond its outline, or else its own background."""
-        import cv2
-
-        there, share = self.of(crop, frame)
-        return there if behind is None else np.asarray(cv2.blendLinear(there, behind, share, 1 - share))
 
 
 def turn_of(crop: Crop, frame: Frame, wanted: int) -> Turn | None:
@@ -129,24 +111,6 @@ def yaw_of(crop: Crop, frame: Frame) -> float:
     except (RegionError, UsageError):  # the face was released and paid for: it is shown in any case
         return 0.0
     return max(-OWN, min(OWN, yaw))
-
-
-def background(
-    outside: UInt8[np.ndarray, "H W c"], hidden: Bool[np.ndarray, "H W"], pose: Similarity, frame: Frame
-) -> Crop | None:
-    """Return a guess at what is behind a head, in the `frame` to which `pose` maps the photo, or None.
-
-    It is inpainted from pixels around the regions; no pixel under `hidden` is read. None if none is seen.
-    """
-    import cv2
-
-    levels, known = seen(outside, hidden, between(pose, frame, AROUND), AROUND.size)
-    if not known.any():
-        return None
-    filled = fill(np.rint(levels).astype(np.uint8), ~known)
-    matrix, size = between(ONE, AROUND, frame).matrix, (frame.size, frame.size)
-    there = cv2.warpAffine(filled, matrix, size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    return np.asarray(there, np.uint8)
 
 
 def landmarks_at(yaw: float) -> Points:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dpveil.assets.store import installed
 from dpveil.catalogue import build
 from dpveil.core.numbers import Json
 from dpveil.errors import DPVeilError
@@ -16,15 +15,15 @@ BUDGETS: Final = ("0.5", "1", "2", "4")
 FACES: Final[dict[str, Any]] = {
     "name": "faces",
     "title": "A face of nobody",
-    "words": "Looks like a photograph. Learned from UTKFace: for non-commercial research only.",
+    "words": "From the brows to below the mouth. Hair, ears and neck stay.",
     "settings": {"method": "attributes"},
     "keeps": True,
 }
-DRAWN: Final[dict[str, Any]] = {
-    "name": "drawn",
-    "title": "A drawn head",
-    "words": "Drawn by dpveil, and free for any use.",
-    "settings": {"method": "attributes", "gallery": "drawn"},
+HEADS: Final[dict[str, Any]] = {
+    "name": "heads",
+    "title": "A head of nobody",
+    "words": "With hair, ears and neck. It hides more.",
+    "settings": {"method": "attributes", "protect": "head"},
     "keeps": True,
 }
 FILL: Final[dict[str, Any]] = {
@@ -38,7 +37,7 @@ FILL: Final[dict[str, Any]] = {
 
 def offers() -> dict[str, Json]:
     """Return the ways to replace a region, each with the attributes that it can keep and their budgets."""
-    ways = [*([FACES] if installed("gallery") else []), DRAWN, FILL]
+    ways = [FACES, HEADS, FILL]
     return {"ways": [way | {"attributes": _attributes(way)} for way in ways], "caution": " ".join(CAUTION)}
 
 

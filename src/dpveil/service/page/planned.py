@@ -66,7 +66,7 @@ def _few(total: Guarantee) -> str:
 KEPT: Final = "except"
 """The setting that names the faces to be kept."""
 GREY: Final = "a grey box"
-FACES: Final = {DRAWN: "a drawn head", TRAINED: "a face of nobody"}
+FACES: Final = {DRAWN: "a face of nobody", TRAINED: "a face of nobody"}
 """What replaces faces, by `Method.made`."""
 
 

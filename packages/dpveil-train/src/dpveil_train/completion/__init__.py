@@ -1,1 +1,0 @@
-"""Training of the network that completes heads."""

@@ -1,0 +1,113 @@
+"""The light in which an inner face is shown: that of the skin at the rim of its region.
+
+Everything is a function of the pixels outside all regions, and of released pixels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Bool, Float32, UInt8
+
+from dpveil.core.region import Box, Region
+from dpveil.faces.geometry.align import Similarity
+from dpveil.faces.geometry.head_frame import INNER, HeadFrame, between, pixel_grid
+from dpveil.faces.geometry.membrane import lab_of, may_be_skin, skin_weights, stretched
+from dpveil.faces.geometry.tone import lightness, patch_of
+from dpveil.faces.geometry.view import View, seen
+
+FRAME: Final = HeadFrame(96)
+"""The frame in which light is corrected."""
+RIM: Final = 2
+"""Width of the rim of a region, in pixels of that frame."""
+DARK: Final = 12.0
+"""Levels that are added before logarithms are taken, so that noise in shadows is no difference in light."""
+BESIDE: Final = (1.0, 1.5)
+"""Enlargements of the inner face's shape between which skin is looked for."""
+ENOUGH: Final = 40
+"""Least number of pixels of skin there, in that frame."""
+LIT: Final = 0.75
+"""The quantile of its levels that counts: rims are in shadow more often than cheeks."""
+Levels = Float32[np.ndarray, "_ _ 3"]
+Share = Float32[np.ndarray, "_ _"]
+
+
+@dataclass(frozen=True, eq=False)
+class Light:
+    """How a face is corrected: levels + `DARK` times `gain`. `skin` says how much skin the nearest rim shows,
+    0 to 1. Both are in `FRAME`.
+    """
+
+    gain: Levels
+    skin: Share
+
+    def on(self, place: Similarity, box: Box) -> tuple[Levels, Share]:
+        """Return both in a box of the photo that `place` maps to a head's frame with a side of 1."""
+        import cv2
+
+        matrix = between(place, HeadFrame(1), FRAME).inverse.matrix
+        matrix[:, 2] -= box.x, box.y
+        both = np.dstack([self.gain, self.skin])
+        mode, edge = cv2.INTER_LINEAR, cv2.BORDER_REPLICATE
+        there = cv2.warpAffine(both, matrix, (box.w, box.h), flags=mode, borderMode=edge)
+        return np.asarray(there[..., :3]), np.clip(there[..., 3], 0, 1)
+
+    @staticmethod
+    def lit(levels: Levels, gain: Levels) -> Levels:
+        """Return levels with a gain, 0 to 255."""
+        dark = np.float32(DARK)
+        return np.asarray(np.clip((levels + dark) * gain - dark, 0, 255), np.float32)
+
+
+def light_of(
+    view: View,
+    place: Similarity,
+    region: Region,
+    outside: UInt8[np.ndarray, "H W c"],
+    hidden: Bool[np.ndarray, "H W"],
+) -> Light:
+    """Return the light of a released face in its region.
+
+    `place` maps the photo to a head's frame with a side of 1. `outside` is the photo with 0 under `hidden`:
+    no pixel under `hidden` has influence.
+    """
+    import cv2
+
+    side, there = FRAME.size, between(place, HeadFrame(1), FRAME)
+    around, sure = seen(outside, hidden, there, side)
+    wide = np.ones((2 * RIM + 1, 2 * RIM + 1), np.uint8)
+    inside = (cv2.dilate(_mask(region, there), wide) > 0) & ~sure
+    rim = (cv2.dilate(inside.astype(np.uint8), wide) > 0) & sure
+    if not rim.any():
+        return Light(np.ones((side, side, 3), np.float32), np.zeros((side, side), np.float32))
+    face, _ = view.framed(side, skin=True)
+    tone = face[patch_of(FRAME)].reshape(-1, 3).mean(axis=0)
+    missed = np.log((around[rim].astype(np.float64) + DARK) / (face[rim] + DARK))
+    correction, skin = stretched(inside, rim, skin_weights(around[rim], tone), missed)
+    return Light(np.exp(correction), skin)
+
+
+def skin_around(
+    place: Similarity, outside: UInt8[np.ndarray, "H W c"], hidden: Bool[np.ndarray, "H W"]
+) -> float | None:
+    """Return the CIE L* of the skin that is seen around an inner face, or None where little is certain."""
+    if outside.shape[2] == 1:
+        return None
+    around, sure = seen(outside, hidden, between(place, HeadFrame(1), FRAME), FRAME.size)
+    far = INNER.far(pixel_grid(FRAME.size))
+    levels = around[sure & (far > BESIDE[0]) & (far < BESIDE[1])]
+    skin = levels[may_be_skin(lab_of(levels))] if len(levels) else levels
+    return lightness(np.quantile(skin, LIT, axis=0)[None]) if len(skin) >= ENOUGH else None
+
+
+def _mask(region: Region, place: Similarity) -> UInt8[np.ndarray, "s s"]:
+    """Return the region's pixels in `FRAME`, to which `place` maps the photo."""
+    import cv2
+
+    box = region.box
+    mask = np.ones((box.h, box.w), np.uint8) if region.mask is None else region.mask.astype(np.uint8)
+    matrix = place.matrix
+    matrix[:, 2] = place.to(np.array([[box.x, box.y]], np.float64))[0]
+    return np.asarray(cv2.warpAffine(mask, matrix, (FRAME.size, FRAME.size), flags=cv2.INTER_NEAREST))

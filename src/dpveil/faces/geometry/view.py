@@ -1,0 +1,178 @@
+"""A head of nobody as a picture, and pictures resampled between frames and photos."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from jaxtyping import Bool, Float32, Shaped, UInt8
+
+from dpveil.core.region import Box
+from dpveil.faces.geometry.align import BLUR, Frame, Similarity
+from dpveil.faces.geometry.fill import fill
+from dpveil.faces.geometry.head_frame import HeadFrame, between, grid
+from dpveil.faces.geometry.turn import turn_of
+
+ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)
+"""The identity."""
+SKIN: Final = (0.495, 0.49, 0.385, 0.50)
+"""Ellipse of a crop that shows a face and nothing beside it: centre and half axes, in units of UTKFace's
+crop."""
+SOFT: Final = 0.16
+"""Width of its soft edge, relative to the half axes."""
+BARE: Final = (0.95, 0.12)
+"""Least alpha and most hair or garment of a pixel that shows the face itself."""
+Levels = Float32[np.ndarray, "_ _ c"]
+Share = Float32[np.ndarray, "_ _"]
+Step = Callable[[UInt8[np.ndarray, "h w c"]], UInt8[np.ndarray, "h w c"]]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A released head, seen from one side: uint8 sRGB `levels`, h × w × 3, and shares of each pixel, 0 to 1.
+
+    `alpha` is the share of the head, with its neck and what it wears; `hair` and `garment` are shares of
+    these. `pose` maps pixels of the picture to a head's frame with a side of 1. A crop shows a face alone:
+    `whole` is False.
+    """
+
+    levels: UInt8[np.ndarray, "h w 3"]
+    alpha: Share
+    hair: Share
+    garment: Share
+    pose: Similarity
+    whole: bool = True
+
+    @classmethod
+    def of_crop(cls, crop: UInt8[np.ndarray, "s s 3"], frame: Frame, yaw: int | None) -> View:
+        """Return the face of a released crop, turned to a yaw in degrees unless it is None."""
+        shown = np.ones(crop.shape[:2], np.float32)
+        turn = None if yaw is None else turn_of(crop, frame, yaw)
+        if turn is not None:
+            crop, shown = turn.of(crop, frame)
+        x, y, a, b = SKIN
+        at = grid(frame)
+        far = np.hypot((at[..., 0] - x) / a, (at[..., 1] - y) / b)
+        alpha = shown * _step((1 - far) / SOFT + 0.5)
+        none = np.zeros_like(alpha)
+        return cls(crop, alpha, none, none, between(ONE, frame, HeadFrame(1)), whole=False)
+
+    def after(self, steps: tuple[Step, ...]) -> View:
+        """Return the same picture after post-processing."""
+        levels = self.levels
+        for step in steps:
+            levels = step(levels)
+        return replace(self, levels=levels) if steps else self
+
+    @cached_property
+    def face(self) -> Bool[np.ndarray, "h w"]:
+        """Which pixels show the face itself, and neither hair nor garment."""
+        least, most = BARE
+        return np.asarray((self.alpha > least) & (self.hair < most) & (self.garment < most))
+
+    @cached_property
+    def skin(self) -> UInt8[np.ndarray, "h w 3"]:
+        """The levels with the face's skin continued where the picture shows no face."""
+        return np.where(self.face[..., None], self.levels, fill(self.levels, ~self.face))
+
+    def on(self, place: Similarity, box: Box, *, skin: bool = False) -> tuple[Levels, Levels]:
+        """Return the picture in a box of the photo that `place` maps to a head's frame with a side of 1.
+
+        The first are sRGB levels, h × w × 3, with the `skin` continued if asked for; the second are alpha,
+        and the shares of hair, garment and face, h × w × 4.
+        """
+        to = through(self.pose, place.inverse)
+        to = replace(to, x=to.x - box.x, y=to.y - box.y)
+        alpha = self.alpha[..., None]
+        planes = np.dstack([self.alpha, self.hair, self.garment, self.face.astype(np.float32)])
+        if skin:
+            levels = _moved(self.skin.astype(np.float32), to, box.w, box.h)
+        else:  # colours count by how much of the head a pixel shows
+            both = _moved(np.dstack([self.levels * alpha, alpha]), to, box.w, box.h)
+            levels = both[..., :3] / np.maximum(both[..., 3:], np.float32(1 / 255))
+        return np.clip(levels, 0, 255), np.clip(_moved(planes, to, box.w, box.h, constant=True), 0, 1)
+
+    def framed(self, size: int, *, skin: bool = False) -> tuple[Levels, Levels]:
+        """Return the same in a `HeadFrame` of `size` × `size` pixels."""
+        return self.on(between(ONE, HeadFrame(size), HeadFrame(1)), Box(0, 0, size, size), skin=skin)
+
+
+def through(first: Similarity, second: Similarity) -> Similarity:
+    """Return the map that applies `first`, and then `second`."""
+    x, y = second.to(np.array([[first.x, first.y]], np.float64))[0]
+    return Similarity(first.scale * second.scale, first.angle + second.angle, float(x), float(y))
+
+
+def _moved(picture: Levels, to: Similarity, width: int, height: int, *, constant: bool = False) -> Levels:
+    """Return a picture mapped by `to` to a canvas, with anti-aliasing; beyond its edge it is continued, or 0
+    if `constant`.
+    """
+    import cv2
+
+    edge = cv2.BORDER_CONSTANT if constant else cv2.BORDER_REPLICATE
+    if to.scale < 1:
+        blur = BLUR * math.sqrt(1 / to.scale**2 - 1)
+        picture = cv2.GaussianBlur(picture, (0, 0), blur, borderType=cv2.BORDER_REPLICATE)
+    mode = cv2.INTER_LINEAR if to.scale < 1 else cv2.INTER_CUBIC
+    out = cv2.warpAffine(picture, to.matrix, (width, height), flags=mode, borderMode=edge)
+    return np.asarray(out, np.float32).reshape(height, width, -1)
+
+
+def seen(
+    outside: UInt8[np.ndarray, "H W k"], hidden: Bool[np.ndarray, "H W"], pose: Similarity, side: int
+) -> tuple[Levels, Bool[np.ndarray, "s s"]]:
+    """Return the photo outside the regions resampled to a frame, and which pixels of the frame are known.
+
+    The photo is mirrored at its edges.
+    """
+    import cv2
+
+    corners = pose.back(np.array([[-0.5, -0.5], [side, -0.5], [side, side], [-0.5, side]]))
+    more = 4 + math.ceil(4 / pose.scale)
+    (left, top), (right, bottom) = corners.min(axis=0), corners.max(axis=0)
+    height, width = hidden.shape
+    rows = _within(math.floor(top) - more, math.ceil(bottom) + more, height)
+    columns = _within(math.floor(left) - more, math.ceil(right) + more, width)
+    known = np.where(hidden[rows, columns], np.uint8(0), np.uint8(255))
+    levels = cv2.copyTo(outside[rows, columns], known).reshape(*known.shape, -1)
+    both = np.dstack([np.broadcast_to(levels, (*known.shape, 3)), known])
+    moved = pose.to(np.array([[columns.start, rows.start]], np.float64))[0]
+    there = shrunk(both, Similarity(pose.scale, pose.angle, float(moved[0]), float(moved[1])), side)
+    return there[..., :3].astype(np.float32), there[..., 3] == 255
+
+
+def _within(start: int, end: int, size: int) -> slice:
+    """Return the part of 0 to `size` between two ends, at least one: frames may lie wholly beyond a photo."""
+    first = max(0, min(start, size - 1))
+    return slice(first, max(first + 1, min(end, size)))
+
+
+def shrunk(picture: Shaped[np.ndarray, "h w c"], pose: Similarity, side: int) -> np.ndarray:
+    """Return a picture resampled to the frame to which `pose` maps it, with anti-aliasing."""
+    import cv2
+
+    step = 1 / pose.scale
+    whole = max(1, min(math.floor(step), *picture.shape[:2]))
+    height, width = (length // whole * whole for length in picture.shape[:2])
+    if whole > 1:
+        size = (width // whole, height // whole)
+        picture = cv2.resize(picture[:height, :width], size, interpolation=cv2.INTER_AREA)
+    step /= whole
+    if step > 1:
+        picture = cv2.GaussianBlur(picture, (0, 0), BLUR * math.sqrt(step * step - 1))
+    matrix = pose.matrix * [whole, whole, 1]
+    zero = (whole - 1) / 2
+    matrix[:, 2] = pose.to(np.array([[zero, zero]], np.float64))[0]
+    mode = cv2.INTER_LINEAR
+    out = cv2.warpAffine(picture, matrix, (side, side), flags=mode, borderMode=cv2.BORDER_REFLECT_101)
+    return np.asarray(out)
+
+
+def _step(at: np.ndarray) -> Share:
+    """Return a smooth step from 0 at 0 to 1 at 1."""
+    t = np.clip(at, 0, 1)
+    return np.asarray(t * t * (3 - 2 * t), np.float32)

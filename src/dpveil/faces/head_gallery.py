@@ -1,0 +1,174 @@
+"""Rendered heads of nobody, and the file that keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Final, Self
+
+import cv2
+import numpy as np
+from jaxtyping import Float32, Int8, Int64
+
+from dpveil.assets.cards import Card, CardWords
+from dpveil.assets.store import Stored, Tensors
+from dpveil.core.numbers import Json
+from dpveil.errors import ModelError
+from dpveil.faces.attribute_model import VALUES
+from dpveil.faces.geometry.align import FIVE, of_points
+from dpveil.faces.geometry.head_frame import HeadFrame
+from dpveil.faces.geometry.view import View
+
+SIZES: Final = range(64, 1025)
+"""Possible sides of a picture in pixels."""
+MOST_PICTURES: Final = 1 << 14
+PROMISE: Final = "A gallery alone promises nothing. Privacy comes from a draw that does not look at the face."
+ORIGIN: Final = (
+    "Every head is rendered from geometry by numbers of a random generator. No photo of a person was used.",
+)
+CAUTION: Final = (
+    "Labels are the numbers by which a head was made. Two values of gender and five of tone hold nobody's",
+    "whole truth.",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class HeadGallery(Stored):
+    """Heads of nobody, each seen from several sides, as square pictures with alpha in WebP.
+
+    `pictures` hold sRGB and alpha, `masks` the shares of hair, garment and skin at half their size. Row i
+    shows `person[i]` turned by `yaw[i]` degrees, 0 or more, towards the right of the image; `points[i]` are
+    the five landmarks of `geometry.align.FIVE` in pixels. `labels[a][p]` is the index in `values[a]` of the
+    label of person p.
+    """
+
+    name: ClassVar[str] = "heads"
+    hint: ClassVar[str] = "name a .safetensors file of heads"
+
+    size: int
+    pictures: tuple[bytes, ...]
+    masks: tuple[bytes, ...]
+    person: Int64[np.ndarray, " n"]
+    yaw: Int64[np.ndarray, " n"]
+    points: Float32[np.ndarray, "n 5 2"]
+    labels: Mapping[str, Int8[np.ndarray, " p"]]
+    values: Mapping[str, tuple[str, ...]]
+    card: Card
+    _views: dict[tuple[int, bool], View] = field(default_factory=dict, repr=False, compare=False)
+
+    def __len__(self) -> int:
+        """Return the number of persons."""
+        return int(self.person.max()) + 1
+
+    def looks(self, name: str) -> Int64[np.ndarray, " p"] | None:
+        """Return each person's value of an attribute, by its index in `VALUES`; None without that label."""
+        if name not in self.labels or set(self.values[name]) != set(VALUES[name]):
+            return None
+        places = np.array([VALUES[name].index(word) for word in self.values[name]], np.int64)
+        return np.asarray(places[self.labels[name].astype(np.int64)])
+
+    @cached_property
+    def _rows(self) -> dict[int, list[int]]:
+        rows: dict[int, list[int]] = {}
+        for row, person in enumerate(self.person.tolist()):
+            rows.setdefault(person, []).append(row)
+        return rows
+
+    def view(self, person: int, yaw: int) -> View:
+        """Return the picture of a person whose yaw is nearest to `yaw` degrees, mirrored if it is negative.
+
+        Raises `ModelError` for an invalid picture.
+        """
+        row = min(self._rows[person], key=lambda one: abs(int(self.yaw[one]) - abs(yaw)))
+        mirrored = yaw < 0 and self.yaw[row] > 0
+        if (row, mirrored) not in self._views:
+            if len(self._views) >= 64:
+                self._views.clear()
+            self._views[row, mirrored] = self._decoded(row, mirrored=bool(mirrored))
+        return self._views[row, mirrored]
+
+    def _decoded(self, row: int, *, mirrored: bool) -> View:
+        files = (np.frombuffer(data, np.uint8) for data in (self.pictures[row], self.masks[row]))
+        picture, mask = (cv2.imdecode(file, cv2.IMREAD_UNCHANGED) for file in files)
+        if picture is None or mask is None or picture.shape != (self.size, self.size, 4) or mask.ndim != 3:
+            raise ModelError(f"head {row} is not {self.size} × {self.size} in colour with alpha")
+        points = self.points[row].astype(np.float64)
+        mask = cv2.resize(mask, (self.size, self.size), interpolation=cv2.INTER_LINEAR)
+        if mirrored:
+            picture, mask = picture[:, ::-1], mask[:, ::-1]
+            points = points[[2, 3, 0, 1, 4]] * (-1, 1) + (self.size - 1, 0)
+        levels = np.ascontiguousarray(picture[..., 2::-1])
+        alpha = picture[..., 3].astype(np.float32) / np.float32(255)
+        share = mask[..., ::-1].astype(np.float32) / np.float32(255)
+        pose = of_points(points, HeadFrame(1).pixels(np.array(FIVE)))
+        return View(levels, alpha, share[..., 0].copy(), share[..., 1].copy(), pose)
+
+    def facts(self) -> dict[str, Json]:
+        """Return the size of pictures, and the labels' names and values, for the file's header."""
+        return {"size": self.size, "values": {name: list(words) for name, words in self.values.items()}}
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        """Return the arrays of the file."""
+        kept: dict[str, np.ndarray] = {
+            "person": self.person.astype(np.int16),
+            "yaw": self.yaw.astype(np.int8),
+            "points": self.points,
+        }
+        for name, files in (("picture", self.pictures), ("mask", self.masks)):
+            kept[f"{name}s"] = np.frombuffer(b"".join(files), np.uint8)
+            kept[f"{name} ends"] = np.cumsum([len(one) for one in files], dtype=np.int64)
+        return kept | {f"label {name}": self.labels[name] for name in self.values}
+
+    @classmethod
+    def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
+        """Return the gallery stored in a file; raises `ModelError` for contents that do not fit together."""
+        pictures, masks = (_files(tensors, name) for name in ("picture", "mask"))
+        person, yaw = tensors["person"].astype(np.int64), tensors["yaw"].astype(np.int64)
+        points, count = tensors["points"].astype(np.float32), len(pictures)
+        if facts["size"] not in SIZES or not 0 < count <= MOST_PICTURES or len(masks) != count:
+            raise ModelError(f"the file is not a gallery of up to {MOST_PICTURES} pictures of heads")
+        if person.shape != (count,) or yaw.shape != (count,) or points.shape != (count, 5, 2):
+            raise ModelError("the file's persons, yaws and points do not fit its pictures")
+        people = set(person.tolist())
+        if people != set(range(len(people))) or not ((yaw >= 0) & (yaw <= 90)).all():
+            raise ModelError("the file's persons or yaws are out of range")
+        if not np.isfinite(points).all():
+            raise ModelError("the file's points are not finite")
+        values = {str(name): tuple(str(word) for word in words) for name, words in facts["values"].items()}
+        labels = {name: tensors[f"label {name}"] for name in values}
+        for name, words in values.items():
+            label = labels[name]
+            fits = label.shape == (len(people),) and label.dtype == np.int8
+            if not fits or not ((label >= 0) & (label < len(words))).all():
+                raise ModelError(f"the file's labels of {name} do not fit its heads")
+        return cls(facts["size"], pictures, masks, person, yaw, points, labels, values, card)
+
+    def card_words(self) -> CardWords:
+        """Return the model card's sections about heads and labels."""
+        counts = []
+        for name, words in self.values.items():
+            found = self.labels[name].tolist()
+            counts.append(f"{name}: {', '.join(f'{w} {found.count(at)}' for at, w in enumerate(words))}")
+        return CardWords(
+            what=f"A dpveil gallery: {len(self)} rendered heads of nobody, {self.size} × {self.size} pixels.",
+            facts=[f"{len(self.pictures)} pictures, turned by up to {int(self.yaw.max())} degrees"],
+            labels=counts,
+            caution=CAUTION,
+            origin=ORIGIN,
+            making="Making",
+            measured="Measured",
+            unmeasured="Nothing.",
+            promise=PROMISE,
+        )
+
+
+def _files(tensors: Tensors, name: str) -> tuple[bytes, ...]:
+    """Return the files of a concatenation; raises `ModelError` unless they are contiguous."""
+    data, ends = tensors[f"{name}s"], tensors[f"{name} ends"].astype(np.int64)
+    starts = np.concatenate([[0], ends[:-1]])
+    if data.dtype != np.uint8 or data.ndim != 1 or ends.ndim != 1 or not (starts < ends).all():
+        raise ModelError(f"the file's {name}s are not contiguous")
+    if ends[-1:].tolist() != [len(data)]:
+        raise ModelError(f"the file's {name}s are not contiguous")
+    return tuple(data[start:end].tobytes() for start, end in zip(starts, ends, strict=True))

@@ -1,0 +1,223 @@
+"""Recombination: released faces replace the protected pixels (Croft thesis, figure 6.3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Bool, Float32, UInt8
+
+from dpveil.core.region import Box, Region, check_inside
+from dpveil.errors import InvalidParameter
+from dpveil.faces.geometry.align import Similarity
+from dpveil.faces.geometry.background import behind
+from dpveil.faces.geometry.cell import YAW
+from dpveil.faces.geometry.colour_match import ColourMatch, match_of, skin_below, worn_below
+from dpveil.faces.geometry.grain import grained, softened
+from dpveil.faces.geometry.head_frame import HeadFrame, between
+from dpveil.faces.geometry.light import light_of, skin_around
+from dpveil.faces.geometry.place import Placed
+from dpveil.faces.geometry.protection import FACE
+from dpveil.faces.geometry.seam import FINE_SEAM, faded, met
+from dpveil.faces.geometry.threads import each
+from dpveil.faces.geometry.tone import brought_to, patch_of
+from dpveil.faces.geometry.view import View
+from dpveil.faces.released import Released, backdrop
+
+AROUND: Final = 0.6
+"""Width of the surroundings from which a background is continued, relative to the regions' longer side."""
+ONE: Final = HeadFrame(1)
+FINE: Final = HeadFrame(96)
+"""The frame in which the tone of a head is read."""
+Photo = UInt8[np.ndarray, "H W c"]
+Hidden = Bool[np.ndarray, "H W"]
+Levels = Float32[np.ndarray, "h w c"]
+Share = Float32[np.ndarray, "h w"]
+Head = tuple[Box, Share, UInt8[np.ndarray, "h w c"]]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A released face as it is seen, and its place; independent of the photo's hidden pixels.
+
+    `place` maps the photo to a head's frame with a side of 1. With `toned`, skin stays as light as it is.
+    """
+
+    region: Region
+    place: Similarity
+    view: View
+    protect: str
+    number: int
+    toned: bool = False
+
+    @property
+    def row(self) -> float:
+        """The row of the head's middle, in pixels of the photo; it may lie beyond the edge."""
+        return float(self.place.back(np.zeros((1, 2)))[0, 1])
+
+    @property
+    def unit(self) -> float:
+        """The side of UTKFace's crop, in pixels of the photo."""
+        return ONE.unit / self.place.scale
+
+
+def part_of(
+    placed: Placed,
+    released: Released,
+    outside: Photo,
+    hidden: Hidden,
+    *,
+    toned: bool = False,
+    turned: bool = False,
+    yaw: int | None = None,
+) -> Part:
+    """Return a released face as it is shown in a place: turned to `yaw`, or if `turned` to its cell's.
+
+    `outside` is the photo with 0 under `hidden`: no pixel under `hidden` has influence. Raises
+    `InvalidParameter` for a face alone where a whole head is replaced.
+    """
+    if yaw is None and turned and placed.cell is not None and placed.cell.yaw is not None:
+        yaw = YAW * placed.cell.yaw
+    place = between(placed.pose, placed.frame, ONE)
+    if placed.protect == FACE:
+        skin = skin_around(place, outside, hidden)
+    else:
+        skin = None if toned else skin_below(outside, hidden, place, ONE)
+    view = released.view(yaw, skin)
+    if not view.whole and placed.protect != FACE:
+        hint = f"protect {FACE}, or choose a gallery of heads"
+        raise InvalidParameter("protect", placed.protect, "is not for faces alone", hint=hint)
+    return Part(placed.region, place, view, placed.protect, released.number, toned)
+
+
+def recombine(
+    image: Photo,
+    places: Sequence[Placed],
+    faces: Sequence[Released],
+    *,
+    toned: bool = False,
+    turned: bool = False,
+    yaw: int | None = None,
+) -> Photo:
+    """Return the photo with every region replaced by its released face and a continued background.
+
+    `image` is uint8, h × w × (1 or 3). No pixel under any region is read: all are set to 0 first. Pixels
+    outside the regions do not change. Of overlapping faces, the larger is on top, or the lower. `toned`,
+    `turned` and `yaw` as in `part_of`. Raises `InvalidParameter` if faces do not fit, and `RegionError` if a
+    region extends beyond the photo.
+
+    *Why it costs nothing.* The output is a function of the pixels outside, of the regions and poses (in the
+    clear, as `Placed.in_the_clear` states), and of the faces, which were released: post-processing. ∎
+    """
+    if len(places) != len(faces):
+        raise InvalidParameter("faces", len(faces), f"are not {len(places)}", hint="one for every place")
+    hidden = np.zeros(image.shape[:2], np.bool_)
+    for place in places:
+        check_inside(place.region.box, image.shape[1], image.shape[0])
+        view = hidden[place.region.box.slices]
+        view |= True if place.region.mask is None else place.region.mask
+    outside = image * ~hidden[..., None]
+    parts = [
+        part_of(place, face, outside, hidden, toned=toned, turned=turned, yaw=yaw)
+        for place, face in zip(places, faces, strict=True)
+    ]
+    out, match = outside.copy(), match_of(outside, hidden)
+    each(lambda group: _put(out, outside, hidden, group, match), _groups(parts))
+    return out
+
+
+def _groups(parts: Sequence[Part]) -> list[list[Part]]:
+    """Return the parts grouped by overlap of their boxes; each group from the smallest face to the
+    largest, and from the highest to the lowest of the same size.
+    """
+    groups: list[list[Part]] = []
+    for part in parts:
+        near = [g for g in groups if any(part.region.box.overlaps(other.region.box) for other in g)]
+        joined = [part, *(other for g in near for other in g)]
+        groups = [g for g in groups if g not in near] + [joined]
+    return [sorted(group, key=lambda part: (part.unit, part.row)) for group in groups]
+
+
+def _put(out: Photo, outside: Photo, hidden: Hidden, group: Sequence[Part], match: ColourMatch) -> None:
+    """Write one group of overlapping faces into `out`, within their regions.
+
+    If nothing around them is known, they are before a backdrop.
+    """
+    import cv2
+
+    boxes = [part.region.box for part in group]
+    view, inner = _around(boxes, AROUND, *hidden.shape), _around(boxes, 0.0, *hidden.shape)
+    known, hole = outside[view.slices], hidden[view.slices]
+    if hole.all():
+        filled = backdrop(group[-1].number, inner.h, inner.w)
+        if known.shape[2] == 1:
+            filled = cv2.cvtColor(filled, cv2.COLOR_RGB2GRAY)[..., None]
+    else:
+        plain = all(part.protect == FACE for part in group)
+        filled = behind(known, hole, Box(inner.x - view.x, inner.y - view.y, inner.w, inner.h), plain=plain)
+    for part in group:
+        box, alpha, face = _shown(part, outside, hidden, match)
+        own = filled[box.y - inner.y :, box.x - inner.x :][: box.h, : box.w]
+        own[...] = cv2.blendLinear(face, own, alpha, 1 - alpha).reshape(own.shape)
+    for part in group:
+        box = part.region.box
+        part.region.paste(out, filled[box.y - inner.y :, box.x - inner.x :][: box.h, : box.w])
+
+
+def _around(boxes: Sequence[Box], wider: float, height: int, width: int) -> Box:
+    """Return the bounding box of boxes, extended by `wider` times its longer side, clipped to the photo."""
+    left, top = min(b.x for b in boxes), min(b.y for b in boxes)
+    right, bottom = max(b.x + b.w for b in boxes), max(b.y + b.h for b in boxes)
+    more = math.ceil(wider * max(right - left, bottom - top))
+    left, top = max(0, left - more), max(0, top - more)
+    return Box(left, top, min(width, right + more) - left, min(height, bottom + more) - top)
+
+
+def _shown(part: Part, outside: Photo, hidden: Hidden, match: ColourMatch) -> Head:
+    """Return where a face is shown, alpha (0 to 1) and levels: the box of its region.
+
+    Its colours meet the photo's at the edge of the region, and it has the photo's sharpness and grain.
+    """
+    import cv2
+
+    box = part.region.box
+    alpha, levels = painted(part, outside, hidden, part.place, box, match)
+    if outside.shape[2] == 1:
+        levels = cv2.cvtColor(levels, cv2.COLOR_RGB2GRAY)[..., None]
+    face = np.clip(np.rint(softened(levels, alpha, box, outside, hidden)), 0, 255).astype(np.uint8)
+    alpha = faded(alpha, part.region, FINE_SEAM * part.unit, hidden.shape)
+    face = met(face, box, outside, hidden, part.unit, skin=part.protect == FACE)
+    return box, alpha, grained(face, alpha, box, outside, hidden)
+
+
+def painted(
+    part: Part, outside: Photo, hidden: Hidden, at: Similarity, box: Box, match: ColourMatch
+) -> tuple[Share, Levels]:
+    """Return alpha and sRGB levels of a face in a box of a picture that `at` maps to a head's frame.
+
+    Light, tone and clothes are those that are seen in the photo around its place. An inner face is shown in
+    the light of the skin around it, and its skin goes on where there is skin at the region's edge. A whole
+    head has the tone of skin and the colour of clothes that are seen below it.
+    """
+    view = part.view
+    if part.protect == FACE:
+        light = light_of(view, part.place, part.region, outside, hidden)
+        levels, planes = view.on(at, box, skin=True)
+        gain, skin = light.on(at, box)
+        return np.maximum(planes[..., 3], skin), match(light.lit(levels, gain))
+    levels, planes = view.on(at, box)
+    hair, garment = planes[..., 1:2], planes[..., 2:3]
+    below = None if part.toned else skin_below(outside, hidden, part.place, ONE)
+    if below is not None:
+        patch = view.framed(FINE.size)[0][patch_of(FINE)]
+        share = np.clip(1 - hair - garment, 0, 1)
+        levels = levels + share * (brought_to(levels, patch, below) - levels)
+    worn = worn_below(outside, hidden, part.place)
+    if worn is not None and garment.any():
+        own = view.levels[view.garment > 0.5].reshape(-1, 3)
+        mean = np.maximum(own.mean(axis=0), 1) if len(own) else np.float32(128)
+        levels = levels + garment * (levels * (worn / mean) - levels)
+    return planes[..., 0], match(np.clip(levels, 0, 255).astype(np.float32))

@@ -1,0 +1,149 @@
+"""What a draw releases of a face: a crop of another face, or a head of a gallery."""
+
+from __future__ import annotations
+
+import zlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from jaxtyping import Int64, UInt8
+
+from dpveil.core.region import Box
+from dpveil.faces.attribute_model import TONE
+from dpveil.faces.geometry.align import Frame, Similarity
+from dpveil.faces.geometry.head_frame import HeadFrame, between
+from dpveil.faces.geometry.tone import tone_class
+from dpveil.faces.geometry.view import ONE, Step, View
+from dpveil.faces.head_gallery import HeadGallery
+
+BACKDROPS: Final = (
+    (128, 134, 140),
+    (158, 152, 142),
+    (104, 118, 134),
+    (142, 130, 114),
+    (168, 172, 174),
+    (112, 124, 114),
+    (92, 94, 102),
+    (150, 160, 170),
+)
+"""Colours of backdrops: greys, most of them cool or warm."""
+DIM: Final = 0.22
+"""Share of the light that is missing at a backdrop's corners."""
+PORTRAIT: Final = 0.62
+"""Side of the square of a head's frame that a portrait shows in its middle, in sides of that frame."""
+TOP: Final = 0.14
+"""Row of the frame at which that square begins."""
+
+
+class Released(ABC):
+    """A released face: it depends on nothing private but a draw that a guarantee covers."""
+
+    number: int
+    """Chooses a backdrop where nothing of the photo is seen."""
+
+    @abstractmethod
+    def after(self, step: Step) -> Released:
+        """Return the same, followed by post-processing of its picture."""
+
+    @abstractmethod
+    def view(self, yaw: int | None, skin: float | None) -> View:
+        """Return the face as it is seen, turned to a yaw in degrees (None: as it is).
+
+        `skin` is the CIE L* of skin that stays in the photo, or None where none is seen.
+        """
+
+    @abstractmethod
+    def crop(self, frame: Frame) -> UInt8[np.ndarray, "s s 3"]:
+        """Return the face in a canonical crop, uint8 sRGB."""
+
+
+@dataclass(frozen=True, eq=False)
+class CropFace(Released):
+    """A released crop of another face, uint8 sRGB, in its `frame`."""
+
+    picture: UInt8[np.ndarray, "s s 3"]
+    frame: Frame
+
+    @property
+    def number(self) -> int:  # type: ignore[override]
+        """A number of the crop."""
+        return zlib.crc32(self.picture.tobytes())
+
+    def after(self, step: Step) -> CropFace:
+        """Return the crop after a step."""
+        return replace(self, picture=step(self.picture))
+
+    def view(self, yaw: int | None, skin: float | None) -> View:
+        """Return the crop, turned to a yaw."""
+        return View.of_crop(self.picture, self.frame, yaw)
+
+    def crop(self, frame: Frame) -> UInt8[np.ndarray, "s s 3"]:
+        """Return the crop as it is."""
+        return self.picture
+
+
+@dataclass(frozen=True, eq=False)
+class HeadFace(Released):
+    """A head of a gallery: one of `persons`, by a `number` of 64 bits that was drawn.
+
+    Of several persons those are shown whose tone is nearest to the skin that stays around the face, which is
+    a function of pixels outside of all regions. `own_yaw` is one that was drawn or chosen as an attribute.
+    """
+
+    gallery: HeadGallery
+    persons: Int64[np.ndarray, " p"]
+    number: int
+    own_yaw: int | None = None
+    steps: tuple[Step, ...] = ()
+
+    def after(self, step: Step) -> HeadFace:
+        """Return the same head, followed by a step."""
+        return replace(self, steps=(*self.steps, step))
+
+    def person(self, skin: float | None) -> int:
+        """Return the person who is shown beside skin of this CIE L*.
+
+        A remainder of 64 bits is uniform up to 2⁻⁵⁰, and no guarantee depends on it: the set it is taken from
+        is public.
+        """
+        persons, tones = self.persons, self.gallery.looks(TONE)
+        if skin is not None and tones is not None:
+            away = np.abs(tones[persons] - tone_class(skin))
+            persons = persons[away == away.min()]
+        return int(persons[self.number % len(persons)])
+
+    def view(self, yaw: int | None, skin: float | None) -> View:
+        """Return the head, turned to its own yaw or else to that of its place."""
+        turned = self.own_yaw if self.own_yaw is not None else (yaw or 0)
+        return self.gallery.view(self.person(skin), turned).after(self.steps)
+
+    def crop(self, frame: Frame) -> UInt8[np.ndarray, "s s 3"]:
+        """Return the head, looking ahead, in a canonical crop before a backdrop."""
+        box = Box(0, 0, frame.size, frame.size)
+        return before_backdrop(self, between(ONE, frame, HeadFrame(1)), box)
+
+
+def before_backdrop(face: Released, place: Similarity, box: Box) -> UInt8[np.ndarray, "h w 3"]:
+    """Return a face before a backdrop, in a box of a picture that `place` maps to a head's frame."""
+    levels, planes = face.view(None, None).on(place, box)
+    behind = backdrop(face.number, box.h, box.w).astype(np.float32)
+    shown = behind + planes[..., :1] * (levels - behind)
+    return np.clip(np.rint(shown), 0, 255).astype(np.uint8)
+
+
+def portrait(face: HeadFace, height: int, width: int) -> UInt8[np.ndarray, "h w 3"]:
+    """Return a portrait of a head of this size, before a backdrop."""
+    scale = PORTRAIT / min(height, width)
+    x = 0.5 - scale * width / 2 + scale / 2 - 0.5
+    y = TOP + PORTRAIT / 2 - scale * height / 2 + scale / 2 - 0.5
+    return before_backdrop(face, Similarity(scale, 0.0, x, y), Box(0, 0, width, height))
+
+
+def backdrop(number: int, height: int, width: int) -> UInt8[np.ndarray, "h w 3"]:
+    """Return a plain backdrop that is lit in its middle."""
+    down, across = (np.linspace(-1, 1, size, dtype=np.float32) for size in (height, width))
+    light = 1 - np.float32(DIM) * (down[:, None] ** 2 + across**2) / 2
+    colour = np.array(BACKDROPS[number % len(BACKDROPS)], np.float32)
+    return np.rint(light[..., None] * colour).astype(np.uint8)
