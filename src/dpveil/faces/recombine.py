@@ -13,12 +13,13 @@ from jaxtyping import Bool, Float32, UInt8
 from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.align import Similarity
+from dpveil.faces.geometry.around import Around
 from dpveil.faces.geometry.background import behind
 from dpveil.faces.geometry.cell import YAW
 from dpveil.faces.geometry.colour_match import ColourMatch, match_of, skin_below, worn_below
 from dpveil.faces.geometry.grain import grained, softened
 from dpveil.faces.geometry.head_frame import HeadFrame, between
-from dpveil.faces.geometry.light import light_of, skin_around
+from dpveil.faces.geometry.light import light_of
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import FACE
 from dpveil.faces.geometry.seam import FINE_SEAM, faded, met
@@ -82,11 +83,7 @@ def part_of(
     if yaw is None and turned and placed.cell is not None and placed.cell.yaw is not None:
         yaw = YAW * placed.cell.yaw
     place = between(placed.pose, placed.frame, ONE)
-    if placed.protect == FACE:
-        skin = skin_around(place, outside, hidden)
-    else:
-        skin = None if toned else skin_below(outside, hidden, place, ONE)
-    view = released.view(yaw, skin)
+    view = released.view(yaw, Around(place, outside, hidden, placed.protect))
     if not view.whole and placed.protect != FACE:
         hint = f"protect {FACE}, or choose a gallery of heads"
         raise InvalidParameter("protect", placed.protect, "is not for faces alone", hint=hint)
