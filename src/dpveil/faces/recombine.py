@@ -22,7 +22,7 @@ from dpveil.faces.geometry.head_frame import HeadFrame, between
 from dpveil.faces.geometry.light import light_of
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import FACE
-from dpveil.faces.geometry.seam import FINE_SEAM, faded, met
+from dpveil.faces.geometry.seam import FINE_SEAM, SEAM, faded, met
 from dpveil.faces.geometry.threads import each
 from dpveil.faces.geometry.tone import brought_to, patch_of
 from dpveil.faces.geometry.view import View
@@ -185,7 +185,8 @@ def _shown(part: Part, outside: Photo, hidden: Hidden, match: ColourMatch) -> He
     if outside.shape[2] == 1:
         levels = cv2.cvtColor(levels, cv2.COLOR_RGB2GRAY)[..., None]
     face = np.clip(np.rint(softened(levels, alpha, box, outside, hidden)), 0, 255).astype(np.uint8)
-    alpha = faded(alpha, part.region, FINE_SEAM * part.unit, hidden.shape)
+    width = SEAM if part.protect == FACE else FINE_SEAM
+    alpha = faded(alpha, part.region, width * part.unit, hidden.shape)
     face = met(face, box, outside, hidden, part.unit, skin=part.protect == FACE)
     return box, alpha, grained(face, alpha, box, outside, hidden)
 

@@ -22,7 +22,9 @@ FRAME: Final = HeadFrame(128)
 """The frame in which a model sees what is around a face."""
 BESIDE: Final = (1.0, 1.5)
 """Enlargements of the inner face's shape between which skin is looked for."""
-ENOUGH: Final = 70
+CHIN: Final = 0.6
+"""Row of the frame below which it is looked for: chin and jaws, which hair hardly covers."""
+ENOUGH: Final = 40
 """Least number of pixels of skin there, in that frame."""
 LIT: Final = 0.75
 """The quantile of its levels that counts: rims are in shadow more often than cheeks."""
@@ -57,7 +59,8 @@ class Around:
             return None
         there = between(self.place, HeadFrame(1), FRAME)
         levels, known = seen(self.outside, self.hidden, there, FRAME.size)
-        far = INNER.far(pixel_grid(FRAME.size))
-        beside = levels[known & (far > BESIDE[0]) & (far < BESIDE[1])]
+        at = pixel_grid(FRAME.size)
+        far = INNER.far(at)
+        beside = levels[known & (far > BESIDE[0]) & (far < BESIDE[1]) & (at[..., 1] > CHIN)]
         skin = beside[may_be_skin(lab_of(beside))] if len(beside) else beside
         return lightness(np.quantile(skin, LIT, axis=0)[None]) if len(skin) >= ENOUGH else None

@@ -22,6 +22,10 @@ FRAME: Final = HeadFrame(96)
 """The frame in which light is corrected."""
 RIM: Final = 2
 """Width of the rim of a region, in pixels of that frame."""
+CHIN: Final = 0.6
+"""Row of the frame from which on a rim shows chin and jaws, which hair hardly covers."""
+BROW: Final = 0.3
+"""How likely a pixel of the rim above it is to be skin, beside one below."""
 DARK: Final = 12.0
 """Levels that are added before logarithms are taken, so that noise in shadows is no difference in light."""
 Levels = Float32[np.ndarray, "_ _ 3"]
@@ -79,7 +83,8 @@ def light_of(
     face, _ = view.framed(side, skin=True)
     tone = face[patch_of(FRAME)].reshape(-1, 3).mean(axis=0)
     missed = np.log((around[rim].astype(np.float64) + DARK) / (face[rim] + DARK))
-    correction, skin = stretched(inside, rim, skin_weights(around[rim], tone), missed)
+    sure = np.where(np.argwhere(rim)[:, 0] > CHIN * side, 1.0, BROW)
+    correction, skin = stretched(inside, rim, skin_weights(around[rim], tone, sure), missed)
     return Light(np.exp(correction), skin)
 
 
