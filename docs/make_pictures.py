@@ -17,10 +17,10 @@ from typing import Any
 import make_attributes
 import make_code_pictures
 import make_denoised
-import make_heads
 import make_evaluate
 import make_gallery
 import make_geometry
+import make_heads
 import make_ksame_picture
 import make_latent
 import make_plots

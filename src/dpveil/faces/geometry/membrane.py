@@ -45,9 +45,9 @@ def skin_weights(
 ) -> Float64[np.ndarray, " n"]:
     """Return the weight of each pixel at a rim, 0 to 1: how near its colour is to the centre of its skin.
 
-    `rim` are sRGB levels, `tone` is the mean level of the skin of the released face, and `sure` says how likely
-    each pixel is to be skin by its place. The centre is the robust
-    one (Welsch) of those pixels that may be skin, from where they are like the released face.
+    `rim` are sRGB levels, `tone` is the mean level of the skin of the released face, and `sure` says how
+    likely each pixel is to be skin by its place. The centre is the robust one (Welsch) of those pixels that
+    may be skin, from where they are like the released face.
     """
     lab, of_face = lab_of(rim), lab_of(tone[None])[0]
     may = may_be_skin(lab, grey=float(np.hypot(*of_face[1:])) <= GREY).astype(np.float64)
