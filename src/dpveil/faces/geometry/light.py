@@ -27,8 +27,8 @@ CHIN: Final = 0.6
 BROW: Final = 0.1
 """How likely a pixel of the rim above it is to be skin, beside one below."""
 DOME: Final = 0.1
-"""By how much the middle of a face is lighter beside its rim than renders are, as a logarithm: the median of 70
-photos of LFW."""
+"""By how much the middle of a face is lighter beside its rim than renders are, as a logarithm: the median of
+70 photos of LFW."""
 DARK: Final = 12.0
 """Levels that are added before logarithms are taken, so that noise in shadows is no difference in light."""
 Levels = Float32[np.ndarray, "_ _ 3"]
