@@ -9,9 +9,8 @@ if TYPE_CHECKING:
     from dpveil.batch.choices import Choices
     from dpveil.batch.document import verify_inside
     from dpveil.batch.jobs import usual_jobs
-    from dpveil.batch.manifest import check_manifest, write_manifest
     from dpveil.batch.releasing import is_priced, release_all
-    from dpveil.batch.report import Entry, Failure, Promise, Report
+    from dpveil.batch.report import Entry, Failure, Promise, Report, check_manifest, write_manifest
     from dpveil.batch.task import Task, check_apart
     from dpveil.batch.tasks import among_originals, left_out, photos_in, plan_tasks
 
