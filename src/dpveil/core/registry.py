@@ -134,7 +134,7 @@ PIXEL: Final = Table(
     "method",
     {
         "dp-pix": "dpveil.mechanisms.pixel.dp_pix:DPPix",
-        "dp-pix-gaussian": "dpveil.mechanisms.pixel.dp_pix_gaussian:DPPixGaussian",
+        "dp-pix-gaussian": "dpveil.mechanisms.pixel.dp_pix:DPPixGaussian",
         "ssim-exponential": "dpveil.mechanisms.pixel.ssim.method:SSIMExponential",
         "mse-exponential": "dpveil.mechanisms.pixel.mse_exponential:MSEExponential",
         "bit-planes": "dpveil.mechanisms.pixel.bit_planes:BitPlanes",

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from dpveil.mechanisms.pixel.baselines import Blur, Mosaic
     from dpveil.mechanisms.pixel.bit_planes import BitPlanes
     from dpveil.mechanisms.pixel.dct_gaussian import DCTGaussian
-    from dpveil.mechanisms.pixel.dp_pix import DPPix
-    from dpveil.mechanisms.pixel.dp_pix_gaussian import DPPixGaussian
+    from dpveil.mechanisms.pixel.dp_pix import DPPix, DPPixGaussian
     from dpveil.mechanisms.pixel.dp_samp import DPSamp
     from dpveil.mechanisms.pixel.dp_svd import DPSVD
     from dpveil.mechanisms.pixel.fill import Fill
