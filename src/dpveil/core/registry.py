@@ -144,7 +144,7 @@ PIXEL: Final = Table(
         "snow": "dpveil.mechanisms.pixel.snow:Snow",
         "blur": "dpveil.mechanisms.pixel.baselines:Blur",
         "mosaic": "dpveil.mechanisms.pixel.baselines:Mosaic",
-        "fill": "dpveil.mechanisms.pixel.fill:Fill",
+        "fill": "dpveil.mechanisms.pixel.baselines:Fill",
     },
 )
 FACES: Final = Table(

@@ -9,7 +9,7 @@ import pytest
 from made import WIDTH, box, face, facts, plan, whole
 
 from dpveil.mechanisms.pixel import DPPix
-from dpveil.mechanisms.pixel.fill import Fill
+from dpveil.mechanisms.pixel.baselines import Fill
 from dpveil.video import words
 from dpveil.video.doubts import followed
 from dpveil.video.facts import Key, Track

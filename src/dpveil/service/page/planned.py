@@ -17,7 +17,7 @@ from dpveil.core.origin import FACE
 from dpveil.core.region import Region
 from dpveil.errors import RegionError, filled
 from dpveil.mechanisms.method import DRAWN, TRAINED, Method
-from dpveil.mechanisms.pixel.fill import Fill
+from dpveil.mechanisms.pixel.baselines import Fill
 from dpveil.regions.boxes import OBJECTS
 from dpveil.release.explain import CANDIDATES, percent_above
 from dpveil.release.origins import BOXES_ALONE
