@@ -179,7 +179,7 @@ SCALAR: Final = Table(
     {
         "laplace": "dpveil.mechanisms.scalar.laplace:Laplace",
         "truncated-laplace": "dpveil.mechanisms.scalar.truncated_laplace:TruncatedLaplace",
-        "staircase": "dpveil.mechanisms.scalar.staircase:Staircase",
+        "staircase": "dpveil.mechanisms.scalar.laplace:Staircase",
         "geometric": "dpveil.mechanisms.scalar.laplace:Geometric",
         "explicit-fair": "dpveil.mechanisms.scalar.exponential:ExplicitFair",
         "exponential": "dpveil.mechanisms.scalar.exponential:Exponential",
