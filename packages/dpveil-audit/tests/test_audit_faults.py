@@ -233,7 +233,7 @@ def diameter_that_images_exceed(patch):
 def truncated_scale_too_small(patch):
     distribution_of.cache_clear()
     patch.setattr(
-        "dpveil.mechanisms.scalar.truncated_laplace.least_scale",
+        "dpveil.mechanisms.scalar.laplace.least_scale",
         lambda lattice, epsilon, *, metric: lattice.reach / epsilon,
     )
 

@@ -178,7 +178,7 @@ SCALAR: Final = Table(
     "mechanism",
     {
         "laplace": "dpveil.mechanisms.scalar.laplace:Laplace",
-        "truncated-laplace": "dpveil.mechanisms.scalar.truncated_laplace:TruncatedLaplace",
+        "truncated-laplace": "dpveil.mechanisms.scalar.laplace:TruncatedLaplace",
         "staircase": "dpveil.mechanisms.scalar.laplace:Staircase",
         "geometric": "dpveil.mechanisms.scalar.laplace:Geometric",
         "explicit-fair": "dpveil.mechanisms.scalar.exponential:ExplicitFair",

@@ -13,7 +13,7 @@ from dpveil.mechanisms.latent.base import STEPS, TIME, CodeSpace, LatentMechanis
 from dpveil.mechanisms.latent.posterior import Law
 from dpveil.mechanisms.latent.shares import RULES, Allocation, rounded_up, whole
 from dpveil.mechanisms.scalar.base import RECORD
-from dpveil.mechanisms.scalar.truncated_laplace import TruncatedLaplace
+from dpveil.mechanisms.scalar.laplace import TruncatedLaplace
 from dpveil.noise.bits import BitSource
 
 
