@@ -18,7 +18,7 @@ from dpveil.regions.detectors import centerface as centerface_file
 from dpveil.regions.detectors.base import suppress
 from dpveil.regions.detectors.centerface import CenterFace, decode
 from dpveil.regions.detectors.dlib_hog import DlibHOG
-from dpveil.regions.detectors.yunet import YuNet
+from dpveil.regions.detectors.table import YuNet
 from tiny_onnx import yunet
 
 needs_centerface = pytest.mark.skipif(not CenterFace.installed(), reason="needs dpveil install faces")

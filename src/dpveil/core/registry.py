@@ -208,7 +208,7 @@ DETECTORS: Final = Table(
     {
         "centerface": "dpveil.regions.detectors.centerface:CenterFace",
         "dlib": "dpveil.regions.detectors.dlib_hog:DlibHOG",
-        "yunet": "dpveil.regions.detectors.yunet:YuNet",
+        "yunet": "dpveil.regions.detectors.table:YuNet",
     },
     group="dpveil.detectors",
     base="dpveil.regions.detectors.base:Detector",
