@@ -5,12 +5,128 @@ A step only sees the released pixels of one region, so it changes no guarantee.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Self
 
-from dpveil.errors import InvalidParameter, UnknownName
-from dpveil.postprocessing.denoiser import Denoiser
+import cv2
+import numpy as np
+from jaxtyping import UInt8
+
+from dpveil.assets.cards import Card, CardWords
+from dpveil.assets.network import Network
+from dpveil.assets.reference import AssetField, Kind, Reference
+from dpveil.assets.store import Stored, Tensors
+from dpveil.core.numbers import Json
+from dpveil.errors import InvalidParameter, ModelError, UnknownName
 from dpveil.postprocessing.filters import GaussianBlur, Median, NonLocalMeans, Step, TotalVariation
+
+SIDES: Final = range(32, 257, 16)
+"""Possible sides of a network's picture, in pixels."""
+JOB: Final = "takes noise away"
+PROMISE: Final = (
+    "It sees released pixels only, and takes nothing from their guarantee. What it paints is a guess, and the"
+    " attacker's as well: whoever has a release can run it."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class DenoiserNetwork(Stored):
+    """A network that was trained on releases of public faces by pixel methods.
+
+    `network` takes a picture 1 × 3 × s × s, RGB from -1 to 1, and gives another one. Source: docs,
+    "Post-processing".
+    """
+
+    name: ClassVar[str] = "denoiser"
+
+    network: Network
+    side: int
+    card: Card
+
+    def __call__(self, image: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "h w 3"]:
+        """Return the picture that the network makes of an image, which is resized to its side and back.
+
+        Raises `ModelError` if the network fails.
+        """
+        small = _resized(np.ascontiguousarray(image), self.side, self.side)
+        planes = small.transpose(2, 0, 1)[None].astype(np.float32) / np.float32(127.5) - 1
+        levels = (self.network(planes)[0].transpose(1, 2, 0) + 1) * np.float32(127.5)
+        out = np.clip(np.rint(levels), 0, 255).astype(np.uint8)
+        return _resized(out, *image.shape[:2])
+
+    def facts(self) -> dict[str, Json]:
+        """Return the side of the network's picture, for the file's header."""
+        return {"side": self.side}
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        """Return the array of the file."""
+        return {"network": np.frombuffer(self.network.contents, np.uint8)}
+
+    @classmethod
+    def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
+        """Return the network stored in a file; raises `ModelError` for one that does not fit."""
+        side = facts["side"]
+        if side not in SIDES:
+            raise ModelError(f"the network's picture is none of {SIDES[0]} to {SIDES[-1]} pixels")
+        shape = (1, 3, side, side)
+        return cls(Network.of(tensors["network"], shape, shape, JOB, 1.5), side, card)
+
+    def card_words(self) -> CardWords:
+        """Return the model card's sections about the network."""
+        return CardWords(
+            what=f"A dpveil network that guesses faces under noise, {self.side} × {self.side} pixels.",
+            facts=[f"ONNX, {len(self.network.contents) / 1e6:.1f} MB"],
+            origin=("What it paints is a guess from many faces.",),
+            promise=PROMISE,
+        )
+
+
+DENOISER: Final = Kind(
+    noun="denoiser",
+    option="post-processing",
+    written="denoiser sha256:…",
+    hint="make one: dpveil train denoiser SHARDS... --out denoiser.safetensors",
+    kinds={DenoiserNetwork.name: DenoiserNetwork},
+    holds=DenoiserNetwork,
+    default=DenoiserNetwork.name,
+)
+"""Files of denoisers; "default" is that of dpveil-faces."""
+
+
+@dataclass(frozen=True)
+class Denoiser(Step):
+    """A guess at the face under the noise, by a trained network: "denoiser", or "denoiser:FILE".
+
+    It takes each region for a face. Raises `UsageError` if the default network is not installed, and
+    `ModelError`.
+    """
+
+    name: ClassVar[str] = "denoiser"
+    usual: ClassVar[str] = "denoiser:default"
+    summary: ClassVar[str] = "a network's guess at the face; a file of dpveil train denoiser, or default"
+
+    network: AssetField = AssetField(DENOISER)
+
+    def __call__(self, image: UInt8[np.ndarray, "h w c"]) -> UInt8[np.ndarray, "h w c"]:
+        """Return the network's picture of the released levels of one region."""
+        colour = np.broadcast_to(image, (*image.shape[:2], 3))
+        out: UInt8[np.ndarray, "h w 3"] = self.network.held(colour)
+        if image.shape[2] == 3:
+            return out
+        return np.asarray(cv2.cvtColor(out, cv2.COLOR_RGB2GRAY))[..., None]
+
+    @classmethod
+    def stated(cls, text: str) -> Self:
+        """Return the step that a certificate names by its hash; opens no file."""
+        return cls(Reference.written(text, DENOISER))
+
+
+def _resized(image: UInt8[np.ndarray, "h w 3"], height: int, width: int) -> UInt8[np.ndarray, "H W 3"]:
+    smaller = height * width < image.shape[0] * image.shape[1]
+    way = cv2.INTER_AREA if smaller else cv2.INTER_CUBIC
+    return np.asarray(cv2.resize(image, (width, height), interpolation=way))
+
 
 TABLE: Final[dict[str, type[Step]]] = {
     step.name: step for step in (GaussianBlur, Median, NonLocalMeans, TotalVariation, Denoiser)
