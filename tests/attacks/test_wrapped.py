@@ -11,11 +11,11 @@ from test_attacks import made, rate
 
 from dpveil.attacks.averaged import Averaged, Composed
 from dpveil.attacks.base import Attack, Background, Scores
+from dpveil.attacks.hallucinated import Inverse, Restored
 from dpveil.attacks.labels import Joint, attack, usable, weighed
 from dpveil.attacks.measures import identification
 from dpveil.attacks.outcomes import standard
 from dpveil.attacks.pixels import PixelDiscriminant
-from dpveil.attacks.restored import Inverse, Restored
 from dpveil.attacks.vectors import UNKNOWN
 from dpveil.attacks.wrapped import Wrapped
 from dpveil.errors import InvalidParameter, UnknownName

@@ -20,8 +20,8 @@ import pytest
 
 from dpveil.attacks import attack
 from dpveil.attacks.base import PIXELS, Background, Fitted, Scores, View
+from dpveil.attacks.hallucinated import Restored
 from dpveil.attacks.pixels import PixelDiscriminant
-from dpveil.attacks.restored import Restored
 from dpveil.attacks.vectors import VectorAttack
 from dpveil.bench.cells import PARTS, WHOLE, Cell, depends_on, key_of, parse
 from dpveil.bench.check import again, repeated
@@ -419,7 +419,7 @@ import sys
 from pathlib import Path
 sys.path[:0] = [{tests!r}]
 from dpveil.attacks.pixels import PixelDiscriminant
-from dpveil.attacks.restored import Restored
+from dpveil.attacks.hallucinated import Restored
 from dpveil.bench.check import repeated
 from dpveil.bench.data import load
 from dpveil.bench.run import Job, run

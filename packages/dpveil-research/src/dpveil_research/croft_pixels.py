@@ -17,8 +17,8 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64
 
+from dpveil.attacks.hallucinated import Restored
 from dpveil.attacks.pixels import PixelDiscriminant
-from dpveil.attacks.restored import Restored
 from dpveil.bench.cells import Cell
 from dpveil.bench.data import load
 from dpveil.bench.measuring import cells

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from dpveil.attacks.base import Attack, installed
+from dpveil.attacks.hallucinated import Restored
 from dpveil.attacks.network import NetworkParrot
 from dpveil.attacks.pixels import PixelDiscriminant
-from dpveil.attacks.restored import Restored
 from dpveil.bench.data import load
 from dpveil.bench.measuring import cells
 from dpveil.bench.run import one_thread
