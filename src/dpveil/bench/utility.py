@@ -11,10 +11,18 @@ import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.attacks.base import installed
-from dpveil.bench import eyes_seen, faces_seen, texts_seen
+from dpveil.attacks.text import read, similarity
+from dpveil.bench import eyes_seen, faces_seen
 from dpveil.faces.attribute_model import SIDE as CROP
 from dpveil.metrics import Measure, ms_ssim, mse, psnr, ssim
 from dpveil.metrics.picture_sets import Bins, colours, frechet, sliced_wasserstein
+
+
+def agrees(photo: Image, release: Image) -> float | None:
+    """Return how much of a photo's text is read in its release; None if the photo has none."""
+    text = read(photo)
+    return similarity(text, read(release)) if text else None
+
 
 Image = UInt8[np.ndarray, "h w c"]
 Alone = Callable[[Image, Image], float | None]
@@ -155,7 +163,7 @@ ROWS: Final = (
         "",
         "more",
         "share of the characters that are read as in the photo (rapidocr)",
-        texts_seen.agrees,
+        agrees,
         extras=("text",),
         about="plates",
     ),
