@@ -169,7 +169,7 @@ LATENT: Final = Table(
         "croft-metric": "dpveil.mechanisms.latent.laplace:CroftMetric",
         "pca-basis": "dpveil.mechanisms.latent.principal:PCABasis",
         "box-laplace": "dpveil.mechanisms.latent.laplace:BoxLaplace",
-        "box-truncated-laplace": "dpveil.mechanisms.latent.truncated:BoxTruncatedLaplace",
+        "box-truncated-laplace": "dpveil.mechanisms.latent.laplace:BoxTruncatedLaplace",
         "box-gaussian": "dpveil.mechanisms.latent.gaussian:BoxGaussian",
         "directional": "dpveil.mechanisms.latent.directional:Directional",
     },

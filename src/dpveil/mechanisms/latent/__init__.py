@@ -10,9 +10,8 @@ if TYPE_CHECKING:
     from dpveil.mechanisms.latent.base import CodeSpace, LatentMechanism
     from dpveil.mechanisms.latent.directional import Directional
     from dpveil.mechanisms.latent.gaussian import BoxGaussian
-    from dpveil.mechanisms.latent.laplace import BoxLaplace, CroftMetric
+    from dpveil.mechanisms.latent.laplace import BoxLaplace, BoxTruncatedLaplace, CroftMetric
     from dpveil.mechanisms.latent.principal import PCABasis
-    from dpveil.mechanisms.latent.truncated import BoxTruncatedLaplace
 
 TABLE: "Final[Mapping[str, type[LatentMechanism]]]" = registry.LATENT
 
