@@ -17,8 +17,7 @@ from dpveil.accounting.laplace import Shifts, laplace_rho, laplace_scale, merged
 from dpveil.core.numbers import root_above
 from dpveil.core.parameters import Count, Neighbourhood
 from dpveil.mechanisms.pixel.base import check_size, fullest_cells, fullest_in, pixelise
-from dpveil.mechanisms.pixel.budget import BudgetedMethod, different, only
-from dpveil.mechanisms.pixel.concentrated import ConcentratedMethod
+from dpveil.mechanisms.pixel.budget import BudgetedMethod, ConcentratedMethod, different, only
 from dpveil.mechanisms.placement import Size
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import checked, discrete_gaussian
