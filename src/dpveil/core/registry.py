@@ -141,7 +141,7 @@ PIXEL: Final = Table(
         "dct-gaussian": "dpveil.mechanisms.pixel.dct_gaussian:DCTGaussian",
         "dp-svd": "dpveil.mechanisms.pixel.dp_svd:DPSVD",
         "dp-samp": "dpveil.mechanisms.pixel.dp_samp:DPSamp",
-        "snow": "dpveil.mechanisms.pixel.snow:Snow",
+        "snow": "dpveil.mechanisms.pixel.baselines:Snow",
         "blur": "dpveil.mechanisms.pixel.baselines:Blur",
         "mosaic": "dpveil.mechanisms.pixel.baselines:Mosaic",
         "fill": "dpveil.mechanisms.pixel.baselines:Fill",
