@@ -183,7 +183,7 @@ SCALAR: Final = Table(
         "geometric": "dpveil.mechanisms.scalar.laplace:Geometric",
         "explicit-fair": "dpveil.mechanisms.scalar.exponential:ExplicitFair",
         "exponential": "dpveil.mechanisms.scalar.exponential:Exponential",
-        "permute-and-flip": "dpveil.mechanisms.scalar.permute_and_flip:PermuteAndFlip",
+        "permute-and-flip": "dpveil.mechanisms.scalar.exponential:PermuteAndFlip",
         "uniform": "dpveil.mechanisms.scalar.exponential:Uniform",
         "linear-program-1": "dpveil.mechanisms.scalar.linear_program:LinearProgram1",
         "linear-program-2": "dpveil.mechanisms.scalar.linear_program:LinearProgram2",

@@ -20,7 +20,7 @@ from jaxtyping import Float64, Int64
 
 from dpveil.core.parameters import Count, OptionalCount, Positive, Value
 from dpveil.errors import InvalidParameter, NoiseError, meant
-from dpveil.mechanisms.scalar.permute_and_flip import law as flips
+from dpveil.mechanisms.scalar.exponential import law as flips
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import log_above

@@ -8,10 +8,9 @@ from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
     from dpveil.mechanisms.scalar.base import ScalarMechanism
-    from dpveil.mechanisms.scalar.exponential import ExplicitFair, Exponential, Uniform
+    from dpveil.mechanisms.scalar.exponential import ExplicitFair, Exponential, PermuteAndFlip, Uniform
     from dpveil.mechanisms.scalar.laplace import Geometric, Laplace, Staircase, TruncatedLaplace
     from dpveil.mechanisms.scalar.linear_program import LinearProgram1, LinearProgram2
-    from dpveil.mechanisms.scalar.permute_and_flip import PermuteAndFlip
     from dpveil.mechanisms.scalar.ranges import Range
 
 TABLE: "Final[Mapping[str, type[ScalarMechanism]]]" = registry.SCALAR
