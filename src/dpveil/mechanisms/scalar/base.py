@@ -16,8 +16,16 @@ from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, Number, exact, show, to_json
 from dpveil.core.parameters import SCALE, OptionalPositive, Positive, Value
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.scalar.certify import Certificate, Rows, certificate, certified, log_ratio, steepest
-from dpveil.mechanisms.scalar.lattice import Lattice, coarsest
+from dpveil.mechanisms.scalar.lattice import (
+    Certificate,
+    Lattice,
+    Rows,
+    certificate,
+    certified,
+    coarsest,
+    log_ratio,
+    steepest,
+)
 from dpveil.mechanisms.scalar.ranges import Range, RangeParameter
 from dpveil.noise.bits import BitSource, check_bits
 from dpveil.noise.matrix import IntegerMatrix

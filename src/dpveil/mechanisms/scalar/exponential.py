@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from dpveil.mechanisms.scalar.base import ANY, ScalarMechanism
-from dpveil.mechanisms.scalar.certify import Rows
+from dpveil.mechanisms.scalar.lattice import Rows
 from dpveil.mechanisms.scalar.noises import PRECISION, LaplaceNoise
 from dpveil.mechanisms.scalar.scales import least_scale
 from dpveil.noise.laplace import exp_below

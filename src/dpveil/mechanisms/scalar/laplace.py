@@ -13,7 +13,7 @@ from jaxtyping import Float64, Int64
 from dpveil.core.numbers import show
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar.base import ANY, RECORD
-from dpveil.mechanisms.scalar.certify import Rows
+from dpveil.mechanisms.scalar.lattice import Rows
 from dpveil.mechanisms.scalar.noises import LaplaceNoise, StaircaseNoise
 from dpveil.mechanisms.scalar.noisy import NoisyMechanism, SnappedMechanism
 from dpveil.mechanisms.scalar.scales import least_scale

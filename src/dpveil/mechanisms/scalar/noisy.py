@@ -11,8 +11,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from dpveil.mechanisms.scalar.base import ScalarMechanism
-from dpveil.mechanisms.scalar.certify import Rows
-from dpveil.mechanisms.scalar.lattice import Lattice
+from dpveil.mechanisms.scalar.lattice import Lattice, Rows
 from dpveil.mechanisms.scalar.noises import LatticeNoise
 from dpveil.noise.bits import BitSource
 
