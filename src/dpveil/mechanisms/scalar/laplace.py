@@ -14,8 +14,7 @@ from dpveil.core.numbers import show
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar.base import ANY, RECORD
 from dpveil.mechanisms.scalar.lattice import Rows
-from dpveil.mechanisms.scalar.noises import LaplaceNoise, StaircaseNoise
-from dpveil.mechanisms.scalar.noisy import NoisyMechanism, SnappedMechanism
+from dpveil.mechanisms.scalar.noises import LaplaceNoise, NoisyMechanism, SnappedMechanism, StaircaseNoise
 from dpveil.mechanisms.scalar.scales import least_scale
 from dpveil.noise.bits import BitSource
 
