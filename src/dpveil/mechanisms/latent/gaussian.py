@@ -9,8 +9,7 @@ from typing import ClassVar
 
 from dpveil.core.parameters import Positive
 from dpveil.mechanisms.latent.base import STEPS, CodeSpace, LatentMechanism, Points
-from dpveil.mechanisms.latent.posterior import Law
-from dpveil.mechanisms.latent.shares import optimal_gaussian, rounded_up, whole
+from dpveil.mechanisms.latent.posterior import Law, optimal_gaussian, rounded_up, whole
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import checked, discrete_gaussian
 

@@ -13,8 +13,7 @@ from jaxtyping import Float64
 from dpveil.core.guarantee import Scope
 from dpveil.core.parameters import Positive
 from dpveil.mechanisms.latent.base import STEPS, TIME, CodeSpace, LatentMechanism, Points
-from dpveil.mechanisms.latent.posterior import Law
-from dpveil.mechanisms.latent.shares import RULES, Allocation, rounded_up, whole
+from dpveil.mechanisms.latent.posterior import RULES, Allocation, Law, rounded_up, whole
 from dpveil.mechanisms.scalar.base import RECORD
 from dpveil.mechanisms.scalar.laplace import TruncatedLaplace
 from dpveil.noise.bits import BitSource
