@@ -14,7 +14,7 @@ import pytest
 from dpveil.assets import Card
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.ksame import TABLE, Group, KSameM, KSamePixel, KSameResult, KSameSelect
-from dpveil.mechanisms.ksame.groups import exchanged, greedy, squared_distances
+from dpveil.mechanisms.ksame.base import exchanged, greedy, squared_distances
 from dpveil.noise.bits import SeededBits
 from dpveil_train import train_pca
 

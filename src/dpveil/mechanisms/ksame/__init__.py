@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from dpveil.mechanisms.ksame.base import FaceSpace, KSame, KSameResult
-from dpveil.mechanisms.ksame.groups import Group
+from dpveil.mechanisms.ksame.base import FaceSpace, Group, KSame, KSameResult
 from dpveil.mechanisms.ksame.model import KSameM, KSameNet
 from dpveil.mechanisms.ksame.pixels import KSameFurthest, KSamePixel, KSameSelect
 

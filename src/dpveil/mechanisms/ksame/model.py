@@ -14,13 +14,15 @@ from dpveil.mechanisms.ksame.base import (
     Codes,
     Faces,
     FaceSpace,
+    Group,
+    Grouping,
     KSame,
     KSameResult,
     check_codes,
     check_faces,
+    greedy,
     numbered,
 )
-from dpveil.mechanisms.ksame.groups import Group, Grouping, greedy
 
 GENDERS: Final = {"male": -1.0, "female": 1.0}
 """The classes that a generator may be given."""

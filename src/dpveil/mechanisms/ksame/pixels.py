@@ -10,8 +10,16 @@ import numpy as np
 from jaxtyping import Float64
 
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.ksame.base import Faces, KSame, KSameResult, check_faces
-from dpveil.mechanisms.ksame.groups import Group, Grouping, exchanged, greedy
+from dpveil.mechanisms.ksame.base import (
+    Faces,
+    Group,
+    Grouping,
+    KSame,
+    KSameResult,
+    check_faces,
+    exchanged,
+    greedy,
+)
 from dpveil.mechanisms.ksame.model import InSpace
 
 
