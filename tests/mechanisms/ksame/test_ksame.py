@@ -185,7 +185,7 @@ def faces_reused(away: np.ndarray, k: int) -> list[Group]:
 @pytest.mark.parametrize("mutant", [smaller_last_group, mean_without_oneself, faces_reused])
 def test_mutants_die(mutant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     faces = gallery()
-    monkeypatch.setattr("dpveil.mechanisms.ksame.pixels.greedy", mutant)
+    monkeypatch.setattr("dpveil.mechanisms.ksame.model.greedy", mutant)
     shown = KSamePixel(k=4).release(faces, people=named())
     assert breaches(faces, shown, 4)
 

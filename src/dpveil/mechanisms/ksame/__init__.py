@@ -3,8 +3,7 @@
 from typing import Final
 
 from dpveil.mechanisms.ksame.base import FaceSpace, Group, KSame, KSameResult
-from dpveil.mechanisms.ksame.model import KSameM, KSameNet
-from dpveil.mechanisms.ksame.pixels import KSameFurthest, KSamePixel, KSameSelect
+from dpveil.mechanisms.ksame.model import KSameFurthest, KSameM, KSameNet, KSamePixel, KSameSelect
 
 TABLE: Final[dict[str, type[KSame]]] = {
     method.name: method for method in (KSamePixel, KSameSelect, KSameM, KSameFurthest, KSameNet)
