@@ -18,8 +18,7 @@ from dpveil.faces import Attributes, Gallery, Latent, heads
 from dpveil.faces import attributes as attributes_file
 from dpveil.faces.geometry import recombine
 from dpveil.faces.latent import Told
-from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
-from dpveil.mechanisms.choice.rank_choice import RankChoice
+from dpveil.mechanisms.choice.rank_choice import RandomisedResponse, RankChoice
 from dpveil.mechanisms.latent import CroftMetric, Directional, PCABasis, directional, gaussian
 from dpveil.mechanisms.latent import laplace as latent_laplace
 from dpveil.mechanisms.pixel import DPSVD, DPPix, DPPixGaussian, base, dp_svd

@@ -31,7 +31,7 @@ from dpveil.faces.geometry.protection import FACE as INNER
 from dpveil.faces.geometry.spectacles import STYLES, Dressed
 from dpveil.faces.geometry.tone import tones
 from dpveil.faces.kept import NONE, Kept, chosen, shared, unusual, written
-from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
+from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
 from dpveil.mechanisms.placement import Image
 from dpveil.noise.bits import BitSource, check_bits
 

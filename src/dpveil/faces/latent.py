@@ -25,7 +25,7 @@ from dpveil.faces.attributes import READER
 from dpveil.faces.base import Crops, FaceMethod, Views
 from dpveil.faces.geometry import Frame
 from dpveil.faces.kept import KEPT, NONE, Budgets, Kept, chosen, unusual, written
-from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
+from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
 from dpveil.mechanisms.latent import TABLE, LatentMechanism
 from dpveil.mechanisms.latent.base import Points
 from dpveil.mechanisms.latent.mixtures import likely_in

@@ -27,7 +27,7 @@ from dpveil.faces.geometry.spectacles import STYLES, with_glasses
 from dpveil.faces.portrait import centred
 from dpveil.io import read
 from dpveil.io.tar import SHARD
-from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
+from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
 from dpveil_research.data import levels

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
-    from dpveil.mechanisms.choice.rank_choice import LAWS, RankChoice
+    from dpveil.mechanisms.choice.rank_choice import LAWS, RandomisedResponse, RankChoice
 
 __all__ = ["LAWS", "RandomisedResponse", "RankChoice"]
 

@@ -9,7 +9,7 @@ from dpveil.catalogue import build
 from dpveil.core.numbers import Json
 from dpveil.errors import DPVeilError
 from dpveil.faces.attribute_model import CAUTION, VALUES
-from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
+from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
 
 BUDGETS: Final = ("0.5", "1", "2", "4")
 """Budgets of one attribute that the page offers; beyond 4 there is little to gain (docs, "attributes")."""
