@@ -239,7 +239,7 @@ ATTACKS: Final = Table(
         "hallucinated": "dpveil.attacks.hallucinated:Hallucinated",
         "denoised": "dpveil.attacks.hallucinated:Denoised",
         "filled": "dpveil.attacks.filled:Filled",
-        "outside": "dpveil.attacks.outside:Outside",
+        "outside": "dpveil.attacks.around:Outside",
         "subtracted": "dpveil.attacks.residual:Subtracted",
         "averaged": "dpveil.attacks.averaged:Averaged",
         "composed": "dpveil.attacks.averaged:Composed",
