@@ -238,7 +238,7 @@ ATTACKS: Final = Table(
         "restored": "dpveil.attacks.hallucinated:Restored",
         "hallucinated": "dpveil.attacks.hallucinated:Hallucinated",
         "denoised": "dpveil.attacks.hallucinated:Denoised",
-        "filled": "dpveil.attacks.filled:Filled",
+        "filled": "dpveil.attacks.wrapped:Filled",
         "outside": "dpveil.attacks.around:Outside",
         "subtracted": "dpveil.attacks.residual:Subtracted",
         "averaged": "dpveil.attacks.averaged:Averaged",

@@ -17,8 +17,8 @@ from typing import Final
 import numpy as np
 from jaxtyping import UInt8
 
-from dpveil.attacks.filled import filled
 from dpveil.attacks.iris import Code, code, distance, eye
+from dpveil.attacks.wrapped import filled
 from dpveil.bench import utility
 from dpveil.bench.data import Dataset, load
 from dpveil.bench.run import one_thread
