@@ -10,7 +10,7 @@ import pytest
 from crowd import part, sides, tinted, view
 
 from dpveil.attacks.measures import identification
-from dpveil.attacks.network import NetworkParrot
+from dpveil.attacks.networks import NetworkParrot
 from dpveil.attacks.residual import ResidualParrot
 from dpveil.errors import UsageError
 from dpveil.mechanisms.pixel import Fill, Mosaic

@@ -15,7 +15,7 @@ from typing import Final
 
 from dpveil.attacks.base import Attack, installed
 from dpveil.attacks.hallucinated import Restored
-from dpveil.attacks.network import NetworkParrot
+from dpveil.attacks.networks import NetworkParrot
 from dpveil.attacks.pixels import PixelDiscriminant
 from dpveil.bench.data import load
 from dpveil.bench.measuring import cells
