@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, UInt8
 
 from dpveil.attacks.base import CONTEXT, PLACEMENT, Background, View
-from dpveil.attacks.patches import largest_box
+from dpveil.attacks.resampling import largest_box
 from dpveil.attacks.vectors import VectorAttack, Vectors
 from dpveil.attacks.wrapped import Undo, Wrapped
 from dpveil.errors import InvalidParameter

@@ -12,8 +12,8 @@ from scipy.optimize import nnls
 
 from dpveil.attacks.base import PIXELS, Attack, Background, Fitted, Scores, View
 from dpveil.attacks.outcomes import standard
-from dpveil.attacks.patches import coloured, small
 from dpveil.attacks.pixels import SIDE
+from dpveil.attacks.resampling import coloured, small
 from dpveil.attacks.vectors import Vectors, check_people
 from dpveil.attacks.wrapped import Undo, Wrapped
 

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float64, UInt8
 
 from dpveil.attacks.base import CONTEXT, PIXELS, Memo, View
-from dpveil.attacks.patches import largest_box
+from dpveil.attacks.resampling import largest_box
 from dpveil.attacks.vectors import VectorAttack, Vectors
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box

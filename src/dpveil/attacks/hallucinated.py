@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from dpveil.attacks.base import Background, View
-from dpveil.attacks.patches import TOP, coloured, largest_box, small
+from dpveil.attacks.resampling import TOP, coloured, largest_box, small
 from dpveil.attacks.vectors import check_people
 from dpveil.attacks.wrapped import Undo, Wrapped
 from dpveil.postprocessing import Step, opens, parse

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from dpveil.attacks.base import PIXELS, SEES, Attack, Background, Fitted, Scores, View
-from dpveil.attacks.patches import coloured, small
+from dpveil.attacks.resampling import coloured, small
 from dpveil.attacks.vectors import FLAT, VectorAttack, Vectors, check_people, means_of
 from dpveil.errors import UsageError
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from dpveil.attacks.base import PIXELS, Background, View
-from dpveil.attacks.patches import coloured, small
+from dpveil.attacks.resampling import coloured, small
 from dpveil.attacks.vectors import Space, VectorAttack, Vectors
 
 SIDE: Final = (23, 28)

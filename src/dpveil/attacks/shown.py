@@ -12,8 +12,8 @@ from jaxtyping import Bool, Float32
 
 from dpveil.attacks.around import WEIGHTS, outside
 from dpveil.attacks.base import PIXELS, View
-from dpveil.attacks.patches import OUTSIDE, TOP, patch
 from dpveil.attacks.pixels import SIDE
+from dpveil.attacks.resampling import OUTSIDE, TOP, patch
 from dpveil.attacks.vectors import VectorAttack, Vectors
 
 

@@ -10,8 +10,8 @@ import cv2
 import numpy as np
 
 from dpveil.attacks.base import PIXELS, View
-from dpveil.attacks.patches import patch
 from dpveil.attacks.pixels import SIDE
+from dpveil.attacks.resampling import patch
 from dpveil.attacks.vectors import VectorAttack, Vectors
 
 
