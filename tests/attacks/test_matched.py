@@ -13,7 +13,7 @@ from crowd import sides
 from dpveil.attacks.base import Attack, Background, Fitted, Scores, View
 from dpveil.attacks.labels import attack
 from dpveil.attacks.matched import Matched, matching
-from dpveil.attacks.outcomes import named
+from dpveil.attacks.measures import named
 from dpveil.attacks.pixels import PixelDiscriminant
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import Fill, Mosaic

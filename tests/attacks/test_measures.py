@@ -7,8 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from dpveil.attacks.base import Scores
-from dpveil.attacks.measures import equal_error, identification, open_set, verification
-from dpveil.attacks.outcomes import passed
+from dpveil.attacks.measures import equal_error, identification, open_set, passed, verification
 from dpveil.errors import InvalidParameter
 
 NAN = float("nan")

@@ -13,8 +13,7 @@ from dpveil.attacks.averaged import Averaged, Composed
 from dpveil.attacks.base import Attack, Background, Scores
 from dpveil.attacks.hallucinated import Inverse, Restored
 from dpveil.attacks.labels import Joint, attack, usable, weighed
-from dpveil.attacks.measures import identification
-from dpveil.attacks.outcomes import standard
+from dpveil.attacks.measures import identification, standard
 from dpveil.attacks.pixels import PixelDiscriminant
 from dpveil.attacks.vectors import UNKNOWN
 from dpveil.attacks.wrapped import Wrapped

@@ -12,8 +12,7 @@ import numpy as np
 from dpveil.assets.store import default_path
 from dpveil.attacks.base import CONTEXT, PIXELS, Attack, Background, View
 from dpveil.attacks.faces import landmarked, largest_face
-from dpveil.attacks.measures import DRAWS, LEVEL, Rate
-from dpveil.attacks.outcomes import named
+from dpveil.attacks.measures import DRAWS, LEVEL, Rate, named
 from dpveil.attacks.resampling import by_person, largest_box
 from dpveil.attacks.vectors import VectorAttack, Vectors
 from dpveil.core.region import Box

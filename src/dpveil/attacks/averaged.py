@@ -11,7 +11,7 @@ from jaxtyping import Float64, Int64
 from scipy.optimize import nnls
 
 from dpveil.attacks.base import PIXELS, Attack, Background, Fitted, Scores, View
-from dpveil.attacks.outcomes import standard
+from dpveil.attacks.measures import standard
 from dpveil.attacks.pixels import SIDE
 from dpveil.attacks.resampling import coloured, small
 from dpveil.attacks.vectors import Vectors, check_people

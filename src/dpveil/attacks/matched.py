@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import log_softmax
 
 from dpveil.attacks.base import Background, Fitted, Scores, View
-from dpveil.attacks.outcomes import standard
+from dpveil.attacks.measures import standard
 from dpveil.attacks.wrapped import Undo, Wrapped
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import SeededBits
