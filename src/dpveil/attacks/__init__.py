@@ -5,6 +5,7 @@ from dpveil.attacks.identify import Identified, identify
 from dpveil.attacks.labels import attack, usable
 from dpveil.attacks.measures import (
     Rate,
+    Verified,
     equal_error,
     equal_error_rate,
     identification,
@@ -12,10 +13,10 @@ from dpveil.attacks.measures import (
     open_set,
     passed,
     verification,
+    verify,
 )
 from dpveil.attacks.parrot import parrot, strongest
 from dpveil.attacks.real_or_made import ToldApart, real_or_made
-from dpveil.attacks.verification import Verified, verify
 
 __all__ = [
     "Attack",

@@ -13,8 +13,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from dpveil.attacks.base import Attack, Background, Fitted, Scores, View
-from dpveil.attacks.measures import equal_error_rate, named, open_set, passed
-from dpveil.attacks.verification import Verified
+from dpveil.attacks.measures import Verified, equal_error_rate, named, open_set, passed
 from dpveil.bench.bounds import ANY, THESE, bound, bound_by_distances, up
 from dpveil.bench.cells import DIGITS, PARTS, WHOLE, Cell, depends_on, rounded
 from dpveil.bench.data import Dataset, split
