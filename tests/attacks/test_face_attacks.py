@@ -11,9 +11,8 @@ from crowd import face, sides, view
 from PIL import Image
 
 from dpveil.attacks import faces
-from dpveil.attacks.attributes import inference
 from dpveil.attacks.base import Background, Memo
-from dpveil.attacks.faces import Embedding, EmbeddingParrot
+from dpveil.attacks.faces import Embedding, EmbeddingParrot, inference
 from dpveil.attacks.labels import attack, missing
 from dpveil.attacks.measures import identification
 from dpveil.attacks.pixels import PixelDiscriminant

@@ -228,7 +228,7 @@ ATTACKS: Final = Table(
         "shown": "dpveil.attacks.shown:ShownPixels",
         "subspaces": "dpveil.attacks.subspaces:Subspaces",
         "intersected": "dpveil.attacks.averaged:Intersected",
-        "attributes": "dpveil.attacks.attributes:AttributeProfile",
+        "attributes": "dpveil.attacks.faces:AttributeProfile",
         "iris": "dpveil.attacks.iris.codes:Iris",
         "text": "dpveil.attacks.text:Reader",
         "placement": "dpveil.attacks.around:Placement",
