@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import UInt64
 
 from dpveil.errors import NoiseError
-from dpveil.noise.alias import build_alias
+from dpveil.noise.bernoulli import build_alias
 from dpveil.noise.bits import BitSource
 
 Law = Callable[[int], Sequence[tuple[int, int]]]

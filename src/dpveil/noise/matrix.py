@@ -19,7 +19,7 @@ from jaxtyping import Integer, UInt64
 
 from dpveil.errors import NoiseError
 from dpveil.noise import backend
-from dpveil.noise.alias import build_alias, look_up
+from dpveil.noise.bernoulli import build_alias, look_up
 from dpveil.noise.bits import BitSource
 
 TOTAL: Final = 1 << 64

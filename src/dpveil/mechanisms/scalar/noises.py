@@ -13,7 +13,7 @@ from jaxtyping import Float64, Int64
 
 from dpveil.mechanisms.scalar.base import ScalarMechanism
 from dpveil.mechanisms.scalar.lattice import Lattice, Rows
-from dpveil.noise.alias import look_up
+from dpveil.noise.bernoulli import look_up
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import TOTAL_BITS, discrete_laplace, exp_below, prepared
 from dpveil.noise.lazy import LazyTable
