@@ -17,7 +17,7 @@ from dpveil.noise import backend
 from dpveil.noise.bernoulli import look_up
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import CHUNK, LARGEST_SCALE, discrete_laplace, exp_below
-from dpveil.noise.lazy import Law, LazyTable
+from dpveil.noise.matrix import Law, LazyTable
 
 COLUMN_BITS: Final = 11
 """Bits that choose a column of the alias table: 2048 columns."""

@@ -16,7 +16,7 @@ from dpveil.mechanisms.scalar.lattice import Lattice, Rows
 from dpveil.noise.bernoulli import look_up
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import TOTAL_BITS, discrete_laplace, exp_below, prepared
-from dpveil.noise.lazy import LazyTable
+from dpveil.noise.matrix import LazyTable
 
 PRECISION = 256
 """Bits of precision of integer weights."""
