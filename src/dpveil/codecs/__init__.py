@@ -8,9 +8,8 @@ from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
     from dpveil.codecs.aam import AAM
-    from dpveil.codecs.base import Codec
+    from dpveil.codecs.base import Codec, StoredCodec
     from dpveil.codecs.dictionary import Dictionary
-    from dpveil.codecs.files import StoredCodec
     from dpveil.codecs.gan import GAN, StyleGAN
     from dpveil.codecs.kind import CODEC, load
     from dpveil.codecs.mixture import Mixture

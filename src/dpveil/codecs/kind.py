@@ -7,8 +7,7 @@ from typing import Final
 
 from dpveil.assets import store
 from dpveil.assets.reference import Kind
-from dpveil.codecs.base import Codec
-from dpveil.codecs.files import StoredCodec
+from dpveil.codecs.base import Codec, StoredCodec
 from dpveil.core.registry import CODECS
 
 

@@ -11,9 +11,8 @@ from jaxtyping import Float32
 
 from dpveil.assets.cards import Card
 from dpveil.assets.store import Tensors
-from dpveil.codecs.base import Canvas, Crops
+from dpveil.codecs.base import Canvas, Crops, StoredCodec
 from dpveil.codecs.factors import Factors
-from dpveil.codecs.files import StoredCodec
 from dpveil.codecs.pca import PCA
 from dpveil.codecs.statistics import Codes, Statistics
 from dpveil.noise.bits import BitSource

@@ -13,9 +13,8 @@ from jaxtyping import Float32, Float64
 from dpveil.assets.cards import Card
 from dpveil.assets.network import Network
 from dpveil.assets.store import Tensors
-from dpveil.codecs.base import Canvas, Crops
+from dpveil.codecs.base import Canvas, Crops, StoredCodec
 from dpveil.codecs.factors import Factors
-from dpveil.codecs.files import StoredCodec
 from dpveil.codecs.neural import LENGTHS, drawn, pictures, square_of
 from dpveil.codecs.statistics import Codes, Statistics
 from dpveil.codecs.unseen import approximate
