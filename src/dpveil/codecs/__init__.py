@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from dpveil.codecs.dictionary import Dictionary
     from dpveil.codecs.gan import GAN, StyleGAN
     from dpveil.codecs.kind import CODEC, load
-    from dpveil.codecs.mixture import Mixture
     from dpveil.codecs.pair_distances import PairDistances
-    from dpveil.codecs.pca import PCA
+    from dpveil.codecs.pca import PCA, Mixture
     from dpveil.codecs.statistics import Bounds, Statistics
     from dpveil.codecs.upconv import UpConv
 

@@ -195,7 +195,7 @@ CODECS: Final = Table(
         "pca": "dpveil.codecs.pca:PCA",
         "dictionary": "dpveil.codecs.dictionary:Dictionary",
         "aam": "dpveil.codecs.aam:AAM",
-        "mixture": "dpveil.codecs.mixture:Mixture",
+        "mixture": "dpveil.codecs.pca:Mixture",
         "gan": "dpveil.codecs.gan:GAN",
         "stylegan": "dpveil.codecs.gan:StyleGAN",
         "upconv": "dpveil.codecs.upconv:UpConv",
