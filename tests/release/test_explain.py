@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from dpveil.accounting.group import whole_region
+from dpveil.accounting.compose import whole_region
 from dpveil.accounting.meaning import NONE, STRENGTHS, reaches
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian, PixelMethod, Snow

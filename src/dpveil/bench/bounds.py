@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
-from dpveil.accounting.group import whole_region
+from dpveil.accounting.compose import whole_region
 from dpveil.accounting.meaning import success_bound
 from dpveil.bench.items import Item
 from dpveil.bench.settings import AnySetting

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import UInt16
 
 from dpveil.accounting.account import Account
-from dpveil.accounting.group import whole_region
+from dpveil.accounting.compose import whole_region
 from dpveil.accounting.meaning import success_bound
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.origin import FACE
