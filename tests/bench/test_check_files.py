@@ -12,8 +12,8 @@ from dpveil.attacks.base import Memo
 from dpveil.bench.cells import Cell
 from dpveil.bench.check import again, left_out, repeated
 from dpveil.bench.data import load
+from dpveil.bench.galleries import Setting
 from dpveil.bench.measuring import cells
-from dpveil.bench.settings import Setting
 from dpveil.core.region import Box
 from dpveil.errors import DataError, UsageError
 from people_made import folder

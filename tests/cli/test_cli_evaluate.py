@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from dpveil.bench.data import load
+from dpveil.bench.galleries import AnySetting
 from dpveil.bench.report import alarm, page
 from dpveil.bench.run import CELLS, Job, compute
-from dpveil.bench.settings import AnySetting
 from dpveil.bench.table import COLUMNS
 from dpveil.catalogue import build
 from dpveil.cli.evaluate import Asked, settings

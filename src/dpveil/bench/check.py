@@ -26,11 +26,10 @@ from dpveil.bench.folder import (
     held,
     tables,
 )
-from dpveil.bench.galleries import Portraits
+from dpveil.bench.galleries import MOST_RELEASES, NOTHING, AnySetting, Portraits, Setting, can_be_regions
 from dpveil.bench.measuring import cells as cells_of
 from dpveil.bench.report import alarm, page
 from dpveil.bench.run import CELLS, one_thread, read_cell
-from dpveil.bench.settings import MOST_RELEASES, NOTHING, AnySetting, Setting, can_be_regions
 from dpveil.bench.table import rows, utility
 from dpveil.bench.times import rows_of
 from dpveil.bench.utility import UTILITIES

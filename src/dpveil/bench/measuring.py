@@ -17,8 +17,8 @@ from dpveil.attacks.measures import Verified, equal_error_rate, named, open_set,
 from dpveil.bench.bounds import ANY, THESE, bound, bound_by_distances, up
 from dpveil.bench.cells import DIGITS, PARTS, WHOLE, Cell, depends_on, rounded
 from dpveil.bench.data import Dataset, split
+from dpveil.bench.galleries import AnySetting, Setting, Shown
 from dpveil.bench.items import Item
-from dpveil.bench.settings import AnySetting, Setting, Shown
 from dpveil.bench.times import Spent, spent
 from dpveil.bench.utility import measured, usable
 from dpveil.errors import PluginError

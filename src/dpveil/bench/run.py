@@ -16,8 +16,8 @@ from dpveil.attacks.base import Attack
 from dpveil.bench import times
 from dpveil.bench.cells import MOST_BYTES, Cell, depends_on, key_of, parse
 from dpveil.bench.data import Dataset
+from dpveil.bench.galleries import AnySetting
 from dpveil.bench.measuring import attacked, released
-from dpveil.bench.settings import AnySetting
 from dpveil.bench.times import Time
 from dpveil.bench.utility import usable
 from dpveil.core.numbers import Json
