@@ -21,7 +21,7 @@ from dpveil.core.certificate import Output, parse_certificate
 from dpveil.core.region import Box
 from dpveil.errors import DPVeilError, NoRegion, OutputError
 from dpveil.io import encode
-from dpveil.io.picture_only import only_picture
+from dpveil.io.writing import only_picture
 from dpveil.regions import Finder
 from dpveil.release import marking
 from dpveil.release.keys import SigningKey

@@ -14,8 +14,8 @@ from dpveil.core.envelope import MOST_BYTES
 from dpveil.errors import INTACT, CertificateError, PhotoError
 from dpveil.io import FORMATS, most_bytes, read_bytes
 from dpveil.io.containers import format_name
-from dpveil.io.picture_only import only_picture
 from dpveil.io.refused import Refused
+from dpveil.io.writing import only_picture
 
 MORE: Final = "the image file holds more than a picture, or is not as dpveil writes it"
 NO_GREY: Final = frozenset({"webp"})

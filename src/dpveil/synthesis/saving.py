@@ -18,8 +18,8 @@ from dpveil.errors import INTACT, CertificateError, OutputError, PhotoError
 from dpveil.io import encode, is_present, make_folder, read_bytes, received, write_together
 from dpveil.io.folders import is_folder, is_link
 from dpveil.io.names import quoted, shown
-from dpveil.io.picture_only import only_picture
 from dpveil.io.refused import Refused
+from dpveil.io.writing import only_picture
 from dpveil.noise.bits import BitSource, kind_of
 from dpveil.synthesis.certificate import SetCertificate, parse_set
 from dpveil.synthesis.plan import NAME, SHEET, Plan, picture_name
