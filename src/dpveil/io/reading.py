@@ -14,11 +14,11 @@ from dpveil.core.parameters import check_count
 from dpveil.core.photo import Photo
 from dpveil.core.urls import Url
 from dpveil.errors import PhotoError
-from dpveil.io.containers import CLIP, JXL, PDF, foreign_name, format_name
 from dpveil.io.decoding import Decoded, decoded, quiet_pillow
 from dpveil.io.names import check_path, shown
 from dpveil.io.received import without_blocking
 from dpveil.io.refused import COPY_AGAIN, LIMIT, Refused
+from dpveil.io.screening import CLIP, JXL, PDF, foreign_name, format_name
 from dpveil.io.urls import contents
 
 MAX_PIXELS: Final = 100_000_000

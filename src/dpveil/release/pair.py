@@ -13,8 +13,8 @@ from dpveil.core.certificate import Certificate, Output, parse_certificate
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.errors import INTACT, CertificateError, PhotoError
 from dpveil.io import FORMATS, most_bytes, read_bytes
-from dpveil.io.containers import format_name
 from dpveil.io.refused import Refused
+from dpveil.io.screening import format_name
 from dpveil.io.writing import only_picture
 
 MORE: Final = "the image file holds more than a picture, or is not as dpveil writes it"

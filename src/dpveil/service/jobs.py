@@ -24,7 +24,7 @@ from dpveil.core.certificate import parse_certificate, parse_guarantee
 from dpveil.core.numbers import Json
 from dpveil.errors import BudgetRefused, DPVeilError, LedgerError
 from dpveil.io import FORMATS
-from dpveil.io.containers import format_name
+from dpveil.io.screening import format_name
 from dpveil.service import log
 from dpveil.service.budget import Budget
 from dpveil.service.keys import Caller
