@@ -15,8 +15,8 @@ from dpveil.batch import release_all
 from dpveil.cli import obfuscate
 from dpveil.ledger import Ledger
 from dpveil.mechanisms.pixel import DCTGaussian, DPPix, DPPixGaussian
-from dpveil.release.noisy import noisiest, remedy
 from dpveil.release.plan import plan
+from dpveil.release.quote import noisiest, remedy
 
 URL = "sqlite:///budget.db"
 PAID = ("--ledger", URL, "--subject", "album")

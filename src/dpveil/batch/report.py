@@ -20,8 +20,8 @@ from dpveil.errors import DPVeilError, NoRegion, OutputError, UnknownName, Usage
 from dpveil.io import write_together
 from dpveil.io.names import shown
 from dpveil.release.crowd import Crowd
-from dpveil.release.noisy import Noisy, noisiest
 from dpveil.release.plan import Plan
+from dpveil.release.quote import Noisy, noisiest
 from dpveil.release.saving import certificate_path
 
 RELEASED: Final = "released"

@@ -463,7 +463,7 @@ def tell_dry(choices: Choices, report: Report, doubts: Doubts) -> None:
 
 def _tell_noise(choices: Choices, dry: Report, yet: str) -> None:
     """Say which photos would be practically pure noise, if any, and what would be less."""
-    from dpveil.release.noisy import remedy
+    from dpveil.release.quote import remedy
     from dpveil.release.words import pure_noise
 
     noisy = {shown(entry.source): entry.noisy for entry in dry.priced if entry.noisy is not None}
