@@ -20,7 +20,7 @@ from dpveil.errors import NoRegion, RegionError, UsageError
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Text, text, things
 from dpveil.regions.text import TextNetwork, decode
-from dpveil.release.found import (
+from dpveil.release.crowd import (
     FACES_TOO,
     NO_OTHER_TEXT,
     TEXT_BOX,

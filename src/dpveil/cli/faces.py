@@ -19,7 +19,7 @@ from dpveil.errors import DPVeilError, OutputError, PhotoError, RegionError, Usa
 from dpveil.io import encode, read, write_together
 from dpveil.io.folders import is_folder
 from dpveil.io.names import shown
-from dpveil.release.found import doubtful
+from dpveil.release.crowd import doubtful
 from dpveil.release.words import not_searched
 
 if TYPE_CHECKING:

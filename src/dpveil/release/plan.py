@@ -37,9 +37,8 @@ from dpveil.regions.numbering import Order
 from dpveil.regions.spec import JOIN, last_of, passes_over, several
 from dpveil.regions.things import ARGUMENTS, NOTHING, Things
 from dpveil.release import words
-from dpveil.release.crowd import Crowd, check_kept
+from dpveil.release.crowd import Crowd, check_kept, doubtful, passed_notes, smallest
 from dpveil.release.explain import Explanation, explain_region
-from dpveil.release.found import doubtful, passed_notes, smallest
 from dpveil.release.origins import BOXES_ALONE, FACES, stays
 from dpveil.release.payment import Budget, check_payment, pay, refuse_copy
 from dpveil.release.quote import NO_ACCOUNTANT, Quote

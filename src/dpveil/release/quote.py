@@ -25,8 +25,7 @@ from dpveil.core.region import Box, Region, RegionRecord, first_overlap
 from dpveil.errors import INTACT, CertificateError, DPVeilError, RegionError
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
-from dpveil.release.crowd import about_all
-from dpveil.release.found import passing
+from dpveil.release.crowd import about_all, passing
 from dpveil.release.words import (
     CHOSEN,
     MISSING,

@@ -34,7 +34,7 @@ from dpveil.noise.bits import SECURE, UNKNOWN
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
 from dpveil.postprocessing import stated as stated_step
 from dpveil.regions.boxes import asked_box
-from dpveil.release.found import passed_notes
+from dpveil.release.crowd import passed_notes
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.origins import FACES, origin_problems, stays
 from dpveil.release.pair import Pair, parsed

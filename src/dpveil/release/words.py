@@ -17,7 +17,7 @@ from dpveil.core.origin import BESIDE, BLOCKLESS, EXCEPT, FACE, REDUCED, ROUNDED
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.baselines import Fill
-from dpveil.release.found import sentences
+from dpveil.release.crowd import sentences
 
 LOW: Final = {
     "weak": (
