@@ -22,8 +22,7 @@ from dpveil.postprocessing import Step, opens, parse_all
 from dpveil.regions import Faces, Finder, check_if_none, parse
 from dpveil.regions.boxes import OBJECTS
 from dpveil.regions.numbering import Numbers
-from dpveil.regions.spec import several
-from dpveil.regions.table import TABLE
+from dpveil.regions.spec import TABLE, several
 from dpveil.release.plan import usual
 from dpveil.spelling import nearest
 
