@@ -16,11 +16,18 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter, NoRegion, UnknownName, meant
 from dpveil.io import FORMATS
-from dpveil.regions.boxes import OBJECTS, GivenBox, asked_box, box_of_numbers
+from dpveil.regions.boxes import (
+    OBJECTS,
+    GivenBox,
+    GivenRegion,
+    asked_box,
+    box_of_numbers,
+    mask_of_array,
+    mask_of_file,
+)
 from dpveil.regions.faces import Faces
 from dpveil.regions.finder import Finder
 from dpveil.regions.grow import grow
-from dpveil.regions.masks import GivenRegion, mask_of_array, mask_of_file
 from dpveil.regions.numbering import Order
 from dpveil.regions.text import Plates, Text
 
