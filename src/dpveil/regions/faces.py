@@ -21,13 +21,13 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
 from dpveil.regions.boxes import box_around, box_within, rounded_box
+from dpveil.regions.detected import ARGUMENTS as WITHOUT
+from dpveil.regions.detected import NOTHING
 from dpveil.regions.detectors import DETECTORS, Detector, choose
 from dpveil.regions.detectors.table import AUTO, check
 from dpveil.regions.face_search import Detections, Search
 from dpveil.regions.finder import Finder, Seen
 from dpveil.regions.numbering import Numbers, Order, Selection, reading_order
-from dpveil.regions.things import ARGUMENTS as WITHOUT
-from dpveil.regions.things import NOTHING
 from dpveil.regions.tiling import Tiling, inside_ellipse
 
 MARGIN: Final = Fraction(3, 10)
