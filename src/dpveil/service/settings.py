@@ -14,7 +14,7 @@ from dpveil.catalogue import DEFAULT as USUAL
 from dpveil.catalogue import build
 from dpveil.core.parameters import Parameter, Value
 from dpveil.core.registry import METHODS
-from dpveil.errors import InvalidParameter, UnknownName
+from dpveil.errors import InvalidParameter, UnknownName, nearest
 from dpveil.io import FORMATS
 from dpveil.io.sources import check_trust
 from dpveil.mechanisms.method import Method
@@ -24,7 +24,6 @@ from dpveil.regions.boxes import OBJECTS
 from dpveil.regions.numbering import Numbers
 from dpveil.regions.spec import TABLE, several
 from dpveil.release.plan import usual
-from dpveil.spelling import nearest
 
 MIB: Final = 1 << 20
 PARALLEL: Final = 4
