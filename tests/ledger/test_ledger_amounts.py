@@ -15,8 +15,7 @@ from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import BudgetExceeded, BudgetRefused, InvalidParameter
 from dpveil.ledger import Account, Limit
 from dpveil.ledger.amounts import Cost, Total, read_relation, written
-from dpveil.ledger.limits import show_left
-from dpveil.ledger.subjects import check_subject, is_under, path_to
+from dpveil.ledger.limits import check_subject, is_under, path_to, show_left
 
 amounts = st.fractions(min_value=0, max_value=50, max_denominator=10**9)
 deltas = st.fractions(min_value=0, max_value=Fraction(1, 10**3), max_denominator=10**18)

@@ -38,7 +38,7 @@ from dpveil.ledger.account import amounts_in_words
 from dpveil.ledger.amounts import Total, read_relation
 from dpveil.ledger.database import is_server, target_of
 from dpveil.ledger.entries import Debit, Entry, LimitSet, Open, Stored
-from dpveil.ledger.subjects import check_subject
+from dpveil.ledger.limits import check_subject
 from dpveil.release.saving import certificate_path, image_path, is_release
 
 if TYPE_CHECKING:

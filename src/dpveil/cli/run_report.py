@@ -389,7 +389,7 @@ def paying(
     from dpveil.batch import check_apart
     from dpveil.cli.ledger import check_limited
     from dpveil.ledger import Ledger
-    from dpveil.ledger.subjects import check_subject
+    from dpveil.ledger.limits import check_subject
 
     check_subject(subject)
     opened = Ledger(url)

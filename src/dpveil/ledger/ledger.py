@@ -21,8 +21,7 @@ from dpveil.ledger.amounts import Total
 from dpveil.ledger.check import REMEDY, Checked, check, parse_head
 from dpveil.ledger.database import Connection, database_of
 from dpveil.ledger.entries import HASH, Debit, Entry, LimitSet, Stored, part_of, unit_of
-from dpveil.ledger.limits import Limit
-from dpveil.ledger.subjects import check_subject, is_under, path_to
+from dpveil.ledger.limits import Limit, check_subject, is_under, path_to
 from dpveil.ledger.tables import MOST_SECONDS, Balance, Reserved, Tables, entry, last_files
 
 SECONDS: Final = 600
