@@ -14,10 +14,10 @@ import pytest
 from service_client import release, service, upload
 
 from dpveil.service.budget import Budget
+from dpveil.service.guard import Held, Share
 from dpveil.service.jobs import Jobs, Order
 from dpveil.service.keys import LOCAL
 from dpveil.service.log import Metrics
-from dpveil.service.quotas import Held, Share
 from dpveil.service.settings import Limits
 from dpveil.service.store import MEMORY, Store
 

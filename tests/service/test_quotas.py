@@ -14,9 +14,9 @@ from service_client import release, service, several, upload
 
 from dpveil.cli import run
 from dpveil.errors import InvalidParameter
+from dpveil.service.guard import Rates
 from dpveil.service.keys import KEY, LOCAL, Caller, Keys
 from dpveil.service.problems import TooMany
-from dpveil.service.quotas import Rates
 from dpveil.service.settings import MOST_PARALLEL, PARALLEL, Limits
 
 ASYNC = {"Prefer": "respond-async"}

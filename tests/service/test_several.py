@@ -12,9 +12,9 @@ import pytest
 from service_client import SETTINGS, photo, release, service, several, upload
 
 from dpveil.ledger import Ledger, Limit
+from dpveil.service.guard import Held
 from dpveil.service.keys import Caller
 from dpveil.service.problems import Busy, TooMany
-from dpveil.service.quotas import Held
 from dpveil.service.settings import Limits
 
 ASYNC = {"Prefer": "respond-async"}

@@ -38,7 +38,7 @@ from dpveil.service.answers import (
     together,
     wants_archive,
 )
-from dpveil.service.guard import FAILURE
+from dpveil.service.guard import FAILURE, Held, Rates, Share
 from dpveil.service.jobs import Jobs, Order
 from dpveil.service.keys import LOCAL, Caller, KeyFile
 from dpveil.service.log import Metrics
@@ -52,7 +52,6 @@ from dpveil.service.problems import (
     ServiceError,
     kind_of,
 )
-from dpveil.service.quotas import Held, Rates, Share
 from dpveil.service.store import DONE, FAILED, Result
 from dpveil.service.uploads import of_query, read_settings, receive
 

@@ -27,6 +27,7 @@ from dpveil.io import FORMATS
 from dpveil.io.screening import format_name
 from dpveil.service import log
 from dpveil.service.budget import Budget
+from dpveil.service.guard import Share, Turns
 from dpveil.service.keys import Caller
 from dpveil.service.log import Metrics
 from dpveil.service.problems import (
@@ -40,7 +41,6 @@ from dpveil.service.problems import (
     problem,
     status_of,
 )
-from dpveil.service.quotas import Share, Turns
 from dpveil.service.settings import MOST_NOTES, Limits
 from dpveil.service.store import FAILED, WORKING, Result, Store
 from dpveil.service.workers import Pool, Worker
