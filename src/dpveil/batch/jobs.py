@@ -22,7 +22,8 @@ from typing import Any, Final
 
 from dpveil.batch.away import deliver, same
 from dpveil.batch.choices import Choices, Task
-from dpveil.batch.interrupts import Interrupts, ahead
+from dpveil.batch.interrupts import Interrupts
+from dpveil.batch.prefetch import ahead
 from dpveil.batch.report import INTERRUPTED, RELEASED, UNSTARTED, Entry, Report, Untried
 from dpveil.batch.run import Given, Run, Seen, Shared
 from dpveil.core.certificate import Certificate
