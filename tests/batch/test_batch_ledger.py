@@ -13,7 +13,7 @@ from PIL import Image
 
 from dpveil.batch import Choices, Report, plan_tasks, release_all
 from dpveil.batch import run as batch
-from dpveil.batch.choices import Task
+from dpveil.batch.task import Task
 from dpveil.cli.run_report import print_report
 from dpveil.errors import OutputError
 from dpveil.io import writing

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dpveil.batch import Choices, Task, release_all
-from dpveil.batch import choices as sources
 from dpveil.batch import run as batch
+from dpveil.batch import task as sources
 from dpveil.batch.prefetch import prefetch
 from dpveil.core.photo import Photo
 from dpveil.mechanisms.pixel import DPPix

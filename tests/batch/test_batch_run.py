@@ -11,8 +11,8 @@ from PIL import Image
 
 import dpveil
 from dpveil.batch import Choices, plan_tasks, release_all, write_manifest
-from dpveil.batch import choices as sources
 from dpveil.batch import run as batch
+from dpveil.batch import task as sources
 from dpveil.cli.run_report import cost, exit_code, print_report
 from dpveil.errors import NoRegion
 from dpveil.mechanisms.pixel import DPPix

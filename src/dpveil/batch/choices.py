@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from dpveil.batch.inside import Inside, Shard
-from dpveil.batch.state import Stamp, stamp_of
 from dpveil.core.numbers import Json
-from dpveil.core.photo import Photo
 from dpveil.core.region import Covered
-from dpveil.core.urls import Url
-from dpveil.errors import DPVeilError, OutputError, UsageError
-from dpveil.io import MAX_PIXELS, read
-from dpveil.io.folders import identity, real
-from dpveil.io.names import shown
-from dpveil.io.writing import refusal
+from dpveil.errors import DPVeilError
+from dpveil.io import MAX_PIXELS
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, SeededBits
@@ -29,113 +20,6 @@ from dpveil.release.keys import SigningKey
 from dpveil.release.marking import Marker
 from dpveil.release.payment import Budget
 from dpveil.release.quote import quote_of_sizes
-from dpveil.release.saving import certificate_path
-
-
-@dataclass(frozen=True)
-class Task:
-    """One photo: its `source`, its `output`, and `name`, the output relative to the chosen folder.
-
-    `former` is where an earlier run may have written it, when other inputs had the same stem, and `elsewhere`
-    are the outputs by the other way of naming. `numbered` is the input's name if the output is a number. The
-    `source` of a photo `inside` of a shard names it, and nothing is at this path. One that is put elsewhere,
-    at the URL `remote`, waits at its `output` until it is there. A `rival` is another input with the same
-    output, so that neither is released.
-    """
-
-    source: Path
-    output: Path
-    name: str
-    former: Path | None = None
-    elsewhere: tuple[Path, ...] = ()
-    numbered: str | None = None
-    inside: Inside | None = None
-    remote: Url | None = None
-    rival: Path | None = None
-
-    @property
-    def stamp(self) -> Stamp | None:
-        """Size and time of the photo's file; None if it cannot be inspected."""
-        return stamp_of(self.source) if self.inside is None else self.inside.stamp
-
-    def read(self, max_pixels: int, trust_source: str | None = None) -> Photo:
-        """Return the photo; raises `PhotoError`. The arguments are those of `dpveil.read`."""
-        photo = self.source if self.inside is None else self.inside.read(max_pixels)
-        return read(photo, max_pixels=max_pixels, trust_source=trust_source)
-
-    def check_alone(self) -> None:
-        """Raise `DPVeilError` if the photo has a rival."""
-        if self.rival is not None:
-            raise DPVeilError(
-                f"its release would have the name of another, that of {shown(self.rival)}",
-                hint="rename one, or release them into different folders",
-            )
-
-    @property
-    def paths(self) -> list[Path]:
-        """Every file that a run may open for it."""
-        outputs = [self.output, *self.elsewhere, *([] if self.former is None else [self.former])]
-        if self.inside is not None:
-            outputs.append(self.inside.shard.target)
-        whole = () if self.inside is None else (self.inside.shard.path,)
-        return [self.source, *outputs, *map(certificate_path, outputs), *whole]
-
-    @property
-    def shard(self) -> Shard | None:
-        """The file of many that its release becomes part of."""
-        return None if self.inside is None or self.inside.shard.loose else self.inside.shard
-
-
-def check_private(
-    path: Path, tasks: Sequence[Task], *, what: str, start: bytes | None, replace: bool
-) -> None:
-    """Raise any error that would prevent writing a file about a run, before anything is drawn.
-
-    `what` is its name in messages and `start` its first bytes: without `replace` an existing file must start
-    with them, and with None no file may exist. Raises `UsageError` if the path is an input or an output of
-    the run, and `OutputError` if the folder is missing or not writable, or another file exists.
-    """
-    taken = [place for task in tasks for place in (task.source, task.output, certificate_path(task.output))]
-    if identity(path) in set(map(identity, taken)):
-        raise UsageError(f"the {what} {shown(path)} is an input or an output", hint="choose another name")
-    if not path.parent.is_dir():
-        raise refusal(path, FileNotFoundError(errno.ENOENT, ""))
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise refusal(path, PermissionError(errno.EACCES, ""))
-    if path.exists() and (
-        not path.is_file() or not (replace or (start is not None and _begins(path, start)))
-    ):
-        raise OutputError(
-            f"cannot write {shown(path)}: it exists" + ("" if start is None else f" and is not a {what}"),
-            hint="choose another name, as {replace} releases every photo anew",
-            arguments={"replace": "replace=True"},
-        )
-
-
-def check_apart(files: Sequence[Path], paths: Sequence[Path]) -> None:
-    """Raise `UsageError` if one of the `paths` of a run is one of a ledger's `files`.
-
-    Opening and closing such a file by another way takes the database's locks from this process, and a debit
-    may be lost.
-    """
-    taken = set(map(identity, files))
-    for path in paths:
-        if identity(path) in taken:
-            raise UsageError(f"{shown(path)} belongs to the ledger", hint="name another file")
-
-
-def within(path: Path, task: Task) -> bool:
-    """Whether `path` is in the folder of a task's output, or in one below it."""
-    return real(path).is_relative_to(real(task.output.parent))
-
-
-def _begins(path: Path, start: bytes) -> bool:
-    try:
-        with path.open("rb") as file:
-            found = file.read(len(start))
-    except OSError:
-        return False
-    return found in (b"", start)
 
 
 class Payer(Budget, Protocol):

@@ -21,11 +21,12 @@ from queue import SimpleQueue
 from typing import Any, Final
 
 from dpveil.batch.away import deliver, same
-from dpveil.batch.choices import Choices, Task
+from dpveil.batch.choices import Choices
 from dpveil.batch.interrupts import Interrupts
 from dpveil.batch.prefetch import ahead
 from dpveil.batch.report import INTERRUPTED, RELEASED, UNSTARTED, Entry, Report, Untried
 from dpveil.batch.run import Given, Run, Seen, Shared
+from dpveil.batch.task import Task
 from dpveil.core.certificate import Certificate
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import keep_freed

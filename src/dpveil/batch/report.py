@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from dpveil.batch.choices import Task, check_private, within
+from dpveil.batch.task import Task, check_private, within
 from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import Caution, told
 from dpveil.core.guarantee import Guarantee

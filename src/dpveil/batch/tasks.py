@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Final
 
 from dpveil.batch.archives import ARCHIVES, archive_of
-from dpveil.batch.choices import Task
 from dpveil.batch.inside import ALL, Scan, Shard, inside, is_document, may_be_document, pages_inside
 from dpveil.batch.state import State, key_of
+from dpveil.batch.task import Task
 from dpveil.core.urls import Url, expanded
 from dpveil.errors import InvalidParameter, PhotoError, UsageError, meant
 from dpveil.io import FORMATS, format_of, make_folder, received, sole_writer

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Bool, UInt8
 from PIL import Image
 
-from dpveil.batch.choices import check_private, within
+from dpveil.batch.task import check_private, within
 from dpveil.cli import say
 from dpveil.cli.preview import Shown, draw_preview
 from dpveil.core.guarantee import counted

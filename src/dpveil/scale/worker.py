@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpveil import errors
-from dpveil.batch.choices import check_apart
 from dpveil.batch.report import FAILED, NO_REGION, RELEASED, UNTRIED, Failure
+from dpveil.batch.task import check_apart
 from dpveil.core.parameters import check_count
 from dpveil.core.urls import Status, Url, place, remade
 from dpveil.datasets.cache import KEY, RELEASES, Cache
