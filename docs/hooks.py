@@ -37,7 +37,7 @@ import reproduced
 import dpveil
 from dpveil import errors
 from dpveil.accounting.meaning import HARM, STRENGTHS
-from dpveil.cli import app, say
+from dpveil.cli import app, exits
 from dpveil.cli.options import method_options
 from dpveil.core.registry import METHODS
 
@@ -134,7 +134,7 @@ def command_line() -> str:
         lines += _command(name, command.loaded)
         for part, inner in getattr(command.loaded, "commands", {}).items():
             lines += _command(f"{name} {part}", inner)
-    codes = "\n".join(f"| {code} | {text} | {say.DETAILS[code]} |" for code, text in say.MEANING.items())
+    codes = "\n".join(f"| {code} | {text} | {exits.DETAILS[code]} |" for code, text in exits.MEANING.items())
     return "\n".join([*lines, *_method_options()]) + EXIT_CODES.replace("CODES", codes)
 
 

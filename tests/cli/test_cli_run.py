@@ -13,7 +13,7 @@ from PIL import Image
 
 import dpveil
 from command_lines import last
-from dpveil.cli import EMPTY, app, obfuscate, say
+from dpveil.cli import EMPTY, app, exits, obfuscate
 from dpveil.cli.options import method_options
 from dpveil.io import MAX_PIXELS
 from dpveil.mechanisms.latent import TABLE as LATENT
@@ -340,7 +340,7 @@ def test_photos_whose_decoder_is_missing_are_named_with_the_command_that_install
         Path("in", name).write_bytes(heic(np.full((16, 16, 3), 99, np.uint8)))
     code, out, err = cli("obfuscate", "in", "--out", "o", *GOOD)
     told = [line for line in err.splitlines() if "decoder is not installed" in line]
-    assert code == say.INCOMPLETE
+    assert code == exits.INCOMPLETE
     assert [name for name in ("one.heic", "two.HEIC") if any(name in line for line in told)] == [
         "one.heic",
         "two.HEIC",
@@ -365,30 +365,30 @@ def test_exit_codes_are_one_table(cli):
     from dpveil import errors
 
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and hasattr(kind, "exit_code")]
-    assert {kind.exit_code for kind in kinds} <= say.MEANING.keys()
-    assert say.MEANING.keys() == say.DETAILS.keys()
+    assert {kind.exit_code for kind in kinds} <= exits.MEANING.keys()
+    assert exits.MEANING.keys() == exits.DETAILS.keys()
     out = cli("--help")[1]
-    assert all(f"{code:<3}  {text}\n" in out for code, text in say.MEANING.items())
+    assert all(f"{code:<3}  {text}\n" in out for code, text in exits.MEANING.items())
 
 
 @pytest.mark.parametrize(
     ("code", "arguments"),
     [
-        (say.DONE, ["explain", "in/a.png", *GOOD]),
-        (say.INCOMPLETE, ["obfuscate", "in/a.png", "no.png", "--out", "o", *GOOD]),
-        (say.INCOMPLETE, ["obfuscate", "in/a.png", "--out", "o", *GOOD, "--regions", "9,9,99,9"]),
-        (say.INCOMPLETE, ["explain", "in/a.png", *GOOD, "--regions", "9,9,99,9"]),
-        (say.INCOMPLETE, ["verify", "no.png"]),
-        (say.INCOMPLETE, ["obfuscate", "in/a.png", "--out", "there.png", *GOOD]),
-        (say.BUDGET, ["obfuscate", "in/a.png", "--out", "o", *GOOD, "--at-least", "strong"]),
-        (say.IMPOSSIBLE, ["obfuscate", "no.png", "--out", "o", *GOOD]),
-        (say.IMPOSSIBLE, ["explain", "no.png", *GOOD]),
-        (say.IMPOSSIBLE, ["compare", "no.png"]),
-        (say.IMPOSSIBLE, ["compare", "in/a.png", "--out", "there.png", "--method", "fill"]),
-        (say.IMPOSSIBLE, ["faces", "no.png"]),
-        (say.IMPOSSIBLE, ["verify", "empty"]),
-        (say.IMPOSSIBLE, ["train", "pca", "empty", "--out", "m.safetensors"]),
-        (say.IMPOSSIBLE, ["mechanism", "query", "no.csv", "--column", "a", "--query", "count",
+        (exits.DONE, ["explain", "in/a.png", *GOOD]),
+        (exits.INCOMPLETE, ["obfuscate", "in/a.png", "no.png", "--out", "o", *GOOD]),
+        (exits.INCOMPLETE, ["obfuscate", "in/a.png", "--out", "o", *GOOD, "--regions", "9,9,99,9"]),
+        (exits.INCOMPLETE, ["explain", "in/a.png", *GOOD, "--regions", "9,9,99,9"]),
+        (exits.INCOMPLETE, ["verify", "no.png"]),
+        (exits.INCOMPLETE, ["obfuscate", "in/a.png", "--out", "there.png", *GOOD]),
+        (exits.BUDGET, ["obfuscate", "in/a.png", "--out", "o", *GOOD, "--at-least", "strong"]),
+        (exits.IMPOSSIBLE, ["obfuscate", "no.png", "--out", "o", *GOOD]),
+        (exits.IMPOSSIBLE, ["explain", "no.png", *GOOD]),
+        (exits.IMPOSSIBLE, ["compare", "no.png"]),
+        (exits.IMPOSSIBLE, ["compare", "in/a.png", "--out", "there.png", "--method", "fill"]),
+        (exits.IMPOSSIBLE, ["faces", "no.png"]),
+        (exits.IMPOSSIBLE, ["verify", "empty"]),
+        (exits.IMPOSSIBLE, ["train", "pca", "empty", "--out", "m.safetensors"]),
+        (exits.IMPOSSIBLE, ["mechanism", "query", "no.csv", "--column", "a", "--query", "count",
                             "--equals", "1", "--epsilon", "1"]),
     ],
 )  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from dpveil.cli import say
+from dpveil.cli import exits, say
 from dpveil.cli.command import COMMANDS, Commands, Later, elsewhere
 from dpveil.cli.options import help_page
 from dpveil.errors import DPVeilError, InstallationWarning
@@ -42,7 +42,7 @@ EMPTY: Final[dict[str, dict[str, list[str]]]] = {
 }
 """Keys of the JSON document of each command, for calls that fail before there is any result."""
 
-CODES: Final = "\n".join(f"  {code:<3}  {text}" for code, text in say.MEANING.items())
+CODES: Final = "\n".join(f"  {code:<3}  {text}" for code, text in exits.MEANING.items())
 """The table of exit codes in the help text."""
 
 
@@ -111,27 +111,27 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; an error is one line on stderr."""
     if not arguments:
         run(["--help"])
-        return say.USAGE
+        return exits.USAGE
     try:
         code = _program().main(list(arguments), prog_name="dpveil", standalone_mode=False)
         sys.stdout.flush()
     except USAGE_ERROR as error:
         page = help_page(getattr(error, "ctx", None))
         text = error.format_message() if hasattr(error, "format_message") else str(error)
-        return _refuse(arguments, " ".join(text.split()).rstrip("."), f"see {page}", say.USAGE)
+        return _refuse(arguments, " ".join(text.split()).rstrip("."), f"see {page}", exits.USAGE)
     except DPVeilError as error:
         return _refuse(arguments, error.message, error.hint, error.exit_code)
     except KeyboardInterrupt:
-        code = say.INTERRUPTED
+        code = exits.INTERRUPTED
     except BrokenPipeError:
         # The reader of the output has gone: redirect the interpreter's last flush to nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return say.INCOMPLETE
+        return exits.INCOMPLETE
     except OSError as error:
-        return _refuse((), f"cannot go on: {error.strerror or error}", "", say.IMPOSSIBLE)
-    if code == say.INTERRUPTED:
+        return _refuse((), f"cannot go on: {error.strerror or error}", "", exits.IMPOSSIBLE)
+    if code == exits.INTERRUPTED:
         say.note("dpveil: interrupted; finished outputs are complete, and no other photo was written")
-    return int(code or say.DONE)
+    return int(code or exits.DONE)
 
 
 def _refuse(arguments: Sequence[str], message: str, hint: str, code: int) -> int:

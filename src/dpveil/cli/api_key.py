@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from dpveil.cli import say
+from dpveil.cli import exits, say
 from dpveil.cli.command import Command
 from dpveil.cli.options import AsJson
 from dpveil.errors import InvalidParameter
@@ -46,7 +46,7 @@ def new_command(
         changed.write(keys)
     say.answer(key)
     say.note(SHOWN_ONCE)
-    return say.DONE
+    return exits.DONE
 
 
 def list_command(keys: FILE, json: AsJson = False) -> int:
@@ -61,12 +61,12 @@ def list_command(keys: FILE, json: AsJson = False) -> int:
         shown = ("number", "name", "rate", "parallel", "subjects")
         rows = [{name: getattr(caller, name) for name in shown} for caller in found]
         say.document({"keys": rows})
-        return say.DONE
+        return exits.DONE
     for caller in found:
         subjects = ", ".join(caller.subjects or ())
         limits = f"{caller.rate} a minute, {caller.parallel} at once"
         say.answer(f"{caller.number}  {caller.name}: {limits}; {subjects}")
-    return say.DONE
+    return exits.DONE
 
 
 def remove_command(name: NAME, keys: FILE) -> int:
@@ -78,7 +78,7 @@ def remove_command(name: NAME, keys: FILE) -> int:
     """
     with alone(keys):
         Keys.read(keys).without(name).write(keys)
-    return say.DONE
+    return exits.DONE
 
 
 api_key_app = typer.Typer(add_completion=False, rich_markup_mode=None)

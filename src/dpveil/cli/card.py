@@ -29,7 +29,7 @@ from dpveil.cards.totals import (
     releases,
     totals,
 )
-from dpveil.cli import say
+from dpveil.cli import exits, say
 from dpveil.cli.options import AsJson, AtLeast, MaxPixels, Text, Trust
 from dpveil.cli.verify import results, sets_below
 from dpveil.core.guarantee import Guarantee, counted
@@ -207,7 +207,7 @@ def card_command(
     text = written.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     write_together([(out, text.encode(errors="backslashreplace"))], replace=force)
     _tell(out, files, found, document, json, by_folder=people == FOLDERS)
-    return say.DONE
+    return exits.DONE
 
 
 def _check(folder: Path, out: Path, people: Text, column: Text) -> None:

@@ -14,7 +14,7 @@ import typer
 from jaxtyping import UInt8
 
 from dpveil.catalogue import DEFAULT, build, row_of
-from dpveil.cli import say
+from dpveil.cli import exits, say
 from dpveil.cli.command import Refusal, options_of
 from dpveil.cli.options import NOTHING, AsJson, Chosen, MaxPixels, Text, number, takes_regions
 from dpveil.cli.sheet import Row, Sheet, Tile, draw_sheet, loud, noise_line, within
@@ -543,7 +543,7 @@ def compare_command(
             say.answer(text)
         say.answer(f"wrote {out}")
     say.note(f"{out}: {NOT_PRIVATE}")
-    return say.DONE
+    return exits.DONE
 
 
 def _lines(

@@ -22,7 +22,7 @@ from dpveil.bench.league import cautions, leagues
 from dpveil.bench.report import alarm
 from dpveil.bench.run import Job, cores, count, run, took
 from dpveil.catalogue import build
-from dpveil.cli import say
+from dpveil.cli import exits, say
 from dpveil.cli.command import options_of
 from dpveil.cli.compare import Choice, lines_of, neighbourhoods_of
 from dpveil.cli.options import AsJson, Quiet, Text, number
@@ -416,7 +416,7 @@ def _told(table: Sequence[Row], out: Path, json: bool) -> int:
         say.note(f"note: {text}")
     for text in broken:
         say.note(text)
-    return say.INCOMPLETE if broken else say.DONE
+    return exits.INCOMPLETE if broken else exits.DONE
 
 
 def _run(work: Sequence[Job], out: Path, processes: int, *, quiet: bool) -> list[Cell]:
@@ -456,4 +456,4 @@ def _check(
         say.answer(f"{folder}: the tables are what {len(cells)} cells say{more}")
     for text in problems:
         say.note(text)
-    return say.INCOMPLETE if problems else say.DONE
+    return exits.INCOMPLETE if problems else exits.DONE

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from dpveil.cli import say
+from dpveil.cli import exits, say
 from dpveil.cli.options import NOTHING, AsJson, Chosen, MaxPixels, is_default, takes_method, takes_regions
 from dpveil.cli.preview import Shown, check_name, draw_preview
 from dpveil.core.guarantee import counted
@@ -96,8 +96,8 @@ def faces_command(
             (say.note if json else say.answer)(f"{shown(look.path)}: {line}" if several else line)
     _tell(looks, failed, finder, several=several, boxes=alone and preview is not None)
     if not looks and all(isinstance(error, PhotoError) for _, error in failed):
-        return say.IMPOSSIBLE
-    return say.INCOMPLETE if failed or not all(look.found for look in looks) else say.DONE
+        return exits.IMPOSSIBLE
+    return exits.INCOMPLETE if failed or not all(look.found for look in looks) else exits.DONE
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ import typer
 
 from dpveil.assets import store
 from dpveil.assets.store import default_path
-from dpveil.cli import say
+from dpveil.cli import exits, say
 from dpveil.errors import DPVeilError, OutputError, UnknownName, UsageError
 
 FACES: Final = "faces"
@@ -110,13 +110,13 @@ def install_command(
         _announce(missing)
         if not (yes or _agreed()):
             say.note("nothing was installed")
-            return say.INCOMPLETE
+            return exits.INCOMPLETE
         _install(missing)
         say.answer(f"installed {', '.join(package.name for package in missing)}")
     else:
         say.answer("everything that finds faces is installed")
     _tell_files()
-    return say.DONE
+    return exits.DONE
 
 
 def _announce(missing: Sequence[Package]) -> None:

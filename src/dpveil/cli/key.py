@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from dpveil.cli import say
+from dpveil.cli import exits, say
 from dpveil.cli.command import Command
 from dpveil.cli.options import AsJson
 from dpveil.errors import UsageError
@@ -64,7 +64,7 @@ def new_command(
     key = SigningKey.made()
     public = key.write(keyfile, passphrase)
     _tell(key.public, json, {"private": str(keyfile), "public": str(public)})
-    return say.DONE
+    return exits.DONE
 
 
 @key_app.command("show", cls=Command, short_help="Show a key's fingerprint and its public half.")
@@ -87,7 +87,7 @@ def show_command(
         opened(keyfile, argument=KEYFILE).public if private else PublicKey.read(keyfile, argument=KEYFILE)
     )
     _tell(public, json, {})
-    return say.DONE
+    return exits.DONE
 
 
 def opened(path: Path, *, argument: str = "sign") -> SigningKey:

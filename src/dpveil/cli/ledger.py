@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from dpveil.cli import say
+from dpveil.cli import exits, say
 from dpveil.cli.command import Command
 from dpveil.cli.options import AsJson, Text
 from dpveil.cli.say import Entries, print_document
@@ -108,7 +108,7 @@ def check_command(
     if found.other_regions:
         many = f"{found.other_regions:,} debits" if found.other_regions > 1 else "1 debit"
         say.note(f"{many} of a photo with other regions than before: its sum holds for what all cover")
-    return say.INCOMPLETE if failed else say.DONE
+    return exits.INCOMPLETE if failed else exits.DONE
 
 
 def _asked(ledger: Ledger, releases: list[Path]) -> tuple[dict[Path, str], int]:
@@ -388,7 +388,7 @@ def limit_command(
             say.note(f"there was no ledger: made {place_of(ledger)}")
         (opened.remove_limit if remove else opened.set_limit)(subject, wanted)
         say.answer(opened.show(subject).in_words())
-    return say.DONE
+    return exits.DONE
 
 
 @ledger_app.command("show", cls=Command, short_help="Show what a subject spent, and what is left.")
@@ -405,7 +405,7 @@ def show_command(subject: Subject, ledger: Url, json: AsJson = False) -> int:
         say.document(account.to_json())
     else:
         say.answer(account.in_words())
-    return say.DONE
+    return exits.DONE
 
 
 @ledger_app.command("subjects", cls=Command, short_help="List all subjects.")
@@ -422,7 +422,7 @@ def subjects_command(ledger: Url, json: AsJson = False) -> int:
         say.document({"subjects": [account.to_json() for account in accounts]})
     for account in () if json else accounts:
         say.answer(account.in_words())
-    return say.DONE
+    return exits.DONE
 
 
 @ledger_app.command("history", cls=Command, short_help="List what happened, in order.")
@@ -459,8 +459,8 @@ def history_command(
         say.answer(f"{entry.number}  {moment}  {event_in_words(entry.event)}{joined.in_words(entry)}")
     if image is not None and not entries:
         say.note(f"{say.still(str(image))}: {of_a_set(image) or 'nobody paid for it from this ledger'}")
-        return say.INCOMPLETE
-    return say.DONE
+        return exits.INCOMPLETE
+    return exits.DONE
 
 
 @ledger_app.command("export", cls=Command, short_help="Write all entries with their hashes to a file.")
@@ -485,7 +485,7 @@ def export_command(
         lines = [dumps({"text": entry.text, "sha256": entry.head}) + "\n" for entry in opened.history()]
     write_together([(out, "".join(lines).encode())], replace=force, private=True)
     say.note(f"wrote {len(lines):,} entries to {say.still(str(out))}")
-    return say.DONE
+    return exits.DONE
 
 
 ledger_app.command("check", cls=Command, short_help="Prove from the entries that nothing was unpaid.")(

@@ -13,7 +13,7 @@ import typer
 
 from dpveil import numbers
 from dpveil.accounting import compose
-from dpveil.cli import say
+from dpveil.cli import exits, say
 from dpveil.cli.command import Command
 from dpveil.cli.options import AsJson, number
 from dpveil.core.guarantee import Guarantee, Scope
@@ -178,7 +178,7 @@ def release_command(
             document |= {"each": each.to_json(), "composition": words}
         settings = {"mechanism": chosen.name, "parameters": chosen.parameters(), "bits": kind_of(bits)}
         say.document({**document, **settings, "warnings": warnings})
-        return say.DONE
+        return exits.DONE
     for response in responses:
         say.answer(f"{response:.15g}")
     say.answer("")
@@ -190,7 +190,7 @@ def release_command(
         say.answer(f"in the clear  {entry}")
     for warning in warnings:
         say.note(f"warning: {warning}")
-    return say.DONE
+    return exits.DONE
 
 
 def total_of(each: Guarantee, count: int) -> tuple[Guarantee, str]:
@@ -277,7 +277,7 @@ def query_command(
         say.document({"column": column, **answer.to_json()})
     else:
         _tell_answer(answer, column)
-    return say.DONE
+    return exits.DONE
 
 
 def _ask(
@@ -404,7 +404,7 @@ def matrix_command(
         say.document(document)
     else:
         _tell_matrix(chosen, matrix, rows, columns)
-    return say.DONE
+    return exits.DONE
 
 
 def _points(chosen: ScalarMechanism, name: str, text: str | None) -> list[Fraction]:
@@ -527,7 +527,7 @@ def compare_command(
         say.document(_document(found, query))
     else:
         _tell_compared(found, query)
-    return say.DONE
+    return exits.DONE
 
 
 def _title(query: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ import typer
 from dpveil.accounting.meaning import check_strength_name
 from dpveil.batch import Choices, Report, Task, is_priced, release_all
 from dpveil.batch.inside import Scan
-from dpveil.cli import say
+from dpveil.cli import exits, say
 from dpveil.cli.clips import is_clip, planned_clips, release_clips
 from dpveil.cli.command import options_of
 from dpveil.cli.key import keys
@@ -352,7 +352,7 @@ def obfuscate_command(
         tell_terms((method, *choices.post_processing))
     _tell_faces(context, method, report, seen.doubts, seeded=seed is not None)
     tell_budget(payer.get("ledger"), subject)
-    return max(exit_code(report), listed, say.INTERRUPTED if heard.presses else say.DONE)
+    return max(exit_code(report), listed, exits.INTERRUPTED if heard.presses else exits.DONE)
 
 
 def _write_review(parts: Sequence[Review], report: Report, max_pixels: int, path: Path) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from dpveil.cli import say
+from dpveil.cli import exits, say
 from dpveil.errors import DPVeilError
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ AGAIN: Final = "; Ctrl-C again ends at once, and photos that are paid for and no
 class Interrupted(DPVeilError):
     """A run was stopped by Ctrl-C or a signal."""
 
-    exit_code = say.INTERRUPTED
+    exit_code = exits.INTERRUPTED
 
 
 @contextmanager

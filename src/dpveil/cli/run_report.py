@@ -21,7 +21,7 @@ from dpveil.batch.report import (
     Promise,
     Report,
 )
-from dpveil.cli import say
+from dpveil.cli import exits, say
 from dpveil.core.envelope import Aside, Caution, Unfinished
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.errors import (
@@ -59,11 +59,11 @@ DISCARDED: Final = (
     " refunded"
 )
 STOPPED: Final = {
-    INTERRUPTED: say.INTERRUPTED,
-    UNWRITABLE: say.IMPOSSIBLE,
-    UNPAYABLE: say.IMPOSSIBLE,
-    UNAFFORDABLE: say.BUDGET,
-    UNSTARTED: say.IMPOSSIBLE,
+    INTERRUPTED: exits.INTERRUPTED,
+    UNWRITABLE: exits.IMPOSSIBLE,
+    UNPAYABLE: exits.IMPOSSIBLE,
+    UNAFFORDABLE: exits.BUDGET,
+    UNSTARTED: exits.IMPOSSIBLE,
 }
 """Exit codes of runs that ended early, by reason."""
 
@@ -74,13 +74,13 @@ def exit_code(report: Report) -> int:
     if report.stopped is not None:
         return STOPPED[report.stopped]
     if any(issubclass(error, BudgetRefused | TooWeak) for error in errors):
-        return say.BUDGET
+        return exits.BUDGET
     fruitless = errors and not (report.released or report.skipped or report.priced)
     if fruitless and any(
         all(issubclass(error, kind) for error in errors) for kind in (PhotoError, OutputError)
     ):
-        return say.IMPOSSIBLE
-    return say.INCOMPLETE if errors else say.DONE
+        return exits.IMPOSSIBLE
+    return exits.INCOMPLETE if errors else exits.DONE
 
 
 def print_report(report: Report, json: bool) -> None:
@@ -111,8 +111,8 @@ def written(path: Path | None, write: Callable[[Path], None]) -> int:
             write(path)
     except Exception as error:  # noqa: BLE001  the releases are written, and their report is due
         say.note(f"dpveil: {say.one_line(error)}")
-        return say.IMPOSSIBLE
-    return say.DONE
+        return exits.IMPOSSIBLE
+    return exits.DONE
 
 
 def cost(promise: Promise) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from dpveil.cli import say
+from dpveil.cli import exits, say
 from dpveil.cli.key import opened
 from dpveil.cli.ledger import place_of
 from dpveil.cli.options import Text
@@ -119,7 +119,7 @@ def serve_command(
         lambda port: say.note(f"dpveil serves the page and the API at http://{address}:{port}"),
     )
     say.note(_stopped(left))
-    return say.DONE
+    return exits.DONE
 
 
 def _about(setup: Setup, ledger: Text, service: Service) -> Iterator[str]:

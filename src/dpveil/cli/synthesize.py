@@ -18,7 +18,7 @@ from dpveil.bench.items import Item
 from dpveil.bench.layouts import LAYOUTS, SUFFIXES, Layout, alone, everywhere, items_of, layout_of
 from dpveil.bench.shards import ShardPhoto
 from dpveil.cards.totals import alike, by_table, headcount, name_of
-from dpveil.cli import say
+from dpveil.cli import exits, say
 from dpveil.cli.card import COLUMN, FOLDERS
 from dpveil.cli.ledger import check_limited, digest_of
 from dpveil.cli.options import AsJson, LedgerUrl, Quiet, Text
@@ -476,17 +476,17 @@ def synthesize_command(
     _note(_expected(plan))
     if (there := payer.check(plan, out, dry=dry_run)) is not None:
         _tell(out, there, "skipped", json)
-        return say.DONE
+        return exits.DONE
     simulator = Simulator(plan.codec.held)
     cropped = crop_of(plan, simulator)
     if dry_run:
         _tell(out, _planned(plan, seed), "priced", json, photos=len(album.items))
-        return say.DONE
+        return exits.DONE
     points, failed = embedded(album, cropped, simulator, quiet=quiet)
     with payer.paying(plan, out) as paid:
         certificate = _made(out, plan, simulator, points, paid, seed, quiet=quiet)
         _tell(out, certificate, "synthesized", json, photos=len(album.items), failed=failed)
-    return say.INCOMPLETE if failed else say.DONE
+    return exits.INCOMPLETE if failed else exits.DONE
 
 
 def _whose(table: str | None, column: str | None) -> tuple[Path, str] | str | None:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from dpveil.accounting.meaning import NONE, STRENGTHS, check_strength_name
-from dpveil.cli import say
+from dpveil.cli import exits, say
 from dpveil.cli.options import AsJson, AtLeast, Trust
 from dpveil.cli.say import Entries, print_document
 from dpveil.core.guarantee import counted
@@ -101,7 +101,7 @@ def verify_command(
     if waiting:
         say.note(UNFINISHED.format(counted(waiting, "file"), STAGE))
     say.note(f"{counts.summary(least)}; {note}")
-    return say.INCOMPLETE if bad else say.DONE
+    return exits.INCOMPLETE if bad else exits.DONE
 
 
 def vouched(trusted: Sequence[PublicKey] | None) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpveil.cli import say
+from dpveil.cli import exits, say
 from dpveil.cli.command import Command
 from dpveil.cli.key import opened
 from dpveil.cli.options import (
@@ -119,7 +119,7 @@ def analyze_command(
         say.document(plan_document(plan, out, sheet))
     tell_plan(plan, say.note if json else say.answer, OPTIONS)
     tell_written(out, sheet)
-    return say.DONE
+    return exits.DONE
 
 
 @video_app.command("render", cls=Command, short_help="Replace in a clip what its plan says.")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from dpveil.cli import say
+from dpveil.cli import exits, say
 from dpveil.cli.progress import stopping
 from dpveil.cli.run_report import exit_code, print_report, tell_budget, tell_cost, tell_terms
 from dpveil.cli.video_progress import frames_bar
@@ -115,7 +115,7 @@ class Rendering:
         if self.preview is not None:
             tell_private(self.preview)
         say.note("nothing was drawn, paid or released")
-        return say.DONE
+        return exits.DONE
 
     def _release(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any]) -> int:
         from dpveil.video.sheets import write_release_sheet

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpveil.cli import say
+from dpveil.cli import exits, say
 from dpveil.cli.options import AsJson, Quiet
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def command(
         say.document(report.to_json())
     else:
         _tell(report)
-    return say.DONE if report.passed else say.INCOMPLETE
+    return exits.DONE if report.passed else exits.INCOMPLETE
 
 
 def _tell(report: Report) -> None:

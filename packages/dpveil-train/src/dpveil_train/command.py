@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from dpveil.cli import say
+from dpveil.cli import exits, say
 from dpveil.cli.options import AsJson
 from dpveil.cli.progress import bar
 from dpveil.errors import InvalidParameter, PhotoError, UnknownName, UsageError
@@ -327,7 +327,7 @@ def _failed(made: Trained[Any]) -> int:
         say.note(f"left out: {say.one_line(error)}")
     if len(made.failed) > 10:
         say.note(f"left out: {len(made.failed) - 10} more")
-    return say.INCOMPLETE if made.failed else say.DONE
+    return exits.INCOMPLETE if made.failed else exits.DONE
 
 
 def _document(made: Trained[Any], out: Path, **own: Any) -> None:
