@@ -6,12 +6,11 @@ from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
     from dpveil.batch.away import planned
-    from dpveil.batch.choices import Choices
     from dpveil.batch.document import verify_inside
     from dpveil.batch.jobs import usual_jobs
     from dpveil.batch.releasing import is_priced, release_all
     from dpveil.batch.report import Entry, Failure, Promise, Report, check_manifest, write_manifest
-    from dpveil.batch.task import Task, check_apart
+    from dpveil.batch.task import Choices, Task, check_apart
     from dpveil.batch.tasks import among_originals, left_out, photos_in, plan_tasks
 
 __all__ = [

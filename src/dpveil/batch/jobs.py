@@ -21,12 +21,11 @@ from queue import SimpleQueue
 from typing import Any, Final
 
 from dpveil.batch.away import deliver, same
-from dpveil.batch.choices import Choices
 from dpveil.batch.interrupts import Interrupts
 from dpveil.batch.prefetch import ahead
 from dpveil.batch.report import INTERRUPTED, RELEASED, UNSTARTED, Entry, Report, Untried
 from dpveil.batch.run import Given, Run, Seen, Shared
-from dpveil.batch.task import Task
+from dpveil.batch.task import Choices, Task
 from dpveil.core.certificate import Certificate
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import keep_freed
