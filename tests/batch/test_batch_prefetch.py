@@ -8,7 +8,7 @@ import pytest
 from dpveil.batch import Choices, Task, release_all
 from dpveil.batch import run as batch
 from dpveil.batch import task as sources
-from dpveil.batch.prefetch import prefetch
+from dpveil.batch.jobs import prefetch
 from dpveil.core.photo import Photo
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import parse

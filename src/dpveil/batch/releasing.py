@@ -13,8 +13,7 @@ from typing import Any
 
 from dpveil.batch.away import WAITING, check_shared, waits
 from dpveil.batch.interrupts import Interrupts
-from dpveil.batch.jobs import Jobs, check_jobs, nothing
-from dpveil.batch.prefetch import ahead, prefetch
+from dpveil.batch.jobs import Jobs, ahead, check_jobs, nothing, prefetch
 from dpveil.batch.report import INTERRUPTED, PRICED, UNAFFORDABLE, UNTRIED, Report, Untried
 from dpveil.batch.run import Run
 from dpveil.batch.shards import gathered
