@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from printed_deviations import printed
 
-from dpveil.codecs import unseen
-from dpveil.codecs.unseen import RULES, approximate
+from dpveil.codecs import upconv
+from dpveil.codecs.upconv import RULES, approximate
 from dpveil.errors import DataError, InvalidParameter
 from dpveil.noise.bits import SeededBits
 
@@ -118,6 +118,6 @@ def test_what_has_no_answer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidParameter, match="simplex or free"):
         approximate(target, GALLERY, weights="convex")
     result = type("Result", (), {"status": 4, "message": "trouble", "x": None})
-    monkeypatch.setattr(unseen, "linprog", lambda *given, **more: result)
+    monkeypatch.setattr(upconv, "linprog", lambda *given, **more: result)
     with pytest.raises(DataError, match="trouble"):
         approximate(target, GALLERY)
