@@ -8,10 +8,9 @@ from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
     from dpveil.codecs.aam import AAM
-    from dpveil.codecs.base import Codec, StoredCodec
     from dpveil.codecs.dictionary import Dictionary
     from dpveil.codecs.gan import GAN, StyleGAN
-    from dpveil.codecs.kind import CODEC, load
+    from dpveil.codecs.kind import CODEC, Codec, StoredCodec, load
     from dpveil.codecs.pair_distances import PairDistances
     from dpveil.codecs.pca import PCA, Mixture
     from dpveil.codecs.statistics import Bounds, Statistics

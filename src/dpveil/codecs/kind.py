@@ -2,13 +2,201 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+from jaxtyping import Float32, UInt8
 
 from dpveil.assets import store
+from dpveil.assets.cards import CardWords
 from dpveil.assets.reference import Kind
-from dpveil.codecs.base import Codec, StoredCodec
+from dpveil.assets.store import Stored
+from dpveil.codecs.statistics import Codes, Statistics
+from dpveil.core.numbers import Json
 from dpveil.core.registry import CODECS
+from dpveil.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from dpveil.codecs.factors import Factors
+
+
+Crops = UInt8[np.ndarray, "n h w c"]
+Canvas = tuple[int, int, int]
+"""Height and width of a crop in pixels, and its channels."""
+
+CHUNK: Final = 256
+"""Crops processed at a time."""
+
+
+class Codec(ABC):
+    """An encoder and a decoder, trained on public images only.
+
+    `canvas` is the height, width and channels of a crop, `length` the number of coordinates of a code,
+    `statistics` the public statistics of the codes, `in_the_clear` what a decoded picture shows besides its
+    code, `frontal` whether every decoded head looks into the camera, as its pose is no part of the code, and
+    `likely` whether its decoder is for codes of faces only, so that private codes become likely ones first.
+    `posed` says whether `render` takes a pose: see `turning`.
+    `attributes` are those that the decoder can be told, by their names in `VALUES` of attribute models: the
+    name of the input in `render`, and its level for each value.
+    `digest` is a hash of everything that determines encoding and decoding; certificates contain it. Training
+    and storage are not part of this interface: dpveil's own codecs are `StoredCodec`, trained by
+    `dpveil_train`. Concrete codecs are never subclassed. To add one: a file, a row in `TABLE`, a section
+    of the page on codecs.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    source: ClassVar[str]
+    in_the_clear: ClassVar[tuple[str, ...]] = ()
+    frontal: ClassVar[bool] = False
+    likely: ClassVar[bool] = False
+    posed: ClassVar[bool] = False
+    attributes: ClassVar[Mapping[str, tuple[str, tuple[float, ...]]]] = {}
+
+    canvas: Canvas
+    statistics: Statistics
+
+    @property
+    @abstractmethod
+    def length(self) -> int:
+        """The number of coordinates of a code."""
+
+    @property
+    @abstractmethod
+    def digest(self) -> str:
+        """The SHA-256 in hexadecimal of everything that determines encoding and decoding."""
+
+    @property
+    def prior(self) -> Factors | None:
+        """The public distribution by which private codes become likely ones; None for independent normal
+        coordinates.
+        """
+        return None
+
+    def turning(self, yaw: float, pitch: float) -> Mapping[str, float]:
+        """Return what `render` is given for faces that are turned by so many degrees, if the codec is
+        `posed`.
+        """
+        raise NotImplementedError
+
+    @abstractmethod
+    def _encode(self, crops: Crops) -> Codes:
+        """Return the codes of crops whose shape was checked."""
+
+    @abstractmethod
+    def _decode(self, codes: Codes) -> Crops:
+        """Return the crops of codes that were checked and clipped."""
+
+    def encode(self, crops: UInt8[np.ndarray, ...]) -> Codes:
+        """Return the codes of crops, n × m, not clipped.
+
+        Crops are uint8, n × h × w × c of the codec's canvas. Raises `InvalidParameter` for others.
+        """
+        if crops.dtype != np.uint8 or crops.ndim != 4 or crops.shape[1:] != self.canvas:
+            raise InvalidParameter(
+                "crops",
+                f"{crops.dtype} {crops.shape}",
+                f"are not uint8 n × {' × '.join(map(str, self.canvas))}",
+                hint=f"this {self.name} takes crops of its own canvas",
+            )
+        return self._encode(crops)
+
+    def decode(self, codes: Codes, *, strict: bool = False) -> Crops:
+        """Return the crops of codes, n × h × w × c, uint8. Codes outside the training range are clipped
+        first: of a private code, a refusal would tell where it lies.
+
+        Raises `InvalidParameter` for codes of another shape, or that are not finite; and if `strict`, for
+        codes outside the training range, such as those of another codec.
+        """
+        if codes.ndim != 2 or codes.shape[1] != self.length or not np.isfinite(codes).all():
+            raise InvalidParameter(
+                "codes",
+                str(codes.shape),
+                f"are not finite numbers, n × {self.length}",
+                hint="codes of this codec",
+            )
+        low, high = self.statistics.quantiles[:, 0]
+        outside = (codes < low) | (codes > high)
+        if strict and outside.any():
+            row, at = (int(one) for one in np.argwhere(outside)[0])
+            raise InvalidParameter(
+                f"codes[{row}, {at}]",
+                float(codes[row, at]),
+                f"is outside the range of training codes, {low[at]:.6g} to {high[at]:.6g}",
+                hint="give codes of this codec, or leave strict out to clip them",
+            )
+        return self._decode(np.clip(codes.astype(np.float64), low, high))
+
+
+def flat(crops: Crops) -> Iterator[Float32[np.ndarray, "n pixels"]]:
+    """Yield crops in chunks, each crop as a row of levels."""
+    for start in range(0, len(crops), CHUNK):
+        part = crops[start : start + CHUNK]
+        yield part.reshape(len(part), -1).astype(np.float32)
+
+
+def pictures_of(parts: Iterable[Float32[np.ndarray, "n pixels"]], count: int, canvas: Canvas) -> Crops:
+    """Return `count` crops from chunks of rows of levels, which are rounded and clipped to 0..255 in
+    place.
+    """
+    out = np.empty((count, *canvas), np.uint8)
+    start = 0
+    for part in parts:
+        np.rint(part, out=part)
+        out[start : start + len(part)] = np.clip(part, 0, 255, out=part).reshape(-1, *canvas)
+        start += len(part)
+    return out
+
+
+ORIGIN: Final = (
+    "What a codec shows was learned from these images: it may be bound to the same terms, and a decoded",
+    "face may resemble people in them.",
+)
+DISTANCES: Final = (
+    "Mean difference of the codes of two training images, as a part of the box of all training codes:"
+)
+PROMISE: Final = "Codes alone promise nothing. Privacy comes from a latent mechanism that draws a code anew."
+
+
+def canvas_of(facts: Mapping[str, Any]) -> Canvas:
+    """Return the canvas in a file's header; raises an error of `store.UNFIT` if it is malformed."""
+    height, width, channels = (int(side) for side in facts["canvas"])
+    return height, width, channels
+
+
+class StoredCodec(Stored, Codec):
+    """A codec that is stored in a file of dpveil, with its canvas and a card."""
+
+    hint: ClassVar[str] = "make one: dpveil train pca IMAGES... --out model.safetensors"
+
+    def facts(self) -> dict[str, Json]:
+        """Return the canvas, for the file's header."""
+        return {"canvas": list(self.canvas)}
+
+    def card_words(self) -> CardWords:
+        """Return the model card's sections about the codec."""
+        height, width, channels = self.canvas
+        distances = self.statistics.pair_distances().mean
+        return CardWords(
+            what=f"A dpveil codec, `{self.name}`: {self.summary} ({self.source}).",
+            facts=(
+                f"codes of {self.length} coordinates",
+                f"crops of {height} × {width} pixels, {'grey' if channels == 1 else 'colour'}",
+            ),
+            origin=ORIGIN,
+            more=(
+                "## Distances between people",
+                "",
+                DISTANCES,
+                "",
+                *(f"- {share:.0%} of pairs: {far:.4f} or less" for share, far in distances.items()),
+                "",
+            ),
+            promise=PROMISE,
+        )
 
 
 def load(path: str | Path, *, expected: str | None = None) -> StoredCodec:
