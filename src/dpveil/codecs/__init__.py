@@ -11,9 +11,8 @@ if TYPE_CHECKING:
     from dpveil.codecs.dictionary import Dictionary
     from dpveil.codecs.gan import GAN, StyleGAN
     from dpveil.codecs.kind import CODEC, Codec, StoredCodec, load
-    from dpveil.codecs.pair_distances import PairDistances
     from dpveil.codecs.pca import PCA, Mixture
-    from dpveil.codecs.statistics import Bounds, Statistics
+    from dpveil.codecs.statistics import Bounds, PairDistances, Statistics
     from dpveil.codecs.upconv import UpConv
 
 TABLE: "Final[Mapping[str, type[StoredCodec]]]" = registry.CODECS
