@@ -226,7 +226,7 @@ ATTACKS: Final = Table(
         "network": "dpveil.attacks.networks:NetworkParrot",
         "residual": "dpveil.attacks.residual:ResidualParrot",
         "shown": "dpveil.attacks.shown:ShownPixels",
-        "subspaces": "dpveil.attacks.subspaces:Subspaces",
+        "subspaces": "dpveil.attacks.matched:Subspaces",
         "intersected": "dpveil.attacks.averaged:Intersected",
         "attributes": "dpveil.attacks.faces:AttributeProfile",
         "iris": "dpveil.attacks.iris.codes:Iris",
