@@ -11,9 +11,9 @@ from made import WIDTH, box, face, facts, plan, whole
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.mechanisms.pixel.baselines import Fill
 from dpveil.video import words
-from dpveil.video.doubts import followed
 from dpveil.video.facts import Key, Track
 from dpveil.video.plan import VideoPlan
+from dpveil.video.words import followed
 
 PLAIN = (Key(0, 100, 100, 60, 80), Key(20, 180, 100, 60, 80), Key(40, 260, 100, 60, 80))
 HELD = (*PLAIN, Key(90, 260, 100, 60, 80))
