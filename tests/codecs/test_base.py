@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpveil.codecs import Bounds
-from dpveil.codecs.kind import pictures_of
+from dpveil.codecs.base import pictures_of
 from dpveil.codecs.statistics import PERCENTILES, checked_quantiles, quantiles_of
 from dpveil.errors import InvalidParameter, ModelError
 from dpveil_train.order import mean_of

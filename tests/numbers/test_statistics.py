@@ -423,7 +423,7 @@ def test_errors_of_continuous_answers_are_those_of_any_answers(rows, epsilon):
         if one.mechanism is None:
             continue
         answers = [Fraction(f"{x:.9f}") for x in generator.uniform(0.1, 0.9, 12)]
-        anywhere = utility(one.mechanism, answers, remap=False).mean
+        anywhere = utility(one.mechanism, answers, remapping=False).mean
         assert one.utility.mean == pytest.approx(anywhere, rel=0.5)
 
 

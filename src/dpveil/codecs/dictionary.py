@@ -12,7 +12,7 @@ from jaxtyping import Float32, Float64
 
 from dpveil.assets.cards import Card
 from dpveil.assets.store import Tensors
-from dpveil.codecs.kind import CHUNK, Canvas, Crops, StoredCodec, canvas_of, flat, pictures_of
+from dpveil.codecs.base import CHUNK, Canvas, Crops, StoredCodec, canvas_of, flat, pictures_of
 from dpveil.codecs.statistics import Codes, Statistics, energies
 from dpveil.errors import ModelError
 

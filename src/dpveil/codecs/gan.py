@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from dpveil.codecs.kind import Crops
+from dpveil.codecs.base import Crops
 from dpveil.codecs.neural import EncoderDecoder
 from dpveil.codecs.statistics import Codes
 from dpveil.errors import InvalidParameter

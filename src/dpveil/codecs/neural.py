@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float32, Float64
 from dpveil.assets.cards import Card
 from dpveil.assets.network import Network
 from dpveil.assets.store import Tensors
-from dpveil.codecs.kind import Canvas, Crops, StoredCodec, canvas_of
+from dpveil.codecs.base import Canvas, Crops, StoredCodec, canvas_of
 from dpveil.codecs.statistics import Codes, Statistics
 from dpveil.errors import ModelError
 

@@ -12,8 +12,8 @@ from jaxtyping import Float32
 
 from dpveil.assets.cards import Card
 from dpveil.assets.store import Tensors
+from dpveil.codecs.base import CHUNK, Canvas, Crops, StoredCodec, canvas_of, flat, pictures_of
 from dpveil.codecs.factors import Factors
-from dpveil.codecs.kind import CHUNK, Canvas, Crops, StoredCodec, canvas_of, flat, pictures_of
 from dpveil.codecs.statistics import Codes, Statistics, energies
 from dpveil.errors import ModelError
 from dpveil.noise.bits import BitSource

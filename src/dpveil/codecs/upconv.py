@@ -14,8 +14,8 @@ from scipy.optimize import OptimizeResult, linprog
 from dpveil.assets.cards import Card
 from dpveil.assets.network import Network
 from dpveil.assets.store import Tensors
+from dpveil.codecs.base import Canvas, Crops, StoredCodec
 from dpveil.codecs.factors import Factors
-from dpveil.codecs.kind import Canvas, Crops, StoredCodec
 from dpveil.codecs.neural import LENGTHS, drawn, pictures, square_of
 from dpveil.codecs.statistics import Codes, Statistics
 from dpveil.errors import DataError, InvalidParameter, ModelError

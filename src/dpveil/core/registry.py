@@ -201,7 +201,7 @@ CODECS: Final = Table(
         "upconv": "dpveil.codecs.upconv:UpConv",
     },
     group="dpveil.codecs",
-    base="dpveil.codecs.kind:StoredCodec",
+    base="dpveil.codecs.base:StoredCodec",
 )
 DETECTORS: Final = Table(
     "detector",

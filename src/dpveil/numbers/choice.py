@@ -110,7 +110,7 @@ def _candidate(
             )
         mechanism = kind(**query, relation=held)
         mechanism.prepare()
-        return Candidate(name, budget, mechanism, utility(mechanism, asked, remap=remap))
+        return Candidate(name, budget, mechanism, utility(mechanism, asked, remapping=remap))
     except (UsageError, NoiseError) as error:
         return Candidate(name, budget, reason=error.message)
 

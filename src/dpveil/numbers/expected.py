@@ -154,10 +154,10 @@ class Utility:
     remapped: float | None
 
 
-def utility(mechanism: ScalarMechanism, answers: Sequence[Fraction], *, remap: bool = True) -> Utility:
+def utility(mechanism: ScalarMechanism, answers: Sequence[Fraction], *, remapping: bool = True) -> Utility:
     """Return the expected absolute errors of a mechanism over these answers of its range.
 
-    `remap` also computes the error after remapping; it is meaningful if these are all possible answers.
+    `remapping` also computes the error after remapping; it is meaningful if these are all possible answers.
     Finite distributions are summed over every response. Others are summed over some 600 intervals around the
     answer, each represented by its midpoint, with an error below one per cent.
 
@@ -175,7 +175,7 @@ def utility(mechanism: ScalarMechanism, answers: Sequence[Fraction], *, remap: b
     places = np.array([float(answer) for answer in ordered])
     shown = np.array([float(point) for point in points])
     errors = loss_of_answers(matrix, shown, places)
-    remapped = remap(matrix, shown, places).loss if remap else None
+    remapped = remap(matrix, shown, places).loss if remapping else None
     return Utility(float(errors.mean()), float(errors.max()), remapped)
 
 

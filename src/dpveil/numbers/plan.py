@@ -41,7 +41,7 @@ class Answer:
     def expected_error(self) -> float:
         """The expected absolute error of each number, in its units: an average over the public range."""
         asked = answers_of(self.mechanism.range, self.mechanism.sensitivity, whole=self.query in WHOLE)
-        return utility(self.mechanism, asked, remap=False).mean
+        return utility(self.mechanism, asked, remapping=False).mean
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from jaxtyping import Float64, Int64
 from dpveil.accounting import zcdp_rho
 from dpveil.accounting.meaning import strength
 from dpveil.assets.reference import AssetField
-from dpveil.codecs.kind import CODEC, Crops
+from dpveil.codecs.base import CODEC, Crops
 from dpveil.codecs.statistics import Codes
 from dpveil.core.guarantee import Guarantee, Relation, Scope, counted
 from dpveil.core.numbers import Json, show, to_json, two_digits

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 import numpy as np
 from jaxtyping import UInt8
 
-from dpveil.codecs.kind import Crops
+from dpveil.codecs.base import Crops
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.errors import INTACT, CertificateError, OutputError, PhotoError
 from dpveil.io import encode, is_present, make_folder, read_bytes, received, write_together

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64, UInt8
 
-from dpveil.codecs.kind import Codec, Crops
+from dpveil.codecs.base import Codec, Crops
 from dpveil.codecs.neural import EncoderDecoder, shown
 from dpveil.codecs.statistics import Codes
 from dpveil.errors import InvalidParameter

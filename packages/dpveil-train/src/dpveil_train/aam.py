@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float32, Float64
 
 from dpveil.assets.cards import Card
 from dpveil.codecs.aam import AAM, STAGES, Parameters, ShapeSpace, Steps, energy_of
-from dpveil.codecs.kind import Canvas, Crops
+from dpveil.codecs.base import Canvas, Crops
 from dpveil.codecs.mesh import Mesh, Shapes
 from dpveil.codecs.pca import PCA
 from dpveil.codecs.statistics import Statistics

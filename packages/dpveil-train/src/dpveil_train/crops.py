@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 import numpy as np
 from jaxtyping import Int64, UInt8
 
-from dpveil.codecs.kind import Canvas, Crops
+from dpveil.codecs.base import Canvas, Crops
 from dpveil.core.photo import Photo
 from dpveil.errors import DPVeilError, PhotoError
 from dpveil.faces.portrait import centred

@@ -13,7 +13,7 @@ from scipy.linalg import eigh
 
 from dpveil.assets.cards import Card
 from dpveil.assets.store import save
-from dpveil.codecs.kind import Crops
+from dpveil.codecs.base import Crops
 from dpveil.core.numbers import Json
 from dpveil.core.photo import Photo
 from dpveil.errors import InvalidParameter, PhotoError, RegionError

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float64, UInt8
 
-from dpveil.codecs.kind import Crops
+from dpveil.codecs.base import Crops
 from dpveil.core.region import Box
 from dpveil.errors import RegionError
 from dpveil.faces.geometry import Frame, Predictor

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from dpveil.assets.store import SUFFIX, Stored, Tensors, card_path, tensors_of
-from dpveil.codecs.kind import Canvas, Crops
+from dpveil.codecs.base import Canvas, Crops
 from dpveil.core.numbers import Json
 from dpveil.errors import DPVeilError, InvalidParameter, ModelError
 from dpveil.io import write_together

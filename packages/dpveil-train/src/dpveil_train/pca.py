@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from dpveil.assets.cards import Card
-from dpveil.codecs.kind import flat
+from dpveil.codecs.base import flat
 from dpveil.codecs.pca import PCA, projected
 from dpveil.codecs.statistics import Statistics, energies
 from dpveil.core.parameters import check_count
