@@ -37,12 +37,6 @@ __all__ = [
 
 __getattr__, __dir__ = lazy(
     __name__,
+    {"base": "CODEC Codec StoredCodec load", "statistics": "Bounds PairDistances Statistics"},
     registry.CODECS.homes,
-    CODEC="kind",
-    Bounds="statistics",
-    Codec="base",
-    PairDistances="pair_distances",
-    Statistics="statistics",
-    StoredCodec="files",
-    load="kind",
 )

@@ -24,13 +24,11 @@ __all__ = [
 
 __getattr__, __dir__ = lazy(
     __name__,
-    {},
-    Cache="cache",
-    DPVeil="transform",
-    ReleasedDataset="transform",
-    Releaser="releaser",
-    RepeatedSpend="transform",
-    Stored="cache",
-    release="huggingface",
-    released_samples="samples",
+    {
+        "cache": "Cache Stored",
+        "huggingface": "release",
+        "releaser": "Releaser",
+        "samples": "released_samples",
+        "transform": "DPVeil ReleasedDataset RepeatedSpend",
+    },
 )

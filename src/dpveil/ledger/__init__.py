@@ -14,11 +14,5 @@ __all__ = ["Account", "Checked", "Ledger", "Limit", "Paid", "Reservation"]
 
 __getattr__, __dir__ = lazy(
     __name__,
-    {},
-    Account="account",
-    Checked="check",
-    Ledger="ledger",
-    Limit="limits",
-    Paid="account",
-    Reservation="ledger",
+    {"account": "Account Paid", "check": "Checked", "ledger": "Ledger Reservation", "limits": "Limit"},
 )

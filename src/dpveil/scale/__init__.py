@@ -14,12 +14,10 @@ __all__ = ["Mapper", "Outcomes", "Row", "Setup", "Worker", "release", "release_f
 
 __getattr__, __dir__ = lazy(
     __name__,
-    {},
-    Mapper="mapper",
-    Outcomes="worker",
-    Row="worker",
-    Setup="worker",
-    Worker="worker",
-    release="ray_data",
-    release_files="files",
+    {
+        "files": "release_files",
+        "mapper": "Mapper",
+        "ray_data": "release",
+        "worker": "Outcomes Row Setup Worker",
+    },
 )

@@ -9,6 +9,4 @@ if TYPE_CHECKING:
 
 __all__ = ["LAWS", "RandomisedResponse", "RankChoice"]
 
-__getattr__, __dir__ = lazy(
-    __name__, {}, LAWS="rank_choice", RankChoice="rank_choice", RandomisedResponse="randomised_response"
-)
+__getattr__, __dir__ = lazy(__name__, {"rank_choice": "LAWS RandomisedResponse RankChoice"})

@@ -27,4 +27,4 @@ __all__ = [
     "PCABasis",
 ]
 
-__getattr__, __dir__ = lazy(__name__, registry.LATENT.homes, CodeSpace="base", LatentMechanism="base")
+__getattr__, __dir__ = lazy(__name__, {"base": "CodeSpace LatentMechanism"}, registry.LATENT.homes)

@@ -36,4 +36,4 @@ __all__ = [
     "Snow",
 ]
 
-__getattr__, __dir__ = lazy(__name__, registry.PIXEL.homes, PixelMethod="base")
+__getattr__, __dir__ = lazy(__name__, {"base": "PixelMethod"}, registry.PIXEL.homes)

@@ -31,4 +31,4 @@ __all__ = [
     "Uniform",
 ]
 
-__getattr__, __dir__ = lazy(__name__, registry.SCALAR.homes, Range="ranges", ScalarMechanism="base")
+__getattr__, __dir__ = lazy(__name__, {"base": "ScalarMechanism", "ranges": "Range"}, registry.SCALAR.homes)
