@@ -7,8 +7,9 @@ from functools import cached_property
 from typing import Final, Self
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int64, UInt8
+from jaxtyping import Float32, Float64, Int64
 
+from dpveil.codecs.base import Crops
 from dpveil.errors import InvalidParameter, ModelError
 
 ON_A_SIDE: Final = 3
@@ -24,7 +25,6 @@ EDGE: Final = 1e-9
 FEWEST: Final = 12
 """Least number of points of a mesh: five landmarks locate a face but do not describe its shape."""
 
-Crops = UInt8[np.ndarray, "n h w c"]
 Points = Float64[np.ndarray, "n 2"]
 Shapes = Float64[np.ndarray, "n k 2"]
 
