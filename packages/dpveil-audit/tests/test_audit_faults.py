@@ -19,7 +19,8 @@ from dpveil.faces import attributes as attributes_file
 from dpveil.faces.geometry import recombine
 from dpveil.faces.latent import Told
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse, RankChoice
-from dpveil.mechanisms.latent import CroftMetric, Directional, PCABasis, directional, gaussian
+from dpveil.mechanisms.latent import CroftMetric, Directional, PCABasis, directional
+from dpveil.mechanisms.latent import gaussian as box_gaussian
 from dpveil.mechanisms.latent import laplace as latent_laplace
 from dpveil.mechanisms.pixel import DPSVD, DPPix, DPPixGaussian, base, dp_svd
 from dpveil.mechanisms.scalar import ExplicitFair, Laplace, Range, TruncatedLaplace
@@ -274,7 +275,7 @@ def codes_with_less_noise(patch):
 
 @fault(quick("box-gaussian", "fit"), "fit")
 def codes_without_noise(patch):
-    patch.setattr(gaussian, "discrete_gaussian", lambda variance, count, bits: np.zeros(count, np.int64))
+    patch.setattr(box_gaussian, "discrete_gaussian", lambda variance, count, bits: np.zeros(count, np.int64))
 
 
 @fault(quick("directional", "fit"), "fit")
