@@ -20,7 +20,7 @@ from dpveil.faces.geometry import recombine
 from dpveil.faces.latent import Told
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse, RankChoice
 from dpveil.mechanisms.latent import CroftMetric, Directional, PCABasis, directional
-from dpveil.mechanisms.latent import gaussian as box_gaussian
+from dpveil.mechanisms.latent import laplace as box_gaussian
 from dpveil.mechanisms.latent import laplace as latent_laplace
 from dpveil.mechanisms.pixel import DPSVD, DPPix, DPPixGaussian, base, dp_svd
 from dpveil.mechanisms.scalar import ExplicitFair, Laplace, Range, TruncatedLaplace

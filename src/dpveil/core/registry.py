@@ -170,7 +170,7 @@ LATENT: Final = Table(
         "pca-basis": "dpveil.mechanisms.latent.principal:PCABasis",
         "box-laplace": "dpveil.mechanisms.latent.laplace:BoxLaplace",
         "box-truncated-laplace": "dpveil.mechanisms.latent.laplace:BoxTruncatedLaplace",
-        "box-gaussian": "dpveil.mechanisms.latent.gaussian:BoxGaussian",
+        "box-gaussian": "dpveil.mechanisms.latent.laplace:BoxGaussian",
         "directional": "dpveil.mechanisms.latent.directional:Directional",
     },
 )

@@ -9,8 +9,7 @@ from dpveil.core.lazy import lazy
 if TYPE_CHECKING:
     from dpveil.mechanisms.latent.base import CodeSpace, LatentMechanism
     from dpveil.mechanisms.latent.directional import Directional
-    from dpveil.mechanisms.latent.gaussian import BoxGaussian
-    from dpveil.mechanisms.latent.laplace import BoxLaplace, BoxTruncatedLaplace, CroftMetric
+    from dpveil.mechanisms.latent.laplace import BoxGaussian, BoxLaplace, BoxTruncatedLaplace, CroftMetric
     from dpveil.mechanisms.latent.principal import PCABasis
 
 TABLE: "Final[Mapping[str, type[LatentMechanism]]]" = registry.LATENT
