@@ -11,8 +11,8 @@ from budgets import cost, url_of
 
 from dpveil.errors import InvalidParameter, LedgerError
 from dpveil.ledger import Ledger, Limit
-from dpveil.ledger import kept_head as state_of_heads
-from dpveil.ledger.kept_head import keep, kept
+from dpveil.ledger import ledger as state_of_heads
+from dpveil.ledger.ledger import keep, kept
 
 
 @pytest.fixture(autouse=True)
