@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpveil.codecs.mesh import LEAST, Mesh
+from dpveil.codecs.aam import LEAST, Mesh
 from dpveil.errors import InvalidParameter, ModelError
 
 HEIGHT, WIDTH = 30, 36
