@@ -11,7 +11,7 @@ from crowd import part, sides, tinted, view
 
 from dpveil.attacks.measures import identification
 from dpveil.attacks.networks import NetworkParrot
-from dpveil.attacks.residual import ResidualParrot
+from dpveil.attacks.wrapped import ResidualParrot
 from dpveil.errors import UsageError
 from dpveil.mechanisms.pixel import Fill, Mosaic
 
