@@ -16,6 +16,7 @@ from dpveil.core.certificate import SEEDED
 from dpveil.core.envelope import (
     PUBLISHABLE,
     Envelope,
+    Signature,
     check_hash,
     parse,
     stated_composition,
@@ -24,7 +25,6 @@ from dpveil.core.envelope import (
 )
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json
-from dpveil.core.signature import Signature
 from dpveil.errors import INTACT, CertificateError
 from dpveil.noise.bits import SECURE
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
